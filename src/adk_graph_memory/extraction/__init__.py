@@ -1,0 +1,7 @@
+"""Turns go in, entities and facts with the words they rest on come out; by a model, or by rules without one."""
+
+from adk_graph_memory.extraction.extractor import Extractor, ModelExtractor
+from adk_graph_memory.extraction.rules import RuleExtractor
+from adk_graph_memory.extraction.windows import windows
+
+__all__ = ["Extractor", "ModelExtractor", "RuleExtractor", "windows"]

@@ -1,0 +1,295 @@
+"""An address or a caller's driver goes in; statements run on the driver of whichever event loop asks.
+
+A service is built before any loop runs and may be used from many (``Runner.run()`` makes a fresh one per call), so
+each running loop gets a driver of its own, opened at first use and closed when that loop shuts down.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import threading
+import time
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
+from functools import cached_property
+from typing import Any, TypeVar
+
+import neo4j
+from neo4j import AsyncDriver, AsyncGraphDatabase, Driver, GraphDatabase, Record
+from neo4j import exceptions as driver_errors
+from neo4j.auth_management import AuthManager
+
+from adk_graph_memory import errors
+from adk_graph_memory.graph.locks import Locks
+from adk_graph_memory.graph.queries import Statements
+from adk_graph_memory.settings import Settings, checked_address, configured, redacted
+
+T = TypeVar("T")
+Auth = tuple[str, str] | neo4j.Auth | None
+Parameters = Mapping[str, Any]
+
+_Translation = type[errors.GraphMemoryError]
+TRANSLATIONS: dict[type[Exception], _Translation] = {
+    driver_errors.GqlError: errors.QueryFailed,
+    driver_errors.Neo4jError: errors.QueryFailed,
+    driver_errors.ClientError: errors.QueryFailed,
+    driver_errors.CypherSyntaxError: errors.QueryFailed,
+    driver_errors.CypherTypeError: errors.QueryFailed,
+    driver_errors.ConstraintError: errors.ConstraintViolated,
+    driver_errors.AuthError: errors.AuthenticationFailed,
+    driver_errors.TokenExpired: errors.AuthenticationFailed,
+    driver_errors.Forbidden: errors.PermissionDenied,
+    driver_errors.DatabaseError: errors.QueryFailed,
+    driver_errors.TransientError: errors.DatabaseUnavailable,
+    driver_errors.DatabaseUnavailable: errors.DatabaseUnavailable,
+    driver_errors.NotALeader: errors.ReadOnly,
+    driver_errors.ForbiddenOnReadOnlyDatabase: errors.ReadOnly,
+    driver_errors.DriverError: errors.DatabaseUnavailable,
+    driver_errors.SessionError: errors.DriverClosed,
+    driver_errors.TransactionError: errors.DriverClosed,
+    driver_errors.TransactionNestingError: errors.DriverClosed,
+    driver_errors.ResultError: errors.QueryFailed,
+    driver_errors.ResultFailedError: errors.QueryFailed,
+    driver_errors.ResultConsumedError: errors.QueryFailed,
+    driver_errors.ResultNotSingleError: errors.QueryFailed,
+    driver_errors.BrokenRecordError: errors.QueryFailed,
+    driver_errors.SessionExpired: errors.DatabaseUnavailable,
+    driver_errors.ServiceUnavailable: errors.DatabaseUnavailable,
+    driver_errors.RoutingServiceUnavailable: errors.DatabaseUnavailable,
+    driver_errors.WriteServiceUnavailable: errors.DatabaseUnavailable,
+    driver_errors.ReadServiceUnavailable: errors.DatabaseUnavailable,
+    driver_errors.IncompleteCommit: errors.DatabaseUnavailable,
+    driver_errors.ConfigurationError: errors.ConfigurationError,
+    driver_errors.AuthConfigurationError: errors.ConfigurationError,
+    driver_errors.CertificateConfigurationError: errors.ConfigurationError,
+    driver_errors.UnsupportedServerProduct: errors.UnsupportedServer,
+    driver_errors.ConnectionPoolError: errors.DatabaseUnavailable,
+    driver_errors.ConnectionAcquisitionTimeoutError: errors.DatabaseUnavailable,
+}
+"""The driver's exceptions, all of them, and what each becomes for our callers."""
+
+_NOT_WORTH_RETRYING = (errors.ReadOnly, errors.AuthenticationFailed)
+
+
+class Connection:
+    """Where the graph is and how to talk to it; safe to share among event loops and threads.
+
+    Args:
+        uri: a Neo4j address; without it, ``NEO4J_URI`` or the server of ``adk-graph-memory up`` is used. The
+            environment is read at the first statement, not before.
+        auth: user name and password, or any ``neo4j.Auth``; without it, NEO4J_USERNAME and NEO4J_PASSWORD.
+        database: the database's name; without it, NEO4J_DATABASE or ``neo4j``.
+        driver: an async driver of the caller's, used as it is and never closed here.
+        sync_driver: the same for the retrievers of neo4j-graphrag, which are synchronous.
+        settings: instead of the environment.
+        schema: ``auto`` migrates at first use, ``check`` refuses an unfit schema, ``off`` asks nothing.
+    """
+
+    def __init__(
+        self,
+        uri: str | None = None,
+        *,
+        auth: Auth | AuthManager = None,
+        database: str | None = None,
+        driver: AsyncDriver | None = None,
+        sync_driver: Driver | None = None,
+        settings: Settings | None = None,
+        schema: str | None = None,
+    ) -> None:
+        self._overrides = {"uri": checked_address(uri), "database": database, "schema_mode": schema}
+        self._auth = auth
+        self._given_settings = settings
+        self._given, self._given_sync = driver, sync_driver
+        self._held: dict[asyncio.AbstractEventLoop, _Held] = {}
+        self._sync: Driver | None = None
+        self._sync_lock = threading.Lock()
+        self._reached = False
+        self.line = "2026"
+        self.prepared = False
+        self.locks = Locks()
+
+    @cached_property
+    def settings(self) -> Settings:
+        """The settings, read from the environment when first needed."""
+        base = self._given_settings.model_dump() if self._given_settings else {}
+        return configured(**base | {key: value for key, value in self._overrides.items() if value is not None})
+
+    def __repr__(self) -> str:
+        place = "a driver of the caller's" if self._given else redacted(self.settings.uri or "nowhere")
+        return f"<Connection to {place}>"
+
+    # -- statements -------------------------------------------------------------------------------------------
+
+    async def run(self, name: str, parameters: Parameters | None = None, /, **more: Any) -> list[Record]:
+        """One named statement in one auto-commit transaction, tried again while the server is unreachable.
+
+        Only for statements that may run twice: a lost acknowledgement cannot be told from a lost request.
+        """
+        return await self.run_text(self.statements[name], {**(parameters or {}), **more})
+
+    async def run_text(self, text: str, parameters: Parameters | None = None) -> list[Record]:
+        """The same for a statement that stands in no block: schema changes."""
+
+        async def once(driver: AsyncDriver) -> list[Record]:
+            async with driver.session(**self._session_options) as session:
+                return [record async for record in await session.run(text, dict(parameters or {}))]
+
+        return await self._retried(once)
+
+    async def transact(self, work: Callable[[Transaction], Awaitable[T]]) -> T:
+        """All of ``work`` in one transaction, run again as a whole after a deadlock or a lost connection."""
+
+        async def once(driver: AsyncDriver) -> T:
+            async with (
+                driver.session(**self._session_options) as session,
+                await session.begin_transaction() as transaction,
+            ):
+                done = await work(Transaction(transaction, self.statements))
+                await transaction.commit()
+                return done
+
+        return await self._retried(once)
+
+    async def server_agent(self) -> str:
+        """What the server calls itself, for example ``Neo4j/2026.08.1``."""
+
+        async def once(driver: AsyncDriver) -> str:
+            return (await driver.get_server_info()).agent
+
+        return await self._retried(once)
+
+    async def _retried(self, once: Callable[[AsyncDriver], Awaitable[T]]) -> T:
+        deadline, pause = time.monotonic() + self._patience, 0.05
+        while True:
+            try:
+                done = await once(await self.driver())
+                self._reached = True
+                return done
+            except (driver_errors.Neo4jError, driver_errors.DriverError) as error:
+                translated = self.translated(error)
+                hopeless = isinstance(translated, _NOT_WORTH_RETRYING) or not error.is_retryable()
+                if hopeless or time.monotonic() + pause > deadline:
+                    raise translated from error
+            await asyncio.sleep(pause * random.uniform(0.5, 1.5))  # noqa: S311
+            pause = min(pause * 2, 2.0)
+
+    @property
+    def _patience(self) -> float:
+        """Seconds to keep trying; a server that never answered is more likely misnamed than restarting."""
+        return self.settings.retry_time if self._reached else min(self.settings.retry_time, 2.0)
+
+    @property
+    def statements(self) -> Statements:
+        """The named statements for this deployment and the server's line."""
+        return Statements.of(self.settings, self.line)
+
+    # -- drivers ----------------------------------------------------------------------------------------------
+
+    async def driver(self) -> AsyncDriver:
+        """The driver of the running event loop, opened if it is the loop's first."""
+        if self._given is not None:
+            return self._given
+        loop = asyncio.get_running_loop()
+        held = self._held.get(loop)
+        if held is None:
+            generator = self._open()
+            held = self._held[loop] = _Held(generator, await anext(generator))
+        return held.driver
+
+    async def _open(self) -> AsyncGenerator[AsyncDriver]:
+        """A driver that lives as long as the loop: asyncio closes a loop's generators before the loop itself."""
+        loop = asyncio.get_running_loop()
+        for other in [loop for loop in list(self._held) if loop.is_closed()]:
+            del self._held[other]
+        driver = AsyncGraphDatabase.driver(self._address, auth=self._credentials, **self._driver_options)
+        try:
+            while True:
+                yield driver
+        finally:
+            self._held.pop(loop, None)
+            await driver.close()
+
+    @property
+    def sync_driver(self) -> Driver:
+        """The driver for neo4j-graphrag's retrievers; one for all threads."""
+        if self._given_sync is not None:
+            return self._given_sync
+        if self._given is not None:
+            raise errors.ConfigurationError(
+                "neo4j-graphrag's retrievers need a sync driver: pass sync_driver= beside driver=."
+            )
+        with self._sync_lock:
+            if self._sync is None:
+                self._sync = GraphDatabase.driver(self._address, auth=self._credentials, **self._driver_options)
+            return self._sync
+
+    async def close(self) -> None:
+        """Closes what was opened here for this event loop and for threads; may be called again."""
+        if held := self._held.pop(asyncio.get_running_loop(), None):
+            await held.generator.aclose()
+        with self._sync_lock:
+            sync, self._sync = self._sync, None
+        if sync is not None:
+            await asyncio.to_thread(sync.close)
+
+    @property
+    def _address(self) -> str:
+        if self.settings.uri is None:
+            raise errors.NoDatabaseConfigured
+        return self.settings.uri
+
+    @property
+    def _credentials(self) -> Any:
+        return self._auth or (self.settings.username, self.settings.password.get_secret_value())
+
+    @property
+    def _driver_options(self) -> dict[str, Any]:
+        return {
+            "max_connection_pool_size": self.settings.pool_size,
+            "connection_acquisition_timeout": max(self.settings.retry_time, 1.0),
+            "connection_timeout": 10.0,
+            "notifications_min_severity": "OFF",
+        }
+
+    @property
+    def _session_options(self) -> dict[str, Any]:
+        return {"database": self.settings.database, "notifications_min_severity": "OFF"}
+
+    def translated(self, error: Exception) -> errors.GraphMemoryError:
+        """The driver's error as one of ours, with what our message needs."""
+        known = next(TRANSLATIONS[kind] for kind in type(error).__mro__ if kind in TRANSLATIONS)
+        return known(
+            uri=redacted(self.settings.uri or "the given driver's address"),
+            username=self.settings.username,
+            database=self.settings.database,
+            reason=getattr(error, "message", None) or str(error),
+            found=str(error),
+        )
+
+
+class _Held:
+    """A loop's driver and the generator that closes it."""
+
+    def __init__(self, generator: AsyncGenerator[AsyncDriver], driver: AsyncDriver) -> None:
+        self.generator, self.driver = generator, driver
+
+
+class Transaction:
+    """Named statements inside one open transaction."""
+
+    def __init__(self, transaction: neo4j.AsyncTransaction, statements: Statements) -> None:
+        self._transaction, self._statements = transaction, statements
+
+    async def run(self, name: str, parameters: Parameters | None = None, /, **more: Any) -> list[Record]:
+        result = await self._transaction.run(self._statements[name], {**(parameters or {}), **more})
+        return [record async for record in result]
+
+
+@asynccontextmanager
+async def opened(connection: Connection) -> AsyncIterator[Connection]:
+    """The connection, closed at the end."""
+    try:
+        yield connection
+    finally:
+        await connection.close()

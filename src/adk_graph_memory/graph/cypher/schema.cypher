@@ -1,0 +1,78 @@
+// schema_state
+// one row, or none in a database that was never migrated: the Meta node
+MATCH (m:@Meta {key: 'schema'}) RETURN m
+
+// hold_schema
+// nothing; until its transaction ends no other process migrates
+MERGE (m:@Meta {key: 'schema'}) ON CREATE SET m.version = 0 SET m.lock = 0
+
+// foreign_labels
+// a row for each label of ours that somebody else's nodes carry
+MATCH (n:@App) WHERE n.app_name IS NULL RETURN '@App' AS label LIMIT 1
+UNION ALL MATCH (n:@User) WHERE n.scope IS NULL RETURN '@User' AS label LIMIT 1
+UNION ALL MATCH (n:@Session) WHERE n.scope IS NULL RETURN '@Session' AS label LIMIT 1
+UNION ALL MATCH (n:@Event) WHERE n.scope IS NULL RETURN '@Event' AS label LIMIT 1
+UNION ALL MATCH (n:@Memory) WHERE n.scope IS NULL RETURN '@Memory' AS label LIMIT 1
+UNION ALL MATCH (n:@Entity) WHERE n.scope IS NULL RETURN '@Entity' AS label LIMIT 1
+UNION ALL MATCH (n:@Fact) WHERE n.scope IS NULL RETURN '@Fact' AS label LIMIT 1
+UNION ALL MATCH (n:@Revision) WHERE n.scope IS NULL RETURN '@Revision' AS label LIMIT 1
+UNION ALL MATCH (n:@Ingest) WHERE n.scope IS NULL RETURN '@Ingest' AS label LIMIT 1
+UNION ALL MATCH (n:@Tombstone) WHERE n.scope IS NULL RETURN '@Tombstone' AS label LIMIT 1
+UNION ALL MATCH (n:@Meta) WHERE n.key IS NULL RETURN '@Meta' AS label LIMIT 1
+UNION ALL MATCH (n:@Migration) WHERE n.version IS NULL RETURN '@Migration' AS label LIMIT 1
+
+// record_migration
+// nothing
+MATCH (m:@Meta {key: 'schema'}) SET m.version = $version
+MERGE (r:@Migration {version: $version}) ON CREATE SET r.name = $name, r.applied_at = datetime(), r.checksum = $checksum
+
+// await_indexes
+// nothing, once every index is ONLINE
+CALL db.awaitIndexes($seconds)
+
+// fill_slot
+// nothing; the slot's embedder is known from now on, and the first slot filled is the live one
+MATCH (m:@Meta {key: 'schema'})
+FOREACH (_ IN CASE $slot WHEN 'a' THEN [1] ELSE [] END | SET m.embedder_a = $embedder, m.dimensions_a = $dimensions)
+FOREACH (_ IN CASE $slot WHEN 'b' THEN [1] ELSE [] END | SET m.embedder_b = $embedder, m.dimensions_b = $dimensions)
+SET m.live = coalesce(m.live, $slot)
+
+// switch_slot
+// nothing; from now on searches read the other vectors
+MATCH (m:@Meta {key: 'schema'}) SET m.live = $slot
+
+// memory_vectors_a @2026
+// nothing
+CYPHER 25
+CREATE VECTOR INDEX @memory_vector_a IF NOT EXISTS FOR (n:@Memory) ON (n.embedding_a) WITH [n.scope, n.kind, n.open] OPTIONS $options
+
+// memory_vectors_b @2026
+// nothing
+CYPHER 25
+CREATE VECTOR INDEX @memory_vector_b IF NOT EXISTS FOR (n:@Memory) ON (n.embedding_b) WITH [n.scope, n.kind, n.open] OPTIONS $options
+
+// entity_vectors_a @2026
+// nothing
+CYPHER 25
+CREATE VECTOR INDEX @entity_vector_a IF NOT EXISTS FOR (n:@Entity) ON (n.embedding_a) WITH [n.scope] OPTIONS $options
+
+// entity_vectors_b @2026
+// nothing
+CYPHER 25
+CREATE VECTOR INDEX @entity_vector_b IF NOT EXISTS FOR (n:@Entity) ON (n.embedding_b) WITH [n.scope] OPTIONS $options
+
+// drop_memory_vectors_a @2026
+// nothing
+DROP INDEX @memory_vector_a IF EXISTS
+
+// drop_memory_vectors_b @2026
+// nothing
+DROP INDEX @memory_vector_b IF EXISTS
+
+// drop_entity_vectors_a @2026
+// nothing
+DROP INDEX @entity_vector_a IF EXISTS
+
+// drop_entity_vectors_b @2026
+// nothing
+DROP INDEX @entity_vector_b IF EXISTS

@@ -1,0 +1,169 @@
+// create_session
+// one row: the app's and the user's state after the initial state was merged into it
+MERGE (a:@App {app_name: $app_name})
+ON CREATE SET a.state = []
+MERGE (u:@User {scope: $scope})
+ON CREATE SET u.app_name = $app_name, u.user_id = $user_id, u.state = []
+FOREACH (_ IN CASE WHEN $app.keys = [] THEN [] ELSE [1] END |
+  SET a.lock = 0
+  SET a.state = [m IN a.state WHERE none(k IN $app.keys WHERE m STARTS WITH k)] + $app.members)
+FOREACH (_ IN CASE WHEN $user.keys = [] THEN [] ELSE [1] END |
+  SET u.lock = 0
+  SET u.state = [m IN u.state WHERE none(k IN $user.keys WHERE m STARTS WITH k)] + $user.members)
+SET u.owner = coalesce($owner, u.owner)
+CREATE (s:@Session {
+  scope: $scope, id: $id, uid: $uid, app_name: $app_name, user_id: $user_id,
+  state: $session.members, revision: 0, create_time: $now, last_update_time: $now,
+  expires_at: $expires_at, display_name: $display_name, labels: $labels
+})
+CREATE (u)-[:HAS_SESSION]->(s)
+RETURN a.state AS app_state, u.state AS user_state
+
+// session_uid
+// one row, or none: the generated key of the session under this id, and whether it has expired
+MATCH (s:@Session {scope: $scope, id: $id})
+RETURN s.uid AS uid, coalesce(s.expires_at <= $now, false) AS expired
+
+// session_states
+// one row: the app's and the user's state
+MATCH (a:@App {app_name: $app_name}), (u:@User {scope: $scope})
+RETURN a.state AS app_state, u.state AS user_state
+
+// get_session
+// one row, or none: the session, all three states, and the chosen events' bodies, newest first
+MATCH (s:@Session {scope: $scope, id: $id})
+WHERE s.expires_at IS NULL OR s.expires_at > $now
+OPTIONAL MATCH (a:@App {app_name: $app_name})
+OPTIONAL MATCH (u:@User {scope: $scope})
+CALL (s) {
+  MATCH (e:@Event {scope: $scope, session_uid: s.uid})
+  WHERE e.seq > s.revision - $recent AND e.timestamp >= $after
+  WITH e ORDER BY e.seq DESC LIMIT $limit
+  RETURN collect(e.body) AS bodies
+}
+RETURN s.state AS state, s.revision AS revision, s.last_update_time AS last_update_time,
+       a.state AS app_state, u.state AS user_state, bodies
+
+// list_events
+// one row, or none when there is no such session: bodies and sequence numbers, oldest first
+MATCH (s:@Session {scope: $scope, id: $id})
+WHERE s.expires_at IS NULL OR s.expires_at > $now
+CALL (s) {
+  MATCH (e:@Event {scope: $scope, session_uid: s.uid})
+  WHERE e.seq > $after_seq AND e.timestamp >= $after
+  WITH e ORDER BY e.seq LIMIT $limit
+  RETURN collect(e.body) AS bodies, collect(e.seq) AS seqs
+}
+RETURN bodies, seqs
+
+// list_sessions_of_user
+// one row: lists with an entry a session, in the order asked for; the app's and the user's state
+OPTIONAL MATCH (a:@App {app_name: $app_name})
+OPTIONAL MATCH (u:@User {scope: $scope})
+CALL () {
+  MATCH (s:@Session {scope: $scope})
+  WHERE (s.expires_at IS NULL OR s.expires_at > $now)
+    AND all(label IN $labels WHERE label IN s.labels)
+    AND ($after IS NULL OR s.last_update_time * $direction > $after.time * $direction
+      OR (s.last_update_time = $after.time AND (s.user_id > $after.user_id
+        OR (s.user_id = $after.user_id AND s.id > $after.id))))
+  WITH s ORDER BY s.last_update_time * $direction, s.user_id, s.id LIMIT $limit
+  RETURN collect(s.id) AS ids, collect(s.user_id) AS user_ids, collect(s.last_update_time) AS times,
+         collect(s.revision) AS revisions,
+         collect(CASE WHEN $include_state THEN reduce(json = '', m IN s.state | json + ',' + m) ELSE '' END) AS states
+}
+RETURN ids, user_ids, times, revisions, states, a.state AS app_state,
+       CASE WHEN u IS NULL THEN [] ELSE [u.user_id] END AS users,
+       CASE WHEN u IS NULL THEN [] ELSE [u.state] END AS user_states
+
+// list_sessions_of_app
+// the same over all users of the app
+OPTIONAL MATCH (a:@App {app_name: $app_name})
+CALL () {
+  MATCH (s:@Session {app_name: $app_name})
+  WHERE s.last_update_time IS NOT NULL
+  WITH s
+  WHERE (s.expires_at IS NULL OR s.expires_at > $now)
+    AND all(label IN $labels WHERE label IN s.labels)
+    AND ($after IS NULL OR s.last_update_time * $direction > $after.time * $direction
+      OR (s.last_update_time = $after.time AND (s.user_id > $after.user_id
+        OR (s.user_id = $after.user_id AND s.id > $after.id))))
+  WITH s ORDER BY s.last_update_time * $direction, s.user_id, s.id LIMIT $limit
+  RETURN collect(s.id) AS ids, collect(s.user_id) AS user_ids, collect(s.last_update_time) AS times,
+         collect(s.revision) AS revisions,
+         collect(CASE WHEN $include_state THEN reduce(json = '', m IN s.state | json + ',' + m) ELSE '' END) AS states
+}
+CALL () {
+  MATCH (u:@User {app_name: $app_name}) WHERE $include_state AND u.state <> []
+  RETURN collect(u.user_id) AS users, collect(u.state) AS user_states
+}
+RETURN ids, user_ids, times, revisions, states, a.state AS app_state, users, user_states
+
+// session_positions
+// a row for each of the app's sessions with this id: where it stands in a listing
+MATCH (s:@Session {app_name: $app_name, id: $id})
+WHERE s.last_update_time IS NOT NULL
+RETURN s.user_id AS user_id, s.id AS id, s.last_update_time AS time
+
+// get_user_state
+// one row, or none: the user's state
+MATCH (u:@User {scope: $scope}) RETURN u.state AS user_state
+
+// append_event
+// one row, or none when there is no such session: what became of the event, and the revision it has
+MATCH (s:@Session {scope: $scope, id: $session_id})
+WHERE s.expires_at IS NULL OR s.expires_at > $now
+SET s.lock = 0
+WITH s
+OPTIONAL MATCH (known:@Event {scope: $scope, session_uid: s.uid, id: $event.id})
+OPTIONAL MATCH (last:@Event {scope: $scope, session_uid: s.uid, seq: s.revision})
+WITH s, known, last, CASE
+  WHEN known.body = $event.body THEN 'repeated'
+  WHEN known IS NOT NULL THEN 'taken'
+  WHEN s.closed_at IS NOT NULL THEN 'closed'
+  WHEN s.revision = $revision THEN 'new'
+  WHEN $revision IS NULL AND s.last_update_time <= $last_update_time THEN 'new'
+  WHEN $revision IS NULL AND coalesce(last.id, '') = $last_event_id THEN 'new'
+  ELSE 'stale' END AS outcome
+FOREACH (_ IN CASE outcome WHEN 'new' THEN [1] ELSE [] END |
+  SET s.revision = s.revision + 1, s.last_update_time = $event.timestamp,
+      s.state = [m IN s.state WHERE none(k IN $session.keys WHERE m STARTS WITH k)] + $session.members
+  CREATE (s)-[:HAS_EVENT]->(e:@Event {scope: $scope, session_uid: s.uid, session_id: $session_id, seq: s.revision})
+  SET e += $event
+  FOREACH (p IN CASE WHEN last IS NULL THEN [] ELSE [last] END | CREATE (p)-[:NEXT]->(e))
+  FOREACH (_ IN CASE WHEN $app.keys = [] THEN [] ELSE [1] END |
+    MERGE (a:@App {app_name: $app_name}) ON CREATE SET a.state = []
+    SET a.lock = 0
+    SET a.state = [m IN a.state WHERE none(k IN $app.keys WHERE m STARTS WITH k)] + $app.members)
+  FOREACH (_ IN CASE WHEN $user.keys = [] THEN [] ELSE [1] END |
+    MERGE (u:@User {scope: $scope}) ON CREATE SET u.app_name = $app_name, u.user_id = $user_id, u.state = []
+    SET u.lock = 0
+    SET u.state = [m IN u.state WHERE none(k IN $user.keys WHERE m STARTS WITH k)] + $user.members))
+RETURN outcome, s.closed_at AS closed_at,
+       CASE outcome WHEN 'repeated' THEN known.seq ELSE s.revision END AS revision
+
+// close_session
+// one row, or none when there is no such session: when it was closed
+MATCH (s:@Session {scope: $scope, id: $id})
+WHERE s.expires_at IS NULL OR s.expires_at > $now
+SET s.closed_at = coalesce(s.closed_at, $now)
+RETURN s.closed_at AS closed_at
+
+// delete_session
+// nothing; what memory holds of the session stays, as words without payload, in its old order
+MATCH (s:@Session {scope: $scope, id: $id})
+WHERE NOT $only_expired OR s.expires_at <= $now
+CALL (s) {
+  MATCH (e:@Event {scope: $scope, session_uid: s.uid}) WHERE e.seq IS NOT NULL AND NOT e:@Memory
+  DETACH DELETE e
+}
+CALL (s) {
+  MATCH (e:@Event {scope: $scope, session_uid: s.uid}) WHERE e.seq IS NOT NULL
+  REMOVE e.body
+  WITH e ORDER BY e.seq
+  WITH collect(e) AS kept
+  UNWIND range(0, size(kept) - 2) AS i
+  WITH kept[i] AS earlier, kept[i + 1] AS later
+  MERGE (earlier)-[:NEXT]->(later)
+}
+DETACH DELETE s

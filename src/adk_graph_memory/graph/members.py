@@ -1,0 +1,48 @@
+"""Keyed values go into a node as a list of JSON members (``"key":value``) and come back as a dict.
+
+A key's old member is found by its prefix, so keys never become property names (Neo4j keeps a token for each for
+ever), and one statement merges a change under the node's lock.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Delta:
+    """A change: members to write, and keys (as JSON prefixes) whose old members go."""
+
+    keys: tuple[str, ...] = ()
+    members: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, values: Mapping[str, Any], drop: Iterable[str] = ()) -> Delta:
+        """Sets these values (``dict.update`` semantics: None stays as null) and drops those keys for good."""
+        dropped = set(drop)
+        kept = {key: value for key, value in values.items() if key not in dropped}
+        return cls(
+            tuple(_prefix(key) for key in (*kept, *dropped)),
+            tuple(f"{_prefix(key)}{_json(value)}" for key, value in kept.items()),
+        )
+
+    def parameter(self) -> dict[str, list[str]]:
+        """What a statement takes."""
+        return {"keys": list(self.keys), "members": list(self.members)}
+
+
+def _prefix(key: str) -> str:
+    return f"{_json(key)}:"
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, separators=(",", ":"))
+
+
+def read(members: Sequence[str] | None) -> dict[str, Any]:
+    """The values that these members spell."""
+    joined: dict[str, Any] = json.loads(f"{{{','.join(members or ())}}}")
+    return joined

@@ -1,0 +1,126 @@
+"""A connection goes in; a database whose schema fits this release comes out, or the reason why not.
+
+Migrations are numbered files of blocks, forward only and idempotent. A transaction that holds the Meta node keeps a
+second process waiting while the first migrates.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+
+from adk_graph_memory import errors
+from adk_graph_memory.graph.connection import Connection, Transaction
+from adk_graph_memory.graph.queries import Block, files, filled
+from adk_graph_memory.graph.slots import AWAIT_INDEXES, state
+from adk_graph_memory.settings import Settings
+
+
+def known_version() -> int:
+    """The schema version of this release."""
+    return max(number(name) for name in files("migrations"))
+
+
+def number(file_name: str) -> int:
+    """``0001_sessions_and_memory.cypher`` → 1."""
+    return int(file_name.partition("_")[0])
+
+
+async def prepared(connection: Connection) -> Connection:
+    """The connection, its schema made fit (or checked) at the first call as the settings' ``schema`` says.
+
+    Raises:
+        errors.UnsupportedServer: the server is older than we can use.
+        errors.SchemaMissing: migrations are due and the settings forbid them.
+        errors.SchemaTooNew: a newer release has migrated this database.
+        errors.LabelsTaken: somebody else's nodes carry our labels.
+    """
+    if connection.prepared:
+        return connection
+    async with connection.locks.of("prepare"):
+        if not connection.prepared:
+            connection.line = server_line(await connection.server_agent())
+            await _make_fit(connection)
+            connection.prepared = True
+    return connection
+
+
+async def _make_fit(connection: Connection) -> None:
+    mode, found = connection.settings.schema_mode, await state(connection)
+    if found.version > known_version():
+        raise errors.SchemaTooNew(found=found.version, known=known_version())
+    if found.version < known_version() and mode == "auto":
+        await migrate(connection)
+    elif found.version < known_version() and mode == "check":
+        missing = ", ".join(name for name, _ in pending(found.version))
+        raise errors.SchemaMissing(database=connection.settings.database, missing=missing)
+
+
+def server_line(agent: str) -> str:
+    """``Neo4j/2026.08.1`` → ``2026``; ``Neo4j/5.26.30`` → ``5.26``.
+
+    Raises:
+        errors.UnsupportedServer: it is neither.
+    """
+    version = agent.partition("/")[2]
+    try:
+        major, minor = (int(part) for part in version.replace("-", ".").split(".")[:2])
+    except ValueError:
+        raise errors.UnsupportedServer(found=agent) from None
+    if (major, minor) >= (2026, 8):
+        return "2026"
+    if (major, minor) >= (5, 26):
+        return "5.26"
+    raise errors.UnsupportedServer(found=agent)
+
+
+def pending(version: int) -> Iterator[tuple[str, tuple[Block, ...]]]:
+    """The migrations that a database at this version still needs, in order."""
+    return ((name, blocks) for name, blocks in files("migrations").items() if number(name) > version)
+
+
+async def migrate(connection: Connection) -> None:
+    """Brings the schema to this release's version; a second process that starts meanwhile waits.
+
+    The Meta node's own constraint comes first: without it two processes could make two such nodes.
+
+    Raises:
+        errors.LabelsTaken: the database holds nodes of somebody else's under our labels.
+    """
+
+    async def under_lock(lock: Transaction) -> None:
+        await lock.run("hold_schema")
+        found = await state(connection)
+        if found.version == 0 and not connection.settings.shared_database:
+            await _refuse_taken_labels(connection)
+        for name, blocks in pending(found.version):
+            for block in blocks:
+                await connection.run_text(filled(block.text, connection.settings))
+            await connection.run("await_indexes", seconds=AWAIT_INDEXES)
+            await lock.run("record_migration", version=number(name), name=name, checksum=checksum(blocks))
+
+    first, *_ = files("migrations").values()
+    await connection.run_text(filled(first[0].text, connection.settings))
+    await connection.transact(under_lock)
+
+
+def checksum(blocks: tuple[Block, ...]) -> str:
+    """What a migration's statements were, in 16 hex characters."""
+    return hashlib.blake2b("\n".join(block.text for block in blocks).encode(), digest_size=8).hexdigest()
+
+
+async def _refuse_taken_labels(connection: Connection) -> None:
+    if taken := [record["label"] for record in await connection.run("foreign_labels")]:
+        raise errors.LabelsTaken(database=connection.settings.database, labels=", ".join(taken))
+
+
+def script(settings: Settings) -> str:
+    """All migrations as a script for ``cypher-shell``, for a DBA to read and run."""
+    schema = {block.name: filled(block.text, settings) for block in files("cypher")["schema.cypher"]}
+    lines = []
+    for name, blocks in files("migrations").items():
+        lines.append(f"// {name}")
+        lines += [f"{filled(block.text, settings)};" for block in blocks]
+        lines.append(f":param {{version: {number(name)}, name: '{name}', checksum: '{checksum(blocks)}'}}")
+        lines += [f"{schema[block]};" for block in ("hold_schema", "record_migration")]
+    return "\n".join(lines) + "\n"

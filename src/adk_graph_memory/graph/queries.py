@@ -1,0 +1,96 @@
+"""Named Cypher blocks go in from ``.cypher`` files; statements with this deployment's identifiers come out.
+
+After an empty line a block starts with ``// name`` or, for one server line only, ``// name @2026``;
+the comment under it says what it
+returns. ``@Session`` is a label and ``@memory_text`` an index, named as the settings choose; all values are parameters.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache, lru_cache
+from importlib import resources
+
+from adk_graph_memory.settings import Settings
+
+LABELS = frozenset(
+    ("App", "User", "Session", "Event", "Memory", "Entity", "Fact", "Revision", "Ingest", "Tombstone")
+) | {"Meta", "Migration"}
+"""Every label we write."""
+
+FRAGMENT = "fragment"
+"""What a block is tagged with that other blocks take in by ``// include name``."""
+
+_HEADER = re.compile(r"(?:\A|\n\n)// ([a-z0-9_]+)(?: @([\w.]+))?\n")
+_INCLUDE = re.compile(r"^// include (\w+)$", re.MULTILINE)
+_IDENTIFIER = re.compile(r"@(\w+)")
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """One statement as it stands in its file."""
+
+    name: str
+    line: str | None
+    text: str
+
+
+def parse(source: str) -> list[Block]:
+    """The blocks of one ``.cypher`` file, in its order."""
+    _, *pieces = _HEADER.split(source)
+    return [
+        Block(name, line, text.strip().removesuffix(";"))
+        for name, line, text in zip(pieces[::3], pieces[1::3], pieces[2::3], strict=True)
+    ]
+
+
+@cache
+def files(folder: str) -> dict[str, tuple[Block, ...]]:
+    """File name → blocks, for the ``.cypher`` files of a folder of this package, sorted by name."""
+    folder_ = resources.files(__package__) / folder
+    found = sorted((f for f in folder_.iterdir() if f.name.endswith(".cypher")), key=lambda f: f.name)
+    return {f.name: tuple(parse(f.read_text(encoding="utf-8"))) for f in found}
+
+
+def filled(text: str, settings: Settings) -> str:
+    """The text with every ``@Identifier`` replaced by this deployment's name for it."""
+
+    def name(match: re.Match[str]) -> str:
+        word = match[1]
+        if word in LABELS:
+            return f"{settings.label_prefix}{word}"
+        if word == "analyzer":
+            return settings.analyzer
+        return f"{settings.index_prefix}{settings.label_prefix}{word}"
+
+    return _IDENTIFIER.sub(name, text)
+
+
+class Statements:
+    """All statements of one deployment on one server line: ``statements["append_event"]``."""
+
+    def __init__(self, settings: Settings, line: str) -> None:
+        blocks = [block for blocks in files("cypher").values() for block in blocks]
+        self.fragments = {block.name: filled(block.text, settings) for block in blocks if block.line == FRAGMENT}
+        self._texts = {
+            block.name: _INCLUDE.sub(lambda include: self.fragments[include[1]], filled(block.text, settings))
+            for block in blocks
+            if block.line in (None, line)
+        }
+
+    def __getitem__(self, name: str) -> str:
+        return self._texts[name]
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._texts
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._texts)
+
+    @classmethod
+    @lru_cache(maxsize=32)
+    def of(cls, settings: Settings, line: str) -> Statements:
+        """The statements of a deployment, read and filled once."""
+        return cls(settings, line)

@@ -1,0 +1,278 @@
+"""Session requests go in as plain data; what the graph holds of them comes out. No ADK type is known here."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from neo4j import Record
+
+from adk_graph_memory import errors
+from adk_graph_memory.graph import members, memories
+from adk_graph_memory.graph.connection import Connection, Transaction
+from adk_graph_memory.graph.members import Delta
+from adk_graph_memory.records import Scope
+
+NO_LIMIT = 2**31 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class StoredSession:
+    """A session as stored: three states, and its events' bodies in append order."""
+
+    id: str
+    user_id: str
+    revision: int
+    last_update_time: float
+    session_state: dict[str, Any]
+    app_state: dict[str, Any]
+    user_state: dict[str, Any]
+    bodies: Sequence[str] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Appended:
+    """What became of an event: ``new``, ``repeated``, ``taken``, ``stale`` or ``closed``."""
+
+    outcome: str
+    revision: int
+    closed_at: float | None
+
+
+async def create(
+    connection: Connection,
+    scope: Scope,
+    *,
+    id: str,
+    uid: str,
+    now: float,
+    app: Delta,
+    user: Delta,
+    session: Delta,
+    expires_at: float | None = None,
+    display_name: str | None = None,
+    labels: Mapping[str, str] | None = None,
+    owner: str | None = None,
+) -> StoredSession:
+    """Stores a new session; one that had expired under this id makes way.
+
+    Raises:
+        errors.ConstraintViolated: the user has a session of this id.
+    """
+    parameters = {
+        **_scoped(scope),
+        "id": id,
+        "uid": uid,
+        "now": now,
+        "expires_at": expires_at,
+        "display_name": display_name,
+        "labels": list(Delta.of(labels or {}).members),
+        "owner": owner,
+        "app": app.parameter(),
+        "user": user.parameter(),
+        "session": session.parameter(),
+    }
+    try:
+        [row] = await connection.run("create_session", parameters)
+    except errors.ConstraintViolated:
+        stored = await connection.run("session_uid", parameters)
+        if stored and stored[0]["uid"] != uid:
+            if not stored[0]["expired"]:
+                raise
+            await delete(connection, scope, id=id, now=now, only_expired=True)
+            [row] = await connection.run("create_session", parameters)
+        else:
+            [row] = await connection.run("session_states", parameters)
+    return StoredSession(
+        id,
+        scope.user_id,
+        0,
+        now,
+        members.read(session.members),
+        members.read(row["app_state"]),
+        members.read(row["user_state"]),
+    )
+
+
+async def get(
+    connection: Connection,
+    scope: Scope,
+    *,
+    id: str,
+    now: float,
+    recent: int | None = None,
+    after: float | None = None,
+) -> StoredSession | None:
+    """The session with its events from ``after`` on (inclusive), of those the last ``recent``; or None."""
+    rows = await connection.run(
+        "get_session",
+        _scoped(scope),
+        id=id,
+        now=now,
+        after=float("-inf") if after is None else after,
+        recent=NO_LIMIT if recent is None or after is not None else recent,
+        limit=NO_LIMIT if recent is None else recent,
+    )
+    if not rows:
+        return None
+    [row] = rows
+    return StoredSession(
+        id,
+        scope.user_id,
+        row["revision"],
+        row["last_update_time"],
+        members.read(row["state"]),
+        members.read(row["app_state"]),
+        members.read(row["user_state"]),
+        row["bodies"][::-1],
+    )
+
+
+async def events(
+    connection: Connection,
+    scope: Scope,
+    *,
+    id: str,
+    now: float,
+    after_seq: int | None = None,
+    after: float | None = None,
+    limit: int | None = None,
+) -> tuple[Sequence[str], Sequence[int]]:
+    """Bodies and sequence numbers of a session's events behind ``after_seq``, from ``after`` on, oldest first."""
+    rows = await connection.run(
+        "list_events",
+        _scoped(scope),
+        id=id,
+        now=now,
+        after_seq=0 if after_seq is None else after_seq,
+        after=float("-inf") if after is None else after,
+        limit=NO_LIMIT if limit is None else limit,
+    )
+    return (rows[0]["bodies"], rows[0]["seqs"]) if rows else ((), ())
+
+
+async def listed(
+    connection: Connection,
+    app_name: str,
+    user_id: str | None,
+    *,
+    now: float,
+    limit: int | None = None,
+    after: str | None = None,
+    newest_first: bool = False,
+    include_state: bool = True,
+    labels: Mapping[str, str] | None = None,
+) -> list[StoredSession]:
+    """Sessions without events, of a user or of the whole app, by their last activity.
+
+    Raises:
+        LookupError: ``after`` names no session, or several users' sessions; its text says which.
+    """
+    [row] = await connection.run(
+        "list_sessions_of_app" if user_id is None else "list_sessions_of_user",
+        app_name=app_name,
+        scope=None if user_id is None else Scope(app_name, user_id).key,
+        now=now,
+        limit=NO_LIMIT if limit is None else limit,
+        direction=-1 if newest_first else 1,
+        after=None if after is None else await _position(connection, app_name, user_id, after),
+        include_state=include_state,
+        labels=list(Delta.of(labels or {}).members),
+    )
+    app_members = row["app_state"] if include_state else ()
+    users = dict(zip(row["users"], row["user_states"], strict=True)) if include_state else {}
+    return [
+        StoredSession(
+            id,
+            user,
+            revision,
+            time,
+            json.loads(f"{{{joined[1:]}}}"),
+            members.read(app_members),
+            members.read(users.get(user)),
+        )
+        for id, user, revision, time, joined in zip(
+            row["ids"], row["user_ids"], row["revisions"], row["times"], row["states"], strict=True
+        )
+    ]
+
+
+async def _position(connection: Connection, app_name: str, user_id: str | None, id: str) -> dict[str, Any]:
+    rows = await connection.run("session_positions", app_name=app_name, id=id)
+    places = [dict(row) for row in rows if user_id is None or row["user_id"] == user_id]
+    if len(places) != 1:
+        found = "no session" if not places else f"sessions of {len(places)} users; list one user's"
+        raise LookupError(f"after={id!r} names {found}.")
+    return places[0]
+
+
+async def append(
+    connection: Connection,
+    scope: Scope,
+    *,
+    session_id: str,
+    event: Mapping[str, Any],
+    revision: int | None,
+    last_update_time: float,
+    last_event_id: str,
+    now: float,
+    app: Delta,
+    user: Delta,
+    session: Delta,
+) -> Appended | None:
+    """Stores an event and its state deltas in one transaction; None where there is no such session.
+
+    Safe to repeat: an event that is there already is not stored, and its deltas are not applied, again.
+    """
+    rows = await connection.run(
+        "append_event",
+        _scoped(scope),
+        session_id=session_id,
+        event=event,
+        revision=revision,
+        last_update_time=last_update_time,
+        last_event_id=last_event_id,
+        now=now,
+        app=app.parameter(),
+        user=user.parameter(),
+        session=session.parameter(),
+    )
+    return Appended(rows[0]["outcome"], rows[0]["revision"], rows[0]["closed_at"]) if rows else None
+
+
+async def close(connection: Connection, scope: Scope, *, id: str, now: float) -> float | None:
+    """Marks the session as closed and returns since when it is; None where there is no such session."""
+    rows = await connection.run("close_session", _scoped(scope), id=id, now=now)
+    return rows[0]["closed_at"] if rows else None
+
+
+async def delete(
+    connection: Connection,
+    scope: Scope,
+    *,
+    id: str,
+    now: float,
+    only_expired: bool = False,
+    forget_memory: bool = False,
+) -> None:
+    """Deletes the session and its events, but (unless told to) not the words that memory holds of it."""
+    parameters = {**_scoped(scope), "id": id, "now": now, "only_expired": only_expired}
+
+    async def work(transaction: Transaction) -> None:
+        if forget_memory:
+            await memories.forget_session(transaction, scope, id)
+        await transaction.run("delete_session", parameters)
+
+    await connection.transact(work)
+
+
+async def user_state(connection: Connection, scope: Scope) -> dict[str, Any]:
+    """The user's own state, keys without prefix."""
+    rows: list[Record] = await connection.run("get_user_state", _scoped(scope))
+    return members.read(rows[0]["user_state"]) if rows else {}
+
+
+def _scoped(scope: Scope) -> dict[str, str]:
+    return {"scope": scope.key, "app_name": scope.app_name, "user_id": scope.user_id}

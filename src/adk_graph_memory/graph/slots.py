@@ -1,0 +1,139 @@
+"""Which vectors are live: every memory's vector is kept in one of two slots, and the Meta node says which is searched.
+
+A new embedder fills the other slot while searches read this one; then one statement switches.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from typing import Any
+
+from adk_graph_memory import errors
+from adk_graph_memory.graph.connection import Connection
+
+logger = logging.getLogger(__name__)
+
+AWAIT_INDEXES = 300
+"""Seconds that a new index may take to come ONLINE on a store that holds much already."""
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """One of the two places where every vector is kept: ``embedding_a`` or ``embedding_b``."""
+
+    name: str
+    embedder: str
+    dimensions: int
+
+    @property
+    def property(self) -> str:
+        """The node property that holds this slot's vectors."""
+        return f"embedding_{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """What the Meta node says of the database."""
+
+    version: int = 0
+    live: str | None = None
+    slots: tuple[Slot, ...] = ()
+
+    @property
+    def live_slot(self) -> Slot | None:
+        """The slot that searches read, once an embedder has written its first vector."""
+        return next((slot for slot in self.slots if slot.name == self.live), None)
+
+
+async def state(connection: Connection) -> State:
+    """What the database says of itself; ``State()`` for one that was never migrated."""
+    records = await connection.run("schema_state")
+    return _state(dict(records[0]["m"])) if records else State()
+
+
+def _state(meta: dict[str, Any]) -> State:
+    slots = tuple(
+        Slot(name, meta[f"embedder_{name}"], meta[f"dimensions_{name}"])
+        for name in "ab"
+        if meta.get(f"embedder_{name}")
+    )
+    return State(meta["version"], meta.get("live"), slots)
+
+
+async def open_slot(connection: Connection, name: str, embedder: str, dimensions: int) -> Slot:
+    """Makes a slot ready for an embedder's vectors: its indexes, then its entry on the Meta node."""
+    if connection.line == "2026":
+        options = {
+            "indexConfig": {
+                "vector.dimensions": dimensions,
+                "vector.similarity_function": "cosine",
+                "vector.quantization.type": "none",
+            }
+        }
+        for nodes in ("memory", "entity"):
+            await connection.run(f"{nodes}_vectors_{name}", options=options)
+        await connection.run("await_indexes", seconds=AWAIT_INDEXES)
+    await connection.run("fill_slot", slot=name, embedder=embedder, dimensions=dimensions)
+    return Slot(name, embedder, dimensions)
+
+
+class LiveSlot:
+    """The slot that this process's vectors belong to, looked up once and checked against every answer.
+
+    Args:
+        connection: a prepared connection.
+    """
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._slot: Slot | None = None
+        self._is_outdated = False
+
+    async def find(self, embedder: str, dimensions: int, *, may_open: bool) -> Slot | None:
+        """The live slot if this embedder's vectors are in it; None while nothing is embedded, or once it is outdated.
+
+        Args:
+            embedder: its name.
+            dimensions: numbers a vector.
+            may_open: where there is no live slot yet, make one.
+
+        Raises:
+            errors.EmbedderMismatch: the vectors are another embedder's, and were so from the start.
+        """
+        if self._slot or self._is_outdated:
+            return self._slot
+        found = (await state(self._connection)).live_slot
+        if found is None and may_open:
+            found = await open_slot(self._connection, "a", embedder, dimensions)
+        if found and (found.embedder, found.dimensions) != (embedder, dimensions):
+            raise errors.EmbedderMismatch(
+                stored=found.embedder,
+                stored_dimensions=found.dimensions,
+                configured=embedder,
+                configured_dimensions=dimensions,
+            )
+        self._slot = found
+        return found
+
+    async def check(self, live: str | None) -> None:
+        """Takes in which slot an answer called live: after a switch this process goes on with it, if it can."""
+        if self._slot is None or live in (None, self._slot.name):
+            return
+        found = (await state(self._connection)).live_slot
+        before, self._slot = self._slot, None
+        if found and (found.embedder, found.dimensions) == (before.embedder, before.dimensions):
+            self._slot = found
+        elif found:
+            self._is_outdated = True
+            logger.warning(
+                "The memories now carry vectors of %s, this process has %s: it searches by full text alone, and "
+                "what it remembers is embedded later, until it is restarted with the new embedder.",
+                found.embedder,
+                before.embedder,
+            )
+
+    @property
+    def is_outdated(self) -> bool:
+        """Whether the memories were re-embedded by another embedder while this process ran."""
+        return self._is_outdated

@@ -1,0 +1,396 @@
+"""The corridor: turns go in and are remembered, questions go in and are answered, ids go in and are forgotten."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+import uuid
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import UTC, datetime
+from functools import cached_property
+from types import TracebackType
+from typing import Any, Self, TypedDict, Unpack
+
+from google.adk.models.base_llm import BaseLlm
+from neo4j import AsyncDriver, Driver, Record
+from neo4j import exceptions as driver_errors
+from neo4j_graphrag.embeddings.base import Embedder
+
+from adk_graph_memory import consolidation, embeddings, errors, extraction, graph, llm, retrieval
+from adk_graph_memory.graph.members import Delta, read
+from adk_graph_memory.records import (
+    IngestReport,
+    Plan,
+    Receipt,
+    Recollection,
+    Scope,
+    Statement,
+    Turn,
+)
+from adk_graph_memory.settings import Settings
+
+logger = logging.getLogger(__name__)
+
+
+class ConnectionOptions(TypedDict, total=False):
+    """How the graph is reached, as :class:`GraphMemory` takes it."""
+
+    auth: graph.Auth
+    database: str | None
+    driver: AsyncDriver | None
+    sync_driver: Driver | None
+    settings: Settings | None
+    schema: str | None
+
+
+class Options(ConnectionOptions, total=False):
+    """All that may be chosen beside the address, as :class:`GraphMemory` takes it."""
+
+    model: str | BaseLlm | None
+    embedder: embeddings.Choice
+    retrieval_query: str | None
+
+
+class GraphMemory:
+    """The memory of many users in one graph.
+
+    Args:
+        uri: the server's address; without it NEO4J_URI, or else the server of ``adk-graph-memory up``.
+        auth: user and password; without it NEO4J_USERNAME and NEO4J_PASSWORD.
+        database: without it NEO4J_DATABASE, or ``neo4j``.
+        driver: an async driver of yours, and
+        sync_driver: a sync one beside it (neo4j-graphrag's retrievers are sync); neither is ever closed here.
+        settings: all settings, instead of the environment's.
+        schema: ``auto`` (migrate at first use), ``check`` (refuse an unfit schema) or ``off``.
+        model: what reads entities and facts: the name of any model that ADK knows, a ``BaseLlm``, or ``"rules"``,
+            which is also what None means where ADK_GRAPH_MEMORY_MODEL is not set.
+        embedder: a neo4j-graphrag ``Embedder``, a function from text to numbers, the name or path of a
+            sentence-transformers model (None: all-MiniLM-L6-v2), or False to work by full text alone.
+        retrieval_query: your own traversal, as for neo4j-graphrag's retrievers: it goes on from ``node``, ``score``
+            and ``$scope``, and returns at least ``text`` and ``score``.
+    """
+
+    def __init__(
+        self,
+        uri: str | None = None,
+        *,
+        model: str | BaseLlm | None = None,
+        embedder: embeddings.Choice = None,
+        retrieval_query: str | None = None,
+        **options: Unpack[ConnectionOptions],
+    ) -> None:
+        self._model, self._embedder, self._retrieval_query = model, embedder, retrieval_query
+        self.connection = graph.Connection(uri, **options)
+        self._live = graph.LiveSlot(self.connection)
+
+    async def remember(
+        self,
+        turns: Sequence[Turn],
+        *,
+        app_name: str,
+        user_id: str,
+        session_id: str,
+        metadata: Mapping[str, Any] | None = None,
+    ) -> IngestReport:
+        """Reads what is new in the turns and writes it down as entities and facts, each tied to its words.
+
+        Turns that were read before cost nothing and change nothing. Whatever fails on the way, the request stays in
+        the graph with its turns and the reason, and the next call takes it up.
+
+        Args:
+            turns: in the order they were said; all of a session or only the latest.
+            app_name: with ``user_id``, whose memory it is.
+            user_id: with ``app_name``, whose memory it is.
+            session_id: where it was said.
+            metadata: kept with the turns and returned with them; merged into what is there.
+
+        Raises:
+            errors.ModelError: the model failed.
+            errors.EmbedderMissing: no embedder is installed.
+            errors.EmbedderMismatch: the graph's vectors are another embedder's.
+            errors.DatabaseError: the graph could not be written.
+        """
+        if not turns:
+            return IngestReport(extractor=self.extractor.version)
+        connection, scope = await graph.prepared(self.connection), Scope(app_name, user_id)
+        settings, kept = connection.settings, Delta.of(metadata or {})
+        claimed = await graph.memories.claim(
+            connection,
+            scope,
+            session_id,
+            turns,
+            lease=uuid.uuid4().hex,
+            now=time.time(),
+            lease_seconds=settings.lease,
+            metadata=kept,
+        )
+        if not claimed.turns:
+            return IngestReport(busy=claimed.busy, extractor=self.extractor.version)
+        try:
+            return await self._ingest(connection, scope, claimed, kept)
+        except BaseException as error:
+            with suppressed_and_logged("The claim could not be released; it ends with its lease."):
+                await graph.memories.release(connection, scope, claimed, f"{type(error).__name__}: {error}")
+            raise
+
+    async def recall(
+        self,
+        query: str,
+        *,
+        app_name: str,
+        user_id: str,
+        limit: int | None = None,
+        token_budget: int | None = None,
+        now: datetime | None = None,
+    ) -> list[Recollection]:
+        """The user's memories that fit the question best, best first: one embedding, two statements, no model.
+
+        Args:
+            query: a question or any words; nothing in it is taken for query syntax.
+            app_name: with ``user_id``, whose memory it is.
+            user_id: with ``app_name``, whose memory it is.
+            limit: how many at most; without it the setting ``memory_max_results``.
+            token_budget: how many tokens of text at most; without it the setting of that name.
+            now: answers as of this moment: what was said later is left out.
+
+        Raises:
+            errors.EmbedderMissing: no embedder is installed.
+            errors.EmbedderMismatch: the graph's vectors are another embedder's.
+            errors.DatabaseError: the graph could not be read.
+        """
+        connection, scope = await graph.prepared(self.connection), Scope(app_name, user_id)
+        settings = connection.settings
+        most = limit or settings.memory_max_results
+        vector, slot, degraded = await self._question_vector(query)
+        retriever = self._retriever(scope, slot, until=now)
+        try:
+            raw = await asyncio.to_thread(retriever.get_search_results, query, vector, 2 * most)
+        except (driver_errors.Neo4jError, driver_errors.DriverError) as error:
+            raise connection.translated(error) from error
+        await self._live.check((raw.metadata or {}).get("live"))
+        found = [_recollection(record, degraded) for record in raw.records]
+        evidence = {record.get("id") or "": record.get("evidence") or () for record in raw.records}
+        return retrieval.packed(found, evidence, limit=most, token_budget=token_budget or settings.token_budget)
+
+    async def forget(self, ids: Sequence[str], *, app_name: str, user_id: str) -> Receipt:
+        """Takes memories away for good: re-adding their session does not bring them back.
+
+        A turn takes with it the facts that rested on it alone; entities that nothing speaks of any more go too.
+
+        Args:
+            ids: as in ``Recollection.id``; unknown ones and other users' are passed over.
+            app_name: with ``user_id``, whose memory it is.
+            user_id: with ``app_name``, whose memory it is.
+        """
+        return await graph.memories.forget(await graph.prepared(self.connection), Scope(app_name, user_id), ids)
+
+    async def add(self, statements: Sequence[Statement], *, app_name: str, user_id: str) -> IngestReport:
+        """Writes statements down as facts just as they are; the same one again only renews its metadata."""
+        connection, scope = await graph.prepared(self.connection), Scope(app_name, user_id)
+        facts = {fact.id: fact for fact in map(consolidation.direct, statements)}
+        plan = Plan(facts=tuple(sorted(facts.values(), key=lambda fact: fact.id)))
+        embedded = await self._embedded([fact.text for fact in plan.facts])
+        await connection.transact(
+            lambda transaction: graph.memories.write_plan(
+                transaction, scope, plan, embedded, {}, extractor="direct", ingest=None
+            )
+        )
+        return IngestReport(facts={"ADD": len(facts)}, embedded=len(embedded.vectors), extractor="direct")
+
+    async def retriever(self, *, app_name: str, user_id: str) -> retrieval.GraphMemoryRetriever:
+        """A neo4j-graphrag retriever over this user's memory, for ``GraphRAG`` and its kin; it makes no round trip."""
+        _, slot, _ = await self._question_vector("ready?")
+        return self._retriever(Scope(app_name, user_id), slot)
+
+    async def prepare(self) -> None:
+        """Connects, makes the schema fit, loads the embedder and checks that the graph's vectors are its own."""
+        await graph.prepared(self.connection)
+        await self._question_vector("ready?")
+
+    async def close(self) -> None:
+        """Closes the connections opened in the running event loop; may be called again."""
+        await self.connection.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    # -- remembering ------------------------------------------------------------------------------------------
+
+    async def _ingest(
+        self, connection: graph.Connection, scope: Scope, claimed: graph.memories.Claim, metadata: Delta
+    ) -> IngestReport:
+        clock = Stopwatch()
+        read_out = await self.extractor.extract(claimed.turns, claimed.known)
+        clock.lap("extract")
+        candidates = await graph.memories.candidates(
+            connection,
+            scope,
+            claimed,
+            entity_keys=consolidation.entity_keys(read_out),
+            signatures=lambda known: consolidation.signatures(read_out, known),
+            quotes=[(source.turn_id, source.quote_key) for fact in read_out.facts for source in fact.sources],
+        )
+        plan = consolidation.resolve(read_out, candidates)
+        clock.lap("consolidate")
+        await self._live.check(claimed.live)
+        embedded = await self._embedded(_texts(plan, claimed))
+        clock.lap("embed")
+        report = IngestReport(
+            turns=len(claimed.turns),
+            entities_new=sum(entity.is_new for entity in plan.entities),
+            entities_known=sum(not entity.is_new for entity in plan.entities),
+            facts=dict(Counter(fact.op for fact in plan.facts)),
+            dropped=plan.dropped,
+            usage=read_out.usage,
+            embedded=len(embedded.vectors),
+            unembedded=len(_texts(plan, claimed)) - len(embedded.vectors) if embedded.wanted else 0,
+            busy=claimed.busy,
+            extractor=self.extractor.version,
+            milliseconds=clock.laps,
+        )
+        if not await graph.memories.apply(connection, scope, claimed, plan, embedded, report, metadata):
+            return IngestReport(busy=len(claimed.turns), usage=read_out.usage, extractor=self.extractor.version)
+        clock.lap("write")
+        return replace(report, milliseconds=clock.laps)
+
+    @cached_property
+    def extractor(self) -> extraction.Extractor:
+        """What reads entities and facts out of turns."""
+        settings = self.connection.settings
+        model = self._model or settings.model or "rules"
+        if model == "rules":
+            return extraction.RuleExtractor()
+        return extraction.ModelExtractor(
+            llm.resolved(model), window_tokens=settings.window_tokens, seconds=settings.model_timeout
+        )
+
+    # -- vectors ----------------------------------------------------------------------------------------------
+
+    @cached_property
+    def vectors(self) -> embeddings.Vectors | None:
+        """What makes vectors; None where full text alone was chosen."""
+        settings = self.connection.settings
+        if self._embedder is False:
+            return None
+        return embeddings.Vectors(self._embedder or settings.embedder, concurrency=settings.embed_concurrency)
+
+    async def _embedded(self, texts: Sequence[str]) -> graph.memories.Embedded:
+        """Vectors of the texts, each once; without any where the embedder fails, to be made up for later."""
+        if self.vectors is None or not texts:
+            return graph.memories.Embedded()
+        unique = list(dict.fromkeys(texts))
+        try:
+            vectors = await self.vectors.of(unique)
+        except errors.EmbedderFailed as error:
+            logger.warning("Remembered without vectors for now: %s", error)
+            return graph.memories.Embedded(wanted=True)
+        slot = await self._live.find(self.vectors.name, len(vectors[0]), may_open=True)
+        if slot is None:
+            return graph.memories.Embedded(wanted=True)
+        return graph.memories.Embedded(slot, dict(zip(unique, vectors, strict=True)), wanted=True)
+
+    async def _question_vector(self, query: str) -> tuple[list[float] | None, graph.Slot | None, str | None]:
+        """The question's vector and the slot to compare it with, or why there is none."""
+        if self.vectors is None or not query.strip():
+            return None, None, None
+        await self.vectors.ready()
+        try:
+            async with asyncio.timeout(self.connection.settings.embed_timeout):
+                [vector] = await self.vectors.of([query])
+        except (errors.EmbedderFailed, TimeoutError) as error:
+            reason = str(error) or "the embedder took too long"
+            logger.warning("Searched by full text alone: %s", reason)
+            return None, None, reason
+        slot = await self._live.find(self.vectors.name, len(vector), may_open=False)
+        if self._live.is_outdated:
+            return None, None, "the memories were re-embedded by another embedder"
+        return (vector, slot, None) if slot else (None, None, None)
+
+    def _retriever(
+        self, scope: Scope, slot: graph.Slot | None, until: datetime | None = None
+    ) -> retrieval.GraphMemoryRetriever:
+        embedder = self.vectors.embedder if self.vectors else None
+        return retrieval.GraphMemoryRetriever(
+            self.connection,
+            scope,
+            slot=slot,
+            embedder=embedder if isinstance(embedder, Embedder) else None,
+            retrieval_query=self._retrieval_query,
+            until=until,
+        )
+
+
+def _texts(plan: Plan, claimed: graph.memories.Claim) -> list[str]:
+    """Everything that one ingest embeds, in one batch."""
+    return [
+        *(turn.text for turn in claimed.turns),
+        *(entity.name for entity in plan.entities if entity.is_new),
+        *(fact.text for fact in plan.facts if fact.op == "ADD"),
+        *claimed.unembedded.values(),
+    ]
+
+
+_COLUMNS = frozenset(
+    ("text", "score", "id", "kind", "author", "timestamp", "valid_from", "valid_to", "metadata", "session_id", "quote")
+) | {"source_event_ids", "evidence"}
+"""What a row of a retrieval query is made of; anything further is a caller's own."""
+
+
+def _recollection(record: Record, degraded: str | None) -> Recollection:
+    """A row of a retrieval query as a recollection; columns that we do not know go to its metadata."""
+    row = dict(record)
+    valid_from, valid_to = _moment(row.get("valid_from")), _moment(row.get("valid_to"))
+    said = datetime.fromtimestamp(row["timestamp"], UTC) if row.get("timestamp") is not None else None
+    further = {key: value for key, value in row.items() if key not in _COLUMNS and value is not None}
+    return Recollection(
+        id=row.get("id") or "",
+        kind=row.get("kind") or "fact",
+        text=row["text"],
+        score=row["score"],
+        at=valid_from or said,
+        author=row.get("author"),
+        session_id=row.get("session_id"),
+        source_event_ids=tuple(row.get("source_event_ids") or ()),
+        quote=row.get("quote"),
+        valid_from=valid_from,
+        valid_to=valid_to,
+        metadata={**further, **read(row.get("metadata"))},
+        degraded=degraded,
+    )
+
+
+def _moment(value: Any) -> datetime | None:
+    """A datetime of Neo4j's as Python's."""
+    return value.to_native() if value is not None else None
+
+
+class Stopwatch:
+    """Milliseconds by stage."""
+
+    def __init__(self) -> None:
+        self.laps: dict[str, float] = {}
+        self._last = time.perf_counter()
+
+    def lap(self, stage: str) -> None:
+        """Ends a stage and begins the next."""
+        now = time.perf_counter()
+        self.laps[stage] = round((now - self._last) * 1_000, 1)
+        self._last = now
+
+
+@contextmanager
+def suppressed_and_logged(message: str) -> Iterator[None]:
+    """Lets an error of ours pass with a line in the log, because a greater one is on its way up already."""
+    try:
+        yield
+    except errors.GraphMemoryError:
+        logger.warning(message, exc_info=True)

@@ -1,0 +1,44 @@
+"""A prompt's name goes in, its text as a template comes out, with a version that changes when its words do."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+from importlib.resources.abc import Traversable
+from pathlib import Path
+from string import Template
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """A prompt with ``$names`` to be filled."""
+
+    name: str
+    text: str
+
+    @property
+    def version(self) -> str:
+        """Stored with everything this prompt made: its name and 8 hex characters of its content."""
+        return f"{self.name}@{hashlib.blake2b(self.text.encode(), digest_size=4).hexdigest()}"
+
+    def filled(self, **values: str) -> str:
+        """The prompt with its names replaced.
+
+        Raises:
+            KeyError: a name of the prompt has no value.
+        """
+        return Template(self.text).substitute(values)
+
+
+@cache
+def load(name: str) -> Prompt:
+    """The prompt ``prompts/<name>.md`` of this installation."""
+    return Prompt(name, (_folder() / f"{name}.md").read_text(encoding="utf-8"))
+
+
+def _folder() -> Traversable:
+    """In a wheel the prompts lie in the package; an editable install reads the repository's own folder."""
+    packaged = resources.files("adk_graph_memory") / "_prompts"
+    return packaged if packaged.is_dir() else Path(__file__).parents[2] / "prompts"

@@ -1,0 +1,6 @@
+"""A question goes in, the memories of one user that answer it come out, best first."""
+
+from adk_graph_memory.retrieval.packing import packed
+from adk_graph_memory.retrieval.retriever import GraphMemoryRetriever
+
+__all__ = ["GraphMemoryRetriever", "packed"]

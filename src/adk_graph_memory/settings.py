@@ -1,0 +1,140 @@
+"""The one place where configuration is read: the environment goes in, validated settings come out.
+
+``NEO4J_*`` variables name the connection, ``ADK_GRAPH_MEMORY_*`` all the rest. Where no ``NEO4J_URI`` is set, the
+server that ``adk-graph-memory up`` left running is used, by the file it wrote into :func:`data_home`.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import Any, Literal
+from urllib.parse import urlsplit
+
+from pydantic import AliasChoices, Field, SecretStr, ValidationError, field_validator
+from pydantic_settings import (
+    BaseSettings,
+    InitSettingsSource,
+    JsonConfigSettingsSource,
+    PydanticBaseSettingsSource,
+    SettingsConfigDict,
+)
+
+from adk_graph_memory import errors
+
+SCHEMES = ("neo4j", "neo4j+s", "neo4j+ssc", "bolt", "bolt+s", "bolt+ssc")
+
+
+def data_home() -> Path:
+    """The user's own directory for the local server: its jars, its store, its connection file."""
+    if chosen := os.environ.get("ADK_GRAPH_MEMORY_HOME"):
+        return Path(chosen).expanduser().absolute()
+    if sys.platform == "darwin":
+        return Path.home() / "Library" / "Application Support" / "adk-graph-memory"
+    data = os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share"
+    return Path(data) / "adk-graph-memory"
+
+
+def connection_file() -> Path:
+    """Where ``adk-graph-memory up`` says how to reach its server (mode 600, JSON: uri, username, password)."""
+    return data_home() / "connection.json"
+
+
+class _LocalServer(InitSettingsSource):
+    """The local server's connection, read only if no other is named: its password never meets another server."""
+
+    def __call__(self) -> dict[str, Any]:
+        if any(name in self.current_state for name in ("uri", "NEO4J_URI")):
+            return {}
+        file = connection_file()
+        try:
+            return JsonConfigSettingsSource(self.settings_cls, file)()
+        except (OSError, TypeError, ValueError) as error:
+            raise errors.ConfigurationError(reason=f"{file} cannot be read: {error}") from error
+
+
+class Settings(BaseSettings):
+    """What an operator may choose; every field is also an environment variable."""
+
+    model_config = SettingsConfigDict(
+        env_prefix="ADK_GRAPH_MEMORY_",
+        extra="ignore",
+        populate_by_name=True,
+        frozen=True,
+        hide_input_in_errors=True,
+    )
+
+    uri: str | None = Field(default=None, validation_alias=AliasChoices("uri", "NEO4J_URI"))
+    username: str = Field(default="neo4j", validation_alias=AliasChoices("username", "NEO4J_USERNAME"))
+    password: SecretStr = Field(default=SecretStr(""), validation_alias=AliasChoices("password", "NEO4J_PASSWORD"))
+    database: str = Field(default="neo4j", validation_alias=AliasChoices("database", "NEO4J_DATABASE"))
+
+    schema_mode: Literal["auto", "check", "off"] = Field(
+        default="auto", validation_alias=AliasChoices("schema", "schema_mode", "ADK_GRAPH_MEMORY_SCHEMA")
+    )
+    label_prefix: str = Field(default="", pattern=r"^([A-Za-z][A-Za-z0-9_]{0,40})?$")
+    index_prefix: str = Field(default="adk_", pattern=r"^([A-Za-z][A-Za-z0-9_]{0,40})?$")
+    shared_database: bool = False
+    analyzer: str = Field(default="english", pattern=r"^[a-z][a-z0-9_-]*$")
+
+    model: str | None = None
+    embedder: str | None = None
+    embed_timeout: float = Field(default=10.0, gt=0, description="seconds a search waits for its embedding")
+    embed_concurrency: int = Field(default=8, ge=1)
+    model_timeout: float = Field(default=120.0, gt=0, description="seconds for one call of the model")
+    window_tokens: int = Field(default=16_000, ge=500)
+    lease: float = Field(default=600.0, gt=0, description="seconds a claimed ingest is left to its worker")
+
+    memory_max_results: int = Field(default=10, ge=1)
+    token_budget: int = Field(default=1_024, ge=1)
+    retry_time: float = Field(default=15.0, ge=0, description="seconds to keep retrying a failed connection")
+    pool_size: int = Field(default=50, ge=1)
+
+    _known_scheme = field_validator("uri")(lambda uri: checked_address(uri))
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        return init_settings, env_settings, _LocalServer(settings_cls, {})
+
+
+def redacted(uri: str) -> str:
+    """The address without its credentials, fit for a log or an error."""
+    head, at, tail = uri.rpartition("@")
+    scheme, separator, _ = head.partition("://")
+    return f"{scheme if separator else ''}{separator}***@{tail}" if at else uri
+
+
+def configured(**chosen: Any) -> Settings:
+    """The settings, from the environment where they are not chosen here.
+
+    Raises:
+        errors.ConfigurationError: a value cannot be used; the message names each such setting.
+    """
+    try:
+        return Settings(**chosen)
+    except ValidationError as error:
+        reasons = "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors())
+        raise errors.ConfigurationError(reason=reasons) from error
+
+
+def checked_address(uri: str | None) -> str | None:
+    """The address as it is.
+
+    Raises:
+        errors.UnknownScheme: it is none that Neo4j's driver knows.
+        errors.ConfigurationError: it holds a user or password, which the driver would refuse, and show in full.
+    """
+    if uri is not None and urlsplit(uri).scheme not in SCHEMES:
+        raise errors.UnknownScheme(uri=redacted(uri))
+    if uri is not None and "@" in urlsplit(uri).netloc:
+        reason = f"{redacted(uri)} holds credentials; give them as NEO4J_USERNAME and NEO4J_PASSWORD, or auth="
+        raise errors.ConfigurationError(reason=reason)
+    return uri

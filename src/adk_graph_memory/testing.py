@@ -1,0 +1,105 @@
+"""For your own tests: a model that says what it was told to, and an embedder that needs no model."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import re
+from collections.abc import AsyncGenerator, Callable, Sequence
+from typing import Any
+
+from google.adk.models.base_llm import BaseLlm
+from google.adk.models.llm_request import LlmRequest
+from google.adk.models.llm_response import LlmResponse
+from google.genai import types
+from neo4j_graphrag.embeddings.base import Embedder
+from pydantic import BaseModel, PrivateAttr
+from typing_extensions import override
+
+Reply = str | BaseModel | LlmResponse | BaseException | Callable[[LlmRequest], Any]
+
+
+class ScriptedLlm(BaseLlm):
+    """An ADK model that gives scripted replies, in order, and keeps the requests it got.
+
+    A reply is text, a pydantic model (sent as JSON), an ``LlmResponse``, an exception (raised), or a function of the
+    request that gives one of these. A model that is asked once more than it has replies fails the test.
+
+    Example:
+        model = ScriptedLlm.of('{"entities": [], "facts": []}')
+        memory = GraphMemory(model=model)
+    """
+
+    model: str = "scripted"
+    _replies: list[Reply] = PrivateAttr(default_factory=list)
+    _requests: list[LlmRequest] = PrivateAttr(default_factory=list)
+
+    @classmethod
+    def of(cls, *replies: Reply) -> ScriptedLlm:
+        """A model with these replies."""
+        model = cls()
+        model._replies = list(replies)
+        return model
+
+    @property
+    def requests(self) -> Sequence[LlmRequest]:
+        """What it was asked so far."""
+        return self._requests
+
+    @override
+    async def generate_content_async(
+        self, llm_request: LlmRequest, stream: bool = False
+    ) -> AsyncGenerator[LlmResponse, None]:
+        self._requests.append(llm_request)
+        if not self._replies:
+            raise AssertionError(f"asked a {len(self._requests)}. time, and no reply is left")
+        reply: Any = self._replies.pop(0)
+        if callable(reply) and not isinstance(reply, BaseException):
+            reply = reply(llm_request)
+        if isinstance(reply, BaseException):
+            raise reply
+        if isinstance(reply, BaseModel) and not isinstance(reply, LlmResponse):
+            reply = reply.model_dump_json()
+        yield reply if isinstance(reply, LlmResponse) else spoken(reply)
+
+
+def spoken(text: str) -> LlmResponse:
+    """A model's response that says this."""
+    return LlmResponse(content=types.Content(role="model", parts=[types.Part(text=text)]))
+
+
+def called(tool: str, **arguments: Any) -> LlmResponse:
+    """A model's response that calls a tool."""
+    part = types.Part.from_function_call(name=tool, args=arguments)
+    return LlmResponse(content=types.Content(role="model", parts=[part]))
+
+
+class HashEmbedder(Embedder):
+    """Vectors by the words alone, without a model: texts that share words are near, and the same text is the same.
+
+    Args:
+        dimensions: numbers a vector.
+    """
+
+    def __init__(self, dimensions: int = 64) -> None:
+        super().__init__()
+        self.dimensions = dimensions
+        self.model = f"hash-{dimensions}"
+        self.calls = 0
+
+    @override
+    def embed_query(self, text: str) -> list[float]:
+        return self.embed_documents([text])[0]
+
+    def embed_documents(self, texts: list[str]) -> list[list[float]]:
+        """A vector for each text, in their order."""
+        self.calls += 1
+        return [self._vector(text) for text in texts]
+
+    def _vector(self, text: str) -> list[float]:
+        vector = [1e-6] * self.dimensions
+        for word in re.findall(r"\w+", text.casefold()):
+            place = int.from_bytes(hashlib.blake2b(word.encode(), digest_size=4).digest()) % self.dimensions
+            vector[place] += 1.0
+        length = math.sqrt(sum(number * number for number in vector))
+        return [number / length for number in vector]

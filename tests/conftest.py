@@ -1,0 +1,78 @@
+"""One real Neo4j for the whole run: the controller starts it, every worker uses it, nobody's own database is touched."""
+
+from __future__ import annotations
+
+import os
+import uuid
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from adk_graph_memory.local_neo4j import LocalNeo4j
+from adk_graph_memory.local_neo4j.places import cache
+from adk_graph_memory.settings import Settings
+
+PURE = ("tests/unit", "tests/house_rules", "tests/docs")
+KEPT = ("ADK_GRAPH_MEMORY_CACHE", "ADK_GRAPH_MEMORY_NEO4J")
+SERVER = pytest.StashKey[LocalNeo4j]()
+
+
+@dataclass(frozen=True)
+class Server:
+    """Where the run's Neo4j is."""
+
+    uri: str
+    auth: tuple[str, str]
+
+    def settings(self, **chosen: Any) -> Settings:
+        """Settings for this server, whatever the environment says."""
+        return Settings(uri=self.uri, username=self.auth[0], password=self.auth[1], **chosen)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Starts the server before any worker is started; they find it by NEO4J_TEST_URI."""
+    os.environ.setdefault("ADK_GRAPH_MEMORY_CACHE", str(cache()))
+    is_worker = hasattr(config, "workerinput")
+    needs_no_server = bool(config.args) and all(_is_pure(config, argument) for argument in config.args)
+    if is_worker or needs_no_server or "NEO4J_TEST_URI" in os.environ or config.option.collectonly:
+        return
+    server = LocalNeo4j().start()
+    config.stash[SERVER] = server
+    os.environ["NEO4J_TEST_URI"] = server.uri
+    os.environ["NEO4J_TEST_USERNAME"], os.environ["NEO4J_TEST_PASSWORD"] = server.auth
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    if server := config.stash.get(SERVER, None):
+        server.stop()
+
+
+def _is_pure(config: pytest.Config, argument: str) -> bool:
+    path = (config.invocation_params.dir / argument.partition("::")[0]).resolve()
+    return any(path.is_relative_to(config.rootpath / folder) for folder in PURE)
+
+
+@pytest.fixture(scope="session")
+def neo4j_server() -> Server:
+    """The run's Neo4j; tests share it and keep apart by fresh app names."""
+    username = os.environ.get("NEO4J_TEST_USERNAME", "neo4j")
+    return Server(os.environ["NEO4J_TEST_URI"], (username, os.environ["NEO4J_TEST_PASSWORD"]))
+
+
+@pytest.fixture(autouse=True)
+def _no_foreign_configuration(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A shell may hold a production database or a paid model's key: no test sees them."""
+    for name in list(os.environ):
+        if name.startswith(("NEO4J_", "ADK_GRAPH_MEMORY_", "GOOGLE_", "GEMINI_")):
+            if name.startswith("NEO4J_TEST_") or name in KEPT:
+                continue
+            monkeypatch.delenv(name)
+    monkeypatch.setenv("ADK_GRAPH_MEMORY_HOME", str(tmp_path / "home"))
+
+
+@pytest.fixture
+def app_name() -> str:
+    """An app that no other test knows."""
+    return f"app-{uuid.uuid4().hex[:12]}"
