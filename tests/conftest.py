@@ -1,4 +1,4 @@
-"""One real Neo4j for the whole run: the controller starts it, every worker uses it, nobody's own database is touched."""
+"""One real Neo4j for the whole run: the controller starts it, every worker uses it, nobody else's is touched."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from adk_graph_memory.local_neo4j import LocalNeo4j
 from adk_graph_memory.local_neo4j.places import cache
 from adk_graph_memory.settings import Settings
 
-PURE = ("tests/unit", "tests/house_rules", "tests/docs")
+PURE = ("tests/unit", "tests/house_rules")
 KEPT = ("ADK_GRAPH_MEMORY_CACHE", "ADK_GRAPH_MEMORY_NEO4J")
 SERVER = pytest.StashKey[LocalNeo4j]()
 
@@ -46,7 +46,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_unconfigure(config: pytest.Config) -> None:
     if server := config.stash.get(SERVER, None):
-        server.stop()
+        server.close()
 
 
 def _is_pure(config: pytest.Config, argument: str) -> bool:

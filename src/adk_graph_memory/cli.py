@@ -1,0 +1,182 @@
+"""``adk-graph-memory`` at the command line: words go in, the rooms do the work, people read what comes out."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Table
+
+from adk_graph_memory import errors, graph, local_neo4j
+from adk_graph_memory.adk import Neo4jSessionService
+from adk_graph_memory.memory import GraphMemory
+from adk_graph_memory.settings import Settings, configured, is_set, redacted
+
+app = typer.Typer(no_args_is_help=True, rich_markup_mode="rich", pretty_exceptions_enable=False)
+console = Console(highlight=False)
+complaints = Console(stderr=True, highlight=False)
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
+AppName = Annotated[str, typer.Option("--app", help="The app's name.")]
+UserId = Annotated[str, typer.Option("--user", help="The user's id.")]
+
+
+@app.callback()
+def main() -> None:
+    """Graph memory for agents built with Google's ADK, on Neo4j.
+
+    The database is NEO4J_URI (with NEO4J_USERNAME, NEO4J_PASSWORD, NEO4J_DATABASE), or else the local server that
+    `adk-graph-memory up` has started.
+    """
+
+
+@app.command()
+def up(
+    port: Annotated[int, typer.Option(help="Bolt port on 127.0.0.1.")] = 7687,
+    version: Annotated[str | None, typer.Option(help="Neo4j 2026 (default) or 5.26.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Start a local Neo4j without Docker, or find the one that runs; its data is kept between runs."""
+    with failing_well():
+        _show_server(_started(port, version), as_json)
+
+
+@app.command()
+def down() -> None:
+    """Stop the local Neo4j; its data stays for the next `up`."""
+    with failing_well():
+        console.print("Stopped." if local_neo4j.down() else "No local server was running.")
+
+
+@app.command()
+def status(as_json: AsJson = False) -> None:
+    """Say whether the local Neo4j runs, and how to reach it. Exit code 1 if it does not."""
+    with failing_well():
+        running = local_neo4j.status()
+    if running is None:
+        console.print("null" if as_json else "No local server is running; `adk-graph-memory up` starts one.")
+        raise typer.Exit(1)
+    _show_server(running, as_json)
+
+
+@app.command()
+def migrate(
+    print_: Annotated[bool, typer.Option("--print", help="Only print the Cypher, for a DBA to run.")] = False,
+    dimensions: Annotated[
+        int | None, typer.Option(min=1, help="With --print: numbers a vector of your embedder, for its indexes.")
+    ] = None,
+) -> None:
+    """Bring the database's schema to this release's version; safe to run again, and by two processes at once."""
+    with failing_well():
+        if print_:
+            typer.echo(graph.migrate.script(configured(), dimensions), nl=False)
+            return
+        settings = configured()
+        version = asyncio.run(_migrated(settings))
+        console.print(f"The schema of {redacted(settings.uri or '')} is at version {version}.")
+
+
+@app.command()
+def recall(query: str, app_name: AppName, user_id: UserId, limit: int = 10, as_json: AsJson = False) -> None:
+    """Print what is remembered of a user that fits a question best."""
+
+    async def found() -> list[Any]:
+        async with GraphMemory() as memory:
+            return await memory.recall(query, app_name=app_name, user_id=user_id, limit=limit)
+
+    with failing_well():
+        memories = asyncio.run(found())
+    if as_json:
+        typer.echo(json.dumps([asdict(memory) for memory in memories], default=str, ensure_ascii=False, indent=1))
+        return
+    table = Table(show_edge=False, show_header=False, padding=(0, 1))
+    for memory in memories:
+        when = memory.at.strftime("%Y-%m-%d") if memory.at else ""
+        table.add_row(f"{memory.score:.2f}", when, memory.kind, memory.author or "", memory.text)
+    console.print(table if memories else "Nothing is remembered about this.")
+
+
+@app.command()
+def demo(
+    data: Annotated[Path | None, typer.Option(help="A conversation in the demo's own JSON form.")] = None,
+    questions: Annotated[int | None, typer.Option(min=0, help="How many of its questions to ask.")] = None,
+) -> None:
+    """Run the main job on a real conversation: sessions, memory, questions.
+
+    Gemini extracts if GOOGLE_API_KEY is set, rules do otherwise.
+    """
+    from adk_graph_memory import demo as demonstration
+
+    with failing_well():
+        conversation = demonstration.load(data)
+        if not is_set("NEO4J_URI"):
+            _started(7687, None, any_port=True)
+        settings = configured()
+        model = settings.model or ("gemini-2.5-flash" if is_set("GOOGLE_API_KEY") else "rules")
+        console.print(f"Neo4j at {redacted(settings.uri or '')}, memories extracted by [bold]{model}[/]\n")
+
+        async def played() -> None:
+            async with Neo4jSessionService() as sessions, GraphMemory(model=model) as memory:
+                await demonstration.play(
+                    conversation, sessions=sessions, memory=memory, console=console, questions=questions
+                )
+
+        asyncio.run(played())
+
+
+async def _migrated(settings: Settings) -> int:
+    async with graph.Connection(settings=settings, schema="auto") as connection:
+        await graph.prepared(connection)
+    return graph.migrate.known_version()
+
+
+def _started(port: int, version: str | None, *, any_port: bool = False) -> local_neo4j.RunningServer:
+    """The local server, started with a bar for what has to be fetched."""
+    bar = Progress(
+        TextColumn("Fetching Neo4j"),
+        BarColumn(),
+        DownloadColumn(),
+        TimeRemainingColumn(),
+        console=complaints,
+        transient=True,
+    )
+    with bar:
+        task = bar.add_task("jars", total=None, visible=False)
+
+        def progress(done: int, total: int) -> None:
+            bar.update(task, completed=done, total=total, visible=True)
+
+        try:
+            return local_neo4j.up(port, version=version, progress=progress)
+        except errors.PortTaken:
+            if not any_port:
+                raise
+            return local_neo4j.up(0, version=version, progress=progress)
+
+
+def _show_server(server: local_neo4j.RunningServer, as_json: bool) -> None:
+    if as_json:
+        typer.echo(json.dumps(asdict(server)))
+        return
+    table = Table.grid(padding=(0, 2))
+    for name in ("uri", "username", "password", "version", "home"):
+        table.add_row(f"[dim]{name}[/]", str(getattr(server, name)))
+    console.print(table)
+
+
+@contextmanager
+def failing_well() -> Iterator[None]:
+    """An error of ours is one sentence on stderr and exit code 1; anything else is a bug and keeps its traceback."""
+    try:
+        yield
+    except errors.GraphMemoryError as error:
+        complaints.print(f"[red]{type(error).__name__}[/]: {error}", markup=True)
+        raise typer.Exit(1) from error

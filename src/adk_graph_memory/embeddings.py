@@ -106,6 +106,7 @@ class Vectors:
     def __init__(self, choice: Embedder | Callable[[str], Sequence[float]] | str | None, *, concurrency: int) -> None:
         self.embedder = LocalEmbedder(choice or DEFAULT_MODEL) if choice is None or isinstance(choice, str) else choice
         self._threads = 1 if isinstance(self.embedder, Batching) else concurrency
+        self._length: int | None = None
 
     @property
     def name(self) -> str:
@@ -126,7 +127,7 @@ class Vectors:
         if not texts:
             return []
         try:
-            vectors = await self._embedded(list(texts))
+            vectors = [[float(number) for number in vector] for vector in await self._embedded(list(texts))]
         except errors.GraphMemoryError:
             raise
         except Exception as error:  # an embedder is anybody's code and may raise anything
@@ -176,5 +177,9 @@ class Vectors:
         lengths = {len(vector) for vector in vectors}
         if len(lengths) != 1 or 0 in lengths:
             raise errors.EmbedderFailed(name=self.name, reason=f"vectors of lengths {sorted(lengths)}")
+        [length] = lengths
+        if self._length not in (None, length):
+            raise errors.EmbedderFailed(name=self.name, reason=f"{length} numbers a vector, {self._length} before")
+        self._length = length
         if not all(math.isfinite(sum(vector)) for vector in vectors):
             raise errors.EmbedderFailed(name=self.name, reason="a vector holds NaN or infinity")

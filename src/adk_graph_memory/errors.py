@@ -8,8 +8,7 @@ GraphMemoryError
 ├── SessionClosed
 ├── EmbeddingError                EmbedderMissing  EmbedderFailed
 ├── ModelError                    ModelFailed  ReplyUnusable
-└── LocalServerError              JavaMissing  JarsMissing  PortTaken  StoreInUse  DiskFull  ServerDied
-                                  NotReady
+└── LocalServerError              JavaMissing  JarsMissing  PortTaken  StoreInUse  DiskFull  ServerDied  NotReady
 """
 
 from __future__ import annotations

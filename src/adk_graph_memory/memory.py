@@ -10,18 +10,17 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import cached_property
 from types import TracebackType
 from typing import Any, Self, TypedDict, Unpack
 
-from google.adk.models.base_llm import BaseLlm
-from neo4j import AsyncDriver, Driver, Record
+from neo4j import AsyncDriver, Driver
 from neo4j import exceptions as driver_errors
 from neo4j_graphrag.embeddings.base import Embedder
 
 from adk_graph_memory import consolidation, embeddings, errors, extraction, graph, llm, retrieval
-from adk_graph_memory.graph.members import Delta, read
+from adk_graph_memory.graph.members import Delta
 from adk_graph_memory.records import (
     IngestReport,
     Plan,
@@ -50,7 +49,7 @@ class ConnectionOptions(TypedDict, total=False):
 class Options(ConnectionOptions, total=False):
     """All that may be chosen beside the address, as :class:`GraphMemory` takes it."""
 
-    model: str | BaseLlm | None
+    model: str | llm.BaseLlm | None
     embedder: embeddings.Choice
     retrieval_query: str | None
 
@@ -78,7 +77,7 @@ class GraphMemory:
         self,
         uri: str | None = None,
         *,
-        model: str | BaseLlm | None = None,
+        model: str | llm.BaseLlm | None = None,
         embedder: embeddings.Choice = None,
         retrieval_query: str | None = None,
         **options: Unpack[ConnectionOptions],
@@ -172,7 +171,7 @@ class GraphMemory:
         except (driver_errors.Neo4jError, driver_errors.DriverError) as error:
             raise connection.translated(error) from error
         await self._live.check((raw.metadata or {}).get("live"))
-        found = [_recollection(record, degraded) for record in raw.records]
+        found = [retrieval.recollection(record, degraded) for record in raw.records]
         evidence = {record.get("id") or "": record.get("evidence") or () for record in raw.records}
         return retrieval.packed(found, evidence, limit=most, token_budget=token_budget or settings.token_budget)
 
@@ -186,7 +185,7 @@ class GraphMemory:
             app_name: with ``user_id``, whose memory it is.
             user_id: with ``app_name``, whose memory it is.
         """
-        return await graph.memories.forget(await graph.prepared(self.connection), Scope(app_name, user_id), ids)
+        return await graph.forgetting.forget(await graph.prepared(self.connection), Scope(app_name, user_id), ids)
 
     async def add(self, statements: Sequence[Statement], *, app_name: str, user_id: str) -> IngestReport:
         """Writes statements down as facts just as they are; the same one again only renews its metadata."""
@@ -337,40 +336,6 @@ def _texts(plan: Plan, claimed: graph.memories.Claim) -> list[str]:
         *(fact.text for fact in plan.facts if fact.op == "ADD"),
         *claimed.unembedded.values(),
     ]
-
-
-_COLUMNS = frozenset(
-    ("text", "score", "id", "kind", "author", "timestamp", "valid_from", "valid_to", "metadata", "session_id", "quote")
-) | {"source_event_ids", "evidence"}
-"""What a row of a retrieval query is made of; anything further is a caller's own."""
-
-
-def _recollection(record: Record, degraded: str | None) -> Recollection:
-    """A row of a retrieval query as a recollection; columns that we do not know go to its metadata."""
-    row = dict(record)
-    valid_from, valid_to = _moment(row.get("valid_from")), _moment(row.get("valid_to"))
-    said = datetime.fromtimestamp(row["timestamp"], UTC) if row.get("timestamp") is not None else None
-    further = {key: value for key, value in row.items() if key not in _COLUMNS and value is not None}
-    return Recollection(
-        id=row.get("id") or "",
-        kind=row.get("kind") or "fact",
-        text=row["text"],
-        score=row["score"],
-        at=valid_from or said,
-        author=row.get("author"),
-        session_id=row.get("session_id"),
-        source_event_ids=tuple(row.get("source_event_ids") or ()),
-        quote=row.get("quote"),
-        valid_from=valid_from,
-        valid_to=valid_to,
-        metadata={**further, **read(row.get("metadata"))},
-        degraded=degraded,
-    )
-
-
-def _moment(value: Any) -> datetime | None:
-    """A datetime of Neo4j's as Python's."""
-    return value.to_native() if value is not None else None
 
 
 class Stopwatch:

@@ -86,7 +86,7 @@ class Settings(BaseSettings):
     window_tokens: int = Field(default=16_000, ge=500)
     lease: float = Field(default=600.0, gt=0, description="seconds a claimed ingest is left to its worker")
 
-    memory_max_results: int = Field(default=10, ge=1)
+    memory_max_results: int = Field(default=50, ge=1)
     token_budget: int = Field(default=1_024, ge=1)
     retry_time: float = Field(default=15.0, ge=0, description="seconds to keep retrying a failed connection")
     pool_size: int = Field(default=50, ge=1)
@@ -138,3 +138,8 @@ def checked_address(uri: str | None) -> str | None:
         reason = f"{redacted(uri)} holds credentials; give them as NEO4J_USERNAME and NEO4J_PASSWORD, or auth="
         raise errors.ConfigurationError(reason=reason)
     return uri
+
+
+def is_set(variable: str) -> bool:
+    """Whether the environment gives this variable a value."""
+    return bool(os.environ.get(variable))

@@ -1,29 +1,30 @@
-"""ADK's types on one side, plain data of ours on the other: events, states, turns and memory entries."""
+"""ADK's sessions, events and states on one side, what the graph stores of them on the other."""
 
 from __future__ import annotations
 
 import json
 import logging
+import math
 import unicodedata
-from collections.abc import Iterable, Mapping, Sequence
-from datetime import UTC, datetime
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from google.adk.errors.input_validation_error import InputValidationError
 from google.adk.events.event import Event
-from google.adk.memory.memory_entry import MemoryEntry
-from google.adk.platform import time as platform_time
 from google.adk.sessions import _session_util
 from google.adk.sessions.session import Session
 from google.adk.sessions.state import State
 from google.genai import types
 from pydantic import ValidationError
+from pydantic_core import PydanticSerializationError, to_jsonable_python
 
 from adk_graph_memory.graph.members import Delta
 from adk_graph_memory.graph.sessions import StoredSession
-from adk_graph_memory.records import Recollection, Statement, Turn
 
 logger = logging.getLogger(__name__)
+
+_LENIENT: dict[str, Any] = {"bytes_mode": "base64", "serialize_unknown": True}
+"""How to write what ADK's own conversion gives up on: bytes that are no text."""
 
 MAX_ID = 1_024
 """Characters; Neo4j refuses an index key above about 8 kB."""
@@ -44,7 +45,13 @@ def checked_id(name: str, value: str) -> str:
 
 
 def event_row(event: Event) -> dict[str, Any]:
-    """The event as node properties: its whole JSON, and what is searched by."""
+    """The event as node properties: its whole JSON, and what is searched by.
+
+    Raises:
+        InputValidationError: the id is too long, the time is no number, or a text is no Unicode.
+    """
+    if not math.isfinite(event.timestamp):
+        raise InputValidationError(f"Event {event.id} has the timestamp {event.timestamp}.")
     return {
         "id": checked_id("The event's id", event.id),
         "author": event.author,
@@ -52,8 +59,21 @@ def event_row(event: Event) -> dict[str, Any]:
         "invocation_id": event.invocation_id,
         "branch": event.branch,
         "text": text_of(event) or None,
-        "body": event.model_dump_json(exclude_none=True),
+        "body": _body(event),
     }
+
+
+def _body(event: Event) -> str:
+    try:
+        return event.model_dump_json(exclude_none=True, by_alias=True)
+    except (PydanticSerializationError, UnicodeError):
+        data = to_jsonable_python(event.model_dump(exclude_none=True, by_alias=True), **_LENIENT)
+        body = json.dumps(data)
+    try:
+        event_from(body)
+    except ValidationError as error:
+        raise InputValidationError(f"Event {event.id} holds text that is no Unicode (a lone surrogate).") from error
+    return body
 
 
 def event_from(body: str) -> Event:
@@ -79,10 +99,11 @@ def _without(data: dict[str, Any], places: Iterable[tuple[int | str, ...]]) -> d
 
 def text_of(event: Event) -> str:
     """What the event says in words: its text parts without thoughts, in Unicode's NFC."""
-    return _words(event.content)
+    return words_of(event.content)
 
 
-def _words(content: types.Content | None) -> str:
+def words_of(content: types.Content | None) -> str:
+    """The text parts without thoughts, in Unicode's NFC."""
     parts = (content.parts if content else None) or []
     spoken = [part.text for part in parts if part.text and not part.thought]
     return unicodedata.normalize("NFC", "\n".join(spoken)).strip()
@@ -96,7 +117,11 @@ def deltas(state: Mapping[str, Any], drop: Iterable[str] = ()) -> dict[str, Delt
 
     Values that JSON cannot hold become what ADK's own services make of them; ``temp:`` keys are left out.
     """
-    values = _session_util.extract_json_safe_state_delta(dict(state))
+    split = _session_util.extract_state_delta(dict(state))
+    try:
+        values = _session_util.make_json_safe_state(split)
+    except (PydanticSerializationError, UnicodeError):
+        values = to_jsonable_python(split, **_LENIENT)
     dropped = _session_util.extract_state_delta(dict.fromkeys(drop))
     return {level: Delta.of(values[level], dropped[level]) for level in ("app", "user", "session")}
 
@@ -114,112 +139,16 @@ def session_from(stored: StoredSession, app_name: str) -> Session:
         events=[event_from(body) for body in stored.bodies],
         last_update_time=stored.last_update_time,
     )
-    session._storage_update_marker = str(stored.revision)
+    mark(session, stored.uid, stored.revision)
     return session
 
 
-# -- turns ------------------------------------------------------------------------------------------------------
+def mark(session: Session, uid: str, revision: int) -> None:
+    """Notes on the session object which stored session it is, and at which revision."""
+    session._storage_update_marker = f"{uid}@{revision}"
 
 
-def turns(events: Sequence[Event]) -> list[Turn]:
-    """What people and agents said in these events; tool traffic, thoughts, errors and system text are no turns."""
-    return [
-        Turn(
-            id=checked_id("The event's id", event.id),
-            author=event.author,
-            text=text,
-            at=datetime.fromtimestamp(event.timestamp, UTC),
-            role="user" if event.author == "user" or _role(event) == "user" else "model",
-        )
-        for event in events
-        if not event.partial
-        and not event.error_code
-        and event.author != "system"
-        and not (event.actions and event.actions.compaction)
-        and (text := text_of(event))
-    ]
-
-
-def _role(event: Event) -> str | None:
-    return event.content.role if event.content else None
-
-
-# -- memory -----------------------------------------------------------------------------------------------------
-
-INERT = frozenset(
-    {
-        "ttl",
-        "topics",
-        "allowed_topics",
-        "metadata",
-        "metadata_merge_strategy",
-        "memory_id",
-        "disable_consolidation",
-        "enable_consolidation",
-        "disable_memory_revisions",
-        "revision_labels",
-        "revision_ttl",
-        "wait_for_completion",
-        "force_flush",
-    }
-)
-"""Keys by which Memory Bank is steered; they are taken, and do nothing here yet."""
-
-_warned: set[str] = set()
-
-
-def metadata(given: Mapping[str, object] | None) -> dict[str, Any]:
-    """A caller's metadata in a form that JSON holds, without Memory Bank's own keys (warned of once each)."""
-    for key in sorted(INERT.intersection(given or ()) - _warned):
-        _warned.add(key)
-        logger.warning("custom_metadata[%r] steers Memory Bank and has no effect here yet.", key)
-    kept = {key: value for key, value in (given or {}).items() if key not in INERT}
-    return _session_util.make_json_safe_state(kept)
-
-
-def statements(entries: Iterable[MemoryEntry], further: Mapping[str, Any]) -> list[Statement]:
-    """Entries told to memory itself; those without words are passed over."""
-    return [
-        Statement(
-            text=text,
-            at=_moment(entry.timestamp),
-            author=entry.author,
-            id=entry.id,
-            metadata={**metadata(entry.custom_metadata), **further},
-        )
-        for entry in entries
-        if (text := _words(entry.content))
-    ]
-
-
-def _moment(timestamp: str | None) -> datetime:
-    """An entry's time, in UTC unless it names an offset; now where it has none."""
-    if timestamp is None:
-        return datetime.fromtimestamp(platform_time.get_time(), UTC)
-    try:
-        moment = datetime.fromisoformat(timestamp)
-    except ValueError as error:
-        raise InputValidationError(f"timestamp {timestamp!r} is no ISO 8601 time.") from error
-    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-
-
-def entry(memory: Recollection) -> MemoryEntry:
-    """A recollection as ADK hands it to a model: text first, and in ``custom_metadata`` where it comes from."""
-    about = {
-        "kind": memory.kind,
-        "score": round(memory.score, 4),
-        "session_id": memory.session_id,
-        "source_event_ids": list(memory.source_event_ids),
-        "quote": memory.quote,
-        "valid_from": memory.valid_from.isoformat() if memory.valid_from else None,
-        "valid_to": memory.valid_to.isoformat() if memory.valid_to else None,
-        "degraded": memory.degraded,
-    }
-    known = {key: value for key, value in about.items() if value not in (None, [])}
-    return MemoryEntry(
-        id=memory.id,
-        content=types.Content(role="user", parts=[types.Part(text=memory.text)]),
-        author=memory.author,
-        timestamp=memory.at.isoformat() if memory.at else None,
-        custom_metadata={**known, **memory.metadata},
-    )
+def marked(session: Session) -> tuple[str | None, int | None]:
+    """The stored session and the revision that the object was loaded at; None for one that was built elsewhere."""
+    uid, _, revision = (session._storage_update_marker or "").rpartition("@")
+    return (uid, int(revision)) if uid else (None, None)

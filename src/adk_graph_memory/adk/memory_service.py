@@ -17,7 +17,7 @@ from google.adk.memory.memory_entry import MemoryEntry
 from google.adk.sessions.session import Session
 from typing_extensions import override
 
-from adk_graph_memory.adk import codec
+from adk_graph_memory.adk import entries
 from adk_graph_memory.memory import GraphMemory, Options
 
 logger = logging.getLogger(__name__)
@@ -52,7 +52,7 @@ class Neo4jMemoryService(BaseMemoryService):
             errors.ModelError: the model failed; what was to be remembered is stored and pending.
         """
         await self.memory.remember(
-            codec.turns(session.events), app_name=session.app_name, user_id=session.user_id, session_id=session.id
+            entries.turns(session.events), app_name=session.app_name, user_id=session.user_id, session_id=session.id
         )
 
     @override
@@ -67,11 +67,11 @@ class Neo4jMemoryService(BaseMemoryService):
     ) -> None:
         """Remembers these events, whichever of them are new; ``custom_metadata`` comes back with them."""
         await self.memory.remember(
-            codec.turns(events),
+            entries.turns(events),
             app_name=app_name,
             user_id=user_id,
             session_id=session_id or NO_SESSION,
-            metadata=codec.metadata(custom_metadata),
+            metadata=entries.metadata(custom_metadata),
         )
 
     @override
@@ -84,7 +84,7 @@ class Neo4jMemoryService(BaseMemoryService):
         custom_metadata: Mapping[str, object] | None = None,
     ) -> None:
         """Writes entries down as they are; of an entry's metadata and the call's, the call's wins."""
-        statements = codec.statements(memories, codec.metadata(custom_metadata))
+        statements = entries.statements(memories, entries.metadata(custom_metadata))
         if statements:
             await self.memory.add(statements, app_name=app_name, user_id=user_id)
 
@@ -92,7 +92,7 @@ class Neo4jMemoryService(BaseMemoryService):
     async def search_memory(self, *, app_name: str, user_id: str, query: str) -> SearchMemoryResponse:
         """The user's memories that fit the query best, best first, small enough to go into a prompt."""
         found = await self.memory.recall(query, app_name=app_name, user_id=user_id)
-        return SearchMemoryResponse(memories=[codec.entry(memory) for memory in found])
+        return SearchMemoryResponse(memories=[entries.entry(memory) for memory in found])
 
     @override
     async def delete_memory(self, *, app_name: str, user_id: str, memory_id: str | None = None) -> None:

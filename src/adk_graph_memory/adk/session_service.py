@@ -30,7 +30,7 @@ from neo4j import AsyncDriver
 from typing_extensions import override
 
 from adk_graph_memory import errors, graph
-from adk_graph_memory.adk import codec
+from adk_graph_memory.adk import codec, expiry
 from adk_graph_memory.records import Scope
 from adk_graph_memory.settings import Settings
 
@@ -107,6 +107,7 @@ class Neo4jSessionService(BaseSessionService):
         """
         connection = await graph.prepared(self._connection)
         now = platform_time.get_time()
+        expires_at = expiry.moment(now, ttl, expire_time)
         id = codec.checked_id("session_id", (session_id or "").strip() or platform_uuid.new_uuid())
         try:
             stored = await graph.sessions.create(
@@ -115,7 +116,7 @@ class Neo4jSessionService(BaseSessionService):
                 id=id,
                 uid=platform_uuid.new_uuid(),
                 now=now,
-                expires_at=_expiry(now, ttl, expire_time),
+                expires_at=expires_at,
                 display_name=display_name,
                 labels=labels,
                 owner=owner,
@@ -134,7 +135,7 @@ class Neo4jSessionService(BaseSessionService):
         stored = await graph.sessions.get(
             await graph.prepared(self._connection),
             Scope(app_name, user_id),
-            id=session_id.strip(),
+            id=(session_id or "").strip(),
             now=platform_time.get_time(),
             recent=chosen.num_recent_events,
             after=chosen.after_timestamp,
@@ -173,7 +174,7 @@ class Neo4jSessionService(BaseSessionService):
                 app_name,
                 user_id,
                 now=platform_time.get_time(),
-                limit=limit,
+                limit=_checked_limit(limit),
                 after=after,
                 newest_first=newest_first,
                 include_state=include_state,
@@ -206,11 +207,11 @@ class Neo4jSessionService(BaseSessionService):
         bodies, seqs = await graph.sessions.events(
             await graph.prepared(self._connection),
             Scope(app_name, user_id),
-            id=session_id.strip(),
+            id=(session_id or "").strip(),
             now=platform_time.get_time(),
             after_seq=after_seq,
             after=after_timestamp,
-            limit=limit,
+            limit=_checked_limit(limit),
         )
         return ListEventsResponse([codec.event_from(body) for body in bodies], seqs[-1] if seqs else after_seq)
 
@@ -230,7 +231,7 @@ class Neo4jSessionService(BaseSessionService):
         await graph.sessions.delete(
             await graph.prepared(self._connection),
             Scope(app_name, user_id),
-            id=session_id.strip(),
+            id=(session_id or "").strip(),
             now=platform_time.get_time(),
             forget_memory=forget_memory,
         )
@@ -276,14 +277,14 @@ class Neo4jSessionService(BaseSessionService):
         connection = await graph.prepared(self._connection)
         self._apply_temp_state(session, event)
         event = self._trim_temp_delta_state(event)
-        async with self._locks.of((session.app_name, session.user_id, session.id)):
-            marker = session._storage_update_marker
-            revision = None if marker is None else int(marker)
+        async with self._locks.hold((session.app_name, session.user_id, session.id)):
+            uid, revision = codec.marked(session)
             appended = await graph.sessions.append(
                 connection,
                 Scope(session.app_name, session.user_id),
                 session_id=session.id,
                 event=codec.event_row(event),
+                uid=uid,
                 revision=revision,
                 last_update_time=session.last_update_time,
                 last_event_id=session.events[-1].id if session.events else "",
@@ -292,8 +293,8 @@ class Neo4jSessionService(BaseSessionService):
             )
             if appended is None:
                 raise SessionNotFoundError(f"Session {session.id} not found.")
-            if _is_news(session, event, appended, revision):
-                session._storage_update_marker = str(appended.revision)
+            if _is_news(session, event, appended):
+                codec.mark(session, appended.uid, appended.revision)
                 session.last_update_time = event.timestamp
                 self._commit_event_to_session(session, event)
         return event
@@ -329,12 +330,18 @@ class Neo4jSessionService(BaseSessionService):
         await self.close()
 
 
-def _is_news(session: Session, event: Event, appended: graph.sessions.Appended, revision: int | None) -> bool:
-    """Whether the in-memory session has yet to take the event in; raises what the contract says if it must not."""
+def _is_news(session: Session, event: Event, appended: graph.sessions.Appended) -> bool:
+    """Whether the session object has yet to take the event in; raises what the contract says if it must not.
+
+    An event that is stored already is either delivered again, or was ours and its acknowledgement lost: then it is the
+    next one after the revision that this object knows.
+    """
     if appended.outcome == "new":
         return True
     if appended.outcome == "repeated":
-        return revision is not None and appended.revision == revision + 1
+        _, revision = codec.marked(session)
+        follows = appended.revision == (appended.latest if revision is None else revision + 1)
+        return follows and all(known.id != event.id for known in session.events)
     if appended.outcome == "stale":
         raise StaleSessionError(
             f"Session {session.id} has been modified in storage since it was loaded. Reload it before appending."
@@ -348,21 +355,12 @@ def _iso(timestamp: float | None) -> str:
     return datetime.fromtimestamp(timestamp or 0.0, UTC).isoformat(timespec="seconds")
 
 
-def _expiry(
-    now: float, ttl: float | str | timedelta | None, expire_time: float | str | datetime | None
-) -> float | None:
-    """The moment (epoch seconds) that a time to live or an expiry time means."""
-    if ttl is not None and expire_time is not None:
-        raise InputValidationError("Give ttl or expire_time, not both.")
-    try:
-        if isinstance(ttl, timedelta):
-            return now + ttl.total_seconds()
-        if ttl is not None:
-            return now + float(str(ttl).strip().removesuffix("s"))
-        if isinstance(expire_time, str):
-            expire_time = datetime.fromisoformat(expire_time)
-        return expire_time.timestamp() if isinstance(expire_time, datetime) else expire_time
-    except ValueError as error:
-        raise InputValidationError(
-            f"ttl={ttl!r}, expire_time={expire_time!r}: give seconds (3600 or '3600s') or an ISO 8601 time."
-        ) from error
+def _checked_limit(limit: int | None) -> int | None:
+    """The limit as it is.
+
+    Raises:
+        InputValidationError: it is negative.
+    """
+    if limit is not None and limit < 0:
+        raise InputValidationError(f"limit={limit} is negative.")
+    return limit

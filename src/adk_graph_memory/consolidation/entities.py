@@ -1,8 +1,8 @@
-"""Why were these two names taken for one: by the same folded name or alias, or because the extractor said so."""
+"""Why were these two names taken for one: the same folded name, an alias of nobody else, or the extractor said so."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from adk_graph_memory.records import ExtractedEntity, KnownEntity, PlannedEntity, digest, folded
 
@@ -22,15 +22,10 @@ def resolved(
 ) -> tuple[dict[int, str], list[PlannedEntity]]:
     """The key of each extracted entity, and the entities to create or to extend, one a key."""
     by_key = {entity.key: entity for entity in known}
-    aliased = {key_of(alias): entity.key for entity in known for alias in entity.aliases}
     keys: dict[int, str] = {}
     planned: dict[str, PlannedEntity] = {}
     for entity in entities:
-        own = key_of(entity.name)
-        key = entity.known_key if entity.known_key in by_key else own if own in by_key else aliased.get(own, own)
-        keys[entity.ref] = key
-        for alias in entity.aliases:
-            aliased.setdefault(key_of(alias), key)
+        key = keys[entity.ref] = _key(entity, by_key)
         before = planned.get(key)
         name = before.name if before else by_key[key].name if key in by_key else entity.name
         names = {*(before.aliases if before else ()), entity.name, *entity.aliases} - {name}
@@ -42,3 +37,14 @@ def resolved(
             is_new=key not in by_key,
         )
     return keys, list(planned.values())
+
+
+def _key(entity: ExtractedEntity, known: Mapping[str, KnownEntity]) -> str:
+    """Its known key; or its name's; or that of the one entity that has its name for an alias. Namesakes stay apart."""
+    own = key_of(entity.name)
+    if entity.known_key in known and entity.known_key is not None:
+        return entity.known_key
+    if own in known:
+        return own
+    bearers = [other.key for other in known.values() if own in map(key_of, other.aliases)]
+    return bearers[0] if len(bearers) == 1 else own

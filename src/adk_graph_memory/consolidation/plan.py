@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 from adk_graph_memory.consolidation import entities, facts
-from adk_graph_memory.records import Candidates, Extraction, KnownEntity, Plan, PlannedFact
+from adk_graph_memory.records import Candidates, ExtractedFact, Extraction, KnownEntity, Plan, PlannedFact
 
 
 def entity_keys(extraction: Extraction) -> list[str]:
@@ -30,7 +31,7 @@ def resolve(extraction: Extraction, candidates: Candidates) -> Plan:
     keys, planned_entities = entities.resolved(extraction.entities, candidates.entities)
     dropped = Counter(extraction.dropped)
     merged: dict[str, PlannedFact] = {}
-    for fact in extraction.facts:
+    for fact in sorted(extraction.facts, key=_order):
         kept = tuple(
             source for source in fact.sources if (source.turn_id, source.quote_key) not in candidates.forgotten
         )
@@ -48,3 +49,9 @@ def resolve(extraction: Extraction, candidates: Candidates) -> Plan:
         mentions=tuple(sorted({(turn_id, keys[ref]) for turn_id, ref in extraction.mentions})),
         dropped=dict(dropped),
     )
+
+
+def _order(fact: ExtractedFact) -> tuple[Any, ...]:
+    """Of facts that say the same, the one said first gives its words to all, however the reply was ordered."""
+    places = [(source.turn_id, source.start, source.end) for source in fact.sources]
+    return fact.at, places, fact.text, fact.speaker, fact.topic

@@ -10,8 +10,6 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Protocol
 
-from google.adk.models.base_llm import BaseLlm
-
 from adk_graph_memory import llm, prompts
 from adk_graph_memory.extraction.grounding import located
 from adk_graph_memory.extraction.schema import EntityReply, ExtractionReply, FactReply
@@ -45,7 +43,7 @@ class ModelExtractor:
         seconds: for one call.
     """
 
-    def __init__(self, model: BaseLlm, *, window_tokens: int, seconds: float) -> None:
+    def __init__(self, model: llm.BaseLlm, *, window_tokens: int, seconds: float) -> None:
         self._model, self._window_tokens, self._seconds = model, window_tokens, seconds
         self._prompt = prompts.load("extract")
         self.version = f"{model.model} {self._prompt.version}"

@@ -119,4 +119,4 @@ def _is_ordinary(word: str) -> bool:
 
 
 def _says(text: str, name: str) -> bool:
-    return re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text) is not None
+    return name in text and re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text) is not None

@@ -10,10 +10,9 @@ import asyncio
 import random
 import threading
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 import neo4j
 from neo4j import AsyncDriver, AsyncGraphDatabase, Driver, GraphDatabase, Record
@@ -45,7 +44,7 @@ TRANSLATIONS: dict[type[Exception], _Translation] = {
     driver_errors.DatabaseUnavailable: errors.DatabaseUnavailable,
     driver_errors.NotALeader: errors.ReadOnly,
     driver_errors.ForbiddenOnReadOnlyDatabase: errors.ReadOnly,
-    driver_errors.DriverError: errors.DatabaseUnavailable,
+    driver_errors.DriverError: errors.DriverClosed,
     driver_errors.SessionError: errors.DriverClosed,
     driver_errors.TransactionError: errors.DriverClosed,
     driver_errors.TransactionNestingError: errors.DriverClosed,
@@ -69,6 +68,8 @@ TRANSLATIONS: dict[type[Exception], _Translation] = {
 }
 """The driver's exceptions, all of them, and what each becomes for our callers."""
 
+_READ_ONLY = "Neo.ClientError.General.WriteOnReadOnlyAccessDatabase"
+"""A code of a bare ClientError: what a server says whose configuration forbids writes."""
 _NOT_WORTH_RETRYING = (errors.ReadOnly, errors.AuthenticationFailed)
 
 
@@ -201,7 +202,7 @@ class Connection:
         """A driver that lives as long as the loop: asyncio closes a loop's generators before the loop itself."""
         loop = asyncio.get_running_loop()
         for other in [loop for loop in list(self._held) if loop.is_closed()]:
-            del self._held[other]
+            self._held.pop(other, None)
         driver = AsyncGraphDatabase.driver(self._address, auth=self._credentials, **self._driver_options)
         try:
             while True:
@@ -233,6 +234,12 @@ class Connection:
         if sync is not None:
             await asyncio.to_thread(sync.close)
 
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
     @property
     def _address(self) -> str:
         if self.settings.uri is None:
@@ -242,6 +249,12 @@ class Connection:
     @property
     def _credentials(self) -> Any:
         return self._auth or (self.settings.username, self.settings.password.get_secret_value())
+
+    @property
+    def _username(self) -> str:
+        if isinstance(self._auth, neo4j.Auth):
+            return self._auth.principal or "nobody"
+        return self._auth[0] if isinstance(self._auth, tuple) else self.settings.username
 
     @property
     def _driver_options(self) -> dict[str, Any]:
@@ -259,11 +272,15 @@ class Connection:
     def translated(self, error: Exception) -> errors.GraphMemoryError:
         """The driver's error as one of ours, with what our message needs."""
         known = next(TRANSLATIONS[kind] for kind in type(error).__mro__ if kind in TRANSLATIONS)
+        if getattr(error, "code", None) == _READ_ONLY:
+            known = errors.ReadOnly
+        # An error of the driver's own says all in str(); its message is the same whatever happened.
+        said = error.message if isinstance(error, driver_errors.Neo4jError) else None
         return known(
-            uri=redacted(self.settings.uri or "the given driver's address"),
-            username=self.settings.username,
+            uri="the given driver's address" if self._given else redacted(self.settings.uri or "nowhere"),
+            username=self._username,
             database=self.settings.database,
-            reason=getattr(error, "message", None) or str(error),
+            reason=said or str(error),
             found=str(error),
         )
 
@@ -284,12 +301,3 @@ class Transaction:
     async def run(self, name: str, parameters: Parameters | None = None, /, **more: Any) -> list[Record]:
         result = await self._transaction.run(self._statements[name], {**(parameters or {}), **more})
         return [record async for record in result]
-
-
-@asynccontextmanager
-async def opened(connection: Connection) -> AsyncIterator[Connection]:
-    """The connection, closed at the end."""
-    try:
-        yield connection
-    finally:
-        await connection.close()

@@ -1,24 +1,39 @@
-"""A key goes in; the running event loop's lock for it comes out, and is gone once nobody holds or awaits it."""
+"""A key goes in; while the lock for it is held, nobody else in this process holds it, in whatever event loop."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Hashable
+import threading
+from collections.abc import AsyncIterator, Hashable
+from contextlib import asynccontextmanager
 from weakref import WeakKeyDictionary, WeakValueDictionary
+
+_PAUSE = 0.001
+"""Seconds between two looks at a lock that another event loop holds."""
 
 
 class Locks:
-    """asyncio locks by key; an ``asyncio.Lock`` belongs to one loop, so every loop has its own."""
+    """Locks by key, gone once nobody holds or awaits them.
+
+    Within a loop an ``asyncio.Lock`` keeps the queue; it belongs to one loop, so between loops a thread's lock decides.
+    """
 
     def __init__(self) -> None:
-        self._loops: WeakKeyDictionary[asyncio.AbstractEventLoop, WeakValueDictionary[Hashable, asyncio.Lock]] = (
+        self._queues: WeakKeyDictionary[asyncio.AbstractEventLoop, WeakValueDictionary[Hashable, asyncio.Lock]] = (
             WeakKeyDictionary()
         )
+        self._gates: WeakValueDictionary[Hashable, threading.Lock] = WeakValueDictionary()
 
-    def of(self, key: Hashable) -> asyncio.Lock:
-        """The lock for this key in the running loop."""
-        locks = self._loops.setdefault(asyncio.get_running_loop(), WeakValueDictionary())
-        lock = locks.get(key)
-        if lock is None:
-            lock = locks[key] = asyncio.Lock()
-        return lock
+    @asynccontextmanager
+    async def hold(self, key: Hashable) -> AsyncIterator[None]:
+        """Waits until the key is free, and keeps it for the time of the block."""
+        queues = self._queues.setdefault(asyncio.get_running_loop(), WeakValueDictionary())
+        queue = queues.setdefault(key, asyncio.Lock())
+        async with queue:
+            gate = self._gates.setdefault(key, threading.Lock())
+            while not gate.acquire(blocking=False):  # noqa: ASYNC110  # an asyncio.Event wakes one loop only
+                await asyncio.sleep(_PAUSE)
+            try:
+                yield
+            finally:
+                gate.release()

@@ -17,7 +17,6 @@ from adk_graph_memory.records import (
     KnownEntity,
     Plan,
     PlannedFact,
-    Receipt,
     Scope,
     Turn,
     digest,
@@ -248,27 +247,10 @@ async def ingests(connection: Connection, scope: Scope) -> list[dict[str, Any]]:
     return [dict(row) for row in await connection.run("ingests", scope=scope.key)]
 
 
-# -- forgetting -------------------------------------------------------------------------------------------------
-
-
-async def forget(connection: Connection, scope: Scope, ids: Sequence[str]) -> Receipt:
-    """Takes these memories away for good, and the facts that rested on them alone; unknown ids are no error."""
-    return await connection.transact(lambda transaction: _forget(transaction, scope, ids))
-
-
-async def forget_session(transaction: Transaction, scope: Scope, session_id: str) -> Receipt:
-    """Takes away all that memory holds of a session."""
-    [row] = await transaction.run("session_memories", scope=scope.key, session_id=session_id)
-    return await _forget(transaction, scope, row["ids"])
-
-
-async def _forget(transaction: Transaction, scope: Scope, ids: Sequence[str]) -> Receipt:
-    if not ids:
-        return Receipt()
-    [told] = await transaction.run("forget_facts", scope=scope.key, ids=list(ids))
-    [said] = await transaction.run("forget_events", scope=scope.key, ids=list(ids))
-    [unused] = await transaction.run("forget_unused_entities", scope=scope.key)
-    return Receipt(said["events"], told["facts"] + said["facts"], unused["entities"])
+async def counts(connection: Connection, scope: Scope) -> dict[str, int]:
+    """How many sessions, turns, entities and facts the graph holds of a user."""
+    [row] = await connection.run("counts", scope=scope.key)
+    return dict(row)
 
 
 # -- rows -------------------------------------------------------------------------------------------------------

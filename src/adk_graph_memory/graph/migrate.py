@@ -7,12 +7,13 @@ second process waiting while the first migrates.
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Iterator
 
 from adk_graph_memory import errors
 from adk_graph_memory.graph.connection import Connection, Transaction
 from adk_graph_memory.graph.queries import Block, files, filled
-from adk_graph_memory.graph.slots import AWAIT_INDEXES, state
+from adk_graph_memory.graph.slots import AWAIT_INDEXES, index_options, state
 from adk_graph_memory.settings import Settings
 
 
@@ -37,7 +38,7 @@ async def prepared(connection: Connection) -> Connection:
     """
     if connection.prepared:
         return connection
-    async with connection.locks.of("prepare"):
+    async with connection.locks.hold("prepare"):
         if not connection.prepared:
             connection.line = server_line(await connection.server_agent())
             await _make_fit(connection)
@@ -46,7 +47,10 @@ async def prepared(connection: Connection) -> Connection:
 
 
 async def _make_fit(connection: Connection) -> None:
-    mode, found = connection.settings.schema_mode, await state(connection)
+    mode = connection.settings.schema_mode
+    if mode == "off":
+        return
+    found = await state(connection)
     if found.version > known_version():
         raise errors.SchemaTooNew(found=found.version, known=known_version())
     if found.version < known_version() and mode == "auto":
@@ -91,14 +95,14 @@ async def migrate(connection: Connection) -> None:
     async def under_lock(lock: Transaction) -> None:
         await lock.run("hold_schema")
         found = await state(connection)
-        if found.version == 0 and not connection.settings.shared_database:
-            await _refuse_taken_labels(connection)
         for name, blocks in pending(found.version):
             for block in blocks:
                 await connection.run_text(filled(block.text, connection.settings))
             await connection.run("await_indexes", seconds=AWAIT_INDEXES)
             await lock.run("record_migration", version=number(name), name=name, checksum=checksum(blocks))
 
+    if not connection.settings.shared_database and (await state(connection)).version == 0:
+        await _refuse_taken_labels(connection)
     first, *_ = files("migrations").values()
     await connection.run_text(filled(first[0].text, connection.settings))
     await connection.transact(under_lock)
@@ -114,8 +118,13 @@ async def _refuse_taken_labels(connection: Connection) -> None:
         raise errors.LabelsTaken(database=connection.settings.database, labels=", ".join(taken))
 
 
-def script(settings: Settings) -> str:
-    """All migrations as a script for ``cypher-shell``, for a DBA to read and run."""
+def script(settings: Settings, dimensions: int | None = None) -> str:
+    """All migrations as a script for ``cypher-shell``, for a DBA to read and run.
+
+    Args:
+        settings: what labels and indexes are called.
+        dimensions: numbers a vector of your embedder, to make its vector indexes too (2026.x; 5.26 needs none).
+    """
     schema = {block.name: filled(block.text, settings) for block in files("cypher")["schema.cypher"]}
     lines = []
     for name, blocks in files("migrations").items():
@@ -123,4 +132,9 @@ def script(settings: Settings) -> str:
         lines += [f"{filled(block.text, settings)};" for block in blocks]
         lines.append(f":param {{version: {number(name)}, name: '{name}', checksum: '{checksum(blocks)}'}}")
         lines += [f"{schema[block]};" for block in ("hold_schema", "record_migration")]
+    if dimensions is not None:
+        options = index_options(dimensions)["indexConfig"].items()
+        config = ", ".join(f"`{key}`: {json.dumps(value)}" for key, value in options)
+        lines.append(f":param {{options: {{indexConfig: {{{config}}}}}}}")
+        lines += [f"{schema[block]};" for block in ("memory_vectors_a", "entity_vectors_a")]
     return "\n".join(lines) + "\n"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -10,7 +9,7 @@ from typing import Any
 from neo4j import Record
 
 from adk_graph_memory import errors
-from adk_graph_memory.graph import members, memories
+from adk_graph_memory.graph import forgetting, members
 from adk_graph_memory.graph.connection import Connection, Transaction
 from adk_graph_memory.graph.members import Delta
 from adk_graph_memory.records import Scope
@@ -23,6 +22,7 @@ class StoredSession:
     """A session as stored: three states, and its events' bodies in append order."""
 
     id: str
+    uid: str
     user_id: str
     revision: int
     last_update_time: float
@@ -34,10 +34,15 @@ class StoredSession:
 
 @dataclass(frozen=True, slots=True)
 class Appended:
-    """What became of an event: ``new``, ``repeated``, ``taken``, ``stale`` or ``closed``."""
+    """What became of an event: ``new``, ``repeated``, ``taken``, ``stale`` or ``closed``.
+
+    ``revision`` is the session's after this event was appended, ``latest`` its revision now.
+    """
 
     outcome: str
+    uid: str
     revision: int
+    latest: int
     closed_at: float | None
 
 
@@ -74,26 +79,22 @@ async def create(
         "user": user.parameter(),
         "session": session.parameter(),
     }
-    try:
-        [row] = await connection.run("create_session", parameters)
-    except errors.ConstraintViolated:
-        stored = await connection.run("session_uid", parameters)
-        if stored and stored[0]["uid"] != uid:
-            if not stored[0]["expired"]:
-                raise
-            await delete(connection, scope, id=id, now=now, only_expired=True)
+    while True:
+        try:
             [row] = await connection.run("create_session", parameters)
-        else:
-            [row] = await connection.run("session_states", parameters)
-    return StoredSession(
-        id,
-        scope.user_id,
-        0,
-        now,
-        members.read(session.members),
-        members.read(row["app_state"]),
-        members.read(row["user_state"]),
-    )
+        except errors.ConstraintViolated:
+            stored = await connection.run("session_uid", parameters)
+            if not stored:  # whoever held the id has deleted it meanwhile
+                continue
+            if stored[0]["uid"] == uid:  # our own, whose acknowledgement was lost
+                [row] = await connection.run("session_states", parameters)
+            elif stored[0]["expired"]:
+                await delete(connection, scope, id=id, now=now, only_expired=True)
+                continue
+            else:
+                raise
+        app_state, user_state = members.read(row["app_state"]), members.read(row["user_state"])
+        return StoredSession(id, uid, scope.user_id, 0, now, members.read(session.members), app_state, user_state)
 
 
 async def get(
@@ -120,6 +121,7 @@ async def get(
     [row] = rows
     return StoredSession(
         id,
+        row["uid"],
         scope.user_id,
         row["revision"],
         row["last_update_time"],
@@ -183,19 +185,19 @@ async def listed(
     )
     app_members = row["app_state"] if include_state else ()
     users = dict(zip(row["users"], row["user_states"], strict=True)) if include_state else {}
+    columns = ("ids", "uids", "user_ids", "revisions", "times", "states")
     return [
         StoredSession(
             id,
+            uid,
             user,
             revision,
             time,
-            json.loads(f"{{{joined[1:]}}}"),
+            members.read([joined[1:]]),
             members.read(app_members),
             members.read(users.get(user)),
         )
-        for id, user, revision, time, joined in zip(
-            row["ids"], row["user_ids"], row["revisions"], row["times"], row["states"], strict=True
-        )
+        for id, uid, user, revision, time, joined in zip(*(row[column] for column in columns), strict=True)
     ]
 
 
@@ -214,6 +216,7 @@ async def append(
     *,
     session_id: str,
     event: Mapping[str, Any],
+    uid: str | None,
     revision: int | None,
     last_update_time: float,
     last_event_id: str,
@@ -231,6 +234,7 @@ async def append(
         _scoped(scope),
         session_id=session_id,
         event=event,
+        uid=uid,
         revision=revision,
         last_update_time=last_update_time,
         last_event_id=last_event_id,
@@ -239,7 +243,10 @@ async def append(
         user=user.parameter(),
         session=session.parameter(),
     )
-    return Appended(rows[0]["outcome"], rows[0]["revision"], rows[0]["closed_at"]) if rows else None
+    if not rows:
+        return None
+    [row] = rows
+    return Appended(row["outcome"], row["uid"], row["revision"], row["latest"], row["closed_at"])
 
 
 async def close(connection: Connection, scope: Scope, *, id: str, now: float) -> float | None:
@@ -262,7 +269,7 @@ async def delete(
 
     async def work(transaction: Transaction) -> None:
         if forget_memory:
-            await memories.forget_session(transaction, scope, id)
+            await forgetting.forget_session(transaction, scope, id)
         await transaction.run("delete_session", parameters)
 
     await connection.transact(work)

@@ -11,6 +11,7 @@ from typing import Any
 
 from adk_graph_memory import errors
 from adk_graph_memory.graph.connection import Connection
+from adk_graph_memory.graph.queries import filled
 
 logger = logging.getLogger(__name__)
 
@@ -62,20 +63,34 @@ def _state(meta: dict[str, Any]) -> State:
 
 
 async def open_slot(connection: Connection, name: str, embedder: str, dimensions: int) -> Slot:
-    """Makes a slot ready for an embedder's vectors: its indexes, then its entry on the Meta node."""
-    if connection.line == "2026":
-        options = {
-            "indexConfig": {
-                "vector.dimensions": dimensions,
-                "vector.similarity_function": "cosine",
-                "vector.quantization.type": "none",
-            }
-        }
+    """Makes a slot ready for an embedder's vectors: its indexes, then its entry on the Meta node.
+
+    Raises:
+        errors.SchemaMissing: an index is missing and the settings forbid making it.
+    """
+    mode = connection.settings.schema_mode
+    if connection.line == "2026" and mode == "auto":
         for nodes in ("memory", "entity"):
-            await connection.run(f"{nodes}_vectors_{name}", options=options)
+            await connection.run(f"{nodes}_vectors_{name}", options=index_options(dimensions))
         await connection.run("await_indexes", seconds=AWAIT_INDEXES)
+    if connection.line == "2026" and mode == "check":
+        wanted = {filled(f"@{nodes}_vector_{name}", connection.settings) for nodes in ("memory", "entity")}
+        found = {row["name"] for row in await connection.run("vector_indexes")}
+        if missing := sorted(wanted - found):
+            raise errors.SchemaMissing(database=connection.settings.database, missing=", ".join(missing))
     await connection.run("fill_slot", slot=name, embedder=embedder, dimensions=dimensions)
     return Slot(name, embedder, dimensions)
+
+
+def index_options(dimensions: int) -> dict[str, Any]:
+    """How our vector indexes are made; quantization costs recall and saves no time where it was measured."""
+    return {
+        "indexConfig": {
+            "vector.dimensions": dimensions,
+            "vector.similarity_function": "cosine",
+            "vector.quantization.type": "none",
+        }
+    }
 
 
 class LiveSlot:
@@ -105,7 +120,8 @@ class LiveSlot:
             return self._slot
         found = (await state(self._connection)).live_slot
         if found is None and may_open:
-            found = await open_slot(self._connection, "a", embedder, dimensions)
+            await open_slot(self._connection, "a", embedder, dimensions)
+            found = (await state(self._connection)).live_slot  # another process may have been first
         if found and (found.embedder, found.dimensions) != (embedder, dimensions):
             raise errors.EmbedderMismatch(
                 stored=found.embedder,

@@ -2,5 +2,6 @@
 
 from adk_graph_memory.retrieval.packing import packed
 from adk_graph_memory.retrieval.retriever import GraphMemoryRetriever
+from adk_graph_memory.retrieval.rows import recollection
 
-__all__ = ["GraphMemoryRetriever", "packed"]
+__all__ = ["GraphMemoryRetriever", "packed", "recollection"]

@@ -12,7 +12,7 @@ MOST_TERMS = 128
 
 def terms(question: str) -> list[str]:
     """The question's distinct words, at most :data:`MOST_TERMS`; of more, the longest, which say most."""
-    found = list({token.casefold(): token for token in words.tokens(question)}.values())
+    found = list({token.casefold(): token for token in words.tokens(question) if token.strip("_")}.values())
     return sorted(found, key=len, reverse=True)[:MOST_TERMS] if len(found) > MOST_TERMS else found
 
 
@@ -25,4 +25,5 @@ def scoped(scope: str, found: Sequence[str], fields: Sequence[str]) -> str:
         fields: names of properties in the index.
     """
     wanted = " ".join(f'{name}:"{term}"' for term in found for name in fields)
-    return f'+scope:"{scope}" +({wanted})'
+    # Where all words are stop words, Lucene would drop an empty group and then find the whole scope.
+    return f'+scope:"{scope}" +(scope:"nobody" {wanted})'

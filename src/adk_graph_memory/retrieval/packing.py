@@ -24,7 +24,7 @@ def packed(
     told: set[str] = set()
     spent = 0
     for memory in found:
-        said = {memory.id, *evidence.get(memory.id, ())}
+        said = {memory.id, *evidence.get(memory.id, ())} - {""}  # a caller's own retrieval query may return no ids
         if said & told:
             continue
         cost = token_count(memory.text)

@@ -2,17 +2,39 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import NamedTuple
+
+
+class Candidate(NamedTuple):
+    """A memory that one leg has found."""
+
+    id: str
+    leg: str
+    raw: float
+    role: str | None = None
+    asks: bool = False
+    follower: str | None = None
+    follower_role: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Weights:
-    """What each leg adds to a memory's score; every leg is brought to 0…1 first."""
+    """What each signal adds to a memory's score; the legs are brought to 0…1 first."""
 
     text: float = 0.45
     vector: float = 0.45
     entity: float = 0.10
+    answer: float = 0.5
+    """of a question's score, to the turn that follows it: the answer need not share a word with what is asked"""
+    next: float = 0.1
+    """of any other turn's score, to the turn that follows it"""
+    asks: float = -0.08
+    """a turn that asks says little"""
+    agent: float = -0.08
+    """what an agent said, beside what the people it serves said themselves"""
 
 
 BM25_HALF = 4.0
@@ -26,12 +48,20 @@ def normalised(leg: str, raw: float) -> float:
     return raw / (raw + BM25_HALF)
 
 
-def fused(candidates: Iterable[tuple[str, str, float]], weights: Weights) -> list[tuple[str, float]]:
-    """Memories with their score, best first, from (id, leg, raw score) of every leg that found them."""
-    best: dict[tuple[str, str], float] = {}
-    for id, leg, raw in candidates:
-        best[id, leg] = max(best.get((id, leg), 0.0), normalised(leg, raw))
-    scores: dict[str, float] = {}
-    for (id, leg), score in best.items():
-        scores[id] = scores.get(id, 0.0) + getattr(weights, leg) * score
+def fused(candidates: Iterable[Candidate], weights: Weights) -> list[tuple[str, float]]:
+    """Memories with their score, best first, from what every leg has found."""
+    legs: dict[str, dict[str, float]] = defaultdict(dict)
+    rows: dict[str, Candidate] = {}
+    for row in candidates:
+        rows[row.id] = row
+        legs[row.id][row.leg] = max(legs[row.id].get(row.leg, 0.0), normalised(row.leg, row.raw))
+    own = {id: sum(getattr(weights, leg) * score for leg, score in found.items()) for id, found in legs.items()}
+    scores = dict(own)
+    for id, row in rows.items():
+        scores[id] += (weights.asks if row.asks else 0.0) + (weights.agent if row.role == "model" else 0.0)
+    for id, row in rows.items():
+        if row.follower is not None:
+            start = weights.agent if row.follower_role == "model" else 0.0
+            handed_on = (weights.answer if row.asks else weights.next) * own[id]
+            scores[row.follower] = scores.get(row.follower, start) + handed_on
     return sorted(scores.items(), key=lambda item: (-item[1], item[0]))

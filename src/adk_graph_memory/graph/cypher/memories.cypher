@@ -49,7 +49,7 @@ MERGE (earlier)-[:NEXT]->(later)
 
 // known_entities
 // a row for each of the user's entities, those of most facts first
-MATCH (n:@Entity {scope: $scope})
+MATCH (n:@Entity {scope: $scope}) WHERE n.key IS NOT NULL
 WITH n, COUNT { (n)<-[:SUBJECT|OBJECT]-() } AS weight ORDER BY weight DESC, n.key LIMIT $limit
 RETURN n.key AS key, n.name AS name, n.type AS type, n.aliases AS aliases
 
@@ -153,7 +153,7 @@ SET e.metadata = [m IN coalesce(e.metadata, []) WHERE none(k IN $metadata.keys W
 
 // ingests
 // a row for each request of the user, the newest last
-MATCH (i:@Ingest {scope: $scope})
+MATCH (i:@Ingest {scope: $scope}) WHERE i.id IS NOT NULL
 RETURN i.id AS id, i.session_id AS session_id, i.state AS state, i.reason AS reason, i.report AS report
 ORDER BY i.requested_at
 
@@ -164,7 +164,7 @@ RETURN collect(e.memory_id) AS ids
 
 // forget_facts
 // one row: how many facts went; their words are marked, so that they do not come back
-MATCH (f:@Fact {scope: $scope}) WHERE f.memory_id IN $ids
+MATCH (f:@Memory {scope: $scope}) WHERE f.memory_id IN $ids AND f:@Fact
 CALL (f) {
   MATCH (f)-[s:SUPPORTED_BY]->(e)
   MERGE (grave:@Tombstone {scope: $scope, key: e.memory_id + ':' + s.key})
@@ -210,7 +210,14 @@ RETURN size(events) AS events, facts
 
 // forget_unused_entities
 // one row: how many entities nothing speaks of any more went
-MATCH (n:@Entity {scope: $scope}) WHERE NOT (n)--()
+MATCH (n:@Entity {scope: $scope}) WHERE n.key IS NOT NULL AND NOT (n)--()
 WITH collect(n) AS unused
 FOREACH (n IN unused | DETACH DELETE n)
 RETURN size(unused) AS entities
+
+// counts
+// one row: how much of each kind the graph holds of a user
+RETURN COUNT { MATCH (s:@Session {scope: $scope}) WHERE s.id IS NOT NULL } AS sessions,
+       COUNT { MATCH (e:@Memory {scope: $scope}) WHERE e.memory_id STARTS WITH 'event:' } AS turns,
+       COUNT { MATCH (n:@Entity {scope: $scope}) WHERE n.key IS NOT NULL } AS entities,
+       COUNT { MATCH (f:@Fact {scope: $scope}) WHERE f.id IS NOT NULL } AS facts

@@ -10,11 +10,12 @@
   RETURN node, score, 'entity' AS leg
 
 // candidates @fragment
-// one row: ids, leg names and raw scores of all candidates, and the live slot
+// one row: [id, leg, raw score, role, whether it asks, id and role of the turn that follows] of all candidates; the live slot
 WITH node, leg, score WHERE $until IS NULL OR node.timestamp <= $until
-WITH collect(node.memory_id) AS ids, collect(leg) AS legs, collect(score) AS scores
+OPTIONAL MATCH (node)-[:NEXT]->(later:@Memory) WHERE $until IS NULL OR later.timestamp <= $until
+WITH collect([node.memory_id, leg, score, node.role, node.text =~ '(?s).*[?？]\\s*', later.memory_id, later.role]) AS candidates
 OPTIONAL MATCH (m:@Meta {key: 'schema'})
-RETURN ids, legs, scores, m.live AS live
+RETURN candidates, m.live AS live
 
 // legs_text
 // candidates by words alone

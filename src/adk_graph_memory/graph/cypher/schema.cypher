@@ -18,7 +18,7 @@ UNION ALL MATCH (n:@Fact) WHERE n.scope IS NULL RETURN '@Fact' AS label LIMIT 1
 UNION ALL MATCH (n:@Revision) WHERE n.scope IS NULL RETURN '@Revision' AS label LIMIT 1
 UNION ALL MATCH (n:@Ingest) WHERE n.scope IS NULL RETURN '@Ingest' AS label LIMIT 1
 UNION ALL MATCH (n:@Tombstone) WHERE n.scope IS NULL RETURN '@Tombstone' AS label LIMIT 1
-UNION ALL MATCH (n:@Meta) WHERE n.key IS NULL RETURN '@Meta' AS label LIMIT 1
+UNION ALL MATCH (n:@Meta) WHERE coalesce(n.key, '') <> 'schema' RETURN '@Meta' AS label LIMIT 1
 UNION ALL MATCH (n:@Migration) WHERE n.version IS NULL RETURN '@Migration' AS label LIMIT 1
 
 // record_migration
@@ -31,11 +31,17 @@ MERGE (r:@Migration {version: $version}) ON CREATE SET r.name = $name, r.applied
 CALL db.awaitIndexes($seconds)
 
 // fill_slot
-// nothing; the slot's embedder is known from now on, and the first slot filled is the live one
+// nothing; the slot's embedder is known from now on, and the first slot filled is the live one, which stays as it is
 MATCH (m:@Meta {key: 'schema'})
+SET m.lock = 0
+WITH m WHERE m.live IS NULL OR m.live <> $slot
 FOREACH (_ IN CASE $slot WHEN 'a' THEN [1] ELSE [] END | SET m.embedder_a = $embedder, m.dimensions_a = $dimensions)
 FOREACH (_ IN CASE $slot WHEN 'b' THEN [1] ELSE [] END | SET m.embedder_b = $embedder, m.dimensions_b = $dimensions)
 SET m.live = coalesce(m.live, $slot)
+
+// vector_indexes
+// a row for each vector index of the database: its name
+SHOW VECTOR INDEXES YIELD name RETURN name
 
 // switch_slot
 // nothing; from now on searches read the other vectors

@@ -41,7 +41,7 @@ CALL (s) {
   WITH e ORDER BY e.seq DESC LIMIT $limit
   RETURN collect(e.body) AS bodies
 }
-RETURN s.state AS state, s.revision AS revision, s.last_update_time AS last_update_time,
+RETURN s.uid AS uid, s.state AS state, s.revision AS revision, s.last_update_time AS last_update_time,
        a.state AS app_state, u.state AS user_state, bodies
 
 // list_events
@@ -62,17 +62,18 @@ OPTIONAL MATCH (a:@App {app_name: $app_name})
 OPTIONAL MATCH (u:@User {scope: $scope})
 CALL () {
   MATCH (s:@Session {scope: $scope})
-  WHERE (s.expires_at IS NULL OR s.expires_at > $now)
+  WHERE s.last_update_time IS NOT NULL
+    AND (s.expires_at IS NULL OR s.expires_at > $now)
     AND all(label IN $labels WHERE label IN s.labels)
     AND ($after IS NULL OR s.last_update_time * $direction > $after.time * $direction
       OR (s.last_update_time = $after.time AND (s.user_id > $after.user_id
         OR (s.user_id = $after.user_id AND s.id > $after.id))))
   WITH s ORDER BY s.last_update_time * $direction, s.user_id, s.id LIMIT $limit
-  RETURN collect(s.id) AS ids, collect(s.user_id) AS user_ids, collect(s.last_update_time) AS times,
+  RETURN collect(s.id) AS ids, collect(s.uid) AS uids, collect(s.user_id) AS user_ids, collect(s.last_update_time) AS times,
          collect(s.revision) AS revisions,
          collect(CASE WHEN $include_state THEN reduce(json = '', m IN s.state | json + ',' + m) ELSE '' END) AS states
 }
-RETURN ids, user_ids, times, revisions, states, a.state AS app_state,
+RETURN ids, uids, user_ids, times, revisions, states, a.state AS app_state,
        CASE WHEN u IS NULL THEN [] ELSE [u.user_id] END AS users,
        CASE WHEN u IS NULL THEN [] ELSE [u.state] END AS user_states
 
@@ -89,7 +90,7 @@ CALL () {
       OR (s.last_update_time = $after.time AND (s.user_id > $after.user_id
         OR (s.user_id = $after.user_id AND s.id > $after.id))))
   WITH s ORDER BY s.last_update_time * $direction, s.user_id, s.id LIMIT $limit
-  RETURN collect(s.id) AS ids, collect(s.user_id) AS user_ids, collect(s.last_update_time) AS times,
+  RETURN collect(s.id) AS ids, collect(s.uid) AS uids, collect(s.user_id) AS user_ids, collect(s.last_update_time) AS times,
          collect(s.revision) AS revisions,
          collect(CASE WHEN $include_state THEN reduce(json = '', m IN s.state | json + ',' + m) ELSE '' END) AS states
 }
@@ -97,7 +98,7 @@ CALL () {
   MATCH (u:@User {app_name: $app_name}) WHERE $include_state AND u.state <> []
   RETURN collect(u.user_id) AS users, collect(u.state) AS user_states
 }
-RETURN ids, user_ids, times, revisions, states, a.state AS app_state, users, user_states
+RETURN ids, uids, user_ids, times, revisions, states, a.state AS app_state, users, user_states
 
 // session_positions
 // a row for each of the app's sessions with this id: where it stands in a listing
@@ -121,7 +122,7 @@ WITH s, known, last, CASE
   WHEN known.body = $event.body THEN 'repeated'
   WHEN known IS NOT NULL THEN 'taken'
   WHEN s.closed_at IS NOT NULL THEN 'closed'
-  WHEN s.revision = $revision THEN 'new'
+  WHEN s.uid = $uid AND s.revision = $revision THEN 'new'
   WHEN $revision IS NULL AND s.last_update_time <= $last_update_time THEN 'new'
   WHEN $revision IS NULL AND coalesce(last.id, '') = $last_event_id THEN 'new'
   ELSE 'stale' END AS outcome
@@ -139,7 +140,7 @@ FOREACH (_ IN CASE outcome WHEN 'new' THEN [1] ELSE [] END |
     MERGE (u:@User {scope: $scope}) ON CREATE SET u.app_name = $app_name, u.user_id = $user_id, u.state = []
     SET u.lock = 0
     SET u.state = [m IN u.state WHERE none(k IN $user.keys WHERE m STARTS WITH k)] + $user.members))
-RETURN outcome, s.closed_at AS closed_at,
+RETURN outcome, s.uid AS uid, s.closed_at AS closed_at, s.revision AS latest,
        CASE outcome WHEN 'repeated' THEN known.seq ELSE s.revision END AS revision
 
 // close_session

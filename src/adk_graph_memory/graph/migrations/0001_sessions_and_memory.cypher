@@ -10,6 +10,9 @@ CREATE CONSTRAINT @app_key IF NOT EXISTS FOR (n:@App) REQUIRE n.app_name IS UNIQ
 // user_key
 CREATE CONSTRAINT @user_key IF NOT EXISTS FOR (n:@User) REQUIRE n.scope IS UNIQUE
 
+// user_app
+CREATE INDEX @user_app IF NOT EXISTS FOR (n:@User) ON (n.app_name)
+
 // session_key
 CREATE CONSTRAINT @session_key IF NOT EXISTS FOR (n:@Session) REQUIRE (n.scope, n.id) IS UNIQUE
 

@@ -1,0 +1,66 @@
+"""``python -m benchmarks.latency``: a server is started, everything is measured, one table is printed."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from rich.console import Console
+
+from adk_graph_memory.settings import Settings
+from benchmarks import machine, server
+from benchmarks.latency import memories, report, services, sessions
+from benchmarks.latency.result import Result
+from benchmarks.latency.scale import FULL, QUICK, Scale
+
+OF_SESSIONS = {
+    "append": sessions.append,
+    "get": sessions.get,
+    "recent": sessions.recent,
+    "list": sessions.list_sessions,
+    "concurrent": sessions.concurrent,
+}
+OF_MEMORIES = {"remember": memories.remember, "search": memories.search}
+PREFIX = "Bench"
+
+
+async def measured(settings: Settings, scale: Scale, names: Sequence[str], console: Console) -> list[Result]:
+    """The results of the named measurements, in the order of the table."""
+    results: list[Result] = []
+    with tempfile.TemporaryDirectory(prefix="adk-graph-memory-") as folder:
+        async with services.opened(settings, Path(folder)) as opened:
+            for name in (name for name in OF_SESSIONS if name in names):
+                console.print(f"{name} …", style="dim")
+                results += [result async for result in OF_SESSIONS[name](opened, scale)]
+    for name in (name for name in OF_MEMORIES if name in names):
+        console.print(f"{name} …", style="dim")
+        results += [result async for result in OF_MEMORIES[name](settings, scale)]
+    return results
+
+
+async def main(arguments: argparse.Namespace) -> None:
+    about = machine.described() | {"load before": machine.load()}
+    scale = QUICK if arguments.quick else FULL
+    async with server.serving(PREFIX) as (settings, which):
+        names = arguments.only or [*OF_SESSIONS, *OF_MEMORIES]
+        results = await measured(settings, scale, names, Console(stderr=True))
+    about |= {"load after": machine.load(), "server": which, "rounds": str(scale.rounds)}
+    if arguments.quick:
+        about["quick"] = "smaller sizes than the bars speak of, and fewer repetitions"
+    report.show(machine.console(), results, about)
+    if arguments.json:
+        report.save(arguments.json, results, about)
+
+
+def parsed() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.latency", description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="smaller sizes, fewer repetitions")
+    parser.add_argument("--only", action="append", choices=[*OF_SESSIONS, *OF_MEMORIES], help="may be given again")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write all figures there, too")
+    return parser.parse_args()
+
+
+asyncio.run(main(parsed()))

@@ -1,0 +1,1 @@
+"""How much of what was said a question finds again, without any model."""

@@ -1,0 +1,44 @@
+"""A conversation goes in; it is told to ADK's memory services, session by session, as a Runner would."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+from google.adk.events.event import Event
+from google.adk.memory.base_memory_service import BaseMemoryService
+from google.adk.sessions.base_session_service import BaseSessionService
+from google.adk.sessions.session import Session
+from google.genai import types
+
+from benchmarks.quality.locomo import Conversation, Turn
+
+
+async def stored(conversation: Conversation, sessions: BaseSessionService, *, app_name: str) -> AsyncIterator[Session]:
+    """The conversation's sessions, oldest first, each stored; the conversation is the user."""
+    for told in conversation.sessions:
+        session = await sessions.create_session(app_name=app_name, user_id=conversation.id, session_id=told.id)
+        for turn in told.turns:
+            await sessions.append_event(session, _event(turn))
+        yield session
+
+
+async def remember(
+    conversation: Conversation, sessions: BaseSessionService, memory: BaseMemoryService, *, app_name: str
+) -> list[Session]:
+    """Stores the conversation and adds every session to memory when it is complete."""
+    added = []
+    async for session in stored(conversation, sessions, app_name=app_name):
+        await memory.add_session_to_memory(session)
+        added.append(session)
+    return added
+
+
+def _event(turn: Turn) -> Event:
+    """Both speakers are people, so both have the role of a user."""
+    return Event(
+        id=turn.id,
+        author=turn.author,
+        invocation_id=turn.id,
+        timestamp=turn.at.timestamp(),
+        content=types.Content(role="user", parts=[types.Part(text=turn.text)]),
+    )

@@ -1,0 +1,46 @@
+"""What a search returned and what it should have found go in; scores between 0 and 1 come out."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+
+from google.adk.memory.memory_entry import MemoryEntry
+
+from adk_graph_memory.records import token_count
+
+
+def event_ids(memories: Iterable[MemoryEntry]) -> list[str]:
+    """The ids of the events that the memories rest on, entry by entry, each once; else the memories' own."""
+    found: Iterator[str] = (id for memory in memories for id in _sources(memory))
+    return list(dict.fromkeys(found))
+
+
+def _sources(memory: MemoryEntry) -> list[str]:
+    return (memory.custom_metadata or {}).get("source_event_ids") or [memory.id or ""]
+
+
+def within(memories: Sequence[MemoryEntry], tokens: int) -> list[MemoryEntry]:
+    """The first memories that together have at most so many tokens of text."""
+    kept, spent = [], 0
+    for memory in memories:
+        spent += sum(token_count(part.text or "") for part in memory.content.parts or ())
+        if spent > tokens:
+            break
+        kept.append(memory)
+    return kept
+
+
+def recall(found: Sequence[str], wanted: Sequence[str]) -> float:
+    """The share of the wanted ids among the found."""
+    return len(set(wanted) & set(found)) / len(wanted)
+
+
+def ndcg(found: Sequence[str], wanted: Sequence[str], depth: int) -> float:
+    """Discounted gain of the wanted ids where they stand among the first, to that of all of them standing in front."""
+    gain = sum(_discount(place) for place, id in enumerate(found[:depth]) if id in wanted)
+    return gain / sum(_discount(place) for place in range(min(len(wanted), depth)))
+
+
+def _discount(place: int) -> float:
+    return 1 / math.log2(place + 2)

@@ -1,0 +1,44 @@
+"""Nothing goes in but NEO4J_TEST_URI, if it is set; settings for a Neo4j that a benchmark may fill come out."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from adk_graph_memory.local_neo4j import LocalNeo4j
+from adk_graph_memory.local_neo4j.places import cache
+from adk_graph_memory.settings import Settings, configured
+
+KEPT = ("NEO4J_TEST_", "ADK_GRAPH_MEMORY_CACHE", "ADK_GRAPH_MEMORY_NEO4J")
+PAGE_CACHE, HEAP = "512m", "1g"
+
+
+@asynccontextmanager
+async def serving(prefix: str) -> AsyncIterator[tuple[Settings, str]]:
+    """Settings for the server, and a word on which it is; labels and indexes carry the prefix.
+
+    On a server that others share, the prefix keeps our embedder's vectors out of theirs.
+    """
+    _forget_configuration()
+    if uri := os.environ.get("NEO4J_TEST_URI"):
+        auth = os.environ.get("NEO4J_TEST_USERNAME", "neo4j"), os.environ["NEO4J_TEST_PASSWORD"]
+        yield _settings(uri, auth, prefix), "the server of NEO4J_TEST_URI"
+        return
+    async with LocalNeo4j(page_cache=PAGE_CACHE, heap=HEAP) as server:
+        about = f"its own Neo4j {server.version}, page cache {PAGE_CACHE}, heap {HEAP}"
+        yield _settings(server.uri, server.auth, prefix), about
+
+
+def _settings(uri: str, auth: tuple[str, str], prefix: str) -> Settings:
+    username, password = auth
+    prefixes = {"label_prefix": prefix, "index_prefix": f"{prefix.lower()}_"}
+    return configured(uri=uri, username=username, password=password, **prefixes)
+
+
+def _forget_configuration() -> None:
+    """A shell may hold a production database, a paid model's key or settings that are nobody else's."""
+    os.environ.setdefault("ADK_GRAPH_MEMORY_CACHE", str(cache()))
+    for name in list(os.environ):
+        if name.startswith(("NEO4J_", "ADK_GRAPH_MEMORY_", "GOOGLE_", "GEMINI_")) and not name.startswith(KEPT):
+            del os.environ[name]

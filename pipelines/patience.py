@@ -1,0 +1,64 @@
+"""Texts go in; a vector for each comes out, or the reason why this one text alone cannot have one."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+
+from adk_graph_memory import embeddings, errors
+
+CONTROL = "ready?"
+"""A text that every working embedder takes: where it fails too, the fault is not the text's."""
+PAUSES = (0.5, 2.0, 8.0)
+"""Seconds before the second, third and fourth attempt of a call."""
+MOST_SAID = 500
+"""Characters of a reason that are kept with the text."""
+
+Made = list[float] | str
+"""A vector, or why there is none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Patient:
+    """An embedder that is asked again when it fails, and whose failing texts are told from its own failures."""
+
+    vectors: embeddings.Vectors
+    dimensions: int
+
+    async def of(self, texts: Sequence[str]) -> dict[str, Made]:
+        """What became of each text; the same text is embedded once.
+
+        Raises:
+            errors.EmbedderFailed: every attempt failed, and so did those with the control text.
+        """
+        return await self._of(list(dict.fromkeys(texts)))
+
+    async def _of(self, texts: list[str], *, patiently: bool = True) -> dict[str, Made]:
+        """Halves what fails, until the failing texts are alone; those get all the patience again."""
+        try:
+            return dict(zip(texts, await self._checked(texts, patiently=patiently), strict=True))
+        except errors.EmbedderFailed as error:
+            if len(texts) == 1:
+                await self._checked([CONTROL])
+                return {texts[0]: str(error)[:MOST_SAID]}
+        middle = len(texts) // 2
+        halves = [await self._of(half, patiently=len(half) == 1) for half in (texts[:middle], texts[middle:])]
+        return halves[0] | halves[1]
+
+    async def _checked(self, texts: list[str], *, patiently: bool = True) -> list[list[float]]:
+        vectors = await (tried(self.vectors, texts) if patiently else self.vectors.of(texts))
+        if len(vectors[0]) != self.dimensions:
+            reason = f"{len(vectors[0])} numbers instead of {self.dimensions}"
+            raise errors.EmbedderFailed(name=self.vectors.name, reason=reason)
+        return vectors
+
+
+async def tried(vectors: embeddings.Vectors, texts: list[str]) -> list[list[float]]:
+    """A vector for each text, after as many further attempts as there are pauses."""
+    for pause in PAUSES:
+        with suppress(errors.EmbedderFailed):
+            return await vectors.of(texts)
+        await asyncio.sleep(pause)
+    return await vectors.of(texts)

@@ -1,0 +1,91 @@
+"""Steps of a job go in; a bar with rate and time left comes out on a terminal, a plain line now and then elsewhere."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+EVERY = 10.0
+"""Seconds between two lines of one phase where there is no terminal to draw a bar on."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """How far a job is: ``done`` of ``total`` in this phase; a phase that counts nothing has no total."""
+
+    phase: str
+    done: int = 0
+    total: int = 0
+
+
+Tell = Callable[[Step], None]
+
+
+class Rate:
+    """Things a second since the phase began."""
+
+    def __init__(self) -> None:
+        self._first, self._began = Step(""), 0.0
+
+    def of(self, step: Step) -> float:
+        """The rate up to this step; 0 as long as it cannot be told."""
+        if step.phase != self._first.phase or step.done < self._first.done:
+            self._first, self._began = step, time.monotonic()
+        seconds = time.monotonic() - self._began
+        return (step.done - self._first.done) / seconds if seconds > 0 else 0.0
+
+
+@contextmanager
+def shown() -> Iterator[Tell]:
+    """What takes a job's steps and shows them on stderr, so that stdout is the result's alone."""
+    console = Console(stderr=True, highlight=False)
+    if console.is_terminal:
+        with _bar(console) as tell:
+            yield tell
+    else:
+        yield _lines(console)
+
+
+@contextmanager
+def _bar(console: Console) -> Iterator[Tell]:
+    rate = Rate()
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[rate]}"),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=console) as progress:
+        task = progress.add_task("", total=None, rate="")
+
+        def tell(step: Step) -> None:
+            if step.phase != progress.tasks[task].description:
+                progress.reset(task, description=step.phase)
+            progress.update(task, completed=step.done, total=max(step.total, 1), rate=f"{rate.of(step):,.0f}/s")
+
+        yield tell
+
+
+def _lines(console: Console) -> Tell:
+    rate, last, said = Rate(), "", 0.0
+
+    def tell(step: Step) -> None:
+        nonlocal last, said
+        per_second = rate.of(step)
+        is_last = bool(step.total) and step.done == step.total
+        if step.phase == last and not is_last and time.monotonic() < said + EVERY:
+            return
+        last, said = step.phase, time.monotonic()
+        line = f"{step.phase}: {step.done:,} of {step.total:,}" if step.total else step.phase
+        if per_second and not is_last:
+            line += f", {per_second:,.0f}/s, {timedelta(seconds=round((step.total - step.done) / per_second))} left"
+        console.print(line, soft_wrap=True)
+
+    return tell

@@ -1,0 +1,255 @@
+"""An embedder goes in; a database whose every memory and entity carries that embedder's vectors comes out.
+
+    python pipelines/reembed.py --embedder all-MiniLM-L12-v2
+
+The new vectors fill the slot that no search reads. Once none is missing one statement switches, what was written
+meanwhile is made up for, and the old slot is emptied. Searches go on throughout. Stopped at any point, even by
+``kill -9``, the same command goes on where this one ended: what is left is asked of the database, never kept here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import math
+import pkgutil
+import time
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from adk_graph_memory import embeddings, errors, graph
+from adk_graph_memory.graph.reembed import NODES, Count, Nodes, Run, Target
+from patience import CONTROL, Patient, tried
+from progress import Step, Tell, shown
+
+ROUNDS = 10
+"""Times that what came in meanwhile is made up for, on a database that never rests."""
+LISTED = 100
+"""Failed texts that are listed at most."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What there is to do: where the vectors go, the texts by kind, and the embedder's calls."""
+
+    target: Target
+    counts: Sequence[Count]
+    calls: int
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What became of the job: texts written, and by the database's word those that failed or are left over."""
+
+    embedder: str
+    dimensions: int
+    embedded: int = 0
+    failed: int = 0
+    left: int = 0
+    seconds: float = 0.0
+
+    @property
+    def is_done(self) -> bool:
+        """Whether every text has its vector."""
+        return not self.failed and not self.left
+
+
+async def planned(connection: graph.Connection, vectors: embeddings.Vectors, *, batch: int, force: bool) -> Plan:
+    """What :func:`reembed` would do; nothing is written."""
+    await graph.prepared(connection)
+    await vectors.ready()
+    [control] = await tried(vectors, [CONTROL])
+    found = await graph.reembed.target(connection, vectors.name, len(control))
+    live = found.live
+    if live and (live.embedder, live.dimensions) == (vectors.name, len(control)) and not (found.is_begun or force):
+        reason = f"the vectors are {live.embedder}'s already; --force makes every one of them anew"
+        raise errors.ConfigurationError(reason=reason)
+    counts = await graph.reembed.counts(connection, found.slot)
+    if not found.is_begun:  # whatever the slot holds is another embedder's, and goes
+        counts = [Count(count.kind, count.texts, count.texts, 0) for count in counts]
+    size = batch if isinstance(vectors.embedder, embeddings.Batching) else 1
+    return Plan(found, counts, sum(math.ceil((count.left + count.failed) / size) for count in counts))
+
+
+async def reembed(
+    connection: graph.Connection,
+    vectors: embeddings.Vectors,
+    *,
+    batch: int = 256,
+    progress: Tell = lambda step: None,
+    force: bool = False,
+    keep_old: bool = False,
+) -> Outcome:
+    """Gives every stored text this embedder's vector, and switches the searches over to them.
+
+    Args:
+        connection: the database.
+        vectors: the new embedder.
+        batch: texts that are read, embedded and written together.
+        progress: told of every step.
+        force: even if the live vectors are this embedder's already, because its texts or the model have changed.
+        keep_old: leave the old vectors where they are.
+
+    Raises:
+        errors.ConfigurationError: the live vectors are this embedder's already.
+        errors.EmbedderFailed: the embedder fails for good; the same call goes on later.
+        errors.DatabaseError: the database cannot be used; the same call goes on later.
+    """
+    began = time.monotonic()
+    plan = await planned(connection, vectors, batch=batch, force=force)
+    progress(Step("making room", total=sum(count.left + count.failed for count in plan.counts)))
+    run = await graph.reembed.begin(connection, plan.target)
+    job = Job(connection, Patient(vectors, plan.target.slot.dimensions), run, batch, progress)
+    await job.fill("embedding", rounds=2)
+    await graph.reembed.switch(connection, run)
+    await job.settle()
+    await graph.reembed.reopen(connection, run)
+    await job.fill("making up")
+    if not keep_old:
+        progress(Step("emptying the old slot"))
+        await graph.reembed.empty(connection, plan.target.other)
+        await job.fill("making up")
+    await graph.reembed.finish(connection, run, is_done=job.outcome.is_done)
+    job.outcome.seconds = round(time.monotonic() - began, 1)
+    return job.outcome
+
+
+@dataclass(slots=True)
+class Job:
+    """One run: pages of texts through the embedder and back."""
+
+    connection: graph.Connection
+    patient: Patient
+    run: Run
+    batch: int
+    progress: Tell
+    outcome: Outcome = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.outcome = Outcome(self.run.target.slot.embedder, self.run.target.slot.dimensions)
+
+    async def fill(self, phase: str, rounds: int = ROUNDS) -> None:
+        """Embeds what lacks a vector until the database says that nothing does."""
+        while (total := await self._left()) and rounds:
+            rounds, done = rounds - 1, 0
+            for nodes in NODES:
+                async for size in self._pages(nodes):
+                    done += size
+                    self.progress(Step(phase, done, max(done, total)))
+
+    async def settle(self) -> None:
+        """Waits for ingests that began before the switch: they may still write into the slot that was live."""
+        begun = running = await graph.reembed.running_ingests(self.connection)
+        while running := {lease: seconds for lease, seconds in running.items() if lease in begun}:
+            self.progress(Step(f"waiting for {len(running)} ingests, {max(running.values()):.0f} s at most"))
+            await asyncio.sleep(1.0)
+            running = await graph.reembed.running_ingests(self.connection)
+
+    async def _left(self) -> int:
+        counts = await graph.reembed.counts(self.connection, self.run.target.slot)
+        self.outcome.left = sum(count.left for count in counts)
+        self.outcome.failed = sum(count.failed for count in counts)
+        return self.outcome.left
+
+    async def _pages(self, nodes: Nodes) -> AsyncIterator[int]:
+        slot, after = self.run.target.slot, None
+        while page := await graph.reembed.page(self.connection, nodes, slot, after, self.batch):
+            made = await self.patient.of([text.text for text in page])
+            vectors = [made[text.text] for text in page]
+            await graph.reembed.write(self.connection, self.run, nodes, page, vectors)
+            self.outcome.embedded += sum(not isinstance(vector, str) for vector in vectors)
+            after = page[-1]
+            yield len(page)
+
+
+# -- at the command line ----------------------------------------------------------------------------------------
+
+
+def main(
+    embedder: Annotated[str, typer.Option(help="A model's name or path, or module:name of one in Python.")] = "",
+    batch: Annotated[int, typer.Option(min=1, help="Texts that are read, embedded and written together.")] = 256,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what there is to do.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Even if the vectors are this embedder's.")] = False,
+    keep_old: Annotated[bool, typer.Option("--keep-old", help="Leave the old vectors in place.")] = False,
+    failed: Annotated[bool, typer.Option("--failed", help="Only list the texts that cannot be embedded.")] = False,
+) -> None:
+    """Make every vector anew with another embedder, while searches go on.
+
+    The database is NEO4J_URI, or else the local server that `adk-graph-memory up` has started. Exit code 1: texts are
+    left over; 2: it could not be done. Whatever stopped it, the same command goes on where it ended.
+    """
+
+    async def work() -> tuple[Any, str, bool]:
+        connection = graph.Connection(schema="check" if dry_run or failed else None)
+        async with AsyncExitStack() as stack:
+            stack.push_async_callback(connection.close)
+            if failed:
+                return await _failed(connection)
+            vectors = embeddings.Vectors(chosen(embedder), concurrency=connection.settings.embed_concurrency)
+            if dry_run:
+                plan = await planned(connection, vectors, batch=batch, force=force)
+                return asdict(plan), _plan_text(plan), True
+            tell = stack.enter_context(shown())
+            outcome = await reembed(connection, vectors, batch=batch, progress=tell, force=force, keep_old=keep_old)
+            return asdict(outcome), _outcome_text(outcome), outcome.is_done
+
+    try:
+        data, text, is_well = asyncio.run(work())
+    except errors.GraphMemoryError as error:
+        typer.echo(error, err=True)
+        raise typer.Exit(2) from None
+    typer.echo(json.dumps(data, indent=2) if as_json else text)
+    raise typer.Exit(0 if is_well else 1)
+
+
+def chosen(embedder: str) -> Any:
+    """What ``--embedder`` names: ``module:name`` of something in Python (a class is called), or else a model."""
+    if not embedder:
+        raise errors.ConfigurationError(reason="name the embedder with --embedder")
+    if ":" not in embedder or Path(embedder).exists():
+        return embedder
+    try:
+        found = pkgutil.resolve_name(embedder)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise errors.ConfigurationError(reason=f"--embedder {embedder}: {error}") from error
+    return found() if isinstance(found, type) else found
+
+
+async def _failed(connection: graph.Connection) -> tuple[Any, str, bool]:
+    await graph.prepared(connection)
+    rows = await graph.reembed.failures(connection, LISTED)
+    lines = [f"{row['id']}  {row['text'][:60]!r}\n    {row['error']}" for row in rows]
+    return rows, "\n".join(lines) or "Every text could be embedded.", not rows
+
+
+def _plan_text(plan: Plan) -> str:
+    live, slot = plan.target.live, plan.target.slot
+    before = f"from  {live.embedder}, {live.dimensions} numbers" if live else "from  no vectors"
+    after = f"to    {slot.embedder}, {slot.dimensions} numbers" + (", begun already" if plan.target.is_begun else "")
+    texts = [f"{count.left + count.failed:>9,} of {count.texts:,} texts of kind {count.kind}" for count in plan.counts]
+    return "\n".join((before, after, *texts, f"{plan.calls:>9,} calls of the embedder"))
+
+
+def _outcome_text(outcome: Outcome) -> str:
+    text = f"{outcome.embedded:,} texts were embedded by {outcome.embedder} in {outcome.seconds:,} s."
+    if outcome.failed:
+        text += (
+            f"\n{outcome.failed:,} could not be embedded and are found by their words alone. See them with "
+            "`python pipelines/reembed.py --failed`; the same command as before tries them again."
+        )
+    if outcome.left:
+        text += (
+            f"\n{outcome.left:,} came in without a vector meanwhile: stop the services that have the old embedder, "
+            "then run the same command again."
+        )
+    return text
+
+
+if __name__ == "__main__":
+    typer.run(main)

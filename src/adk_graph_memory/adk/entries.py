@@ -1,0 +1,121 @@
+"""ADK's events and memory entries on one side, the turns, statements and recollections of memory on the other."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from google.adk.errors.input_validation_error import InputValidationError
+from google.adk.events.event import Event
+from google.adk.memory.memory_entry import MemoryEntry
+from google.adk.platform import time as platform_time
+from google.adk.sessions import _session_util
+from google.genai import types
+
+from adk_graph_memory.adk import codec
+from adk_graph_memory.records import Recollection, Statement, Turn
+
+logger = logging.getLogger(__name__)
+
+INERT = frozenset(
+    {
+        "ttl",
+        "topics",
+        "allowed_topics",
+        "metadata",
+        "metadata_merge_strategy",
+        "memory_id",
+        "disable_consolidation",
+        "enable_consolidation",
+        "disable_memory_revisions",
+        "revision_labels",
+        "revision_ttl",
+        "wait_for_completion",
+        "force_flush",
+    }
+)
+"""Keys by which Memory Bank is steered; they are taken, and do nothing here yet."""
+
+_warned: set[str] = set()
+
+
+def turns(events: Sequence[Event]) -> list[Turn]:
+    """What people and agents said in these events; tool traffic, thoughts, errors and system text are no turns."""
+    return [
+        Turn(
+            id=codec.checked_id("The event's id", event.id),
+            author=event.author,
+            text=text,
+            at=datetime.fromtimestamp(event.timestamp, UTC),
+            role="user" if event.author == "user" or _role(event) == "user" else "model",
+        )
+        for event in events
+        if not event.partial
+        and not event.error_code
+        and event.author != "system"
+        and not (event.actions and event.actions.compaction)
+        and (text := codec.text_of(event))
+    ]
+
+
+def _role(event: Event) -> str | None:
+    return event.content.role if event.content else None
+
+
+def metadata(given: Mapping[str, object] | None) -> dict[str, Any]:
+    """A caller's metadata in a form that JSON holds, without Memory Bank's own keys (warned of once each)."""
+    for key in sorted(INERT.intersection(given or ()) - _warned):
+        _warned.add(key)
+        logger.warning("custom_metadata[%r] steers Memory Bank and has no effect here yet.", key)
+    kept = {key: value for key, value in (given or {}).items() if key not in INERT}
+    return _session_util.make_json_safe_state(kept)
+
+
+def statements(entries: Iterable[MemoryEntry], further: Mapping[str, Any]) -> list[Statement]:
+    """Entries told to memory itself; those without words are passed over."""
+    return [
+        Statement(
+            text=text,
+            at=_moment(entry.timestamp),
+            author=entry.author,
+            id=entry.id,
+            metadata={**metadata(entry.custom_metadata), **further},
+        )
+        for entry in entries
+        if (text := codec.words_of(entry.content))
+    ]
+
+
+def _moment(timestamp: str | None) -> datetime:
+    """An entry's time, in UTC unless it names an offset; now where it has none."""
+    if timestamp is None:
+        return datetime.fromtimestamp(platform_time.get_time(), UTC)
+    try:
+        moment = datetime.fromisoformat(timestamp)
+    except ValueError as error:
+        raise InputValidationError(f"timestamp {timestamp!r} is no ISO 8601 time.") from error
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+
+
+def entry(memory: Recollection) -> MemoryEntry:
+    """A recollection as ADK hands it to a model: text first, and in ``custom_metadata`` where it comes from."""
+    about = {
+        "kind": memory.kind,
+        "score": round(memory.score, 4),
+        "session_id": memory.session_id,
+        "source_event_ids": list(memory.source_event_ids),
+        "quote": memory.quote,
+        "valid_from": memory.valid_from.isoformat() if memory.valid_from else None,
+        "valid_to": memory.valid_to.isoformat() if memory.valid_to else None,
+        "degraded": memory.degraded,
+    }
+    known = {key: value for key, value in about.items() if value not in (None, [])}
+    return MemoryEntry(
+        id=memory.id,
+        content=types.Content(role="user", parts=[types.Part(text=memory.text)]),
+        author=memory.author,
+        timestamp=memory.at.isoformat() if memory.at else None,
+        custom_metadata={**known, **memory.metadata},
+    )

@@ -1,0 +1,89 @@
+"""A JSON file goes in, sessions of ADK events and questions about them come out."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from importlib import resources
+from pathlib import Path
+from typing import Literal
+
+from google.adk.events.event import Event
+from google.genai import types
+from pydantic import AwareDatetime, BaseModel, ValidationError
+
+from adk_graph_memory import errors
+
+
+class Spoken(BaseModel):
+    """A turn: who said what, and when."""
+
+    author: str
+    at: AwareDatetime
+    text: str
+    role: Literal["user", "model"] | None = None
+
+    def event(self, id: str) -> Event:
+        """The turn as ADK's Runner would have stored it."""
+        role = self.role or ("user" if self.author == "user" else "model")
+        return Event(
+            id=id,
+            invocation_id=id,
+            author=self.author,
+            timestamp=self.at.timestamp(),
+            content=types.Content(role=role, parts=[types.Part(text=self.text)]),
+        )
+
+
+class Sitting(BaseModel):
+    """One session."""
+
+    id: str
+    turns: list[Spoken]
+
+    def events(self) -> list[Event]:
+        """The session's turns as events; their ids are what a question's evidence names."""
+        return [turn.event(f"{self.id}#{i}") for i, turn in enumerate(self.turns)]
+
+
+class Question(BaseModel):
+    """A question, its answer, and the events that hold it."""
+
+    question: str
+    answer: str = ""
+    evidence: list[str] = []
+    kind: str = ""
+
+
+class Conversation(BaseModel):
+    """What one user and an agent (or several people) said to each other in many sessions."""
+
+    title: str
+    about: str = ""
+    app_name: str
+    user_id: str
+    sessions: list[Sitting]
+    questions: list[Question] = []
+
+    @property
+    def last_said(self) -> datetime:
+        """When the last turn was said."""
+        return max(turn.at for session in self.sessions for turn in session.turns)
+
+
+def load(path: Path | None = None) -> Conversation:
+    """The conversation in a file, or the one that ships with the package.
+
+    Raises:
+        errors.ConfigurationError: the file is not there, or not of this form.
+    """
+    try:
+        source = path or resources.files(__package__) / "conversation.json"
+        return Conversation.model_validate_json(source.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise errors.ConfigurationError(reason=f"{path} cannot be read ({error.strerror})") from error
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join(map(str, first["loc"]))
+        raise errors.ConfigurationError(
+            reason=f"{path} is no conversation as the demo reads it ({place}: {first['msg']})"
+        ) from error

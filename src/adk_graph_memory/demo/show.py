@@ -1,0 +1,173 @@
+"""A conversation and a memory go in; what was stored and what is recalled goes to the screen."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from google.adk.events.event import Event
+from google.adk.sessions.session import Session
+from rich.console import Console
+from rich.markup import escape
+from rich.padding import Padding
+from rich.progress import track
+from rich.table import Table
+
+from adk_graph_memory import graph
+from adk_graph_memory.adk import Neo4jSessionService, entries
+from adk_graph_memory.demo.conversation import Conversation, Question
+from adk_graph_memory.memory import GraphMemory
+from adk_graph_memory.records import IngestReport, Recollection, Scope, Usage
+
+SHOWN = 3
+"""Memories printed for each question; ten are looked at for the count at the end."""
+
+
+async def play(
+    conversation: Conversation,
+    *,
+    sessions: Neo4jSessionService,
+    memory: GraphMemory,
+    console: Console,
+    questions: int | None = None,
+) -> None:
+    """Stores the conversation, remembers it and asks its questions; what an earlier run stored is not stored again.
+
+    Args:
+        conversation: what was said, and what to ask.
+        sessions: where the sessions go.
+        memory: what is to remember them; both on the same graph.
+        console: the screen.
+        questions: how many of the questions; None for all.
+    """
+    app_name = f"{conversation.app_name}-{memory.extractor.version.split('@')[0].split()[0]}"
+    scope = Scope(app_name, conversation.user_id)
+    turns = sum(len(session.turns) for session in conversation.sessions)
+    console.print(f"[bold]{escape(conversation.title)}[/]: {len(conversation.sessions)} sessions, {turns} turns")
+    if conversation.about:
+        console.print(Padding(escape(conversation.about), (0, 2)), style="dim")
+    stored = await _store(conversation, scope, sessions, console)
+    learned = await _remember(stored.sessions, scope, memory, console)
+    held = await graph.memories.counts(await graph.prepared(memory.connection), scope)
+    console.print(_account(stored, learned, held, memory))
+    asked = conversation.questions[:questions]
+    found = [await _ask(question, scope, memory, console) for question in asked]
+    answerable = sum(bool(question.evidence) for question in asked)
+    if answerable:
+        console.print(
+            f"\n[bold]{sum(found)} of {answerable}[/] answerable questions have words they rest on "
+            "([green]●[/]) among the first ten memories."
+        )
+    console.print(_further(scope))
+
+
+@dataclass
+class Stored:
+    """What storing the sessions came to."""
+
+    sessions: list[Session] = field(default_factory=list)
+    events: int = 0
+    seconds: float = 0.0
+
+
+async def _store(conversation: Conversation, scope: Scope, sessions: Neo4jSessionService, console: Console) -> Stored:
+    stored, start = Stored(), time.perf_counter()
+    for sitting in track(conversation.sessions, "Storing sessions", console=console, transient=True):
+        session = await sessions.get_session(
+            app_name=scope.app_name, user_id=scope.user_id, session_id=sitting.id
+        ) or await sessions.create_session(app_name=scope.app_name, user_id=scope.user_id, session_id=sitting.id)
+        missing: list[Event] = sitting.events()[len(session.events) :]
+        for event in missing:
+            await sessions.append_event(session, event)
+        stored.sessions.append(session)
+        stored.events += len(missing)
+    stored.seconds = time.perf_counter() - start
+    return stored
+
+
+@dataclass
+class Learned:
+    """What remembering the sessions came to."""
+
+    turns: int = 0
+    facts: Counter[str] = field(default_factory=Counter)
+    dropped: Counter[str] = field(default_factory=Counter)
+    usage: Usage = field(default_factory=Usage)
+    seconds: float = 0.0
+
+    def take(self, report: IngestReport) -> None:
+        self.turns += report.turns
+        self.facts.update(report.facts)
+        self.dropped.update(report.dropped)
+        self.usage += report.usage
+
+
+async def _remember(sessions: Sequence[Session], scope: Scope, memory: GraphMemory, console: Console) -> Learned:
+    with console.status("Loading the embedder"):
+        await memory.prepare()
+    learned, start = Learned(), time.perf_counter()
+    for session in track(sessions, "Remembering", console=console, transient=True):
+        turns = entries.turns(session.events)
+        learned.take(
+            await memory.remember(turns, app_name=scope.app_name, user_id=scope.user_id, session_id=session.id)
+        )
+    learned.seconds = time.perf_counter() - start
+    return learned
+
+
+def _account(stored: Stored, learned: Learned, held: dict[str, int], memory: GraphMemory) -> Table:
+    table = Table(title="What the graph holds", title_justify="left", title_style="bold", show_edge=False)
+    for column in ("", "held", "new in this run"):
+        table.add_column(column, justify="left" if not column else "right")
+    table.add_row("sessions", str(held["sessions"]), f"{stored.events} events in {stored.seconds:.1f} s")
+    table.add_row("turns remembered", str(held["turns"]), f"{learned.turns} in {learned.seconds:.1f} s")
+    table.add_row("entities", str(held["entities"]), "")
+    changes = ", ".join(f"{count} {op.lower()}" for op, count in sorted(learned.facts.items())) or "none"
+    table.add_row("facts", str(held["facts"]), changes)
+    table.add_row("model calls", "", f"{learned.usage.calls} ({memory.extractor.version})")
+    for reason, count in learned.dropped.most_common():
+        table.add_row(f"[dim]no fact: {escape(reason)}[/]", "", f"[dim]{count}[/]")
+    return table
+
+
+async def _ask(question: Question, scope: Scope, memory: GraphMemory, console: Console) -> bool:
+    """Prints a question with what is recalled; whether what it rests on is among the first ten memories."""
+    start = time.perf_counter()
+    found = await memory.recall(question.question, app_name=scope.app_name, user_id=scope.user_id, limit=10)
+    milliseconds = 1_000 * (time.perf_counter() - start)
+    wanted = set(question.evidence)
+    told = f"  [dim]({escape(question.answer)})[/]" if question.answer else ""
+    console.print(f"\n[bold cyan]? {escape(question.question)}[/]{told}  [dim]{milliseconds:.0f} ms[/]")
+    table = Table.grid(padding=(0, 1))
+    for ratio in (None, None, 1):
+        table.add_column(ratio=ratio, no_wrap=ratio is None)
+    for memory_ in found[:SHOWN]:
+        table.add_row(*_line(memory_, is_evidence=bool(wanted.intersection(memory_.source_event_ids))))
+    if not found:
+        table.add_row("", "", "[dim]nothing is remembered about this[/]")
+    console.print(Padding(table, (0, 0, 0, 2)))
+    return any(wanted.intersection(memory_.source_event_ids) for memory_ in found)
+
+
+def _line(memory: Recollection, *, is_evidence: bool) -> tuple[str, str, str]:
+    mark = "[green]●[/]" if is_evidence else "[dim]·[/]"
+    when = memory.at.strftime("%Y-%m-%d") if memory.at else ""
+    words = escape(memory.text)
+    if memory.quote and memory.quote != memory.text:
+        words += f"\n[dim]“{escape(memory.quote)}”[/]"
+    return mark, f"[dim]{when} {memory.kind:<5}[/] {escape(memory.author or '')}:", words
+
+
+def _further(scope: Scope) -> str:
+    """How to go on looking, as lines to paste."""
+    who = f"--app {scope.app_name} --user {scope.user_id}"
+    return (
+        "\n[bold]Look further[/]\n"
+        f'  adk-graph-memory recall "Where does she work?" {who}\n'
+        "  adk-graph-memory status            [dim]# the address and password for Neo4j Browser or cypher-shell[/]\n"
+        f"  MATCH (f:Fact {{scope: '{scope.key}'}})-\\[s:SUPPORTED_BY]->(e:Event)\n"
+        "  RETURN f.text, s.quote, e.author, e.session_id LIMIT 25\n"
+        "  jupyter lab notebooks/01_remember_and_recall.ipynb"
+    )

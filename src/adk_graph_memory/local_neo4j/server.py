@@ -1,0 +1,198 @@
+"""A Neo4j of one's own: options go in, an address with credentials comes out, and is gone when one is done."""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+import secrets
+import shutil
+import signal
+import socket
+import tempfile
+import threading
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import neo4j
+from neo4j import exceptions
+
+from adk_graph_memory import errors
+from adk_graph_memory.local_neo4j import installation, jars, java, process
+
+READ_ONLY = {"server.databases.default_to_read_only", "server.databases.read_only"}
+
+
+class LocalNeo4j:
+    """A real Neo4j Community server, run from its jars, for tests and notebooks.
+
+    Use it as ``async with LocalNeo4j() as server``, or call :meth:`start` and :meth:`close`, which block. After
+    :meth:`stop` or :meth:`kill` another :meth:`start` takes up the same port, password and data. On Linux the server
+    ends with the process that started it, however that ends.
+
+    Args:
+        home: The folder for its store; if None a temporary one, removed by :meth:`close`.
+        port: The Bolt port on 127.0.0.1; if None a free one.
+        version: "2026", "5.26" or a full version; if None what ADK_GRAPH_MEMORY_NEO4J says, else "2026".
+        heap: The JVM's heap, in its notation.
+        page_cache: Neo4j's page cache, in its notation; best as large as the store.
+        conf: Further settings for neo4j.conf.
+        progress: Called with the bytes fetched and the bytes in all, while jars are fetched.
+
+    Attributes:
+        uri: The address, ``bolt://127.0.0.1:PORT``.
+        auth: User and password, as a driver takes them; there once it was started.
+    """
+
+    def __init__(
+        self,
+        *,
+        home: Path | str | None = None,
+        port: int | None = None,
+        version: str | None = None,
+        heap: str = "512m",
+        page_cache: str = "64m",
+        conf: Mapping[str, str] | None = None,
+        progress: jars.Progress | None = None,
+    ) -> None:
+        self.version = jars.version(version)
+        self._is_temporary = home is None
+        self.home = Path(home or Path(tempfile.gettempdir(), f"neo4j-{secrets.token_hex(8)}")).absolute()
+        self.port = port or _free_port()
+        self.uri = f"bolt://127.0.0.1:{self.port}"
+        self._heap, self._page_cache, self._conf = heap, page_cache, dict(conf or {})
+        self._progress = progress
+        self._lock = threading.Lock()
+        self._process: process.Process | None = None
+
+    @property
+    def auth(self) -> tuple[str, str]:
+        return "neo4j", installation.password(self.home)
+
+    @property
+    def pid(self) -> int | None:
+        """The process, None while there is none."""
+        return self._process.pid if self._process and self._process.code is None else None
+
+    def start(self, *, seconds: float = 180.0, outlive: bool = False) -> Self:
+        """Start it and wait until it answers.
+
+        Args:
+            seconds: How long to wait.
+            outlive: Leave it running when this process ends.
+
+        Raises:
+            errors.LocalServerError: it did not start; the subclass and its message say what to do.
+        """
+        with self._lock:
+            if self.pid:
+                return self
+            if not _is_free(self.port):
+                raise errors.PortTaken(port=self.port)
+            if installation.is_in_use(self.home):
+                raise errors.StoreInUse(home=self.home)
+            found = java.find(self.version)
+            files = jars.fetch(jars.locked(self.version), self._progress)
+            if not outlive:
+                atexit.register(self.close)
+            with_conf = [self._conf]
+            if READ_ONLY & self._conf.keys() and installation.is_fresh(self.home):
+                with_conf.insert(0, {})  # a server that may not write cannot make its store either
+            for conf in with_conf:
+                self._end(signal.SIGTERM)
+                self._launch(found, files, conf, seconds, outlive)
+        return self
+
+    def stop(self) -> None:
+        """Stop it in order, as SIGTERM does; its data stay."""
+        with self._lock:
+            self._end(signal.SIGTERM)
+
+    def kill(self) -> None:
+        """End it at once, as a crash does; what was committed stays."""
+        with self._lock:
+            self._end(signal.SIGKILL)
+
+    def close(self) -> None:
+        """Stop it and remove its home, if that is a temporary one."""
+        self.stop()
+        atexit.unregister(self.close)
+        if self._is_temporary:
+            shutil.rmtree(self.home, ignore_errors=True)
+
+    def _launch(
+        self, found: java.Java, files: list[Path], conf: Mapping[str, str], seconds: float, outlive: bool
+    ) -> None:
+        installation.configure(self.home, version=self.version, port=self.port, page_cache=self._page_cache, conf=conf)
+        command = installation.command(self.home, version=self.version, java=found, classpath=files, heap=self._heap)
+        self._process = process.Process(command, installation.log(self.home), outlive=outlive)
+        try:
+            self._wait_until_ready(time.monotonic() + seconds)
+        except BaseException:
+            self._end(signal.SIGKILL)
+            raise
+
+    def _end(self, how: int) -> None:
+        if self._process:
+            try:
+                self._process.end(how, seconds=60)
+            except TimeoutError:
+                self._process.end(signal.SIGKILL, seconds=60)
+            self._process = None
+
+    def _wait_until_ready(self, deadline: float) -> None:
+        while not self._answers():
+            if self._process and self._process.code is not None:
+                raise installation.failure(self.home, self.port, self._process.code)
+            if installation.is_full(self.home):
+                raise errors.DiskFull(home=self.home, needed=installation.ROOM)
+            if time.monotonic() > deadline:
+                raise errors.NotReady(log=installation.log(self.home), tail=installation.last_words(self.home))
+            time.sleep(0.1)
+
+    def _answers(self) -> bool:
+        try:
+            with (
+                neo4j.GraphDatabase.driver(self.uri, auth=self.auth) as driver,
+                driver.session(database="neo4j") as session,
+            ):
+                session.run("RETURN 1").consume()
+        except exceptions.AuthError as error:
+            reason = f"its store refuses the password in {self.home / 'password'}"
+            raise errors.LocalServerError(reason=reason) from error
+        except (exceptions.DriverError, exceptions.Neo4jError):
+            return False
+        return True
+
+    async def __aenter__(self) -> Self:
+        try:
+            await asyncio.to_thread(self.start)
+        except asyncio.CancelledError:
+            await asyncio.to_thread(self.close)
+            raise
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await asyncio.to_thread(self.close)
+
+
+def _free_port() -> int:
+    while True:
+        # Below the ports that kernels give to outgoing connections, so that it is still free in a few seconds.
+        port = 20_000 + secrets.randbelow(12_000)
+        if _is_free(port):
+            return port
+
+
+def _is_free(port: int) -> bool:
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+    return True

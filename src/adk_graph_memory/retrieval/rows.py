@@ -1,0 +1,44 @@
+"""A row of a retrieval query goes in, a recollection comes out."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+from neo4j import Record
+
+from adk_graph_memory.graph import members
+from adk_graph_memory.records import Recollection
+
+_COLUMNS = frozenset(
+    ("text", "score", "id", "kind", "author", "timestamp", "valid_from", "valid_to", "metadata", "session_id", "quote")
+) | {"source_event_ids", "evidence"}
+"""What a row of a retrieval query is made of; anything further is a caller's own."""
+
+
+def recollection(record: Record, degraded: str | None) -> Recollection:
+    """A row of a retrieval query as a recollection; columns that we do not know go to its metadata."""
+    row = dict(record)
+    valid_from, valid_to = _moment(row.get("valid_from")), _moment(row.get("valid_to"))
+    said = datetime.fromtimestamp(row["timestamp"], UTC) if row.get("timestamp") is not None else None
+    further = {key: value for key, value in row.items() if key not in _COLUMNS and value is not None}
+    return Recollection(
+        id=row.get("id") or "",
+        kind=row.get("kind") or "fact",
+        text=row["text"],
+        score=row["score"],
+        at=valid_from or said,
+        author=row.get("author"),
+        session_id=row.get("session_id"),
+        source_event_ids=tuple(row.get("source_event_ids") or ()),
+        quote=row.get("quote"),
+        valid_from=valid_from,
+        valid_to=valid_to,
+        metadata={**further, **members.read(row.get("metadata"))},
+        degraded=degraded,
+    )
+
+
+def _moment(value: Any) -> datetime | None:
+    """A datetime of Neo4j's as Python's."""
+    return value.to_native() if value is not None else None

@@ -1,0 +1,137 @@
+"""The conversation that ships with the package, through both services, by rules and with the real embedder."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from google.adk.sessions import Session
+from neo4j import AsyncGraphDatabase
+
+from adk_graph_memory import Neo4jMemoryService, Neo4jSessionService
+from adk_graph_memory.demo import Conversation, load
+from adk_graph_memory.records import Scope, token_count
+
+PREFIX = "TestMini"
+ENOUGH = 9
+"""Answerable questions, of fifteen, whose evidence has to be among the first ten turns found."""
+
+
+@dataclass
+class Played:
+    """The conversation as it was stored."""
+
+    told: Conversation
+    app_name: str
+    sessions: Neo4jSessionService
+    memory: Neo4jMemoryService
+    stored: list[Session]
+    driver: Any
+
+    @property
+    def owner(self) -> dict[str, str]:
+        return {"app_name": self.app_name, "user_id": self.told.user_id}
+
+    async def rows(self, query: str) -> list[list[Any]]:
+        scope = Scope(self.app_name, self.told.user_id).key
+        records, _, _ = await self.driver.execute_query(query.replace("@", PREFIX), scope=scope)
+        return [record.values() for record in records]
+
+    async def fingerprint(self) -> list[list[Any]]:
+        nodes = await self.rows("MATCH (n {scope: $scope}) RETURN labels(n), properties(n) ORDER BY elementId(n)")
+        edges = await self.rows(
+            "MATCH (n {scope: $scope})-[r]->(m) RETURN type(r), properties(r), elementId(n), elementId(m) "
+            "ORDER BY elementId(n), elementId(m), type(r), r.key"
+        )
+        return nodes + edges
+
+    async def first_sources(self, question: str, most: int = 10) -> list[str]:
+        """The first distinct event ids of what is recalled."""
+        found = await self.memory.memory.recall(question, **self.owner, limit=3 * most, token_budget=10_000)
+        return list(dict.fromkeys(id for memory in found for id in memory.source_event_ids))[:most]
+
+
+@pytest.fixture(scope="module")
+def played_app() -> dict[str, Any]:
+    """What the module's tests share: the conversation is played once."""
+    return {}
+
+
+@pytest.fixture
+async def played(neo4j_server: Any, app_name: str, played_app: dict[str, Any]) -> AsyncIterator[Played]:
+    settings = neo4j_server.settings(label_prefix=PREFIX, embed_timeout=60)
+    told = load()
+    name = played_app.setdefault("name", app_name)
+    async with (
+        Neo4jSessionService(settings=settings) as sessions,
+        Neo4jMemoryService(settings=settings) as memory,
+        AsyncGraphDatabase.driver(neo4j_server.uri, auth=neo4j_server.auth) as driver,
+    ):
+        if not played_app.get("done"):
+            for sitting in told.sessions:
+                session = await sessions.create_session(app_name=name, user_id=told.user_id, session_id=sitting.id)
+                for event in sitting.events():
+                    await sessions.append_event(session, event)
+                await memory.add_session_to_memory(session)
+            played_app["done"] = True
+        ids = [sitting.id for sitting in told.sessions]
+        stored = [await sessions.get_session(app_name=name, user_id=told.user_id, session_id=id) for id in ids]
+        yield Played(told, name, sessions, memory, [session for session in stored if session], driver)
+
+
+async def test_every_session_and_turn_is_stored(played: Played) -> None:
+    turns = sum(len(sitting.turns) for sitting in played.told.sessions)
+    assert len(played.stored) == len(played.told.sessions)
+    assert await played.rows("MATCH (e:@Event:@Memory {scope: $scope}) RETURN count(e)") == [[turns]]
+
+
+async def test_most_of_what_the_user_states_is_a_fact(played: Played) -> None:
+    [[facts]] = await played.rows("MATCH (f:@Fact {scope: $scope}) RETURN count(f)")
+    turns = sum(turn.author == "user" for sitting in played.told.sessions for turn in sitting.turns)
+    assert turns <= facts <= 5 * turns
+
+
+async def test_the_people_of_the_story_are_entities(played: Played) -> None:
+    names = {name for [name] in await played.rows("MATCH (n:@Entity {scope: $scope}) RETURN n.name")}
+    assert {"Łukasz", "Zoë", "Anton", "Krümel", "Marta", "Valencia"} <= names
+
+
+async def test_every_fact_rests_on_words_of_its_event(played: Played) -> None:
+    rows = await played.rows(
+        "MATCH (f:@Fact {scope: $scope}) OPTIONAL MATCH (f)-[s:SUPPORTED_BY]->(e) "
+        "RETURN s.start, s.end, s.quote, e.text"
+    )
+    assert all(text[start:end] == quote for start, end, quote, text in rows)
+
+
+async def test_every_memory_has_a_vector(played: Played) -> None:
+    rows = await played.rows("MATCH (n:@Memory {scope: $scope}) WHERE n.embedding_a IS NULL RETURN count(n)")
+    assert rows == [[0]]
+
+
+async def test_adding_all_sessions_again_changes_nothing(played: Played) -> None:
+    before = await played.fingerprint()
+    for session in played.stored:
+        await played.memory.add_session_to_memory(session)
+    assert await played.fingerprint() == before
+
+
+async def test_the_evidence_of_most_questions_is_among_the_first_ten_turns(
+    played: Played, record_property: Any
+) -> None:
+    answerable = [question for question in played.told.questions if question.evidence]
+    found = {q.question: set(await played.first_sources(q.question)) & set(q.evidence) for q in answerable}
+    missed = [question for question, evidence in found.items() if not evidence]
+    record_property("evidence_in_first_ten", f"{len(found) - len(missed)} of {len(found)}")
+    print(f"evidence among the first ten turns: {len(found) - len(missed)} of {len(found)}; missed: {missed}")
+    assert len(found) == 15
+    assert len(found) - len(missed) >= ENOUGH
+
+
+async def test_what_a_search_returns_is_small(played: Played) -> None:
+    for question in played.told.questions[:5]:
+        found = await played.memory.search_memory(**played.owner, query=question.question)
+        assert 1 <= len(found.memories) <= 50
+        assert sum(token_count(entry.content.parts[0].text) for entry in found.memories) <= 1_024

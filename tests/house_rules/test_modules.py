@@ -1,0 +1,176 @@
+"""Modules are short, say what they are for, and keep the outside world in its rooms."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+SRC = ROOT / "src" / "adk_graph_memory"
+MODULES = sorted(SRC.rglob("*.py")) + sorted((ROOT / "pipelines").rglob("*.py"))
+
+MEANINGLESS = {"utils", "util", "helpers", "helper", "base", "manager", "factory", "common", "misc"}
+
+MAX_LINES, USUAL_LINES = 400, 250
+LONG_MODULES = {
+    "pipelines/reembed.py": 260,
+    "src/adk_graph_memory/adk/session_service.py": 366,
+    "src/adk_graph_memory/graph/connection.py": 305,
+    "src/adk_graph_memory/graph/memories.py": 310,
+    "src/adk_graph_memory/graph/sessions.py": 285,
+    "src/adk_graph_memory/memory.py": 362,
+    "src/adk_graph_memory/records.py": 280,
+}
+"""The modules above the usual length and how long each may be; these numbers only ever shrink."""
+
+MAX_FUNCTION, USUAL_FUNCTION = 60, 40
+LONG_FUNCTIONS = {
+    "graph/memories.py:claim": "one transaction, told in its order",
+    "graph/memories.py:apply": "one transaction, told in its order",
+    "graph/memories.py:work": "the same, as its inner part",
+    "graph/sessions.py:create": "a third of it is the signature",
+}
+"""Functions above the usual length, and why."""
+
+CATCH_ALL = {
+    "retrieval": "a failing embedder must not fail a search",
+    "embeddings.py": "an embedder of the caller's may raise anything",
+    "llm.py": "so may a model",
+}
+"""Rooms besides adk/ where everything may be caught, and why."""
+
+ENVIRONMENT = {
+    "settings.py": "the one place",
+    "local_neo4j/places.py": "where jars are kept is no setting of a service",
+    "local_neo4j/jars.py": "which server line to start, for tests and make",
+    "local_neo4j/java.py": "JAVA_HOME belongs to Java",
+}
+"""Modules that may look at the environment, and why."""
+
+GOOGLE = ("adk/", "llm.py", "testing.py", "cli.py", "demo/")
+
+
+def title(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
+
+
+def place(path: Path) -> str:
+    return path.relative_to(SRC if path.is_relative_to(SRC) else ROOT).as_posix()
+
+
+def nodes(path: Path) -> Iterator[ast.AST]:
+    return ast.walk(ast.parse(path.read_text("utf-8"), str(path)))
+
+
+def code_lines(path: Path, function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
+    """Lines from `def` to the end without docstring, comments and empty ones."""
+    lines = path.read_text("utf-8").splitlines()
+    counted = set(range(function.lineno, (function.end_lineno or 0) + 1))
+    if ast.get_docstring(function, clean=False) is not None:
+        counted -= set(range(function.body[0].lineno, (function.body[0].end_lineno or 0) + 1))
+    return sum(1 for number in counted if lines[number - 1].strip() and lines[number - 1].strip()[0] != "#")
+
+
+each_module = pytest.mark.parametrize("path", MODULES, ids=title)
+
+
+@each_module
+def test_module_opens_with_a_sentence(path: Path) -> None:
+    docstring = ast.get_docstring(ast.parse(path.read_text("utf-8"))) or ""
+    first_paragraph = docstring.partition("\n\n")[0]
+    assert re.match(r"\S.*?\.(\s|$)", first_paragraph, re.DOTALL)
+
+
+@each_module
+def test_module_name_means_something(path: Path) -> None:
+    assert path.stem.strip("_") not in MEANINGLESS
+    assert path.parent.name not in MEANINGLESS
+
+
+@each_module
+def test_module_is_not_too_long(path: Path) -> None:
+    length = len(path.read_text("utf-8").splitlines())
+    assert length <= min(LONG_MODULES.get(title(path), USUAL_LINES), MAX_LINES)
+
+
+def test_long_modules_are_still_there_and_still_long() -> None:
+    lengths = {name: len((ROOT / name).read_text("utf-8").splitlines()) for name in LONG_MODULES}
+    assert {name for name, length in lengths.items() if length <= USUAL_LINES} == set()
+
+
+@each_module
+def test_functions_are_not_too_long(path: Path) -> None:
+    found = [
+        f"{node.name}: {length}"
+        for node in nodes(path)
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        for length in [code_lines(path, node)]
+        if length > (MAX_FUNCTION if f"{place(path)}:{node.name}" in LONG_FUNCTIONS else USUAL_FUNCTION)
+    ]
+    assert found == []
+
+
+@each_module
+def test_not_everything_is_caught(path: Path) -> None:
+    if place(path).startswith("adk/") or place(path).startswith(tuple(CATCH_ALL)):
+        return
+    found = [
+        node.lineno
+        for node in nodes(path)
+        if isinstance(node, ast.ExceptHandler) and catches_all(node) and not raises_again(node)
+    ]
+    assert found == []
+
+
+def catches_all(handler: ast.ExceptHandler) -> bool:
+    kinds = handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type]
+    return any(kind is None or ast.unparse(kind) in ("Exception", "BaseException") for kind in kinds)
+
+
+def raises_again(handler: ast.ExceptHandler) -> bool:
+    return isinstance(handler.body[-1], ast.Raise) and handler.body[-1].exc is None
+
+
+@each_module
+def test_the_environment_is_read_in_its_place(path: Path) -> None:
+    if place(path) in ENVIRONMENT:
+        return
+    found = [
+        node.lineno
+        for node in nodes(path)
+        if (isinstance(node, ast.Attribute) and ast.unparse(node) in ("os.environ", "os.getenv", "os.environb"))
+        or (
+            isinstance(node, ast.ImportFrom)
+            and node.module == "os"
+            and {alias.name for alias in node.names} & {"environ", "getenv"}
+        )
+    ]
+    assert found == []
+
+
+@each_module
+def test_google_types_stay_at_the_front_door(path: Path) -> None:
+    if place(path).startswith(GOOGLE):
+        return
+    imported = [alias.name for node in nodes(path) if isinstance(node, ast.Import) for alias in node.names]
+    imported += [node.module or "" for node in nodes(path) if isinstance(node, ast.ImportFrom)]
+    assert [name for name in imported if name.split(".")[0] == "google"] == []
+
+
+@pytest.mark.parametrize("listed", [CATCH_ALL, ENVIRONMENT], ids=["catch-all", "environment"])
+def test_listed_exceptions_exist(listed: dict[str, str]) -> None:
+    assert [name for name in listed if not (SRC / name).exists()] == []
+
+
+def test_listed_functions_exist_and_are_still_long() -> None:
+    long = {
+        f"{place(path)}:{node.name}"
+        for path in MODULES
+        for node in nodes(path)
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and code_lines(path, node) > USUAL_FUNCTION
+    }
+    assert set(LONG_FUNCTIONS) <= long

@@ -1,0 +1,319 @@
+"""Drivers come and go with their event loops, and whatever happens to the server has a name."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import socket
+import time
+import warnings
+from collections.abc import AsyncIterator, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+from google.adk.errors import StaleSessionError
+from google.adk.events import Event
+from google.adk.sessions import Session
+from neo4j import AsyncDriver, AsyncGraphDatabase, GraphDatabase
+
+from adk_graph_memory import errors, graph
+from adk_graph_memory.adk import Neo4jSessionService
+from adk_graph_memory.graph import connection as module
+from adk_graph_memory.graph.connection import Connection, Transaction
+from adk_graph_memory.local_neo4j import LocalNeo4j
+from adk_graph_memory.records import Scope
+from adk_graph_memory.settings import Settings
+
+NOTHING = graph.sessions.Delta()
+
+
+@pytest.fixture
+def opened(monkeypatch: pytest.MonkeyPatch) -> list[AsyncDriver]:
+    """Every async driver that the package opens, also once it is closed."""
+    drivers: list[AsyncDriver] = []
+    real = AsyncGraphDatabase.driver
+
+    def driver(*arguments: Any, **options: Any) -> AsyncDriver:
+        drivers.append(real(*arguments, **options))
+        return drivers[-1]
+
+    monkeypatch.setattr(module.AsyncGraphDatabase, "driver", driver)
+    return drivers
+
+
+def still_open(drivers: list[AsyncDriver]) -> int:
+    return sum(not driver._closed for driver in drivers)
+
+
+async def asked(connection: Connection) -> int:
+    await graph.prepared(connection)
+    return len(await connection.run("schema_state"))
+
+
+@pytest.fixture
+async def connection(neo4j_server: Any) -> AsyncIterator[Connection]:
+    async with Connection(settings=neo4j_server.settings()) as connection:
+        yield connection
+
+
+# -- one driver per event loop ----------------------------------------------------------------------------------
+
+
+def test_each_event_loop_has_one_driver_that_ends_with_it(neo4j_server: Any, opened: list[AsyncDriver]) -> None:
+    connection = Connection(settings=neo4j_server.settings())
+
+    async def twice() -> tuple[int, int]:
+        return await asked(connection), await asked(connection)
+
+    for _ in range(5):
+        assert asyncio.run(twice()) == (1, 1)
+    assert (len(opened), still_open(opened)) == (5, 0)
+
+
+def test_no_loop_is_remembered_after_its_end(neo4j_server: Any) -> None:
+    connection = Connection(settings=neo4j_server.settings())
+    asyncio.run(asked(connection))
+    gc.collect()
+    assert (dict(connection._held), dict(connection.locks._queues)) == ({}, {})
+
+
+def test_nothing_is_left_open_for_python_to_complain_about(neo4j_server: Any) -> None:
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        asyncio.run(asked(Connection(settings=neo4j_server.settings())))
+        gc.collect()
+    assert [str(warning.message) for warning in caught if warning.category is ResourceWarning] == []
+
+
+def test_many_threads_share_a_connection_each_with_its_own_loop(neo4j_server: Any, opened: list[AsyncDriver]) -> None:
+    connection = Connection(settings=neo4j_server.settings())
+    with ThreadPoolExecutor(8) as threads:
+        found = list(threads.map(lambda _: asyncio.run(asked(connection)), range(32)))
+    assert found == [1] * 32
+    assert (len(opened), still_open(opened)) == (32, 0)
+
+
+async def test_tasks_of_one_loop_share_its_driver(neo4j_server: Any, opened: list[AsyncDriver]) -> None:
+    async with Connection(settings=neo4j_server.settings()) as connection:
+        await asyncio.gather(*(asked(connection) for _ in range(20)))
+        assert len(opened) == 1
+
+
+async def test_closing_twice_is_closing_once(connection: Connection) -> None:
+    await asked(connection)
+    await connection.close()
+    await connection.close()
+
+
+async def test_closing_what_was_never_used_is_nothing(connection: Connection) -> None:
+    await connection.close()
+
+
+async def test_a_closed_connection_opens_again(connection: Connection, opened: list[AsyncDriver]) -> None:
+    await asked(connection)
+    await connection.close()
+    assert await asked(connection) == 1
+    assert (len(opened), still_open(opened)) == (2, 1)
+
+
+async def test_closing_also_closes_the_sync_driver(connection: Connection) -> None:
+    driver = connection.sync_driver
+    await connection.close()
+    assert driver._closed
+    connection.sync_driver.verify_connectivity()
+
+
+async def test_a_driver_of_the_callers_is_used_and_never_closed(neo4j_server: Any, opened: list[AsyncDriver]) -> None:
+    async with AsyncGraphDatabase.driver(neo4j_server.uri, auth=neo4j_server.auth) as driver:
+        opened.clear()
+        async with Connection(driver=driver) as connection:
+            await asked(connection)
+        await driver.verify_connectivity()
+        assert opened == []
+
+
+async def test_a_sync_driver_of_the_callers_is_used_and_never_closed(neo4j_server: Any) -> None:
+    with GraphDatabase.driver(neo4j_server.uri, auth=neo4j_server.auth) as driver:
+        connection = Connection(settings=neo4j_server.settings(), sync_driver=driver)
+        assert connection.sync_driver is driver
+        await connection.close()
+        driver.verify_connectivity()
+
+
+async def test_a_closed_driver_of_the_callers_is_named_as_such(neo4j_server: Any) -> None:
+    driver = AsyncGraphDatabase.driver(neo4j_server.uri, auth=neo4j_server.auth)
+    await driver.close()
+    with pytest.raises(errors.DriverClosed, match=r"\bclosed\b"):
+        await asked(Connection(driver=driver))
+
+
+# -- when it does not work --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("given_as", ["auth", "settings"])
+async def test_a_wrong_password_names_the_user_and_not_the_password(neo4j_server: Any, given_as: str) -> None:
+    # A user that does not exist: three failures of a real one would lock the other tests out.
+    user, wrong = "nobody-of-that-name", "correct-horse"
+    if given_as == "auth":
+        connection = Connection(neo4j_server.uri, auth=(user, wrong))
+    else:
+        connection = Connection(settings=Settings(uri=neo4j_server.uri, username=user, password=wrong))
+    async with connection:
+        with pytest.raises(errors.AuthenticationFailed, match=user) as raised:
+            await asked(connection)
+    assert wrong not in f"{raised.value} {raised.value.__cause__}"
+
+
+@pytest.mark.parametrize("scheme", ["bolt", "neo4j"])
+async def test_where_nothing_listens_host_and_port_are_named_soon(scheme: str) -> None:
+    with socket.socket() as held:
+        held.bind(("127.0.0.1", 0))
+        port = held.getsockname()[1]
+        started = time.monotonic()
+        async with Connection(f"{scheme}://127.0.0.1:{port}", auth=("u", "p")) as connection:
+            with pytest.raises(errors.DatabaseUnavailable, match=rf"127\.0\.0\.1:{port}"):
+                await asked(connection)
+    assert time.monotonic() - started < 10, "2 s of patience, and what a busy machine takes"
+
+
+async def test_a_database_that_does_not_exist_is_named(neo4j_server: Any) -> None:
+    async with Connection(settings=neo4j_server.settings(database="nosuch")) as connection:
+        with pytest.raises(errors.DatabaseError, match="nosuch"):
+            await asked(connection)
+
+
+async def test_without_a_server_the_error_says_how_to_name_one() -> None:
+    with pytest.raises(errors.NoDatabaseConfigured, match="NEO4J_URI"):
+        await asked(Connection())
+
+
+async def test_a_statement_that_the_server_refuses_is_an_error_of_ours(connection: Connection) -> None:
+    with pytest.raises(errors.QueryFailed, match="Invalid input"):
+        await connection.run_text("NO CYPHER")
+
+
+async def test_a_second_node_of_a_key_is_an_error_of_ours(connection: Connection, app_name: str) -> None:
+    await graph.prepared(connection)
+    await new_session(connection, Scope(app_name, "ada"), "one")
+    with pytest.raises(errors.ConstraintViolated, match="already exists"):
+        await new_session(connection, Scope(app_name, "ada"), "one")
+
+
+async def new_session(connection: Connection, scope: Scope, id: str) -> None:
+    await graph.sessions.create(
+        connection, scope, id=id, uid=f"uid-{time.time_ns()}", now=1.0, app=NOTHING, user=NOTHING, session=NOTHING
+    )
+
+
+async def test_a_deadlock_is_tried_again(connection: Connection, app_name: str) -> None:
+    await graph.prepared(connection)
+    scope = Scope(app_name, "ada")
+    for id in ("one", "two"):
+        await new_session(connection, scope, id)
+    both_hold_one = asyncio.Barrier(2)
+    attempts = 0
+
+    async def lock(first: str, second: str) -> None:
+        waited = False
+
+        async def work(transaction: Transaction) -> None:
+            nonlocal attempts, waited
+            attempts += 1
+            await transaction.run("close_session", scope=scope.key, id=first, now=2.0)
+            if not waited:
+                waited = True
+                await both_hold_one.wait()
+            await transaction.run("close_session", scope=scope.key, id=second, now=2.0)
+
+        await connection.transact(work)
+
+    await asyncio.gather(lock("one", "two"), lock("two", "one"))
+    assert attempts > 2
+
+
+async def test_a_failed_transaction_leaves_nothing(connection: Connection, app_name: str) -> None:
+    await graph.prepared(connection)
+    scope = Scope(app_name, "ada")
+    await new_session(connection, scope, "one")
+
+    async def work(transaction: Transaction) -> None:
+        await transaction.run("close_session", scope=scope.key, id="one", now=2.0)
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        await connection.transact(work)
+    assert await graph.sessions.close(connection, scope, id="one", now=3.0) == 3.0
+
+
+# -- servers of our own -----------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def own_server() -> Iterator[LocalNeo4j]:
+    server = LocalNeo4j()
+    yield server
+    server.close()
+
+
+def event(number: int) -> Event:
+    return Event(id=f"event-{number}", author="user", invocation_id="inv")
+
+
+@pytest.mark.xdist_group("own-server")
+async def test_an_append_while_the_server_dies_and_returns_happened_once_or_raised(
+    own_server: LocalNeo4j, app_name: str
+) -> None:
+    key = {"app_name": app_name, "user_id": "ada", "session_id": "s"}
+    accepted: list[str] = []
+    raised: list[str] = []
+    warm, is_back = asyncio.Event(), asyncio.Event()
+
+    async def append_many(service: Neo4jSessionService, session: Session) -> None:
+        number = after_return = 0
+        while after_return < 5:
+            number += 1
+            after_return += is_back.is_set()
+            try:
+                await service.append_event(session, event(number))
+                accepted.append(f"event-{number}")
+                if len(accepted) == 20:
+                    warm.set()
+            except (errors.DatabaseError, StaleSessionError):
+                raised.append(f"event-{number}")
+                session = (await service.get_session(**key) if is_back.is_set() else None) or session
+
+    await asyncio.to_thread(own_server.start)
+    async with Neo4jSessionService(own_server.uri, auth=own_server.auth) as service:
+        session = await service.create_session(**key)
+        appending = asyncio.create_task(append_many(service, session))
+        await asyncio.wait_for(warm.wait(), 60)
+        before = len(accepted)
+        await asyncio.to_thread(own_server.kill)
+        await asyncio.to_thread(own_server.start)
+        is_back.set()
+        await asyncio.wait_for(appending, 120)
+        stored = await service.get_session(**key)
+
+    assert stored is not None
+    ids = [event.id for event in stored.events]
+    assert len(ids) == len(set(ids))
+    assert set(accepted) <= set(ids) <= set(accepted) | set(raised)
+    assert len(accepted) > before
+
+
+@pytest.mark.xdist_group("own-server")
+async def test_a_read_only_database_is_named_as_such(own_server: LocalNeo4j, app_name: str) -> None:
+    await asyncio.to_thread(own_server.stop)
+    conf = {"server.databases.default_to_read_only": "true"}
+    async with LocalNeo4j(home=own_server.home, conf=conf) as server:
+        settings = Settings(
+            uri=server.uri, username="neo4j", password=server.auth[1], label_prefix="Fresh", retry_time=600
+        )
+        async with asyncio.timeout(60), Connection(settings=settings, schema="off") as connection:
+            await graph.prepared(connection)
+            with pytest.raises(errors.ReadOnly, match=r"neo4j.*writable"):
+                await new_session(connection, Scope(app_name, "ada"), "one")
+        async with Connection(settings=settings) as connection:
+            with pytest.raises(errors.ReadOnly):
+                await graph.prepared(connection)

@@ -1,0 +1,139 @@
+"""The local server for real: it answers, keeps its data, outlives a command if asked to, says what is wrong."""
+
+from __future__ import annotations
+
+import json
+import stat
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import neo4j
+import pytest
+from neo4j import exceptions
+
+from adk_graph_memory import errors, settings
+from adk_graph_memory.local_neo4j import LocalNeo4j, down, installation, jars, status, up
+from adk_graph_memory.local_neo4j.process import running
+
+pytestmark = pytest.mark.xdist_group("local_neo4j")
+
+UP = """
+from adk_graph_memory.local_neo4j import up
+print(up({port}).pid)
+"""
+
+
+def asked(server: LocalNeo4j, query: str) -> list[list[object]]:
+    with neo4j.GraphDatabase.driver(server.uri, auth=server.auth) as driver:
+        return [record.values() for record in driver.execute_query(query).records]
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalNeo4j]:
+    server = LocalNeo4j(home=tmp_path_factory.mktemp("Żółw & Søn") / "home").start()
+    yield server
+    server.close()
+    assert server.pid is None
+    assert server.home.exists()
+
+
+def test_it_is_the_version_that_was_asked_for(server: LocalNeo4j) -> None:
+    query = "CALL dbms.components() YIELD name, versions, edition WHERE name = 'Neo4j Kernel' RETURN versions, edition"
+    assert asked(server, query) == [[[jars.version()], "community"]]
+
+
+def test_nobody_gets_in_with_the_default_password(server: LocalNeo4j) -> None:
+    with (
+        neo4j.GraphDatabase.driver(server.uri, auth=("neo4j", "neo4j")) as driver,
+        pytest.raises(exceptions.AuthError),
+    ):
+        driver.verify_connectivity()
+
+
+def test_its_store_is_in_use(server: LocalNeo4j) -> None:
+    with pytest.raises(errors.StoreInUse, match=f"The store in {server.home} is in use"):
+        LocalNeo4j(home=server.home).start()
+    assert "Started." in installation.log(server.home).read_text()
+
+
+def test_its_port_is_taken(server: LocalNeo4j) -> None:
+    with pytest.raises(errors.PortTaken):
+        LocalNeo4j(port=server.port).start()
+
+
+def test_data_survive_a_kill_and_a_stop(server: LocalNeo4j) -> None:
+    uri, auth, pid = server.uri, server.auth, server.pid
+    asked(server, "CREATE (:Survivor {number: 1})")
+    server.kill()
+    assert server.start().pid not in (None, pid)
+    assert asked(server, "MATCH (n:Survivor) RETURN n.number") == [[1]]
+    assert (server.uri, server.auth) == (uri, auth)
+    server.stop()
+    assert server.pid is None
+    assert installation.log(server.home).read_text().rstrip().endswith("Stopped.")
+    assert server.home.exists()
+
+
+async def test_a_server_that_only_reads() -> None:
+    async with (
+        LocalNeo4j(conf={"server.databases.default_to_read_only": "true"}) as server,
+        neo4j.AsyncGraphDatabase.driver(server.uri, auth=server.auth) as driver,
+    ):
+        assert (await driver.execute_query("RETURN 1 AS one")).records[0]["one"] == 1
+        with pytest.raises(exceptions.ClientError, match="WriteOnReadOnlyAccessDatabase"):
+            await driver.execute_query("CREATE ()")
+    assert not server.home.exists()
+
+
+def test_two_ups_share_one_server_that_outlives_them() -> None:
+    port = LocalNeo4j().port
+    commands = [
+        subprocess.Popen([sys.executable, "-c", UP.format(port=port)], stdout=subprocess.PIPE, text=True)
+        for _ in range(2)
+    ]
+    told = [command.communicate()[0] for command in commands]
+    try:
+        running_now = status()
+        assert running_now is not None
+        assert told == [f"{running_now.pid}\n"] * 2
+        assert running_now.uri == f"bolt://127.0.0.1:{port}"
+        assert running_now.password not in repr(running_now)
+        assert up(port + 1) == running_now
+
+        file = settings.connection_file()
+        assert stat.S_IMODE(file.stat().st_mode) == 0o600
+        assert json.loads(file.read_text())["uri"] == running_now.uri
+        found = settings.Settings()
+        assert (found.uri, found.username) == (running_now.uri, running_now.username)
+        with neo4j.GraphDatabase.driver(
+            running_now.uri, auth=(found.username, found.password.get_secret_value())
+        ) as driver:
+            driver.verify_connectivity()
+    finally:
+        assert down() is True
+    assert status() is None
+    assert settings.Settings().uri is None
+    assert running(installation.arguments(Path(running_now.home))) is None
+    assert installation.log(Path(running_now.home)).read_text().rstrip().endswith("Stopped.")
+    assert installation.password(Path(running_now.home)) == running_now.password
+
+
+def test_a_server_that_dies_says_why(tmp_path: Path) -> None:
+    with pytest.raises(errors.ServerDied, match=r"No declared setting with name: no\.such\.setting") as caught:
+        LocalNeo4j(home=tmp_path / "home", conf={"no.such.setting": "1"}).start()
+    assert caught.value.code == 1
+    assert str(tmp_path / "home" / "logs" / "console.log") in str(caught.value)
+
+
+@pytest.mark.parametrize("size", ["64k", "1m"])
+def test_a_full_disk(tmp_path: Path, size: str) -> None:
+    mount = ["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(tmp_path)]
+    if sys.platform != "linux" or subprocess.run(mount, capture_output=True).returncode:
+        pytest.skip("only root can mount a small disk")
+    try:
+        with pytest.raises(errors.DiskFull, match=f"No space is left in {tmp_path}"):
+            LocalNeo4j(home=tmp_path / "home").start(seconds=30)
+    finally:
+        subprocess.run(["umount", str(tmp_path)], check=True)

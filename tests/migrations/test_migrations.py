@@ -1,0 +1,468 @@
+"""A database becomes fit for this release, once, by us or by a DBA, or says why not.
+
+The tests share a server of their own, and keep apart by label prefixes: each prefix is a fresh database.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import os
+import re
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Callable, Iterator
+from typing import Any
+
+import neo4j
+import pytest
+
+from adk_graph_memory import errors, graph
+from adk_graph_memory.graph import migrate, slots
+from adk_graph_memory.graph.connection import Connection
+from adk_graph_memory.graph.queries import FRAGMENT, LABELS, Block, Statements, files, filled
+from adk_graph_memory.local_neo4j import LocalNeo4j
+from adk_graph_memory.records import Scope
+from adk_graph_memory.settings import Settings
+
+pytestmark = pytest.mark.xdist_group("migrations")
+
+PREFIXES = (f"T{number}x" for number in itertools.count())
+DIMENSIONS = 8
+NOTHING = graph.sessions.Delta()
+
+ONE_FOR_THE_DATABASE = {"App", "Meta", "Migration"}
+"""Labels whose keys belong to no user."""
+
+MAY_SCAN = {
+    # Asks, once in a database's life, for nodes that no index of ours holds.
+    "foreign_labels": {"NodeByLabelScan"},
+    # Rows that are found by their keys, one each: their product is one row.
+    "session_states": {"CartesianProduct"},
+    "list_sessions_of_user": {"CartesianProduct"},
+    "list_sessions_of_app": {"CartesianProduct"},
+    "write_support": {"CartesianProduct"},
+    "write_mentions": {"CartesianProduct"},
+    # A new embedder goes through the whole database, once.
+    "reembed_counts": {"NodeByLabelScan"},
+    "reembed_unmark": {"UnionNodeByLabelsScan"},
+    "reembed_failures": {"UnionNodeByLabelsScan"},
+    "reembed_empty": {"UnionNodeByLabelsScan"},
+    "reembed_running_ingests": {"NodeByLabelScan"},
+    "reembed_reopen": {"CartesianProduct"},
+}
+"""Blocks whose plans may hold what is costly, and why."""
+
+COSTLY = {"AllNodesScan", "NodeByLabelScan", "UnionNodeByLabelsScan", "CartesianProduct"}
+MIGRATE = """
+import asyncio, os
+from adk_graph_memory import graph
+from adk_graph_memory.settings import Settings
+settings = Settings(uri=os.environ["T_URI"], password=os.environ["T_PASSWORD"], label_prefix=os.environ["T_PREFIX"])
+asyncio.run(graph.prepared(graph.Connection(settings=settings)))
+"""
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[LocalNeo4j]:
+    started = LocalNeo4j().start()
+    yield started
+    started.close()
+
+
+@pytest.fixture(scope="module")
+def dba(server: LocalNeo4j) -> Iterator[neo4j.Session]:
+    """Somebody with a plain driver, who knows nothing of this package."""
+    with neo4j.GraphDatabase.driver(server.uri, auth=server.auth) as driver, driver.session() as session:
+        yield session
+
+
+@pytest.fixture
+def prefix() -> str:
+    """As good as a fresh database."""
+    return next(PREFIXES)
+
+
+@pytest.fixture
+async def deployed(server: LocalNeo4j, prefix: str) -> AsyncIterator[Callable[..., Connection]]:
+    """Makes connections of one deployment (or of the label prefix that is given) and closes them."""
+    made: list[Connection] = []
+
+    def make(**chosen: Any) -> Connection:
+        user, password = server.auth
+        chosen = {"label_prefix": prefix, **chosen}
+        made.append(Connection(settings=Settings(uri=server.uri, username=user, password=password, **chosen)))
+        return made[-1]
+
+    yield make
+    for connection in made:
+        await connection.close()
+
+
+def rows(dba: neo4j.Session, text: str, **parameters: Any) -> list[dict[str, Any]]:
+    return dba.run(text, parameters).data()
+
+
+def schema_of(dba: neo4j.Session, prefix: str) -> dict[str, list[dict[str, Any]]]:
+    """What the deployment of this prefix has in the database; Neo4j's ids tell what was made anew."""
+    ours = {f"{prefix}{label}" for label in LABELS}
+    found = {}
+    for kind in ("CONSTRAINTS", "INDEXES"):
+        listed = rows(dba, f"SHOW {kind} YIELD *")
+        found[kind] = sorted(
+            (row for row in listed if ours & set(row["labelsOrTypes"] or ())), key=lambda row: row["id"]
+        )
+    return found
+
+
+def named_by_migrations(prefix: str) -> set[str]:
+    settings = Settings(label_prefix=prefix)
+    texts = [filled(block.text, settings) for blocks in files("migrations").values() for block in blocks]
+    return {name for text in texts for name in re.findall(r"(?:CONSTRAINT|INDEX) (\w+) IF NOT EXISTS", text)}
+
+
+# -- auto -------------------------------------------------------------------------------------------------------
+
+
+async def test_a_fresh_database_gets_its_version(deployed: Callable[..., Connection]) -> None:
+    connection = await graph.prepared(deployed())
+    assert (await slots.state(connection)).version == migrate.known_version()
+
+
+async def test_every_migration_leaves_a_record(
+    deployed: Callable[..., Connection], dba: neo4j.Session, prefix: str
+) -> None:
+    await graph.prepared(deployed())
+    recorded = rows(
+        dba, f"MATCH (m:{prefix}Migration) RETURN m.name AS name, m.checksum AS checksum ORDER BY m.version"
+    )
+    assert recorded == [
+        {"name": name, "checksum": migrate.checksum(blocks)} for name, blocks in files("migrations").items()
+    ]
+
+
+async def test_every_constraint_and_index_is_there_and_online(
+    deployed: Callable[..., Connection], dba: neo4j.Session, prefix: str
+) -> None:
+    await graph.prepared(deployed())
+    schema = schema_of(dba, prefix)
+    assert {row["name"] for row in schema["INDEXES"]} == named_by_migrations(prefix)
+    assert {row["state"] for row in schema["INDEXES"]} == {"ONLINE"}
+
+
+async def test_every_key_holds_the_scope(deployed: Callable[..., Connection], dba: neo4j.Session, prefix: str) -> None:
+    await graph.prepared(deployed())
+    keys = schema_of(dba, prefix)["CONSTRAINTS"]
+    without = {row["labelsOrTypes"][0].removeprefix(prefix) for row in keys if "scope" not in row["properties"]}
+    assert without == ONE_FOR_THE_DATABASE
+
+
+async def test_every_label_has_a_key(deployed: Callable[..., Connection], dba: neo4j.Session, prefix: str) -> None:
+    await graph.prepared(deployed())
+    keys = schema_of(dba, prefix)["CONSTRAINTS"]
+    assert {row["labelsOrTypes"][0].removeprefix(prefix) for row in keys} == LABELS
+
+
+async def test_migrating_again_changes_nothing(
+    deployed: Callable[..., Connection], dba: neo4j.Session, prefix: str
+) -> None:
+    def everything() -> list[Any]:
+        nodes = rows(
+            dba, "MATCH (n) WHERE any(l IN labels(n) WHERE l STARTS WITH $p) RETURN n ORDER BY elementId(n)", p=prefix
+        )
+        schema = schema_of(dba, prefix)
+        read = {"lastRead", "readCount", "trackedSince"}
+        return [nodes, [{k: v for k, v in row.items() if k not in read} for kind in schema for row in schema[kind]]]
+
+    await graph.prepared(deployed())
+    before = everything()
+    await graph.prepared(deployed())
+    await migrate.migrate(deployed())
+    assert everything() == before
+
+
+async def test_many_connections_migrate_at_once(
+    deployed: Callable[..., Connection], dba: neo4j.Session, prefix: str
+) -> None:
+    await asyncio.gather(*(graph.prepared(deployed()) for _ in range(6)))
+    assert count(dba, prefix) == {"Meta": 1, "Migration": migrate.known_version()}
+
+
+def test_two_processes_migrate_at_once(server: LocalNeo4j, dba: neo4j.Session, prefix: str) -> None:
+    environment = os.environ | {"T_URI": server.uri, "T_PASSWORD": server.auth[1], "T_PREFIX": prefix}
+    processes = [
+        subprocess.Popen([sys.executable, "-c", MIGRATE], env=environment, stderr=subprocess.PIPE, text=True)
+        for _ in range(2)
+    ]
+    complaints = [process.communicate(timeout=120)[1] for process in processes]
+    assert [process.returncode for process in processes] == [0, 0], complaints
+    assert count(dba, prefix) == {"Meta": 1, "Migration": migrate.known_version()}
+    assert {row["name"] for row in schema_of(dba, prefix)["INDEXES"]} == named_by_migrations(prefix)
+
+
+def count(dba: neo4j.Session, prefix: str) -> dict[str, int]:
+    return {
+        label: rows(dba, f"MATCH (n:{prefix}{label}) RETURN count(n) AS n")[0]["n"] for label in ("Meta", "Migration")
+    }
+
+
+# -- check and off ----------------------------------------------------------------------------------------------
+
+
+async def test_check_refuses_a_fresh_database_and_names_the_command(deployed: Callable[..., Connection]) -> None:
+    with pytest.raises(errors.SchemaMissing, match="adk-graph-memory migrate") as raised:
+        await graph.prepared(deployed(schema="check"))
+    assert all(name in str(raised.value) for name in files("migrations"))
+
+
+@pytest.mark.parametrize("mode", ["check", "off"])
+async def test_only_auto_changes_the_schema(
+    deployed: Callable[..., Connection], dba: neo4j.Session, prefix: str, mode: str
+) -> None:
+    try:
+        await graph.prepared(deployed(schema=mode))
+    except errors.SchemaMissing:
+        assert mode == "check"
+    assert schema_of(dba, prefix) == {"CONSTRAINTS": [], "INDEXES": []}
+
+
+async def test_check_accepts_what_auto_made(deployed: Callable[..., Connection]) -> None:
+    await graph.prepared(deployed())
+    await graph.prepared(deployed(schema="check"))
+
+
+async def test_check_accepts_what_a_dba_made_of_the_printed_script(
+    deployed: Callable[..., Connection], dba: neo4j.Session, prefix: str
+) -> None:
+    run_as_cypher_shell(dba, migrate.script(Settings(label_prefix=prefix)))
+    connection = await graph.prepared(deployed(schema="check"))
+    assert (await slots.state(connection)).version == migrate.known_version()
+    assert {row["name"] for row in schema_of(dba, prefix)["INDEXES"]} == named_by_migrations(prefix)
+
+
+async def test_the_printed_script_may_run_twice(dba: neo4j.Session, prefix: str) -> None:
+    for _ in range(2):
+        run_as_cypher_shell(dba, migrate.script(Settings(label_prefix=prefix)))
+    assert count(dba, prefix) == {"Meta": 1, "Migration": migrate.known_version()}
+
+
+async def test_a_dbas_records_equal_ours(deployed: Callable[..., Connection], dba: neo4j.Session, prefix: str) -> None:
+    run_as_cypher_shell(dba, migrate.script(Settings(label_prefix=prefix)))
+    other = next(PREFIXES)
+    await graph.prepared(deployed(label_prefix=other))
+    query = "MATCH (m:{}Migration) RETURN m.version AS version, m.name AS name, m.checksum AS checksum ORDER BY version"
+    assert rows(dba, query.format(prefix)) == rows(dba, query.format(other))
+
+
+def run_as_cypher_shell(dba: neo4j.Session, script: str) -> None:
+    """Statements end with a semicolon at a line's end; ``:param {…}`` sets parameters for those behind it."""
+    parameters: dict[str, Any] = {}
+    statement: list[str] = []
+    for line in script.splitlines():
+        if line.startswith(":param "):
+            parameters |= rows(dba, f"RETURN {line.removeprefix(':param ')} AS given")[0]["given"]
+            continue
+        statement.append(line)
+        if line.endswith(";"):
+            dba.run("\n".join(statement).removesuffix(";"), parameters).consume()
+            statement.clear()
+    assert not statement
+
+
+async def test_a_newer_schema_is_left_alone(
+    deployed: Callable[..., Connection], dba: neo4j.Session, prefix: str
+) -> None:
+    dba.run(f"CREATE (:{prefix}Meta {{key: 'schema', version: 99}})").consume()
+    for mode in ("auto", "check"):
+        with pytest.raises(errors.SchemaTooNew, match=r"99.*upgrade"):
+            await graph.prepared(deployed(schema=mode))
+    assert schema_of(dba, prefix) == {"CONSTRAINTS": [], "INDEXES": []}
+
+
+async def test_off_asks_nothing(deployed: Callable[..., Connection], dba: neo4j.Session, prefix: str) -> None:
+    dba.run(f"CREATE (:{prefix}Meta {{key: 'schema', version: 99}})").consume()
+    await graph.prepared(deployed(schema="off"))
+
+
+# -- somebody else's data ---------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def foreign(dba: neo4j.Session, prefix: str) -> str:
+    """A database that holds an application's own sessions and entities, under our labels."""
+    dba.run(f"CREATE (:{prefix}Session {{started: 1}}), (:{prefix}Entity {{name: 'Ada'}}), (:{prefix}Event)").consume()
+    return prefix
+
+
+async def test_labels_that_are_taken_are_named(deployed: Callable[..., Connection], foreign: str) -> None:
+    with pytest.raises(errors.LabelsTaken) as raised:
+        await graph.prepared(deployed())
+    assert raised.value.labels == f"{foreign}Session, {foreign}Event, {foreign}Entity"
+    assert "LABEL_PREFIX" in str(raised.value)
+
+
+@pytest.mark.parametrize("label", sorted(LABELS - {"Meta"}))
+async def test_every_label_is_asked_for(deployed: Callable[..., Connection], dba: neo4j.Session, label: str) -> None:
+    prefix = next(PREFIXES)
+    dba.run(f"CREATE (:{prefix}{label} {{made_by: 'somebody else'}})").consume()
+    connection = deployed(label_prefix=prefix)
+    await connection.server_agent()
+    assert [row["label"] for row in await connection.run("foreign_labels")] == [f"{prefix}{label}"]
+
+
+async def test_a_refused_database_stays_as_it_was(
+    deployed: Callable[..., Connection], dba: neo4j.Session, foreign: str
+) -> None:
+    with pytest.raises(errors.LabelsTaken):
+        await graph.prepared(deployed())
+    assert schema_of(dba, foreign) == {"CONSTRAINTS": [], "INDEXES": []}
+    assert count(dba, foreign) == {"Meta": 0, "Migration": 0}
+
+
+async def test_somebody_elses_meta_nodes_count_as_taken(
+    deployed: Callable[..., Connection], dba: neo4j.Session, prefix: str
+) -> None:
+    dba.run(f"UNWIND [1, 2] AS _ CREATE (:{prefix}Meta {{key: 'title'}})").consume()
+    with pytest.raises(errors.LabelsTaken, match=f"{prefix}Meta"):
+        await graph.prepared(deployed())
+
+
+async def test_taken_labels_may_be_shared_on_purpose(deployed: Callable[..., Connection], foreign: str) -> None:
+    connection = await graph.prepared(deployed(shared_database=True))
+    assert (await slots.state(connection)).version == migrate.known_version()
+
+
+async def test_a_label_prefix_keeps_clear_of_taken_labels(
+    deployed: Callable[..., Connection], dba: neo4j.Session, foreign: str
+) -> None:
+    await graph.prepared(deployed(label_prefix=f"{foreign}Adk"))
+    assert rows(dba, f"MATCH (s:{foreign}Session) RETURN count(s) AS n") == [{"n": 1}]
+
+
+async def test_a_migrated_database_is_not_asked_again(
+    deployed: Callable[..., Connection], dba: neo4j.Session, prefix: str
+) -> None:
+    await graph.prepared(deployed())
+    dba.run(f"CREATE (:{prefix}Session)").consume()
+    await graph.prepared(deployed())
+
+
+@pytest.mark.parametrize(("one", "other"), [("Left", "Right"), ("Same", "SAME")])
+async def test_two_label_prefixes_do_not_see_each_other(
+    deployed: Callable[..., Connection], dba: neo4j.Session, one: str, other: str
+) -> None:
+    left, right = deployed(label_prefix=one), deployed(label_prefix=other)
+    scope = Scope("app", "ada")
+    for connection in (await graph.prepared(left), await graph.prepared(right)):
+        await graph.sessions.create(
+            connection, scope, id="s", uid="u", now=1.0, app=NOTHING, user=NOTHING, session=NOTHING
+        )
+    await graph.sessions.delete(left, scope, id="s", now=2.0)
+    assert await graph.sessions.get(left, scope, id="s", now=2.0) is None
+    assert await graph.sessions.get(right, scope, id="s", now=2.0) is not None
+    assert {row["name"] for row in schema_of(dba, other)["INDEXES"]} == named_by_migrations(other)
+
+
+# -- slots ------------------------------------------------------------------------------------------------------
+
+
+async def test_the_first_slot_filled_is_live(deployed: Callable[..., Connection]) -> None:
+    connection = await graph.prepared(deployed())
+    assert (await slots.state(connection)).live_slot is None
+    first = await slots.open_slot(connection, "a", "minilm", DIMENSIONS)
+    await slots.open_slot(connection, "b", "larger", 2 * DIMENSIONS)
+    state = await slots.state(connection)
+    assert (state.live_slot, [slot.name for slot in state.slots]) == (first, ["a", "b"])
+
+
+async def test_a_slots_indexes_are_online_when_it_is_open(
+    deployed: Callable[..., Connection], dba: neo4j.Session, prefix: str
+) -> None:
+    connection = await graph.prepared(deployed())
+    await slots.open_slot(connection, "a", "minilm", DIMENSIONS)
+    vectors = [row for row in schema_of(dba, prefix)["INDEXES"] if row["type"] == "VECTOR"]
+    if connection.line == "5.26":
+        assert vectors == []
+        return
+    assert sorted(row["labelsOrTypes"][0] for row in vectors) == [f"{prefix}Entity", f"{prefix}Memory"]
+    assert {row["state"] for row in vectors} == {"ONLINE"}
+    assert all("scope" in row["properties"] for row in vectors)
+
+
+# -- every statement --------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def prepared_prefix(server: LocalNeo4j) -> str:
+    """A deployment with both slots open, for EXPLAIN: a plan needs the indexes that it names."""
+    prefix = next(PREFIXES)
+
+    async def prepare() -> None:
+        user, password = server.auth
+        settings = Settings(uri=server.uri, username=user, password=password, label_prefix=prefix)
+        connection = await graph.prepared(Connection(settings=settings))
+        for slot in "ab":
+            await slots.open_slot(connection, slot, "minilm", DIMENSIONS)
+        await connection.close()
+
+    asyncio.run(prepare())
+    return prefix
+
+
+BLOCKS = [
+    (file, block)
+    for folder in ("cypher", "migrations")
+    for file, blocks in files(folder).items()
+    for block in blocks
+    if block.line != FRAGMENT
+]
+each_block = pytest.mark.parametrize("case", BLOCKS, ids=lambda case: f"{case[0]}:{case[1].name}")
+
+
+def plan(dba: neo4j.Session, server: LocalNeo4j, prefix: str, case: tuple[str, Block]) -> set[str] | None:
+    """The operators of the block's plan, or None where the block is for another server line."""
+    file, block = case
+    line, settings = migrate.server_line(f"Neo4j/{server.version}"), Settings(label_prefix=prefix)
+    if block.line not in (None, line):
+        return None
+    whole = filled(block.text, settings) if file in files("migrations") else Statements.of(settings, line)[block.name]
+    return explained(dba, whole)
+
+
+def explained(dba: neo4j.Session, statement: str) -> set[str]:
+    parameters = dict.fromkeys(re.findall(r"\$(\w+)", statement)) | {"options": {}}
+    return set(operators(dict(dba.run(f"EXPLAIN {statement}", parameters).consume().plan or {})))
+
+
+def operators(plan: dict[str, Any]) -> Iterator[str]:
+    if plan:
+        yield plan["operatorType"].partition("@")[0]
+    for child in plan.get("children", ()):
+        yield from operators(child)
+
+
+@each_block
+def test_the_server_understands_the_block(
+    dba: neo4j.Session, server: LocalNeo4j, prepared_prefix: str, case: tuple[str, Block]
+) -> None:
+    plan(dba, server, prepared_prefix, case)
+
+
+@each_block
+def test_the_block_finds_its_nodes_by_index(
+    dba: neo4j.Session, server: LocalNeo4j, prepared_prefix: str, case: tuple[str, Block]
+) -> None:
+    costly = (plan(dba, server, prepared_prefix, case) or set()) & COSTLY
+    assert costly == MAY_SCAN.get(case[1].name, set())
+
+
+def test_the_retrieval_query_goes_on_from_the_hits(
+    dba: neo4j.Session, server: LocalNeo4j, prepared_prefix: str
+) -> None:
+    statements = Statements.of(Settings(label_prefix=prepared_prefix), migrate.server_line(f"Neo4j/{server.version}"))
+    whole = f"CALL () {{\n{statements['hits']}\n}}\n{statements.fragments['retrieval_query']}"
+    assert not explained(dba, whole) & COSTLY
+
+
+def test_blocks_that_may_scan_exist() -> None:
+    assert set(MAY_SCAN) <= {block.name for _, block in BLOCKS}

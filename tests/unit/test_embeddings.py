@@ -1,0 +1,175 @@
+"""Whatever embedder is given, the memory gets checked vectors, or an error that says what was wrong."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+from neo4j_graphrag.embeddings.base import Embedder
+
+from adk_graph_memory import errors
+from adk_graph_memory.embeddings import LocalEmbedder, Vectors
+from adk_graph_memory.testing import HashEmbedder
+
+
+class One(Embedder):
+    """Takes one text a call; remembers how many calls ran at once."""
+
+    def __init__(self, make: Callable[[str], Any] = lambda text: [float(len(text)), 1.0]) -> None:
+        super().__init__()
+        self.make, self.running, self.most = make, 0, 0
+        self._lock = threading.Lock()
+
+    def embed_query(self, text: str) -> list[float]:
+        with self._lock:
+            self.running += 1
+            self.most = max(self.most, self.running)
+        time.sleep(0.01)
+        with self._lock:
+            self.running -= 1
+        result: list[float] = self.make(text)
+        return result
+
+
+class Many(One):
+    def embed_documents(self, texts: list[str]) -> list[list[float]]:
+        return [self.make(text) for text in texts]
+
+
+def vectors(choice: Any, concurrency: int = 4) -> Vectors:
+    return Vectors(choice, concurrency=concurrency)
+
+
+async def test_vectors_come_in_the_order_of_the_texts() -> None:
+    texts = [f"{'x' * n}" for n in range(20)]
+    assert await vectors(One()).of(texts) == [[float(n), 1.0] for n in range(20)]
+
+
+async def test_no_text_needs_no_embedder() -> None:
+    assert await vectors(One(lambda text: 1 / 0)).of([]) == []
+
+
+async def test_many_texts_are_one_call_where_the_embedder_can_do_that() -> None:
+    embedder = HashEmbedder()
+    await vectors(embedder).of(["a", "b", "c"])
+    assert embedder.calls == 1
+
+
+async def test_calls_at_a_time_are_bounded() -> None:
+    embedder = One()
+    await vectors(embedder, concurrency=3).of(["x"] * 12)
+    assert 1 < embedder.most <= 3
+
+
+async def test_a_function_is_an_embedder_and_its_numbers_become_floats() -> None:
+    def embed(text: str) -> tuple[int, ...]:
+        return len(text), 2
+
+    [vector] = await vectors(embed).of(["abc"])
+    assert vector == [3.0, 2.0]
+    assert all(isinstance(number, float) for number in vector)
+
+
+async def test_an_embedder_does_not_block_the_loop() -> None:
+    ticks = 0
+
+    async def tick() -> None:
+        nonlocal ticks
+        while True:
+            await asyncio.sleep(0.005)
+            ticks += 1
+
+    def slow(text: str) -> list[float]:
+        time.sleep(0.2)
+        return [1.0]
+
+    ticking = asyncio.create_task(tick())
+    await vectors(slow).of(["a"])
+    ticking.cancel()
+    assert ticks >= 5
+
+
+async def test_an_async_embedder_runs_in_the_loop() -> None:
+    class Awaited(One):
+        async def async_embed_query(self, text: str) -> list[float]:
+            return [float(threading.current_thread() is threading.main_thread())]
+
+    assert await vectors(Awaited()).of(["a"]) == [[1.0]]
+
+
+@pytest.mark.parametrize(
+    ("made", "reason"),
+    [
+        (lambda text: [], "lengths"),
+        (lambda text: [1.0] * len(text), "lengths"),
+        (lambda text: [float("nan")], "NaN"),
+        (lambda text: [float("inf")], "NaN"),
+        (lambda text: 1 / 0, "ZeroDivisionError"),
+        (lambda text: None, "TypeError"),
+        (lambda text: ["x"], "ValueError"),
+    ],
+    ids=["empty", "varying", "nan", "infinity", "raising", "none", "words"],
+)
+@pytest.mark.parametrize("kind", [One, Many])
+async def test_what_is_no_vector_is_an_error_that_names_the_embedder(kind: Any, made: Any, reason: str) -> None:
+    with pytest.raises(errors.EmbedderFailed, match=rf"(?s){kind.__name__}.*{reason}"):
+        await vectors(kind(made)).of(["a", "bc"])
+
+
+@pytest.mark.parametrize("count", [0, 1, 3])
+async def test_a_wrong_number_of_vectors_is_an_error(count: int) -> None:
+    embedder = Many()
+    embedder.embed_documents = lambda texts: [[1.0]] * count
+    with pytest.raises(errors.EmbedderFailed, match=f"{count} vectors for 2 texts"):
+        await vectors(embedder).of(["a", "b"])
+
+
+async def test_a_length_that_changes_between_calls_is_an_error() -> None:
+    embedder = HashEmbedder(8)
+    made = vectors(embedder)
+    await made.of(["a"])
+    embedder.dimensions = 9
+    with pytest.raises(errors.EmbedderFailed, match="9 numbers"):
+        await made.of(["a"])
+
+
+def letters(text: str) -> Sequence[float]:
+    return [1.0]
+
+
+@pytest.mark.parametrize(
+    ("choice", "name"),
+    [
+        (HashEmbedder(16), "adk_graph_memory.testing.HashEmbedder:hash-16"),
+        (letters, f"{__name__}.letters"),
+        (None, "adk_graph_memory.embeddings.LocalEmbedder:all-MiniLM-L6-v2"),
+        ("/models/mine", "adk_graph_memory.embeddings.LocalEmbedder:/models/mine"),
+    ],
+)
+def test_an_embedder_is_known_by_kind_and_model(choice: Any, name: str) -> None:
+    assert vectors(choice).name == name
+
+
+def test_a_local_model_is_not_loaded_before_it_is_needed() -> None:
+    assert "_loaded" not in vars(LocalEmbedder("/nowhere"))
+
+
+async def test_a_model_that_is_nowhere_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("sentence_transformers")
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    with pytest.raises(errors.EmbedderMissing, match="no-such-model"):
+        await vectors("./no-such-model").of(["a"])
+
+
+def test_the_test_embedder_puts_like_by_like() -> None:
+    one, same, near, far = HashEmbedder().embed_documents(["bees in a hive", "Bees in a hive", "bees", "yellow car"])
+
+    def cosine(a: list[float], b: list[float]) -> float:
+        return sum(x * y for x, y in zip(a, b, strict=True))
+
+    assert one == same
+    assert cosine(one, near) > cosine(one, far)

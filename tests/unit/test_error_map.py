@@ -1,0 +1,86 @@
+"""Whatever Neo4j's driver raises becomes an error of ours, with the driver's as its cause."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from typing import Any
+
+import pytest
+from neo4j import exceptions
+
+from adk_graph_memory import errors
+from adk_graph_memory.graph.connection import TRANSLATIONS, Connection
+from adk_graph_memory.settings import Settings
+
+SECRET = "correct-horse"
+DRIVER_ERRORS = [
+    kind
+    for _, kind in inspect.getmembers(exceptions, inspect.isclass)
+    if issubclass(kind, Exception) and kind.__module__.startswith("neo4j")
+]
+
+each_error = pytest.mark.parametrize("kind", DRIVER_ERRORS, ids=lambda kind: kind.__name__)
+
+
+class Failing:
+    """As much of a driver as it takes to fail."""
+
+    def __init__(self, error: Exception) -> None:
+        self.error = error
+
+    async def get_server_info(self) -> Any:
+        raise self.error
+
+
+def connection(error: Exception) -> Connection:
+    settings = Settings(uri="bolt://db.example.org", username="ada", password=SECRET, retry_time=0)
+    return Connection(driver=Failing(error), settings=settings)  # type: ignore[arg-type]
+
+
+def test_the_driver_has_the_errors_we_think() -> None:
+    assert exceptions.ServiceUnavailable in DRIVER_ERRORS
+    assert len(DRIVER_ERRORS) > 30
+
+
+@each_error
+def test_each_is_mapped_to_one_of_ours(kind: type[Exception]) -> None:
+    assert issubclass(TRANSLATIONS[kind], errors.GraphMemoryError)
+
+
+def test_nothing_else_is_mapped() -> None:
+    assert set(TRANSLATIONS) == set(DRIVER_ERRORS)
+
+
+@each_error
+def test_each_is_translated_with_a_whole_message(kind: type[Exception]) -> None:
+    translated = connection(kind("boom")).translated(kind("boom"))
+    assert type(translated) is TRANSLATIONS[kind]
+    assert not re.search(r"\{\w+(![rs])?\}", str(translated))
+    assert SECRET not in str(translated)
+
+
+@pytest.mark.parametrize("kind", [kind for kind in DRIVER_ERRORS if kind is not exceptions.GqlError])
+async def test_the_drivers_error_stays_as_the_cause(kind: type[Exception]) -> None:
+    error = kind("boom")
+    with pytest.raises(TRANSLATIONS[kind]) as raised:
+        await connection(error).server_agent()
+    assert raised.value.__cause__ is error
+
+
+def test_a_newer_drivers_error_is_taken_for_its_parent() -> None:
+    class FromTheFuture(exceptions.ServiceUnavailable):
+        pass
+
+    assert type(connection(FromTheFuture()).translated(FromTheFuture())) is errors.DatabaseUnavailable
+
+
+def test_the_reason_is_what_the_driver_said() -> None:
+    # An error of the driver's own has a `message` that says nothing ("50N42: Unexpected error"): its text is in str().
+    error = exceptions.ConnectionAcquisitionTimeoutError("no connection within 60 s")
+    assert "no connection within 60 s" in str(connection(error).translated(error))
+
+
+async def test_an_error_of_the_callers_is_left_alone() -> None:
+    with pytest.raises(ZeroDivisionError):
+        await connection(ZeroDivisionError()).server_agent()

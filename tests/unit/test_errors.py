@@ -1,0 +1,121 @@
+"""Every error says what happened and what to do, from its docstring and its data."""
+
+from __future__ import annotations
+
+import ast
+import copy
+import inspect
+import pickle
+import re
+from pathlib import Path
+from string import Formatter
+
+import pytest
+
+from adk_graph_memory import errors
+
+SRC = Path(errors.__file__).parent
+CLASSES = [kind for _, kind in inspect.getmembers(errors, inspect.isclass) if issubclass(kind, errors.GraphMemoryError)]
+
+
+def fields(kind: type[Exception]) -> set[str]:
+    """What the class's message is filled with."""
+    return {field for _, field, _, _ in Formatter().parse(inspect.getdoc(kind) or "") if field}
+
+
+def made(kind: type[errors.GraphMemoryError]) -> errors.GraphMemoryError:
+    return kind(**{field: f"<{field}>" for field in fields(kind)})
+
+
+each_class = pytest.mark.parametrize("kind", CLASSES, ids=lambda kind: kind.__name__)
+
+
+@each_class
+def test_the_message_holds_all_data(kind: type[errors.GraphMemoryError]) -> None:
+    message = str(made(kind))
+    assert all(f"<{field}>" in message for field in fields(kind))
+    assert not re.search(r"[{}]|\n {4}", message)
+
+
+@each_class
+def test_the_data_are_attributes(kind: type[errors.GraphMemoryError]) -> None:
+    error = made(kind)
+    assert all(getattr(error, field) == f"<{field}>" for field in fields(kind))
+    with pytest.raises(AttributeError, match="no_such_field"):
+        _ = error.no_such_field
+
+
+@each_class
+def test_the_docstring_is_its_own(kind: type[errors.GraphMemoryError]) -> None:
+    assert kind.__doc__
+    assert kind.__doc__ not in [base.__doc__ for base in kind.__mro__[1:]]
+
+
+@each_class
+@pytest.mark.parametrize("through", [lambda e: pickle.loads(pickle.dumps(e)), copy.copy], ids=["pickle", "copy"])  # noqa: S301
+def test_it_survives_the_way_to_another_process(kind: type[errors.GraphMemoryError], through) -> None:  # type: ignore[no-untyped-def]
+    error = through(made(kind))
+    assert (type(error), str(error), error.data) == (kind, str(made(kind)), made(kind).data)
+
+
+def test_braces_in_the_data_are_left_alone() -> None:
+    assert "{reason}" in str(errors.DatabaseError(reason="MATCH (n {reason}) failed"))
+
+
+def test_a_message_of_ones_own_is_kept() -> None:
+    assert str(errors.DatabaseError("just this", reason="that")) == "just this"
+
+
+def drawn() -> dict[str, str]:
+    """Class → parent, as the module's docstring draws it."""
+    # inspect.getdoc, because from Python 3.13 on docstrings lose their indentation anyway.
+    _, root, drawing = (inspect.getdoc(errors) or "").partition("GraphMemoryError")
+    lines = drawing.strip("\n").splitlines()
+    parents, parent = {root: ""}, ""
+    for line in lines:
+        names = re.findall(r"\w+", line)
+        if "─" in line:
+            parent, *names = names
+            parents[parent] = root
+        parents |= dict.fromkeys(names, parent)
+    return parents
+
+
+def test_the_drawing_shows_exactly_the_classes() -> None:
+    assert sorted(drawn()) == sorted(kind.__name__ for kind in CLASSES)
+
+
+def test_the_drawing_shows_whose_child_each_is() -> None:
+    real = {kind.__name__: kind.__base__.__name__ for kind in CLASSES if kind is not errors.GraphMemoryError}
+    assert {name: parent for name, parent in drawn().items() if parent} == real
+
+
+def calls() -> list[tuple[str, ast.Call]]:
+    """Every ``errors.Something(…)`` in the source."""
+    return [
+        (f"{path.relative_to(SRC)}:{node.lineno}", node)
+        for path in sorted(SRC.rglob("*.py"))
+        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        if isinstance(node, ast.Call) and re.fullmatch(r"errors\.[A-Z]\w+", ast.unparse(node.func))
+    ]
+
+
+def test_every_error_is_raised_with_what_its_message_needs() -> None:
+    lacking = {}
+    for place, call in calls():
+        given = {keyword.arg for keyword in call.keywords}
+        if not call.args and None not in given:
+            kind = getattr(errors, ast.unparse(call.func).removeprefix("errors."))
+            lacking[place] = fields(kind) - given
+    assert {place: names for place, names in lacking.items() if names} == {}
+
+
+def test_no_error_is_raised_bare_that_needs_data() -> None:
+    bare = [
+        (f"{path.name}:{node.lineno}", ast.unparse(node.exc).removeprefix("errors."))
+        for path in sorted(SRC.rglob("*.py"))
+        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        if isinstance(node, ast.Raise) and isinstance(node.exc, ast.Attribute)
+        if ast.unparse(node.exc).startswith("errors.")
+    ]
+    assert [(place, name) for place, name in bare if fields(getattr(errors, name))] == []

@@ -1,0 +1,168 @@
+"""A prompt and a schema go in; a reply that fits, or an error that says why not, comes out."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator
+from typing import Any
+
+import pytest
+from google.adk.models.llm_request import LlmRequest
+from google.adk.models.llm_response import LlmResponse
+from google.genai import types
+from pydantic import BaseModel
+
+from adk_graph_memory import errors, llm
+from adk_graph_memory.extraction.schema import ExtractionReply
+from adk_graph_memory.records import Usage
+from adk_graph_memory.testing import ScriptedLlm, spoken
+
+
+class Answer(BaseModel):
+    number: int
+    words: list[str] = []
+
+
+GOOD = '{"number": 7, "words": ["a"]}'
+
+
+async def asked(*replies: Any, seconds: float = 5.0) -> tuple[Answer, Usage]:
+    return await llm.structured(ScriptedLlm.of(*replies), "How many?", Answer, seconds=seconds)
+
+
+async def test_a_reply_that_fits_comes_back_as_the_schemas_object() -> None:
+    assert (await asked(GOOD))[0] == Answer(number=7, words=["a"])
+
+
+@pytest.mark.parametrize("text", [f"```json\n{GOOD}\n```", f"```\n{GOOD}\n```\n", f"\n  {GOOD}\n\n"])
+async def test_a_fence_around_the_json_does_not_matter(text: str) -> None:
+    assert (await asked(text))[0].number == 7
+
+
+async def test_a_thought_before_the_json_is_no_part_of_it() -> None:
+    thought, answer = types.Part(text="Let me count", thought=True), types.Part(text=GOOD)
+    reply = LlmResponse(content=types.Content(role="model", parts=[thought, answer]))
+    assert (await asked(reply))[0].number == 7
+
+
+@pytest.mark.parametrize("broken", ["nonsense", "{", '{"number": "many"}', "[]", "null", '{"words": []}', "```"])
+async def test_a_reply_that_does_not_fit_is_sent_back_once(broken: str) -> None:
+    model = ScriptedLlm.of(broken, GOOD)
+    reply, usage = await llm.structured(model, "How many?", Answer, seconds=5)
+    assert (reply.number, usage.calls) == (7, 2)
+    first, second = model.requests
+    assert [content.role for content in second.contents] == ["user", "model", "user"]
+    assert len(first.contents) == 1
+
+
+async def test_the_repair_says_what_was_wrong() -> None:
+    model = ScriptedLlm.of('{"number": "many"}', GOOD)
+    await llm.structured(model, "How many?", Answer, seconds=5)
+    assert "number" in model.requests[1].contents[-1].parts[0].text
+
+
+async def test_a_reply_that_never_fits_is_unusable() -> None:
+    with pytest.raises(errors.ReplyUnusable, match="scripted") as caught:
+        await asked("{", "{")
+    assert isinstance(caught.value, errors.ModelError)
+
+
+@pytest.mark.parametrize("error", [OSError("no route"), RuntimeError("quota"), ValueError("bad key"), TimeoutError()])
+async def test_whatever_a_model_raises_is_a_model_failure(error: Exception) -> None:
+    with pytest.raises(errors.ModelFailed):
+        await asked(error)
+
+
+async def test_the_reason_of_a_failure_is_in_its_message() -> None:
+    with pytest.raises(errors.ModelFailed, match="OSError: no route"):
+        await asked(OSError("no route"))
+
+
+@pytest.mark.parametrize(
+    ("reply", "reason"),
+    [
+        (spoken(""), "no reason given"),
+        (LlmResponse(), "no reason given"),
+        (LlmResponse(error_code="SAFETY"), "SAFETY"),
+        (LlmResponse(finish_reason=types.FinishReason.MAX_TOKENS), "MAX_TOKENS"),
+    ],
+)
+async def test_an_empty_answer_is_a_failure_with_its_reason(reply: LlmResponse, reason: str) -> None:
+    with pytest.raises(errors.ModelFailed, match=reason):
+        await asked(reply)
+
+
+async def test_a_cut_reply_is_no_reply() -> None:
+    cut = LlmResponse(content=types.Content(role="model", parts=[types.Part(text=GOOD[:9])]))
+    cut.finish_reason = types.FinishReason.MAX_TOKENS
+    assert (await asked(cut, GOOD))[0].number == 7
+
+
+class Hanging(ScriptedLlm):
+    async def generate_content_async(
+        self, llm_request: LlmRequest, stream: bool = False
+    ) -> AsyncGenerator[LlmResponse, None]:
+        await asyncio.sleep(60)
+        yield spoken(GOOD)
+
+
+async def test_a_model_that_hangs_is_given_up_in_time() -> None:
+    with pytest.raises(errors.ModelFailed, match="no answer within"):
+        await llm.structured(Hanging(), "How many?", Answer, seconds=0.05)
+
+
+async def test_cancelling_is_not_taken_for_a_failure() -> None:
+    asking = asyncio.create_task(llm.structured(Hanging(), "How many?", Answer, seconds=60))
+    await asyncio.sleep(0.01)
+    asking.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await asking
+
+
+async def test_costs_of_both_attempts_are_added() -> None:
+    def costing(text: str) -> LlmResponse:
+        reply = spoken(text)
+        reply.usage_metadata = types.GenerateContentResponseUsageMetadata(
+            prompt_token_count=10, candidates_token_count=3, thoughts_token_count=2, cached_content_token_count=4
+        )
+        return reply
+
+    assert (await asked(costing("{"), costing(GOOD)))[1] == Usage(2, 20, 10, 8)
+
+
+async def test_the_schema_goes_with_the_request() -> None:
+    model = ScriptedLlm.of(GOOD)
+    await llm.structured(model, "How many?", Answer, seconds=5)
+    config = model.requests[0].config
+    assert (config.response_schema, config.response_mime_type) == (Answer, "application/json")
+
+
+def test_a_model_is_itself() -> None:
+    model = ScriptedLlm()
+    assert llm.resolved(model) is model
+
+
+def test_a_name_is_looked_up_in_adks_registry() -> None:
+    assert llm.resolved("gemini-2.5-flash").model == "gemini-2.5-flash"
+
+
+def test_an_unknown_name_is_a_configuration_error() -> None:
+    with pytest.raises(errors.ConfigurationError, match="no-such-model"):
+        llm.resolved("no-such-model")
+
+
+def test_the_reply_schema_is_one_that_gemini_takes() -> None:
+    """Its subset knows no tuples, no free-form objects and no unions but with null."""
+
+    def walk(node: Any) -> None:
+        if isinstance(node, dict):
+            assert "prefixItems" not in node
+            assert "additionalProperties" not in node
+            assert all(branch.get("type") for branch in node.get("anyOf", []))
+            for value in node.values():
+                walk(value)
+        elif isinstance(node, list):
+            for value in node:
+                walk(value)
+
+    walk(ExtractionReply.model_json_schema())

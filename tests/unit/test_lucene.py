@@ -1,0 +1,71 @@
+"""Whatever is typed, the Lucene query holds nothing of it but words between quotation marks."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from adk_graph_memory.graph import words
+from adk_graph_memory.retrieval import lucene
+
+
+@pytest.mark.parametrize(
+    ("question", "terms"),
+    [
+        ("Where are my bees?", ["Where", "are", "my", "bees"]),
+        ("bees Bees BEES", ["BEES"]),
+        ("bees AND (", ["bees", "AND"]),
+        ("text:bees", ["text", "bees"]),
+        ("hello! 10/12", ["hello", "10", "12"]),
+        ("", []),
+        (" \n\t", []),
+        ("?!*~^", []),
+        ("_ __ ___", []),
+        ("Zoe\u0308", ["Zo\u00eb"]),
+        ("Python\u3067", ["Python\u3067", "Python", "\u3067"]),
+    ],
+)
+def test_a_question_is_its_words(question: str, terms: list[str]) -> None:
+    assert lucene.terms(question) == terms
+
+
+def test_of_very_many_words_the_longest_are_kept() -> None:
+    found = lucene.terms(" ".join(f"w{n}" for n in range(3_000)) + " extraordinary")
+    assert len(found) == lucene.MOST_TERMS
+    assert "extraordinary" in found
+
+
+def test_few_words_keep_their_order() -> None:
+    assert lucene.terms("one two three") == ["one", "two", "three"]
+
+
+def test_the_scope_is_required() -> None:
+    assert lucene.scoped("abc", ["bees"], ("text",)).startswith('+scope:"abc" +(')
+
+
+def test_every_word_is_looked_for_in_every_field() -> None:
+    query = lucene.scoped("abc", ["bees", "hive"], ("text", "words"))
+    assert all(f'{field}:"{word}"' in query for field in ("text", "words") for word in ("bees", "hive"))
+
+
+@given(st.text())
+def test_no_operator_comes_through(question: str) -> None:
+    query = lucene.scoped("abc", lucene.terms(question), ("text",))
+    inside = re.fullmatch(r'\+scope:"abc" \+\((.*)\)', query, re.DOTALL)
+    assert inside is not None
+    assert re.fullmatch(r'(?:\w+:"[^"\\]*" ?)*', inside[1])
+
+
+@given(st.text())
+def test_a_term_is_found_in_the_question_whatever_it_is(question: str) -> None:
+    assert len(lucene.terms(question)) <= lucene.MOST_TERMS
+    assert all(term.strip("_") for term in lucene.terms(question))
+
+
+@given(st.text())
+def test_what_is_indexed_beside_a_text_are_parts_of_its_words(text: str) -> None:
+    beside = words.mixed(text)
+    assert beside is None or beside.strip()

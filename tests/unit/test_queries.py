@@ -1,0 +1,105 @@
+"""Blocks come out of their files whole, and carry this deployment's names."""
+
+from __future__ import annotations
+
+import pytest
+
+from adk_graph_memory.graph.queries import LABELS, Statements, files, filled, parse
+from adk_graph_memory.settings import Settings
+
+SOURCE = """\
+// first
+// what it returns
+MATCH (n:@Session) // a remark
+// not a header: no empty line before it
+RETURN n;
+
+// second @2026
+// nothing
+RETURN 1
+"""
+
+
+def test_a_block_is_its_comment_and_its_statement() -> None:
+    first, second = parse(SOURCE)
+    assert (first.name, first.line) == ("first", None)
+    assert first.text.startswith("// what it returns\nMATCH")
+    assert second.text == "// nothing\nRETURN 1"
+
+
+def test_a_semicolon_at_the_end_is_not_part_of_the_statement() -> None:
+    assert parse(SOURCE)[0].text.endswith("RETURN n")
+
+
+def test_a_tag_names_the_server_line() -> None:
+    assert parse(SOURCE)[1].line == "2026"
+
+
+def test_a_comment_inside_a_block_starts_no_other() -> None:
+    assert len(parse(SOURCE)) == 2
+
+
+def test_an_empty_file_has_no_blocks() -> None:
+    assert parse("") == []
+
+
+def test_labels_and_indexes_stay_as_they_are_by_default() -> None:
+    text = filled("MATCH (s:@Session) @memory_text", Settings())
+    assert text == "MATCH (s:Session) adk_memory_text"
+
+
+def test_labels_and_indexes_take_their_prefixes() -> None:
+    settings = Settings(label_prefix="Adk", index_prefix="x_")
+    assert filled("(s:@Session) '@Session'", settings) == "(s:AdkSession) 'AdkSession'"
+    assert filled("@memory_text", settings).startswith("x_")
+
+
+def test_the_analyzer_is_filled_in() -> None:
+    assert filled("'@analyzer'", Settings(analyzer="cjk")) == "'cjk'"
+
+
+@pytest.mark.parametrize(("one", "other"), [("", "Adk"), ("Adk", "Bdk"), ("Adk", "ADK")])
+def test_two_label_prefixes_share_no_index(one: str, other: str) -> None:
+    # IF NOT EXISTS goes by the name alone: under a shared name the second deployment would have no constraint.
+    assert filled("@memory_text", Settings(label_prefix=one)) != filled("@memory_text", Settings(label_prefix=other))
+
+
+def test_nothing_is_left_to_fill_in() -> None:
+    for folder in ("cypher", "migrations"):
+        for blocks in files(folder).values():
+            for block in blocks:
+                assert "@" not in filled(block.text, Settings())
+
+
+@pytest.mark.parametrize("label", sorted(LABELS))
+def test_every_label_takes_the_prefix(label: str) -> None:
+    assert filled(f"(:@{label})", Settings(label_prefix="P")) == f"(:P{label})"
+
+
+def test_a_block_for_another_line_is_not_there() -> None:
+    assert "memory_vectors_a" in Statements(Settings(), "2026")
+    assert "memory_vectors_a" not in Statements(Settings(), "5.26")
+
+
+def test_an_unknown_name_is_an_error() -> None:
+    with pytest.raises(KeyError, match="no_such_block"):
+        Statements(Settings(), "2026")["no_such_block"]
+
+
+def test_statements_are_filled_once_for_equal_settings() -> None:
+    assert Statements.of(Settings(), "2026") is Statements.of(Settings(), "2026")
+    assert Statements.of(Settings(label_prefix="Other"), "2026") is not Statements.of(Settings(), "2026")
+
+
+def test_included_fragments_stand_in_the_statement() -> None:
+    statements = Statements(Settings(), "2026")
+    including = {name: statements[name] for name in statements if name.startswith("legs_")}
+    assert including
+    assert all("// include" not in text for text in including.values())
+    assert all("db.index.fulltext.queryNodes('adk_memory_text'" in text for text in including.values())
+
+
+def test_a_fragment_is_no_statement() -> None:
+    statements = Statements(Settings(), "2026")
+    assert statements.fragments
+    assert not any(name in statements for name in statements.fragments)

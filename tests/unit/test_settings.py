@@ -1,0 +1,198 @@
+"""Configuration comes from one place, in one order, and secrets do not leave it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from pydantic import SecretStr
+
+from adk_graph_memory import errors
+from adk_graph_memory.settings import Settings, checked_address, configured, connection_file, redacted
+
+SECRET = "correct-horse"
+LOCAL = {"uri": "bolt://127.0.0.1:20001", "username": "local", "password": "of-the-local-server"}
+
+
+@pytest.fixture
+def local_server() -> Path:
+    """What ``adk-graph-memory up`` leaves behind."""
+    file = connection_file()
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(json.dumps(LOCAL))
+    return file
+
+
+def password(settings: Settings) -> str:
+    return settings.password.get_secret_value()
+
+
+# -- where a value comes from -----------------------------------------------------------------------------------
+
+
+def test_without_anything_no_server_is_named() -> None:
+    settings = configured()
+    assert (settings.uri, settings.username, password(settings)) == (None, "neo4j", "")
+
+
+def test_neo4j_variables_name_the_connection(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NEO4J_URI", "neo4j+s://db.example.org")
+    monkeypatch.setenv("NEO4J_USERNAME", "ada")
+    monkeypatch.setenv("NEO4J_PASSWORD", SECRET)
+    monkeypatch.setenv("NEO4J_DATABASE", "memories")
+    settings = configured()
+    assert (settings.uri, settings.username) == ("neo4j+s://db.example.org", "ada")
+    assert (password(settings), settings.database) == (SECRET, "memories")
+
+
+def test_own_variables_name_all_the_rest(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ADK_GRAPH_MEMORY_LABEL_PREFIX", "Adk")
+    monkeypatch.setenv("ADK_GRAPH_MEMORY_SCHEMA", "check")
+    monkeypatch.setenv("ADK_GRAPH_MEMORY_SHARED_DATABASE", "true")
+    settings = configured()
+    assert (settings.label_prefix, settings.schema_mode, settings.shared_database) == ("Adk", "check", True)
+
+
+def test_an_argument_goes_before_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NEO4J_URI", "bolt://from-environment")
+    monkeypatch.setenv("ADK_GRAPH_MEMORY_SCHEMA", "off")
+    settings = configured(uri="bolt://from-argument", schema="check")
+    assert (settings.uri, settings.schema_mode) == ("bolt://from-argument", "check")
+
+
+def test_an_unknown_variable_is_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ADK_GRAPH_MEMORY_OF_A_NEWER_RELEASE", "1")
+    configured()
+
+
+# -- the server that `up` left running --------------------------------------------------------------------------
+
+
+def test_the_local_server_is_used_where_no_other_is_named(local_server: Path) -> None:
+    settings = configured()
+    assert (settings.uri, settings.username, password(settings)) == tuple(LOCAL.values())
+
+
+@pytest.mark.parametrize("source", ["argument", "environment"])
+def test_the_local_password_never_meets_another_server(
+    local_server: Path, monkeypatch: pytest.MonkeyPatch, source: str
+) -> None:
+    if source == "environment":
+        monkeypatch.setenv("NEO4J_URI", "neo4j://elsewhere")
+    settings = configured(**({"uri": "neo4j://elsewhere"} if source == "argument" else {}))
+    assert (settings.uri, settings.username, password(settings)) == ("neo4j://elsewhere", "neo4j", "")
+
+
+def test_settings_made_from_settings_keep_their_server(local_server: Path) -> None:
+    first = configured(uri="neo4j://elsewhere", password=SECRET)
+    again = configured(**first.model_dump())
+    assert (again.uri, password(again)) == ("neo4j://elsewhere", SECRET)
+
+
+@pytest.mark.parametrize("content", ["{", "[1]", "nonsense"])
+def test_a_broken_connection_file_is_named(local_server: Path, content: str) -> None:
+    local_server.write_text(content)
+    with pytest.raises(errors.ConfigurationError, match=r"connection\.json"):
+        configured()
+
+
+def test_a_broken_connection_file_is_not_read_for_another_server(local_server: Path) -> None:
+    local_server.write_text("{")
+    assert configured(uri="neo4j://elsewhere").uri == "neo4j://elsewhere"
+
+
+# -- secrets ----------------------------------------------------------------------------------------------------
+
+
+def test_a_password_is_in_no_representation() -> None:
+    settings = configured(uri="bolt://h", password=SECRET)
+    assert isinstance(settings.password, SecretStr)
+    for shown in (repr(settings), str(settings), settings.model_dump_json()):
+        assert SECRET not in shown
+
+
+def test_a_password_is_in_no_error() -> None:
+    with pytest.raises(errors.ConfigurationError) as raised:
+        configured(uri="bolt://h", password=SECRET, pool_size=0)
+    assert SECRET not in f"{raised.value} {raised.value.__cause__} {raised.value.__cause__!r}"
+
+
+@pytest.mark.parametrize(
+    ("uri", "shown"),
+    [
+        ("bolt://localhost:7687", "bolt://localhost:7687"),
+        (f"bolt://neo4j:{SECRET}@db.example.org:7687", "bolt://***@db.example.org:7687"),
+        (f"neo4j+s://neo4j:{SECRET}@with@db.example.org", "neo4j+s://***@db.example.org"),
+        (f"neo4j:{SECRET}@localhost", "***@localhost"),
+        ("nowhere", "nowhere"),
+    ],
+)
+def test_an_address_is_shown_without_credentials(uri: str, shown: str) -> None:
+    assert redacted(uri) == shown
+
+
+def test_credentials_in_the_address_are_refused_and_not_repeated() -> None:
+    # Neo4j's driver would refuse them as well, with the password in its message.
+    with pytest.raises(errors.ConfigurationError, match="NEO4J_PASSWORD") as raised:
+        checked_address(f"bolt://neo4j:{SECRET}@localhost")
+    assert SECRET not in str(raised.value)
+
+
+# -- what is refused --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "uri", ["http://localhost:7474", "localhost:7687", "", f"https://u:{SECRET}@h", "postgres://h"]
+)
+def test_an_unknown_scheme_is_refused_with_an_example(uri: str) -> None:
+    with pytest.raises(errors.UnknownScheme, match="neo4j://localhost:7687") as raised:
+        checked_address(uri)
+    assert SECRET not in str(raised.value)
+
+
+@pytest.mark.parametrize("scheme", ["neo4j", "neo4j+s", "neo4j+ssc", "bolt", "bolt+s", "bolt+ssc"])
+def test_the_drivers_schemes_are_taken(scheme: str) -> None:
+    assert checked_address(f"{scheme}://h:7687") == f"{scheme}://h:7687"
+
+
+def test_an_unknown_scheme_in_the_environment_is_a_configuration_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NEO4J_URI", "http://localhost:7474")
+    with pytest.raises(errors.ConfigurationError, match=r"(?s)uri.*neo4j://localhost:7687"):
+        configured()
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("pool_size", 0),
+        ("retry_time", -1),
+        ("window_tokens", "many"),
+        ("schema", "maybe"),
+        ("memory_max_results", 0),
+        ("shared_database", "perhaps"),
+    ],
+)
+def test_a_bad_value_names_its_setting(name: str, value: object) -> None:
+    with pytest.raises(errors.ConfigurationError, match=name):
+        configured(**{name: value})
+
+
+def test_every_bad_value_is_named_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ADK_GRAPH_MEMORY_POOL_SIZE", "0")
+    with pytest.raises(errors.ConfigurationError, match=r"(?s)pool_size.*analyzer|analyzer.*pool_size"):
+        configured(analyzer="English!")
+
+
+@pytest.mark.parametrize("name", ["label_prefix", "index_prefix", "analyzer"])
+@pytest.mark.parametrize(
+    "value", ["a b", "a`b", "a'b", "a)-(b", "a\nb", "a\n", "a{b", "1a", "ä", "a;b", "a//b", "a\\u0060", "a@b"]
+)
+def test_no_cypher_gets_in_by_a_name(name: str, value: str) -> None:
+    with pytest.raises(errors.ConfigurationError, match=name):
+        configured(**{name: value})
+
+
+def test_settings_do_not_change() -> None:
+    with pytest.raises(ValueError, match="frozen"):
+        configured().uri = "bolt://other"  # type: ignore[misc]
