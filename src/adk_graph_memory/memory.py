@@ -192,6 +192,7 @@ class GraphMemory:
         connection, scope = await graph.prepared(self.connection), Scope(app_name, user_id)
         facts = {fact.id: fact for fact in map(consolidation.direct, statements)}
         plan = Plan(facts=tuple(sorted(facts.values(), key=lambda fact: fact.id)))
+        await self._live.refresh()
         embedded = await self._embedded([fact.text for fact in plan.facts])
         await connection.transact(
             lambda transaction: graph.memories.write_plan(
@@ -241,7 +242,8 @@ class GraphMemory:
         plan = consolidation.resolve(read_out, candidates)
         clock.lap("consolidate")
         await self._live.check(claimed.live)
-        embedded = await self._embedded(_texts(plan, claimed))
+        texts = set(_texts(plan, claimed))
+        embedded = await self._embedded(sorted(texts))
         clock.lap("embed")
         report = IngestReport(
             turns=len(claimed.turns),
@@ -251,7 +253,7 @@ class GraphMemory:
             dropped=plan.dropped,
             usage=read_out.usage,
             embedded=len(embedded.vectors),
-            unembedded=len(_texts(plan, claimed)) - len(embedded.vectors) if embedded.wanted else 0,
+            unembedded=len(texts) - len(embedded.vectors) if embedded.wanted else 0,
             busy=claimed.busy,
             extractor=self.extractor.version,
             milliseconds=clock.laps,

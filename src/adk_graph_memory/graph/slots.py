@@ -149,6 +149,10 @@ class LiveSlot:
                 before.embedder,
             )
 
+    async def refresh(self) -> None:
+        """Asks which slot is live, where no other answer tells."""
+        await self.check((await state(self._connection)).live)
+
     @property
     def is_outdated(self) -> bool:
         """Whether the memories were re-embedded by another embedder while this process ran."""
