@@ -134,8 +134,8 @@ class ModelError(GraphMemoryError):
 
 
 class ModelFailed(ModelError):
-    """The model {model} failed: {reason}. What was to be remembered is stored and pending; the next call for
-    this user tries again."""
+    """The model {model} failed: {reason}. What was to be remembered is stored and pending; add the same
+    session again to go on."""
 
 
 class ReplyUnusable(ModelError):

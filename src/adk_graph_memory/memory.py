@@ -98,7 +98,7 @@ class GraphMemory:
         """Reads what is new in the turns and writes it down as entities and facts, each tied to its words.
 
         Turns that were read before cost nothing and change nothing. Whatever fails on the way, the request stays in
-        the graph with its turns and the reason, and the next call takes it up.
+        the graph with its turns and the reason, and the next call with these turns takes it up.
 
         Args:
             turns: in the order they were said; all of a session or only the latest.
@@ -116,21 +116,21 @@ class GraphMemory:
         if not turns:
             return IngestReport(extractor=self.extractor.version)
         connection, scope = await graph.prepared(self.connection), Scope(app_name, user_id)
-        settings, kept = connection.settings, Delta.of(metadata or {})
+        settings = connection.settings
         claimed = await graph.memories.claim(
             connection,
             scope,
             session_id,
-            turns,
+            list({turn.id: turn for turn in turns}.values()),
             lease=uuid.uuid4().hex,
             now=time.time(),
             lease_seconds=settings.lease,
-            metadata=kept,
+            metadata=Delta.of(metadata or {}),
         )
         if not claimed.turns:
             return IngestReport(busy=claimed.busy, extractor=self.extractor.version)
         try:
-            return await self._ingest(connection, scope, claimed, kept)
+            return await self._ingest(connection, scope, claimed)
         except BaseException as error:
             with suppressed_and_logged("The claim could not be released; it ends with its lease."):
                 await graph.memories.release(connection, scope, claimed, f"{type(error).__name__}: {error}")
@@ -173,7 +173,8 @@ class GraphMemory:
         await self._live.check((raw.metadata or {}).get("live"))
         found = [retrieval.recollection(record, degraded) for record in raw.records]
         evidence = {record.get("id") or "": record.get("evidence") or () for record in raw.records}
-        return retrieval.packed(found, evidence, limit=most, token_budget=token_budget or settings.token_budget)
+        budget = token_budget or settings.token_budget
+        return retrieval.packed(found, evidence, query=query, limit=most, token_budget=budget)
 
     async def forget(self, ids: Sequence[str], *, app_name: str, user_id: str) -> Receipt:
         """Takes memories away for good: re-adding their session does not bring them back.
@@ -194,11 +195,7 @@ class GraphMemory:
         plan = Plan(facts=tuple(sorted(facts.values(), key=lambda fact: fact.id)))
         await self._live.refresh()
         embedded = await self._embedded([fact.text for fact in plan.facts])
-        await connection.transact(
-            lambda transaction: graph.memories.write_plan(
-                transaction, scope, plan, embedded, {}, extractor="direct", ingest=None
-            )
-        )
+        await graph.memories.add(connection, scope, plan, embedded)
         return IngestReport(facts={"ADD": len(facts)}, embedded=len(embedded.vectors), extractor="direct")
 
     async def retriever(self, *, app_name: str, user_id: str) -> retrieval.GraphMemoryRetriever:
@@ -225,9 +222,7 @@ class GraphMemory:
 
     # -- remembering ------------------------------------------------------------------------------------------
 
-    async def _ingest(
-        self, connection: graph.Connection, scope: Scope, claimed: graph.memories.Claim, metadata: Delta
-    ) -> IngestReport:
+    async def _ingest(self, connection: graph.Connection, scope: Scope, claimed: graph.memories.Claim) -> IngestReport:
         clock = Stopwatch()
         read_out = await self.extractor.extract(claimed.turns, claimed.known)
         clock.lap("extract")
@@ -258,7 +253,7 @@ class GraphMemory:
             extractor=self.extractor.version,
             milliseconds=clock.laps,
         )
-        if not await graph.memories.apply(connection, scope, claimed, plan, embedded, report, metadata):
+        if not await graph.memories.apply(connection, scope, claimed, plan, embedded, report):
             return IngestReport(busy=len(claimed.turns), usage=read_out.usage, extractor=self.extractor.version)
         clock.lap("write")
         return replace(report, milliseconds=clock.laps)

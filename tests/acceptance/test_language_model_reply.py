@@ -23,7 +23,9 @@ def test_the_reply_was_recorded_with_the_prompt_as_it_is():
 async def remembered(neo4j_server, app_name):
     turns = [turn for s in demo.load().sessions if s.id in SESSIONS for turn in entries.turns(s.events())]
     model = ScriptedLlm.of(REPLY.read_text(encoding="utf-8"))
-    async with GraphMemory(settings=neo4j_server.settings(), model=model, embedder=HashEmbedder()) as memory:
+    async with GraphMemory(
+        settings=neo4j_server.settings(label_prefix="TestHash"), model=model, embedder=HashEmbedder()
+    ) as memory:
         report = await memory.remember(turns, app_name=app_name, user_id="franzi", session_id="both")
         yield memory, report
 

@@ -598,7 +598,7 @@ async def test_a_session_deleted_while_it_is_read_leaves_no_fact_without_words(
     session = await sessions.create_session(**app.owner, session_id="s1")
     await sessions.append_event(session, said("I keep bees in the garden"))
     adding = asyncio.create_task(app.service.add_session_to_memory(session))
-    await model._asked.wait()
+    await asyncio.wait_for(model._asked.wait(), 30)
     await sessions.delete_session(**app.owner, session_id="s1", forget_memory=True)
     model._go.set()
     await asyncio.gather(adding, return_exceptions=True)
@@ -689,7 +689,7 @@ async def test_a_turn_forgotten_while_another_worker_reads_it_again_stays_forgot
     app = connect(model=model)
     event.content.parts[0].text += "!"
     adding = asyncio.create_task(app.told(event))
-    await model._asked.wait()
+    await asyncio.wait_for(model._asked.wait(), 30)
     await app.memory.forget([entries.turns([event])[0].memory_id("s1")], **app.owner)
     model._go.set()
     await asyncio.gather(adding, return_exceptions=True)
@@ -697,11 +697,12 @@ async def test_a_turn_forgotten_while_another_worker_reads_it_again_stays_forgot
     assert await app.texts("bees") == []
 
 
-async def test_many_forgetting_at_once_is_no_error(app: App) -> None:
+async def test_many_forgetting_at_once_is_no_error(connect: Connect) -> None:
+    app = connect(NOTHING)
     await app.told("I keep bees in the garden")
     ids = [entry.id for entry in await app.search("bees")]
     receipts = await asyncio.gather(*(app.memory.forget(ids, **app.owner) for _ in range(8)))
-    assert sum(receipt.facts + receipt.events for receipt in receipts) == 1
+    assert sorted(receipt.events for receipt in receipts) == [0] * 7 + [1]
 
 
 # --- embedders ----------------------------------------------------------------------------------------------
@@ -913,14 +914,6 @@ async def test_what_a_failed_model_left_is_read_by_the_next_call(
     assert [ingest["state"] for ingest in await app.ingests()] == ["done"]
 
 
-async def test_pending_work_is_taken_up_by_a_call_for_another_session(connect: Connect) -> None:
-    with pytest.raises(errors.ModelFailed):
-        await connect(OSError("down")).told("I keep bees in the garden", id="s1")
-    app = connect(reply(fact("I keep bees")), reply(fact("I like honey")), reply(fact("I like honey")))
-    await app.told("I like honey", id="s2")
-    assert "done" in {ingest["state"] for ingest in await app.ingests() if ingest["session_id"] == "s1"}
-
-
 async def test_what_is_pending_is_not_found_yet(connect: Connect) -> None:
     app = connect(OSError("down"))
     with pytest.raises(errors.ModelFailed):
@@ -947,7 +940,7 @@ async def test_a_call_that_is_cancelled_lets_go_of_its_claim(connect: Connect) -
     app = connect(model=model)
     session = app.session("I keep bees in the garden")
     adding = asyncio.create_task(app.service.add_session_to_memory(session))
-    await model._asked.wait()
+    await asyncio.wait_for(model._asked.wait(), 30)
     adding.cancel()
     with pytest.raises(asyncio.CancelledError):
         await adding
@@ -988,7 +981,7 @@ async def test_a_worker_whose_claim_was_taken_over_writes_nothing(connect: Conne
     late, quick = connect(model=slow, lease=0.01), connect(reply(fact("I keep bees")))
     session = late.session("I keep bees in the garden")
     adding = asyncio.create_task(late.service.add_session_to_memory(session))
-    await slow._asked.wait()
+    await asyncio.wait_for(slow._asked.wait(), 30)
     await asyncio.sleep(0.05)
     await quick.service.add_session_to_memory(session)
     slow._go.set()

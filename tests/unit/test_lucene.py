@@ -18,8 +18,8 @@ from adk_graph_memory.retrieval import lucene
         ("Where are my bees?", ["Where", "are", "my", "bees"]),
         ("bees Bees BEES", ["BEES"]),
         ("bees AND (", ["bees", "AND"]),
-        ("text:bees", ["text", "bees"]),
-        ("hello! 10/12", ["hello", "10", "12"]),
+        ("text:bees", ["text:bees", "text", "bees"]),
+        ("hello! 10/12", ["hello", "10/12", "10", "12"]),
         ("", []),
         (" \n\t", []),
         ("?!*~^", []),
@@ -67,5 +67,5 @@ def test_a_term_is_found_in_the_question_whatever_it_is(question: str) -> None:
 
 @given(st.text())
 def test_what_is_indexed_beside_a_text_are_parts_of_its_words(text: str) -> None:
-    beside = words.mixed(text)
+    beside = words.parts(text)
     assert beside is None or beside.strip()

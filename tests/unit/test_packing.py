@@ -48,10 +48,23 @@ def test_a_fact_and_the_turn_it_rests_on_count_once(order: list[str]) -> None:
     assert ids(packed(found, {"fact": ["event"]}, limit=9, token_budget=100)) == order[:1]
 
 
-def test_two_facts_of_one_turn_say_the_same() -> None:
-    found = [memory("f1"), memory("f2"), memory("other")]
-    kept = packed(found, {"f1": ["e"], "f2": ["e"]}, limit=9, token_budget=100)
-    assert ids(kept) == ["f1", "other"]
+def test_two_facts_of_one_turn_are_two() -> None:
+    found = [memory("f1"), memory("e"), memory("f2"), memory("other")]
+    kept = packed(found, {"f1": ["e"], "f2": ["e"], "e": ["e"]}, limit=9, token_budget=100)
+    assert ids(kept) == ["f1", "f2", "other"]
+
+
+def test_a_long_text_is_cut_to_the_passage_that_was_asked_for() -> None:
+    long = "Nothing of interest. " * 2_000 + "Only the bees were out. " + "Nothing of interest. " * 2_000
+    [kept] = packed([memory("a", long)], {}, query="bees", limit=9, token_budget=400)
+    assert "Only the bees were out." in kept.text
+    assert token_count(kept.text) <= 110
+    assert (kept.text[0], kept.text[-1]) == ("\u2026", "\u2026")
+
+
+def test_a_text_without_spaces_is_cut_as_well() -> None:
+    [kept] = packed([memory("a", "x" * 200_000)], {}, query="y", limit=9, token_budget=400)
+    assert len(kept.text) < 20_000
 
 
 def test_memories_without_ids_are_all_kept() -> None:

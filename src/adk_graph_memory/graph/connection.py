@@ -68,6 +68,8 @@ TRANSLATIONS: dict[type[Exception], _Translation] = {
 }
 """The driver's exceptions, all of them, and what each becomes for our callers."""
 
+_GONE = "Neo.ClientError.Statement.EntityNotFound"
+"""What a statement says that met a node while another transaction deleted it: the next try sees it gone."""
 _READ_ONLY = "Neo.ClientError.General.WriteOnReadOnlyAccessDatabase"
 """A code of a bare ClientError: what a server says whose configuration forbids writes."""
 _NOT_WORTH_RETRYING = (errors.ReadOnly, errors.AuthenticationFailed)
@@ -169,8 +171,8 @@ class Connection:
                 return done
             except (driver_errors.Neo4jError, driver_errors.DriverError) as error:
                 translated = self.translated(error)
-                hopeless = isinstance(translated, _NOT_WORTH_RETRYING) or not error.is_retryable()
-                if hopeless or time.monotonic() + pause > deadline:
+                hopeful = error.is_retryable() or getattr(error, "code", None) == _GONE
+                if not hopeful or isinstance(translated, _NOT_WORTH_RETRYING) or time.monotonic() + pause > deadline:
                     raise translated from error
             await asyncio.sleep(pause * random.uniform(0.5, 1.5))  # noqa: S311
             pause = min(pause * 2, 2.0)

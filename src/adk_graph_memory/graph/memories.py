@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from adk_graph_memory.graph import words
@@ -36,6 +36,7 @@ class Claim:
     lease: str
     session_id: str
     turns: tuple[Turn, ...] = ()
+    edited: frozenset[str] = frozenset()
     busy: int = 0
     known: tuple[KnownEntity, ...] = ()
     unembedded: Mapping[str, str] = field(default_factory=dict)
@@ -72,51 +73,50 @@ async def claim(
 ) -> Claim:
     """Stores the request with its turns and takes it for this worker; a claim without turns leaves nothing to do."""
 
+    foreign_uid = f"elsewhere:{digest(session_id)}"
+
     async def work(transaction: Transaction) -> Claim:
         rows = await transaction.run(
             "unread_turns",
             _scoped(scope),
             session_id=session_id,
-            foreign_uid=f"elsewhere:{digest(session_id)}",
+            foreign_uid=foreign_uid,
             turns=[{**_turn(turn, session_id), "text_key": turn.text_key} for turn in turns],
             now=now,
         )
+        unread = {row["id"]: row for row in rows if not row["is_busy"]}
+        mine = tuple(turn for turn in turns if turn.id in unread)
+        claimed = Claim("", lease, session_id, busy=len(rows) - len(unread))
+        if mine:
+            first = unread[mine[0].id]
+            missing = [turn.id for turn in mine if unread[turn.id]["is_missing"]]
+            places = {"session_id": session_id, "uid": first["uid"], "foreign_uid": foreign_uid}
+            claimed = replace(
+                claimed,
+                ingest=digest(session_id, *(part for turn in mine for part in (turn.id, turn.text_key))),
+                turns=mine,
+                edited=frozenset(turn.id for turn in mine if unread[turn.id]["is_edited"]),
+                live=first["live"],
+            )
+            seqs = {id: first["last_seq"] + n for n, id in enumerate(missing, start=1)}
+            await transaction.run(
+                "claim_turns",
+                places,
+                scope=scope.key,
+                ingest=claimed.ingest,
+                lease=lease,
+                lease_until=now + lease_seconds,
+                turns=[{**_turn(turn, session_id), "seq": seqs.get(turn.id)} for turn in mine],
+            )
+            if missing:
+                await transaction.run("chain_turns", places, scope=scope.key, last_seq=first["last_seq"])
+            [row] = await transaction.run("known", scope=scope.key, entities=MOST_KNOWN_ENTITIES, texts=CHUNK)
+            known = tuple(map(_known_entity, row["entities"]))
+            claimed = replace(claimed, known=known, unembedded=dict(row["unembedded"]))
         if metadata.keys:
             ids = [turn.memory_id(session_id) for turn in turns]
             await transaction.run("merge_metadata", scope=scope.key, ids=ids, metadata=metadata.parameter())
-        unread = {row["id"]: row for row in rows if not row["is_busy"]}
-        mine = tuple(turn for turn in turns if turn.id in unread)
-        busy = sum(row["is_busy"] for row in rows)
-        if not mine:
-            return Claim("", lease, session_id, busy=busy)
-        ingest = digest(session_id, *(part for turn in mine for part in (turn.id, turn.text_key)))
-        first = unread[mine[0].id]
-        missing = [turn.id for turn in mine if unread[turn.id]["is_missing"]]
-        seqs = {id: first["last_seq"] + n for n, id in enumerate(missing, start=1)}
-        await transaction.run(
-            "claim_turns",
-            scope=scope.key,
-            session_id=session_id,
-            ingest=ingest,
-            lease=lease,
-            lease_until=now + lease_seconds,
-            uid=first["uid"],
-            turns=[{**_turn(turn, session_id), "seq": seqs.get(turn.id)} for turn in mine],
-        )
-        if missing:
-            await transaction.run("chain_turns", scope=scope.key, uid=first["uid"], last_seq=first["last_seq"])
-        known = await transaction.run("known_entities", scope=scope.key, limit=MOST_KNOWN_ENTITIES)
-        unembedded = await transaction.run("unembedded", scope=scope.key, limit=CHUNK)
-        return Claim(
-            ingest,
-            lease,
-            session_id,
-            mine,
-            busy,
-            tuple(_known_entity(row) for row in known),
-            {row["id"]: row["text"] for row in unembedded},
-            first["live"],
-        )
+        return claimed
 
     return await connection.transact(work)
 
@@ -135,8 +135,8 @@ async def candidates(
     graves = {f"{memory_ids[turn_id]}:{quote_key}": (turn_id, quote_key) for turn_id, quote_key in quotes}
 
     async def work(transaction: Transaction) -> Candidates:
-        rows = await transaction.run("entities_by_key", scope=scope.key, keys=entity_keys)
-        found = {entity.key: entity for entity in (*claimed.known, *map(_known_entity, rows))}
+        [named] = await transaction.run("entities_by_key", scope=scope.key, keys=entity_keys)
+        found = {entity.key: entity for entity in (*claimed.known, *map(_known_entity, named["entities"]))}
         entities = tuple(found.values())
         [same] = await transaction.run(
             "same_facts", scope=scope.key, signatures=signatures(entities), quotes=list(graves)
@@ -157,7 +157,6 @@ async def apply(
     plan: Plan,
     embedded: Embedded,
     report: IngestReport,
-    metadata: Delta,
 ) -> bool:
     """Writes the plan and ends the ingest, in one transaction; False if another worker had taken the claim over."""
     memory_ids = {turn.id: turn.memory_id(claimed.session_id) for turn in claimed.turns}
@@ -177,14 +176,15 @@ async def apply(
         events = [
             {
                 "memory_id": memory_ids[turn.id],
-                "words": words.mixed(turn.text),
+                "words": words.parts(turn.text),
                 "extracted": f"{report.extractor}:{turn.text_key}",
                 "vector": embedded.vectors.get(turn.text),
             }
             for turn in claimed.turns
         ]
-        await _write(transaction, "write_events", events, scope=scope.key, metadata=metadata.parameter(), **slot)
+        await _write(transaction, "write_events", events, scope=scope.key, **slot)
         await write_plan(transaction, scope, plan, embedded, memory_ids, report.extractor, claimed.ingest)
+        await _write(transaction, "retract_support", _still_said(claimed, plan, memory_ids), scope=scope.key)
         late = [
             {"memory_id": id, "vector": embedded.vectors[text]}
             for id, text in claimed.unembedded.items()
@@ -218,7 +218,7 @@ async def write_plan(
         for entity in plan.entities
     ]
     await _write(transaction, "write_entities", entities, scope=scope.key, **slot)
-    facts = [_fact(fact, embedded) | {"ingest": ingest} for fact in plan.facts]
+    facts = [_fact(fact, embedded, memory_ids) | {"ingest": ingest} for fact in plan.facts]
     await _write(transaction, "write_facts", facts, scope=scope.key, extractor=extractor, **slot)
     support = [
         {
@@ -235,6 +235,16 @@ async def write_plan(
     await _write(transaction, "write_support", support, scope=scope.key)
     mentions = [{"event": memory_ids[turn_id], "entity": key} for turn_id, key in plan.mentions]
     await _write(transaction, "write_mentions", mentions, scope=scope.key)
+
+
+async def add(connection: Connection, scope: Scope, plan: Plan, embedded: Embedded) -> None:
+    """Writes facts that were told to memory itself, in one transaction."""
+
+    async def work(transaction: Transaction) -> None:
+        await transaction.run("know_user", _scoped(scope))
+        await write_plan(transaction, scope, plan, embedded, {}, extractor="direct", ingest=None)
+
+    await connection.transact(work)
 
 
 async def release(connection: Connection, scope: Scope, claimed: Claim, reason: str) -> None:
@@ -281,12 +291,21 @@ def _turn(turn: Turn, session_id: str) -> dict[str, Any]:
     }
 
 
-def _fact(fact: PlannedFact, embedded: Embedded) -> dict[str, Any]:
+def _still_said(claimed: Claim, plan: Plan, memory_ids: Mapping[str, str]) -> list[dict[str, Any]]:
+    """For each edited turn the keys of the quotes that facts of this plan take from it."""
+    said: dict[str, list[str]] = {id: [] for id in sorted(claimed.edited)}
+    for source in (source for fact in plan.facts for source in fact.sources):
+        if source.turn_id in said:
+            said[source.turn_id].append(source.quote_key)
+    return [{"event": memory_ids[id], "keys": keys} for id, keys in said.items()]
+
+
+def _fact(fact: PlannedFact, embedded: Embedded, memory_ids: Mapping[str, str]) -> dict[str, Any]:
     return {
         "id": fact.id,
         "signature": fact.signature,
         "text": fact.text,
-        "words": words.mixed(fact.text),
+        "words": words.parts(fact.text),
         "predicate": fact.predicate,
         "modality": fact.modality,
         "topic": fact.topic,
@@ -297,10 +316,12 @@ def _fact(fact: PlannedFact, embedded: Embedded) -> dict[str, Any]:
         "subject": fact.subject,
         "object": fact.object,
         "direct": fact.is_direct,
+        "events": [memory_ids[source.turn_id] for source in fact.sources],
         "metadata": Delta.of(fact.metadata).parameter(),
         "vector": embedded.vectors.get(fact.text) if fact.op == "ADD" else None,
     }
 
 
-def _known_entity(row: Any) -> KnownEntity:
-    return KnownEntity(row["key"], row["name"], row["type"], tuple(row["aliases"]))
+def _known_entity(row: tuple[str, str, str, list[str]]) -> KnownEntity:
+    key, name, type_, aliases = row
+    return KnownEntity(key, name, type_, tuple(aliases))

@@ -185,19 +185,11 @@ async def listed(
     )
     app_members = row["app_state"] if include_state else ()
     users = dict(zip(row["users"], row["user_states"], strict=True)) if include_state else {}
-    columns = ("ids", "uids", "user_ids", "revisions", "times", "states")
+    columns = [row[name] for name in ("ids", "uids", "user_ids", "revisions", "times")]
+    states = members.read_all([joined.removeprefix(",") for joined in row["states"]])
     return [
-        StoredSession(
-            id,
-            uid,
-            user,
-            revision,
-            time,
-            members.read([joined[1:]]),
-            members.read(app_members),
-            members.read(users.get(user)),
-        )
-        for id, uid, user, revision, time, joined in zip(*(row[column] for column in columns), strict=True)
+        StoredSession(id, uid, user, revision, time, own, members.read(app_members), members.read(users.get(user)))
+        for id, uid, user, revision, time, own in zip(*columns, states, strict=True)
     ]
 
 

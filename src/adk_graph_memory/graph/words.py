@@ -1,6 +1,7 @@
-"""Text goes in, the words that full text would miss come out: parts of tokens that mix Latin with other scripts.
+"""Text goes in, its words come out: what people ask for, and what Lucene's tokeniser would not find a text by.
 
-Lucene's tokeniser keeps ``Pythonで`` or ``wifiи`` whole in some scripts; whoever asks for ``Python`` should find it.
+Lucene keeps ``1,240``, ``bees.example.org`` and, in some scripts, a mix like ``wifiи`` as one word; whoever asks for a
+part of it should find it too, so the parts are indexed beside the text.
 """
 
 from __future__ import annotations
@@ -9,28 +10,55 @@ import itertools
 import re
 import unicodedata
 
-_TOKEN = re.compile(r"\w+")
+_JOINED = re.compile(r"\w++(?:[^\w\s]++\w++)*+")
+_UNQUOTED = str.maketrans('"\\', "  ")
+_JOINERS = "\u200c\u200d"
 
 
 def tokens(text: str) -> list[str]:
-    """The words of a text, and the single-script parts of those that mix Latin with others, each once."""
+    """The words of a text, whole and in their parts, each once; quotes and backslashes stand in none of them."""
     found: dict[str, None] = {}
-    for token in _TOKEN.findall(unicodedata.normalize("NFC", text)):
+    for token in _joined(unicodedata.normalize("NFC", text)):
         found.update(dict.fromkeys([token, *_parts(token)]))
     return list(found)
 
 
-def mixed(text: str) -> str | None:
-    """The parts of the text's mixed-script words, to be indexed beside the text; None if it has none."""
-    parts = [part for token in dict.fromkeys(_TOKEN.findall(text)) for part in _parts(token)]
-    return " ".join(parts) or None
+def parts(text: str) -> str | None:
+    """The parts of the text's joined words, to be indexed beside the text; None if it has none."""
+    found = dict.fromkeys(part for token in _joined(text) for part in _parts(token))
+    return " ".join(found) or None
+
+
+def _joined(text: str) -> list[str]:
+    """Runs of letters, digits and marks, joined by punctuation without spaces: ``O'Brien``, ``3.5``."""
+    text = text.translate(_UNQUOTED)
+    if text.isascii():
+        return _JOINED.findall(text)
+    runs = ("".join(run) for is_space, run in itertools.groupby(text, str.isspace) if not is_space)
+    return [trimmed for run in runs if (trimmed := _trimmed(run))]
+
+
+def _trimmed(run: str) -> str:
+    """The run without what stands before its first and behind its last word character."""
+    places = [place for place, character in enumerate(run) if _is_word(character)]
+    return run[places[0] : places[-1] + 1] if places else ""
+
+
+def _is_word(character: str) -> bool:
+    """Whether it stands inside words: letters, digits, vowel signs and accents, joiners, the underscore."""
+    return (
+        character.isalnum()
+        or character == "_"
+        or character in _JOINERS
+        or unicodedata.category(character).startswith("M")
+    )
 
 
 def _parts(token: str) -> list[str]:
-    if token.isascii():
-        return []
-    parts = ["".join(run) for _, run in itertools.groupby(token, _is_latin)]
-    return parts if len(parts) > 1 else []
+    words = ["".join(run) for is_word, run in itertools.groupby(token, _is_word) if is_word]
+    scripts = ["".join(run) for word in words if not word.isascii() for _, run in itertools.groupby(word, _is_latin)]
+    found = [*words, *scripts]
+    return found if set(found) != {token} else []
 
 
 def _is_latin(character: str) -> bool:

@@ -21,7 +21,7 @@ def recollection(record: Record, degraded: str | None) -> Recollection:
     row = dict(record)
     valid_from, valid_to = _moment(row.get("valid_from")), _moment(row.get("valid_to"))
     said = datetime.fromtimestamp(row["timestamp"], UTC) if row.get("timestamp") is not None else None
-    further = {key: value for key, value in row.items() if key not in _COLUMNS and value is not None}
+    further = {key: _plain(value) for key, value in row.items() if key not in _COLUMNS and value is not None}
     return Recollection(
         id=row.get("id") or "",
         kind=row.get("kind") or "fact",
@@ -37,6 +37,11 @@ def recollection(record: Record, degraded: str | None) -> Recollection:
         metadata={**further, **members.read(row.get("metadata"))},
         degraded=degraded,
     )
+
+
+def _plain(value: Any) -> Any:
+    """A value of a caller's own column as JSON knows it: a moment in its ISO 8601 form."""
+    return value.iso_format() if hasattr(value, "iso_format") else value
 
 
 def _moment(value: Any) -> datetime | None:

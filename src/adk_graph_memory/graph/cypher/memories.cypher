@@ -1,26 +1,25 @@
 // unread_turns
-// a row for each given turn that memory has not read as it is: where it belongs, and whether another worker reads it
+// a row for each given turn that memory has not read as it is: what is known of it, and whether another worker reads it
 MERGE (u:@User {scope: $scope})
 ON CREATE SET u.app_name = $app_name, u.user_id = $user_id, u.state = []
 SET u.lock = 0
 WITH u
 OPTIONAL MATCH (s:@Session {scope: $scope, id: $session_id})
-WITH coalesce(s.uid, $foreign_uid) AS uid
-CALL (uid) {
-  OPTIONAL MATCH (last:@Event {scope: $scope, session_uid: uid}) WHERE last.seq > 0
+CALL () {
+  OPTIONAL MATCH (last:@Event {scope: $scope, session_uid: $foreign_uid}) WHERE last.seq > 0
   RETURN last.seq AS last_seq ORDER BY last_seq DESC LIMIT 1
 }
 UNWIND $turns AS turn
 OPTIONAL MATCH (remembered:@Event {scope: $scope, memory_id: turn.memory_id})
-OPTIONAL MATCH (stored:@Event {scope: $scope, session_uid: uid, id: turn.id})
+OPTIONAL MATCH (stored:@Event {scope: $scope, session_uid: s.uid, id: turn.id})
 OPTIONAL MATCH (grave:@Tombstone {scope: $scope, key: turn.memory_id})
-WITH uid, last_seq, turn, grave, coalesce(remembered, stored) AS event
+WITH s, last_seq, turn, grave, coalesce(remembered, stored) AS event
 OPTIONAL MATCH (i:@Ingest {scope: $scope, id: event.ingest}) WHERE i.state = 'claimed' AND i.lease_until > $now
-WITH uid, last_seq, turn, event, i
+WITH s, last_seq, turn, event, i
 WHERE grave IS NULL AND NOT coalesce(event.extracted ENDS WITH turn.text_key, false)
 OPTIONAL MATCH (m:@Meta {key: 'schema'})
-RETURN turn.id AS id, uid, coalesce(last_seq, 0) AS last_seq, event IS NULL AS is_missing, i IS NOT NULL AS is_busy,
-       m.live AS live
+RETURN turn.id AS id, s.uid AS uid, coalesce(last_seq, 0) AS last_seq, event IS NULL AS is_missing,
+       event.extracted IS NOT NULL AS is_edited, i IS NOT NULL AS is_busy, m.live AS live
 
 // claim_turns
 // nothing; the request stands with the turns it was given, and is this worker's until the lease ends
@@ -33,7 +32,7 @@ OPTIONAL MATCH (remembered:@Event {scope: $scope, memory_id: turn.memory_id})
 OPTIONAL MATCH (stored:@Event {scope: $scope, session_uid: $uid, id: turn.id})
 WITH i, turn, coalesce(remembered, stored) AS event
 FOREACH (_ IN CASE WHEN event IS NULL THEN [1] ELSE [] END |
-  CREATE (new:@Event {scope: $scope, session_uid: $uid, session_id: $session_id, id: turn.id, seq: turn.seq,
+  CREATE (new:@Event {scope: $scope, session_uid: $foreign_uid, session_id: $session_id, id: turn.id, seq: turn.seq,
     author: turn.author, timestamp: turn.timestamp, role: turn.role, text: turn.text, memory_id: turn.memory_id,
     ingest: $ingest})
   CREATE (i)-[:READS]->(new))
@@ -43,26 +42,30 @@ FOREACH (known IN CASE WHEN event IS NULL THEN [] ELSE [event] END |
 
 // chain_turns
 // nothing; turns that no session service stored are chained in the order they were given
-MATCH (later:@Event {scope: $scope, session_uid: $uid}) WHERE later.seq > $last_seq
-MATCH (earlier:@Event {scope: $scope, session_uid: $uid, seq: later.seq - 1})
+MATCH (later:@Event {scope: $scope, session_uid: $foreign_uid}) WHERE later.seq > $last_seq
+MATCH (earlier:@Event {scope: $scope, session_uid: $foreign_uid, seq: later.seq - 1})
 MERGE (earlier)-[:NEXT]->(later)
 
-// known_entities
-// a row for each of the user's entities, those of most facts first
-MATCH (n:@Entity {scope: $scope}) WHERE n.key IS NOT NULL
-WITH n, COUNT { (n)<-[:SUBJECT|OBJECT]-() } AS weight ORDER BY weight DESC, n.key LIMIT $limit
-RETURN n.key AS key, n.name AS name, n.type AS type, n.aliases AS aliases
-
-// unembedded
-// a row for each of the user's memories that still lacks its vector
-MATCH (n:@Memory {scope: $scope, unembedded: true})
-RETURN n.memory_id AS id, n.text AS text LIMIT $limit
+// known
+// one row: [key, name, type, aliases] of the user's entities, those of most facts first, and [id, text] of the
+// memories that still lack their vector
+CALL () {
+  MATCH (n:@Entity {scope: $scope}) WHERE n.key IS NOT NULL
+  WITH n, COUNT { (n)<-[:SUBJECT|OBJECT]-() } AS weight ORDER BY weight DESC, n.key LIMIT $entities
+  RETURN collect([n.key, n.name, n.type, n.aliases]) AS entities
+}
+CALL () {
+  MATCH (m:@Memory {scope: $scope, unembedded: true})
+  WITH m LIMIT $texts
+  RETURN collect([m.memory_id, m.text]) AS unembedded
+}
+RETURN entities, unembedded
 
 // entities_by_key
-// a row for each of these entities that exists, under its own key or as an alias
+// one row: [key, name, type, aliases] of those of these entities that exist
 UNWIND $keys AS wanted
 MATCH (n:@Entity {scope: $scope, key: wanted})
-RETURN DISTINCT n.key AS key, n.name AS name, n.type AS type, n.aliases AS aliases
+RETURN collect([n.key, n.name, n.type, n.aliases]) AS entities
 
 // same_facts
 // one row: the facts that already say the same, and the words of which no fact may be made
@@ -87,8 +90,7 @@ SET i.state = 'pending', i.lease_until = 0.0, i.reason = $reason
 UNWIND $rows AS row
 MATCH (e:@Event {scope: $scope, memory_id: row.memory_id})
 SET e:@Memory, e.kind = 'event', e.open = true, e.words = row.words, e.extracted = row.extracted,
-    e.unembedded = CASE WHEN row.vector IS NULL AND $embeds THEN true END,
-    e.metadata = [m IN coalesce(e.metadata, []) WHERE none(k IN $metadata.keys WHERE m STARTS WITH k)] + $metadata.members
+    e.unembedded = CASE WHEN row.vector IS NULL AND $embeds THEN true END
 WITH e, row WHERE row.vector IS NOT NULL
 CALL db.create.setNodeVectorProperty(e, $slot, row.vector)
 
@@ -102,8 +104,9 @@ WITH n, row WHERE row.vector IS NOT NULL
 CALL db.create.setNodeVectorProperty(n, $slot, row.vector)
 
 // write_facts
-// nothing
+// nothing; a fact whose every word was forgotten while it was read is not written
 UNWIND $rows AS row
+WITH row WHERE row.direct OR EXISTS { MATCH (e:@Event {scope: $scope}) WHERE e.memory_id IN row.events }
 MERGE (f:@Fact {scope: $scope, id: row.id})
 ON CREATE SET f:@Memory, f.kind = 'fact', f.open = true, f.memory_id = 'fact:' + row.id, f.signature = row.signature,
   f.text = row.text, f.words = row.words, f.predicate = row.predicate, f.modality = row.modality, f.topic = row.topic,
@@ -111,6 +114,8 @@ ON CREATE SET f:@Memory, f.kind = 'fact', f.open = true, f.memory_id = 'fact:' +
   f.recorded_at = datetime(), f.direct = row.direct, f.extractor = $extractor, f.support = 0,
   f.unembedded = CASE WHEN row.vector IS NULL AND $embeds THEN true END
 SET f.metadata = [m IN coalesce(f.metadata, []) WHERE none(k IN row.metadata.keys WHERE m STARTS WITH k)] + row.metadata.members
+FOREACH (_ IN CASE WHEN row.direct THEN [1] ELSE [] END |
+  SET f.text = row.text, f.words = row.words, f.author = row.author, f.timestamp = row.timestamp)
 FOREACH (_ IN CASE WHEN row.ingest IS NULL THEN [] ELSE [1] END |
   MERGE (i:@Ingest {scope: $scope, id: row.ingest}) MERGE (i)-[:WROTE]->(f))
 FOREACH (key IN CASE WHEN row.subject IS NULL THEN [] ELSE [row.subject] END |
@@ -129,6 +134,17 @@ MERGE (f)-[s:SUPPORTED_BY {key: row.key}]->(e)
 ON CREATE SET s.quote = row.quote, s.start = row.start, s.end = row.end
 WITH DISTINCT f
 SET f.support = COUNT { (f)-[:SUPPORTED_BY]->() }
+
+// retract_support
+// nothing; what edited turns no longer say supports no fact, and a fact that nothing supports goes
+UNWIND $rows AS row
+MATCH (e:@Event {scope: $scope, memory_id: row.event})<-[s:SUPPORTED_BY]-(f:@Fact)
+WHERE NOT s.key IN row.keys
+DELETE s
+WITH DISTINCT f
+SET f.support = COUNT { (f)-[:SUPPORTED_BY]->() }
+WITH f WHERE f.support = 0 AND NOT f.direct
+DETACH DELETE f
 
 // write_mentions
 // nothing
@@ -151,6 +167,11 @@ UNWIND $ids AS id
 MATCH (e:@Event {scope: $scope, memory_id: id})
 SET e.metadata = [m IN coalesce(e.metadata, []) WHERE none(k IN $metadata.keys WHERE m STARTS WITH k)] + $metadata.members
 
+// know_user
+// nothing
+MERGE (u:@User {scope: $scope})
+ON CREATE SET u.app_name = $app_name, u.user_id = $user_id, u.state = []
+
 // ingests
 // a row for each request of the user, the newest last
 MATCH (i:@Ingest {scope: $scope}) WHERE i.id IS NOT NULL
@@ -158,8 +179,8 @@ RETURN i.id AS id, i.session_id AS session_id, i.state AS state, i.reason AS rea
 ORDER BY i.requested_at
 
 // session_memories
-// one row: the ids of all that memory holds of a session
-MATCH (e:@Memory {scope: $scope}) WHERE e.kind = 'event' AND e.session_id = $session_id
+// one row: the ids of all that memory holds, or was asked to hold, of a session
+MATCH (e:@Event {scope: $scope}) WHERE e.memory_id IS NOT NULL AND e.session_id = $session_id
 RETURN collect(e.memory_id) AS ids
 
 // forget_facts
@@ -176,7 +197,7 @@ RETURN size(facts) AS facts
 
 // forget_events
 // one row: how many events went, and how many facts rested on them alone
-MATCH (e:@Memory {scope: $scope}) WHERE e.memory_id IN $ids AND e.kind = 'event'
+MATCH (e:@Event {scope: $scope}) WHERE e.memory_id IN $ids
 MERGE (grave:@Tombstone {scope: $scope, key: e.memory_id})
 ON CREATE SET grave.at = datetime()
 WITH collect(e) AS events

@@ -151,11 +151,11 @@ SET s.closed_at = coalesce(s.closed_at, $now)
 RETURN s.closed_at AS closed_at
 
 // delete_session
-// nothing; what memory holds of the session stays, as words without payload, in its old order
+// nothing; what memory holds, or was asked to hold, of the session stays: words without payload, in their old order
 MATCH (s:@Session {scope: $scope, id: $id})
 WHERE NOT $only_expired OR s.expires_at <= $now
 CALL (s) {
-  MATCH (e:@Event {scope: $scope, session_uid: s.uid}) WHERE e.seq IS NOT NULL AND NOT e:@Memory
+  MATCH (e:@Event {scope: $scope, session_uid: s.uid}) WHERE e.seq IS NOT NULL AND e.memory_id IS NULL
   DETACH DELETE e
 }
 CALL (s) {
