@@ -12,6 +12,7 @@ from typing import Annotated, Any
 
 import typer
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
@@ -85,7 +86,13 @@ def migrate(
 
 
 @app.command()
-def recall(query: str, app_name: AppName, user_id: UserId, limit: int = 10, as_json: AsJson = False) -> None:
+def recall(
+    query: str,
+    app_name: AppName,
+    user_id: UserId,
+    limit: Annotated[int, typer.Option(min=1, help="How many at most.")] = 10,
+    as_json: AsJson = False,
+) -> None:
     """Print what is remembered of a user that fits a question best."""
 
     async def found() -> list[Any]:
@@ -100,7 +107,7 @@ def recall(query: str, app_name: AppName, user_id: UserId, limit: int = 10, as_j
     table = Table(show_edge=False, show_header=False, padding=(0, 1))
     for memory in memories:
         when = memory.at.strftime("%Y-%m-%d") if memory.at else ""
-        table.add_row(f"{memory.score:.2f}", when, memory.kind, memory.author or "", memory.text)
+        table.add_row(f"{memory.score:.2f}", when, memory.kind, escape(memory.author or ""), escape(memory.text))
     console.print(table if memories else "Nothing is remembered about this.")
 
 
@@ -168,7 +175,7 @@ def _show_server(server: local_neo4j.RunningServer, as_json: bool) -> None:
         return
     table = Table.grid(padding=(0, 2))
     for name in ("uri", "username", "password", "version", "home"):
-        table.add_row(f"[dim]{name}[/]", str(getattr(server, name)))
+        table.add_row(f"[dim]{name}[/]", escape(str(getattr(server, name))))
     console.print(table)
 
 
@@ -178,5 +185,5 @@ def failing_well() -> Iterator[None]:
     try:
         yield
     except errors.GraphMemoryError as error:
-        complaints.print(f"[red]{type(error).__name__}[/]: {error}", markup=True)
+        complaints.print(f"[red]{type(error).__name__}[/]: {escape(' '.join(str(error).split()))}")
         raise typer.Exit(1) from error

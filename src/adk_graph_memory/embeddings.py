@@ -185,5 +185,5 @@ class Vectors:
         if self._length not in (None, length):
             raise errors.EmbedderFailed(name=self.name, reason=f"{length} numbers a vector, {self._length} before")
         self._length = length
-        if not all(math.isfinite(sum(vector)) for vector in vectors):
-            raise errors.EmbedderFailed(name=self.name, reason="a vector holds NaN or infinity")
+        if not all(math.isfinite(sum(vector)) and any(vector) for vector in vectors):
+            raise errors.EmbedderFailed(name=self.name, reason="a vector holds NaN or infinity, or nothing but zeros")

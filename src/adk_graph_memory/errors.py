@@ -139,7 +139,8 @@ class ModelFailed(ModelError):
 
 
 class ReplyUnusable(ModelError):
-    """The model {model} did not answer with the JSON that was asked for: {reason}"""
+    """The model {model} did not answer with the JSON that was asked for: {reason}. What was to be remembered is
+    stored and pending; add the same session again to go on."""
 
 
 class LocalServerError(GraphMemoryError):

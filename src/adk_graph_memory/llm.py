@@ -52,7 +52,9 @@ async def structured(model: BaseLlm, prompt: str, schema: type[Reply], *, second
         try:
             return schema.model_validate_json(_unfenced(text)), usage
         except ValidationError as error:
-            problem = "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors()[:5])
+            problem = "; ".join(
+                ": ".join(filter(None, (".".join(map(str, e["loc"])), e["msg"]))) for e in error.errors()[:5]
+            )
             if attempt == "repaired":
                 raise errors.ReplyUnusable(model=model.model, reason=problem) from error
             conversation += [_content("model", text), _content("user", _REPAIR.format(reason=problem))]

@@ -117,23 +117,24 @@ class GraphMemory:
             return IngestReport(extractor=self.extractor.version)
         connection, scope = await graph.prepared(self.connection), Scope(app_name, user_id)
         settings = connection.settings
-        claimed = await graph.memories.claim(
-            connection,
-            scope,
-            session_id,
-            list({turn.id: turn for turn in turns}.values()),
-            lease=uuid.uuid4().hex,
-            now=time.time(),
-            lease_seconds=settings.lease,
-            metadata=Delta.of(metadata or {}),
-        )
-        if not claimed.turns:
-            return IngestReport(busy=claimed.busy, extractor=self.extractor.version)
+        lease = uuid.uuid4().hex
         try:
+            claimed = await graph.memories.claim(
+                connection,
+                scope,
+                session_id,
+                list({turn.id: turn for turn in turns}.values()),
+                lease=lease,
+                now=time.time(),
+                lease_seconds=settings.lease,
+                metadata=Delta.of(metadata or {}),
+            )
+            if not claimed.turns:
+                return IngestReport(busy=claimed.busy, extractor=self.extractor.version)
             return await self._ingest(connection, scope, claimed)
         except BaseException as error:
             with suppressed_and_logged("The claim could not be released; it ends with its lease."):
-                await graph.memories.release(connection, scope, claimed, f"{type(error).__name__}: {error}")
+                await graph.memories.release(connection, scope, lease, f"{type(error).__name__}: {error}")
             raise
 
     async def recall(
@@ -163,7 +164,12 @@ class GraphMemory:
         """
         connection, scope = await graph.prepared(self.connection), Scope(app_name, user_id)
         settings = connection.settings
-        most = limit or settings.memory_max_results
+        most = settings.memory_max_results if limit is None else limit
+        budget = settings.token_budget if token_budget is None else token_budget
+        if most < 0 or budget < 0:
+            raise errors.ConfigurationError(reason=f"limit={limit} and token_budget={token_budget} cannot be negative")
+        if not most or not budget:
+            return []
         vector, slot, degraded = await self._question_vector(query)
         retriever = self._retriever(scope, slot, until=now)
         try:
@@ -173,20 +179,20 @@ class GraphMemory:
         await self._live.check((raw.metadata or {}).get("live"))
         found = [retrieval.recollection(record, degraded) for record in raw.records]
         evidence = {record.get("id") or "": record.get("evidence") or () for record in raw.records}
-        budget = token_budget or settings.token_budget
         return retrieval.packed(found, evidence, query=query, limit=most, token_budget=budget)
 
-    async def forget(self, ids: Sequence[str], *, app_name: str, user_id: str) -> Receipt:
+    async def forget(self, ids: str | Sequence[str], *, app_name: str, user_id: str) -> Receipt:
         """Takes memories away for good: re-adding their session does not bring them back.
 
         A turn takes with it the facts that rested on it alone; entities that nothing speaks of any more go too.
 
         Args:
-            ids: as in ``Recollection.id``; unknown ones and other users' are passed over.
+            ids: as in ``Recollection.id``, one or several; unknown ones and other users' are passed over.
             app_name: with ``user_id``, whose memory it is.
             user_id: with ``app_name``, whose memory it is.
         """
-        return await graph.forgetting.forget(await graph.prepared(self.connection), Scope(app_name, user_id), ids)
+        connection, scope = await graph.prepared(self.connection), Scope(app_name, user_id)
+        return await graph.forgetting.forget(connection, scope, [ids] if isinstance(ids, str) else ids)
 
     async def add(self, statements: Sequence[Statement], *, app_name: str, user_id: str) -> IngestReport:
         """Writes statements down as facts just as they are; the same one again only renews its metadata."""

@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal
 
+from adk_graph_memory import errors
+
 Role = Literal["user", "model"]
 Kind = Literal["fact", "event"]
 Modality = Literal["asserted", "negated", "planned", "hypothetical", "reported"]
@@ -61,6 +63,9 @@ class Turn:
     at: datetime
     role: Role = "user"
 
+    def __post_init__(self) -> None:
+        _check_aware(self.at)
+
     @property
     def text_key(self) -> str:
         """Stands for the text: a turn that was edited since it was read has another one."""
@@ -80,6 +85,15 @@ class Statement:
     author: str | None = None
     id: str | None = None
     metadata: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        _check_aware(self.at)
+
+
+def _check_aware(moment: datetime) -> None:
+    """Refuses a time without an offset: which moment it means depends on the machine that reads it."""
+    if moment.tzinfo is None:
+        raise errors.ConfigurationError(reason=f"{moment!r} has no time zone; use datetime.now(UTC) or the like")
 
 
 # -- extraction → consolidation ---------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
-from pydantic import AliasChoices, Field, SecretStr, ValidationError, field_validator
+from pydantic import Field, SecretStr, ValidationError, field_validator
 from pydantic_settings import (
     BaseSettings,
     InitSettingsSource,
@@ -65,14 +65,12 @@ class Settings(BaseSettings):
         hide_input_in_errors=True,
     )
 
-    uri: str | None = Field(default=None, validation_alias=AliasChoices("uri", "NEO4J_URI"))
-    username: str = Field(default="neo4j", validation_alias=AliasChoices("username", "NEO4J_USERNAME"))
-    password: SecretStr = Field(default=SecretStr(""), validation_alias=AliasChoices("password", "NEO4J_PASSWORD"))
-    database: str = Field(default="neo4j", validation_alias=AliasChoices("database", "NEO4J_DATABASE"))
+    uri: str | None = Field(default=None, validation_alias="NEO4J_URI")
+    username: str = Field(default="neo4j", validation_alias="NEO4J_USERNAME")
+    password: SecretStr = Field(default=SecretStr(""), validation_alias="NEO4J_PASSWORD")
+    database: str = Field(default="neo4j", validation_alias="NEO4J_DATABASE")
 
-    schema_mode: Literal["auto", "check", "off"] = Field(
-        default="auto", validation_alias=AliasChoices("schema", "schema_mode", "ADK_GRAPH_MEMORY_SCHEMA")
-    )
+    schema_mode: Literal["auto", "check", "off"] = Field(default="auto", validation_alias="ADK_GRAPH_MEMORY_SCHEMA")
     label_prefix: str = Field(default="", pattern=r"^([A-Za-z][A-Za-z0-9_]{0,40})?$")
     index_prefix: str = Field(default="adk_", pattern=r"^([A-Za-z][A-Za-z0-9_]{0,40})?$")
     shared_database: bool = False
@@ -90,6 +88,14 @@ class Settings(BaseSettings):
     token_budget: int = Field(default=1_024, ge=1)
     retry_time: float = Field(default=15.0, ge=0, description="seconds to keep retrying a failed connection")
     pool_size: int = Field(default=50, ge=1)
+
+    def __init__(self, *, schema: str | None = None, **values: Any) -> None:
+        """Takes fields by name (and ``schema`` for ``schema_mode``); the environment gives the rest."""
+        if unknown := sorted(name for name in values if name not in type(self).model_fields and name[0] != "_"):
+            raise errors.ConfigurationError(reason=f"there is no setting {', '.join(unknown)}")
+        if schema is not None:
+            values["schema_mode"] = schema
+        super().__init__(**values)
 
     _known_scheme = field_validator("uri")(lambda uri: checked_address(uri))
 

@@ -39,6 +39,8 @@ MAY_SCAN = {
     "foreign_labels": {"NodeByLabelScan"},
     # Rows that are found by their keys, one each: their product is one row.
     "session_states": {"CartesianProduct"},
+    "unread_turns": {"CartesianProduct"},
+    "known": {"CartesianProduct"},
     "list_sessions_of_user": {"CartesianProduct"},
     "list_sessions_of_app": {"CartesianProduct"},
     "write_support": {"CartesianProduct"},

@@ -307,7 +307,7 @@ async def test_a_known_entity_is_called_by_its_number() -> None:
     model_extractor, model = extractor(reply(entities=[{"ref": 1, "name": "my sister", "known_id": 1}]))
     found = await model_extractor.extract([turn("I keep bees")], known)
     assert [entity.known_key for entity in found.entities] == ["k1"]
-    assert "1: Inés / Nena (person)" in model.requests[0].contents[0].parts[0].text
+    assert '1: {"names": ["Inés", "Nena"], "type": "person"}' in model.requests[0].contents[0].parts[0].text
 
 
 @pytest.mark.parametrize("number", [-1, 2, 10**9, None])

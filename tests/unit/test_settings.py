@@ -158,7 +158,7 @@ def test_the_drivers_schemes_are_taken(scheme: str) -> None:
 
 def test_an_unknown_scheme_in_the_environment_is_a_configuration_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NEO4J_URI", "http://localhost:7474")
-    with pytest.raises(errors.ConfigurationError, match=r"(?s)uri.*neo4j://localhost:7687"):
+    with pytest.raises(errors.ConfigurationError, match=r"(?s)NEO4J_URI.*neo4j://localhost:7687"):
         configured()
 
 
@@ -196,3 +196,16 @@ def test_no_cypher_gets_in_by_a_name(name: str, value: str) -> None:
 def test_settings_do_not_change() -> None:
     with pytest.raises(ValueError, match="frozen"):
         configured().uri = "bolt://other"  # type: ignore[misc]
+
+
+def test_a_bare_variable_of_the_shell_is_no_setting_of_ours(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("URI", "USERNAME", "PASSWORD", "DATABASE", "SCHEMA"):
+        monkeypatch.setenv(name, "bolt://evil:1" if name == "URI" else "off")
+    found = Settings()
+    assert (found.uri, found.username, found.database, found.schema_mode) == (None, "neo4j", "neo4j", "auto")
+    assert found.password.get_secret_value() == ""
+
+
+def test_a_misspelt_setting_is_named() -> None:
+    with pytest.raises(errors.ConfigurationError, match="token_budgett"):
+        Settings(token_budgett=3)

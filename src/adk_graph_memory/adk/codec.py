@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import logging
-import math
 import unicodedata
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -25,6 +24,8 @@ logger = logging.getLogger(__name__)
 
 _LENIENT: dict[str, Any] = {"bytes_mode": "base64", "serialize_unknown": True}
 """How to write what ADK's own conversion gives up on: bytes that are no text."""
+
+_YEAR_10000 = 253_402_300_800.0
 
 MAX_ID = 1_024
 """Characters; Neo4j refuses an index key above about 8 kB."""
@@ -50,8 +51,8 @@ def event_row(event: Event) -> dict[str, Any]:
     Raises:
         InputValidationError: the id is too long, the time is no number, or a text is no Unicode.
     """
-    if not math.isfinite(event.timestamp):
-        raise InputValidationError(f"Event {event.id} has the timestamp {event.timestamp}.")
+    if not 0 <= event.timestamp < _YEAR_10000:
+        raise InputValidationError(f"Event {event.id} has the timestamp {event.timestamp}; seconds are wanted.")
     return {
         "id": checked_id("The event's id", event.id),
         "author": event.author,

@@ -22,7 +22,7 @@ def planned(fact: ExtractedFact, keys: Mapping[int, str], known: Mapping[str, st
     """The fact as it goes into the graph: as new, or as further support for one that says the same."""
     signature = signature_of(fact, keys)
     return PlannedFact(
-        id=known.get(signature) or digest(signature, *sorted(source.turn_id for source in fact.sources)),
+        id=known.get(signature, signature),
         op="REINFORCE" if signature in known else "ADD",
         signature=signature,
         text=fact.text,
@@ -41,7 +41,7 @@ def planned(fact: ExtractedFact, keys: Mapping[int, str], known: Mapping[str, st
 
 def direct(statement: Statement) -> PlannedFact:
     """A statement told to memory itself, as a fact that is its own source."""
-    signature = digest("direct", statement.id or folded(statement.text))
+    signature = digest("told as", statement.id) if statement.id else digest("told", folded(statement.text))
     return PlannedFact(
         id=signature,
         op="ADD",

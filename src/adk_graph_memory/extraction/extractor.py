@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Protocol
+from typing import Any, Protocol
 
 from adk_graph_memory import llm, prompts
 from adk_graph_memory.extraction.grounding import located
@@ -67,14 +67,18 @@ class ModelExtractor:
 
 
 def _known_line(number: int, entity: KnownEntity) -> str:
-    names = " / ".join((entity.name, *entity.aliases))
-    return f"{number}: {names} ({entity.type})"
+    return f"{number}: {_framed({'names': [entity.name, *entity.aliases], 'type': entity.type})}"
 
 
 def _turn_line(number: int, turn: Turn, is_context: bool) -> str:
     """One line of JSON, so that nothing said in a turn can pass for the conversation's own frame."""
     line = {"turn": number, "at": turn.at.isoformat(), "author": turn.author, "role": turn.role, "text": turn.text}
-    return json.dumps(line | ({"context_only": True} if is_context else {}), ensure_ascii=False)
+    return _framed(line | ({"context_only": True} if is_context else {}))
+
+
+def _framed(data: dict[str, Any]) -> str:
+    """One line of JSON without angle brackets, which the prompt's own frame is made of."""
+    return json.dumps(data, ensure_ascii=False).replace("<", "\\u003c")
 
 
 def understood(reply: ExtractionReply, window: Window, known: Sequence[KnownEntity]) -> Extraction:

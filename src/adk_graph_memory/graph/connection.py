@@ -264,6 +264,7 @@ class Connection:
             "max_connection_pool_size": self.settings.pool_size,
             "connection_acquisition_timeout": max(self.settings.retry_time, 1.0),
             "connection_timeout": 10.0,
+            "max_transaction_retry_time": self.settings.retry_time,
             "notifications_min_severity": "OFF",
         }
 

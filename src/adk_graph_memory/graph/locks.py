@@ -22,6 +22,7 @@ class Locks:
         self._queues: WeakKeyDictionary[asyncio.AbstractEventLoop, WeakValueDictionary[Hashable, asyncio.Lock]] = (
             WeakKeyDictionary()
         )
+        self._guard = threading.Lock()
         self._gates: WeakValueDictionary[Hashable, threading.Lock] = WeakValueDictionary()
 
     @asynccontextmanager
@@ -30,7 +31,8 @@ class Locks:
         queues = self._queues.setdefault(asyncio.get_running_loop(), WeakValueDictionary())
         queue = queues.setdefault(key, asyncio.Lock())
         async with queue:
-            gate = self._gates.setdefault(key, threading.Lock())
+            with self._guard:
+                gate = self._gates.setdefault(key, threading.Lock())
             while not gate.acquire(blocking=False):  # noqa: ASYNC110  # an asyncio.Event wakes one loop only
                 await asyncio.sleep(_PAUSE)
             try:

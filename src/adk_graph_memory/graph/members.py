@@ -11,6 +11,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from pydantic_core import to_jsonable_python
+
+from adk_graph_memory import errors
+
 
 @dataclass(frozen=True, slots=True)
 class Delta:
@@ -22,6 +26,8 @@ class Delta:
     @classmethod
     def of(cls, values: Mapping[str, Any], drop: Iterable[str] = ()) -> Delta:
         """Sets these values (``dict.update`` semantics: None stays as null) and drops those keys for good."""
+        if wrong := [key for key in (*values, *drop) if not isinstance(key, str)]:
+            raise errors.ConfigurationError(reason=f"keys have to be text, these are not: {wrong!r}")
         dropped = set(drop)
         kept = {key: value for key, value in values.items() if key not in dropped}
         return cls(
@@ -39,7 +45,12 @@ def _prefix(key: str) -> str:
 
 
 def _json(value: Any) -> str:
-    return json.dumps(value, separators=(",", ":"))
+    """The value as JSON; dates, sets and models in the form that pydantic gives them, the rest as its repr."""
+    return json.dumps(value, separators=(",", ":"), default=_plain)
+
+
+def _plain(value: Any) -> Any:
+    return to_jsonable_python(value, bytes_mode="base64", serialize_unknown=True)
 
 
 def read(members: Sequence[str] | None) -> dict[str, Any]:

@@ -83,6 +83,7 @@ async def claim(
             foreign_uid=foreign_uid,
             turns=[{**_turn(turn, session_id), "text_key": turn.text_key} for turn in turns],
             now=now,
+            lease=lease,
         )
         unread = {row["id"]: row for row in rows if not row["is_busy"]}
         mine = tuple(turn for turn in turns if turn.id in unread)
@@ -247,9 +248,10 @@ async def add(connection: Connection, scope: Scope, plan: Plan, embedded: Embedd
     await connection.transact(work)
 
 
-async def release(connection: Connection, scope: Scope, claimed: Claim, reason: str) -> None:
-    """Leaves the request pending, with the reason, for the next call or another worker."""
-    await connection.run("fail_ingest", scope=scope.key, ingest=claimed.ingest, lease=claimed.lease, reason=reason)
+async def release(connection: Connection, scope: Scope, lease: str, reason: str) -> None:
+    """Leaves what was claimed under this lease pending, with the reason, for the next call with these turns."""
+    reason = reason.encode("utf-8", "replace").decode()
+    await connection.run("fail_ingest", scope=scope.key, lease=lease, reason=reason)
 
 
 async def ingests(connection: Connection, scope: Scope) -> list[dict[str, Any]]:

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from adk_graph_memory import errors
 from adk_graph_memory.graph.connection import Connection, Transaction
 from adk_graph_memory.graph.queries import Block, files, filled
-from adk_graph_memory.graph.slots import AWAIT_INDEXES, index_options, state
+from adk_graph_memory.graph.slots import await_online, index_options, state
 from adk_graph_memory.settings import Settings
 
 
@@ -98,7 +98,7 @@ async def migrate(connection: Connection) -> None:
         for name, blocks in pending(found.version):
             for block in blocks:
                 await connection.run_text(filled(block.text, connection.settings))
-            await connection.run("await_indexes", seconds=AWAIT_INDEXES)
+            await await_online(connection, [block.name for block in blocks])
             await lock.run("record_migration", version=number(name), name=name, checksum=checksum(blocks))
 
     if not connection.settings.shared_database and (await state(connection)).version == 0:

@@ -5,7 +5,10 @@ A new embedder fills the other slot while searches read this one; then one state
 
 from __future__ import annotations
 
+import asyncio
 import logging
+import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -72,14 +75,28 @@ async def open_slot(connection: Connection, name: str, embedder: str, dimensions
     if connection.line == "2026" and mode == "auto":
         for nodes in ("memory", "entity"):
             await connection.run(f"{nodes}_vectors_{name}", options=index_options(dimensions))
-        await connection.run("await_indexes", seconds=AWAIT_INDEXES)
-    if connection.line == "2026" and mode == "check":
-        wanted = {filled(f"@{nodes}_vector_{name}", connection.settings) for nodes in ("memory", "entity")}
-        found = {row["name"] for row in await connection.run("vector_indexes")}
-        if missing := sorted(wanted - found):
-            raise errors.SchemaMissing(database=connection.settings.database, missing=", ".join(missing))
+    if connection.line == "2026" and mode != "off":
+        await await_online(connection, [f"memory_vector_{name}", f"entity_vector_{name}"])
     await connection.run("fill_slot", slot=name, embedder=embedder, dimensions=dimensions)
     return Slot(name, embedder, dimensions)
+
+
+async def await_online(connection: Connection, names: Sequence[str]) -> None:
+    """Waits until these indexes of ours are ONLINE; what others do in the same database is no matter of ours.
+
+    Raises:
+        errors.SchemaMissing: one is not there, has failed, or is still filling after :data:`AWAIT_INDEXES`.
+    """
+    wanted = {filled(f"@{name}", connection.settings) for name in names}
+    deadline = time.monotonic() + AWAIT_INDEXES
+    while True:
+        states = {row["name"]: row["state"] for row in await connection.run("indexes", names=sorted(wanted))}
+        missing = sorted(name for name in wanted if states.get(name) != "ONLINE")
+        if not missing:
+            return
+        if wanted - states.keys() or "FAILED" in states.values() or time.monotonic() > deadline:
+            raise errors.SchemaMissing(database=connection.settings.database, missing=", ".join(missing))
+        await asyncio.sleep(0.1)
 
 
 def index_options(dimensions: int) -> dict[str, Any]:

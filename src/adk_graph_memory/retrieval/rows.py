@@ -7,6 +7,7 @@ from typing import Any
 
 from neo4j import Record
 
+from adk_graph_memory import errors
 from adk_graph_memory.graph import members
 from adk_graph_memory.records import Recollection
 
@@ -19,6 +20,8 @@ _COLUMNS = frozenset(
 def recollection(record: Record, degraded: str | None) -> Recollection:
     """A row of a retrieval query as a recollection; columns that we do not know go to its metadata."""
     row = dict(record)
+    if missing := sorted({"text", "score"} - row.keys()):
+        raise errors.ConfigurationError(reason=f"the retrieval_query returns no {' and no '.join(missing)}")
     valid_from, valid_to = _moment(row.get("valid_from")), _moment(row.get("valid_to"))
     said = datetime.fromtimestamp(row["timestamp"], UTC) if row.get("timestamp") is not None else None
     further = {key: _plain(value) for key, value in row.items() if key not in _COLUMNS and value is not None}

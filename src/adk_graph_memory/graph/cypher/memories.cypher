@@ -14,7 +14,7 @@ OPTIONAL MATCH (remembered:@Event {scope: $scope, memory_id: turn.memory_id})
 OPTIONAL MATCH (stored:@Event {scope: $scope, session_uid: s.uid, id: turn.id})
 OPTIONAL MATCH (grave:@Tombstone {scope: $scope, key: turn.memory_id})
 WITH s, last_seq, turn, grave, coalesce(remembered, stored) AS event
-OPTIONAL MATCH (i:@Ingest {scope: $scope, id: event.ingest}) WHERE i.state = 'claimed' AND i.lease_until > $now
+OPTIONAL MATCH (i:@Ingest {scope: $scope, id: event.ingest}) WHERE i.state = 'claimed' AND i.lease_until > $now AND i.lease <> $lease
 WITH s, last_seq, turn, event, i
 WHERE grave IS NULL AND NOT coalesce(event.extracted ENDS WITH turn.text_key, false)
 OPTIONAL MATCH (m:@Meta {key: 'schema'})
@@ -76,13 +76,14 @@ RETURN facts, collect(grave.key) AS forgotten
 
 // finish_ingest
 // one row if the claim still stands, none if another worker took over
-MATCH (i:@Ingest {scope: $scope, id: $ingest, lease: $lease}) WHERE i.state = 'claimed'
+MATCH (i:@Ingest {scope: $scope, id: $ingest, lease: $lease})
+WHERE i.state = 'claimed' AND NOT EXISTS { MATCH (i)-[:READS]->(e:@Event) WHERE e.ingest <> i.id }
 SET i.state = 'done', i.done_at = datetime(), i.report = $report, i.extractor = $extractor, i.reason = null
 RETURN i.id AS id
 
 // fail_ingest
 // nothing; the request is pending again, with the reason
-MATCH (i:@Ingest {scope: $scope, id: $ingest, lease: $lease}) WHERE i.state = 'claimed'
+MATCH (i:@Ingest {scope: $scope, state: 'claimed'}) WHERE i.lease = $lease
 SET i.state = 'pending', i.lease_until = 0.0, i.reason = $reason
 
 // write_events

@@ -26,9 +26,9 @@ UNION ALL MATCH (n:@Migration) WHERE n.version IS NULL RETURN '@Migration' AS la
 MATCH (m:@Meta {key: 'schema'}) SET m.version = $version
 MERGE (r:@Migration {version: $version}) ON CREATE SET r.name = $name, r.applied_at = datetime(), r.checksum = $checksum
 
-// await_indexes
-// nothing, once every index is ONLINE
-CALL db.awaitIndexes($seconds)
+// indexes
+// a row for each index of these names: its name and state
+SHOW INDEXES YIELD name, state WHERE name IN $names RETURN name, state
 
 // fill_slot
 // nothing; the slot's embedder is known from now on, and the first slot filled is the live one, which stays as it is
@@ -38,10 +38,6 @@ WITH m WHERE m.live IS NULL OR m.live <> $slot
 FOREACH (_ IN CASE $slot WHEN 'a' THEN [1] ELSE [] END | SET m.embedder_a = $embedder, m.dimensions_a = $dimensions)
 FOREACH (_ IN CASE $slot WHEN 'b' THEN [1] ELSE [] END | SET m.embedder_b = $embedder, m.dimensions_b = $dimensions)
 SET m.live = coalesce(m.live, $slot)
-
-// vector_indexes
-// a row for each vector index of the database: its name
-SHOW VECTOR INDEXES YIELD name RETURN name
 
 // switch_slot
 // nothing; from now on searches read the other vectors
