@@ -548,7 +548,9 @@ async def test_what_comes_back_is_bounded_however_much_fits(memory: Memory) -> N
 
 async def test_the_same_question_gives_the_same_answer(memory: Memory) -> None:
     await memory.told(*(f"I keep bees in garden number {n}" for n in range(15)))
-    assert await memory.entries("bees") == await memory.entries("bees")
+    # Scores move a little with what other tests write meanwhile: Lucene counts words over all users.
+    first, again = await memory.entries("bees"), await memory.entries("bees")
+    assert [entry.content for entry in first] == [entry.content for entry in again]
 
 
 async def test_an_entry_names_its_author(memory: Memory) -> None:

@@ -106,10 +106,7 @@ def test_every_setting_stands_in_the_table_with_its_default():
     rows = dict(re.findall(r"^\| ([A-Z0-9_, ]+) \| ([^|]+) \|", README, re.MULTILINE))
     documented = {name for names in rows for name in names.split(", ")}
     for name, field in Settings.model_fields.items():
-        alias = field.validation_alias
-        variable = (
-            next((a for a in alias.choices if a.isupper()), None) if alias else f"ADK_GRAPH_MEMORY_{name.upper()}"
-        )
+        variable = field.validation_alias or f"ADK_GRAPH_MEMORY_{name.upper()}"
         assert variable in documented, variable
         if isinstance(field.default, int | float) and not isinstance(field.default, bool):
             assert float(rows[variable]) == field.default, variable

@@ -68,8 +68,11 @@ TRANSLATIONS: dict[type[Exception], _Translation] = {
 }
 """The driver's exceptions, all of them, and what each becomes for our callers."""
 
-_GONE = "Neo.ClientError.Statement.EntityNotFound"
-"""What a statement says that met a node while another transaction deleted it: the next try sees it gone."""
+_RACES = {
+    "Neo.ClientError.Statement.EntityNotFound",  # met a node that another transaction was deleting
+    "Neo.ClientError.Schema.EquivalentSchemaRuleAlreadyExists",  # another process made the index at the same moment
+}
+"""Codes of statements that only have to be run again: they lost a race."""
 _READ_ONLY = "Neo.ClientError.General.WriteOnReadOnlyAccessDatabase"
 """A code of a bare ClientError: what a server says whose configuration forbids writes."""
 _NOT_WORTH_RETRYING = (errors.ReadOnly, errors.AuthenticationFailed)
@@ -171,7 +174,7 @@ class Connection:
                 return done
             except (driver_errors.Neo4jError, driver_errors.DriverError) as error:
                 translated = self.translated(error)
-                hopeful = error.is_retryable() or getattr(error, "code", None) == _GONE
+                hopeful = error.is_retryable() or getattr(error, "code", None) in _RACES
                 if not hopeful or isinstance(translated, _NOT_WORTH_RETRYING) or time.monotonic() + pause > deadline:
                     raise translated from error
             await asyncio.sleep(pause * random.uniform(0.5, 1.5))  # noqa: S311
