@@ -130,8 +130,10 @@ def deltas(state: Mapping[str, Any], drop: Iterable[str] = ()) -> dict[str, Delt
 def session_from(stored: StoredSession, app_name: str) -> Session:
     """The stored session as ADK's, with merged state and the revision that guards the next append."""
     state = stored.session_state
-    state.update({State.APP_PREFIX + key: value for key, value in stored.app_state.items()})
-    state.update({State.USER_PREFIX + key: value for key, value in stored.user_state.items()})
+    if stored.app_state:
+        state.update({State.APP_PREFIX + key: value for key, value in stored.app_state.items()})
+    if stored.user_state:
+        state.update({State.USER_PREFIX + key: value for key, value in stored.user_state.items()})
     session = Session(
         id=stored.id,
         app_name=app_name,
