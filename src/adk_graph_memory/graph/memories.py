@@ -10,6 +10,7 @@ from typing import Any
 from adk_graph_memory.graph import words
 from adk_graph_memory.graph.connection import Connection, Transaction
 from adk_graph_memory.graph.members import Delta
+from adk_graph_memory.graph.queries import scoped
 from adk_graph_memory.graph.slots import Slot
 from adk_graph_memory.records import (
     Candidates,
@@ -78,7 +79,7 @@ async def claim(
     async def work(transaction: Transaction) -> Claim:
         rows = await transaction.run(
             "unread_turns",
-            _scoped(scope),
+            scoped(scope),
             session_id=session_id,
             foreign_uid=foreign_uid,
             turns=[{**_turn(turn, session_id), "text_key": turn.text_key} for turn in turns],
@@ -242,7 +243,7 @@ async def add(connection: Connection, scope: Scope, plan: Plan, embedded: Embedd
     """Writes facts that were told to memory itself, in one transaction."""
 
     async def work(transaction: Transaction) -> None:
-        await transaction.run("know_user", _scoped(scope))
+        await transaction.run("know_user", scoped(scope))
         await write_plan(transaction, scope, plan, embedded, {}, extractor="direct", ingest=None)
 
     await connection.transact(work)
@@ -276,10 +277,6 @@ async def _write(transaction: Transaction, name: str, rows: Sequence[Mapping[str
 def _chunks(rows: Sequence[Mapping[str, Any]]) -> Iterator[list[Mapping[str, Any]]]:
     for start in range(0, len(rows), CHUNK):
         yield list(rows[start : start + CHUNK])
-
-
-def _scoped(scope: Scope) -> dict[str, str]:
-    return {"scope": scope.key, "app_name": scope.app_name, "user_id": scope.user_id}
 
 
 def _turn(turn: Turn, session_id: str) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 from importlib import resources
 
+from adk_graph_memory.records import Scope
 from adk_graph_memory.settings import Settings
 
 LABELS = frozenset(
@@ -66,6 +67,11 @@ def filled(text: str, settings: Settings) -> str:
         return f"{settings.index_prefix}{settings.label_prefix}{word}"
 
     return _IDENTIFIER.sub(name, text)
+
+
+def scoped(scope: Scope) -> dict[str, str]:
+    """What a statement takes that may have to make the user's node."""
+    return {"scope": scope.key, "app_name": scope.app_name, "user_id": scope.user_id}
 
 
 class Statements:

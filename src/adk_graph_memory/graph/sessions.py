@@ -12,6 +12,7 @@ from adk_graph_memory import errors
 from adk_graph_memory.graph import forgetting, members
 from adk_graph_memory.graph.connection import Connection, Transaction
 from adk_graph_memory.graph.members import Delta
+from adk_graph_memory.graph.queries import scoped
 from adk_graph_memory.records import Scope
 
 NO_LIMIT = 2**31 - 1
@@ -67,7 +68,7 @@ async def create(
         errors.ConstraintViolated: the user has a session of this id.
     """
     parameters = {
-        **_scoped(scope),
+        **scoped(scope),
         "id": id,
         "uid": uid,
         "now": now,
@@ -109,7 +110,7 @@ async def get(
     """The session with its events from ``after`` on (inclusive), of those the last ``recent``; or None."""
     rows = await connection.run(
         "get_session",
-        _scoped(scope),
+        scoped(scope),
         id=id,
         now=now,
         after=float("-inf") if after is None else after,
@@ -145,7 +146,7 @@ async def events(
     """Bodies and sequence numbers of a session's events behind ``after_seq``, from ``after`` on, oldest first."""
     rows = await connection.run(
         "list_events",
-        _scoped(scope),
+        scoped(scope),
         id=id,
         now=now,
         after_seq=0 if after_seq is None else after_seq,
@@ -223,7 +224,7 @@ async def append(
     """
     rows = await connection.run(
         "append_event",
-        _scoped(scope),
+        scoped(scope),
         session_id=session_id,
         event=event,
         uid=uid,
@@ -243,7 +244,7 @@ async def append(
 
 async def close(connection: Connection, scope: Scope, *, id: str, now: float) -> float | None:
     """Marks the session as closed and returns since when it is; None where there is no such session."""
-    rows = await connection.run("close_session", _scoped(scope), id=id, now=now)
+    rows = await connection.run("close_session", scoped(scope), id=id, now=now)
     return rows[0]["closed_at"] if rows else None
 
 
@@ -257,7 +258,7 @@ async def delete(
     forget_memory: bool = False,
 ) -> None:
     """Deletes the session and its events, but (unless told to) not the words that memory holds of it."""
-    parameters = {**_scoped(scope), "id": id, "now": now, "only_expired": only_expired}
+    parameters = {**scoped(scope), "id": id, "now": now, "only_expired": only_expired}
 
     async def work(transaction: Transaction) -> None:
         if forget_memory:
@@ -269,9 +270,5 @@ async def delete(
 
 async def user_state(connection: Connection, scope: Scope) -> dict[str, Any]:
     """The user's own state, keys without prefix."""
-    rows: list[Record] = await connection.run("get_user_state", _scoped(scope))
+    rows: list[Record] = await connection.run("get_user_state", scoped(scope))
     return members.read(rows[0]["user_state"]) if rows else {}
-
-
-def _scoped(scope: Scope) -> dict[str, str]:
-    return {"scope": scope.key, "app_name": scope.app_name, "user_id": scope.user_id}
