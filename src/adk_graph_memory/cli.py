@@ -62,6 +62,9 @@ def status(as_json: AsJson = False) -> None:
     """Say whether the local Neo4j runs, and how to reach it. Exit code 1 if it does not."""
     with failing_well():
         running = local_neo4j.status()
+        if is_set("NEO4J_URI"):
+            used = escape(redacted(configured().uri or ""))
+            complaints.print(f"NEO4J_URI is set: services and commands use {used}, whatever runs here.")
     if running is None:
         console.print("null" if as_json else "No local server is running; `adk-graph-memory up` starts one.")
         raise typer.Exit(1)

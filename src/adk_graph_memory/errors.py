@@ -3,7 +3,7 @@
 GraphMemoryError
 ├── ConfigurationError            UnknownScheme  NoDatabaseConfigured
 ├── DatabaseError                 DatabaseUnavailable  AuthenticationFailed  PermissionDenied  ReadOnly
-│                                 UnsupportedServer  QueryFailed  ConstraintViolated  DriverClosed
+│                                 UnsupportedServer  QueryFailed  ConstraintViolated  DriverClosed  NoUnicode
 ├── SchemaError                   SchemaMissing  SchemaTooNew  LabelsTaken  EmbedderMismatch
 ├── SessionClosed
 ├── EmbeddingError                EmbedderMissing  EmbedderFailed
@@ -85,6 +85,11 @@ class QueryFailed(DatabaseError):
     """Neo4j refused a statement: {reason}"""
 
 
+class NoUnicode(DatabaseError, ValueError):
+    """A text that was to be stored or looked up holds half a character (a lone surrogate), which no database can
+    keep: {reason}. Read it with errors="replace" where it comes from."""
+
+
 class SchemaError(GraphMemoryError):
     """The database's schema does not fit this release: {reason}"""
 
@@ -107,7 +112,7 @@ class LabelsTaken(SchemaError):
 
 class EmbedderMismatch(SchemaError):
     """The memories in this database carry vectors of {stored} ({stored_dimensions} numbers each), but
-    {configured} ({configured_dimensions}) is configured. Configure the stored one, or make every vector anew
+    {configured} ({configured_size}) is configured. Configure the stored one, or make every vector anew
     with `python pipelines/reembed.py`."""
 
 

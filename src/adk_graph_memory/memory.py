@@ -187,12 +187,14 @@ class GraphMemory:
         A turn takes with it the facts that rested on it alone; entities that nothing speaks of any more go too.
 
         Args:
-            ids: as in ``Recollection.id``, one or several; unknown ones and other users' are passed over.
+            ids: as in ``Recollection.id``, or a statement's own id; one or several. Unknown ones and other users'
+                are passed over.
             app_name: with ``user_id``, whose memory it is.
             user_id: with ``app_name``, whose memory it is.
         """
         connection, scope = await graph.prepared(self.connection), Scope(app_name, user_id)
-        return await graph.forgetting.forget(connection, scope, [ids] if isinstance(ids, str) else ids)
+        meant = [name for id in ([ids] if isinstance(ids, str) else ids) for name in (id, consolidation.told_as(id))]
+        return await graph.forgetting.forget(connection, scope, meant)
 
     async def add(self, statements: Sequence[Statement], *, app_name: str, user_id: str) -> IngestReport:
         """Writes statements down as facts just as they are; the same one again only renews its metadata."""
@@ -205,14 +207,18 @@ class GraphMemory:
         return IngestReport(facts={"ADD": len(facts)}, embedded=len(embedded.vectors), extractor="direct")
 
     async def retriever(self, *, app_name: str, user_id: str) -> retrieval.GraphMemoryRetriever:
-        """A neo4j-graphrag retriever over this user's memory, for ``GraphRAG`` and its kin; it makes no round trip."""
-        _, slot, _ = await self._question_vector("ready?")
-        return self._retriever(Scope(app_name, user_id), slot)
+        """A neo4j-graphrag retriever over this user's memory, for ``GraphRAG`` and its kin.
+
+        Once the memory is prepared, making one asks the graph nothing.
+        """
+        await self.prepare()
+        return self._retriever(Scope(app_name, user_id), self._live.slot)
 
     async def prepare(self) -> None:
         """Connects, makes the schema fit, loads the embedder and checks that the graph's vectors are its own."""
         await graph.prepared(self.connection)
-        await self._question_vector("ready?")
+        if self._live.slot is None:
+            await self._question_vector("ready?")
 
     async def close(self) -> None:
         """Closes the connections opened in the running event loop; may be called again."""
@@ -230,6 +236,7 @@ class GraphMemory:
 
     async def _ingest(self, connection: graph.Connection, scope: Scope, claimed: graph.memories.Claim) -> IngestReport:
         clock = Stopwatch()
+        await self._check_embedder()  # before a model is paid for what could not be written
         read_out = await self.extractor.extract(claimed.turns, claimed.known)
         clock.lap("extract")
         candidates = await graph.memories.candidates(
@@ -285,15 +292,22 @@ class GraphMemory:
             return None
         return embeddings.Vectors(self._embedder or settings.embedder, concurrency=settings.embed_concurrency)
 
+    async def _check_embedder(self) -> None:
+        """Loads the embedder and sees that the graph's vectors, if it has any, are its own."""
+        if self.vectors is not None:
+            await self.vectors.ready()
+            await self._live.check_owner(self.vectors.name)
+
     async def _embedded(self, texts: Sequence[str]) -> graph.memories.Embedded:
         """Vectors of the texts, each once; without any where the embedder fails, to be made up for later."""
         if self.vectors is None or not texts:
             return graph.memories.Embedded()
         unique = list(dict.fromkeys(texts))
         try:
-            vectors = await self.vectors.of(unique)
-        except errors.EmbedderFailed as error:
-            logger.warning("Remembered without vectors for now: %s", error)
+            async with asyncio.timeout(self.connection.settings.lease / 2):  # the other half is for writing
+                vectors = await self.vectors.of(unique)
+        except (errors.EmbedderFailed, TimeoutError) as error:
+            logger.warning("Remembered without vectors for now: %s", str(error) or "the embedder took too long")
             return graph.memories.Embedded(wanted=True)
         slot = await self._live.find(self.vectors.name, len(vectors[0]), may_open=True)
         if slot is None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from datetime import UTC, datetime
 from typing import Any
 
@@ -91,7 +92,7 @@ async def test_one_id_is_forgotten_as_well_as_a_list(memory, app_name):
 
 
 async def test_an_embedder_that_gives_only_zeros_leaves_the_search_to_full_text(neo4j_server, app_name):
-    settings = neo4j_server.settings(label_prefix="TestHash")
+    settings = neo4j_server.settings(label_prefix="TestZeros")
     async with GraphMemory(settings=settings, embedder=lambda text: [0.0] * 64) as memory:
         report = await memory.remember([turn("I keep bees in here")], session_id="s", **owner(app_name))
         assert report.unembedded > 0
@@ -106,3 +107,45 @@ async def test_a_retrieval_query_without_text_is_named(neo4j_server, app_name):
         await memory.remember([turn("I keep bees in here")], session_id="s", **owner(app_name))
         with pytest.raises(errors.ConfigurationError, match="returns no text"):
             await memory.recall("bees", **owner(app_name))
+
+
+async def test_half_a_character_is_refused_by_name(memory, app_name):
+    with pytest.raises(errors.NoUnicode, match="surrogate"):
+        await memory.remember([turn("bees \ud800")], session_id="s", **owner(app_name))
+    with pytest.raises(errors.NoUnicode):
+        await memory.recall("bees", app_name=app_name, user_id="\ud800") or await memory.remember(
+            [turn("bees")], session_id="s", app_name=app_name, user_id="\ud800"
+        )
+
+
+async def test_a_statement_is_forgotten_by_its_own_id(memory, app_name):
+    await memory.add([Statement("The gate code is 4711.", at=NOW, id="gate")], **owner(app_name))
+    assert (await memory.forget("gate", **owner(app_name))).facts == 1
+    assert await memory.recall("gate code", **owner(app_name)) == []
+
+
+async def test_the_wrong_embedder_is_noticed_before_a_model_is_paid(neo4j_server, memory, app_name):
+    class Another(HashEmbedder):
+        pass
+
+    await memory.remember([turn("I keep bees in here")], session_id="s", **owner(app_name))
+    model = ScriptedLlm.of(EMPTY)
+    settings = neo4j_server.settings(label_prefix="TestHash")
+    async with GraphMemory(settings=settings, model=model, embedder=Another()) as other:
+        with pytest.raises(errors.EmbedderMismatch, match="Another"):
+            await other.remember([turn("I keep cats in here", "t2")], session_id="s", **owner(app_name))
+    assert model.requests == []
+    assert (await memory.remember([turn("I keep cats in here", "t2")], session_id="s", **owner(app_name))).turns == 1
+
+
+async def test_an_embedder_that_hangs_leaves_the_vectors_for_later(neo4j_server, app_name):
+    class Hanging(HashEmbedder):
+        def embed_documents(self, texts):
+            time.sleep(2)
+            return super().embed_documents(texts)
+
+    settings = neo4j_server.settings(label_prefix="TestHanging", lease=1)
+    async with GraphMemory(settings=settings, embedder=Hanging()) as memory:
+        report = await memory.remember([turn("I keep bees in here")], session_id="s", **owner(app_name))
+    assert (report.turns, report.embedded) == (1, 0)
+    assert report.unembedded > 0

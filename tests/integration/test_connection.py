@@ -4,26 +4,30 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import json
 import socket
 import time
 import warnings
 from collections.abc import AsyncIterator, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 from google.adk.errors import StaleSessionError
 from google.adk.events import Event
+from google.adk.models.llm_request import LlmRequest
 from google.adk.sessions import Session
 from neo4j import AsyncDriver, AsyncGraphDatabase, GraphDatabase
 
-from adk_graph_memory import errors, graph
+from adk_graph_memory import GraphMemory, Turn, errors, graph
 from adk_graph_memory.adk import Neo4jSessionService
 from adk_graph_memory.graph import connection as module
 from adk_graph_memory.graph.connection import Connection, Transaction
 from adk_graph_memory.local_neo4j import LocalNeo4j
 from adk_graph_memory.records import Scope
 from adk_graph_memory.settings import Settings
+from adk_graph_memory.testing import ScriptedLlm
 
 NOTHING = graph.sessions.Delta()
 
@@ -300,6 +304,36 @@ async def test_an_append_while_the_server_dies_and_returns_happened_once_or_rais
     assert len(ids) == len(set(ids))
     assert set(accepted) <= set(ids) <= set(accepted) | set(raised)
     assert len(accepted) > before
+
+
+KEEPS_BEES = {"subject": 1, "predicate": "keeps", "text": "Bees.", "quote": "I keep bees", "turns": [0]}
+
+
+@pytest.mark.xdist_group("own-server")
+async def test_an_ingest_whose_server_dies_is_taken_up_where_the_turns_were_claimed(
+    own_server: LocalNeo4j, app_name: str
+) -> None:
+    await asyncio.to_thread(own_server.start)
+    owner = {"app_name": app_name, "user_id": "ada"}
+    turns = [Turn("t1", author="user", text="I keep bees in Porto.", at=datetime.now(UTC))]
+    reply = json.dumps({"entities": [{"ref": 1, "name": "user"}], "facts": [KEEPS_BEES]})
+
+    def read_while_the_server_dies(_: LlmRequest) -> str:
+        own_server.kill()
+        return reply
+
+    settings = Settings(uri=own_server.uri, username="neo4j", password=own_server.auth[1], retry_time=1, lease=1)
+    async with GraphMemory(
+        settings=settings, model=ScriptedLlm.of(read_while_the_server_dies), embedder=False
+    ) as memory:
+        with pytest.raises(errors.DatabaseUnavailable):
+            await memory.remember(turns, session_id="s", **owner)
+    await asyncio.to_thread(own_server.start)
+    async with GraphMemory(settings=settings, model=ScriptedLlm.of(reply), embedder=False) as memory:
+        assert (await memory.remember(turns, session_id="s", **owner)).facts == {"ADD": 1}
+        assert (await memory.remember(turns, session_id="s", **owner)).turns == 0
+        held = await graph.memories.counts(memory.connection, Scope(app_name, "ada"))
+        assert (held["turns"], held["facts"]) == (1, 1)
 
 
 @pytest.mark.xdist_group("own-server")

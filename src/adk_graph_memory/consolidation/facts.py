@@ -41,7 +41,7 @@ def planned(fact: ExtractedFact, keys: Mapping[int, str], known: Mapping[str, st
 
 def direct(statement: Statement) -> PlannedFact:
     """A statement told to memory itself, as a fact that is its own source."""
-    signature = digest("told as", statement.id) if statement.id else digest("told", folded(statement.text))
+    signature = _told_as(statement.id) if statement.id else digest("told", folded(statement.text))
     return PlannedFact(
         id=signature,
         op="ADD",
@@ -55,3 +55,12 @@ def direct(statement: Statement) -> PlannedFact:
         at=statement.at,
         metadata=statement.metadata,
     )
+
+
+def told_as(id: str) -> str:
+    """The memory id of a statement that was told under an id of its own."""
+    return f"fact:{_told_as(id)}"
+
+
+def _told_as(id: str) -> str:
+    return digest("told as", id)

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+import sys
 import time
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from google.adk.events.event import Event
 from google.adk.sessions.session import Session
@@ -163,11 +167,20 @@ def _line(memory: Recollection, *, is_evidence: bool) -> tuple[str, str, str]:
 def _further(scope: Scope) -> str:
     """How to go on looking, as lines to paste."""
     who = f"--app {scope.app_name} --user {scope.user_id}"
+    command = escape(_command())
     return (
         "\n[bold]Look further[/]\n"
-        f'  adk-graph-memory recall "Where does she work?" {who}\n'
-        "  adk-graph-memory status            [dim]# the address and password for Neo4j Browser or cypher-shell[/]\n"
+        f'  {command} recall "Where does she work?" {who}\n'
+        f"  {command} status   [dim]# the address and password for Neo4j Browser or cypher-shell[/]\n"
         f"  MATCH (f:Fact {{scope: '{scope.key}'}})-\\[s:SUPPORTED_BY]->(e:Event)\n"
         "  RETURN f.text, s.quote, e.author, e.session_id LIMIT 25\n"
-        "  jupyter lab notebooks/01_remember_and_recall.ipynb"
+        "  notebooks/01_remember_and_recall.ipynb in the repository: the same in Jupyter, with a picture"
     )
+
+
+def _command() -> str:
+    """The command line's name as it can be typed here; ``make demo`` runs one that is not on the PATH."""
+    running = Path(sys.argv[0])
+    found = shutil.which(running.name)
+    is_found = found is not None and os.path.realpath(found) == os.path.realpath(running)
+    return running.name if is_found else os.path.relpath(running)

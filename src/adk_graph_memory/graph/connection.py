@@ -177,6 +177,8 @@ class Connection:
                 hopeful = error.is_retryable() or getattr(error, "code", None) in _RACES
                 if not hopeful or isinstance(translated, _NOT_WORTH_RETRYING) or time.monotonic() + pause > deadline:
                     raise translated from error
+            except UnicodeEncodeError as error:
+                raise errors.NoUnicode(reason=str(error)) from error
             await asyncio.sleep(pause * random.uniform(0.5, 1.5))  # noqa: S311
             pause = min(pause * 2, 2.0)
 

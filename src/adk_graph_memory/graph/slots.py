@@ -122,6 +122,23 @@ class LiveSlot:
         self._slot: Slot | None = None
         self._is_outdated = False
 
+    @property
+    def slot(self) -> Slot | None:
+        """The live slot, if it was found."""
+        return self._slot
+
+    async def check_owner(self, embedder: str) -> None:
+        """Sees, once, that the live slot's vectors are this embedder's; a slot that nobody opened yet is anybody's.
+
+        Raises:
+            errors.EmbedderMismatch: they are another embedder's.
+        """
+        if self._slot or self._is_outdated:
+            return
+        found = (await state(self._connection)).live_slot
+        if found and found.embedder != embedder:
+            raise _mismatch(found, embedder, "size not asked yet")
+
     async def find(self, embedder: str, dimensions: int, *, may_open: bool) -> Slot | None:
         """The live slot if this embedder's vectors are in it; None while nothing is embedded, or once it is outdated.
 
@@ -140,12 +157,7 @@ class LiveSlot:
             await open_slot(self._connection, "a", embedder, dimensions)
             found = (await state(self._connection)).live_slot  # another process may have been first
         if found and (found.embedder, found.dimensions) != (embedder, dimensions):
-            raise errors.EmbedderMismatch(
-                stored=found.embedder,
-                stored_dimensions=found.dimensions,
-                configured=embedder,
-                configured_dimensions=dimensions,
-            )
+            raise _mismatch(found, embedder, f"{dimensions} numbers each")
         self._slot = found
         return found
 
@@ -174,3 +186,12 @@ class LiveSlot:
     def is_outdated(self) -> bool:
         """Whether the memories were re-embedded by another embedder while this process ran."""
         return self._is_outdated
+
+
+def _mismatch(stored: Slot, configured: str, configured_size: str) -> errors.EmbedderMismatch:
+    return errors.EmbedderMismatch(
+        stored=stored.embedder,
+        stored_dimensions=stored.dimensions,
+        configured=configured,
+        configured_size=configured_size,
+    )
