@@ -31,6 +31,7 @@ from adk_graph_memory.records import (
     Turn,
 )
 from adk_graph_memory.settings import Settings
+from adk_graph_memory.vectors import GraphVectors
 
 logger = logging.getLogger(__name__)
 
@@ -82,9 +83,9 @@ class GraphMemory:
         retrieval_query: str | None = None,
         **options: Unpack[ConnectionOptions],
     ) -> None:
-        self._model, self._embedder, self._retrieval_query = model, embedder, retrieval_query
+        self._model, self._retrieval_query = model, retrieval_query
         self.connection = graph.Connection(uri, **options)
-        self._live = graph.LiveSlot(self.connection)
+        self.vectors = GraphVectors(self.connection, embedder)
 
     async def remember(
         self,
@@ -170,13 +171,13 @@ class GraphMemory:
             raise errors.ConfigurationError(reason=f"limit={limit} and token_budget={token_budget} cannot be negative")
         if not most or not budget:
             return []
-        vector, slot, degraded = await self._question_vector(query)
+        vector, slot, degraded = await self.vectors.of_question(query)
         retriever = self._retriever(scope, slot, until=now)
         try:
             raw = await asyncio.to_thread(retriever.get_search_results, query, vector, 2 * most)
         except (driver_errors.Neo4jError, driver_errors.DriverError) as error:
             raise connection.translated(error) from error
-        await self._live.check((raw.metadata or {}).get("live"))
+        await self.vectors.live.check((raw.metadata or {}).get("live"))
         found = [retrieval.recollection(record, degraded) for record in raw.records]
         evidence = {record.get("id") or "": record.get("evidence") or () for record in raw.records}
         return retrieval.packed(found, evidence, query=query, limit=most, token_budget=budget)
@@ -201,8 +202,8 @@ class GraphMemory:
         connection, scope = await graph.prepared(self.connection), Scope(app_name, user_id)
         facts = {fact.id: fact for fact in map(consolidation.direct, statements)}
         plan = Plan(facts=tuple(sorted(facts.values(), key=lambda fact: fact.id)))
-        await self._live.refresh()
-        embedded = await self._embedded([fact.text for fact in plan.facts])
+        await self.vectors.live.refresh()
+        embedded = await self.vectors.of_texts([fact.text for fact in plan.facts])
         await graph.memories.add(connection, scope, plan, embedded)
         return IngestReport(facts={"ADD": len(facts)}, embedded=len(embedded.vectors), extractor="direct")
 
@@ -212,13 +213,13 @@ class GraphMemory:
         Once the memory is prepared, making one asks the graph nothing.
         """
         await self.prepare()
-        return self._retriever(Scope(app_name, user_id), self._live.slot)
+        return self._retriever(Scope(app_name, user_id), self.vectors.live.slot)
 
     async def prepare(self) -> None:
         """Connects, makes the schema fit, loads the embedder and checks that the graph's vectors are its own."""
         await graph.prepared(self.connection)
-        if self._live.slot is None:
-            await self._question_vector("ready?")
+        if self.vectors.live.slot is None:
+            await self.vectors.of_question("ready?")
 
     async def close(self) -> None:
         """Closes the connections opened in the running event loop; may be called again."""
@@ -236,7 +237,7 @@ class GraphMemory:
 
     async def _ingest(self, connection: graph.Connection, scope: Scope, claimed: graph.memories.Claim) -> IngestReport:
         clock = Stopwatch()
-        await self._check_embedder()  # before a model is paid for what could not be written
+        await self.vectors.check()  # before a model is paid for what could not be written
         read_out = await self.extractor.extract(claimed.turns, claimed.known)
         clock.lap("extract")
         candidates = await graph.memories.candidates(
@@ -249,9 +250,9 @@ class GraphMemory:
         )
         plan = consolidation.resolve(read_out, candidates)
         clock.lap("consolidate")
-        await self._live.check(claimed.live)
+        await self.vectors.live.check(claimed.live)
         texts = set(_texts(plan, claimed))
-        embedded = await self._embedded(sorted(texts))
+        embedded = await self.vectors.of_texts(sorted(texts))
         clock.lap("embed")
         report = IngestReport(
             turns=len(claimed.turns),
@@ -282,59 +283,12 @@ class GraphMemory:
             llm.resolved(model), window_tokens=settings.window_tokens, seconds=settings.model_timeout
         )
 
-    # -- vectors ----------------------------------------------------------------------------------------------
-
-    @cached_property
-    def vectors(self) -> embeddings.Vectors | None:
-        """What makes vectors; None where full text alone was chosen."""
-        settings = self.connection.settings
-        if self._embedder is False:
-            return None
-        return embeddings.Vectors(self._embedder or settings.embedder, concurrency=settings.embed_concurrency)
-
-    async def _check_embedder(self) -> None:
-        """Loads the embedder and sees that the graph's vectors, if it has any, are its own."""
-        if self.vectors is not None:
-            await self.vectors.ready()
-            await self._live.check_owner(self.vectors.name)
-
-    async def _embedded(self, texts: Sequence[str]) -> graph.memories.Embedded:
-        """Vectors of the texts, each once; without any where the embedder fails, to be made up for later."""
-        if self.vectors is None or not texts:
-            return graph.memories.Embedded()
-        unique = list(dict.fromkeys(texts))
-        try:
-            async with asyncio.timeout(self.connection.settings.lease / 2):  # the other half is for writing
-                vectors = await self.vectors.of(unique)
-        except (errors.EmbedderFailed, TimeoutError) as error:
-            logger.warning("Remembered without vectors for now: %s", str(error) or "the embedder took too long")
-            return graph.memories.Embedded(wanted=True)
-        slot = await self._live.find(self.vectors.name, len(vectors[0]), may_open=True)
-        if slot is None:
-            return graph.memories.Embedded(wanted=True)
-        return graph.memories.Embedded(slot, dict(zip(unique, vectors, strict=True)), wanted=True)
-
-    async def _question_vector(self, query: str) -> tuple[list[float] | None, graph.Slot | None, str | None]:
-        """The question's vector and the slot to compare it with, or why there is none."""
-        if self.vectors is None or not query.strip():
-            return None, None, None
-        await self.vectors.ready()
-        try:
-            async with asyncio.timeout(self.connection.settings.embed_timeout):
-                [vector] = await self.vectors.of([query])
-        except (errors.EmbedderFailed, TimeoutError) as error:
-            reason = str(error) or "the embedder took too long"
-            logger.warning("Searched by full text alone: %s", reason)
-            return None, None, reason
-        slot = await self._live.find(self.vectors.name, len(vector), may_open=False)
-        if self._live.is_outdated:
-            return None, None, "the memories were re-embedded by another embedder"
-        return (vector, slot, None) if slot else (None, None, None)
+    # -- recalling --------------------------------------------------------------------------------------------
 
     def _retriever(
         self, scope: Scope, slot: graph.Slot | None, until: datetime | None = None
     ) -> retrieval.GraphMemoryRetriever:
-        embedder = self.vectors.embedder if self.vectors else None
+        embedder = self.vectors.embedder.embedder if self.vectors.embedder else None
         return retrieval.GraphMemoryRetriever(
             self.connection,
             scope,

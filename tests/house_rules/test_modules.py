@@ -22,8 +22,7 @@ LONG_MODULES = {
     "src/adk_graph_memory/graph/connection.py": 310,
     "src/adk_graph_memory/graph/memories.py": 330,
     "src/adk_graph_memory/graph/sessions.py": 285,
-    "src/adk_graph_memory/memory.py": 364,
-    "src/adk_graph_memory/records.py": 294,
+    "src/adk_graph_memory/memory.py": 335,
 }
 """The modules above the usual length and how long each may be; these numbers only ever shrink."""
 

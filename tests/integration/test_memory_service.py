@@ -266,10 +266,10 @@ async def test_a_search_costs_two_statements_and_one_embedding(app: App, traffic
     await app.told("I keep bees in the garden")
     await app.search("bees")
     traffic.clear()
-    app.memory.vectors.embedder.calls = 0
+    app.memory.vectors.embedder.embedder.calls = 0
     assert await app.search("Where are my bees?")
     assert traffic["statements"] <= 2
-    assert app.memory.vectors.embedder.calls == 1
+    assert app.memory.vectors.embedder.embedder.calls == 1
 
 
 async def test_a_question_without_words_costs_nothing(app: App, traffic: Counter[str]) -> None:
@@ -852,7 +852,7 @@ async def test_vectors_that_cannot_be_used_cost_the_vectors_only(connect: Connec
 async def test_an_embedder_that_changes_its_size_is_noticed(connect: Connect) -> None:
     app = connect(NOTHING, NOTHING)
     await app.told("I keep bees in the garden", id="s1")
-    app.memory.vectors.embedder.dimensions = 32
+    app.memory.vectors.embedder.embedder.dimensions = 32
     try:
         await app.told("I keep geese by the pond", id="s2")
     except errors.GraphMemoryError:

@@ -29,7 +29,7 @@ ADA = ExtractedEntity(1, "Ada", "person")
 
 
 def fact(text: str = "Ada keeps bees", *turns: str, at: datetime = NOON, **more: Any) -> ExtractedFact:
-    sources = tuple(Source(id, text, 0, len(text)) for id in turns or ("t0",))
+    sources = tuple(Source(id, text, 0, len(text), at) for id in turns or ("t0",))
     given_values = {"subject": 1, "predicate": "keeps", "object": None, "speaker": "ada", "sources": sources}
     return ExtractedFact(**{**given_values, "text": text, "at": at, **more})
 

@@ -25,8 +25,7 @@ def located(quote: str, turn: Turn) -> Source | None:
     if start < 0:
         return None
     first, last = places[start], places[start + len(wanted) - 1]
-    end = last + 1
-    return Source(turn.id, turn.text[first:end], first, end)
+    return Source.of(turn, first, last + 1)
 
 
 def _folded(text: str) -> tuple[str, list[int]]:

@@ -53,7 +53,7 @@ class RuleExtractor:
                         predicate="says",
                         object=refs[named] if named else None,
                         text=sentence,
-                        sources=(Source(turn.id, sentence, start, end),),
+                        sources=(Source.of(turn, start, end),),
                         speaker=turn.author,
                         at=turn.at,
                     )

@@ -68,11 +68,8 @@ TRANSLATIONS: dict[type[Exception], _Translation] = {
 }
 """The driver's exceptions, all of them, and what each becomes for our callers."""
 
-_RACES = {
-    "Neo.ClientError.Statement.EntityNotFound",  # met a node that another transaction was deleting
-    "Neo.ClientError.Schema.EquivalentSchemaRuleAlreadyExists",  # another process made the index at the same moment
-}
-"""Codes of statements that only have to be run again: they lost a race."""
+_RACES = {"Neo.ClientError.Statement.EntityNotFound", "Neo.ClientError.Schema.EquivalentSchemaRuleAlreadyExists"}
+"""Codes of statements that lost a race (against a deletion, or for an index) and only have to be run again."""
 _READ_ONLY = "Neo.ClientError.General.WriteOnReadOnlyAccessDatabase"
 """A code of a bare ClientError: what a server says whose configuration forbids writes."""
 _NOT_WORTH_RETRYING = (errors.ReadOnly, errors.AuthenticationFailed)
@@ -259,9 +256,8 @@ class Connection:
 
     @property
     def _username(self) -> str:
-        if isinstance(self._auth, neo4j.Auth):
-            return self._auth.principal or "nobody"
-        return self._auth[0] if isinstance(self._auth, tuple) else self.settings.username
+        named = self._auth.principal if isinstance(self._auth, neo4j.Auth) else None
+        return named or (self._auth[0] if isinstance(self._auth, tuple) else self.settings.username)
 
     @property
     def _driver_options(self) -> dict[str, Any]:

@@ -1,0 +1,59 @@
+"""What crosses the doors between rooms: frozen data, no behaviour beyond what it says about itself."""
+
+from adk_graph_memory.records.answers import (
+    IngestReport,
+    Kind,
+    Receipt,
+    Recollection,
+)
+from adk_graph_memory.records.extraction import (
+    ExtractedEntity,
+    ExtractedFact,
+    Extraction,
+    Modality,
+    Source,
+    Usage,
+)
+from adk_graph_memory.records.plan import (
+    Candidates,
+    KnownEntity,
+    Plan,
+    PlannedEntity,
+    PlannedFact,
+)
+from adk_graph_memory.records.turns import (
+    Role,
+    Scope,
+    Statement,
+    Turn,
+)
+from adk_graph_memory.records.words import (
+    digest,
+    folded,
+    token_count,
+)
+
+__all__ = [
+    "Candidates",
+    "ExtractedEntity",
+    "ExtractedFact",
+    "Extraction",
+    "IngestReport",
+    "Kind",
+    "KnownEntity",
+    "Modality",
+    "Plan",
+    "PlannedEntity",
+    "PlannedFact",
+    "Receipt",
+    "Recollection",
+    "Role",
+    "Scope",
+    "Source",
+    "Statement",
+    "Turn",
+    "Usage",
+    "digest",
+    "folded",
+    "token_count",
+]

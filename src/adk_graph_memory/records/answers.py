@@ -1,0 +1,58 @@
+"""What callers get back: what became of a request to remember, of a question, of a wish to forget."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Literal
+
+from adk_graph_memory.records.extraction import Usage
+
+Kind = Literal["fact", "event"]
+
+
+@dataclass(frozen=True, slots=True)
+class IngestReport:
+    """What became of one request to remember; the same numbers stay on its Ingest node."""
+
+    turns: int = 0
+    entities_new: int = 0
+    entities_known: int = 0
+    facts: Mapping[str, int] = field(default_factory=dict)
+    dropped: Mapping[str, int] = field(default_factory=dict)
+    usage: Usage = field(default_factory=Usage)
+    embedded: int = 0
+    unembedded: int = 0
+    busy: int = 0
+    extractor: str = ""
+    milliseconds: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Recollection:
+    """One memory, as found: a fact with the words it rests on, or a turn itself."""
+
+    id: str
+    kind: Kind
+    text: str
+    score: float
+    at: datetime | None
+    author: str | None = None
+    session_id: str | None = None
+    source_event_ids: tuple[str, ...] = ()
+    quote: str | None = None
+    valid_from: datetime | None = None
+    valid_to: datetime | None = None
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    degraded: str | None = None
+    """why only full text was searched, when vectors were meant to be"""
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """What forgetting took away."""
+
+    events: int = 0
+    facts: int = 0
+    entities: int = 0

@@ -1,0 +1,104 @@
+"""What was read out of turns: entities, and facts with the words they rest on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Literal, Self
+
+from adk_graph_memory.records.turns import Turn
+from adk_graph_memory.records.words import digest, folded
+
+Modality = Literal["asserted", "negated", "planned", "hypothetical", "reported"]
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """The words in a turn that a fact rests on, ``turn.text[start:end]``, and when they were said."""
+
+    turn_id: str
+    quote: str
+    start: int
+    end: int
+    at: datetime
+    seq: int = 0
+
+    @classmethod
+    def of(cls, turn: Turn, start: int, end: int) -> Self:
+        """These words of this turn."""
+        return cls(turn.id, turn.text[start:end], start, end, turn.at, turn.seq)
+
+    @property
+    def quote_key(self) -> str:
+        """Stands for the words, however they are spaced and cased."""
+        return digest(folded(self.quote))
+
+
+@dataclass(frozen=True, slots=True)
+class ExtractedEntity:
+    """Somebody or something that the turns name; ``ref`` is what the facts of the same extraction call it.
+
+    ``about`` tells namesakes apart, in a few words ("brother", "colleague at Acme").
+    """
+
+    ref: int
+    name: str
+    type: str = "thing"
+    aliases: tuple[str, ...] = ()
+    known_key: str | None = None
+    about: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ExtractedFact:
+    """One statement about the world, with the words it rests on.
+
+    ``ref`` is what other facts of the same extraction call it: ``replaces`` names those that it ended (or, with
+    ``correction``, those that were never true), ``depends_on`` those without which it would not hold.
+    """
+
+    subject: int
+    predicate: str
+    object: int | None
+    text: str
+    sources: tuple[Source, ...]
+    speaker: str
+    at: datetime
+    modality: Modality = "asserted"
+    valid_from: datetime | None = None
+    valid_to: datetime | None = None
+    topic: str = ""
+    ref: int = 0
+    replaces: tuple[int, ...] = ()
+    depends_on: tuple[int, ...] = ()
+    correction: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """What a model was asked and what it cost, in calls and tokens."""
+
+    calls: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cached_tokens: int = 0
+
+    def __add__(self, other: Usage) -> Usage:
+        return Usage(
+            self.calls + other.calls,
+            self.input_tokens + other.input_tokens,
+            self.output_tokens + other.output_tokens,
+            self.cached_tokens + other.cached_tokens,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Extraction:
+    """What was read out of some turns, and what was left out, by reason."""
+
+    entities: tuple[ExtractedEntity, ...] = ()
+    facts: tuple[ExtractedFact, ...] = ()
+    mentions: tuple[tuple[str, int], ...] = ()
+    dropped: Mapping[str, int] = field(default_factory=dict)
+    usage: Usage = field(default_factory=Usage)

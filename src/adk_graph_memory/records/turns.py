@@ -1,0 +1,73 @@
+"""Whose memory it is, and what goes into it: turns of a session, and statements told to memory itself."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Literal
+
+from adk_graph_memory import errors
+from adk_graph_memory.records.words import digest
+
+Role = Literal["user", "model"]
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """One user of one app: everything stored belongs to exactly one scope."""
+
+    app_name: str
+    user_id: str
+
+    @property
+    def key(self) -> str:
+        """What nodes, constraints and queries carry; ids of any length and script become 32 hex characters."""
+        return digest(self.app_name, self.user_id)
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """What one author said at one time (an aware datetime), as memory reads it.
+
+    ``seq`` is the turn's place in its session: of turns of one time the higher one was said later.
+    """
+
+    id: str
+    author: str
+    text: str
+    at: datetime
+    role: Role = "user"
+    seq: int = 0
+
+    def __post_init__(self) -> None:
+        _check_aware(self.at)
+
+    @property
+    def text_key(self) -> str:
+        """Stands for the text: a turn that was edited since it was read has another one."""
+        return digest(self.text)
+
+    def memory_id(self, session_id: str) -> str:
+        """The id under which memory knows this turn of that session."""
+        return f"event:{digest(session_id, self.id)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """Something to be remembered as it is, told by nobody in a session: its own source."""
+
+    text: str
+    at: datetime
+    author: str | None = None
+    id: str | None = None
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        _check_aware(self.at)
+
+
+def _check_aware(moment: datetime) -> None:
+    """Refuses a time without an offset: which moment it means depends on the machine that reads it."""
+    if moment.tzinfo is None:
+        raise errors.ConfigurationError(reason=f"{moment!r} has no time zone; use datetime.now(UTC) or the like")

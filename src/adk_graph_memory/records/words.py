@@ -1,0 +1,27 @@
+"""What a text is compared and counted by: its digest, its folded form, its tokens."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import unicodedata
+
+
+def digest(*parts: str) -> str:
+    """32 hex characters that stand for these strings and their borders (BLAKE2b, 128 bits)."""
+    return hashlib.blake2b(json.dumps(parts).encode(), digest_size=16).hexdigest()
+
+
+def folded(text: str) -> str:
+    """The text as names and quotes are compared: NFKC, casefolded, one space between words."""
+    return " ".join(unicodedata.normalize("NFKC", text).casefold().split())
+
+
+_WIDE = re.compile(r"[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
+
+
+def token_count(text: str) -> int:
+    """About how many tokens a model will count: 1.3 a word, and one a character in scripts without spaces."""
+    wide = len(_WIDE.findall(text))
+    return wide + round(1.3 * len(_WIDE.sub(" ", text).split()))

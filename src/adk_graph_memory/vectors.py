@@ -1,0 +1,77 @@
+"""Texts go in; their vectors come out with the slot of the graph that they belong to: embedder and slot as one."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from functools import cached_property
+
+from adk_graph_memory import embeddings, errors, graph
+
+logger = logging.getLogger(__name__)
+
+
+class GraphVectors:
+    """The embedder, and the live slot of the graph's vectors.
+
+    Args:
+        connection: a connection; prepared before anything is asked of it.
+        choice: as :class:`adk_graph_memory.GraphMemory` takes it.
+    """
+
+    def __init__(self, connection: graph.Connection, choice: embeddings.Choice) -> None:
+        self._connection, self._choice = connection, choice
+        self.live = graph.LiveSlot(connection)
+
+    @cached_property
+    def embedder(self) -> embeddings.Vectors | None:
+        """What makes vectors; None where full text alone was chosen."""
+        settings = self._connection.settings
+        if self._choice is False:
+            return None
+        return embeddings.Vectors(self._choice or settings.embedder, concurrency=settings.embed_concurrency)
+
+    async def check(self) -> None:
+        """Loads the embedder and sees that the graph's vectors, if it has any, are its own.
+
+        Raises:
+            errors.EmbedderMissing: no embedder is installed.
+            errors.EmbedderMismatch: the graph's vectors are another embedder's.
+        """
+        if self.embedder is not None:
+            await self.embedder.ready()
+            await self.live.check_owner(self.embedder.name)
+
+    async def of_texts(self, texts: Sequence[str]) -> graph.memories.Embedded:
+        """Vectors of the texts, each once; without any where the embedder fails, to be made up for later."""
+        if self.embedder is None or not texts:
+            return graph.memories.Embedded()
+        unique = list(dict.fromkeys(texts))
+        try:
+            async with asyncio.timeout(self._connection.settings.lease / 2):  # the other half is for writing
+                vectors = await self.embedder.of(unique)
+        except (errors.EmbedderFailed, TimeoutError) as error:
+            logger.warning("Remembered without vectors for now: %s", str(error) or "the embedder took too long")
+            return graph.memories.Embedded(wanted=True)
+        slot = await self.live.find(self.embedder.name, len(vectors[0]), may_open=True)
+        if slot is None:
+            return graph.memories.Embedded(wanted=True)
+        return graph.memories.Embedded(slot, dict(zip(unique, vectors, strict=True)), wanted=True)
+
+    async def of_question(self, query: str) -> tuple[list[float] | None, graph.Slot | None, str | None]:
+        """The question's vector and the slot to compare it with, or why there is none."""
+        if self.embedder is None or not query.strip():
+            return None, None, None
+        await self.embedder.ready()
+        try:
+            async with asyncio.timeout(self._connection.settings.embed_timeout):
+                [vector] = await self.embedder.of([query])
+        except (errors.EmbedderFailed, TimeoutError) as error:
+            reason = str(error) or "the embedder took too long"
+            logger.warning("Searched by full text alone: %s", reason)
+            return None, None, reason
+        slot = await self.live.find(self.embedder.name, len(vector), may_open=False)
+        if self.live.is_outdated:
+            return None, None, "the memories were re-embedded by another embedder"
+        return (vector, slot, None) if slot else (None, None, None)
