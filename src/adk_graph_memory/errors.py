@@ -3,11 +3,11 @@
 GraphMemoryError
 ├── ConfigurationError            UnknownScheme  NoDatabaseConfigured
 ├── DatabaseError                 DatabaseUnavailable  AuthenticationFailed  PermissionDenied  ReadOnly
-│                                 UnsupportedServer  QueryFailed  ConstraintViolated  DriverClosed  NoUnicode
+│                                 UnsupportedServer  QueryFailed  ConstraintViolated  DriverClosed  NoUnicode  Contended
 ├── SchemaError                   SchemaMissing  SchemaTooNew  LabelsTaken  EmbedderMismatch
 ├── SessionClosed
 ├── EmbeddingError                EmbedderMissing  EmbedderFailed
-├── ModelError                    ModelFailed  ReplyUnusable
+├── ModelError                    ModelFailed  ReplyUnusable  ReplyCutOff
 └── LocalServerError              JavaMissing  JarsMissing  PortTaken  StoreInUse  DiskFull  ServerDied  NotReady
 """
 
@@ -90,6 +90,11 @@ class NoUnicode(DatabaseError, ValueError):
     keep: {reason}. Read it with errors="replace" where it comes from."""
 
 
+class Contended(DatabaseError):
+    """This user's memory was written by others each of the {attempts} times that a plan for it was ready. What was to
+    be remembered is stored and pending; add the same session again to go on."""
+
+
 class SchemaError(GraphMemoryError):
     """The database's schema does not fit this release: {reason}"""
 
@@ -146,6 +151,14 @@ class ModelFailed(ModelError):
 class ReplyUnusable(ModelError):
     """The model {model} did not answer with the JSON that was asked for: {reason}. What was to be remembered is
     stored and pending; add the same session again to go on."""
+
+
+class ReplyCutOff(ModelError):
+    """The model {model} may not answer as long as it would have to. What was to be remembered is stored and pending:
+    make ADK_GRAPH_MEMORY_WINDOW_TOKENS smaller and add the same session again."""
+
+    answer: Any
+    """what of the reply could be used all the same, or None"""
 
 
 class LocalServerError(GraphMemoryError):

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TypeVar
+import json
+import random
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import count
+from typing import Any, Generic, NamedTuple, TypeVar, get_args, get_origin
 
 from google.adk.models.base_llm import BaseLlm as BaseLlm
 from google.adk.models.llm_request import LlmRequest
 from google.adk.models.llm_response import LlmResponse
 from google.adk.models.registry import LLMRegistry
 from google.genai import types
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, TypeAdapter, ValidationError
+from pydantic_core import from_json
 
 from adk_graph_memory import errors
 from adk_graph_memory.records import Usage
@@ -37,49 +43,132 @@ def resolved(model: str | BaseLlm) -> BaseLlm:
         raise errors.ConfigurationError(reason=f"ADK knows no model named {model!r} ({error})") from error
 
 
-async def structured(model: BaseLlm, prompt: str, schema: type[Reply], *, seconds: float) -> tuple[Reply, Usage]:
-    """The model's reply to the prompt, as the schema wants it; an unfit one is sent back once to be repaired.
+class Answer(NamedTuple, Generic[Reply]):
+    """A reply as the schema wants it, what it cost, and what of it could not be used, counted by reason."""
+
+    reply: Reply
+    usage: Usage
+    dropped: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """How long a call may take, and how often one that failed by the way is made again.
+
+    Args:
+        seconds: for one call.
+        retries: after an error that passes: too many requests, an overloaded server, a lost connection, no answer.
+        pause: seconds before the first of them; doubled for each further one.
+    """
+
+    seconds: float
+    retries: int = 0
+    pause: float = 1.0
+
+
+async def structured(model: BaseLlm, prompt: str, schema: type[Reply], patience: Patience) -> Answer[Reply]:
+    """The model's reply to the prompt, as the schema wants it.
+
+    One that does not fit is sent back once to be repaired; of one that does not fit then either, the items that do
+    are kept and the others counted.
 
     Raises:
-        errors.ModelFailed: the model raised, took longer than ``seconds``, or answered nothing.
-        errors.ReplyUnusable: the repaired reply does not fit the schema either.
+        errors.ModelFailed: the model raised, took too long, refused, or answered nothing.
+        errors.ReplyCutOff: the reply was longer than the model may answer; ask for less.
+        errors.ReplyUnusable: nothing in the repaired reply fits the schema.
     """
     conversation = [_content("user", prompt)]
     usage = Usage()
-    for attempt in ("first", "repaired"):
-        text, cost = await _asked(model, conversation, schema, seconds)
+    for is_last in (False, True):
+        text, cost, is_cut_off = await _asked(model, conversation, schema, patience)
         usage += cost
         try:
-            return schema.model_validate_json(_unfenced(text)), usage
+            return Answer(schema.model_validate_json(_unfenced(text)), usage, {})
         except ValidationError as error:
             problem = "; ".join(
                 ": ".join(filter(None, (".".join(map(str, e["loc"])), e["msg"]))) for e in error.errors()[:5]
             )
-            if attempt == "repaired":
-                raise errors.ReplyUnusable(model=model.model, reason=problem) from error
+            if is_cut_off:
+                raise errors.ReplyCutOff(model=model.model, answer=_salvaged(text, schema, usage)) from error
+            if is_last:
+                answer = _salvaged(text, schema, usage)
+                if answer is None:
+                    raise errors.ReplyUnusable(model=model.model, reason=problem) from error
+                return answer
             conversation += [_content("model", text), _content("user", _REPAIR.format(reason=problem))]
     raise AssertionError("unreachable")
 
 
+def _salvaged(text: str, schema: type[Reply], usage: Usage) -> Answer[Reply] | None:
+    """What fits of a reply that does not fit as a whole, item by item; None if that is nothing."""
+    try:
+        data = from_json(_unfenced(text), allow_partial=True)
+    except ValueError:
+        return None
+    kept: dict[str, Any] = {}
+    dropped = 0
+    for name, field in schema.model_fields.items():
+        items = data.get(name) if isinstance(data, dict) else None
+        if get_origin(field.annotation) is not list or not isinstance(items, list):
+            continue
+        [kind] = get_args(field.annotation)
+        kept[name] = [item for item in items if _fits(kind, item)]
+        dropped += len(items) - len(kept[name])
+    if not any(kept.values()):
+        return None
+    try:
+        return Answer(schema.model_validate(kept), usage, {"not as the schema wants it": dropped} if dropped else {})
+    except ValidationError:
+        return None
+
+
+def _fits(kind: Any, item: object) -> bool:
+    try:
+        TypeAdapter(kind).validate_python(item)
+    except ValidationError:
+        return False
+    return True
+
+
 async def _asked(
-    model: BaseLlm, conversation: list[types.Content], schema: type[BaseModel], seconds: float
-) -> tuple[str, Usage]:
+    model: BaseLlm, conversation: list[types.Content], schema: type[BaseModel], patience: Patience
+) -> tuple[str, Usage, bool]:
+    """The text of one answer, what it cost, and whether it was cut off at the model's limit."""
     request = LlmRequest(
         model=model.model, contents=list(conversation), config=types.GenerateContentConfig(temperature=0.0)
     )
     request.set_output_schema(schema)
-    try:
-        async with asyncio.timeout(seconds):
-            responses = [response async for response in model.generate_content_async(request)]
-    except TimeoutError as error:
-        raise errors.ModelFailed(model=model.model, reason=f"no answer within {seconds:g} s") from error
-    except Exception as error:  # every provider raises its own kinds, and none of them may lose the session
-        raise errors.ModelFailed(model=model.model, reason=f"{type(error).__name__}: {error}") from error
-    text = "".join(_text(response) for response in responses if not response.partial)
+    for failures in count():
+        try:
+            async with asyncio.timeout(patience.seconds):
+                responses = [response async for response in model.generate_content_async(request)]
+            break
+        except Exception as error:  # every provider raises its own kinds, and none of them may lose the session
+            if failures >= patience.retries or not _passes(error):
+                reason = str(error) and f": {error}"
+                late = f"no answer within {patience.seconds:g} s" if isinstance(error, TimeoutError) else ""
+                reason = late or f"{type(error).__name__}{reason}"
+                raise errors.ModelFailed(model=model.model, reason=reason) from error
+        await asyncio.sleep(patience.pause * 2**failures * random.uniform(0.5, 1.5))  # noqa: S311
+    whole = [response for response in responses if not response.partial]
+    text = "".join(_text(response) for response in whole)
+    endings = {str(getattr(ending, "value", ending)) for r in whole for ending in (r.finish_reason, r.error_code)}
+    if not text and "MAX_TOKENS" in endings:
+        raise errors.ReplyCutOff(model=model.model, answer=None)
     if not text:
-        reason = next((r.error_code or r.finish_reason for r in responses if r.error_code or r.finish_reason), None)
-        raise errors.ModelFailed(model=model.model, reason=f"an empty answer ({reason or 'no reason given'})")
-    return text, sum((_cost(response) for response in responses), Usage(calls=1))
+        reason = ", ".join(sorted(endings - {"None", "STOP"})) or "no reason given"
+        raise errors.ModelFailed(model=model.model, reason=f"an empty answer ({reason})")
+    return text, sum((_cost(response) for response in responses), Usage(calls=1)), "MAX_TOKENS" in endings
+
+
+_PASSING = {408, 429, 500, 502, 503, 504}
+
+
+def _passes(error: Exception) -> bool:
+    """Whether the same request may do better a little later."""
+    codes = {getattr(error, name, None) for name in ("code", "status_code")}
+    by_the_way = type(error).__module__.partition(".")[0] in ("httpx", "httpcore", "aiohttp")
+    return bool(codes & _PASSING) or by_the_way or isinstance(error, (OSError, json.JSONDecodeError))
 
 
 def _content(role: str, text: str) -> types.Content:

@@ -5,11 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-import uuid
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from functools import cached_property
 from types import TracebackType
@@ -21,9 +17,9 @@ from neo4j_graphrag.embeddings.base import Embedder
 
 from adk_graph_memory import consolidation, embeddings, errors, extraction, graph, llm, retrieval
 from adk_graph_memory.graph.members import Delta
+from adk_graph_memory.ingest import Ingestion
 from adk_graph_memory.records import (
     IngestReport,
-    Plan,
     Receipt,
     Recollection,
     Scope,
@@ -117,26 +113,23 @@ class GraphMemory:
         if not turns:
             return IngestReport(extractor=self.extractor.version)
         connection, scope = await graph.prepared(self.connection), Scope(app_name, user_id)
-        settings = connection.settings
-        lease = uuid.uuid4().hex
-        try:
-            claimed = await graph.memories.claim(
-                connection,
-                scope,
-                session_id,
-                list({turn.id: turn for turn in turns}.values()),
-                lease=lease,
-                now=time.time(),
-                lease_seconds=settings.lease,
-                metadata=Delta.of(metadata or {}),
-            )
-            if not claimed.turns:
-                return IngestReport(busy=claimed.busy, extractor=self.extractor.version)
-            return await self._ingest(connection, scope, claimed)
-        except BaseException as error:
-            with suppressed_and_logged("The claim could not be released; it ends with its lease."):
-                await graph.memories.release(connection, scope, lease, f"{type(error).__name__}: {error}")
-            raise
+        ingestion = Ingestion(connection, self.vectors, self.extractor, self.judge)
+        return await ingestion.run(scope, session_id, turns, Delta.of(metadata or {}))
+
+    async def resume(self, *, app_name: str | None = None, user_id: str | None = None) -> list[IngestReport]:
+        """Takes up what was to be remembered and never was: a process died, a model failed.
+
+        Args:
+            app_name: of this app only.
+            user_id: of this user only.
+
+        Raises:
+            errors.GraphMemoryError: one failed again; those before it are done, it and the rest stay pending.
+        """
+        connection = await graph.prepared(self.connection)
+        waiting = await graph.ingests.pending(connection, app_name=app_name, user_id=user_id, now=time.time())
+        ingestion = Ingestion(connection, self.vectors, self.extractor, self.judge)
+        return [await ingestion.run(one.scope, one.session_id, one.turns, Delta()) for one in waiting]
 
     async def recall(
         self,
@@ -200,11 +193,10 @@ class GraphMemory:
     async def add(self, statements: Sequence[Statement], *, app_name: str, user_id: str) -> IngestReport:
         """Writes statements down as facts just as they are; the same one again only renews its metadata."""
         connection, scope = await graph.prepared(self.connection), Scope(app_name, user_id)
-        facts = {fact.id: fact for fact in map(consolidation.direct, statements)}
-        plan = Plan(facts=tuple(sorted(facts.values(), key=lambda fact: fact.id)))
+        facts = sorted({fact.id: fact for fact in map(consolidation.direct, statements)}.values(), key=lambda f: f.id)
         await self.vectors.live.refresh()
-        embedded = await self.vectors.of_texts([fact.text for fact in plan.facts])
-        await graph.memories.add(connection, scope, plan, embedded)
+        embedded = await self.vectors.of_texts([fact.proposition.text for fact in facts])
+        await graph.memories.add(connection, scope, facts, embedded)
         return IngestReport(facts={"ADD": len(facts)}, embedded=len(embedded.vectors), extractor="direct")
 
     async def retriever(self, *, app_name: str, user_id: str) -> retrieval.GraphMemoryRetriever:
@@ -233,55 +225,35 @@ class GraphMemory:
     ) -> None:
         await self.close()
 
-    # -- remembering ------------------------------------------------------------------------------------------
-
-    async def _ingest(self, connection: graph.Connection, scope: Scope, claimed: graph.memories.Claim) -> IngestReport:
-        clock = Stopwatch()
-        await self.vectors.check()  # before a model is paid for what could not be written
-        read_out = await self.extractor.extract(claimed.turns, claimed.known)
-        clock.lap("extract")
-        candidates = await graph.memories.candidates(
-            connection,
-            scope,
-            claimed,
-            entity_keys=consolidation.entity_keys(read_out),
-            signatures=lambda known: consolidation.signatures(read_out, known),
-            quotes=[(source.turn_id, source.quote_key) for fact in read_out.facts for source in fact.sources],
-        )
-        plan = consolidation.resolve(read_out, candidates)
-        clock.lap("consolidate")
-        await self.vectors.live.check(claimed.live)
-        texts = set(_texts(plan, claimed))
-        embedded = await self.vectors.of_texts(sorted(texts))
-        clock.lap("embed")
-        report = IngestReport(
-            turns=len(claimed.turns),
-            entities_new=sum(entity.is_new for entity in plan.entities),
-            entities_known=sum(not entity.is_new for entity in plan.entities),
-            facts=dict(Counter(fact.op for fact in plan.facts)),
-            dropped=plan.dropped,
-            usage=read_out.usage,
-            embedded=len(embedded.vectors),
-            unembedded=len(texts) - len(embedded.vectors) if embedded.wanted else 0,
-            busy=claimed.busy,
-            extractor=self.extractor.version,
-            milliseconds=clock.laps,
-        )
-        if not await graph.memories.apply(connection, scope, claimed, plan, embedded, report):
-            return IngestReport(busy=len(claimed.turns), usage=read_out.usage, extractor=self.extractor.version)
-        clock.lap("write")
-        return replace(report, milliseconds=clock.laps)
+    # -- what was chosen --------------------------------------------------------------------------------------
 
     @cached_property
     def extractor(self) -> extraction.Extractor:
         """What reads entities and facts out of turns."""
-        settings = self.connection.settings
-        model = self._model or settings.model or "rules"
-        if model == "rules":
+        settings, model = self.connection.settings, self._language_model
+        if model is None:
             return extraction.RuleExtractor()
         return extraction.ModelExtractor(
-            llm.resolved(model), window_tokens=settings.window_tokens, seconds=settings.model_timeout
+            model,
+            window_tokens=settings.window_tokens,
+            patience=self._patience,
+            functional=settings.functional_predicates,
         )
+
+    @cached_property
+    def judge(self) -> consolidation.Judge | None:
+        """What decides how new facts and known ones relate where rules cannot tell; None without a model."""
+        return consolidation.Judge(self._language_model, self._patience) if self._language_model else None
+
+    @cached_property
+    def _language_model(self) -> llm.BaseLlm | None:
+        model = self._model or self.connection.settings.model or "rules"
+        return None if model == "rules" else llm.resolved(model)
+
+    @property
+    def _patience(self) -> llm.Patience:
+        settings = self.connection.settings
+        return llm.Patience(settings.model_timeout, settings.model_retries)
 
     # -- recalling --------------------------------------------------------------------------------------------
 
@@ -297,36 +269,3 @@ class GraphMemory:
             retrieval_query=self._retrieval_query,
             until=until,
         )
-
-
-def _texts(plan: Plan, claimed: graph.memories.Claim) -> list[str]:
-    """Everything that one ingest embeds, in one batch."""
-    return [
-        *(turn.text for turn in claimed.turns),
-        *(entity.name for entity in plan.entities if entity.is_new),
-        *(fact.text for fact in plan.facts if fact.op == "ADD"),
-        *claimed.unembedded.values(),
-    ]
-
-
-class Stopwatch:
-    """Milliseconds by stage."""
-
-    def __init__(self) -> None:
-        self.laps: dict[str, float] = {}
-        self._last = time.perf_counter()
-
-    def lap(self, stage: str) -> None:
-        """Ends a stage and begins the next."""
-        now = time.perf_counter()
-        self.laps[stage] = round((now - self._last) * 1_000, 1)
-        self._last = now
-
-
-@contextmanager
-def suppressed_and_logged(message: str) -> Iterator[None]:
-    """Lets an error of ours pass with a line in the log, because a greater one is on its way up already."""
-    try:
-        yield
-    except errors.GraphMemoryError:
-        logger.warning(message, exc_info=True)

@@ -20,17 +20,16 @@ LONG_MODULES = {
     "pipelines/reembed.py": 260,
     "src/adk_graph_memory/adk/session_service.py": 366,
     "src/adk_graph_memory/graph/connection.py": 310,
-    "src/adk_graph_memory/graph/memories.py": 330,
     "src/adk_graph_memory/graph/sessions.py": 285,
-    "src/adk_graph_memory/memory.py": 335,
+    "src/adk_graph_memory/memory.py": 275,
 }
 """The modules above the usual length and how long each may be; these numbers only ever shrink."""
 
 MAX_FUNCTION, USUAL_FUNCTION = 60, 40
 LONG_FUNCTIONS = {
-    "graph/memories.py:claim": "one transaction, told in its order",
+    "graph/ingests.py:claim": "one transaction, told in its order",
+    "graph/ingests.py:work": "the same, as its inner part",
     "graph/memories.py:apply": "one transaction, told in its order",
-    "graph/memories.py:work": "the same, as its inner part",
     "graph/sessions.py:create": "a third of it is the signature",
 }
 """Functions above the usual length, and why."""

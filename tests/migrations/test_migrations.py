@@ -40,11 +40,10 @@ MAY_SCAN = {
     # Rows that are found by their keys, one each: their product is one row.
     "session_states": {"CartesianProduct"},
     "unread_turns": {"CartesianProduct"},
-    "known": {"CartesianProduct"},
+    "claim_turns": {"CartesianProduct"},
     "list_sessions_of_user": {"CartesianProduct"},
     "list_sessions_of_app": {"CartesianProduct"},
-    "write_support": {"CartesianProduct"},
-    "write_mentions": {"CartesianProduct"},
+    "write_changes": {"CartesianProduct"},
     # A new embedder goes through the whole database, once.
     "reembed_counts": {"NodeByLabelScan"},
     "reembed_unmark": {"UnionNodeByLabelsScan"},

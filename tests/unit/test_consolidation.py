@@ -18,6 +18,7 @@ from adk_graph_memory.records import (
     ExtractedFact,
     Extraction,
     KnownEntity,
+    KnownFact,
     Plan,
     Source,
     Statement,
@@ -26,6 +27,7 @@ from adk_graph_memory.records import (
 
 NOON = datetime(2026, 5, 4, 12, tzinfo=UTC)
 ADA = ExtractedEntity(1, "Ada", "person")
+NOTHING_KNOWN = Candidates()
 
 
 def fact(text: str = "Ada keeps bees", *turns: str, at: datetime = NOON, **more: Any) -> ExtractedFact:
@@ -34,21 +36,27 @@ def fact(text: str = "Ada keeps bees", *turns: str, at: datetime = NOON, **more:
     return ExtractedFact(**{**given_values, "text": text, "at": at, **more})
 
 
+def planned(extraction: Extraction, candidates: Candidates = NOTHING_KNOWN) -> Plan:
+    return consolidation.reconcile(consolidation.resolve(extraction, candidates))
+
+
 def resolved(*facts: ExtractedFact, entities: tuple[ExtractedEntity, ...] = (ADA,), **known: Any) -> Plan:
-    return consolidation.resolve(Extraction(entities, facts), Candidates(**known))
+    return planned(Extraction(entities, facts), Candidates(**known))
 
 
 # --- facts --------------------------------------------------------------------------------------------------
 
 
 def test_a_new_fact_is_added_about_its_subject() -> None:
-    [planned] = resolved(fact()).facts
-    assert (planned.op, planned.subject, planned.text) == ("ADD", key_of("Ada"), "Ada keeps bees")
+    plan = resolved(fact())
+    [added] = plan.facts
+    said = added.proposition
+    assert (plan.ops, said.subject, said.text) == ({"ADD": 1}, key_of("Ada"), "Ada keeps bees")
 
 
 def test_facts_that_say_the_same_are_one_with_the_sources_of_all() -> None:
-    [planned] = resolved(fact("Ada keeps bees", "t0"), fact("ada  keeps BEES.", "t1")).facts
-    assert {source.turn_id for source in planned.sources} == {"t0", "t1"}
+    [one] = resolved(fact("Ada keeps bees", "t0"), fact("ada  keeps BEES.", "t1")).facts
+    assert {source.turn_id for source in one.sources} == {"t0", "t1"}
 
 
 @pytest.mark.parametrize(
@@ -73,10 +81,12 @@ def test_who_says_it_makes_no_other_fact() -> None:
 
 
 def test_a_fact_that_the_graph_holds_is_reinforced() -> None:
-    extraction = Extraction((ADA,), (fact(),))
-    [signature] = consolidation.signatures(extraction, ())
-    [planned] = consolidation.resolve(extraction, Candidates(facts={signature: "f1"})).facts
-    assert (planned.op, planned.id) == ("REINFORCE", "f1")
+    [before] = resolved(fact()).facts
+    known = KnownFact("f1", before.proposition, before.sources)
+    plan = planned(Extraction((ADA,), (fact("ada keeps BEES!", "t1"),)), Candidates(facts=(known,)))
+    [after] = plan.facts
+    assert (plan.ops, after.id, after.is_new) == ({"REINFORCE": 1}, "f1", False)
+    assert [source.turn_id for source in after.sources] == ["t1"]
 
 
 def test_forgotten_words_make_no_fact() -> None:
@@ -88,12 +98,12 @@ def test_forgotten_words_make_no_fact() -> None:
 
 def test_forgotten_words_leave_a_fact_its_other_sources() -> None:
     told = fact("Ada keeps bees", "t0", "t1")
-    [planned] = resolved(told, forgotten=frozenset({("t0", told.sources[0].quote_key)})).facts
-    assert [source.turn_id for source in planned.sources] == ["t1"]
+    [kept] = resolved(told, forgotten=frozenset({("t0", told.sources[0].quote_key)})).facts
+    assert [source.turn_id for source in kept.sources] == ["t1"]
 
 
 def test_what_extraction_dropped_stays_counted() -> None:
-    assert consolidation.resolve(Extraction(dropped={"a question": 3}), Candidates()).dropped == {"a question": 3}
+    assert planned(Extraction(dropped={"a question": 3})).dropped == {"a question": 3}
 
 
 FACTS = st.lists(
@@ -122,7 +132,7 @@ def test_planning_twice_gives_the_same_plan(facts: list[ExtractedFact]) -> None:
 
 
 def named(*entities: ExtractedEntity, known: tuple[KnownEntity, ...] = ()) -> Plan:
-    return consolidation.resolve(Extraction(entities), Candidates(entities=known))
+    return planned(Extraction(entities), Candidates(entities=known))
 
 
 @pytest.mark.parametrize("other", ["ada", "ADA", " Ada ", "Ａｄａ"])
@@ -171,22 +181,23 @@ def test_an_entitys_own_name_is_not_among_its_aliases() -> None:
 
 
 def test_mentions_go_to_the_keys() -> None:
-    plan = consolidation.resolve(Extraction((ADA,), (), (("t0", 1), ("t0", 1))), Candidates())
+    plan = planned(Extraction((ADA,), (), (("t0", 1), ("t0", 1))))
     assert plan.mentions == (("t0", key_of("Ada")),)
 
 
 def test_every_key_under_which_an_entity_may_be_known_is_looked_up() -> None:
     extraction = Extraction((replace(ADA, aliases=("Countess",)),))
-    assert set(consolidation.entity_keys(extraction)) == {key_of("Ada"), key_of("Countess")}
+    assert set(consolidation.Lookup(extraction).entity_keys) == {key_of("Ada"), key_of("Countess")}
 
 
 # --- direct statements --------------------------------------------------------------------------------------
 
 
 def test_a_statement_is_its_own_source() -> None:
-    planned = consolidation.direct(Statement("Ada keeps bees", NOON, author="nurse", metadata={"a": 1}))
-    assert planned.is_direct
-    assert (planned.text, planned.speaker, planned.at, planned.metadata) == ("Ada keeps bees", "nurse", NOON, {"a": 1})
+    told = consolidation.direct(Statement("Ada keeps bees", NOON, author="nurse", metadata={"a": 1}))
+    said = told.proposition
+    assert told.is_direct
+    assert (said.text, said.speaker, said.at, told.metadata) == ("Ada keeps bees", "nurse", NOON, {"a": 1})
 
 
 def test_the_same_statement_is_the_same_fact() -> None:

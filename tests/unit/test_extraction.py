@@ -8,13 +8,15 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from google.adk.models.llm_response import LlmResponse
+from google.genai import types
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from adk_graph_memory import errors, extraction
+from adk_graph_memory import extraction, llm
 from adk_graph_memory.extraction.grounding import located
-from adk_graph_memory.records import Extraction, KnownEntity, Turn, folded
-from adk_graph_memory.testing import ScriptedLlm
+from adk_graph_memory.records import Extraction, KnownEntity, Turn, folded, token_count
+from adk_graph_memory.testing import ScriptedLlm, spoken
 
 NOON = datetime(2026, 5, 4, 12, tzinfo=UTC)
 
@@ -37,7 +39,7 @@ async def names(*texts: str) -> list[str]:
 
 async def test_a_statement_is_kept_in_its_speakers_words() -> None:
     [fact] = (await read("I keep bees in the garden.")).facts
-    assert (fact.text, fact.speaker, fact.predicate, fact.at) == ("I keep bees in the garden.", "user", "says", NOON)
+    assert (fact.text, fact.speaker, fact.predicate, fact.at) == ("I keep bees in the garden.", "user", "states", NOON)
 
 
 async def test_each_statement_of_a_turn_is_a_fact() -> None:
@@ -236,25 +238,24 @@ def turns(count: int, words: int = 10) -> list[Turn]:
 
 def test_a_short_session_is_one_window() -> None:
     [window] = extraction.windows(turns(200), size=16_000)
-    assert (len(window.turns), window.context) == (200, 0)
+    assert len(window) == 200
 
 
 def test_no_turns_make_no_window() -> None:
     assert extraction.windows([], size=500) == []
 
 
-@given(count=st.integers(1, 60), words=st.integers(1, 400), overlap=st.integers(0, 6))
-def test_every_turn_is_new_in_exactly_one_window(count: int, words: int, overlap: int) -> None:
+@given(count=st.integers(1, 60), words=st.integers(1, 400))
+def test_every_turn_is_in_exactly_one_window(count: int, words: int) -> None:
     given_turns = turns(count, words)
-    found = extraction.windows(given_turns, size=500, overlap=overlap)
-    assert [new for window in found for new in window.turns[window.context :]] == given_turns
-    assert all(window.context <= overlap for window in found)
-    assert found[0].context == 0
+    found = extraction.windows(given_turns, size=500)
+    assert [turn for window in found for turn in window] == given_turns
+    assert all(len(window) == 1 or sum(token_count(turn.text) for turn in window) <= 500 for window in found)
 
 
 def test_a_turn_longer_than_a_window_is_a_window_of_its_own() -> None:
     found = extraction.windows([*turns(1), turn("word " * 2_000, id="long"), *turns(1)], size=500)
-    assert [len(window.turns) - window.context for window in found] == [1, 1, 1]
+    assert [len(window) for window in found] == [1, 1, 1]
 
 
 # --- a model's reply ----------------------------------------------------------------------------------------
@@ -262,7 +263,7 @@ def test_a_turn_longer_than_a_window_is_a_window_of_its_own() -> None:
 
 def extractor(*replies: Any, tokens: int = 16_000) -> tuple[extraction.ModelExtractor, ScriptedLlm]:
     model = ScriptedLlm.of(*replies)
-    return extraction.ModelExtractor(model, window_tokens=tokens, seconds=5), model
+    return extraction.ModelExtractor(model, window_tokens=tokens, patience=llm.Patience(5)), model
 
 
 def reply(*facts: dict[str, Any], entities: list[dict[str, Any]] | None = None) -> str:
@@ -292,7 +293,8 @@ async def test_a_predicate_is_snake_case() -> None:
         ("last week", None),
         ("", None),
         (None, None),
-        ("2024", None),
+        ("2024", datetime(2024, 1, 1, tzinfo=UTC)),
+        ("2024-05", datetime(2024, 5, 1, tzinfo=UTC)),
         ("0000-00-00", None),
     ],
 )
@@ -317,28 +319,47 @@ async def test_a_number_that_no_known_entity_has_is_no_known_entity(number: int 
     assert [e.known_key for e in (await extractor(answer)[0].extract([turn("I keep bees")], known)).entities] == [None]
 
 
-async def test_windows_are_read_at_once_and_joined() -> None:
-    texts = [turn(f"number {n} " + "word " * 400, id=f"t{n}") for n in range(3)]
-    answers = [reply({"quote": "number", "turns": [n]}) for n in (0, 1, 2)]
-    model_extractor, model = extractor(*answers, tokens=500)
+async def test_what_was_said_before_explains_and_proves_nothing() -> None:
+    model_extractor, model = extractor(reply({"quote": "number 0", "turns": [0]}, {"quote": "number 1", "turns": [0]}))
+    before, now = turn("number 0", id="t0"), turn("number 1", id="t1")
+    found = await model_extractor.extract([now], [], [before])
+    assert [fact.sources[0].turn_id for fact in found.facts] == ["t1"]
+    lines = model.requests[0].contents[0].parts[0].text.partition("<conversation>\n")[2].splitlines()
+    assert [("turn" in json.loads(line), json.loads(line)["text"]) for line in lines[:2]] == [
+        (False, "number 0"),
+        (True, "number 1"),
+    ]
+
+
+def cut_off(text: str) -> LlmResponse:
+    answer = spoken(text)
+    answer.finish_reason = types.FinishReason.MAX_TOKENS
+    return answer
+
+
+async def test_turns_too_many_for_one_reply_are_read_in_halves() -> None:
+    texts = [turn(f"number {n}", id=f"t{n}") for n in range(4)]
+    halves = [reply({"quote": f"number {n}", "turns": [0], "ref": 1, "replaces": [1]}) for n in (0, 2)]
+    model_extractor, model = extractor(cut_off('{"entities": [], "fac'), *halves)
     found = await model_extractor.extract(texts, [])
+    assert [fact.sources[0].turn_id for fact in found.facts] == ["t0", "t2"]
+    assert len({fact.ref for fact in found.facts}) == 2
+    assert all(fact.replaces == (fact.ref,) for fact in found.facts)
     assert len(model.requests) == 3
-    assert sorted(fact.sources[0].turn_id for fact in found.facts) == ["t0", "t1", "t2"]
-    assert len({fact.subject for fact in found.facts}) == 3
-    assert found.usage.calls == 3
 
 
-async def test_turns_of_the_overlap_prove_nothing_new() -> None:
-    texts = [turn(f"number {n} " + "word " * 400, id=f"t{n}") for n in range(2)]
-    answers = [reply({"quote": "number", "turns": [0]}), reply({"quote": "number", "turns": [0]})]
-    found = await extractor(*answers, tokens=500)[0].extract(texts, [])
-    assert [fact.sources[0].turn_id for fact in found.facts] == ["t0"]
+async def test_of_one_turn_too_long_for_a_reply_what_was_answered_is_kept() -> None:
+    whole = reply({"quote": "number 0"}, {"quote": "number"})
+    found = await extractor(cut_off(whole[: whole.rindex("{") + 20]))[0].extract([turn("number 0")], [])
+    assert (len(found.facts), found.dropped) == (1, {"not as the schema wants it": 1})
 
 
-async def test_one_window_that_fails_fails_the_whole() -> None:
-    texts = [turn("word " * 400, id=f"t{n}") for n in range(2)]
-    with pytest.raises(errors.ModelFailed):
-        await extractor(reply(), OSError("down"), tokens=500)[0].extract(texts, [])
+async def test_of_a_reply_that_was_not_repaired_what_fits_is_kept_and_the_rest_counted() -> None:
+    wrong = reply({"quote": "keep bees"}, {"quote": 7, "turns": "none"}, {"modality": "maybe", "quote": "keep"})
+    found = await extractor("not JSON", wrong)[0].extract([turn("I keep bees")], [])
+    assert [fact.sources[0].quote for fact in found.facts] == ["keep bees"]
+    assert found.dropped == {"not as the schema wants it": 2}
+    assert found.usage.calls == 2
 
 
 async def test_a_turn_cannot_leave_its_line_in_the_prompt() -> None:

@@ -26,8 +26,8 @@ class Answer(BaseModel):
 GOOD = '{"number": 7, "words": ["a"]}'
 
 
-async def asked(*replies: Any, seconds: float = 5.0) -> tuple[Answer, Usage]:
-    return await llm.structured(ScriptedLlm.of(*replies), "How many?", Answer, seconds=seconds)
+async def asked(*replies: Any, seconds: float = 5.0) -> llm.Answer[Answer]:
+    return await llm.structured(ScriptedLlm.of(*replies), "How many?", Answer, llm.Patience(seconds))
 
 
 async def test_a_reply_that_fits_comes_back_as_the_schemas_object() -> None:
@@ -48,7 +48,7 @@ async def test_a_thought_before_the_json_is_no_part_of_it() -> None:
 @pytest.mark.parametrize("broken", ["nonsense", "{", '{"number": "many"}', "[]", "null", '{"words": []}', "```"])
 async def test_a_reply_that_does_not_fit_is_sent_back_once(broken: str) -> None:
     model = ScriptedLlm.of(broken, GOOD)
-    reply, usage = await llm.structured(model, "How many?", Answer, seconds=5)
+    reply, usage, _ = await llm.structured(model, "How many?", Answer, llm.Patience(5))
     assert (reply.number, usage.calls) == (7, 2)
     first, second = model.requests
     assert [content.role for content in second.contents] == ["user", "model", "user"]
@@ -57,7 +57,7 @@ async def test_a_reply_that_does_not_fit_is_sent_back_once(broken: str) -> None:
 
 async def test_the_repair_says_what_was_wrong() -> None:
     model = ScriptedLlm.of('{"number": "many"}', GOOD)
-    await llm.structured(model, "How many?", Answer, seconds=5)
+    await llm.structured(model, "How many?", Answer, llm.Patience(5))
     assert "number" in model.requests[1].contents[-1].parts[0].text
 
 
@@ -84,7 +84,6 @@ async def test_the_reason_of_a_failure_is_in_its_message() -> None:
         (spoken(""), "no reason given"),
         (LlmResponse(), "no reason given"),
         (LlmResponse(error_code="SAFETY"), "SAFETY"),
-        (LlmResponse(finish_reason=types.FinishReason.MAX_TOKENS), "MAX_TOKENS"),
     ],
 )
 async def test_an_empty_answer_is_a_failure_with_its_reason(reply: LlmResponse, reason: str) -> None:
@@ -92,10 +91,31 @@ async def test_an_empty_answer_is_a_failure_with_its_reason(reply: LlmResponse, 
         await asked(reply)
 
 
-async def test_a_cut_reply_is_no_reply() -> None:
-    cut = LlmResponse(content=types.Content(role="model", parts=[types.Part(text=GOOD[:9])]))
+@pytest.mark.parametrize("text", [GOOD[:9], None])
+async def test_a_cut_reply_is_not_asked_for_again(text: str | None) -> None:
+    cut = spoken(text) if text else LlmResponse()
     cut.finish_reason = types.FinishReason.MAX_TOKENS
-    assert (await asked(cut, GOOD))[0].number == 7
+    with pytest.raises(errors.ReplyCutOff) as caught:
+        await asked(cut)
+    assert caught.value.answer is None
+
+
+class Overloaded(Exception):
+    code = 503
+
+
+@pytest.mark.parametrize("error", [OSError("no route"), Overloaded(), TimeoutError()], ids=repr)
+async def test_what_passes_is_tried_again(error: Exception) -> None:
+    model = ScriptedLlm.of(error, error, GOOD)
+    answer = await llm.structured(model, "How many?", Answer, llm.Patience(5, retries=2, pause=0.001))
+    assert (answer.reply.number, len(model.requests)) == (7, 3)
+
+
+async def test_what_does_not_pass_is_not_tried_again() -> None:
+    model = ScriptedLlm.of(ValueError("bad key"), GOOD)
+    with pytest.raises(errors.ModelFailed, match="bad key"):
+        await llm.structured(model, "How many?", Answer, llm.Patience(5, retries=2, pause=0.001))
+    assert len(model.requests) == 1
 
 
 class Hanging(ScriptedLlm):
@@ -108,11 +128,11 @@ class Hanging(ScriptedLlm):
 
 async def test_a_model_that_hangs_is_given_up_in_time() -> None:
     with pytest.raises(errors.ModelFailed, match="no answer within"):
-        await llm.structured(Hanging(), "How many?", Answer, seconds=0.05)
+        await llm.structured(Hanging(), "How many?", Answer, llm.Patience(0.05))
 
 
 async def test_cancelling_is_not_taken_for_a_failure() -> None:
-    asking = asyncio.create_task(llm.structured(Hanging(), "How many?", Answer, seconds=60))
+    asking = asyncio.create_task(llm.structured(Hanging(), "How many?", Answer, llm.Patience(60)))
     await asyncio.sleep(0.01)
     asking.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -132,7 +152,7 @@ async def test_costs_of_both_attempts_are_added() -> None:
 
 async def test_the_schema_goes_with_the_request() -> None:
     model = ScriptedLlm.of(GOOD)
-    await llm.structured(model, "How many?", Answer, seconds=5)
+    await llm.structured(model, "How many?", Answer, llm.Patience(5))
     config = model.requests[0].config
     assert (config.response_schema, config.response_mime_type) == (Answer, "application/json")
 

@@ -1,60 +1,74 @@
-"""Why were these two facts taken for one: the same subject, predicate and object, or the same words and numbers."""
+"""Why were these two facts taken for one, and why does this one end that one: the rules that need no model."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
-from adk_graph_memory.records import ExtractedFact, PlannedFact, Statement, digest, folded
-
-
-def signature_of(fact: ExtractedFact, keys: Mapping[int, str]) -> str:
-    """What a fact says, whoever says it how often: two of one signature are one fact with more support.
-
-    The words count, not only the object: facts that differ in a number or a date differ in their words.
-    """
-    about = keys[fact.object] if fact.object is not None else ""
-    dates = "/".join(moment.isoformat() if moment else "" for moment in (fact.valid_from, fact.valid_to))
-    words = folded(fact.text).rstrip(".!。！ ")
-    return digest("fact", keys[fact.subject], fact.predicate, about, words, fact.modality, dates)
+from adk_graph_memory.consolidation.timeline import Ending
+from adk_graph_memory.records import (
+    ExtractedFact,
+    PlannedFact,
+    Proposition,
+    Statement,
+    digest,
+    folded,
+)
+from adk_graph_memory.records.plan import STATES
 
 
-def planned(fact: ExtractedFact, keys: Mapping[int, str], known: Mapping[str, str]) -> PlannedFact:
-    """The fact as it goes into the graph: as new, or as further support for one that says the same."""
-    signature = signature_of(fact, keys)
-    return PlannedFact(
-        id=known.get(signature, signature),
-        op="REINFORCE" if signature in known else "ADD",
-        signature=signature,
+def proposition_of(fact: ExtractedFact, keys: Mapping[int, str]) -> Proposition:
+    """What an extracted fact says, about entities of the graph."""
+    return Proposition(
         text=fact.text,
         predicate=fact.predicate,
         subject=keys[fact.subject],
         object=keys[fact.object] if fact.object is not None else None,
-        sources=fact.sources,
-        speaker=fact.speaker,
         at=fact.at,
+        speaker=fact.speaker,
         modality=fact.modality,
         valid_from=fact.valid_from,
         valid_to=fact.valid_to,
         topic=fact.topic,
+        correction=fact.correction,
     )
+
+
+def ending(later: Proposition, earlier: Proposition, functional: Collection[str]) -> Ending | None:
+    """How the one ends the other, if it was said later: a changed value, a plan come true or given up, a denial."""
+    if later.subject is None or (later.subject, later.predicate) != (earlier.subject, earlier.predicate):
+        return None
+    if later.value == earlier.value:
+        ends = {"asserted": ("planned", "negated"), "negated": ("planned", "asserted")}.get(later.modality, ())
+        return "SUPERSEDE" if earlier.modality in ends else None
+    both_hold = later.modality == earlier.modality == "asserted"
+    return "SUPERSEDE" if both_hold and later.predicate in functional else None
+
+
+def wording(said: Iterable[Proposition], refined: Collection[tuple[str, str]] = ()) -> Proposition:
+    """The words that stand for all that say the same: the most exact ones, and of these the first said.
+
+    Args:
+        said: propositions that say the same.
+        refined: (text, text) where the one is the more exact wording of the other.
+    """
+    known = sorted(said, key=lambda one: (one.at, one.text))
+    vague = {less for _, less in refined}
+    exact = [one for one in known if one.text not in vague] or known
+    words = [set(folded(one.text).rstrip(".!。！ ").split()) for one in exact]
+    return next(one for one, mine in zip(exact, words, strict=True) if not any(mine < other for other in words))
+
+
+def is_contained(text: str, others: Sequence[str]) -> bool:
+    """Whether one of the others has every word of the text."""
+    words = set(folded(text).split())
+    return any(words <= set(folded(other).split()) for other in others)
 
 
 def direct(statement: Statement) -> PlannedFact:
     """A statement told to memory itself, as a fact that is its own source."""
-    signature = _told_as(statement.id) if statement.id else digest("told", folded(statement.text))
-    return PlannedFact(
-        id=signature,
-        op="ADD",
-        signature=signature,
-        text=statement.text,
-        predicate="states",
-        subject=None,
-        object=None,
-        sources=(),
-        speaker=statement.author,
-        at=statement.at,
-        metadata=statement.metadata,
-    )
+    id = _told_as(statement.id) if statement.id else digest("told", folded(statement.text))
+    told = Proposition(statement.text, STATES, None, None, statement.at, speaker=statement.author)
+    return PlannedFact(id=id, proposition=told, metadata=statement.metadata, is_direct=True)
 
 
 def told_as(id: str) -> str:

@@ -1,57 +1,206 @@
-"""What to look up in the graph before anything is decided, and what to make of an extraction with the answer."""
+"""A draft and a model's decisions go in; everything that changes in the graph comes out."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
-from adk_graph_memory.consolidation import entities, facts
-from adk_graph_memory.records import Candidates, ExtractedFact, Extraction, KnownEntity, Plan, PlannedFact
+from adk_graph_memory.consolidation import facts
+from adk_graph_memory.consolidation.decisions import Decisions, Settled
+from adk_graph_memory.consolidation.draft import Draft, Tenet
+from adk_graph_memory.consolidation.timeline import Run
+from adk_graph_memory.records import (
+    KnownFact,
+    Link,
+    Plan,
+    PlannedFact,
+    PlannedRevision,
+    Proposition,
+    Source,
+    Standing,
+    digest,
+    folded,
+)
+from adk_graph_memory.records.plan import Op
+
+_SEVERITY = {"current": 0, "superseded": 1, "retracted": 2}
+NOTHING_DECIDED = Decisions()
 
 
-def entity_keys(extraction: Extraction) -> list[str]:
-    """Every key under which one of the extraction's entities may already be known."""
-    return sorted({key for entity in extraction.entities for key in entities.keys_of(entity)})
+def reconcile(draft: Draft, decisions: Decisions = NOTHING_DECIDED) -> Plan:
+    """What changes in the graph: tenets are merged and timed, and what differs from the graph is the plan.
 
-
-def signatures(extraction: Extraction, known: Sequence[KnownEntity]) -> list[str]:
-    """What the extraction's facts say, as the graph would have it on a fact that says the same."""
-    keys, _ = entities.resolved(extraction.entities, known)
-    return sorted({facts.signature_of(fact, keys) for fact in extraction.facts})
-
-
-def resolve(extraction: Extraction, candidates: Candidates) -> Plan:
-    """What the extraction changes in the graph: the same input gives the same plan, in whatever order it came.
-
-    Facts of one signature become one with the sources of all; sources that the user had forgotten count for
-    nothing, and a fact with no other source is left out.
+    Every part is sorted, so that writers take their locks in one order.
     """
-    keys, planned_entities = entities.resolved(extraction.entities, candidates.entities)
-    dropped = Counter(extraction.dropped)
-    merged: dict[str, PlannedFact] = {}
-    for fact in sorted(extraction.facts, key=_order):
-        kept = tuple(
-            source for source in fact.sources if (source.turn_id, source.quote_key) not in candidates.forgotten
-        )
-        if not kept:
-            dropped["forgotten on request"] += 1
-            continue
-        planned = facts.planned(replace(fact, sources=kept), keys, candidates.facts)
-        before = merged.get(planned.signature)
-        merged[planned.signature] = (
-            replace(before, sources=tuple(dict.fromkeys((*before.sources, *kept)))) if before else planned
-        )
+    settled = Settled(draft, decisions)
+    ids = {id: _ids(settled.tenets[id], found) for id, found in settled.runs.items()}
+    changed: list[PlannedFact] = []
+    revisions: list[PlannedRevision] = []
+    links: list[Link] = []
+    for id, found in settled.runs.items():
+        known = {fact.id: fact for fact in settled.tenets[id].facts}
+        for run, name in zip(found, ids[id], strict=True):
+            changed += _changed(settled, name, run, known.get(name))
+            revisions += _revised(settled, name, run, known.get(name))
+            links += _links(settled, name, run, ids)
+        changed += [_emptied(fact) for fact in known.values() if fact.id not in ids[id] and fact.sources]
+    was = {(link.later, link.earlier, link.op) for link in draft.candidates.links}
     return Plan(
-        entities=tuple(sorted(planned_entities, key=lambda entity: entity.key)),
-        facts=tuple(sorted(merged.values(), key=lambda fact: fact.id)),
-        mentions=tuple(sorted({(turn_id, keys[ref]) for turn_id, ref in extraction.mentions})),
-        dropped=dict(dropped),
+        entities=draft.entities,
+        facts=tuple(sorted(changed, key=lambda fact: fact.id)),
+        revisions=tuple(sorted(revisions, key=lambda revision: (revision.fact, revision.op, revision.text))),
+        links=tuple(sorted((link for link in links if _key(link) not in was), key=_key)),
+        dependencies=tuple(sorted(_dependencies(settled, ids))),
+        mentions=draft.mentions,
+        dropped=dict(settled.dropped),
+        ops=dict(_ops(draft, settled, ids)),
     )
 
 
-def _order(fact: ExtractedFact) -> tuple[Any, ...]:
-    """Of facts that say the same, the one said first gives its words to all, however the reply was ordered."""
-    places = [(source.turn_id, source.start, source.end) for source in fact.sources]
-    return fact.at, places, fact.text, fact.speaker, fact.topic
+# -- one run, one fact ------------------------------------------------------------------------------------------
+
+
+def _ids(tenet: Tenet, found: Sequence[Run]) -> list[str]:
+    """The fact of each run: the graph's that shares most of its words, or a new one."""
+    free = {fact.id: fact for fact in tenet.facts}
+    names: list[str | None] = []
+    for run in found:
+        shared = {id: sum(_in(source, fact.sources) for source in run.sources) for id, fact in free.items()}
+        best = max(sorted(shared), key=lambda id: shared[id], default=None)
+        names.append(best if best is not None and shared[best] else None)
+        free.pop(names[-1] or "", None)
+    taken = {fact.id for fact in tenet.facts}
+    ids: list[str] = []
+    for run, name in zip(found, names, strict=True):
+        first = run.sources[0]
+        again = digest("again", tenet.id, first.at.isoformat(), first.quote_key)
+        ids.append(name or (again if tenet.id in taken else tenet.id))
+        taken.add(ids[-1])
+    return ids
+
+
+def _said(settled: Settled, run: Run) -> Proposition:
+    """The run's proposition; one that holds a second time was said when that was said."""
+    said = settled.strand(run.strand).proposition
+    if run is settled.runs[run.strand][0]:
+        return said
+    return replace(said, at=min(source.at for source in run.sources))
+
+
+def _standing(run: Run, known: KnownFact | None) -> Standing:
+    """The run's standing; but what has ended is never opened again, nor retimed by half of what is known of it."""
+    if known is None or run.standing == known.standing:
+        return run.standing
+    if _SEVERITY[run.standing.state] < _SEVERITY[known.standing.state]:
+        return known.standing
+    if not known.is_complete and run.standing.state == known.standing.state:
+        return known.standing
+    return run.standing
+
+
+def _changed(settled: Settled, name: str, run: Run, known: KnownFact | None) -> Iterator[PlannedFact]:
+    said, standing = _said(settled, run), _standing(run, known)
+    if known is None:
+        yield PlannedFact(name, said, sources=run.sources, standing=standing)
+        return
+    is_reworded = said.text != known.proposition.text
+    new = tuple(source for source in run.sources if not _in(source, known.sources))
+    moved = tuple(source for source in known.sources if not _in(source, run.sources))
+    if new or moved or is_reworded or standing != known.standing:
+        said = said if is_reworded else known.proposition
+        yield PlannedFact(name, said, False, is_reworded, new, moved, standing)
+
+
+def _emptied(fact: KnownFact) -> PlannedFact:
+    """A fact whose words have all become another's."""
+    return PlannedFact(fact.id, fact.proposition, is_new=False, moved=fact.sources, standing=fact.standing)
+
+
+# -- what a fact was before -------------------------------------------------------------------------------------
+
+
+def _revised(settled: Settled, name: str, run: Run, known: KnownFact | None) -> Iterator[PlannedRevision]:
+    said, tenet = _said(settled, run), settled.tenets[run.strand]
+    why = settled.why_merged(run.strand)
+    new = tuple(source for source in run.sources if _in(source, tenet.new))
+    texts = [said.text]
+    if known is not None and said.text != known.proposition.text:
+        texts.append(known.proposition.text)
+        yield _revision(name, known.proposition, "REFINE", run.standing, why, new)
+    if run is settled.runs[run.strand][0]:
+        for other in tenet.wordings:
+            is_within = other.signature == said.signature and facts.is_contained(other.text, texts)
+            if folded(other.text) not in map(folded, texts) and not is_within:
+                op: Op = "REFINE" if settled.is_vague(run.strand, other.text) else "REINFORCE"
+                yield _revision(name, other, op, run.standing, why, new)
+    before, after = known.standing if known else None, _standing(run, known)
+    if run.ended and after != before:
+        op = "RETRACT" if after.state == "retracted" else "SUPERSEDE"
+        whys = dict.fromkeys(settled.why_ended(run.strand, ended.strand) for ended in run.ended)
+        was = known.proposition if known else said
+        evidence = tuple(ended.source for ended in run.ended)
+        standing = before or Standing(valid_to=was.valid_to)
+        yield _revision(name, was, op, standing, "; ".join(filter(None, whys)), evidence)
+
+
+def _revision(
+    name: str, was: Proposition, op: Op, standing: Standing, reason: str, evidence: tuple[Source, ...]
+) -> PlannedRevision:
+    return PlannedRevision(name, op, was.text, was.signature, standing, reason, evidence, by_model=bool(reason))
+
+
+# -- what lies between facts ------------------------------------------------------------------------------------
+
+
+def _links(settled: Settled, name: str, run: Run, ids: Mapping[str, Sequence[str]]) -> Iterator[Link]:
+    for ended in run.ended:
+        named = zip(ids[ended.strand], settled.runs[ended.strand], strict=True)
+        later = next(id for id, other in named if _in(ended.source, other.sources))
+        yield Link(later, name, ended.how, settled.why_ended(run.strand, ended.strand))
+
+
+def _dependencies(settled: Settled, ids: Mapping[str, Sequence[str]]) -> Iterator[tuple[str, str]]:
+    """For each dependency of tenets that of facts: the run that was said, on the run that held when it was."""
+    for one, base in settled.dependencies:
+        dependent, on = settled.home.get(one), settled.home.get(base)
+        if dependent is None or on is None or dependent == on:
+            continue
+        for run, name in zip(settled.runs[dependent], ids[dependent], strict=True):
+            if any(_in(source, settled.tenets[dependent].new) for source in run.sources):
+                named = zip(ids[on], settled.runs[on], strict=True)
+                held = [id for id, other in named if other.sources[0].at <= run.sources[0].at]
+                yield name, (held or ids[on])[-1]
+
+
+# -- the account ------------------------------------------------------------------------------------------------
+
+
+def _ops(draft: Draft, settled: Settled, ids: Mapping[str, Sequence[str]]) -> Counter[str]:
+    """What became of each tenet that was read, and how many facts ended by it."""
+    ops = Counter({"NOOP": settled.left_out})
+    for id, tenet in draft.tenets.items():
+        home = settled.home.get(id)
+        if home is None:
+            continue
+        if tenet.facts:
+            ops["REINFORCE"] += bool(tenet.new)
+        elif settled.tenets[home].facts or home != id:
+            ops["REFINE" if any(settled.is_exact(home, one.text) for one in tenet.wordings) else "REINFORCE"] += 1
+        else:
+            ops["ADD"] += 1
+    for id, found in settled.runs.items():
+        known = {fact.id: fact for fact in settled.tenets[id].facts}
+        for run, name in zip(found, ids[id], strict=True):
+            state = _standing(run, known.get(name)).state
+            if state != "current" and (name not in known or known[name].standing.state != state):
+                ops["RETRACT" if state == "retracted" else "SUPERSEDE"] += 1
+    return +ops
+
+
+def _in(source: Source, sources: Sequence[Source]) -> bool:
+    return any((source.turn_id, source.quote_key) == (other.turn_id, other.quote_key) for other in sources)
+
+
+def _key(link: Link) -> tuple[str, str, str]:
+    return link.later, link.earlier, link.op

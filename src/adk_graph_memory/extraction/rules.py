@@ -32,8 +32,15 @@ class RuleExtractor:
     """The extractor for when no model is configured."""
 
     version = "rules@1"
+    functional: frozenset[str] = frozenset()
 
-    async def extract(self, turns: Sequence[Turn], known: Sequence[KnownEntity]) -> Extraction:
+    def split(self, turns: Sequence[Turn]) -> Sequence[Sequence[Turn]]:
+        """All in one window: rules have no limit."""
+        return [turns]
+
+    async def extract(
+        self, turns: Sequence[Turn], known: Sequence[KnownEntity], context: Sequence[Turn] = ()
+    ) -> Extraction:
         """A fact for each statement a person makes, about its speaker, and an entity for each name used."""
         names = _names(turns)
         refs = {name: ref for ref, name in enumerate(dict.fromkeys([*(turn.author for turn in turns), *names]))}
@@ -50,7 +57,7 @@ class RuleExtractor:
                 facts.append(
                     ExtractedFact(
                         subject=refs[turn.author],
-                        predicate="says",
+                        predicate="states",
                         object=refs[named] if named else None,
                         text=sentence,
                         sources=(Source.of(turn, start, end),),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -27,6 +28,21 @@ class IngestReport:
     busy: int = 0
     extractor: str = ""
     milliseconds: Mapping[str, float] = field(default_factory=dict)
+
+    def __add__(self, other: IngestReport) -> IngestReport:
+        return IngestReport(
+            turns=self.turns + other.turns,
+            entities_new=self.entities_new + other.entities_new,
+            entities_known=self.entities_known + other.entities_known,
+            facts=Counter(self.facts) + Counter(other.facts),
+            dropped=Counter(self.dropped) + Counter(other.dropped),
+            usage=self.usage + other.usage,
+            embedded=self.embedded + other.embedded,
+            unembedded=self.unembedded + other.unembedded,
+            busy=self.busy + other.busy,
+            extractor=self.extractor or other.extractor,
+            milliseconds=_summed(self.milliseconds, other.milliseconds),
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,3 +72,7 @@ class Receipt:
     events: int = 0
     facts: int = 0
     entities: int = 0
+
+
+def _summed(some: Mapping[str, float], more: Mapping[str, float]) -> dict[str, float]:
+    return {stage: some.get(stage, 0.0) + more.get(stage, 0.0) for stage in {**some, **more}}

@@ -2,12 +2,62 @@
 
 from __future__ import annotations
 
+import re
+import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any, Literal
 
 from adk_graph_memory.records.extraction import Modality, Source
+from adk_graph_memory.records.words import digest, folded
+
+Op = Literal["ADD", "REINFORCE", "REFINE", "SUPERSEDE", "RETRACT", "NOOP"]
+State = Literal["current", "superseded", "retracted"]
+
+STATES = "states"
+"""The predicate of what is kept in its speaker's own words: there the words are what is said, not the object."""
+
+_NUMERAL = re.compile(r"\d+(?:[.,:/\-]\d+)*")
+
+
+@dataclass(frozen=True, slots=True)
+class Proposition:
+    """What is said to be so, apart from who supports it; subject and object are keys of entities."""
+
+    text: str
+    predicate: str
+    subject: str | None
+    object: str | None
+    at: datetime
+    speaker: str | None = None
+    modality: Modality = "asserted"
+    valid_from: datetime | None = None
+    valid_to: datetime | None = None
+    topic: str = ""
+    correction: bool = False
+
+    @property
+    def value(self) -> str:
+        """What it says of its subject under its predicate: the other entity, or else the words."""
+        if self.object is not None and self.predicate != STATES:
+            return self.object
+        return folded(self.text).rstrip(".!。！ ")
+
+    @property
+    def numerals(self) -> str:
+        """The numbers in it: facts that differ in one are two, however alike their words are."""
+        return " ".join(sorted(_NUMERAL.findall(unicodedata.normalize("NFKC", self.text))))
+
+    @property
+    def signature(self) -> str:
+        """Two propositions of one signature say the same: subject, predicate, object, numerals, dates, modality."""
+        dates = "/".join(when.astimezone(UTC).isoformat() if when else "" for when in (self.valid_from, self.valid_to))
+        about = self.subject or ""
+        return digest("fact", about, self.predicate, self.value, self.numerals, self.modality, dates)
+
+
+# -- graph → consolidation --------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,14 +71,56 @@ class KnownEntity:
 
 
 @dataclass(frozen=True, slots=True)
+class Standing:
+    """Whether a fact still holds, and until when it did."""
+
+    state: State = "current"
+    valid_to: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """One fact ended (``SUPERSEDE``) or unmade (``RETRACT``) another: ids, and why."""
+
+    later: str
+    earlier: str
+    op: Op
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class KnownFact:
+    """A fact that the graph holds already, with all the words it rests on.
+
+    ``absorbed`` are signatures of other wordings that were found to say the same. ``is_complete`` says that all facts
+    which ended it, or which it ended, are known too; of another one the standing cannot be told anew.
+    """
+
+    id: str
+    proposition: Proposition
+    sources: tuple[Source, ...] = ()
+    standing: Standing = Standing()
+    absorbed: tuple[str, ...] = ()
+    is_complete: bool = True
+
+
+@dataclass(frozen=True, slots=True)
 class Candidates:
-    """What the graph holds that an extraction may be about."""
+    """What the graph holds that an extraction may be about.
+
+    ``near`` names for a text the facts that mean something alike (by their vectors): they are worth a look, no more.
+    A source of an earlier ingest has its turn's memory id for ``turn_id``.
+    """
 
     entities: tuple[KnownEntity, ...] = ()
-    facts: Mapping[str, str] = field(default_factory=dict)
-    """signature → id of the fact that says the same"""
+    facts: tuple[KnownFact, ...] = ()
+    links: tuple[Link, ...] = ()
+    near: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     forgotten: frozenset[tuple[str, str]] = frozenset()
     """turn id and quote key of words that no fact may be made of again"""
+
+
+# -- consolidation → graph --------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,28 +136,36 @@ class PlannedEntity:
 
 @dataclass(frozen=True, slots=True)
 class PlannedFact:
-    """A fact to be created (``ADD``) or to be given further support (``REINFORCE``)."""
+    """A fact as it shall be: new, or one of the graph's that changes.
+
+    ``sources`` are those to be added, ``moved`` those that another fact has taken over.
+    """
 
     id: str
-    op: Literal["ADD", "REINFORCE"]
-    signature: str
-    text: str
-    predicate: str
-    subject: str | None
-    object: str | None
-    sources: tuple[Source, ...]
-    speaker: str | None
-    at: datetime
-    modality: Modality = "asserted"
-    valid_from: datetime | None = None
-    valid_to: datetime | None = None
-    topic: str = ""
+    proposition: Proposition
+    is_new: bool = True
+    is_reworded: bool = False
+    sources: tuple[Source, ...] = ()
+    moved: tuple[Source, ...] = ()
+    standing: Standing = Standing()
     metadata: Mapping[str, Any] = field(default_factory=dict)
+    is_direct: bool = False
+    """told to memory itself rather than said in a session"""
 
-    @property
-    def is_direct(self) -> bool:
-        """Whether it was told to memory itself rather than said in a session."""
-        return not self.sources
+
+@dataclass(frozen=True, slots=True)
+class PlannedRevision:
+    """What a fact was, or another wording that it took in, and why it is no longer so."""
+
+    fact: str
+    op: Op
+    text: str
+    signature: str
+    standing: Standing
+    reason: str
+    evidence: tuple[Source, ...] = ()
+    """the words that speak for the change"""
+    by_model: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,5 +174,10 @@ class Plan:
 
     entities: tuple[PlannedEntity, ...] = ()
     facts: tuple[PlannedFact, ...] = ()
+    revisions: tuple[PlannedRevision, ...] = ()
+    links: tuple[Link, ...] = ()
+    dependencies: tuple[tuple[str, str], ...] = ()
+    """id of a fact, and of one without which it would not hold"""
     mentions: tuple[tuple[str, str], ...] = ()
     dropped: Mapping[str, int] = field(default_factory=dict)
+    ops: Mapping[str, int] = field(default_factory=dict)

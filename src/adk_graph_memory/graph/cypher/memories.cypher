@@ -1,99 +1,63 @@
-// unread_turns
-// a row for each given turn that memory has not read as it is: what is known of it, and whether another worker reads it
-MERGE (u:@User {scope: $scope})
-ON CREATE SET u.app_name = $app_name, u.user_id = $user_id, u.state = []
-SET u.lock = 0
-WITH u
-OPTIONAL MATCH (s:@Session {scope: $scope, id: $session_id})
-CALL () {
-  OPTIONAL MATCH (last:@Event {scope: $scope, session_uid: $foreign_uid}) WHERE last.seq > 0
-  RETURN last.seq AS last_seq ORDER BY last_seq DESC LIMIT 1
-}
-UNWIND $turns AS turn
-OPTIONAL MATCH (remembered:@Event {scope: $scope, memory_id: turn.memory_id})
-OPTIONAL MATCH (stored:@Event {scope: $scope, session_uid: s.uid, id: turn.id})
-OPTIONAL MATCH (grave:@Tombstone {scope: $scope, key: turn.memory_id})
-WITH s, last_seq, turn, grave, coalesce(remembered, stored) AS event
-OPTIONAL MATCH (i:@Ingest {scope: $scope, id: event.ingest}) WHERE i.state = 'claimed' AND i.lease_until > $now AND i.lease <> $lease
-WITH s, last_seq, turn, event, i
-WHERE grave IS NULL AND NOT coalesce(event.extracted ENDS WITH turn.text_key, false)
-OPTIONAL MATCH (m:@Meta {key: 'schema'})
-RETURN turn.id AS id, s.uid AS uid, coalesce(last_seq, 0) AS last_seq, event IS NULL AS is_missing,
-       event.extracted IS NOT NULL AS is_edited, i IS NOT NULL AS is_busy, m.live AS live
-
-// claim_turns
-// nothing; the request stands with the turns it was given, and is this worker's until the lease ends
-MERGE (i:@Ingest {scope: $scope, id: $ingest})
-ON CREATE SET i.session_id = $session_id, i.requested_at = datetime(), i.attempts = 0
-SET i.state = 'claimed', i.lease = $lease, i.lease_until = $lease_until, i.attempts = i.attempts + 1
-WITH i
-UNWIND $turns AS turn
-OPTIONAL MATCH (remembered:@Event {scope: $scope, memory_id: turn.memory_id})
-OPTIONAL MATCH (stored:@Event {scope: $scope, session_uid: $uid, id: turn.id})
-WITH i, turn, coalesce(remembered, stored) AS event
-FOREACH (_ IN CASE WHEN event IS NULL THEN [1] ELSE [] END |
-  CREATE (new:@Event {scope: $scope, session_uid: $foreign_uid, session_id: $session_id, id: turn.id, seq: turn.seq,
-    author: turn.author, timestamp: turn.timestamp, role: turn.role, text: turn.text, memory_id: turn.memory_id,
-    ingest: $ingest})
-  CREATE (i)-[:READS]->(new))
-FOREACH (known IN CASE WHEN event IS NULL THEN [] ELSE [event] END |
-  SET known.text = turn.text, known.role = turn.role, known.memory_id = turn.memory_id, known.ingest = $ingest
-  MERGE (i)-[:READS]->(known))
-
-// chain_turns
-// nothing; turns that no session service stored are chained in the order they were given
-MATCH (later:@Event {scope: $scope, session_uid: $foreign_uid}) WHERE later.seq > $last_seq
-MATCH (earlier:@Event {scope: $scope, session_uid: $foreign_uid, seq: later.seq - 1})
-MERGE (earlier)-[:NEXT]->(later)
-
-// known
-// one row: [key, name, type, aliases] of the user's entities, those of most facts first, and [id, text] of the
-// memories that still lack their vector
-CALL () {
-  MATCH (n:@Entity {scope: $scope}) WHERE n.key IS NOT NULL
-  WITH n, COUNT { (n)<-[:SUBJECT|OBJECT]-() } AS weight ORDER BY weight DESC, n.key LIMIT $entities
-  RETURN collect([n.key, n.name, n.type, n.aliases]) AS entities
-}
-CALL () {
-  MATCH (m:@Memory {scope: $scope, unembedded: true})
-  WITH m LIMIT $texts
-  RETURN collect([m.memory_id, m.text]) AS unembedded
-}
-RETURN entities, unembedded
-
 // entities_by_key
-// one row: [key, name, type, aliases] of those of these entities that exist
+// one row: [key, name, type, aliases] of those of these entities that exist, and how often this user was written to
 UNWIND $keys AS wanted
 MATCH (n:@Entity {scope: $scope, key: wanted})
-RETURN collect([n.key, n.name, n.type, n.aliases]) AS entities
+WITH collect([n.key, n.name, n.type, n.aliases]) AS entities
+RETURN entities, coalesce(head(COLLECT { MATCH (u:@User {scope: $scope}) RETURN u.writes }), 0) AS writes
 
-// same_facts
-// one row: the facts that already say the same, and the words of which no fact may be made
-OPTIONAL MATCH (f:@Fact {scope: $scope}) WHERE f.signature IN $signatures
-WITH collect([f.signature, f.id]) AS facts
+// candidate_facts
+// one row: the facts that an extraction may be about, those next to them included; which of them are looked at for
+// their own sake; the links between any of them; [text, fact] of those whose vectors are near; the forgotten words
+CALL () {
+  MATCH (f:@Fact {scope: $scope}) WHERE f.signature IN $signatures RETURN f, null AS text
+  UNION
+  MATCH (f:@Fact {scope: $scope}) WHERE f.id IN $signatures RETURN f, null AS text
+  UNION
+  MATCH (r:@Revision {scope: $scope}) WHERE r.signature IN $signatures
+  MATCH (f:@Fact)-[:HAS_REVISION]->(r) RETURN f, null AS text
+  UNION
+  UNWIND $slots AS slot
+  CALL (slot) {
+    MATCH (:@Entity {scope: $scope, key: slot.subject})<-[:SUBJECT]-(f:@Fact)
+    WHERE f.predicate = slot.predicate
+    RETURN f ORDER BY f.timestamp DESC LIMIT $most
+  }
+  RETURN f, null AS text
+  UNION
+  UNWIND $said AS said
+  CALL (said) {
+    MATCH (:@Entity {scope: $scope, key: said.subject})<-[:SUBJECT]-(f:@Fact)
+    WHERE f.open AND f[$slot] IS NOT NULL AND size(f[$slot]) = size(said.vector)
+    WITH said, f, vector.similarity.cosine(f[$slot], said.vector) AS score
+    WHERE score >= $near
+    RETURN f ORDER BY score DESC LIMIT $nearest
+  }
+  RETURN f, said.text AS text
+}
+WITH collect(DISTINCT f) AS core, [pair IN collect([text, f.id]) WHERE pair[0] IS NOT NULL] AS near
+CALL (core) {
+  UNWIND core AS f
+  OPTIONAL MATCH (f)-[:SUPERSEDES]-(next:@Fact)
+  RETURN collect(DISTINCT next) AS beside
+}
+WITH core, near, core + [f IN beside WHERE NOT f IN core] AS facts
 OPTIONAL MATCH (grave:@Tombstone {scope: $scope}) WHERE grave.key IN $quotes
-RETURN facts, collect(grave.key) AS forgotten
-
-// finish_ingest
-// one row if the claim still stands, none if another worker took over
-MATCH (i:@Ingest {scope: $scope, id: $ingest, lease: $lease})
-WHERE i.state = 'claimed' AND NOT EXISTS { MATCH (i)-[:READS]->(e:@Event) WHERE e.ingest <> i.id }
-SET i.state = 'done', i.done_at = datetime(), i.report = $report, i.extractor = $extractor, i.reason = null
-RETURN i.id AS id
-
-// fail_ingest
-// nothing; the request is pending again, with the reason
-MATCH (i:@Ingest {scope: $scope, state: 'claimed'}) WHERE i.lease = $lease
-SET i.state = 'pending', i.lease_until = 0.0, i.reason = $reason
-
-// write_events
-// nothing
-UNWIND $rows AS row
-MATCH (e:@Event {scope: $scope, memory_id: row.memory_id})
-SET e:@Memory, e.kind = 'event', e.open = true, e.words = row.words, e.extracted = row.extracted,
-    e.unembedded = CASE WHEN row.vector IS NULL AND $embeds THEN true END
-WITH e, row WHERE row.vector IS NOT NULL
-CALL db.create.setNodeVectorProperty(e, $slot, row.vector)
+WITH core, near, facts, collect(grave.key) AS forgotten
+RETURN near, forgotten, [f IN core | f.id] AS core,
+  COLLECT { UNWIND facts AS a MATCH (a)-[s:SUPERSEDES]->(b) WHERE b IN facts RETURN [a.id, b.id, s.op] } AS links,
+  COLLECT {
+    UNWIND facts AS f
+    WITH f WHERE NOT f.direct
+    RETURN f {
+      .id, .text, .predicate, .modality, .valid_from, .valid_to, .said_to, .topic, .author, .timestamp, .correction, .state,
+      subject: head(COLLECT { MATCH (f)-[:SUBJECT]->(s) RETURN s.key }),
+      object: head(COLLECT { MATCH (f)-[:OBJECT]->(o) RETURN o.key }),
+      absorbed: COLLECT { MATCH (f)-[:HAS_REVISION]->(r) WHERE r.op IN ['REFINE', 'REINFORCE'] RETURN r.signature },
+      sources: COLLECT {
+        MATCH (f)-[s:SUPPORTED_BY]->(e) RETURN [e.memory_id, s.quote, s.start, s.end, e.timestamp, e.seq]
+      }
+    }
+  } AS facts
 
 // write_entities
 // nothing
@@ -104,37 +68,103 @@ ON MATCH SET n.aliases = n.aliases + [a IN row.aliases WHERE NOT a IN n.aliases 
 WITH n, row WHERE row.vector IS NOT NULL
 CALL db.create.setNodeVectorProperty(n, $slot, row.vector)
 
-// write_facts
-// nothing; a fact whose every word was forgotten while it was read is not written
+// write_events
+// nothing
 UNWIND $rows AS row
-WITH row WHERE row.direct OR EXISTS { MATCH (e:@Event {scope: $scope}) WHERE e.memory_id IN row.events }
+MATCH (e:@Event {scope: $scope, memory_id: row.memory_id})
+SET e:@Memory, e.kind = 'event', e.open = true, e.words = row.words, e.extracted = row.extracted,
+    e.unembedded = CASE WHEN row.vector IS NULL AND $embeds THEN true END
+FOREACH (key IN row.mentions | MERGE (n:@Entity {scope: $scope, key: key}) MERGE (e)-[:MENTIONS]->(n))
+WITH e, row WHERE row.vector IS NOT NULL
+CALL db.create.setNodeVectorProperty(e, $slot, row.vector)
+
+// write_facts
+// nothing; a fact whose every word was forgotten while it was read is not written, one that nothing supports goes
+UNWIND $rows AS row
+WITH row WHERE row.direct OR NOT row.is_new OR EXISTS { MATCH (e:@Event {scope: $scope}) WHERE e.memory_id IN row.events }
 MERGE (f:@Fact {scope: $scope, id: row.id})
-ON CREATE SET f:@Memory, f.kind = 'fact', f.open = true, f.memory_id = 'fact:' + row.id, f.signature = row.signature,
-  f.text = row.text, f.words = row.words, f.predicate = row.predicate, f.modality = row.modality, f.topic = row.topic,
-  f.author = row.author, f.timestamp = row.timestamp, f.valid_from = row.valid_from, f.valid_to = row.valid_to,
-  f.recorded_at = datetime(), f.direct = row.direct, f.extractor = $extractor, f.support = 0,
-  f.unembedded = CASE WHEN row.vector IS NULL AND $embeds THEN true END
-SET f.metadata = [m IN coalesce(f.metadata, []) WHERE none(k IN row.metadata.keys WHERE m STARTS WITH k)] + row.metadata.members
-FOREACH (_ IN CASE WHEN row.direct THEN [1] ELSE [] END |
-  SET f.text = row.text, f.words = row.words, f.author = row.author, f.timestamp = row.timestamp)
+ON CREATE SET f:@Memory, f.kind = 'fact', f.memory_id = 'fact:' + row.id, f.recorded_at = datetime(),
+  f.direct = row.direct, f.support = 0
+SET f.text = row.text, f.words = row.words, f.signature = row.signature, f.predicate = row.predicate,
+  f.modality = row.modality, f.topic = row.topic, f.author = row.author, f.timestamp = row.timestamp,
+  f.valid_from = row.valid_from, f.said_to = row.said_to, f.valid_to = row.valid_to, f.correction = row.correction,
+  f.state = row.state, f.open = (row.state = 'current'), f.extractor = $extractor,
+  f.retired_at = CASE WHEN row.state = 'retracted' THEN coalesce(f.retired_at, datetime()) END,
+  f.metadata = [m IN coalesce(f.metadata, []) WHERE none(k IN row.metadata.keys WHERE m STARTS WITH k)] + row.metadata.members
+FOREACH (_ IN CASE WHEN row.vector IS NULL AND $embeds AND f[$slot] IS NULL THEN [1] ELSE [] END | SET f.unembedded = true)
 FOREACH (_ IN CASE WHEN row.ingest IS NULL THEN [] ELSE [1] END |
   MERGE (i:@Ingest {scope: $scope, id: row.ingest}) MERGE (i)-[:WROTE]->(f))
 FOREACH (key IN CASE WHEN row.subject IS NULL THEN [] ELSE [row.subject] END |
   MERGE (s:@Entity {scope: $scope, key: key}) MERGE (f)-[:SUBJECT]->(s))
 FOREACH (key IN CASE WHEN row.object IS NULL THEN [] ELSE [row.object] END |
   MERGE (o:@Entity {scope: $scope, key: key}) MERGE (f)-[:OBJECT]->(o))
-WITH f, row WHERE row.vector IS NOT NULL
+WITH f, row
+CALL (f, row) {
+  UNWIND row.sources AS said
+  MATCH (e:@Event {scope: $scope, memory_id: said.event})
+  MERGE (f)-[s:SUPPORTED_BY {key: said.key}]->(e)
+  ON CREATE SET s.quote = said.quote, s.start = said.start, s.end = said.end
+}
+CALL (f, row) {
+  UNWIND row.moved AS said
+  MATCH (f)-[s:SUPPORTED_BY {key: said.key}]->(:@Event {scope: $scope, memory_id: said.event})
+  DELETE s
+}
+SET f.support = COUNT { (f)-[:SUPPORTED_BY]->() }
+WITH f, row, f.support = 0 AND NOT f.direct AS is_bare
+CALL (f, is_bare) {
+  MATCH (f) WHERE is_bare
+  OPTIONAL MATCH (f)-[:HAS_REVISION]->(r)
+  DETACH DELETE f, r
+}
+WITH f, row, is_bare WHERE NOT is_bare AND row.vector IS NOT NULL
+SET f.unembedded = null
+WITH f, row
 CALL db.create.setNodeVectorProperty(f, $slot, row.vector)
 
-// write_support
-// nothing; every fact points to the words it rests on
-UNWIND $rows AS row
-MATCH (f:@Fact {scope: $scope, id: row.fact})
-MATCH (e:@Event {scope: $scope, memory_id: row.event})
-MERGE (f)-[s:SUPPORTED_BY {key: row.key}]->(e)
-ON CREATE SET s.quote = row.quote, s.start = row.start, s.end = row.end
-WITH DISTINCT f
-SET f.support = COUNT { (f)-[:SUPPORTED_BY]->() }
+// write_changes
+// nothing; what ended what, what rests on what, what the facts were before, and which of them are stale: facts that rest
+// on one which was unmade, or which ended after they were last heard
+CALL () {
+  UNWIND $links AS link
+  MATCH (later:@Fact {scope: $scope, id: link.later})
+  MATCH (earlier:@Fact {scope: $scope, id: link.earlier})
+  MERGE (later)-[s:SUPERSEDES {op: link.op}]->(earlier)
+  ON CREATE SET s.reason = link.reason, s.recorded_at = datetime()
+}
+CALL () {
+  UNWIND $dependencies AS dependency
+  MATCH (f:@Fact {scope: $scope, id: dependency[0]})
+  MATCH (base:@Fact {scope: $scope, id: dependency[1]})
+  MERGE (f)-[:DEPENDS_ON]->(base)
+}
+CALL () {
+  UNWIND $revisions AS revision
+  MATCH (f:@Fact {scope: $scope, id: revision.fact_id})
+  MERGE (r:@Revision {scope: $scope, fact_id: revision.fact_id, n: revision.n})
+  ON CREATE SET r += revision.properties, r.recorded_at = datetime()
+  MERGE (f)-[:HAS_REVISION]->(r)
+  FOREACH (_ IN CASE WHEN $ingest IS NULL THEN [] ELSE [1] END |
+    MERGE (i:@Ingest {scope: $scope, id: $ingest}) MERGE (i)-[:WROTE]->(r))
+  WITH r, revision
+  UNWIND revision.evidence AS said
+  MATCH (e:@Event {scope: $scope, memory_id: said.event})
+  MERGE (r)-[b:BECAUSE_OF {key: said.key}]->(e)
+  ON CREATE SET b.start = said.start, b.end = said.end
+}
+CALL () {
+  UNWIND $touched AS id
+  MATCH (changed:@Fact {scope: $scope, id: id})
+  OPTIONAL MATCH (rests:@Fact)-[:DEPENDS_ON*1..4]->(changed)
+  WITH collect(changed) + collect(rests) AS facts
+  UNWIND facts AS f
+  WITH DISTINCT f
+  WITH f, head(COLLECT { MATCH (f)-[:SUPPORTED_BY]->(e) RETURN e.timestamp ORDER BY e.timestamp DESC LIMIT 1 }) AS heard
+  SET f.stale = CASE WHEN EXISTS {
+    MATCH (f)-[:DEPENDS_ON*1..4]->(base:@Fact)
+    WHERE base.state = 'retracted' OR (base.state = 'superseded' AND base.valid_to.epochMillis > heard * 1000)
+  } THEN true END
+}
 
 // retract_support
 // nothing; what edited turns no longer say supports no fact, and a fact that nothing supports goes
@@ -145,14 +175,8 @@ DELETE s
 WITH DISTINCT f
 SET f.support = COUNT { (f)-[:SUPPORTED_BY]->() }
 WITH f WHERE f.support = 0 AND NOT f.direct
-DETACH DELETE f
-
-// write_mentions
-// nothing
-UNWIND $rows AS row
-MATCH (e:@Event {scope: $scope, memory_id: row.event})
-MATCH (n:@Entity {scope: $scope, key: row.entity})
-MERGE (e)-[:MENTIONS]->(n)
+OPTIONAL MATCH (f)-[:HAS_REVISION]->(r)
+DETACH DELETE f, r
 
 // embed_memories
 // nothing
@@ -162,22 +186,10 @@ SET n.unembedded = null
 WITH n, row
 CALL db.create.setNodeVectorProperty(n, $slot, row.vector)
 
-// merge_metadata
-// nothing; what a caller says of turns that memory has read before
-UNWIND $ids AS id
-MATCH (e:@Event {scope: $scope, memory_id: id})
-SET e.metadata = [m IN coalesce(e.metadata, []) WHERE none(k IN $metadata.keys WHERE m STARTS WITH k)] + $metadata.members
-
 // know_user
 // nothing
 MERGE (u:@User {scope: $scope})
 ON CREATE SET u.app_name = $app_name, u.user_id = $user_id, u.state = []
-
-// ingests
-// a row for each request of the user, the newest last
-MATCH (i:@Ingest {scope: $scope}) WHERE i.id IS NOT NULL
-RETURN i.id AS id, i.session_id AS session_id, i.state AS state, i.reason AS reason, i.report AS report
-ORDER BY i.requested_at
 
 // session_memories
 // one row: the ids of all that memory holds, or was asked to hold, of a session
@@ -186,14 +198,21 @@ RETURN collect(e.memory_id) AS ids
 
 // forget_facts
 // one row: how many facts went; their words are marked, so that they do not come back
-MATCH (f:@Memory {scope: $scope}) WHERE f.memory_id IN $ids AND f:@Fact
+OPTIONAL MATCH (u:@User {scope: $scope})
+FOREACH (_ IN CASE WHEN u IS NULL THEN [] ELSE [1] END | SET u.writes = coalesce(u.writes, 0) + 1)
+WITH 1 AS once
+OPTIONAL MATCH (f:@Memory {scope: $scope}) WHERE f.memory_id IN $ids AND f:@Fact
 CALL (f) {
   MATCH (f)-[s:SUPPORTED_BY]->(e)
   MERGE (grave:@Tombstone {scope: $scope, key: e.memory_id + ':' + s.key})
   ON CREATE SET grave.at = datetime()
 }
 WITH collect(f) AS facts
-FOREACH (f IN facts | DETACH DELETE f)
+CALL (facts) {
+  UNWIND facts AS f
+  OPTIONAL MATCH (f)-[:HAS_REVISION]->(r)
+  DETACH DELETE f, r
+}
 RETURN size(facts) AS facts
 
 // forget_events
@@ -209,9 +228,18 @@ CALL (events) {
   WITH DISTINCT f
   SET f.support = COUNT { (f)-[:SUPPORTED_BY]->() }
   WITH f WHERE f.support = 0 AND NOT f.direct
-  WITH collect(f) AS unsupported
+  OPTIONAL MATCH (f)-[:HAS_REVISION]->(r)
+  WITH collect(DISTINCT f) AS unsupported, collect(r) AS revisions
+  FOREACH (r IN revisions | DETACH DELETE r)
   FOREACH (f IN unsupported | DETACH DELETE f)
   RETURN size(unsupported) AS facts
+}
+CALL (events) {
+  UNWIND events AS e
+  MATCH (r:@Revision)-[b:BECAUSE_OF]->(e)
+  DELETE b
+  WITH DISTINCT r WHERE NOT (r)-[:BECAUSE_OF]->()
+  DETACH DELETE r
 }
 CALL (events) {
   UNWIND events AS e

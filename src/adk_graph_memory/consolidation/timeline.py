@@ -1,0 +1,118 @@
+"""Who said what when goes in; from when until when each of it held comes out, whatever order it was learned in.
+
+A strand is one proposition with every word that supports it. Its words are observations: at that moment it was so.
+Where strands exclude each other, an observation of one ends the other, and a strand that is observed again after it
+was ended holds a second time: each such period is a run, and a run is what the graph keeps as a fact.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Literal
+
+from adk_graph_memory.records import Proposition, Source, Standing
+from adk_graph_memory.records.plan import State
+
+Ending = Literal["SUPERSEDE", "RETRACT"]
+Exclusions = Mapping[tuple[str, str], Ending]
+"""(ids of a strand that ends another, and of that other) → how."""
+Moment = tuple[datetime, datetime, int, str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Strand:
+    """One proposition with the words that support it."""
+
+    id: str
+    proposition: Proposition
+    sources: tuple[Source, ...]
+
+    @property
+    def is_past(self) -> bool:
+        """Whether it speaks of what was over when it was said, so that it says nothing of what came after."""
+        over = self.proposition.valid_to
+        return over is not None and all(over <= source.at for source in self.sources)
+
+    @property
+    def observations(self) -> list[tuple[Moment, Source]]:
+        """When it was so for certain: when it was said, or from when on if that lay ahead; earliest first."""
+        begins = self.proposition.valid_from
+        told = [(max(source.at, begins) if begins else source.at, source) for source in self.sources]
+        seen = [((at, s.at, s.seq, s.turn_id, s.start), s) for at, s in told]
+        return sorted(seen, key=lambda one: (one[0], one[1].quote_key))
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """What ended a run: a strand, by these words."""
+
+    strand: str
+    source: Source
+    how: Ending
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A period in which a strand held without a break."""
+
+    strand: str
+    sources: tuple[Source, ...]
+    standing: Standing
+    ended: tuple[Ended, ...] = ()
+
+
+def runs(strands: Iterable[Strand], exclusions: Exclusions) -> dict[str, list[Run]]:
+    """The runs of every strand, earliest first; a pure function of what was said."""
+    by_id = {strand.id: strand for strand in strands}
+    endings: dict[str, list[tuple[Moment, Ended]]] = {id: [] for id in by_id}
+    for (ending, ended), how in exclusions.items():
+        if ending in by_id and ended in by_id and not by_id[ending].is_past:
+            endings[ended] += [(moment, Ended(ending, s, how)) for moment, s in by_id[ending].observations]
+    return {id: _runs(strand, sorted(endings[id], key=_when), by_id) for id, strand in by_id.items()}
+
+
+def _runs(strand: Strand, endings: Sequence[tuple[Moment, Ended]], strands: Mapping[str, Strand]) -> list[Run]:
+    if strand.is_past:
+        return [Run(strand.id, strand.sources, Standing(valid_to=strand.proposition.valid_to))]
+    found: list[list[tuple[Moment, Source]]] = []
+    for moment, source in strand.observations:
+        if found and not any(found[-1][-1][0] < at < moment for at, _ in endings):
+            found[-1].append((moment, source))
+        else:
+            found.append([(moment, source)])
+    return [_run(strand, run, endings, strands) for run in found]
+
+
+def _run(
+    strand: Strand,
+    run: Sequence[tuple[Moment, Source]],
+    endings: Sequence[tuple[Moment, Ended]],
+    strands: Mapping[str, Strand],
+) -> Run:
+    last = run[-1][0]
+    after = [(moment, ended) for moment, ended in endings if moment > last]
+    told = strand.proposition.valid_to
+    until = min([moment for moment in (told, *(_end(last, e, strands) for e in after[:1])) if moment], default=None)
+    # Every strand that excludes this one leaves its mark, by the first of its words that came after. A correction
+    # unmakes what stood when it was made, not what had ended before.
+    first = {ended.strand: ended for _, ended in reversed(after)}
+    if after and strands[after[0][1].strand].proposition.correction:
+        first[after[0][1].strand] = replace(after[0][1], how="RETRACT")
+    ended = tuple(first[id] for id in sorted(first))
+    state: State = "current"
+    if ended:
+        state = "retracted" if any(one.how == "RETRACT" for one in ended) else "superseded"
+    return Run(strand.id, tuple(source for _, source in run), Standing(state, until), ended)
+
+
+def _end(last: Moment, ending: tuple[Moment, Ended], strands: Mapping[str, Strand]) -> datetime:
+    """When what came next began: since when it is said to hold, unless that contradicts the words that it ends."""
+    moment, ended = ending
+    begins = strands[ended.strand].proposition.valid_from
+    return begins if begins is not None and begins > last[0] else moment[0]
+
+
+def _when(ending: tuple[Moment, Ended]) -> tuple[Moment, str]:
+    return ending[0], ending[1].strand

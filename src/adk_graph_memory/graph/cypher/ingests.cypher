@@ -1,0 +1,118 @@
+// unread_turns
+// a row for each given turn that memory has not read as it is: what is known of it, and whether another worker reads it
+MERGE (u:@User {scope: $scope})
+ON CREATE SET u.app_name = $app_name, u.user_id = $user_id, u.state = []
+SET u.lock = 0
+WITH u
+OPTIONAL MATCH (s:@Session {scope: $scope, id: $session_id})
+CALL () {
+  OPTIONAL MATCH (last:@Event {scope: $scope, session_uid: $foreign_uid}) WHERE last.seq > 0
+  RETURN last.seq AS last_seq ORDER BY last_seq DESC LIMIT 1
+}
+UNWIND $turns AS turn
+OPTIONAL MATCH (remembered:@Event {scope: $scope, memory_id: turn.memory_id})
+OPTIONAL MATCH (stored:@Event {scope: $scope, session_uid: s.uid, id: turn.id})
+OPTIONAL MATCH (grave:@Tombstone {scope: $scope, key: turn.memory_id})
+WITH s, last_seq, turn, grave, coalesce(remembered, stored) AS event
+OPTIONAL MATCH (i:@Ingest {scope: $scope, id: event.ingest}) WHERE i.state = 'claimed' AND i.lease_until > $now AND i.lease <> $lease
+WITH s, last_seq, turn, event, i
+WHERE grave IS NULL AND NOT coalesce(event.extracted ENDS WITH turn.text_key, false)
+OPTIONAL MATCH (m:@Meta {key: 'schema'})
+RETURN turn.id AS id, s.uid AS uid, coalesce(last_seq, 0) AS last_seq, event.seq AS seq,
+       event.extracted IS NOT NULL AS is_edited, i IS NOT NULL AS is_busy, m.live AS live
+
+// claim_turns
+// one row: [ingest, the turns before its own] of each window; [key, name, type, aliases] of the user's entities, those of
+// most facts first; [id, text] of the memories that still lack their vector. Each window is this worker's for its lease
+CALL () {
+  UNWIND $windows AS window
+  MERGE (i:@Ingest {scope: $scope, id: window.ingest})
+  ON CREATE SET i.session_id = $session_id, i.requested_at = datetime(), i.attempts = 0
+  SET i.state = 'claimed', i.lease = $lease, i.lease_until = $lease_until, i.attempts = i.attempts + 1
+  WITH i, window
+  UNWIND window.turns AS turn
+  OPTIONAL MATCH (remembered:@Event {scope: $scope, memory_id: turn.memory_id})
+  OPTIONAL MATCH (stored:@Event {scope: $scope, session_uid: $uid, id: turn.id})
+  WITH i, turn, coalesce(remembered, stored) AS event
+  FOREACH (_ IN CASE WHEN event IS NULL THEN [1] ELSE [] END |
+    CREATE (new:@Event {scope: $scope, session_uid: $foreign_uid, session_id: $session_id, id: turn.id, seq: turn.seq,
+      author: turn.author, timestamp: turn.timestamp, role: turn.role, text: turn.text, memory_id: turn.memory_id,
+      ingest: i.id})
+    CREATE (i)-[:READS]->(new))
+  FOREACH (known IN CASE WHEN event IS NULL THEN [] ELSE [event] END |
+    SET known.text = turn.text, known.role = turn.role, known.memory_id = turn.memory_id, known.ingest = i.id
+    MERGE (i)-[:READS]->(known))
+}
+CALL () {
+  MATCH (later:@Event {scope: $scope, session_uid: $foreign_uid}) WHERE later.seq > $last_seq
+  MATCH (earlier:@Event {scope: $scope, session_uid: $foreign_uid, seq: later.seq - 1})
+  MERGE (earlier)-[:NEXT]->(later)
+}
+CALL () {
+  MATCH (old:@Ingest {scope: $scope, state: 'pending'})
+  WHERE NOT EXISTS { MATCH (old)-[:READS]->(e:@Event) WHERE e.ingest = old.id }
+  SET old.state = 'superseded'
+}
+CALL () {
+  UNWIND $windows AS window
+  MATCH (first:@Event {scope: $scope, memory_id: head(window.turns).memory_id})
+  OPTIONAL MATCH (before:@Event {scope: $scope, session_uid: first.session_uid})
+  WHERE before.seq >= first.seq - $context AND before.seq < first.seq AND before.memory_id IS NOT NULL
+  WITH window, before ORDER BY before.seq
+  WITH window, collect([before.id, before.author, before.role, before.text, before.timestamp, before.seq]) AS said
+  RETURN collect([window.ingest, [one IN said WHERE one[0] IS NOT NULL]]) AS contexts
+}
+CALL () {
+  MATCH (n:@Entity {scope: $scope}) WHERE n.key IS NOT NULL
+  WITH n, COUNT { (n)<-[:SUBJECT|OBJECT]-() } AS weight ORDER BY weight DESC, n.key LIMIT $entities
+  RETURN collect([n.key, n.name, n.type, n.aliases]) AS entities
+}
+CALL () {
+  MATCH (m:@Memory {scope: $scope, unembedded: true})
+  WITH m LIMIT $texts
+  RETURN collect([m.memory_id, m.text]) AS unembedded
+}
+RETURN contexts, entities, unembedded
+
+// finish_ingest
+// one row if the claim still stands: whether nothing of this user was written since the candidates were looked up
+MATCH (u:@User {scope: $scope})
+SET u.lock = 0
+WITH u
+MATCH (i:@Ingest {scope: $scope, id: $ingest, lease: $lease})
+WHERE i.state = 'claimed' AND NOT EXISTS { MATCH (i)-[:READS]->(e:@Event) WHERE e.ingest <> i.id }
+WITH u, i, coalesce(u.writes, 0) = $writes AS is_current
+FOREACH (_ IN CASE WHEN is_current THEN [1] ELSE [] END |
+  SET u.writes = $writes + 1, i.state = 'done', i.done_at = datetime(), i.report = $report, i.extractor = $extractor,
+      i.reason = null)
+RETURN is_current
+
+// fail_ingest
+// nothing; the request is pending again, with the reason
+MATCH (i:@Ingest {scope: $scope, state: 'claimed'}) WHERE i.lease = $lease AND ($ingest IS NULL OR i.id = $ingest)
+SET i.state = 'pending', i.lease_until = 0.0, i.reason = $reason
+
+// merge_metadata
+// nothing; what a caller says of turns that memory has read before
+UNWIND $ids AS id
+MATCH (e:@Event {scope: $scope, memory_id: id})
+SET e.metadata = [m IN coalesce(e.metadata, []) WHERE none(k IN $metadata.keys WHERE m STARTS WITH k)] + $metadata.members
+
+// ingests
+// a row for each request of the user, the newest last
+MATCH (i:@Ingest {scope: $scope}) WHERE i.id IS NOT NULL
+RETURN i.id AS id, i.session_id AS session_id, i.state AS state, i.reason AS reason, i.report AS report
+ORDER BY i.requested_at
+
+// pending_ingests
+// a row for each request that nobody works at, the oldest first: whose it is, why it failed, and
+// [id, author, role, text, timestamp, seq] of its turns
+MATCH (u:@User) WHERE ($app_name IS NULL OR u.app_name = $app_name) AND ($user_id IS NULL OR u.user_id = $user_id)
+MATCH (i:@Ingest {scope: u.scope})
+WHERE i.state = 'pending' OR (i.state = 'claimed' AND i.lease_until <= $now)
+MATCH (i)-[:READS]->(e:@Event) WHERE e.ingest = i.id AND e.memory_id IS NOT NULL
+WITH u, i, e ORDER BY e.seq
+WITH u, i, collect([e.id, e.author, e.role, e.text, e.timestamp, e.seq]) AS turns
+RETURN u.app_name AS app_name, u.user_id AS user_id, i.session_id AS session_id, i.attempts AS attempts,
+       i.reason AS reason, turns
+ORDER BY i.requested_at

@@ -1,0 +1,102 @@
+"""What is planned goes in and rows for statements come out; rows of the graph come back as what is known."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from adk_graph_memory.graph import words
+from adk_graph_memory.graph.members import Delta
+from adk_graph_memory.records import KnownFact, PlannedFact, PlannedRevision, Proposition, Source, Standing, digest
+
+
+def fact(fact: PlannedFact, vectors: Mapping[str, Sequence[float]], memory_ids: Mapping[str, str]) -> dict[str, Any]:
+    """A planned fact as the writing statement takes it."""
+    said = fact.proposition
+    return {
+        "id": fact.id,
+        "signature": said.signature,
+        "is_new": fact.is_new,
+        "text": said.text,
+        "words": words.parts(said.text),
+        "predicate": said.predicate,
+        "modality": said.modality,
+        "topic": said.topic,
+        "author": said.speaker,
+        "timestamp": said.at.timestamp(),
+        "valid_from": said.valid_from,
+        "said_to": said.valid_to,
+        "valid_to": fact.standing.valid_to,
+        "state": fact.standing.state,
+        "correction": said.correction or None,
+        "subject": said.subject,
+        "object": said.object,
+        "direct": fact.is_direct,
+        "events": [memory_ids.get(source.turn_id, source.turn_id) for source in fact.sources],
+        "sources": [_source(source, memory_ids) for source in fact.sources],
+        "moved": [_source(source, memory_ids) for source in fact.moved],
+        "metadata": Delta.of(fact.metadata).parameter(),
+        "vector": vectors.get(said.text) if fact.is_new or fact.is_reworded else None,
+    }
+
+
+def _source(source: Source, memory_ids: Mapping[str, str]) -> dict[str, Any]:
+    return {
+        "event": memory_ids.get(source.turn_id, source.turn_id),
+        "key": source.quote_key,
+        "quote": source.quote,
+        "start": source.start,
+        "end": source.end,
+    }
+
+
+def revision(revision: PlannedRevision, memory_ids: Mapping[str, str], extractor: str) -> dict[str, Any]:
+    """A revision's row; the same change, made again, is the same revision."""
+    evidence = [_source(source, memory_ids) for source in revision.evidence]
+    until = revision.standing.valid_to
+    what = (revision.op, revision.text, revision.standing.state, until.isoformat() if until else "")
+    return {
+        "fact_id": revision.fact,
+        "n": digest(*what, *(said["key"] for said in evidence)),
+        "evidence": evidence,
+        "properties": {
+            "op": revision.op,
+            "reason": revision.reason,
+            "text": revision.text,
+            "signature": revision.signature,
+            "state": revision.standing.state,
+            "valid_to": until,
+            "by": extractor if revision.by_model else "rules",
+        },
+    }
+
+
+def known_fact(
+    row: Mapping[str, Any], turn_ids: Mapping[str, str], edited: Collection[str], is_complete: bool
+) -> KnownFact:
+    """A fact of the graph; what it rests on in turns that were edited since is left out, for these are read anew."""
+    said = Proposition(
+        row["text"],
+        row["predicate"],
+        row["subject"],
+        row["object"],
+        datetime.fromtimestamp(row["timestamp"], UTC),
+        row["author"],
+        row["modality"],
+        _native(row["valid_from"]),
+        _native(row["said_to"]),
+        row["topic"] or "",
+        bool(row["correction"]),
+    )
+    sources = (
+        Source(turn_ids.get(event, event), quote, start, end, datetime.fromtimestamp(timestamp, UTC), seq or 0)
+        for event, quote, start, end, timestamp, seq in row["sources"]
+    )
+    kept = tuple(source for source in sources if source.turn_id not in edited)
+    standing = Standing(row["state"], _native(row["valid_to"]))
+    return KnownFact(row["id"], said, kept, standing, tuple(row["absorbed"]), is_complete)
+
+
+def _native(moment: Any) -> datetime | None:
+    return moment.to_native() if moment is not None else None

@@ -1,0 +1,186 @@
+"""Turns of a session go in; they are claimed, read, compared with what is known and written, a window at a time."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+import uuid
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+
+from adk_graph_memory import consolidation, errors, extraction, graph
+from adk_graph_memory.graph.ingests import Claim, Claims
+from adk_graph_memory.graph.members import Delta
+from adk_graph_memory.graph.memories import Embedded
+from adk_graph_memory.records import Extraction, IngestReport, Plan, Scope, Turn, Usage
+from adk_graph_memory.vectors import GraphVectors
+
+logger = logging.getLogger(__name__)
+
+ATTEMPTS = 10
+"""How often a plan is made anew because somebody else wrote to the same user meanwhile."""
+
+
+class Ingestion:
+    """How turns become entities and facts.
+
+    Args:
+        connection: a prepared connection.
+        vectors: the embedder and its slot.
+        extractor: what reads turns.
+        judge: what decides where rules cannot tell; without one, such facts stay side by side.
+    """
+
+    def __init__(
+        self,
+        connection: graph.Connection,
+        vectors: GraphVectors,
+        extractor: extraction.Extractor,
+        judge: consolidation.Judge | None,
+    ) -> None:
+        self._connection, self._vectors, self._extractor, self._judge = connection, vectors, extractor, judge
+
+    async def run(self, scope: Scope, session_id: str, turns: Sequence[Turn], metadata: Delta) -> IngestReport:
+        """Reads what is new in the turns and writes it down; whatever fails, the rest stays pending with the reason."""
+        lease = uuid.uuid4().hex
+        try:
+            claims = await graph.ingests.claim(
+                self._connection,
+                scope,
+                session_id,
+                list({turn.id: turn for turn in turns}.values()),
+                split=self._extractor.split,
+                lease=lease,
+                now=time.time(),
+                lease_seconds=self._connection.settings.lease,
+                metadata=metadata,
+            )
+            report = IngestReport(busy=claims.busy, extractor=self._extractor.version)
+            if not claims.windows:
+                return report
+            await self._vectors.check()  # before a model is paid for what could not be written
+            return report + await self._windows(scope, claims)
+        except BaseException as error:
+            await self._release(scope, lease, error)
+            raise
+
+    async def _windows(self, scope: Scope, claims: Claims) -> IngestReport:
+        """Windows are read side by side and written one by one, in the order they were said.
+
+        Each is written for itself, so a model that fails at one takes nothing from the others; its error is raised
+        when all are through.
+        """
+        slots = asyncio.Semaphore(self._connection.settings.model_concurrency)
+        readings = [asyncio.create_task(self._read(claimed, slots)) for claimed in claims.windows]
+        report, failure = IngestReport(extractor=self._extractor.version), None
+        try:
+            for claimed, reading in zip(claims.windows, readings, strict=True):
+                try:
+                    report += await self._write(scope, claimed, *await reading)
+                except errors.ModelError as error:
+                    failure = failure or error
+                    await self._release(scope, claimed.lease, error, claimed.ingest)
+        finally:
+            for reading in readings:
+                reading.cancel()
+            await asyncio.gather(*readings, return_exceptions=True)
+        if failure:
+            raise failure
+        return report
+
+    async def _read(self, claimed: Claim, slots: asyncio.Semaphore) -> tuple[Extraction, Stopwatch]:
+        async with slots:
+            clock = Stopwatch()
+            read = await self._extractor.extract(claimed.turns, claimed.known, claimed.context)
+            clock.lap("extract")
+            return read, clock
+
+    async def _write(self, scope: Scope, claimed: Claim, read: Extraction, clock: Stopwatch) -> IngestReport:
+        """Compares what was read with what is known and writes what that changes, in one transaction."""
+        clock.lap("wait")
+        await self._vectors.live.check(claimed.live)
+        texts = sorted({*(turn.text for turn in claimed.turns), *claimed.unembedded.values(), *_texts(read)})
+        embedded = await self._vectors.of_texts(texts)
+        clock.lap("embed")
+        report = IngestReport(
+            turns=len(claimed.turns),
+            usage=read.usage,
+            embedded=len(embedded.vectors),
+            unembedded=len(texts) - len(embedded.vectors) if embedded.wanted else 0,
+            extractor=self._extractor.version,
+        )
+        async with self._connection.locks.hold(("write", scope.key)):
+            return await self._consolidate(scope, claimed, read, embedded, report, clock)
+
+    async def _consolidate(
+        self, scope: Scope, claimed: Claim, read: Extraction, embedded: Embedded, report: IngestReport, clock: Stopwatch
+    ) -> IngestReport:
+        """Looks up what is known, decides, and writes; again if another process has written meanwhile."""
+        wanted, usage = consolidation.Lookup(read), Usage()
+        asked: tuple[consolidation.Question, ...] = ()
+        decisions = consolidation.Decisions()
+        for _ in range(ATTEMPTS):
+            candidates, writes = await graph.memories.candidates(
+                self._connection, scope, claimed, wanted, embedded if self._judge else Embedded()
+            )
+            draft = consolidation.resolve(read, candidates, functional=self._extractor.functional)
+            clock.lap("compare")
+            if self._judge and draft.open and draft.open != asked:
+                decisions, cost = await self._judge.decide(draft)
+                asked, usage = draft.open, usage + cost
+                clock.lap("decide")
+            plan = consolidation.reconcile(draft, decisions)
+            done = replace(_told(report, plan), usage=report.usage + usage, milliseconds=clock.laps)
+            outcome = await graph.memories.apply(self._connection, scope, claimed, plan, embedded, done, writes=writes)
+            clock.lap("write")
+            if outcome == "written":
+                return replace(done, milliseconds=clock.laps)
+            if outcome == "taken":
+                return IngestReport(busy=len(claimed.turns), usage=done.usage, extractor=self._extractor.version)
+        raise errors.Contended(attempts=ATTEMPTS)
+
+    async def _release(self, scope: Scope, lease: str, error: BaseException, ingest: str | None = None) -> None:
+        with suppressed_and_logged("The claim could not be released; it ends with its lease."):
+            reason = f"{type(error).__name__}: {error}"
+            await graph.ingests.release(self._connection, scope, lease, reason, ingest)
+
+
+def _texts(read: Extraction) -> Iterator[str]:
+    """What an extraction adds to what one ingest embeds, in one batch."""
+    yield from (entity.name for entity in read.entities)
+    yield from (fact.text for fact in read.facts)
+
+
+def _told(report: IngestReport, plan: Plan) -> IngestReport:
+    return replace(
+        report,
+        entities_new=sum(entity.is_new for entity in plan.entities),
+        entities_known=sum(not entity.is_new for entity in plan.entities),
+        facts=plan.ops,
+        dropped=plan.dropped,
+    )
+
+
+class Stopwatch:
+    """Milliseconds by stage."""
+
+    def __init__(self) -> None:
+        self.laps: dict[str, float] = {}
+        self._last = time.perf_counter()
+
+    def lap(self, stage: str) -> None:
+        """Ends a stage and begins the next."""
+        now = time.perf_counter()
+        self.laps[stage] = round(self.laps.get(stage, 0.0) + (now - self._last) * 1_000, 1)
+        self._last = now
+
+
+@contextmanager
+def suppressed_and_logged(message: str) -> Iterator[None]:
+    """Lets an error of ours pass with a line in the log, because a greater one is on its way up already."""
+    try:
+        yield
+    except errors.GraphMemoryError:
+        logger.warning(message, exc_info=True)
