@@ -18,7 +18,7 @@ def entity_keys(extraction: Extraction) -> list[str]:
 
 def signatures(extraction: Extraction, known: Sequence[KnownEntity]) -> list[str]:
     """What the extraction's facts say, as the graph would have it on a fact that says the same."""
-    keys, _ = entities.resolved(extraction.entities, known)
+    keys = entities.resolved(extraction.entities, known).keys
     return sorted({facts.signature_of(fact, keys) for fact in extraction.facts})
 
 
@@ -28,7 +28,8 @@ def resolve(extraction: Extraction, candidates: Candidates) -> Plan:
     Facts of one signature become one with the sources of all; sources that the user had forgotten count for
     nothing, and a fact with no other source is left out.
     """
-    keys, planned_entities = entities.resolved(extraction.entities, candidates.entities)
+    resolution = entities.resolved(extraction.entities, candidates.entities)
+    keys = resolution.keys
     dropped = Counter(extraction.dropped)
     merged: dict[str, PlannedFact] = {}
     for fact in sorted(extraction.facts, key=_order):
@@ -44,7 +45,7 @@ def resolve(extraction: Extraction, candidates: Candidates) -> Plan:
             replace(before, sources=tuple(dict.fromkeys((*before.sources, *kept)))) if before else planned
         )
     return Plan(
-        entities=tuple(sorted(planned_entities, key=lambda entity: entity.key)),
+        entities=resolution.planned,
         facts=tuple(sorted(merged.values(), key=lambda fact: fact.id)),
         mentions=tuple(sorted({(turn_id, keys[ref]) for turn_id, ref in extraction.mentions})),
         dropped=dict(dropped),

@@ -154,9 +154,9 @@ def joined(parts: Sequence[Extraction]) -> Extraction:
     mentions: list[tuple[str, int]] = []
     dropped: Counter[str] = Counter()
     usage = sum((part.usage for part in parts), Extraction().usage)
-    for part in parts:
+    for number, part in enumerate(parts):
         new = {entity.ref: len(entities) + i for i, entity in enumerate(part.entities)}
-        entities += [replace(entity, ref=new[entity.ref]) for entity in part.entities]
+        entities += [replace(entity, ref=new[entity.ref], window=number) for entity in part.entities]
         facts += [
             replace(fact, subject=new[fact.subject], object=None if fact.object is None else new[fact.object])
             for fact in part.facts

@@ -16,10 +16,12 @@ from adk_graph_memory.records.extraction import (
 )
 from adk_graph_memory.records.plan import (
     Candidates,
+    Doubt,
     KnownEntity,
     Plan,
     PlannedEntity,
     PlannedFact,
+    Resolution,
 )
 from adk_graph_memory.records.turns import (
     Role,
@@ -35,6 +37,7 @@ from adk_graph_memory.records.words import (
 
 __all__ = [
     "Candidates",
+    "Doubt",
     "ExtractedEntity",
     "ExtractedFact",
     "Extraction",
@@ -47,6 +50,7 @@ __all__ = [
     "PlannedFact",
     "Receipt",
     "Recollection",
+    "Resolution",
     "Role",
     "Scope",
     "Source",
