@@ -55,6 +55,7 @@ class Bearer:
     key: str = ""
     is_known: bool = False
     members: list[ExtractedEntity] = field(default_factory=list)
+    _hooks: frozenset[str] | None = None
 
     @classmethod
     def known(cls, entity: KnownEntity) -> Self:
@@ -77,6 +78,7 @@ class Bearer:
             self.aliases += [name for name in dict.fromkeys(names) if name not in (self.name, *self.aliases)]
             self.about = self.about or member.about
             self.type = self.type if self.kind else member.type
+        self._hooks = None
 
     @property
     def kind(self) -> str:
@@ -97,6 +99,13 @@ class Bearer:
     def note(self) -> str:
         """What its name says of it in brackets."""
         return next((note for name in (self.name, *self.aliases) if (note := names.parsed(name, self.kind).note)), "")
+
+    @property
+    def hooks(self) -> frozenset[str]:
+        """Two bearers without a common one have nothing to do with each other."""
+        if self._hooks is None:
+            self._hooks = frozenset().union(*(names.hooks(name, self.kind) for name in (self.name, *self.aliases)))
+        return self._hooks
 
     def named(self, kind: str) -> tuple[Name, list[Name]]:
         """Its name and its aliases, as those of such a kind."""
@@ -132,7 +141,7 @@ def _order(entity: ExtractedEntity) -> tuple[object, ...]:
 
 def relation(one: Bearer, other: Bearer) -> Relation:
     """What speaks for the two being one."""
-    if not agree(one.kind, other.kind):
+    if one.hooks.isdisjoint(other.hooks) or not agree(one.kind, other.kind):
         return Relation(Likeness.NONE)
     kinds = {one.kind, other.kind} - {""}
     kind = min(kinds) if len(kinds) == 1 else ""
@@ -161,7 +170,7 @@ def _best(one: tuple[Name, list[Name]], other: tuple[Name, list[Name]], kind: st
         best = max(best, like)
     shared = {alias.base for alias in aliases} & {alias.base for alias in other_aliases}
     best = max(best, Likeness(bool(shared)))
-    if best < Likeness.EXACT and kind == "person":
+    if best < Likeness.EXACT and kind in ("person", "organization"):
         against = any(names.conflict(mine, theirs) for mine in everyone[0] for theirs in everyone[1])
         best = min(best, Likeness.MAYBE) if against else best
     return best

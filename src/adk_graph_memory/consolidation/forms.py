@@ -43,5 +43,6 @@ LEGAL_ENDINGS = (
     "有限公司 股份有限公司 有限责任公司 주식회사 유한회사 จำกัด"
 )
 LEGAL_BEGINNINGS = "ооо оао пао ао зао pt 株式会社 有限会社 合同会社 (株) 주식회사 (주) บริษัท شركة חברת"
+SHORT_FOR = "incorporated=inc corporation=corp company=co limited=ltd 株=株式会社 주=주식회사 股份有限公司=有限公司"
 ARTICLES = "the"
 """Not La Paz, El Salvador or Die Zeit: there the article is the name, so only a model may leave it out."""

@@ -50,7 +50,12 @@ def alike(one: str, other: str) -> bool | None:
     bare, bare_other = plain(one), plain(other)
     if bare == bare_other:
         return True if one == bare or other == bare_other else None
-    return plain(one.translate(_DIGRAPHS)) == other or plain(other.translate(_DIGRAPHS)) == one
+    return digraphs(one) == other or digraphs(other) == one
+
+
+def digraphs(word: str) -> str:
+    """The word as those write it who have no umlauts: mueller for müller."""
+    return plain(word.translate(_DIGRAPHS))
 
 
 def is_han(text: str) -> bool:

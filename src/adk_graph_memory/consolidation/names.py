@@ -58,6 +58,7 @@ _ROMANISED = tuple(f"-{word}" for word in forms.ROMANISED.split())
 _GENERATIONS = _table(forms.GENERATIONS)
 _ENDINGS, _BEGINNINGS = _table(forms.LEGAL_ENDINGS), _table(forms.LEGAL_BEGINNINGS)
 _ARTICLES = _table(forms.ARTICLES)
+_SHORT_FOR = {short: long for pair in forms.SHORT_FOR.split() for short, long in [pair.split("=")]}
 
 
 def _cut(words: tuple[str, ...], table: Iterable[str], *, end: bool, most: int = 4) -> tuple[tuple[str, ...], str]:
@@ -92,7 +93,7 @@ def parsed(name: str, kind: str) -> Name:
     if kind == "organization":
         words, legal = _cut(words, _ENDINGS, end=True)
         words, before = _cut(words, _BEGINNINGS, end=False)
-        legal = legal or before
+        legal = _SHORT_FOR.get(legal or before, legal or before)
     return Name(base, note, words, legal=legal)
 
 
@@ -111,6 +112,22 @@ def _person(base: str, note: str) -> Name:
         while (shorter := _cut(words, table, end=end, most=2))[1]:
             words, sex, title = shorter[0], sex or table[shorter[1]], title or how
     return Name(base, note, words, sex, title)
+
+
+@lru_cache(maxsize=16_384)
+def hooks(name: str, kind: str) -> frozenset[str]:
+    """What two names share if they can be alike at all: a word, a pair of characters, initials; cheap to compare."""
+    apart = [parsed(name, ""), parsed(name, kind)]
+    found = {apart[0].base, *(part.squashed for part in apart)}
+    for words in (part.words for part in apart):
+        if len(words) > 2:
+            found.add("".join(letters.plain(word)[0] for word in words))
+        for word in words:
+            bare = letters.plain(word)
+            found |= {bare, letters.digraphs(word)}
+            if letters.is_wide(bare):
+                found |= {bare[0], *(bare[i : i + 2] for i in range(len(bare) - 1))}
+    return frozenset(found - {""})
 
 
 # --- comparing ----------------------------------------------------------------------------------------------
@@ -133,7 +150,9 @@ def likeness(one: Name, other: Name, kind: str, *, sure_of_kind: bool = True) ->
 
 
 def conflict(one: Name, other: Name) -> bool:
-    """Whether two full names of people share a word and differ in others: Inés Moreau and Inés Costa."""
+    """Whether two full names share a word and differ in others: Inés Moreau and Inés Costa, Acme GmbH and Acme Inc."""
+    if one.legal and other.legal and one.legal != other.legal:
+        return True
     if min(len(one.words), len(other.words)) < 2 or likeness(one, other, "person"):
         return False
     return not {*map(letters.plain, one.words)}.isdisjoint(map(letters.plain, other.words))
@@ -167,6 +186,8 @@ def _shortened(short: Name, full: Name) -> Likeness:
         return _shortened_wide(short, full) if len(short.words) == 1 else Likeness.NONE
     first, last = places[0] == 0, places[-1] == len(full.words) - 1
     family = last and not first
+    if f"{letters.plain(short.words[-1])}-" in letters.plain(full.base):
+        return Likeness.MAYBE  # Jean is not Jean-Luc
     if _GENERATIONS & ({*map(letters.plain, short.words)} ^ {*map(letters.plain, full.words)}):
         return Likeness.MAYBE
     if short.title == "family" and (family or first != last):
