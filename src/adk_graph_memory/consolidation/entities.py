@@ -157,7 +157,7 @@ def _verdict(group: Bearer, free: Sequence[Bearer], held: Sequence[Bearer]) -> _
         return _Verdict()
     fitting = [(bearer, found) for bearer, found in related if found.sure and found.likeness >= Likeness.SHORT]
     agreed = _best([pair for pair in fitting if pair[1].agreed])
-    if len(agreed) == 1:
+    if len(agreed) == 1 and (agreed[0][1].likeness >= Likeness.LOOSE or len(fitting) == 1):
         return _Verdict(agreed[0][0], (True, agreed[0][1].likeness))
     here = [pair for pair in fitting if pair[0].members and pair[1].likeness is Likeness.EXACT]
     if len(here) == 1:  # the same name in the same conversation
