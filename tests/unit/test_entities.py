@@ -43,6 +43,7 @@ def taken_for(name: str, *known: KnownEntity, type: str = "person", about: str =
         ("Inés Moreau", "Ines Moreau"),
         ("Inés Moreau", "Inés"),
         ("Inés", "Inés Moreau"),
+        ("Jan van der Berg", "Jan"),
         ("Inés Moreau", "Moreau, Inés"),
         ("Anna Weber", "Dr. Weber"),
         ("Anna Weber", "Frau Anna Weber"),
@@ -156,6 +157,8 @@ def test_two_are_two(known: KnownEntity, name: str) -> None:
         ([held("Martin Thomas")], "Thomas Martin", ""),
         ([held("Jean-Luc Arnaud")], "Jean", ""),
         ([held("Ann Lee")], "Annlee", ""),
+        ([held("Jonas")], "Jonas' wife", ""),
+        ([held("brother")], "brother of Ada", ""),
         ([held("Franziska Vogt", "Franzi")], "Franzi Huber", ""),
         ([held("健太郎")], "太郎", ""),
         ([held("王小明")], "王先生", ""),
@@ -293,6 +296,16 @@ def test_what_was_resolved_is_known_the_next_time(entities: list[ExtractedEntity
     first = resolved([replace(entity, window=0) for entity in entities], [])
     second = resolved([replace(entity, window=0) for entity in entities], known_after(first))
     assert second.keys == first.keys
+
+
+@given(st.lists(st.builds(person, st.just(0), st.text(min_size=1), st.text(max_size=3)), max_size=5), st.data())
+def test_any_characters_can_be_a_name(entities: list[ExtractedEntity], data: st.DataObject) -> None:
+    types = st.sampled_from(["person", "organization", "place", "", "whatever"])
+    batch = [replace(entity, ref=i, type=data.draw(types)) for i, entity in enumerate(entities)]
+    found = resolved(batch, [])
+    assert set(found.keys) == {entity.ref for entity in batch}
+    assert {planned.key for planned in found.planned} == set(found.keys.values())
+    assert resolved(batch, known_after(found)).keys.keys() == found.keys.keys()
 
 
 def known_after(*resolutions: Resolution) -> list[KnownEntity]:

@@ -35,6 +35,11 @@ PREFIXES: dict[Sex, str] = {"m": "นาย", "f": "นางสาว นาง
 GENERATIONS = "jr junior sr senior ii iii iv filho neto fils père младший старший"
 """What tells father and son apart; part of the name."""
 
+PARTICLES = (
+    "van von der den ter ten op zu af av de del della degli di da do dos das du la le los las el al bin ibn bint y e i"
+)
+"""What people's names have in small letters; any other small word describes: Jonas' wife."""
+
 LEGAL_ENDINGS = (
     "inc incorporated corp corporation co company ltd limited llc llp lp plc pty gmbh mbh ag kg ohg gbr kgaa se ug "
     "gmbh&co.kg e.v. s.a. s.a.r.l. sas s.a.s. s.l. s.p.a. s.r.l. snc n.v. b.v. ab oy oyj a/s aps asa as s.r.o. "

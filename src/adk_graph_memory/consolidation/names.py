@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import IntEnum
 from functools import lru_cache
 
@@ -34,6 +34,8 @@ class Name:
     title: str = ""
     """how it is addressed: ``family`` where a title goes with a family name, ``any`` where with either"""
     legal: str = ""
+    described: bool = False
+    """whether some of it is no name but says who it is: Jonas' wife"""
 
     @property
     def squashed(self) -> str:
@@ -55,7 +57,7 @@ def _by_sex(words: Mapping[forms.Sex, str]) -> dict[str, forms.Sex]:
 
 _TITLES, _SUFFIXES, _PREFIXES = map(_by_sex, (forms.TITLES, forms.SUFFIXES, forms.PREFIXES))
 _ROMANISED = tuple(f"-{word}" for word in forms.ROMANISED.split())
-_GENERATIONS = _table(forms.GENERATIONS)
+_GENERATIONS, _PARTICLES = _table(forms.GENERATIONS), _table(forms.PARTICLES)
 _ENDINGS, _BEGINNINGS = _table(forms.LEGAL_ENDINGS), _table(forms.LEGAL_BEGINNINGS)
 _ARTICLES = _table(forms.ARTICLES)
 _SHORT_FOR = {short: long for pair in forms.SHORT_FOR.split() for short, long in [pair.split("=")]}
@@ -86,7 +88,9 @@ def parsed(name: str, kind: str) -> Name:
         base, note = text, ""
     base, note = base.strip(), note.strip() if bracket else ""
     if kind == "person":
-        return _person(base, note)
+        small = {word for part in name.split() if part.islower() for word in letters.spelled(folded(part))}
+        person = _person(base, note)
+        return replace(person, described=not small.isdisjoint({*person.words} - _PARTICLES))
     words, legal = letters.spelled(base), ""
     if kind in ("organization", "place"):
         words, _ = _cut(words, _ARTICLES, end=False)
@@ -186,8 +190,8 @@ def _shortened(short: Name, full: Name) -> Likeness:
         return _shortened_wide(short, full) if len(short.words) == 1 else Likeness.NONE
     first, last = places[0] == 0, places[-1] == len(full.words) - 1
     family = last and not first
-    if f"{letters.plain(short.words[-1])}-" in letters.plain(full.base):
-        return Likeness.MAYBE  # Jean is not Jean-Luc
+    if full.described or f"{letters.plain(short.words[-1])}-" in letters.plain(full.base):
+        return Likeness.MAYBE  # Jonas' wife is not Jonas, Jean is not Jean-Luc
     if _GENERATIONS & ({*map(letters.plain, short.words)} ^ {*map(letters.plain, full.words)}):
         return Likeness.MAYBE
     if short.title == "family" and (family or first != last):
