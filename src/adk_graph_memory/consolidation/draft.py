@@ -85,7 +85,7 @@ class Lookup:
 
     def slots(self, known: Sequence[KnownEntity]) -> list[tuple[str, str, str, str]]:
         """Subject, predicate, signature and text of every fact, with the subject as one of these entities."""
-        keys, _ = entities.resolved(self._extraction.entities, known)
+        keys = entities.resolved(self._extraction.entities, known).keys
         said = (facts.proposition_of(fact, keys) for fact in self._extraction.facts)
         return sorted({(one.subject or "", one.predicate, one.signature, one.text) for one in said})
 
@@ -98,7 +98,8 @@ def resolve(extraction: Extraction, candidates: Candidates, *, functional: Colle
         candidates: what the graph holds of the same.
         functional: predicates that have one value at a time.
     """
-    keys, planned_entities = entities.resolved(extraction.entities, candidates.entities)
+    resolution = entities.resolved(extraction.entities, candidates.entities)
+    keys = resolution.keys
     dropped = Counter(extraction.dropped)
     read = [(fact, facts.proposition_of(fact, keys)) for fact in sorted(extraction.facts, key=_order)]
     tenets = _known(candidates)
@@ -124,7 +125,7 @@ def resolve(extraction: Extraction, candidates: Candidates, *, functional: Colle
         exclusions=exclusions,
         dependencies=tuple(sorted((a, b) for a, b in pairs if a and b and a != b)),
         open=tuple(_questions(tenets, exclusions, candidates.near)),
-        entities=tuple(sorted(planned_entities, key=lambda entity: entity.key)),
+        entities=resolution.planned,
         candidates=candidates,
         mentions=tuple(sorted({(turn_id, keys[ref]) for turn_id, ref in extraction.mentions})),
         dropped=dict(dropped),

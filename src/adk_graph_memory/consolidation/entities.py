@@ -1,10 +1,23 @@
-"""Why were these two names taken for one: the same folded name, an alias of nobody else, or the extractor said so."""
+"""Extracted and known entities go in; who is who comes out, and what no rule may decide, as doubts.
+
+One window of the conversation is settled at a time. Within it every entity seeks its bearer among the known and those
+of earlier windows, the surest match first, and a bearer goes to one entity of a window only: who read it told them
+apart. A wrong merge is worse than none: where two bearers fit, or contexts differ, it is a doubt.
+"""
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import NamedTuple
 
-from adk_graph_memory.records import ExtractedEntity, KnownEntity, PlannedEntity, digest, folded
+from adk_graph_memory.consolidation import bearers
+from adk_graph_memory.consolidation.bearers import Bearer, Relation
+from adk_graph_memory.consolidation.names import Likeness
+from adk_graph_memory.records import Doubt, ExtractedEntity, KnownEntity, PlannedEntity, Resolution, digest, folded
+
+_Doubted = tuple[Bearer, tuple[Bearer, ...]]
 
 
 def key_of(name: str) -> str:
@@ -18,33 +31,176 @@ def keys_of(entity: ExtractedEntity) -> list[str]:
 
 
 def resolved(
-    entities: Sequence[ExtractedEntity], known: Sequence[KnownEntity]
-) -> tuple[dict[int, str], list[PlannedEntity]]:
-    """The key of each extracted entity, and the entities to create or to extend, one a key."""
+    entities: Sequence[ExtractedEntity],
+    known: Sequence[KnownEntity],
+    near: Mapping[int, Sequence[str]] | None = None,
+) -> Resolution:
+    """The key of each extracted entity, the entities to create or to extend, and the doubts.
+
+    Args:
+        entities: in any order.
+        known: in any order; all those of whom an extracted entity may be one.
+        near: the keys of known entities whose names are near in meaning or sound, by reference; they decide nothing,
+            but raise a doubt where the names themselves say nothing.
+    """
+    held = [Bearer.known(entity) for entity in sorted(known, key=lambda entity: entity.key)]
+    doubts: list[_Doubted] = []
+    for window in sorted({entity.window for entity in entities}):
+        groups = bearers.grouped(entity for entity in entities if entity.window == window)
+        new = _settled(groups, held, near or {})
+        held += [bearer for bearer, _ in new]
+        doubts += [(bearer, others) for bearer, others in new if others]
+    _give_keys(held)
+    refs = {member.ref: bearer for bearer in held for member in bearer.members}
+    return Resolution(
+        keys={ref: refs[ref].key for ref in sorted(refs)},
+        planned=tuple(sorted((_planned(bearer) for bearer in held if bearer.members), key=lambda entity: entity.key)),
+        doubts=tuple(
+            sorted(
+                (
+                    Doubt(bearer.members[0].ref, tuple(sorted(other.key for other in others)))
+                    for bearer, others in doubts
+                ),
+                key=lambda doubt: doubt.ref,
+            )
+        ),
+    )
+
+
+def decided(resolution: Resolution, same: Mapping[int, str | None], known: Sequence[KnownEntity]) -> Resolution:
+    """The resolution with its doubts answered.
+
+    Args:
+        resolution: as :func:`resolved` gave it.
+        same: the key of the entity that a reference means, None for somebody new. An answer to no doubt, or with a
+            key that the doubt does not offer, is passed over; a doubt without an answer is kept.
+        known: the same that the resolution was made from.
+    """
     by_key = {entity.key: entity for entity in known}
-    keys: dict[int, str] = {}
-    planned: dict[str, PlannedEntity] = {}
-    for entity in entities:
-        key = keys[entity.ref] = _key(entity, by_key)
-        before = planned.get(key)
-        name = before.name if before else by_key[key].name if key in by_key else entity.name
-        names = {*(before.aliases if before else ()), entity.name, *entity.aliases} - {name}
-        planned[key] = PlannedEntity(
-            key=key,
-            name=name,
-            type=before.type if before else entity.type,
-            aliases=tuple(sorted(names)),
-            is_new=key not in by_key,
-        )
-    return keys, list(planned.values())
+    meant = {key: key for key in (*by_key, *resolution.keys.values())}
+    for doubt in resolution.doubts:
+        answer = same.get(doubt.ref)
+        if answer is None or answer not in doubt.keys:
+            continue
+        ends = {meant[resolution.keys[doubt.ref]], meant[answer]}
+        kept = min(ends, key=lambda key: (key not in by_key, key != meant[answer], key))
+        if len(ends & by_key.keys()) < 2:  # an answer makes nobody of two whom the graph tells apart
+            meant = {key: kept if end in ends else end for key, end in meant.items()}
+    merged: dict[str, list[PlannedEntity]] = defaultdict(list)
+    for planned in resolution.planned:
+        merged[meant[planned.key]].append(planned)
+    return Resolution(
+        keys={ref: meant[key] for ref, key in resolution.keys.items()},
+        planned=tuple(_merged(key, merged[key], by_key.get(key)) for key in sorted(merged)),
+        doubts=tuple(doubt for doubt in resolution.doubts if doubt.ref not in same),
+    )
 
 
-def _key(entity: ExtractedEntity, known: Mapping[str, KnownEntity]) -> str:
-    """Its known key; or its name's; or that of the one entity that has its name for an alias. Namesakes stay apart."""
-    own = key_of(entity.name)
-    if entity.known_key in known and entity.known_key is not None:
-        return entity.known_key
-    if own in known:
-        return own
-    bearers = [other.key for other in known.values() if own in map(key_of, other.aliases)]
-    return bearers[0] if len(bearers) == 1 else own
+def _merged(key: str, planned: Sequence[PlannedEntity], known: KnownEntity | None) -> PlannedEntity:
+    parts = sorted(planned, key=lambda part: part.key != key)
+    base = PlannedEntity(key, known.name, known.type, (), False, known.about) if known else parts[0]
+    names = {name for part in parts for name in (part.name, *part.aliases)} - {base.name}
+    about = next((part.about for part in (base, *parts) if part.about), "")
+    return replace(base, aliases=tuple(sorted(names)), about=about)
+
+
+class _Verdict(NamedTuple):
+    """Whose name it is; or, if that is open, whose it may be."""
+
+    bearer: Bearer | None = None
+    rank: tuple[bool, int] = (False, 0)
+    perhaps: tuple[Bearer, ...] = ()
+
+
+def _settled(pending: list[Bearer], held: Sequence[Bearer], near: Mapping[int, Sequence[str]]) -> list[_Doubted]:
+    """Those of one window who are somebody new, each with those whom it may be; the others joined their bearers."""
+    by_key = {bearer.key: bearer for bearer in held if bearer.is_known}
+    found: list[_Doubted] = []
+    for group in pending:
+        if bearer := by_key.get(group.members[0].known_key or ""):
+            bearer.take(group.members)
+    pending = [group for group in pending if (group.members[0].known_key or "") not in by_key]
+    while True:
+        free = [bearer for bearer in held if not any(bearer.windows & group.windows for group in pending[:1])]
+        verdicts = [(group, _verdict(group, free, held)) for group in pending]
+        best = max((verdict.rank for _, verdict in verdicts if verdict.bearer), default=None)
+        if best is None:
+            break
+        wanted: dict[int, list[tuple[Bearer, Bearer]]] = defaultdict(list)
+        for group, verdict in verdicts:
+            if verdict.bearer and verdict.rank == best:
+                wanted[id(verdict.bearer)].append((group, verdict.bearer))
+        for wishes in wanted.values():
+            pending = [group for group in pending if all(group is not wisher for wisher, _ in wishes)]
+            given, losers = _given(wishes)
+            if given:
+                pending += losers
+            else:
+                found += [(group, (wishes[0][1],)) for group in losers]
+    for group, verdict in verdicts:
+        found.append((group, verdict.perhaps or _near(group, by_key, near)))
+    return found
+
+
+def _given(wishes: Sequence[tuple[Bearer, Bearer]]) -> tuple[bool, list[Bearer]]:
+    """Gives the bearer to the one who wants it, or whose context is its own; and those who go without."""
+    fitting = [group for group, bearer in wishes if len(wishes) == 1 or group.context == bearer.context]
+    if len(fitting) == 1:
+        wishes[0][1].take(fitting[0].members)
+    return len(fitting) == 1, [group for group, _ in wishes if [group] != fitting]
+
+
+def _verdict(group: Bearer, free: Sequence[Bearer], held: Sequence[Bearer]) -> _Verdict:
+    related = [(bearer, found) for bearer in free if (found := bearers.relation(group, bearer)).likeness]
+    related = [pair for pair in related if not pair[1].other_kind] or related
+    if not related:
+        return _Verdict()
+    fitting = [(bearer, found) for bearer, found in related if found.sure and found.likeness >= Likeness.SHORT]
+    agreed = _best([pair for pair in fitting if pair[1].agreed])
+    if len(agreed) == 1 and (agreed[0][1].likeness >= Likeness.LOOSE or len(fitting) == 1):
+        return _Verdict(agreed[0][0], (True, agreed[0][1].likeness))
+    here = [pair for pair in fitting if pair[0].members and pair[1].likeness is Likeness.EXACT]
+    if len(here) == 1:  # the same name in the same conversation
+        return _Verdict(here[0][0], (False, Likeness.EXACT))
+    best = _best(related)
+    bearer, found = best[0]
+    rivals = best if found.likeness >= Likeness.LOOSE else related
+    if len(rivals) > 1 or best[0] not in fitting or (found.likeness is Likeness.SHORT and _is_shared(bearer, held)):
+        return _Verdict(perhaps=tuple(other for other, _ in related))
+    return _Verdict(bearer, (False, found.likeness))
+
+
+def _best(pairs: Sequence[tuple[Bearer, Relation]]) -> list[tuple[Bearer, Relation]]:
+    most = max((found.likeness for _, found in pairs), default=None)
+    return [pair for pair in pairs if pair[1].likeness is most]
+
+
+def _is_shared(bearer: Bearer, held: Sequence[Bearer]) -> bool:
+    """Whether a short name may be another's as well: an Inés, when there is also an Inés Costa, need not be Moreau."""
+    return any(other is not bearer and bearers.relation(bearer, other).likeness >= Likeness.SHORT for other in held)
+
+
+def _near(group: Bearer, by_key: Mapping[str, Bearer], near: Mapping[int, Sequence[str]]) -> tuple[Bearer, ...]:
+    keys = sorted({key for member in group.members for key in near.get(member.ref, ())} & by_key.keys())
+    return tuple(
+        bearer
+        for key in keys
+        if bearers.agree(group.kind, (bearer := by_key[key]).kind) and not bearer.windows & group.windows
+    )
+
+
+def _give_keys(held: Sequence[Bearer]) -> None:
+    """Each new bearer gets the key of its name; namesakes but the first one of their name and context."""
+    used = {bearer.key for bearer in held if bearer.is_known}
+    new = [bearer for bearer in held if not bearer.is_known]
+    for bearer in sorted(new, key=lambda new: (folded(new.about), new.kind, new.name, sorted(new.aliases))):
+        bearer.key = key_of(bearer.name)
+        parts, n = ("entity", folded(bearer.name), folded(bearer.about), bearer.kind), 1
+        while bearer.key in used:
+            bearer.key, n = digest(*parts, *([str(n)] if n > 1 else [])), n + 1
+        used.add(bearer.key)
+
+
+def _planned(bearer: Bearer) -> PlannedEntity:
+    names = {name for member in bearer.members for name in (member.name, *member.aliases)} - {bearer.name}
+    return PlannedEntity(bearer.key, bearer.name, bearer.type, tuple(sorted(names)), not bearer.is_known, bearer.about)

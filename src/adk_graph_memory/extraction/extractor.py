@@ -97,7 +97,8 @@ class ModelExtractor:
 
 
 def _known_line(number: int, entity: KnownEntity) -> str:
-    return f"{number}: {_framed({'names': [entity.name, *entity.aliases], 'type': entity.type})}"
+    about = {"about": entity.about} if entity.about else {}
+    return f"{number}: {_framed({'names': [entity.name, *entity.aliases], 'type': entity.type, **about})}"
 
 
 def _turn_line(number: int, turn: Turn) -> str:
@@ -199,9 +200,9 @@ def joined(parts: Sequence[Extraction]) -> Extraction:
     mentions: list[tuple[str, int]] = []
     dropped: Counter[str] = Counter()
     usage = sum((part.usage for part in parts), Extraction().usage)
-    for part in parts:
+    for number, part in enumerate(parts):
         new = {entity.ref: len(entities) + i for i, entity in enumerate(part.entities)}
-        entities += [replace(entity, ref=new[entity.ref]) for entity in part.entities]
+        entities += [replace(entity, ref=new[entity.ref], window=number) for entity in part.entities]
         refs = {fact.ref: len(facts) + i for i, fact in enumerate(part.facts)}
         facts += [
             replace(

@@ -162,8 +162,8 @@ async def listed(connection: Connection, scope: Scope) -> list[dict[str, Any]]:
 
 def known_entity(row: Sequence[Any]) -> KnownEntity:
     """An entity of the graph, as statements return one."""
-    key, name, type_, aliases, *_ = row
-    return KnownEntity(key, name, type_, tuple(aliases))
+    key, name, type_, aliases, about = row
+    return KnownEntity(key, name, type_, tuple(aliases), about or "")
 
 
 def _id(session_id: str, turns: Sequence[Turn]) -> str:

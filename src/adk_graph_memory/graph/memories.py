@@ -232,6 +232,7 @@ def _entities(plan: Plan, embedded: Embedded) -> list[dict[str, Any]]:
             "name": entity.name,
             "type": entity.type,
             "aliases": list(entity.aliases),
+            "about": entity.about,
             "vector": embedded.vectors.get(entity.name) if entity.is_new else None,
         }
         for entity in plan.entities

@@ -16,6 +16,7 @@ from adk_graph_memory.records.extraction import (
 )
 from adk_graph_memory.records.plan import (
     Candidates,
+    Doubt,
     KnownEntity,
     KnownFact,
     Link,
@@ -24,6 +25,7 @@ from adk_graph_memory.records.plan import (
     PlannedFact,
     PlannedRevision,
     Proposition,
+    Resolution,
     Standing,
 )
 from adk_graph_memory.records.turns import (
@@ -40,6 +42,7 @@ from adk_graph_memory.records.words import (
 
 __all__ = [
     "Candidates",
+    "Doubt",
     "ExtractedEntity",
     "ExtractedFact",
     "Extraction",
@@ -56,6 +59,7 @@ __all__ = [
     "Proposition",
     "Receipt",
     "Recollection",
+    "Resolution",
     "Role",
     "Scope",
     "Source",

@@ -39,7 +39,8 @@ class Source:
 class ExtractedEntity:
     """Somebody or something that the turns name; ``ref`` is what the facts of the same extraction call it.
 
-    ``about`` tells namesakes apart, in a few words ("brother", "colleague at Acme").
+    ``about`` tells namesakes apart, in a few words ("brother", "colleague at Acme"). What one ``window`` lists as two
+    was told apart by the one who read it; the same name in another window is mostly the same.
     """
 
     ref: int
@@ -48,6 +49,7 @@ class ExtractedEntity:
     aliases: tuple[str, ...] = ()
     known_key: str | None = None
     about: str = ""
+    window: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -68,6 +68,7 @@ class KnownEntity:
     name: str
     type: str
     aliases: tuple[str, ...] = ()
+    about: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +133,24 @@ class PlannedEntity:
     type: str
     aliases: tuple[str, ...]
     is_new: bool
+    about: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Doubt:
+    """An extracted entity and the entities that it may be the same as, which no rule may decide."""
+
+    ref: int
+    keys: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Resolution:
+    """Which entity each reference of an extraction means; one in doubt stands as somebody new until it is decided."""
+
+    keys: Mapping[int, str] = field(default_factory=dict)
+    planned: tuple[PlannedEntity, ...] = ()
+    doubts: tuple[Doubt, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,7 @@ RETURN turn.id AS id, s.uid AS uid, coalesce(last_seq, 0) AS last_seq, event.seq
        event.extracted IS NOT NULL AS is_edited, i IS NOT NULL AS is_busy, m.live AS live
 
 // claim_turns
-// one row: [ingest, the turns before its own] of each window; [key, name, type, aliases] of the user's entities, those of
+// one row: [ingest, the turns before its own] of each window; [key, name, type, aliases, about] of the user's entities, those of
 // most facts first; [id, text] of the memories that still lack their vector. Each window is this worker's for its lease
 CALL () {
   UNWIND $windows AS window
@@ -65,7 +65,7 @@ CALL () {
 CALL () {
   MATCH (n:@Entity {scope: $scope}) WHERE n.key IS NOT NULL
   WITH n, COUNT { (n)<-[:SUBJECT|OBJECT]-() } AS weight ORDER BY weight DESC, n.key LIMIT $entities
-  RETURN collect([n.key, n.name, n.type, n.aliases]) AS entities
+  RETURN collect([n.key, n.name, n.type, n.aliases, n.about]) AS entities
 }
 CALL () {
   MATCH (m:@Memory {scope: $scope, unembedded: true})

@@ -1,8 +1,8 @@
 // entities_by_key
-// one row: [key, name, type, aliases] of those of these entities that exist, and how often this user was written to
+// one row: [key, name, type, aliases, about] of those of these entities that exist, and how often this user was written to
 UNWIND $keys AS wanted
 MATCH (n:@Entity {scope: $scope, key: wanted})
-WITH collect([n.key, n.name, n.type, n.aliases]) AS entities
+WITH collect([n.key, n.name, n.type, n.aliases, n.about]) AS entities
 RETURN entities, coalesce(head(COLLECT { MATCH (u:@User {scope: $scope}) RETURN u.writes }), 0) AS writes
 
 // candidate_facts
@@ -63,8 +63,10 @@ RETURN near, forgotten, [f IN core | f.id] AS core,
 // nothing
 UNWIND $rows AS row
 MERGE (n:@Entity {scope: $scope, key: row.key})
-ON CREATE SET n.name = row.name, n.type = row.type, n.aliases = row.aliases, n.created_at = datetime()
-ON MATCH SET n.aliases = n.aliases + [a IN row.aliases WHERE NOT a IN n.aliases AND a <> n.name]
+ON CREATE SET n.name = row.name, n.type = row.type, n.aliases = row.aliases, n.about = row.about,
+  n.created_at = datetime()
+ON MATCH SET n.aliases = n.aliases + [a IN row.aliases WHERE NOT a IN n.aliases AND a <> n.name],
+  n.about = CASE coalesce(n.about, '') WHEN '' THEN row.about ELSE n.about END
 WITH n, row WHERE row.vector IS NOT NULL
 CALL db.create.setNodeVectorProperty(n, $slot, row.vector)
 

@@ -1,0 +1,399 @@
+"""Who is who: the same person under several names is one, namesakes are two, and what rules cannot tell is a doubt."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+import pytest
+from benchmarks.quality import aliases
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from adk_graph_memory.consolidation.entities import decided, key_of, resolved
+from adk_graph_memory.extraction.extractor import joined
+from adk_graph_memory.records import Doubt, ExtractedEntity, Extraction, KnownEntity, PlannedEntity, Resolution
+
+
+def person(ref: int, name: str, about: str = "", *, window: int = 0, type: str = "person") -> ExtractedEntity:
+    return ExtractedEntity(ref, name, type, about=about, window=window)
+
+
+def held(name: str, *aliases: str, type: str = "person", about: str = "", key: str = "") -> KnownEntity:
+    return KnownEntity(key or key_of(name), name, type, aliases, about)
+
+
+def taken_for(name: str, *known: KnownEntity, type: str = "person", about: str = "") -> KnownEntity | str:
+    """The known entity that the name is taken for, or ``doubt`` or ``new``."""
+    resolution = resolved([ExtractedEntity(1, name, type, about=about)], known)
+    found = {entity.key: entity for entity in known}.get(resolution.keys[1])
+    return found or ("doubt" if resolution.doubts else "new")
+
+
+# --- one under several names --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("known", "name"),
+    [
+        ("Inés Moreau", "INÉS  MOREAU"),
+        ("Inés Moreau", unicodedata.normalize("NFD", "Inés Moreau")),
+        ("Inés Moreau", "Ines Moreau"),
+        ("Inés Moreau", "Inés"),
+        ("Inés", "Inés Moreau"),
+        ("Jan van der Berg", "Jan"),
+        ("Inés Moreau", "Moreau, Inés"),
+        ("Anna Weber", "Dr. Weber"),
+        ("Anna Weber", "Frau Anna Weber"),
+        ("Jonas Weber", "J. Weber"),
+        ("Jonas Weber", "Jonas W."),
+        ("Jonas Weber (brother)", "Jonas Weber (brother)"),
+        ("Müller", "Mueller"),
+        ("Anton Reiß", "ANTON REISS"),
+        ("Łukasz", "Lukasz"),
+        ("Işık Yılmaz", "IŞIK YILMAZ"),
+        ("Seán O’Brien", "Seán O'Brien"),
+        ("Алёна Королёва", "Алена Королева"),
+        ("Иван Петров", "д-р Петров"),
+        ("Ελένη", "ΕΛΕΝΗ"),
+        ("أحمد", "أَحْمَد"),
+        ("أحمد", "احمـد"),
+        ("فاطمة", "فاطمه"),
+        ("דנה כהן", 'ד"ר כהן'),
+        ("राहुल शर्मा", "श्री राहुल शर्मा"),
+        ("山田太郎", "山田 太郎"),
+        ("山田太郎", "山田さん"),
+        ("サクラ", "ｻｸﾗ"),
+        ("サクラ", "さくら"),
+        ("ジョン・スミス", "ジョン"),
+        ("김민수", "김민수 씨"),
+        ("김민수", "민수"),
+        ("สมชาย ใจดี", "คุณสมชาย"),
+    ],
+)
+def test_a_person_is_known_under_another_writing(known: str, name: str) -> None:
+    assert taken_for(name, held(known)) == held(known)
+
+
+@pytest.mark.parametrize(
+    ("known", "name", "type"),
+    [
+        ("Acme GmbH", "Acme", "organization"),
+        ("Acme", "ACME GmbH & Co. KG", "organization"),
+        ("Fiat S.p.A.", "Fiat SpA", "organization"),
+        ("ООО «Ромашка»", "Ромашка", "organization"),
+        ("トヨタ自動車株式会社", "トヨタ自動車", "organization"),
+        ("(주)삼성전자", "삼성전자 주식회사", "organization"),
+        ("the Louvre", "Louvre", "place"),
+        ("São Paulo", "Sao Paulo", "place"),
+    ],
+)
+def test_a_company_or_place_is_known_without_what_stands_beside_its_name(known: str, name: str, type: str) -> None:
+    assert taken_for(name, held(known, type=type), type=type) == held(known, type=type)
+
+
+def test_an_extractors_alias_finds_the_known() -> None:
+    known = held("Ivan Petrov")
+    resolution = resolved([ExtractedEntity(1, "Иван Петров", "person", ("Ivan Petrov",))], [known])
+    assert resolution.planned == (PlannedEntity(known.key, "Ivan Petrov", "person", ("Иван Петров",), is_new=False),)
+
+
+@pytest.mark.parametrize("author", ["user", "assistant", "travel_agent", "ada@example.org"])
+def test_the_user_and_the_agent_have_the_keys_of_their_author_names(author: str) -> None:
+    assert resolved([person(1, author)], []).keys == {1: key_of(author)}
+
+
+def test_a_thing_of_no_kind_takes_the_kind_it_is_found_to_be() -> None:
+    [planned] = resolved([person(1, "Porto", type="place")], [held("Porto", type="name")]).planned
+    assert (planned.type, planned.is_new) == ("place", False)
+
+
+def test_a_context_learned_later_is_kept() -> None:
+    [planned] = resolved([person(1, "Jonas", "brother")], [held("Jonas")]).planned
+    assert (planned.key, planned.about) == (key_of("Jonas"), "brother")
+
+
+# --- two under one name -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("known", "name"),
+    [
+        (held("Florence", type="place"), "Florence"),
+        (held("Apple", type="organization"), "Apple"),
+        (held("Frau Weber"), "Herr Weber"),
+        (held("Weber", "Mrs Weber"), "Mr Weber"),
+        (held("健太郎"), "花太郎"),
+        (held("マリ"), "マリア"),
+        (held("さくら"), "さくらこ"),
+        (held("Inés Moreau"), "Inés Costa"),
+        (held("が"), "か"),
+        (held("मीना"), "मीनू"),
+        (held("C++", type="topic"), "C"),
+        (held("???"), "!!!"),
+    ],
+)
+def test_two_are_two(known: KnownEntity, name: str) -> None:
+    assert taken_for(name, known) == "new"
+
+
+@pytest.mark.parametrize(
+    ("known", "name", "about"),
+    [
+        ([held("Jonas", about="brother")], "Jonas", "colleague at Acme"),
+        ([held("Jonas", about="brother"), held("Jonas", about="colleague", key="k2")], "Jonas", ""),
+        ([held("Jonas", about="brother"), held("Jonas", about="colleague", key="k2")], "Jonas", "neighbour"),
+        ([held("Jonas")], "Jonas (brother)", ""),
+        ([held("Zoë")], "Zoé", ""),
+        ([held("Inés Moreau"), held("Inés Costa")], "Inés", ""),
+        ([held("Inés", "Inés Moreau")], "Inés Costa", ""),
+        ([held("Inés"), held("Inés Costa")], "Inés Moreau", ""),
+        ([held("Jonas Weber"), held("Julia Weber")], "J. Weber", ""),
+        ([held("Anna Weber")], "Mr Weber", ""),
+        ([held("Anna Weber")], "Weber", ""),
+        ([held("Martin King")], "Martin King Jr.", ""),
+        ([held("Martin Thomas")], "Thomas Martin", ""),
+        ([held("Jean-Luc Arnaud")], "Jean", ""),
+        ([held("Ann Lee")], "Annlee", ""),
+        ([held("Jonas")], "Jonas' wife", ""),
+        ([held("brother")], "brother of Ada", ""),
+        ([held("Franziska Vogt", "Franzi")], "Franzi Huber", ""),
+        ([held("健太郎")], "太郎", ""),
+        ([held("王小明")], "王先生", ""),
+        ([held("Bella", type="animal")], "Bella", ""),
+        ([held("Ada Lovelace", type="name")], "Ada", ""),
+    ],
+)
+def test_what_may_be_one_or_two_is_a_doubt(known: list[KnownEntity], name: str, about: str) -> None:
+    assert taken_for(name, *known, about=about) == "doubt"
+
+
+@pytest.mark.parametrize(
+    ("known", "name"),
+    [("Acme Labs", "Acme"), ("Acme Inc.", "Acme GmbH"), ("World Health Organization", "WHO"), ("La Paz", "Paz")],
+)
+def test_what_may_be_one_company_or_two_is_a_doubt(known: str, name: str) -> None:
+    assert taken_for(name, held(known, type="organization"), type="organization") == "doubt"
+
+
+def test_the_context_decides_between_namesakes() -> None:
+    namesakes = [held("Jonas", about="brother"), held("Jonas", about="colleague at Acme", key="k2")]
+    assert [taken_for("Jonas", *namesakes, about=known.about) for known in namesakes] == namesakes
+
+
+def test_a_shared_nickname_decides_nothing() -> None:
+    known = held("Anton Reiß", "Toni")
+    found = resolved([ExtractedEntity(1, "Antonia Graf", "person", ("Toni",))], [known])
+    assert (found.keys, found.doubts) == ({1: key_of("Antonia Graf")}, (Doubt(1, (known.key,)),))
+
+
+# --- one window, several windows ----------------------------------------------------------------------------
+
+JONASES = [person(1, "Jonas"), person(2, "Jonas", "brother"), person(3, "JONAS", "colleague at Acme")]
+
+
+@given(st.permutations(JONASES))
+def test_namesakes_of_one_reply_have_keys_that_no_order_changes(entities: list[ExtractedEntity]) -> None:
+    found = resolved(entities, [])
+    assert found.keys[1] == key_of("Jonas")
+    assert (len(set(found.keys.values())), found.doubts) == (3, ())
+
+
+@pytest.mark.parametrize("again", [JONASES, JONASES[1:], JONASES[1:2], JONASES[2:]])
+def test_namesakes_are_found_again(again: list[ExtractedEntity]) -> None:
+    first = resolved(JONASES, [])
+    second = resolved(again, known_after(first))
+    assert second.keys == {entity.ref: first.keys[entity.ref] for entity in again}
+
+
+def test_the_first_namesake_by_context_has_the_key_of_the_name() -> None:
+    assert resolved(JONASES[1:], []).keys[2] == key_of("Jonas")
+
+
+def test_a_person_and_a_place_of_one_reply_are_two() -> None:
+    found = resolved([person(1, "Florence"), person(2, "Florence", type="place")], [])
+    assert len(set(found.keys.values())) == 2
+
+
+def test_a_full_name_and_a_short_one_of_one_reply_were_told_apart() -> None:
+    found = resolved([person(1, "Inés"), person(2, "Inés Moreau")], [held("Inés")])
+    assert (found.keys, found.doubts) == ({1: key_of("Inés"), 2: key_of("Inés Moreau")}, ())
+
+
+def test_two_of_one_reply_who_may_both_be_the_known_one_are_doubts() -> None:
+    found = resolved([person(1, "Jonas", "brother"), person(2, "Jonas", "colleague")], [held("Jonas")])
+    assert {doubt.ref for doubt in found.doubts} == {1, 2}
+
+
+def test_the_same_name_in_two_windows_is_one() -> None:
+    parts = [Extraction((person(1, "Jonas", "brother"),)), Extraction((person(1, "jonas"),))]
+    found = resolved(joined(parts).entities, [held("Jonas", about="landlord")])
+    assert len(set(found.keys.values())) == 1
+    assert found.keys[0] != key_of("Jonas")
+
+
+def test_contexts_that_differ_between_windows_are_a_doubt() -> None:
+    found = resolved([person(1, "Jonas", "brother"), person(2, "Jonas", "boss", window=1)], [])
+    assert found.doubts == (Doubt(2, (found.keys[1],)),)
+
+
+NAMES = [
+    "Inés",
+    "INES",
+    "Inés Moreau",
+    "Ines Costa",
+    "I. Moreau",
+    "Dr. Moreau",
+    "Jonas",
+    "Jonas Weber",
+    "Weber",
+    "王明",
+]
+MENTIONS = st.builds(
+    person,
+    st.just(0),
+    st.sampled_from(NAMES),
+    st.sampled_from(["", "", "sister", "boss"]),
+    window=st.integers(0, 2),
+    type=st.sampled_from(["person", "person", "place"]),
+)
+BATCHES = st.lists(MENTIONS, max_size=6).map(lambda found: [replace(e, ref=i) for i, e in enumerate(found)])
+KNOWN = st.lists(
+    st.builds(held, st.sampled_from(NAMES), st.sampled_from(NAMES), about=st.sampled_from(["", "sister"])),
+    max_size=4,
+    unique_by=lambda entity: entity.key,
+)
+
+
+@given(BATCHES, KNOWN, st.data())
+def test_no_order_changes_who_is_who(
+    entities: list[ExtractedEntity], known: list[KnownEntity], data: st.DataObject
+) -> None:
+    shuffled = data.draw(st.permutations(entities)), data.draw(st.permutations(known))
+    assert resolved(*shuffled) == resolved(entities, known)
+
+
+@settings(max_examples=300)
+@given(BATCHES, st.data())
+def test_where_rules_alone_decide_two_batches_end_like_one(
+    entities: list[ExtractedEntity], data: st.DataObject
+) -> None:
+    """Each mention in a window of its own; in one batch, and in two in another order."""
+    alone = [replace(entity, window=i) for i, entity in enumerate(entities)]
+    together = resolved(alone, [])
+    order = data.draw(st.permutations(alone))
+    cut = data.draw(st.integers(0, len(order)))
+    first = resolved([replace(e, window=i) for i, e in enumerate(order[:cut])], [])
+    second = resolved([replace(e, window=i) for i, e in enumerate(order[cut:])], known_after(first))
+    assume(not (together.doubts or first.doubts or second.doubts))
+    assert partition({**first.keys, **second.keys}.items()) == partition(together.keys.items())
+
+
+@given(BATCHES)
+def test_what_was_resolved_is_known_the_next_time(entities: list[ExtractedEntity]) -> None:
+    first = resolved([replace(entity, window=0) for entity in entities], [])
+    second = resolved([replace(entity, window=0) for entity in entities], known_after(first))
+    assert second.keys == first.keys
+
+
+@given(st.lists(st.builds(person, st.just(0), st.text(min_size=1), st.text(max_size=3)), max_size=5), st.data())
+def test_any_characters_can_be_a_name(entities: list[ExtractedEntity], data: st.DataObject) -> None:
+    types = st.sampled_from(["person", "organization", "place", "", "whatever"])
+    batch = [replace(entity, ref=i, type=data.draw(types)) for i, entity in enumerate(entities)]
+    found = resolved(batch, [])
+    assert set(found.keys) == {entity.ref for entity in batch}
+    assert {planned.key for planned in found.planned} == set(found.keys.values())
+    assert resolved(batch, known_after(found)).keys.keys() == found.keys.keys()
+
+
+def known_after(*resolutions: Resolution) -> list[KnownEntity]:
+    return [
+        KnownEntity(entity.key, entity.name, entity.type, entity.aliases, entity.about)
+        for resolution in resolutions
+        for entity in resolution.planned
+    ]
+
+
+def partition(keys: Iterable[tuple[int, str]]) -> set[frozenset[int]]:
+    parts: dict[str, set[int]] = defaultdict(set)
+    for ref, key in keys:
+        parts[key].add(ref)
+    return {frozenset(part) for part in parts.values()}
+
+
+# --- doubts -------------------------------------------------------------------------------------------------
+
+
+BROTHER = held("Jonas", about="brother")
+
+
+def doubted(*entities: ExtractedEntity, known: Sequence[KnownEntity] = (BROTHER,)) -> Resolution:
+    resolution = resolved(entities or [person(1, "Jonas", "my boss")], known)
+    assert resolution.doubts
+    return resolution
+
+
+def test_a_doubt_stands_as_somebody_new() -> None:
+    found = doubted()
+    assert found.doubts == (Doubt(1, (BROTHER.key,)),)
+    assert [(planned.key, planned.is_new) for planned in found.planned] == [(found.keys[1], True)]
+
+
+def test_an_answer_makes_two_one() -> None:
+    found = decided(doubted(), {1: BROTHER.key}, [BROTHER])
+    assert (found.keys, found.doubts) == ({1: BROTHER.key}, ())
+    assert found.planned == (PlannedEntity(BROTHER.key, "Jonas", "person", (), is_new=False, about="brother"),)
+
+
+def test_somebody_new_stays_new() -> None:
+    before = doubted()
+    assert decided(before, {1: None}, [BROTHER]) == replace(before, doubts=())
+
+
+@pytest.mark.parametrize("same", [{}, {7: BROTHER.key}])
+def test_a_doubt_without_an_answer_is_kept(same: dict[int, str | None]) -> None:
+    assert decided(doubted(), same, [BROTHER]) == doubted()
+
+
+def test_an_answer_that_was_not_offered_counts_for_nothing() -> None:
+    found = decided(doubted(), {1: "somebody else's"}, [BROTHER])
+    assert found.keys == doubted().keys
+
+
+def test_an_answer_holds_for_the_same_name_in_every_window() -> None:
+    before = doubted(person(1, "Jonas", "my boss"), person(2, "Jonas", "my boss", window=1))
+    assert decided(before, {1: BROTHER.key}, [BROTHER]).keys == {1: BROTHER.key, 2: BROTHER.key}
+
+
+def test_answers_that_go_round_in_a_circle_end() -> None:
+    before = Resolution(
+        {1: "a", 2: "b"},
+        (PlannedEntity("a", "A", "person", (), True), PlannedEntity("b", "B", "person", (), True)),
+        (Doubt(1, ("b",)), Doubt(2, ("a",))),
+    )
+    found = decided(before, {1: "b", 2: "a"}, [])
+    assert (len(set(found.keys.values())), len(found.planned)) == (1, 1)
+
+
+def test_nearness_raises_a_doubt_and_decides_nothing() -> None:
+    known = [held("王伟"), held("Porto", type="place")]
+    near = {1: [entity.key for entity in known] + ["nobody's"]}
+    found = resolved([person(1, "王偉")], known, near)
+    assert (found.keys, found.doubts) == ({1: key_of("王偉")}, (Doubt(1, (key_of("王伟"),)),))
+
+
+# --- measured -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("ask_gold", [False, True])
+def test_names_in_many_scripts_are_resolved(ask_gold: bool) -> None:
+    mentions = aliases.load()
+    outcome = aliases.told(mentions, ask_gold=ask_gold)
+    assert outcome.false_merges() == []
+    assert outcome.b_cubed()[2] >= 0.95
+    if ask_gold:
+        scripts = {mention.script for mention in mentions}
+        assert len(scripts) >= 8
+        assert {script for script in scripts if outcome.b_cubed(script)[2] < 0.95} == set()
