@@ -349,6 +349,8 @@ NO_SLOTS = [
     "The friends of Anna and Ben moved to Rome.",
     "I have worked at Acme and other places.",
     "He lives in Rome with us.",
+    "Back from Oslo with gifts.",
+    "Today Anna from Oslo rang me.",
     "I met a man who works at Acme.",
     "I left Acme early that day.",
     "Good that I don't only work at Acme.",

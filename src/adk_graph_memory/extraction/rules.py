@@ -163,7 +163,9 @@ class _Reading:
         if way == "asserted" and validity.is_ahead(first, at, one.language):
             way = "planned"
         when = (None, None) if corrects else validity.of_statement(first, way, at, one.language)
-        named = next((ref for _, _, ref in spans if ref != author), None)
+        kinds, others = self._entities.kinds, [ref for _, _, ref in spans if ref != author]
+        names_first = sorted(others, key=lambda ref: kinds[ref] == "thing")
+        named = names_first[0] if names_first else None
         return [_Stated(author, "states", named, way, when)]
 
 

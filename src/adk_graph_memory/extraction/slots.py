@@ -137,7 +137,9 @@ def _claims(sentence: str, place: int, last: int, spans: Sequence[Span], kinds: 
     found: dict[str, Claim] = {}
     for verb in VERBS:
         match = verb.pattern.match(sentence, place, last)
-        named = _object(sentence, match, spans, last, verb) if match else None
+        named = (
+            _object(sentence, match, [s for s in spans if kinds.get(s[2]) != "thing"], last, verb) if match else None
+        )
         if match is None or named is None or (verb.only_kind and kinds.get(named.object or -1) != verb.only_kind):
             continue
         if verb.never_kind and kinds.get(named.object or -1) == verb.never_kind:

@@ -79,6 +79,7 @@ _LIVE = r"(?:live|lives|lived|living|reside|resides|resided|residing|based|settl
 _MOVE = r"(?:move|moves|moved|moving|relocate|relocates|relocated|relocating)"
 _WORK = r"(?:work|works|worked|working|employed)"
 _LEAVE = r"(?:left|leave|leaving|quit|quitting)"
+_AFTER_BE = r"(?:(?<=\bam )|(?<=\bis )|(?<=\bare )|(?<=['’]m )|(?<=['’]re )|(?<=['’]s ))"
 _START = r"(?:start|starts|starting|started)"
 
 
@@ -125,7 +126,7 @@ VERBS = (
         state=False,
         value=True,
     ),
-    Verb("comes_from", _verb(r"(?:come\s+|comes\s+)?(?:originally\s+)?from\s+"), "place"),
+    Verb("comes_from", _verb(rf"(?:comes?\s+|{_AFTER_BE})(?:originally\s+)?from\s+"), "place"),
     Verb("married_to", _verb(r"(?:married|marry|marrying)(?:\s+to)?\s+"), "person", state=False),
     Verb("allergic_to", _verb(rf"(?:\w+ly\s+)?allergic\s+to\s+{_NOUN}")),
     Verb("age", _verb(r"\d{1,3}(?:\s+years\s+old(?!\w)|(?=\s*[.!]*\s*$))"), value=True),
