@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -15,7 +14,7 @@ from hypothesis import strategies as st
 
 from adk_graph_memory import extraction, llm
 from adk_graph_memory.extraction.grounding import located
-from adk_graph_memory.records import Extraction, KnownEntity, Turn, folded, token_count
+from adk_graph_memory.records import KnownEntity, Turn, folded, token_count
 from adk_graph_memory.testing import ScriptedLlm, spoken
 
 NOON = datetime(2026, 5, 4, 12, tzinfo=UTC)
@@ -23,137 +22,6 @@ NOON = datetime(2026, 5, 4, 12, tzinfo=UTC)
 
 def turn(text: str, *, author: str = "user", id: str = "t0", **more: Any) -> Turn:
     return Turn(id, author, text, NOON, **more)
-
-
-async def read(*texts: str | Turn) -> Extraction:
-    turns = [text if isinstance(text, Turn) else turn(text, id=f"t{n}") for n, text in enumerate(texts)]
-    return await extraction.RuleExtractor().extract(turns, [])
-
-
-async def names(*texts: str) -> list[str]:
-    return sorted(entity.name for entity in (await read(*texts)).entities if entity.name != "user")
-
-
-# --- rules --------------------------------------------------------------------------------------------------
-
-
-async def test_a_statement_is_kept_in_its_speakers_words() -> None:
-    [fact] = (await read("I keep bees in the garden.")).facts
-    assert (fact.text, fact.speaker, fact.predicate, fact.at) == ("I keep bees in the garden.", "user", "states", NOON)
-
-
-async def test_each_statement_of_a_turn_is_a_fact() -> None:
-    found = await read("I keep bees in the garden. They make very dark honey! I sell it on Saturdays…")
-    assert len(found.facts) == 3
-
-
-@pytest.mark.parametrize(
-    ("text", "reason"),
-    [
-        ("Where do the bees live?", "a question"),
-        ("蜜蜂住在哪里？", "a question"),
-        ("Thank you!", "too short to say anything"),
-        ("Ok.", "too short to say anything"),
-        ("👍👍👍", "too short to say anything"),
-    ],
-)
-async def test_what_says_nothing_is_dropped_with_the_reason(text: str, reason: str) -> None:
-    found = await read(text)
-    assert (found.facts, found.dropped) == ((), {reason: 1})
-
-
-async def test_what_an_agent_says_is_no_fact() -> None:
-    found = await read(turn("Your bees live in the garden.", author="bot", role="model"))
-    assert (found.facts, found.dropped) == ((), {"said by an agent": 1})
-
-
-async def test_a_statement_beside_a_question_is_kept() -> None:
-    found = await read("I keep bees in the garden. Do you like honey?")
-    assert [fact.text for fact in found.facts] == ["I keep bees in the garden."]
-    assert found.dropped == {"a question": 1}
-
-
-@pytest.mark.parametrize("text", ["It costs 3.50 euros at the shop.", "I read it on www.example.org this morning."])
-async def test_a_point_inside_a_number_or_a_name_ends_no_sentence(text: str) -> None:
-    assert [fact.text for fact in (await read(text)).facts] == [text]
-
-
-@pytest.mark.parametrize(
-    "text", ["我在花园里养了很多蜜蜂。", "私は庭でミツバチを飼っています。", "저는 정원에서 꿀벌을 키웁니다."]
-)
-async def test_scripts_without_spaces_make_statements_too(text: str) -> None:
-    assert [fact.text for fact in (await read(text)).facts] == [text]
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("I met Anna in the garden.", ["Anna"]),
-        ("I work with Anton Reiß now.", ["Anton Reiß"]),
-        ("My friend Łukasz binds books.", ["Łukasz"]),
-        ("We met Zoë and Krümel there.", ["Krümel", "Zoë"]),
-        ("Вчера я встретил Анну Каренину там.", ["Анну Каренину"]),
-        ("I like Jean-Luc and O'Brien a lot.", ["Jean-Luc", "O'Brien"]),
-        ("I think I'm fine on Monday in May.", []),
-        ("Yesterday it rained all day long.", []),
-        ("this is NOTHING IMPORTANT really", []),
-    ],
-)
-async def test_names_are_runs_of_capitalised_words(text: str, expected: list[str]) -> None:
-    assert await names(text) == expected
-
-
-async def test_a_first_word_is_a_name_where_it_is_used_as_one_elsewhere() -> None:
-    assert await names("Anna keeps bees here. I like Anna.") == ["Anna"]
-
-
-async def test_the_author_is_an_entity() -> None:
-    [author] = (await read("I keep bees in the garden.")).entities
-    assert (author.name, author.type) == ("user", "person")
-
-
-async def test_a_turn_mentions_the_names_it_uses() -> None:
-    found = await read("I met Anna in the garden.", "She was fine and well.")
-    [anna] = [entity.ref for entity in found.entities if entity.name == "Anna"]
-    assert ("t0", anna) in found.mentions
-    assert ("t1", anna) not in found.mentions
-
-
-async def test_a_name_inside_another_word_is_no_mention() -> None:
-    found = await read("I met Ann in the garden.", "The Annex is closed for now.")
-    [ann] = [entity.ref for entity in found.entities if entity.name == "Ann"]
-    assert ("t1", ann) not in found.mentions
-
-
-async def test_nothing_gives_nothing() -> None:
-    assert await read() == Extraction()
-
-
-@given(st.text(max_size=200))
-@example("I keep bees. \n\nIn  the\tgarden!  Really?? Yes... a.b.c")
-@example("👩‍👩‍👧 is my family now. 我在花园里养蜜蜂。ok")
-async def test_every_fact_of_the_rules_stands_in_its_turn(text: str) -> None:
-    told = turn(text)
-    found = await read(told)
-    for fact in found.facts:
-        [source] = fact.sources
-        assert told.text[source.start : source.end] == source.quote == fact.text
-    refs = {entity.ref for entity in found.entities}
-    assert {fact.subject for fact in found.facts} | {ref for _, ref in found.mentions} <= refs
-
-
-async def test_a_thousand_names_are_read_in_seconds() -> None:
-    text = " ".join(f"Yesterday I met Ana{'abcdefghij'[n % 10]}{'x' * (n // 10)} at noon." for n in range(1_000))
-    began = time.process_time()
-    assert len((await read(text)).facts) == 1_000
-    assert time.process_time() - began < 10
-
-
-@pytest.mark.parametrize("unit", ["a", "A ", "a.", "?", "Word", ". ", "\n", "Aa-"])
-async def test_a_long_text_of_one_kind_is_read_in_seconds(unit: str) -> None:
-    began = time.process_time()
-    await read(unit * 100_000)
-    assert time.process_time() - began < 10
 
 
 # --- quotes -------------------------------------------------------------------------------------------------

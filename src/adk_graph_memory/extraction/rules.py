@@ -1,38 +1,51 @@
-"""Turns go in; what rules can tell without any model comes out: statements with their speaker, and names.
+"""Turns go in; what rules can tell without a language model comes out: statements with their speaker, names, dates.
 
-It is honest about being rules: a statement stays in its speaker's own words, nothing is inferred from it, and where
-a sentence only asks, greets or is too short to say anything, no fact is made of it.
+It is honest about being rules: a statement stays in its speaker's own words and nothing is inferred from it. Only
+where a sentence says outright where somebody lives or works, what their number is and the like does its fact name it.
 """
 
 from __future__ import annotations
 
-import calendar
-import re
+import asyncio
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
-from adk_graph_memory.records import (
-    ExtractedEntity,
-    ExtractedFact,
-    Extraction,
-    KnownEntity,
-    Source,
-    Turn,
-)
+from adk_graph_memory.extraction import contacts, modality, names, slots, spacy_names, validity
+from adk_graph_memory.extraction.entities import Entities
+from adk_graph_memory.extraction.language import WIDE_CHARACTER, WORD, language_of, ordinary_words
+from adk_graph_memory.extraction.sentences import Passage, is_question, passages, sentences
+from adk_graph_memory.records import ExtractedFact, Extraction, KnownEntity, Modality, Source, Turn
 
-_SENTENCE = re.compile(r"[^.!?。！？\n]+(?:[.!?](?=\S)[^.!?。！？\n]*)*[.!?。！？]*")
-_WORD = re.compile(r"[^\W\d_]+(?:['’\-][^\W\d_]+)*")
-_WIDE = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
-_CALENDAR = {name for names in (calendar.day_name, calendar.month_name, calendar.day_abbr) for name in names}
 _SHORTEST = 4
 """Words (or, in scripts without spaces, characters) below which a sentence is taken for small talk."""
+_FIRST_PERSON = frozenset({"i", "i'm", "i’m", "we", "my", "we're", "we’re", "ich", "yo", "я"})
+
+
+@dataclass(frozen=True, slots=True)
+class _Said:
+    """A turn, the language it is in, and its sentences."""
+
+    turn: Turn
+    language: str
+    passages: tuple[Passage, ...]
+    sentences: tuple[str, ...]
 
 
 class RuleExtractor:
-    """The extractor for when no model is configured."""
+    """The extractor for when no language model is configured.
 
-    version = "rules@1"
-    functional: frozenset[str] = frozenset()
+    Args:
+        models: spaCy models that tell names and nouns of their language; those installed, if not given. ``version``
+            names them: without one, names are told by how they are written.
+    """
+
+    functional = slots.FUNCTIONAL
+    """Predicates that have one value at a time."""
+
+    def __init__(self, models: Sequence[str] | None = None) -> None:
+        self._models = tuple(spacy_names.installed_models() if models is None else models)
+        self.version = " ".join(("rules@2", *self._models))
 
     def split(self, turns: Sequence[Turn]) -> Sequence[Sequence[Turn]]:
         """All in one window: rules have no limit."""
@@ -42,88 +55,158 @@ class RuleExtractor:
         self, turns: Sequence[Turn], known: Sequence[KnownEntity], context: Sequence[Turn] = ()
     ) -> Extraction:
         """A fact for each statement a person makes, about its speaker, and an entity for each name used."""
-        names = _names(turns)
-        refs = {name: ref for ref, name in enumerate(dict.fromkeys([*(turn.author for turn in turns), *names]))}
-        authors = {turn.author for turn in turns}
-        facts, mentions, dropped = [], set(), Counter[str]()
-        for turn in turns:
-            mentions |= {(turn.id, refs[name]) for name in names if _says(turn.text, name)}
-            for start, end in _sentences(turn.text):
-                sentence = turn.text[start:end]
-                if reason := _unfit(sentence, turn):
-                    dropped[reason] += 1
-                    continue
-                named = next((name for name in names if _says(sentence, name) and name != turn.author), None)
-                facts.append(
-                    ExtractedFact(
-                        subject=refs[turn.author],
-                        predicate="states",
-                        object=refs[named] if named else None,
-                        text=sentence,
-                        sources=(Source.of(turn, start, end),),
-                        speaker=turn.author,
-                        at=turn.at,
-                    )
-                )
-        entities = tuple(
-            ExtractedEntity(ref, name, "person" if name in authors else "name") for name, ref in refs.items()
-        )
-        return Extraction(entities, tuple(facts), tuple(sorted(mentions)), dict(dropped))
+        return await asyncio.to_thread(self._read, tuple(turns), tuple(known)) if turns else Extraction()
+
+    def _read(self, turns: Sequence[Turn], known: Sequence[KnownEntity]) -> Extraction:
+        said = _said(turns)
+        entities = Entities([turn.author for turn in turns], known)
+        for one in said:
+            if one.turn.role == "user":
+                _introduce(one, entities)
+        for found in self._names(said):
+            entities.add(found.name, found.type)
+        _learn_kinds(said, entities)
+        reading = _Reading(entities)
+        for one in said:
+            reading.read(one)
+        return entities.extraction(reading.facts, reading.mentions, reading.dropped)
+
+    def _names(self, said: Sequence[_Said]) -> Iterable[names.Found]:
+        turns = [[(sentence, one.language) for sentence in one.sentences] for one in said]
+        told = spacy_names.Annotations(turns, self._models)
+        yield from told.names.values()
+        yield from names.names([sentence for sentences in turns for sentence in sentences])
+        yield from told.phrases
+        yield from names.phrases([[one for one in turn if one[1] not in told.read] for turn in turns])
 
 
-def _sentences(text: str) -> Iterator[tuple[int, int]]:
-    for match in _SENTENCE.finditer(text):
-        words = match[0].strip()
-        if words:
-            start = match.start() + match[0].index(words)
-            yield start, start + len(words)
-
-
-def _unfit(sentence: str, turn: Turn) -> str | None:
-    """Why no fact is made of this sentence, or None."""
-    if turn.role == "model":
-        return "said by an agent"
-    if sentence.endswith(("?", "？")):
-        return "a question"
-    if len(_WORD.findall(sentence)) + len(_WIDE.findall(sentence)) < _SHORTEST:
-        return "too short to say anything"
-    return None
-
-
-def _names(turns: Sequence[Turn]) -> list[str]:
-    """Runs of capitalised words inside sentences; a sentence's first word counts only if it is also used inside."""
-    inside, first = Counter[str](), Counter[str]()
+def _said(turns: Sequence[Turn]) -> list[_Said]:
+    """The turns with their languages; a short one counts as being in the language that most of them are in."""
+    usual = Counter(language_of(turn.text) for turn in turns).most_common(1)[0][0]
+    found = []
     for turn in turns:
-        for start, end in _sentences(turn.text):
-            for name, opens in _runs(turn.text[start:end]):
-                (first if opens else inside)[name] += 1
-    return [name for name in [*inside, *first] if name in inside or len(name.split()) > 1]
+        language = language_of(turn.text, usual)
+        parts = tuple(turn.text[start:end] for start, end in sentences(turn.text, language))
+        found.append(_Said(turn, language, tuple(passages(turn.text, language)), parts))
+    return found
 
 
-def _runs(sentence: str) -> Iterator[tuple[str, bool]]:
-    run: list[str] = []
-    opens, end = True, 0
-    for i, match in enumerate(_WORD.finditer(sentence)):
-        word = match[0]
-        joined = sentence[end : match.start()] == " "
-        if run and not joined:
-            yield " ".join(run), opens
-            run = []
-        if word[0].isupper() and not _is_ordinary(word):
-            opens = opens and bool(run) if run else i == 0
-            run.append(word)
-        elif run:
-            yield " ".join(run), opens
-            run = []
-        end = match.end()
-    if run:
-        yield " ".join(run), opens
+def _introduce(one: _Said, entities: Entities) -> None:
+    """Takes the name that somebody gives themselves for theirs."""
+    for sentence in one.sentences:
+        for place in () if is_question(sentence) else contacts.own_names(sentence):
+            entities.rename(one.turn.author, sentence[slice(*place)])
 
 
-def _is_ordinary(word: str) -> bool:
-    """Words that English writes with a capital without naming anybody: I, I'm, months and days."""
-    return len(word) == 1 or word[:2] in ("I'", "I’") or word in _CALENDAR or (word.isupper() and len(word) > 5)
+def _learn_kinds(said: Sequence[_Said], entities: Entities) -> None:
+    """What the claims of all turns say their objects are, before any is believed: whom one works for is no place."""
+    for one in said:
+        for passage in one.passages:
+            first = one.turn.text[passage.start : passage.first_end]
+            if one.turn.role == "user" and not is_question(first):
+                for claim in slots.claims(first, entities.find(first), one.language, entities.kinds):
+                    if claim.object is not None:
+                        entities.tell_kind(claim.object, claim.kind)
 
 
-def _says(text: str, name: str) -> bool:
-    return name in text and re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text) is not None
+class _Reading:
+    """What has been read so far."""
+
+    def __init__(self, entities: Entities) -> None:
+        self._entities = entities
+        self.facts: list[ExtractedFact] = []
+        self.mentions: set[tuple[str, int]] = set()
+        self.dropped = Counter[str]()
+        self._corrects = False
+
+    def read(self, one: _Said) -> None:
+        self._corrects = False
+        for passage in one.passages:
+            spans = self._entities.find(one.turn.text[passage.start : passage.end])
+            self.mentions |= {(one.turn.id, ref) for _, _, ref in spans}
+            self._read(one, passage, spans)
+
+    def _read(self, one: _Said, passage: Passage, spans: list[slots.Span]) -> None:
+        turn, text = one.turn, one.turn.text[passage.start : passage.end]
+        if turn.role == "model":
+            self.dropped["said by an agent"] += 1
+            return
+        first = turn.text[passage.start : passage.first_end]
+        author = self._entities.author(turn.author)
+        is_marker = modality.is_correction(first) or modality.is_correction(turn.text[passage.last : passage.end])
+        corrects, self._corrects = self._corrects or is_marker, is_marker
+        if is_question(text):
+            self.dropped["a question"] += 1
+            return
+        claims = slots.claims(first, spans, one.language, self._entities.kinds)
+        claims += [slots.Claim(predicate, clause=(0, len(text))) for predicate in contacts.told(text)]
+        if any(contacts.own_names(first)):
+            claims.append(slots.Claim("named", clause=(0, 0)))
+        if not claims and _says_little(text, one.language, names_somebody=any(span[2] != author for span in spans)):
+            self.dropped["too short to say anything"] += 1
+            return
+        if corrects and not is_marker:
+            self._corrects = False
+        source = Source.of(turn, passage.start, passage.end)
+        for fact in self._facts(one, text, first, claims, spans, is_marker):
+            self.facts.append(_told(fact, turn, text, source, corrects=corrects, ref=len(self.facts)))
+
+    def _facts(
+        self, one: _Said, text: str, first: str, claims: list[slots.Claim], spans: list[slots.Span], corrects: bool
+    ) -> list[_Stated]:
+        author, at = self._entities.author(one.turn.author), one.turn.at
+        if claims:
+            found = []
+            for claim in claims:
+                subject = author if claim.subject is None else claim.subject
+                about = self._entities.add(claim.phrase, claim.kind) if claim.phrase else claim.object
+                if about is not None:
+                    self.mentions.add((one.turn.id, about))
+                when = validity.of_claim(claim, text, at, one.language)
+                found.append(_Stated(subject, claim.predicate, about, claim.modality, when))
+            return list(dict.fromkeys(found))
+        way = modality.modality_of(first)
+        if way == "asserted" and validity.is_ahead(first, at, one.language):
+            way = "planned"
+        when = (None, None) if corrects else validity.of_statement(first, way, at, one.language)
+        kinds, others = self._entities.kinds, [ref for _, _, ref in spans if ref != author]
+        names_first = sorted(others, key=lambda ref: kinds[ref] == "thing")
+        named = names_first[0] if names_first else None
+        return [_Stated(author, "states", named, way, when)]
+
+
+@dataclass(frozen=True, slots=True)
+class _Stated:
+    """What a fact says, without the words it rests on."""
+
+    subject: int
+    predicate: str
+    object: int | None
+    modality: Modality
+    validity: validity.Validity
+
+
+def _told(fact: _Stated, turn: Turn, text: str, source: Source, *, corrects: bool, ref: int) -> ExtractedFact:
+    return ExtractedFact(
+        subject=fact.subject,
+        predicate=fact.predicate,
+        object=fact.object if fact.object != fact.subject else None,
+        text=text,
+        sources=(source,),
+        speaker=turn.author,
+        at=turn.at,
+        modality=fact.modality,
+        valid_from=fact.validity[0],
+        valid_to=fact.validity[1],
+        ref=ref,
+        correction=corrects,
+    )
+
+
+def _says_little(text: str, language: str, *, names_somebody: bool) -> bool:
+    """Whether it is too short to say anything; "I'm vegetarian" is not."""
+    words = [match[0].casefold() for match in WORD.finditer(text)]
+    if len(words) + len(WIDE_CHARACTER.findall(text)) >= _SHORTEST:
+        return False
+    content = [word for word in words[1:] if len(word) > 3 and word not in ordinary_words(language)]
+    return not (words and words[0] in _FIRST_PERSON and (content or names_somebody))

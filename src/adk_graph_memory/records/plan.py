@@ -18,6 +18,8 @@ State = Literal["current", "superseded", "retracted"]
 STATES = "states"
 """The predicate of what is kept in its speaker's own words: there the words are what is said, not the object."""
 
+_LONG_NUMBER = 5
+"""Digits from which on a number says all, like a telephone number, however it is worded."""
 _NUMERAL = re.compile(r"\d+(?:[.,:/\-]\d+)*")
 
 
@@ -39,9 +41,11 @@ class Proposition:
 
     @property
     def value(self) -> str:
-        """What it says of its subject under its predicate: the other entity, or else the words."""
+        """What it says of its subject under its predicate: the other entity, a long number, or else the words."""
         if self.object is not None and self.predicate != STATES:
             return self.object
+        if self.predicate != STATES and sum(map(str.isdigit, self.numerals)) >= _LONG_NUMBER:
+            return self.numerals
         return folded(self.text).rstrip(".!。！ ")
 
     @property

@@ -1,0 +1,194 @@
+"""A sentence and the time it was said go in; the days that it names come out, where they can be told for sure.
+
+Which Saturday "on Saturday" is depends on whether the sentence looks back or ahead. A date is read both ways: where
+the two readings differ and nothing in the sentence tells which is meant, there is none.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cache, lru_cache
+from typing import Any, Literal
+
+from dateparser.date import DateDataParser
+from dateparser.languages.loader import default_loader
+from dateparser.search import search_dates
+
+from adk_graph_memory.extraction.language import WIDE_CHARACTER, WORD, ordinary_words
+
+Direction = Literal["past", "future"]
+
+_MONTHS_AND_DAYS = (
+    *("january", "february", "march", "april", "may", "june", "july", "august", "september", "october", "november"),
+    *("december", "monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"),
+)
+_UNITS = ("year", "month", "week", "day", "hour", "ago")
+_YEAR = re.compile(r"(?:19|20)\d\d")
+_NUMERIC = re.compile(r"\d{1,2}([/.\-])\d{1,2}\1\d{2,4}")
+_MORNING = re.compile(r"\b(?:la|esta|guten|am|jeden|diesen)\s+$", re.IGNORECASE)
+_LONGEST = 600
+"""Characters above which a sentence is not searched for dates."""
+
+_ONE_AT_A_TIME = threading.Lock()
+"""dateparser keeps what it learned about a language in plain dictionaries."""
+
+
+@dataclass(frozen=True, slots=True)
+class Day:
+    """A day (or the first one of a month or year), and where in the sentence it is named."""
+
+    at: datetime
+    start: int
+    end: int
+
+
+@cache
+def _info(language: str) -> dict[str, Any]:
+    try:
+        info: dict[str, Any] = default_loader.get_locale(language).info
+    except ValueError:
+        return {}
+    return info
+
+
+@cache
+def calendar_words(language: str) -> frozenset[str]:
+    """The names of the months and the days of the week."""
+    names = [name for key in _MONTHS_AND_DAYS for name in _info(language).get(key, ())]
+    return frozenset(name.casefold() for name in names)
+
+
+@cache
+def _hints(language: str) -> frozenset[str]:
+    """Words without which, and without a digit, a sentence names no day: most need not be searched."""
+    info = _info(language)
+    phrases = [phrase for key in _UNITS for phrase in info.get(key, ())]
+    phrases += [phrase for options in info.get("relative-type", {}).values() for phrase in options]
+    words = {match[0] for phrase in phrases for match in WORD.finditer(str(phrase).casefold())}
+    return frozenset(word for word in words | calendar_words(language) if len(word) > 2)
+
+
+def days(sentence: str, at: datetime, language: str, direction: Direction | None = None) -> list[Day]:
+    """The days that the sentence names, in its order.
+
+    Args:
+        sentence: of one language.
+        at: when it was said; days are days of its time zone.
+        language: ISO 639-1.
+        direction: whether the sentence looks back or ahead, if that is known.
+    """
+    if len(sentence) > _LONGEST or not _may_name_a_day(sentence, language):
+        return []
+    with _ONE_AT_A_TIME:
+        return _days(sentence, at, language, direction)
+
+
+def _may_name_a_day(sentence: str, language: str) -> bool:
+    if any(character.isdigit() for character in sentence) or language in ("zh", "ja", "ko", "th"):
+        return bool(_info(language))
+    return any(match[0] in _hints(language) for match in WORD.finditer(sentence.casefold()))
+
+
+def _days(sentence: str, at: datetime, language: str, direction: Direction | None) -> list[Day]:
+    settings = {"RELATIVE_BASE": at.replace(tzinfo=None), "RETURN_AS_TIMEZONE_AWARE": False}
+    found, after = [], 0
+    for words, _ in search_dates(sentence, languages=[language], settings=settings) or ():
+        words = _trimmed(words, language)
+        start = sentence.find(words, after)
+        if start < 0 or not words:
+            continue
+        after = start + len(words)
+        if _is_a_date(sentence, start, after, language) and (day := _day(words, at, language, direction)):
+            found.append(Day(day, start, after))
+    return found
+
+
+def _trimmed(words: str, language: str) -> str:
+    """The words that a search found without what it took along ("3. März 2024 in")."""
+    parts = words.split(" ")
+    idle = ordinary_words(language) - _hints(language)
+    while len(parts) > 1 and parts[-1].casefold() in idle:
+        parts.pop()
+    while _is_idle_number(parts) or (len(parts) > 1 and _NUMERIC.fullmatch(parts[1])):
+        parts.pop(0)
+    return " ".join(parts).strip(" ,;:")
+
+
+def _is_idle_number(parts: list[str]) -> bool:
+    """Whether a number stands before another date ("turns 70 on 28 June")."""
+    return parts[0].isdigit() and len(parts) > 2 and any(part[:1].isdigit() for part in parts[2:])
+
+
+def _is_a_date(sentence: str, start: int, end: int, language: str) -> bool:
+    """Keeps out what only looks like one: "We" (a Wednesday), "may", a number, 5/6/2024 which two countries read so."""
+    words, before, behind = sentence[start:end], sentence[:start], sentence[end:]
+    if (words[0].isdigit() and re.search(r"[\d+(/.\-]\s?$", before)) or re.match(r"[\d%]|[.\-/]\d|\s\d", behind):
+        return False
+    if _YEAR.fullmatch(words):
+        last, next = WORD.findall(before)[-1:], re.match(r"\s+(\w+)", behind)
+        told = bool(last) and last[0].casefold() in ordinary_words(language)
+        return told and not (next and next[1].casefold() not in ordinary_words(language))
+    if numeric := _NUMERIC.fullmatch(words):
+        return numeric[1] == "." or len(set(re.split(r"[/\-]", words)[:2])) == 1
+    if re.fullmatch(r"[\d\s.,:]+", words):
+        return False
+    if words.casefold() in ("mañana", "morgen") and _MORNING.search(before):
+        return False
+    letters = WORD.findall(words)
+    if any(character.isdigit() for character in words):
+        return True
+    return not (len(letters) == 1 and letters[0].isascii() and _is_no_single_date(letters[0], language))
+
+
+def _is_no_single_date(word: str, language: str) -> bool:
+    return len(word) <= 3 or (language == "en" and word.islower() and word in calendar_words(language))
+
+
+def _day(words: str, at: datetime, language: str, direction: Direction | None) -> datetime | None:
+    base = at.replace(tzinfo=None)
+    past, future = _readings(words, base, language)
+    if past is None or future is None:
+        return None
+    if past != future and (direction is None or not _names_a_month_or_day(words, language)):
+        return None
+    chosen = future if direction == "future" else past
+    if chosen.date() == base.date() or not 1900 <= chosen.year <= 2200:
+        return None
+    return chosen.replace(hour=0, minute=0, second=0, microsecond=0, tzinfo=at.tzinfo)
+
+
+def _names_a_month_or_day(words: str, language: str) -> bool:
+    """What can be read back and ahead must be a place in the calendar: "two weeks" may be how long something took."""
+    told = {match[0] for match in WORD.finditer(words.casefold())}
+    wide = (name for name in calendar_words(language) if WIDE_CHARACTER.search(name))
+    return bool(told & calendar_words(language)) or any(name in words for name in wide)
+
+
+@lru_cache(maxsize=1_000)
+def _readings(words: str, base: datetime, language: str) -> tuple[datetime | None, datetime | None]:
+    """The words read back and ahead; an hour at their end that cannot be read ("at five") is left away."""
+    parts = words.split(" ")
+    for length in range(len(parts), max(0, len(parts) - 3), -1):
+        shorter = " ".join(parts[:length])
+        past, future = (_read(shorter, base, language, way) for way in ("past", "future"))
+        if past is not None:
+            return past, future
+    return None, None
+
+
+def _read(words: str, base: datetime, language: str, way: str) -> datetime | None:
+    settings = {
+        "RELATIVE_BASE": base,
+        "PREFER_DATES_FROM": way,
+        "PREFER_DAY_OF_MONTH": "first",
+        "PREFER_MONTH_OF_YEAR": "first",
+        "RETURN_AS_TIMEZONE_AWARE": False,
+    }
+    try:
+        read: datetime | None = DateDataParser(languages=[language], settings=settings).get_date_data(words).date_obj
+    except (ValueError, OverflowError):
+        return None
+    return read.replace(tzinfo=None) if read else None
