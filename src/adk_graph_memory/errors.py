@@ -8,6 +8,7 @@ GraphMemoryError
 ├── SessionClosed
 ├── EmbeddingError                EmbedderMissing  EmbedderFailed
 ├── ModelError                    ModelFailed  ReplyUnusable
+├── RedactionError                RedactionFailed  RedactorMissing
 └── LocalServerError              JavaMissing  JarsMissing  PortTaken  StoreInUse  DiskFull  ServerDied  NotReady
 """
 
@@ -146,6 +147,20 @@ class ModelFailed(ModelError):
 class ReplyUnusable(ModelError):
     """The model {model} did not answer with the JSON that was asked for: {reason}. What was to be remembered is
     stored and pending; add the same session again to go on."""
+
+
+class RedactionError(GraphMemoryError):
+    """Text could not be redacted, so nothing was stored or sent: {reason}"""
+
+
+class RedactionFailed(RedactionError):
+    """The redaction {name} failed, so nothing was stored or sent: {reason}. It has to be a plain function from text
+    to text."""
+
+
+class RedactorMissing(RedactionError):
+    """The ready-made redaction of secrets is not at hand ({reason}): `pip install "adk-graph-memory[privacy]"`, or
+    pass a function from text to text as redact=."""
 
 
 class LocalServerError(GraphMemoryError):
