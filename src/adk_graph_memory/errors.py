@@ -8,6 +8,7 @@ GraphMemoryError
 ├── SessionClosed
 ├── EmbeddingError                EmbedderMissing  EmbedderFailed
 ├── ModelError                    ModelFailed  ReplyUnusable  ReplyCutOff
+├── RedactionError                RedactionFailed  RedactorMissing
 └── LocalServerError              JavaMissing  JarsMissing  PortTaken  StoreInUse  DiskFull  ServerDied  NotReady
 """
 
@@ -159,6 +160,20 @@ class ReplyCutOff(ModelError):
 
     answer: Any
     """what of the reply could be used all the same, or None"""
+
+
+class RedactionError(GraphMemoryError):
+    """Text could not be redacted, so nothing was stored or sent: {reason}"""
+
+
+class RedactionFailed(RedactionError):
+    """The redaction {name} failed, so nothing was stored or sent: {reason}. It has to be a plain function from text
+    to text."""
+
+
+class RedactorMissing(RedactionError):
+    """The ready-made redaction of secrets is not at hand ({reason}): `pip install "adk-graph-memory[privacy]"`, or
+    pass a function from text to text as redact=."""
 
 
 class LocalServerError(GraphMemoryError):

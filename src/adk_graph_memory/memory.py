@@ -15,7 +15,7 @@ from neo4j import AsyncDriver, Driver
 from neo4j import exceptions as driver_errors
 from neo4j_graphrag.embeddings.base import Embedder
 
-from adk_graph_memory import consolidation, embeddings, errors, extraction, graph, llm, retrieval
+from adk_graph_memory import consolidation, embeddings, errors, extraction, graph, llm, redaction, retrieval
 from adk_graph_memory.graph.members import Delta
 from adk_graph_memory.ingest import Ingestion
 from adk_graph_memory.records import (
@@ -49,6 +49,7 @@ class Options(ConnectionOptions, total=False):
     model: str | llm.BaseLlm | None
     embedder: embeddings.Choice
     retrieval_query: str | None
+    redact: redaction.Choice
 
 
 class GraphMemory:
@@ -68,6 +69,9 @@ class GraphMemory:
             sentence-transformers model (None: all-MiniLM-L6-v2), or False to work by full text alone.
         retrieval_query: your own traversal, as for neo4j-graphrag's retrievers: it goes on from ``node``, ``score``
             and ``$scope``, and returns at least ``text`` and ``score``.
+        redact: what is done to every text before it is stored, sent or embedded, and to every question: a pure
+            function from text to text, or ``"secrets"`` (the extra ``privacy``); without it ADK_GRAPH_MEMORY_REDACT.
+            A turn that it makes another text of than before counts as edited, and is read again.
     """
 
     def __init__(
@@ -77,9 +81,10 @@ class GraphMemory:
         model: str | llm.BaseLlm | None = None,
         embedder: embeddings.Choice = None,
         retrieval_query: str | None = None,
+        redact: redaction.Choice = None,
         **options: Unpack[ConnectionOptions],
     ) -> None:
-        self._model, self._retrieval_query = model, retrieval_query
+        self._model, self._retrieval_query, self._redact = model, retrieval_query, redact
         self.connection = graph.Connection(uri, **options)
         self.vectors = GraphVectors(self.connection, embedder)
 
@@ -105,6 +110,7 @@ class GraphMemory:
             metadata: kept with the turns and returned with them; merged into what is there.
 
         Raises:
+            errors.RedactionFailed: the redaction failed; nothing is stored.
             errors.ModelError: the model failed.
             errors.EmbedderMissing: no embedder is installed.
             errors.EmbedderMismatch: the graph's vectors are another embedder's.
@@ -112,6 +118,7 @@ class GraphMemory:
         """
         if not turns:
             return IngestReport(extractor=self.extractor.version)
+        turns, metadata = await self.redactor.turns(turns), await self.redactor.metadata(metadata)
         connection, scope = await graph.prepared(self.connection), Scope(app_name, user_id)
         ingestion = Ingestion(connection, self.vectors, self.extractor, self.judge)
         return await ingestion.run(scope, session_id, turns, Delta.of(metadata or {}))
@@ -164,6 +171,7 @@ class GraphMemory:
             raise errors.ConfigurationError(reason=f"limit={limit} and token_budget={token_budget} cannot be negative")
         if not most or not budget:
             return []
+        query = await self.redactor.text(query)
         vector, slot, degraded = await self.vectors.of_question(query)
         retriever = self._retriever(scope, slot, until=now)
         try:
@@ -192,6 +200,7 @@ class GraphMemory:
 
     async def add(self, statements: Sequence[Statement], *, app_name: str, user_id: str) -> IngestReport:
         """Writes statements down as facts just as they are; the same one again only renews its metadata."""
+        statements = await self.redactor.statements(statements)
         connection, scope = await graph.prepared(self.connection), Scope(app_name, user_id)
         facts = sorted({fact.id: fact for fact in map(consolidation.direct, statements)}.values(), key=lambda f: f.id)
         await self.vectors.live.refresh()
@@ -205,10 +214,12 @@ class GraphMemory:
         Once the memory is prepared, making one asks the graph nothing.
         """
         await self.prepare()
-        return self._retriever(Scope(app_name, user_id), self.vectors.live.slot)
+        redact = self.redactor.function
+        return self._retriever(Scope(app_name, user_id), self.vectors.live.slot, redact=redact)
 
     async def prepare(self) -> None:
         """Connects, makes the schema fit, loads the embedder and checks that the graph's vectors are its own."""
+        _ = self.redactor
         await graph.prepared(self.connection)
         if self.vectors.live.slot is None:
             await self.vectors.of_question("ready?")
@@ -255,10 +266,19 @@ class GraphMemory:
         settings = self.connection.settings
         return llm.Patience(settings.model_timeout, settings.model_retries)
 
+    @cached_property
+    def redactor(self) -> redaction.Redactor:
+        """What every text passes on its way in."""
+        return redaction.Redactor(self._redact or self.connection.settings.redact)
+
     # -- recalling --------------------------------------------------------------------------------------------
 
     def _retriever(
-        self, scope: Scope, slot: graph.Slot | None, until: datetime | None = None
+        self,
+        scope: Scope,
+        slot: graph.Slot | None,
+        until: datetime | None = None,
+        redact: redaction.Function | None = None,
     ) -> retrieval.GraphMemoryRetriever:
         embedder = self.vectors.embedder.embedder if self.vectors.embedder else None
         return retrieval.GraphMemoryRetriever(
@@ -268,4 +288,5 @@ class GraphMemory:
             embedder=embedder if isinstance(embedder, Embedder) else None,
             retrieval_query=self._retrieval_query,
             until=until,
+            redact=redact,
         )

@@ -78,6 +78,7 @@ class Settings(BaseSettings):
 
     model: str | None = None
     embedder: str | None = None
+    redact: Literal["secrets"] | None = None
     embed_timeout: float = Field(default=10.0, gt=0, description="seconds a search waits for its embedding")
     embed_concurrency: int = Field(default=8, ge=1)
     model_timeout: float = Field(default=120.0, gt=0, description="seconds for one call of the model")

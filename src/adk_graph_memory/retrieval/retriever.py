@@ -47,6 +47,7 @@ class GraphMemoryRetriever(HybridCypherRetriever):
         result_formatter: makes an item of a record.
         weights: what each leg counts.
         until: leaves out what was said later than this.
+        redact: what is done to a question before it is embedded or sent.
     """
 
     VERIFY_NEO4J_VERSION = False
@@ -62,9 +63,10 @@ class GraphMemoryRetriever(HybridCypherRetriever):
         result_formatter: Callable[[neo4j.Record], RetrieverResultItem] | None = None,
         weights: Weights | None = None,
         until: datetime | None = None,
+        redact: Callable[[str], str] | None = None,
     ) -> None:
         self._connection, self._scope, self._slot = connection, scope, slot
-        self._weights, self._until = weights or Weights(), until
+        self._weights, self._until, self._redact = weights or Weights(), until, redact
         super().__init__(
             connection.sync_driver,
             vector_index_name=filled(f"@memory_vector_{slot.name if slot else 'a'}", connection.settings),
@@ -101,6 +103,8 @@ class GraphMemoryRetriever(HybridCypherRetriever):
         Returns:
             Records in the order of their score; the metadata holds the vector and the live slot's name.
         """
+        if self._redact:
+            query_text = self._redact(query_text)
         if query_vector is None and self.embedder and self._slot and query_text:
             query_vector = self.embedder.embed_query(query_text)
         found, live = self._candidates(query_text, query_vector)

@@ -1,0 +1,180 @@
+"""Text goes in, and comes out without keys, tokens, passwords and card numbers."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from functools import cache
+
+from pydantic_core import PydanticCustomError
+
+from adk_graph_memory import errors
+
+Span = tuple[int, int]
+Detector = tuple[str, Callable[[str], Iterable[Span]]]
+
+
+def without_secrets(text: str) -> str:
+    """The text with keys, tokens, passwords and card numbers replaced by what they were, as in ``[card number]``.
+
+    Only how a secret looks decides: nothing is ever looked up or tried anywhere. What this gives is left alone when it
+    is given again.
+
+    Raises:
+        errors.RedactorMissing: the libraries behind it are not installed.
+    """
+    while (cleaned := _once(text)) != text:  # a secret beside another one may only then stand free
+        text = cleaned
+    return text
+
+
+def _once(text: str) -> str:
+    for kind, found in detectors():
+        spans = list(found(text))
+        if spans:
+            text = "".join(_pieces(text, spans, f"[{kind}]"))
+    return text
+
+
+def _pieces(text: str, spans: Iterable[Span], placeholder: str) -> Iterator[str]:
+    done = 0
+    for start, end in sorted(spans):
+        if start >= done:
+            yield text[done:start] + placeholder
+        done = max(done, end)
+    yield text[done:]
+
+
+_REST = re.compile(r"(?:\.?[\w-]+)*")
+"""The rest of a token whose format grew longer since its detector was written, or that a detector stops short of."""
+
+_OURS = (
+    ("private key", r"-----BEGIN (?:[A-Z0-9]+ )*PRIVATE KEY(?: BLOCK)?-----"
+                    r"(?:(?:(?!-----)[\s\S])*-----END [A-Z0-9 ]*-----|(?:(?:\s|\\n)*[A-Za-z0-9+/=]{20,})+)"),
+    ("JSON web token", r"(?<![\w=-])eyJ[\w=-]{5,}\.[\w=-]{5,}(?:\.[\w+/=-]*)?"),
+    ("GitHub token", r"\b(?:gh[pousr]|github_pat)_\w{30,}"),
+    ("Google API key", r"\bAIza[\w-]{35}"),
+    ("API key", r"(?<![\w-])sk-(?=[\w-]{0,60}[0-9])(?=[\w-]{0,60}[A-Z])[\w-]{32,}"),
+    ("Stripe key", r"\b(?:[rs]k_(?:live|test)|whsec)_[A-Za-z0-9]{16,}"),
+    ("Slack token", r"\b(?:xox[a-z](?:\.xox[a-z])?|xapp)-[A-Za-z0-9-]{10,}"),
+    ("npm token", r"\bnpm_[A-Za-z0-9]{36}"),
+    ("Hugging Face token", r"\bhf_[A-Za-z0-9]{34}"),
+)  # fmt: skip
+"""Published formats that detect-secrets 1.5 does not know (OpenAI's and Anthropic's among the API keys), finds only in
+part, or searches for in a time that grows with the square of the text."""
+
+_SURE = (
+    r"(?:pass[_-]?(?:word|phrase|wort|code)|passwd|pwd|contraseña|contrasena|kennwort|"
+    r"(?:api|auth|access|account|client|private|secret|service|signing)[ _-]?(?:access[ _-]?)?key|"
+    r"(?:client|api|app|shared)[ _-]secret|(?:access|auth|api|bearer|refresh)[ _-]?token)"
+)
+_VAGUE = r"(?:secret|token)"
+_BEFORE, _AFTER = r"(?<![\[\w])(?:\w{1,40}?[_.-])?", r"(?:[_-]\w{1,20})?\b(?:[\"'`]\]?)?"
+_SIGN = r"[ \t]{0,3}(?::=|=>|={1,3}|:)[ \t]{0,3}"
+_OPEN = r"(?!\[[A-Za-z ]+\])"
+"""What was replaced already is left alone."""
+_WORD = r"[^\s\"'`,;&]"
+_ASSIGNED = tuple(
+    re.compile(pattern, re.IGNORECASE)
+    for pattern in (
+        # password = "correct horse", password=hunter
+        rf"{_BEFORE}{_SURE}{_AFTER}{_SIGN}([\"'`]){_OPEN}(?P<value>[^\"'`\n]{{3,200}})\1",
+        rf"{_BEFORE}(?:{_SURE}|{_VAGUE}){_AFTER}={_OPEN}(?P<value>{_WORD}{{3,}})",
+        # password: hunter2, and without a digit where it ends its line
+        rf"{_BEFORE}{_SURE}{_AFTER}{_SIGN}{_OPEN}(?={_WORD}*[0-9!@#$%^&*+_])(?P<value>{_WORD}{{3,}})",
+        rf"{_BEFORE}{_SURE}{_AFTER}{_SIGN}{_OPEN}(?P<value>{_WORD}{{3,}})(?=[ \t]*(?:\n|$))",
+        # my password is hunter2
+        rf"{_BEFORE}{_SURE}{_AFTER} (?:is|ist|es|est):? [\"'`]?{_OPEN}"
+        rf"(?={_WORD}*[A-Za-z])(?={_WORD}*[0-9@#$%^&*+_])(?P<value>{_WORD}{{6,}})",
+        # token: 8f2c19ab
+        rf"{_BEFORE}{_VAGUE}{_AFTER}{_SIGN}[\"'`]?{_OPEN}"
+        rf"(?={_WORD}*[A-Za-z])(?={_WORD}*[0-9])(?P<value>{_WORD}{{6,}})",
+    )
+)
+"""``password: hunter2``. For detect-secrets' own keyword detector a text holds one secret, up to its line's end."""
+
+_CARD = re.compile(
+    r"(?<![\w+.,-])(?:[0-9]{13,19}|[0-9]{4}([ \u00a0\u202f-])[0-9]{6}\1[0-9]{5}"
+    r"|[0-9]{4}([ \u00a0\u202f-])[0-9]{4}(?:\2[0-9]{4}){1,2}\2[0-9]{1,4}(?:\2[0-9]{1,3})?)(?![\w-]|[.,][0-9])"
+)
+
+
+@cache
+def detectors() -> tuple[Detector, ...]:
+    """What is looked for, in order: an assignment comes last, so that a key of known kind keeps its name."""
+    try:
+        known = _known()
+        from pydantic_extra_types.payment import PaymentCardBrand, PaymentCardNumber
+    except ImportError as error:
+        raise errors.RedactorMissing(reason=f"{error.name} is not installed") from error
+
+    def cards(text: str) -> Iterator[Span]:
+        for match in _CARD.finditer(text):
+            try:
+                number = PaymentCardNumber(re.sub(r"[^0-9]", "", match[0]))
+            except PydanticCustomError:
+                continue
+            if number.brand != PaymentCardBrand.other:
+                yield match.span()
+
+    ours: list[Detector] = [(kind, _finder(re.compile(pattern))) for kind, pattern in _OURS]
+    assigned: list[Detector] = [("secret", _finder(pattern, "value")) for pattern in _ASSIGNED]
+    return (*ours, *known, ("card number", cards), *assigned)
+
+
+def _known() -> list[Detector]:
+    """The detectors of detect-secrets whose findings stand by themselves: their patterns, and never their ``verify``.
+
+    Its detectors of entropy, of addresses and of a build server's keys are left out: they take ordinary words and
+    numbers for secrets.
+    ``analyze_string`` gives words without their place, so the patterns are asked themselves.
+    """
+    from detect_secrets.plugins import (
+        aws,
+        azure_storage_key,
+        basic_auth,
+        discord,
+        gitlab_token,
+        mailchimp,
+        pypi_token,
+        sendgrid,
+        slack,
+        square_oauth,
+        telegram_token,
+        twilio,
+    )
+
+    kinds: list[tuple[str, Iterable[re.Pattern[str]]]] = [
+        ("AWS access key", aws.AWSKeyDetector.denylist[:1]),
+        ("Slack token", slack.SlackDetector.denylist),
+        ("GitLab token", gitlab_token.GitLabTokenDetector.denylist),
+        ("PyPI token", pypi_token.PypiTokenDetector.denylist),
+        ("SendGrid API key", sendgrid.SendGridDetector.denylist),
+        ("Square secret", square_oauth.SquareOAuthDetector.denylist),
+        ("Azure storage key", azure_storage_key.AzureStorageKeyDetector.denylist),
+        ("Discord bot token", discord.DiscordBotTokenDetector.denylist),
+        ("Telegram bot token", telegram_token.TelegramBotTokenDetector.denylist),
+        ("Twilio API key", twilio.TwilioKeyDetector.denylist),
+        ("Mailchimp API key", mailchimp.MailchimpDetector.denylist),
+    ]
+    found: list[Detector] = [(kind, _finder(pattern)) for kind, patterns in kinds for pattern in patterns]
+    in_address: list[Detector] = [
+        ("password", _finder(pattern, 1)) for pattern in basic_auth.BasicAuthDetector.denylist
+    ]
+    return found + in_address
+
+
+def _finder(pattern: re.Pattern[str], group: int | str = 0) -> Callable[[str], Iterator[Span]]:
+    """Finds where a pattern's secret is: in a group of it, or all of it with what of the token goes on behind it."""
+
+    def found(text: str) -> Iterator[Span]:
+        end = 0
+        for match in pattern.finditer(text):
+            if match.start() < end:
+                continue
+            end = match.end(group)
+            if not group and (rest := _REST.match(text, end)):
+                end = rest.end()
+            yield match.start(group), end
+
+    return found

@@ -1,0 +1,267 @@
+"""Secrets go, everything else stays, and whatever a redaction of one's own does wrong is named."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import adk_graph_memory
+from adk_graph_memory import GraphMemory, errors
+from adk_graph_memory.records import Statement, Turn
+from adk_graph_memory.redaction import NOTHING_LEFT, Redactor, without_secrets
+from adk_graph_memory.redaction.secrets import detectors
+from adk_graph_memory.settings import Settings, configured
+
+NOW = datetime(2025, 5, 1, 12, tzinfo=UTC)
+DEMO = Path(adk_graph_memory.__file__).parent / "demo" / "conversation.json"
+
+# In two parts each, so that no scanner takes this file for a leak; none of them was ever anybody's.
+LETTERS = "x7Gd93kLmPq2RsTuVwXyZ1aB4cDe5FgH6iJk"
+KNOWN = {
+    "AWS access key": ["AKIA" + "Q3EGRZ5NXYW7PLM2"],
+    "GitHub token": ["ghp_" + LETTERS, "github_pat_" + "11ABCDEFG0" + LETTERS + "_" + LETTERS],
+    "Slack token": ["xoxb-" + "2847562910-4829104756-aBcDeFgHiJkLmNoPqRsTuVwX", "xapp-1-" + "A012-345-6f7a8b"],
+    "Stripe key": ["sk_live_" + "4eC39HqLyjWDarjtT1zdp7dc", "rk_test_" + LETTERS * 3],
+    "JSON web token": [
+        "eyJhbGciOiJIUzI1NiJ9." + "eyJzdWIiOiIxMjM0NTY3ODkwIn0.SflKxwRJSMeKKF2QT4fwpMeJf36POk6yJV_adQssw5c"
+    ],
+    "API key": ["sk-" + LETTERS + "T3BlbkFJ" + LETTERS, "sk-proj-" + LETTERS, "sk-ant-api03-" + LETTERS * 2 + "-AA"],
+    "Google API key": ["AIza" + "SyD8aB3dE5fG7hI9jK1lM3nO5pQ7rS9tU1v"],
+    "GitLab token": ["glpat-" + "aB3dE5fG7hI9jK1lM3nO"],
+    "npm token": ["npm_" + LETTERS],
+    "Hugging Face token": ["hf_" + LETTERS[:34]],
+    "private key": [
+        "-----BEGIN RSA PRIVATE" + " KEY-----\nMIIEowIBAAKCAQEAy8Dbv8prpJ/0kKhlGeJY\n-----END RSA PRIVATE KEY-----",
+        "-----BEGIN PRIVATE"
+        + " KEY-----\\nMIIEowIBAAKCAQEAy8Dbv8prpJ\\n-----END PRIVATE KEY-----\\n".removesuffix("\\n"),
+        "-----BEGIN OPENSSH PRIVATE" + " KEY-----\nb3BlbnNzaC1rZXktdjEAAAAABG5vbmUAAAAE",
+    ],
+    "card number": [
+        "4111111111111111",
+        "4111 1111 1111 1111",
+        "5555-5555-5555-4444",
+        "3782 822463 10005",
+        "30569309025904",
+        "6011000990139424",
+        "4222222222222",
+    ],
+}
+SECRETS = [pytest.param(kind, secret, id=f"{kind}-{n}") for kind in KNOWN for n, secret in enumerate(KNOWN[kind])]
+
+ASSIGNED = {
+    "my password: hunter2, ok?": "my password: [secret], ok?",
+    "Password: swordfish": "Password: [secret]",
+    "my password is hunter2": "my password is [secret]",
+    "Passwort: geheim\nund weiter": "Passwort: [secret]\nund weiter",
+    "DB_PASSWORD=s3cr3t!pass": "DB_PASSWORD=[secret]",
+    '{"password": "correct horse", "user": "ana"}': '{"password": "[secret]", "user": "ana"}',
+    "config['api_key'] = 'abcdef'": "config['api_key'] = '[secret]'",
+    "aws_secret_access_key = wJalrXUtnFEMIK7MDENGbPxRfiCYzXq81Lm0pQ": "aws_secret_access_key = [secret]",
+    "https://example.com/?token=abc123&page=2": "https://example.com/?token=[secret]&page=2",
+    "postgres://ana:s3cr3tPW@db.example.com/x": "postgres://ana:[password]@db.example.com/x",
+    "Password: one1 and pwd: two2": "Password: [secret] and pwd: [secret]",
+}
+
+PROSE = [
+    "I forgot my password: can you help?",
+    "The password is 12 characters long and case-sensitive.",
+    "The secret: patience. The secret is COVID-19-related.",
+    "Tokens: 2 per person; secret: 100% wool.",
+    "Call +49 30 12345678901 or 0171 1234567 or (555) 123-4567.",
+    "It costs 1.299,00 EUR or $1,234,567.89 on 2025-01-14 18:02:10.",
+    "Order 4000123456789012, invoice 2025-000123, ISBN 9783161484100, at 1700000000000 ms.",
+    "The years 2025 2026 2027 2028, and 10 20 30 40 50 60 70 80.",
+    "The task-based, risk-adjusted desk-side sk-learn tutorial is at https://example.com/sk-how-to-do-all-of-this-now",
+    "A key has a header like -----BEGIN PRIVATE KEY----- and an end.",
+    "550e8400-e29b-41d4-a716-446655440000 and da39a3ee5e6b4b0d3255bfef95601890afd80709",
+    "IBAN DE89 3704 0044 0532 0130 00",
+    "",
+]
+
+
+def turn(text: str, id: str = "t1") -> Turn:
+    return Turn(id, author="user", text=text, at=NOW, seq=3)
+
+
+@pytest.mark.parametrize(("kind", "secret"), SECRETS)
+@pytest.mark.parametrize(
+    "around", ["{}", "It is {}, keep it.", "({})", "here:\n{}\nthanks", "\u201c{}\u201d", "key {}."]
+)
+def test_a_secret_leaves_its_kind_behind(kind, secret, around):
+    assert without_secrets(around.format(secret)) == around.format(f"[{kind}]")
+
+
+@pytest.mark.parametrize(("told", "kept"), ASSIGNED.items())
+def test_what_is_called_a_password_goes(told, kept):
+    assert without_secrets(told) == kept
+
+
+@pytest.mark.parametrize("text", PROSE)
+def test_prose_and_numbers_stay(text):
+    assert without_secrets(text) == text
+
+
+def test_no_turn_of_the_demo_is_touched():
+    texts = [turn["text"] for session in json.loads(DEMO.read_text("utf-8"))["sessions"] for turn in session["turns"]]
+    assert len(texts) > 100
+    assert [text for text in texts if without_secrets(text) != text] == []
+
+
+PIECES = st.sampled_from(
+    [secret for secrets in KNOWN.values() for secret in secrets]
+    + [*ASSIGNED, *PROSE, *(f"[{kind}]" for kind in KNOWN), "[secret]", " ", "password", ": ", "=", '"', "\n", "-", "4"]
+)
+
+
+@given(st.lists(PIECES | st.text(max_size=8), max_size=8).map("".join))
+def test_redacting_twice_changes_nothing_more(text):
+    once = without_secrets(text)
+    assert without_secrets(once) == once
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        *("-----BEGIN PRIVATE KEY-----", "sk-", "sk-A1", "eyJ", "eyJaaaaaa.", "://", "://a:", "4111 ", "1", "_", "a_"),
+        *(
+            "password",
+            "password: ",
+            "password is ",
+            "token: a",
+            'password: "',
+            "passw_",
+            "xoxb-1-",
+            "AKIA",
+            ".a",
+            "ghp_",
+        ),
+    ],
+)
+def test_no_text_takes_long(bad):
+    text = bad * (50_000 // len(bad))
+    began = time.perf_counter()
+    without_secrets(text)
+    assert time.perf_counter() - began < 5  # some hundredths; a pattern that goes back and forth takes minutes
+
+
+def test_threads_do_not_disturb_each_other():
+    texts = [
+        f"{n} {secret} my password: hunter{n}" for n in range(20) for secrets in KNOWN.values() for secret in secrets
+    ]
+    with ThreadPoolExecutor(8) as threads:
+        assert list(threads.map(without_secrets, texts)) == [without_secrets(text) for text in texts]
+
+
+def test_nobody_is_asked_whether_a_secret_works(monkeypatch):
+    def refused(*_: object, **__: object) -> None:
+        raise AssertionError("a connection was opened")
+
+    monkeypatch.setattr(socket.socket, "connect", refused)
+    monkeypatch.setattr(socket, "getaddrinfo", refused)
+    assert without_secrets(" ".join(secret for secrets in KNOWN.values() for secret in secrets)).count("[") > 10
+
+
+async def test_turns_keep_all_but_their_text():
+    [first, second] = await Redactor("secrets").turns([turn("my password: hunter2"), turn("I keep bees.", "t2")])
+    assert first == turn("my password: [secret]")
+    assert second == turn("I keep bees.", "t2")
+    assert first.text_key == turn("my password: [secret]").text_key
+
+
+async def test_statements_and_metadata_are_redacted_however_deep():
+    @dataclass
+    class Note:
+        text: str
+
+    metadata = {"n": 1, "deep": [{"x": "bob"}, ("bob", None, True)], "bob": "bob", "note": Note("bob"), "at": NOW}
+    statement = Statement("bob came", at=NOW, author="bob", id="s", metadata=metadata)
+    [redacted] = await Redactor(lambda text: text.replace("bob", "[name]")).statements([statement])
+    assert (redacted.text, redacted.id, redacted.author, redacted.at) == ("[name] came", "s", "bob", NOW)
+    assert redacted.metadata == {
+        "n": 1,
+        "deep": [{"x": "[name]"}, ["[name]", None, True]],
+        "bob": "[name]",
+        "note": {"text": "[name]"},
+        "at": "2025-05-01T12:00:00Z",
+    }
+
+
+async def test_without_a_choice_everything_is_handed_on_as_it_is():
+    redactor, turns, metadata = Redactor(None), [turn("my password: hunter2")], {"x": "hunter2"}
+    assert await redactor.turns(turns) is turns
+    assert await redactor.metadata(metadata) is metadata
+    assert await redactor.text("password=hunter2") == "password=hunter2"
+    assert redactor.function is None
+
+
+async def test_a_turn_of_which_nothing_is_left_says_so():
+    redactor = Redactor(lambda text: "")
+    assert [one.text for one in await redactor.turns([turn("all of it"), turn("")])] == [NOTHING_LEFT, ""]
+
+
+async def test_a_redaction_that_raises_is_named_and_does_not_give_the_text_away():
+    def careful(text: str) -> str:
+        raise ValueError(f"cannot read {text}")
+
+    with pytest.raises(errors.RedactionFailed, match=r"careful failed.*raised ValueError") as caught:
+        await Redactor(careful).turns([turn("hunter2")])
+    assert "hunter2" not in str(caught.value)
+    assert isinstance(caught.value.__cause__, ValueError)
+
+
+async def test_a_redaction_that_gives_no_text_is_named():
+    with pytest.raises(errors.RedactionFailed, match="returned NoneType, not text"):
+        await Redactor(lambda text: None).text("x")  # type: ignore[arg-type,return-value]
+
+
+async def test_a_slow_redaction_does_not_stop_the_loop():
+    ticks = 0
+
+    async def tick() -> None:
+        nonlocal ticks
+        while True:
+            await asyncio.sleep(0.01)
+            ticks += 1
+
+    ticking = asyncio.create_task(tick())
+    await Redactor(lambda text: time.sleep(0.2) or text).text("x")
+    ticking.cancel()
+    assert ticks >= 3
+
+
+def test_an_unknown_redaction_is_refused():
+    with pytest.raises(errors.ConfigurationError, match='neither "secrets" nor a function'):
+        Redactor("secret")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("module", ["detect_secrets.plugins", "pydantic_extra_types.payment"])
+def test_a_missing_library_names_the_extra(monkeypatch, module):
+    detectors.cache_clear()
+    monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(errors.RedactorMissing, match=r'pip install "adk-graph-memory\[privacy\]"'):
+        Redactor("secrets")
+
+
+def test_it_is_chosen_by_an_argument_or_by_the_setting(monkeypatch):
+    assert GraphMemory(settings=Settings()).redactor.function is None
+    monkeypatch.setenv("ADK_GRAPH_MEMORY_REDACT", "secrets")
+    function = GraphMemory(settings=Settings()).redactor.function
+    assert function is not None
+    assert function("password=hunter2") == "password=[secret]"
+    mine = GraphMemory(settings=Settings(), redact=str.upper).redactor.function
+    assert mine is not None
+    assert mine("a") == "A"
+    monkeypatch.setenv("ADK_GRAPH_MEMORY_REDACT", "everything")
+    with pytest.raises(errors.ConfigurationError, match=r"ADK_GRAPH_MEMORY_REDACT|redact"):
+        configured()
