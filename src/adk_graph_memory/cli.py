@@ -16,9 +16,10 @@ from rich.markup import escape
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from adk_graph_memory import errors, graph, local_neo4j
+from adk_graph_memory import errors, graph, ledger, local_neo4j
 from adk_graph_memory.adk import Neo4jSessionService
 from adk_graph_memory.memory import GraphMemory
+from adk_graph_memory.records import IngestReport
 from adk_graph_memory.settings import Settings, configured, is_set, redacted
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode="rich", pretty_exceptions_enable=False)
@@ -86,6 +87,63 @@ def migrate(
         settings = configured()
         version = asyncio.run(_migrated(settings))
         console.print(f"The schema of {redacted(settings.uri or '')} is at version {version}.")
+
+
+@app.command()
+def ingest(
+    pending: Annotated[bool, typer.Option("--pending", help="Take up what was asked for and never finished.")] = False,
+    app_name: Annotated[str | None, typer.Option("--app", help="Of this app only.")] = None,
+    user_id: Annotated[str | None, typer.Option("--user", help="Of this user only.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Remember what waits to be remembered: a process died, a model failed."""
+    if not pending:
+        raise typer.BadParameter("say what to ingest: --pending")
+
+    async def resumed() -> IngestReport:
+        async with GraphMemory() as memory:
+            reports = await memory.resume(app_name=app_name, user_id=user_id)
+            return sum(reports, IngestReport(extractor=memory.extractor.version))
+
+    with failing_well():
+        report = asyncio.run(resumed())
+    if as_json:
+        typer.echo(json.dumps(asdict(report), ensure_ascii=False))
+        return
+    changes = ", ".join(f"{count} {op.lower()}" for op, count in sorted(report.facts.items())) or "nothing new"
+    console.print(f"{report.turns} turns remembered by {escape(report.extractor)}: {changes}.")
+
+
+@app.command()
+def stats(
+    app_name: Annotated[str | None, typer.Option("--app", help="Of this app only.")] = None,
+    user_id: Annotated[str | None, typer.Option("--user", help="Of this user only.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Sum up what remembering came to, by user, day and extractor; with its cost where prices are configured."""
+
+    async def summed() -> list[ledger.Entry]:
+        async with graph.Connection() as connection:
+            rows = await graph.ingests.reports(await graph.prepared(connection), app_name=app_name, user_id=user_id)
+            return ledger.entries(rows, connection.settings.prices)
+
+    with failing_well():
+        entries = asyncio.run(summed())
+    if as_json:
+        typer.echo(json.dumps([asdict(entry) for entry in entries], ensure_ascii=False))
+        return
+    table = Table(show_edge=False)
+    for column in ("app", "user", "day", "extractor"):
+        table.add_column(column, overflow="fold")
+    for column in ("turns", "facts", "calls", "tokens in", "out", "cost"):
+        table.add_column(column, justify="right")
+    for entry in entries:
+        report, usage = entry.report, entry.report.usage
+        cost = "" if entry.cost is None else f"{entry.cost:.4f}"
+        counts = (report.turns, report.facts.get("ADD", 0), usage.calls, usage.input_tokens, usage.output_tokens)
+        named = (entry.app_name, entry.user_id, entry.day, entry.extractor)
+        table.add_row(*map(escape, named), *(f"{count:,}" for count in counts), cost)
+    console.print(table if entries else "Nothing has been remembered yet.")
 
 
 @app.command()

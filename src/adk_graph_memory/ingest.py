@@ -118,20 +118,26 @@ class Ingestion:
         self, scope: Scope, claimed: Claim, read: Extraction, embedded: Embedded, report: IngestReport, clock: Stopwatch
     ) -> IngestReport:
         """Looks up what is known, decides, and writes; again if another process has written meanwhile."""
-        wanted, usage = consolidation.Lookup(read), Usage()
-        asked: tuple[consolidation.Question, ...] = ()
+        functional, usage = self._extractor.functional, Usage()
+        wanted = consolidation.Lookup(read, functional)
+        asked: consolidation.Draft | None = None
         decisions = consolidation.Decisions()
         for _ in range(ATTEMPTS):
             candidates, writes = await graph.memories.candidates(
-                self._connection, scope, claimed, wanted, embedded if self._judge else Embedded()
+                self._connection, scope, claimed, wanted, embedded, is_judged=self._judge is not None
             )
-            draft = consolidation.resolve(read, candidates, functional=self._extractor.functional)
+            draft = consolidation.resolve(read, candidates, functional=functional)
             clock.lap("compare")
-            if self._judge and draft.open and draft.open != asked:
-                decisions, cost = await self._judge.decide(draft)
-                asked, usage = draft.open, usage + cost
-                clock.lap("decide")
-            plan = consolidation.reconcile(draft, decisions)
+            if self._judge and draft.is_open:
+                if asked is None or asked.questions != draft.questions:
+                    decisions, cost = await self._judge.decide(draft)
+                    asked, usage = draft, usage + cost
+                    clock.lap("decide")
+                told = consolidation.resolve(read, candidates, functional=functional, same=decisions.same)
+                draft, decisions_now = told, decisions.about(draft, told)
+            else:
+                decisions_now = consolidation.Decisions()
+            plan = consolidation.reconcile(draft, decisions_now)
             done = replace(_told(report, plan), usage=report.usage + usage, milliseconds=clock.laps)
             outcome = await graph.memories.apply(self._connection, scope, claimed, plan, embedded, done, writes=writes)
             clock.lap("write")

@@ -84,6 +84,9 @@ class Settings(BaseSettings):
     model_timeout: float = Field(default=120.0, gt=0, description="seconds for one call of the model")
     model_retries: int = Field(default=2, ge=0, description="how often a call that failed by the way is made again")
     model_concurrency: int = Field(default=4, ge=1, description="windows of one session that are read side by side")
+    prices: tuple[tuple[str, float, float, float], ...] = Field(
+        default=(), description="model, and what a million tokens cost in, out and cached, for `adk-graph-memory stats`"
+    )
     functional_predicates: tuple[str, ...] = Field(default=(), description="of these a subject has one value at a time")
     window_tokens: int = Field(default=16_000, ge=500)
     lease: float = Field(default=600.0, gt=0, description="seconds a claimed ingest is left to its worker")

@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from adk_graph_memory.consolidation import facts
-from adk_graph_memory.consolidation.draft import Draft, Tenet, exclude
+from adk_graph_memory.consolidation.draft import Draft, exclude
+from adk_graph_memory.consolidation.tenets import Tenet
 from adk_graph_memory.consolidation.timeline import Ending, Run, Strand, runs
 from adk_graph_memory.records.plan import Op
 
@@ -32,7 +33,30 @@ class Decisions:
 
     ops: tuple[Decision, ...] = ()
     dependencies: tuple[tuple[str, str], ...] = ()
+    same: Mapping[int, str | None] = field(default_factory=dict)
+    """whom a reference in doubt means; None for somebody new"""
     dropped: Mapping[str, int] = field(default_factory=dict)
+
+    def about(self, before: Draft, after: Draft) -> Decisions:
+        """The same decisions in the terms of a draft that knows who is who, which these decisions told."""
+        keys = {key: after.resolution.keys[ref] for ref, key in before.resolution.keys.items()}
+        ids = {id: _renamed(tenet, keys) for id, tenet in before.tenets.items()}
+        ops = tuple(replace(op, tenet=ids[op.tenet], targets=tuple(ids[one] for one in op.targets)) for op in self.ops)
+        pairs = tuple((ids[one], ids[base]) for one, base in self.dependencies)
+        return replace(self, ops=ops, dependencies=pairs)
+
+
+def _renamed(tenet: Tenet, keys: Mapping[str, str]) -> str:
+    """The tenet's id once its subject and object are the entities that they turned out to be."""
+    said = tenet.wordings[0]
+    if said.subject not in keys and said.object not in keys:
+        return tenet.id
+    subject, object = (keys.get(key or "", key) for key in (said.subject, said.object))
+    return (
+        tenet.id
+        if (subject, object) == (said.subject, said.object)
+        else replace(said, subject=subject, object=object).signature
+    )
 
 
 class Settled:
@@ -88,6 +112,8 @@ class Settled:
         tenet, targets = decision.tenet, decision.targets
         if any(id not in self.home for id in (tenet, *targets)):
             self.dropped["decision about what was left out"] += 1
+        elif len({self._draft.tenets[id].wordings[0].subject for id in (tenet, *targets)}) > 1:
+            self.dropped["decision about facts of two subjects"] += 1
         elif decision.op == "NOOP":
             if self._draft.tenets[tenet].facts:
                 self.dropped["decision to leave out what is known"] += 1

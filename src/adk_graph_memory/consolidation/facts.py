@@ -16,8 +16,8 @@ from adk_graph_memory.records import (
 from adk_graph_memory.records.plan import STATES
 
 
-def proposition_of(fact: ExtractedFact, keys: Mapping[int, str]) -> Proposition:
-    """What an extracted fact says, about entities of the graph."""
+def proposition_of(fact: ExtractedFact, keys: Mapping[int, str], functional: Collection[str]) -> Proposition:
+    """What an extracted fact says, about entities of the graph; of ``functional`` predicates there is one value."""
     return Proposition(
         text=fact.text,
         predicate=fact.predicate,
@@ -30,18 +30,23 @@ def proposition_of(fact: ExtractedFact, keys: Mapping[int, str]) -> Proposition:
         valid_to=fact.valid_to,
         topic=fact.topic,
         correction=fact.correction,
+        is_single=fact.predicate in functional,
     )
 
 
-def ending(later: Proposition, earlier: Proposition, functional: Collection[str]) -> Ending | None:
-    """How the one ends the other, if it was said later: a changed value, a plan come true or given up, a denial."""
+def ending(later: Proposition, earlier: Proposition) -> Ending | None:
+    """How the one ends the other, if it was said later: a changed value, a plan come true or given up, a denial.
+
+    Only of what there is one at a time: a subject may have two plans about one city, and give up one of them.
+    """
     if later.subject is None or (later.subject, later.predicate) != (earlier.subject, earlier.predicate):
+        return None
+    if not (later.is_single and earlier.is_single):
         return None
     if later.value == earlier.value:
         ends = {"asserted": ("planned", "negated"), "negated": ("planned", "asserted")}.get(later.modality, ())
         return "SUPERSEDE" if earlier.modality in ends else None
-    both_hold = later.modality == earlier.modality == "asserted"
-    return "SUPERSEDE" if both_hold and later.predicate in functional else None
+    return "SUPERSEDE" if later.modality == earlier.modality == "asserted" else None
 
 
 def wording(said: Iterable[Proposition], refined: Collection[tuple[str, str]] = ()) -> Proposition:

@@ -8,7 +8,8 @@ from dataclasses import replace
 
 from adk_graph_memory.consolidation import facts
 from adk_graph_memory.consolidation.decisions import Decisions, Settled
-from adk_graph_memory.consolidation.draft import Draft, Tenet
+from adk_graph_memory.consolidation.draft import Draft
+from adk_graph_memory.consolidation.tenets import Tenet
 from adk_graph_memory.consolidation.timeline import Run
 from adk_graph_memory.records import (
     KnownFact,
@@ -24,7 +25,6 @@ from adk_graph_memory.records import (
 )
 from adk_graph_memory.records.plan import Op
 
-_SEVERITY = {"current": 0, "superseded": 1, "retracted": 2}
 NOTHING_DECIDED = Decisions()
 
 
@@ -47,7 +47,7 @@ def reconcile(draft: Draft, decisions: Decisions = NOTHING_DECIDED) -> Plan:
         changed += [_emptied(fact) for fact in known.values() if fact.id not in ids[id] and fact.sources]
     was = {(link.later, link.earlier, link.op) for link in draft.candidates.links}
     return Plan(
-        entities=draft.entities,
+        entities=draft.resolution.planned,
         facts=tuple(sorted(changed, key=lambda fact: fact.id)),
         revisions=tuple(sorted(revisions, key=lambda revision: (revision.fact, revision.op, revision.text))),
         links=tuple(sorted((link for link in links if _key(link) not in was), key=_key)),
@@ -81,20 +81,15 @@ def _ids(tenet: Tenet, found: Sequence[Run]) -> list[str]:
 
 
 def _said(settled: Settled, run: Run) -> Proposition:
-    """The run's proposition; one that holds a second time was said when that was said."""
-    said = settled.strand(run.strand).proposition
-    if run is settled.runs[run.strand][0]:
-        return said
-    return replace(said, at=min(source.at for source in run.sources))
+    """What the run says, in the wording that stands for it, as of when that was said first."""
+    return replace(settled.strand(run.strand).proposition, at=min(source.at for source in run.sources))
 
 
 def _standing(run: Run, known: KnownFact | None) -> Standing:
     """The run's standing; but what has ended is never opened again, nor retimed by half of what is known of it."""
     if known is None or run.standing == known.standing:
         return run.standing
-    if _SEVERITY[run.standing.state] < _SEVERITY[known.standing.state]:
-        return known.standing
-    if not known.is_complete and run.standing.state == known.standing.state:
+    if run.standing.state == "current" or not (known.is_complete or known.standing.state == "current"):
         return known.standing
     return run.standing
 
@@ -108,7 +103,7 @@ def _changed(settled: Settled, name: str, run: Run, known: KnownFact | None) -> 
     new = tuple(source for source in run.sources if not _in(source, known.sources))
     moved = tuple(source for source in known.sources if not _in(source, run.sources))
     if new or moved or is_reworded or standing != known.standing:
-        said = said if is_reworded else known.proposition
+        said = said if is_reworded else replace(known.proposition, at=said.at)
         yield PlannedFact(name, said, False, is_reworded, new, moved, standing)
 
 

@@ -155,6 +155,13 @@ async def pending(
     ]
 
 
+async def reports(
+    connection: Connection, *, app_name: str | None = None, user_id: str | None = None
+) -> list[dict[str, Any]]:
+    """Finished requests of one app or user, or of all: app_name, user_id, day, extractor and the report as JSON."""
+    return [dict(row) for row in await connection.run("ingest_reports", app_name=app_name, user_id=user_id)]
+
+
 async def listed(connection: Connection, scope: Scope) -> list[dict[str, Any]]:
     """The user's requests to remember, oldest first: id, session_id, state, reason, report."""
     return [dict(row) for row in await connection.run("ingests", scope=scope.key)]

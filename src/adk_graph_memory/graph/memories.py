@@ -19,6 +19,7 @@ from adk_graph_memory.records import (
     Link,
     Plan,
     PlannedFact,
+    Proposition,
     Scope,
 )
 from adk_graph_memory.records.plan import STATES
@@ -60,8 +61,8 @@ class Lookup(Protocol):
         """Turn id and quote key of the words that it rests on."""
         ...
 
-    def slots(self, known: Sequence[KnownEntity]) -> Sequence[tuple[str, str, str, str]]:
-        """Subject, predicate, signature and text of each of its facts."""
+    def propositions(self, known: Sequence[KnownEntity]) -> Sequence[Proposition]:
+        """What its facts say, of these entities."""
         ...
 
 
@@ -69,7 +70,7 @@ class Lookup(Protocol):
 
 
 async def candidates(
-    connection: Connection, scope: Scope, claimed: Claim, wanted: Lookup, embedded: Embedded
+    connection: Connection, scope: Scope, claimed: Claim, wanted: Lookup, embedded: Embedded, *, is_judged: bool
 ) -> tuple[Candidates, int]:
     """What the graph holds that an extraction may be about, and the number of writes it has seen.
 
@@ -78,7 +79,9 @@ async def candidates(
         scope: whose memory it is.
         claimed: the window that was read.
         wanted: what the extraction names and says.
-        embedded: vectors of its facts' texts; without them nothing is called near.
+        embedded: vectors of its facts' texts.
+        is_judged: whether anybody will decide what rules cannot; if so, facts that may have to do with one of the
+            extraction's are looked for as well: about the same two entities, or near in meaning.
     """
     memory_ids = claimed.memory_ids
     turn_ids = {memory_id: id for id, memory_id in memory_ids.items()}
@@ -88,16 +91,25 @@ async def candidates(
         [named] = await transaction.run("entities_by_key", scope=scope.key, keys=wanted.entity_keys)
         found = {entity.key: entity for entity in (*claimed.known, *map(known_entity, named["entities"]))}
         entities = tuple(found.values())
-        slots = wanted.slots(entities)
+        said = wanted.propositions(entities)
         [row] = await transaction.run(
             "candidate_facts",
             scope=scope.key,
-            signatures=sorted({signature for _, _, signature, _ in slots}),
-            slots=[{"subject": s, "predicate": p} for s, p in sorted({(s, p) for s, p, _, _ in slots if p != STATES})],
+            signatures=sorted({one.signature for one in said}),
+            slots=[
+                {"subject": subject, "predicate": predicate}
+                for subject, predicate in sorted({(one.subject or "", one.predicate) for one in said})
+                if predicate != STATES
+            ],
+            pairs=[
+                {"subject": one.subject, "object": one.object, "text": one.text}
+                for one in said
+                if is_judged and one.object is not None
+            ],
             said=[
-                {"subject": subject, "text": text, "vector": embedded.vectors[text]}
-                for subject, _, _, text in slots
-                if text in embedded.vectors
+                {"subject": one.subject, "text": one.text, "vector": embedded.vectors[one.text]}
+                for one in said
+                if is_judged and one.text in embedded.vectors
             ],
             slot=embedded.slot.property if embedded.slot else None,
             most=MOST_OF_A_SLOT,
@@ -111,7 +123,7 @@ async def candidates(
         known = Candidates(
             entities,
             tuple(rows.known_fact(fact, turn_ids, claimed.edited, fact["id"] in core) for fact in row["facts"]),
-            tuple(Link(later, earlier, op) for later, earlier, op in row["links"]),
+            tuple(Link(*link) for link in row["links"]),
             near,
             frozenset(graves[key] for key in row["forgotten"]),
         )

@@ -30,6 +30,7 @@ def fact(fact: PlannedFact, vectors: Mapping[str, Sequence[float]], memory_ids: 
         "valid_to": fact.standing.valid_to,
         "state": fact.standing.state,
         "correction": said.correction or None,
+        "single": said.is_single or None,
         "subject": said.subject,
         "object": said.object,
         "direct": fact.is_direct,
@@ -88,6 +89,7 @@ def known_fact(
         _native(row["said_to"]),
         row["topic"] or "",
         bool(row["correction"]),
+        bool(row["single"]),
     )
     sources = (
         Source(turn_ids.get(event, event), quote, start, end, datetime.fromtimestamp(timestamp, UTC), seq or 0)

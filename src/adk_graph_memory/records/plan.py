@@ -38,15 +38,22 @@ class Proposition:
     valid_to: datetime | None = None
     topic: str = ""
     correction: bool = False
+    is_single: bool = False
+    """whether its subject has one value at a time under this predicate"""
+
+    @property
+    def words(self) -> str:
+        """The text as it is compared."""
+        return folded(self.text).rstrip(".!。！ ")
 
     @property
     def value(self) -> str:
         """What it says of its subject under its predicate: the other entity, a long number, or else the words."""
-        if self.object is not None and self.predicate != STATES:
+        if self.predicate == STATES:
+            return self.words
+        if self.object is not None:
             return self.object
-        if self.predicate != STATES and sum(map(str.isdigit, self.numerals)) >= _LONG_NUMBER:
-            return self.numerals
-        return folded(self.text).rstrip(".!。！ ")
+        return self.numerals if sum(map(str.isdigit, self.numerals)) >= _LONG_NUMBER else self.words
 
     @property
     def numerals(self) -> str:
@@ -55,10 +62,14 @@ class Proposition:
 
     @property
     def signature(self) -> str:
-        """Two propositions of one signature say the same: subject, predicate, object, numerals, dates, modality."""
+        """Two propositions of one signature say the same: subject, predicate, words, modality and dates agree.
+
+        Of what there is one at a time the value and the numbers have to agree, the words need not. Elsewhere they
+        do: "plans to move to Vigo" and "plans to look for work in Vigo" have all the rest in common.
+        """
         dates = "/".join(when.astimezone(UTC).isoformat() if when else "" for when in (self.valid_from, self.valid_to))
-        about = self.subject or ""
-        return digest("fact", about, self.predicate, self.value, self.numerals, self.modality, dates)
+        said = f"{self.value} {self.numerals}" if self.is_single else f"{self.object or ''} {self.words}"
+        return digest("fact", self.subject or "", self.predicate, said, self.modality, dates)
 
 
 # -- graph → consolidation --------------------------------------------------------------------------------------
@@ -85,7 +96,7 @@ class Standing:
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """One fact ended (``SUPERSEDE``) or unmade (``RETRACT``) another: ids, and why."""
+    """One fact ended (``SUPERSEDE``) or unmade (``RETRACT``) another: ids, and a model's reason; none if by rule."""
 
     later: str
     earlier: str

@@ -116,3 +116,10 @@ WITH u, i, collect([e.id, e.author, e.role, e.text, e.timestamp, e.seq]) AS turn
 RETURN u.app_name AS app_name, u.user_id AS user_id, i.session_id AS session_id, i.attempts AS attempts,
        i.reason AS reason, turns
 ORDER BY i.requested_at
+
+// ingest_reports
+// a row for each finished request: whose, on which day, by what, and its report
+MATCH (u:@User) WHERE ($app_name IS NULL OR u.app_name = $app_name) AND ($user_id IS NULL OR u.user_id = $user_id)
+MATCH (i:@Ingest {scope: u.scope, state: 'done'})
+RETURN u.app_name AS app_name, u.user_id AS user_id, toString(date(i.done_at)) AS day, i.extractor AS extractor,
+       i.report AS report

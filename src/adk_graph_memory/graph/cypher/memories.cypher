@@ -24,6 +24,13 @@ CALL () {
   }
   RETURN f, null AS text
   UNION
+  UNWIND $pairs AS pair
+  CALL (pair) {
+    MATCH (:@Entity {scope: $scope, key: pair.object})<-[:OBJECT]-(f:@Fact)-[:SUBJECT]->(:@Entity {scope: $scope, key: pair.subject})
+    RETURN f ORDER BY f.timestamp DESC LIMIT $nearest
+  }
+  RETURN f, pair.text AS text
+  UNION
   UNWIND $said AS said
   CALL (said) {
     MATCH (:@Entity {scope: $scope, key: said.subject})<-[:SUBJECT]-(f:@Fact)
@@ -44,12 +51,12 @@ WITH core, near, core + [f IN beside WHERE NOT f IN core] AS facts
 OPTIONAL MATCH (grave:@Tombstone {scope: $scope}) WHERE grave.key IN $quotes
 WITH core, near, facts, collect(grave.key) AS forgotten
 RETURN near, forgotten, [f IN core | f.id] AS core,
-  COLLECT { UNWIND facts AS a MATCH (a)-[s:SUPERSEDES]->(b) WHERE b IN facts RETURN [a.id, b.id, s.op] } AS links,
+  COLLECT { UNWIND facts AS a MATCH (a)-[s:SUPERSEDES]->(b) WHERE b IN facts RETURN [a.id, b.id, s.op, s.reason] } AS links,
   COLLECT {
     UNWIND facts AS f
     WITH f WHERE NOT f.direct
     RETURN f {
-      .id, .text, .predicate, .modality, .valid_from, .valid_to, .said_to, .topic, .author, .timestamp, .correction, .state,
+      .id, .text, .predicate, .modality, .valid_from, .valid_to, .said_to, .topic, .author, .timestamp, .correction, .single, .state,
       subject: head(COLLECT { MATCH (f)-[:SUBJECT]->(s) RETURN s.key }),
       object: head(COLLECT { MATCH (f)-[:OBJECT]->(o) RETURN o.key }),
       absorbed: COLLECT { MATCH (f)-[:HAS_REVISION]->(r) WHERE r.op IN ['REFINE', 'REINFORCE'] RETURN r.signature },
@@ -89,7 +96,7 @@ ON CREATE SET f:@Memory, f.kind = 'fact', f.memory_id = 'fact:' + row.id, f.reco
   f.direct = row.direct, f.support = 0
 SET f.text = row.text, f.words = row.words, f.signature = row.signature, f.predicate = row.predicate,
   f.modality = row.modality, f.topic = row.topic, f.author = row.author, f.timestamp = row.timestamp,
-  f.valid_from = row.valid_from, f.said_to = row.said_to, f.valid_to = row.valid_to, f.correction = row.correction,
+  f.valid_from = row.valid_from, f.said_to = row.said_to, f.valid_to = row.valid_to, f.correction = row.correction, f.single = row.single,
   f.state = row.state, f.open = (row.state = 'current'), f.extractor = $extractor,
   f.retired_at = CASE WHEN row.state = 'retracted' THEN coalesce(f.retired_at, datetime()) END,
   f.metadata = [m IN coalesce(f.metadata, []) WHERE none(k IN row.metadata.keys WHERE m STARTS WITH k)] + row.metadata.members
@@ -131,8 +138,8 @@ CALL () {
   UNWIND $links AS link
   MATCH (later:@Fact {scope: $scope, id: link.later})
   MATCH (earlier:@Fact {scope: $scope, id: link.earlier})
-  MERGE (later)-[s:SUPERSEDES {op: link.op}]->(earlier)
-  ON CREATE SET s.reason = link.reason, s.recorded_at = datetime()
+  MERGE (later)-[s:SUPERSEDES]->(earlier)
+  SET s.op = link.op, s.reason = link.reason, s.recorded_at = coalesce(s.recorded_at, datetime())
 }
 CALL () {
   UNWIND $dependencies AS dependency

@@ -1,0 +1,119 @@
+"""A history goes in; a model comes out that reads its turns and judges its facts as the history says is right."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from google.adk.models.llm_request import LlmRequest
+
+from adk_graph_memory import Turn
+from adk_graph_memory.testing import ScriptedLlm
+from benchmarks.quality.histories import History, Said
+
+FIRST = datetime(2024, 1, 1, 9, tzinfo=UTC)
+CALLS = 1_000
+
+
+def moment(day: int) -> datetime:
+    """When something of this day was said."""
+    return FIRST + timedelta(days=day)
+
+
+def turns(said: tuple[Said, ...], place: Mapping[str, int]) -> list[Turn]:
+    """What was said as turns; each is the same turn in whatever batch it comes."""
+    return [
+        Turn(f"t{place[one.turn]}", "user", one.turn, moment(one.day) + timedelta(minutes=place[one.turn]))
+        for one in said
+    ]
+
+
+def places(history: History) -> dict[str, int]:
+    """Every turn's number in the history."""
+    return {one.turn: number for number, one in enumerate(one for session in history.sessions for one in session)}
+
+
+def reader(history: History) -> ScriptedLlm:
+    """The model; it answers extraction and consolidation, each as often as it is asked."""
+    by_turn = {one.turn: one for session in history.sessions for one in session}
+
+    def answer(request: LlmRequest) -> str:
+        [prompt] = (part.text or "" for part in request.contents[0].parts or ())
+        if "<conversation>" in prompt:
+            lines = prompt.rpartition("<conversation>\n")[2].partition("\n</conversation>")[0].splitlines()
+            return _read(history, [line for line in map(json.loads, lines) if "turn" in line], by_turn)
+        return _judged(history, prompt)
+
+    return ScriptedLlm.of(*[answer] * CALLS)
+
+
+def _read(history: History, lines: list[dict[str, Any]], by_turn: Mapping[str, Said]) -> str:
+    read = [(line["turn"], by_turn[line["text"]]) for line in lines if by_turn[line["text"]].text]
+    names: dict[tuple[str, str], int] = {("user", ""): 0}
+    for _, one in read:
+        names.setdefault((one.subject, one.about), len(names))
+        if one.object:
+            names.setdefault((one.object, ""), len(names))
+    entities = [
+        {"ref": ref, "name": name, "type": "person" if about or name in ("user", "Inés") else "thing", "about": about}
+        for (name, about), ref in names.items()
+    ]
+    texts = {one.text for _, one in read}
+    refs = {one.turn: ref for ref, (_, one) in enumerate(read)}
+    facts = [
+        {
+            "ref": refs[one.turn],
+            "subject": names[one.subject, one.about],
+            "predicate": one.predicate,
+            "object": names[one.object, ""] if one.object else None,
+            "text": _settled(history, one.text, texts),
+            "quote": one.text,
+            "turns": [number],
+            "replaces": [refs[o.turn] for _, o in read if _ends(history, one, o)],
+            "depends_on": [refs[o.turn] for _, o in read if o.text in history.rests.get(one.text, ())],
+            **{name: _value(value) for name, value in one.fields.items()},
+        }
+        for number, one in read
+    ]
+    for fact in facts:
+        ends = {history.relations.get((fact["quote"], by.text)) for _, by in read}
+        fact["correction"] = fact.get("correction", False) or ("RETRACT" in ends and bool(fact["replaces"]))
+    return json.dumps({"entities": entities, "facts": facts})
+
+
+def _settled(history: History, text: str, texts: set[str]) -> str:
+    """The wording that a reader settles for who sees all of these texts at once."""
+    for (one, other), op in history.relations.items():
+        if op == "REFINE" and text == other and one in texts:
+            return one
+        if op == "REINFORCE" and text == one and other in texts:
+            return other
+    return text
+
+
+def _ends(history: History, later: Said, earlier: Said) -> bool:
+    return later.day >= earlier.day and history.relations.get((later.text, earlier.text)) in ("SUPERSEDE", "RETRACT")
+
+
+def _judged(history: History, prompt: str) -> str:
+    lines = prompt.rpartition("<facts>\n")[2].partition("\n</facts>")[0].splitlines()
+    known = {line["number"]: line for line in map(json.loads, lines) if "number" in line}
+    ops, depends = [], []
+    asked = prompt.rpartition("# The questions\n")[2]
+    for new, targets in re.findall(r"^Question: (\d+) beside ([\d, ]+)$", asked, re.MULTILINE):
+        for target in map(int, targets.split(", ")):
+            one, other = known[int(new)]["text"], known[target]["text"]
+            for fact, text, about, said in ((int(new), one, target, other), (target, other, int(new), one)):
+                if op := history.relations.get((text, said)):
+                    ops.append({"fact": fact, "op": op, "targets": [about], "reason": f"{text} {op} {said}"})
+                if said in history.rests.get(text, ()):
+                    depends.append({"fact": fact, "on": [about]})
+    names = re.findall(r'^\{"number": (\d+), "names": \["([^"]+)"', prompt.rpartition("Names in doubt:\n")[2], re.M)
+    return json.dumps({"ops": ops, "depends": depends, "same": [{"name": int(n), "known": None} for n, _ in names]})
+
+
+def _value(value: object) -> object:
+    return moment(value).isoformat() if isinstance(value, int) and not isinstance(value, bool) else value

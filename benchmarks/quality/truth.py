@@ -1,0 +1,106 @@
+"""Histories go in and are remembered in many orders and portions; how many end as they must comes out."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import uuid
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from neo4j import Record
+from rich.table import Table
+
+from adk_graph_memory import GraphMemory
+from adk_graph_memory.records import Scope, Turn
+from adk_graph_memory.settings import Settings
+from adk_graph_memory.testing import HashEmbedder
+from benchmarks import machine, server
+from benchmarks.quality.histories import History, histories
+from benchmarks.quality.reader import moment, places, reader, turns
+
+Fact = tuple[str, str, str, str, int, bool]
+"""Subject, text, state, end, support, whether it is stale."""
+
+END_STATE = """
+MATCH (f:@Fact {scope: $scope})-[:SUBJECT]->(s)
+RETURN s.name AS subject, f.text AS text, f.state AS state, f.valid_to AS until, f.support AS support,
+       coalesce(f.stale, false) AS stale
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Portion:
+    """Turns that are given to memory in one call, as of one session."""
+
+    session: str
+    turns: tuple[Turn, ...]
+
+
+def portions(history: History) -> dict[str, list[Portion]]:
+    """The history as it was told, backwards, shuffled, turn by turn and all at once."""
+    place = places(history)
+    told = [Portion(f"s{n}", tuple(turns(said, place))) for n, said in enumerate(history.sessions)]
+    shuffled = random.Random(len(history.name)).sample(told, len(told))
+    single = [Portion(portion.session, (turn,)) for portion in told for turn in portion.turns]
+    whole = [Portion("all", tuple(turn for portion in told for turn in portion.turns))]
+    return {"told": told, "backwards": told[::-1], "shuffled": shuffled, "turn by turn": single, "at once": whole}
+
+
+def expected(history: History) -> list[Fact]:
+    """The facts that the graph has to hold, sorted."""
+    found = []
+    for held in history.held:
+        until = moment(held.until).date().isoformat() if held.until is not None else ""
+        found.append((held.subject, held.text, held.state, until, held.support, held.stale))
+    return sorted(found)
+
+
+async def remembered(settings: Settings, history: History, told: Sequence[Portion], app_name: str) -> list[Fact]:
+    """What the graph holds after these portions were remembered one after the other."""
+    chosen = settings.model_copy(update={"functional_predicates": history.functional})
+    owner = {"app_name": app_name, "user_id": "ada"}
+    async with GraphMemory(settings=chosen, model=reader(history), embedder=HashEmbedder()) as memory:
+        for portion in told:
+            await memory.remember(portion.turns, session_id=portion.session, **owner)
+        driver = await memory.connection.driver()
+        query = END_STATE.replace("@", chosen.label_prefix)
+        records, _, _ = await driver.execute_query(query, scope=Scope(app_name, "ada").key)
+    return sorted(map(_fact, records))
+
+
+def _fact(row: Record) -> Fact:
+    until = row["until"].to_native().date().isoformat() if row["until"] else ""
+    return row["subject"], row["text"], row["state"], until, row["support"], row["stale"]
+
+
+def cases() -> Iterator[tuple[History, str, list[Portion]]]:
+    """Every history in every order and portion."""
+    for history in histories():
+        for way, told in portions(history).items():
+            yield history, way, told
+
+
+async def main() -> None:
+    right: dict[str, int] = {}
+    wrong: list[str] = []
+    async with server.serving("Truth") as (settings, which):
+        for history, way, told in cases():
+            found = await remembered(settings, history, told, f"truth-{uuid.uuid4().hex[:12]}")
+            right[way] = right.get(way, 0) + (found == expected(history))
+            if found != expected(history):
+                wrong.append(f"{history.name} ({way}): {found}")
+    table = Table(title=f"Truth table: {len(histories())} life histories with scripted replies")
+    for column in ("told", "right", "of"):
+        table.add_column(column, justify="left" if column == "told" else "right")
+    for way, count in right.items():
+        table.add_row(way, str(count), str(len(histories())))
+    console = machine.console()
+    console.print(table)
+    for line in wrong:
+        console.print(line)
+    console.print(f"server: {which}; load {machine.load()}")
+
+
+if __name__ == "__main__":
+    asyncio.run(main())

@@ -1,0 +1,59 @@
+"""Facts of the graph go in, and what was read beside them; what says the same is one tenet."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from adk_graph_memory.consolidation import facts
+from adk_graph_memory.consolidation.timeline import Strand
+from adk_graph_memory.records import Candidates, KnownFact, Proposition, Source
+
+
+@dataclass(frozen=True, slots=True)
+class Tenet:
+    """All that says one thing: its wordings, every word that supports them, and the graph's facts of it."""
+
+    id: str
+    wordings: tuple[Proposition, ...]
+    sources: tuple[Source, ...]
+    new: tuple[Source, ...] = ()
+    facts: tuple[KnownFact, ...] = ()
+
+    @property
+    def strand(self) -> Strand:
+        """The same with one wording, as a timeline takes it."""
+        return Strand(self.id, facts.wording(self.wordings), self.sources)
+
+
+def known(candidates: Candidates) -> dict[str, Tenet]:
+    """What the graph's facts say, one tenet for all that say the same."""
+    tenets: dict[str, Tenet] = {}
+    for fact in sorted(candidates.facts, key=lambda fact: fact.id):
+        id = fact.proposition.signature
+        before = tenets.get(id, Tenet(id, (), ()))
+        tenets[id] = replace(
+            before,
+            wordings=(*before.wordings, fact.proposition),
+            sources=_united(before.sources, fact.sources),
+            facts=(*before.facts, fact),
+        )
+    return tenets
+
+
+def supported(tenet: Tenet, said: Proposition, sources: tuple[Source, ...]) -> Tenet:
+    """The tenet with another wording and further words that support it."""
+    known = {(source.turn_id, source.quote_key) for source in tenet.sources}
+    new = tuple(source for source in sources if (source.turn_id, source.quote_key) not in known)
+    return replace(
+        tenet,
+        wordings=tuple(dict.fromkeys((*tenet.wordings, said))),
+        sources=_united(tenet.sources, new),
+        new=_united(tenet.new, new),
+    )
+
+
+def _united(*many: Sequence[Source]) -> tuple[Source, ...]:
+    """All of them, each words of a turn once, in the order they were said."""
+    once = {(source.turn_id, source.quote_key): source for sources in many for source in sources}
+    return tuple(sorted(once.values(), key=lambda s: (s.at, s.seq, s.turn_id, s.start, s.quote_key)))

@@ -1,0 +1,115 @@
+"""Life histories end as they must in whatever order and portions they are told: on paper in all, on a graph in some."""
+
+from __future__ import annotations
+
+from itertools import permutations
+
+import pytest
+from benchmarks.quality.histories import History, histories
+from benchmarks.quality.reader import reader
+from benchmarks.quality.truth import Fact, Portion, expected, portions, remembered
+
+from adk_graph_memory import consolidation, extraction, llm
+from adk_graph_memory.records import Candidates, KnownEntity, KnownFact, Link, Plan
+
+EACH = pytest.mark.parametrize("history", histories(), ids=lambda history: history.name)
+MOST_ORDERS = 24
+
+
+class Paper:
+    """What a graph holds, as far as consolidation asks: plans are written down and read back."""
+
+    def __init__(self) -> None:
+        self.facts: dict[str, KnownFact] = {}
+        self.links: dict[tuple[str, str], Link] = {}
+        self.rests: set[tuple[str, str]] = set()
+        self.entities: dict[str, KnownEntity] = {}
+        self.wordings: dict[str, set[str]] = {}
+
+    def candidates(self, wanted: consolidation.Lookup) -> Candidates:
+        known = tuple(self.entities.values())
+        near: dict[str, tuple[str, ...]] = {}
+        for said in wanted.propositions(known):
+            same = [f.id for f in self.facts.values() if said.object and _pair(f) == (said.subject, said.object)]
+            near[said.text] = (*near.get(said.text, ()), *sorted(same))
+        return Candidates(known, tuple(self.facts.values()), tuple(self.links.values()), near)
+
+    def write(self, plan: Plan) -> None:
+        for entity in plan.entities:
+            self.entities[entity.key] = KnownEntity(entity.key, entity.name, entity.type, entity.aliases, entity.about)
+        for revision in plan.revisions:
+            if revision.op in ("REFINE", "REINFORCE"):
+                self.wordings.setdefault(revision.fact, set()).add(revision.signature)
+        for fact in plan.facts:
+            before = self.facts[fact.id].sources if fact.id in self.facts else ()
+            sources = tuple(source for source in before if source not in fact.moved) + fact.sources
+            absorbed = tuple(sorted(self.wordings.get(fact.id, ())))
+            self.facts[fact.id] = KnownFact(fact.id, fact.proposition, sources, fact.standing, absorbed)
+        self.links |= {(link.later, link.earlier): link for link in plan.links}
+        self.rests |= set(plan.dependencies)
+
+    def held(self) -> list[Fact]:
+        names = {entity.key: entity.name for entity in self.entities.values()}
+        return sorted(
+            (
+                names[fact.proposition.subject or ""],
+                fact.proposition.text,
+                fact.standing.state,
+                fact.standing.valid_to.date().isoformat() if fact.standing.valid_to else "",
+                len(fact.sources),
+                self._is_stale(fact),
+            )
+            for fact in self.facts.values()
+        )
+
+    def _is_stale(self, fact: KnownFact) -> bool:
+        heard = max(source.at for source in fact.sources)
+        bases = [self.facts[base].standing for one, base in self.rests if one == fact.id]
+        return any(
+            base.state == "retracted" or (base.state == "superseded" and base.valid_to and base.valid_to > heard)
+            for base in bases
+        )
+
+
+def _pair(fact: KnownFact) -> tuple[str | None, str | None]:
+    return fact.proposition.subject, fact.proposition.object
+
+
+async def on_paper(history: History, told: list[Portion]) -> list[Fact]:
+    paper, model = Paper(), reader(history)
+    patience = llm.Patience(5)
+    extractor = extraction.ModelExtractor(model, window_tokens=16_000, patience=patience, functional=history.functional)
+    judge = consolidation.Judge(model, patience)
+    for portion in told:
+        read = await extractor.extract(portion.turns, tuple(paper.entities.values()))
+        candidates = paper.candidates(consolidation.Lookup(read, history.functional))
+        draft = consolidation.resolve(read, candidates, functional=history.functional)
+        decisions = (await judge.decide(draft))[0] if draft.is_open else consolidation.Decisions()
+        settled = consolidation.resolve(read, candidates, functional=history.functional, same=decisions.same)
+        paper.write(consolidation.reconcile(settled, decisions.about(draft, settled)))
+    return paper.held()
+
+
+def test_there_are_enough_histories() -> None:
+    assert len(histories()) >= 60
+    assert len({history.name for history in histories()}) == len(histories())
+
+
+@EACH
+async def test_on_paper_every_order_ends_the_same(history: History) -> None:
+    told = portions(history)["told"]
+    for order in list(permutations(told))[:MOST_ORDERS]:
+        assert await on_paper(history, list(order)) == expected(history), [portion.session for portion in order]
+
+
+@EACH
+@pytest.mark.parametrize("way", ["turn by turn", "at once"])
+async def test_on_paper_every_portion_ends_the_same(history: History, way: str) -> None:
+    assert await on_paper(history, portions(history)[way]) == expected(history)
+
+
+@EACH
+@pytest.mark.parametrize("way", ["told", "shuffled"])
+async def test_the_graph_ends_as_it_must(neo4j_server, app_name: str, history: History, way: str) -> None:
+    settings = neo4j_server.settings(label_prefix="TestHash")
+    assert await remembered(settings, history, portions(history)[way], app_name) == expected(history)
