@@ -277,6 +277,7 @@ def _plans() -> list[History]:
     berlin = _lives(0, "Berlin").text
     trip, off = "The user plans a trip to Rome in May.", "The user's trip to Rome is off."
     went = "The user was in Rome in May."
+    visit, took_place = "The user sees Dr. Lim on day 50.", "The user saw Dr. Lim on day 57."
     return [
         History(
             "planned: came true",
@@ -307,6 +308,27 @@ def _plans() -> list[History]:
             _each(_says(1, trip, "travels_to", modality="planned"), _says(160, went, "travels_to")),
             (Held(trip, "superseded", 160), Held(went)),
             {(went, trip): "SUPERSEDE"},
+        ),
+        History(
+            "planned: an appointment that took place on another day",
+            _each(
+                Said(1, visit, "sees", "Dr. Lim", fields={"modality": "planned", "valid_from": 50, "valid_to": 50}),
+                Said(60, took_place, "sees", "Dr. Lim", fields={"valid_from": 57, "valid_to": 57}),
+            ),
+            (Held(visit, "superseded", 50), Held(took_place, until=57)),
+            {(took_place, visit): "SUPERSEDE"},
+        ),
+        History(
+            "planned: a past day that was told wrongly",
+            _each(
+                _says(9, "The user was in Rome on day 5.", "visited", valid_from=5, valid_to=5),
+                _says(20, "The user was in Rome on day 6.", "visited", valid_from=6, valid_to=6),
+            ),
+            (
+                Held("The user was in Rome on day 5.", "retracted", 5),
+                Held("The user was in Rome on day 6.", until=6),
+            ),
+            {("The user was in Rome on day 6.", "The user was in Rome on day 5."): "RETRACT"},
         ),
         History(
             "planned: talked of again after it came true",

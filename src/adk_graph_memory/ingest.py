@@ -123,8 +123,14 @@ class Ingestion:
         asked: consolidation.Draft | None = None
         decisions = consolidation.Decisions()
         for _ in range(ATTEMPTS):
-            candidates, writes = await graph.memories.candidates(
-                self._connection, scope, claimed, wanted, embedded, is_judged=self._judge is not None
+            candidates, writes = await graph.candidates.looked_up(
+                self._connection,
+                scope,
+                claimed,
+                wanted,
+                embedded.vectors,
+                slot=embedded.slot,
+                is_judged=self._judge is not None,
             )
             draft = consolidation.resolve(read, candidates, functional=functional)
             clock.lap("compare")

@@ -17,7 +17,7 @@ import pytest
 from adk_graph_memory.demo import Conversation, load
 from adk_graph_memory.demo.conversation import Sitting
 
-HERE = Path(__file__).parent
+HERE = Path(__file__).parents[2] / "benchmarks" / "quality"
 STATES = {"current", "superseded", "retracted", "refined"}
 MODALITIES = {"asserted", "negated", "planned", "hypothetical", "reported"}
 KEYS = {"id", "says", "must", "subject", "modality", "sessions", "quote", "state", "by", "valid_from", "valid_to"}

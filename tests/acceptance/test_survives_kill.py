@@ -43,7 +43,7 @@ async def main():
     await say(agent, "told", "My dog is called Krümel and sleeps in the workshop.")
     session = await sessions.get_session(app_name=app, user_id="ada", session_id="told")
     if more == "while reading":
-        async def never(turns, known):
+        async def never(turns, known, context):
             print("READY", flush=True)
             await asyncio.sleep(600)
         memory.memory.extractor.extract = never

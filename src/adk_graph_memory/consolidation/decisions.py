@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from adk_graph_memory.consolidation import facts
 from adk_graph_memory.consolidation.draft import Draft, exclude
 from adk_graph_memory.consolidation.tenets import Tenet
-from adk_graph_memory.consolidation.timeline import Ending, Run, Strand, runs
+from adk_graph_memory.consolidation.timeline import Ending, Exclusion, Run, Strand, runs
 from adk_graph_memory.records.plan import Op
 
 
@@ -82,7 +82,7 @@ class Settled:
         for decision in sorted(decisions.ops, key=lambda one: (one.tenet, one.op, one.targets)):
             self._take(decision, exclusions)
         homes = ((self.home.get(a), self.home.get(b), how) for (a, b), how in exclusions.items())
-        settled: dict[tuple[str, str], Ending] = {(a, b): how for a, b, how in homes if a and b and a != b}
+        settled: dict[tuple[str, str], Exclusion] = {(a, b): how for a, b, how in homes if a and b and a != b}
         self.runs: dict[str, list[Run]] = runs(map(self.strand, self.tenets), settled)
 
     def strand(self, id: str) -> Strand:
@@ -108,7 +108,7 @@ class Settled:
         pairs = ((a, b) for a in names[ended] for b in names[by])
         return next((self._ended[pair] for pair in pairs if pair in self._ended), "")
 
-    def _take(self, decision: Decision, exclusions: dict[tuple[str, str], Ending]) -> None:
+    def _take(self, decision: Decision, exclusions: dict[tuple[str, str], Exclusion]) -> None:
         tenet, targets = decision.tenet, decision.targets
         if any(id not in self.home for id in (tenet, *targets)):
             self.dropped["decision about what was left out"] += 1
@@ -125,7 +125,7 @@ class Settled:
         elif decision.op in ("SUPERSEDE", "RETRACT"):
             self._end(decision, exclusions)
 
-    def _end(self, decision: Decision, exclusions: dict[tuple[str, str], Ending]) -> None:
+    def _end(self, decision: Decision, exclusions: dict[tuple[str, str], Exclusion]) -> None:
         how: Ending = "RETRACT" if decision.op == "RETRACT" else "SUPERSEDE"
         later = self._draft.tenets[decision.tenet].strand
         for earlier in (self._draft.tenets[target].strand for target in decision.targets):

@@ -10,7 +10,7 @@ from typing import Any
 
 from adk_graph_memory.consolidation import entities, facts, tenets
 from adk_graph_memory.consolidation.tenets import Tenet
-from adk_graph_memory.consolidation.timeline import Ending, Strand
+from adk_graph_memory.consolidation.timeline import Ending, Exclusion, Strand
 from adk_graph_memory.records import (
     Candidates,
     Doubt,
@@ -38,7 +38,7 @@ class Draft:
     """What is settled before any model is asked, and the questions that are open."""
 
     tenets: Mapping[str, Tenet]
-    exclusions: Mapping[tuple[str, str], Ending]
+    exclusions: Mapping[tuple[str, str], Exclusion]
     dependencies: tuple[tuple[str, str], ...]
     open: tuple[Question, ...]
     resolution: Resolution
@@ -154,27 +154,27 @@ def _added(
     return by_ref
 
 
-def exclude(exclusions: dict[tuple[str, str], Ending], later: Strand, earlier: Strand, how: Ending) -> None:
+def exclude(exclusions: dict[tuple[str, str], Exclusion], later: Strand, earlier: Strand, how: Ending) -> None:
     """Notes that two cannot both hold; where each of them is a state of the world, either may have come after."""
-    exclusions[later.id, earlier.id] = how
+    exclusions[later.id, earlier.id] = Exclusion(how)
     if {later.proposition.modality, earlier.proposition.modality} <= {"asserted", "negated"}:
-        exclusions.setdefault((earlier.id, later.id), "SUPERSEDE")
+        exclusions.setdefault((earlier.id, later.id), Exclusion("SUPERSEDE"))
 
 
-def _exclusions(found: Mapping[str, Tenet], candidates: Candidates) -> dict[tuple[str, str], Ending]:
+def _exclusions(found: Mapping[str, Tenet], candidates: Candidates) -> dict[tuple[str, str], Exclusion]:
     """What ends what, by rule and by what the graph remembers of earlier decisions."""
     strands = {id: tenet.strand for id, tenet in found.items()}
     slots: dict[tuple[str | None, str], list[Strand]] = {}
     for strand in strands.values():
         slots.setdefault((strand.proposition.subject, strand.proposition.predicate), []).append(strand)
     ruled = {
-        (one.id, other.id): rule
+        (one.id, other.id): Exclusion(rule, is_ruled=True)
         for slot in slots.values()
         for one, other in permutations(slot, 2)
         if (rule := facts.ending(one.proposition, other.proposition))
     }
     home = {fact.id: id for id, tenet in found.items() for fact in tenet.facts}
-    decided: dict[tuple[str, str], Ending] = {}
+    decided: dict[tuple[str, str], Exclusion] = {}
     for link in candidates.links:
         later, earlier = home.get(link.later), home.get(link.earlier)
         how: Ending = "RETRACT" if link.op == "RETRACT" else "SUPERSEDE"
@@ -187,7 +187,7 @@ def _exclusions(found: Mapping[str, Tenet], candidates: Candidates) -> dict[tupl
 
 def _questions(
     found: Mapping[str, Tenet],
-    exclusions: Mapping[tuple[str, str], Ending],
+    exclusions: Mapping[tuple[str, str], Exclusion],
     near: Mapping[str, tuple[str, ...]],
     perhaps: Mapping[str, tuple[str, ...]],
 ) -> Iterator[Question]:

@@ -10,15 +10,24 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from adk_graph_memory.records import Proposition, Source, Standing
 from adk_graph_memory.records.plan import State
 
 Ending = Literal["SUPERSEDE", "RETRACT"]
-Exclusions = Mapping[tuple[str, str], Ending]
-"""(ids of a strand that ends another, and of that other) → how."""
 Moment = tuple[datetime, datetime, int, str, int]
+
+
+class Exclusion(NamedTuple):
+    """That one strand ends another: how, and whether a rule says so or somebody who understood the words."""
+
+    how: Ending
+    is_ruled: bool = False
+
+
+Exclusions = Mapping[tuple[str, str], Exclusion]
+"""(ids of a strand that ends another, and of that other) → what the one does to the other."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +40,7 @@ class Strand:
 
     @property
     def is_past(self) -> bool:
-        """Whether it speaks of what was over when it was said, so that it says nothing of what came after."""
+        """Whether it speaks of what was over when it was said: to a rule it says nothing of what came after."""
         over = self.proposition.valid_to
         return over is not None and all(over <= source.at for source in self.sources)
 
@@ -67,15 +76,16 @@ def runs(strands: Iterable[Strand], exclusions: Exclusions) -> dict[str, list[Ru
     """The runs of every strand, earliest first; a pure function of what was said."""
     by_id = {strand.id: strand for strand in strands}
     endings: dict[str, list[tuple[Moment, Ended]]] = {id: [] for id in by_id}
-    for (ending, ended), how in exclusions.items():
-        if ending in by_id and ended in by_id and not by_id[ending].is_past:
+    for (ending, ended), (how, is_ruled) in exclusions.items():
+        if ending in by_id and ended in by_id and not (is_ruled and by_id[ending].is_past):
             endings[ended] += [(moment, Ended(ending, s, how)) for moment, s in by_id[ending].observations]
     return {id: _runs(strand, sorted(endings[id], key=_when), by_id) for id, strand in by_id.items()}
 
 
 def _runs(strand: Strand, endings: Sequence[tuple[Moment, Ended]], strands: Mapping[str, Strand]) -> list[Run]:
-    if strand.is_past:
-        return [Run(strand.id, strand.sources, Standing(valid_to=strand.proposition.valid_to))]
+    if strand.is_past:  # it ended by itself, but it may turn out never to have been
+        unmade = [(moment, ended) for moment, ended in endings if ended.how == "RETRACT"]
+        return [_run(strand, strand.observations, unmade, strands)]
     found: list[list[tuple[Moment, Source]]] = []
     for moment, source in strand.observations:
         if found and not any(found[-1][-1][0] < at < moment for at, _ in endings):

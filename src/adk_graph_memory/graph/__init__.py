@@ -1,10 +1,10 @@
 """The only room that speaks Cypher: it fetches and applies, and knows neither models nor ADK."""
 
-from adk_graph_memory.graph import forgetting, ingests, memories, migrate, reembed, sessions
+from adk_graph_memory.graph import candidates, forgetting, ingests, memories, migrate, reembed, sessions
 from adk_graph_memory.graph.connection import Auth, Connection
 from adk_graph_memory.graph.locks import Locks
 from adk_graph_memory.graph.migrate import prepared
 from adk_graph_memory.graph.slots import LiveSlot, Slot
 
 __all__ = ["Auth", "Connection", "LiveSlot", "Locks", "Slot", "prepared"]
-__all__ += ["forgetting", "ingests", "memories", "migrate", "reembed", "sessions"]
+__all__ += ["candidates", "forgetting", "ingests", "memories", "migrate", "reembed", "sessions"]

@@ -5,33 +5,24 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 from adk_graph_memory.graph import rows, words
 from adk_graph_memory.graph.connection import Connection, Transaction
-from adk_graph_memory.graph.ingests import Claim, known_entity
+from adk_graph_memory.graph.ingests import Claim
 from adk_graph_memory.graph.queries import scoped
 from adk_graph_memory.graph.slots import Slot
 from adk_graph_memory.records import (
-    Candidates,
     IngestReport,
-    KnownEntity,
-    Link,
     Plan,
     PlannedFact,
-    Proposition,
     Scope,
 )
-from adk_graph_memory.records.plan import STATES
 
 Outcome = Literal["written", "taken", "outdated"]
 
 CHUNK = 1_000
 """Rows one statement takes."""
-MOST_OF_A_SLOT = 200
-"""Facts of one subject and predicate that a new one is compared with, the latest first."""
-NEAR, NEAREST = 0.80, 5
-"""Cosine above which a fact is worth a look (it decides nothing), and how many such a new fact gets."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,88 +39,7 @@ class Embedded:
         return {"slot": self.slot.property if self.slot else None, "embeds": self.wanted}
 
 
-class Lookup(Protocol):
-    """What an extraction wants to know of the graph, once the entities that it may name are known."""
-
-    @property
-    def entity_keys(self) -> Sequence[str]:
-        """Keys of the entities that it may be about."""
-        ...
-
-    @property
-    def quotes(self) -> Sequence[tuple[str, str]]:
-        """Turn id and quote key of the words that it rests on."""
-        ...
-
-    def propositions(self, known: Sequence[KnownEntity]) -> Sequence[Proposition]:
-        """What its facts say, of these entities."""
-        ...
-
-
 # -- remembering ------------------------------------------------------------------------------------------------
-
-
-async def candidates(
-    connection: Connection, scope: Scope, claimed: Claim, wanted: Lookup, embedded: Embedded, *, is_judged: bool
-) -> tuple[Candidates, int]:
-    """What the graph holds that an extraction may be about, and the number of writes it has seen.
-
-    Args:
-        connection: a prepared connection.
-        scope: whose memory it is.
-        claimed: the window that was read.
-        wanted: what the extraction names and says.
-        embedded: vectors of its facts' texts.
-        is_judged: whether anybody will decide what rules cannot; if so, facts that may have to do with one of the
-            extraction's are looked for as well: about the same two entities, or near in meaning.
-    """
-    memory_ids = claimed.memory_ids
-    turn_ids = {memory_id: id for id, memory_id in memory_ids.items()}
-    graves = {f"{memory_ids[turn_id]}:{quote_key}": (turn_id, quote_key) for turn_id, quote_key in wanted.quotes}
-
-    async def work(transaction: Transaction) -> tuple[Candidates, int]:
-        [named] = await transaction.run("entities_by_key", scope=scope.key, keys=wanted.entity_keys)
-        found = {entity.key: entity for entity in (*claimed.known, *map(known_entity, named["entities"]))}
-        entities = tuple(found.values())
-        said = wanted.propositions(entities)
-        [row] = await transaction.run(
-            "candidate_facts",
-            scope=scope.key,
-            signatures=sorted({one.signature for one in said}),
-            slots=[
-                {"subject": subject, "predicate": predicate}
-                for subject, predicate in sorted({(one.subject or "", one.predicate) for one in said})
-                if predicate != STATES
-            ],
-            pairs=[
-                {"subject": one.subject, "object": one.object, "text": one.text}
-                for one in said
-                if is_judged and one.object is not None
-            ],
-            said=[
-                {"subject": one.subject, "text": one.text, "vector": embedded.vectors[one.text]}
-                for one in said
-                if is_judged and one.text in embedded.vectors
-            ],
-            slot=embedded.slot.property if embedded.slot else None,
-            most=MOST_OF_A_SLOT,
-            near=NEAR,
-            nearest=NEAREST,
-            quotes=list(graves),
-        )
-        core, near = set(row["core"]), dict[str, tuple[str, ...]]()
-        for text, fact in sorted(row["near"]):
-            near[text] = (*near.get(text, ()), fact)
-        known = Candidates(
-            entities,
-            tuple(rows.known_fact(fact, turn_ids, claimed.edited, fact["id"] in core) for fact in row["facts"]),
-            tuple(Link(*link) for link in row["links"]),
-            near,
-            frozenset(graves[key] for key in row["forgotten"]),
-        )
-        return known, named["writes"]
-
-    return await connection.transact(work)
 
 
 async def apply(

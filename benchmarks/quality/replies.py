@@ -1,0 +1,185 @@
+"""Recorded replies of a language model go in; how well the graph that comes of them agrees with gold facts comes out.
+
+The gold facts were written from the conversations alone, before any model read them. A gold fact is found where a
+fact's text contains every entry of its ``must`` (alternatives are parted by ``|``).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import uuid
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from google.adk.models.llm_request import LlmRequest
+from rich.table import Table
+
+from adk_graph_memory import GraphMemory, demo, prompts
+from adk_graph_memory.adk import entries
+from adk_graph_memory.demo import Conversation
+from adk_graph_memory.embeddings import Choice
+from adk_graph_memory.records import Scope, digest
+from adk_graph_memory.settings import Settings
+from adk_graph_memory.testing import ScriptedLlm
+from benchmarks import machine, server
+
+HERE = Path(__file__).parent
+NAMES = ("demo", "mudanza", "clinic", "workshop", "shigoto", "long")
+BARS = {"recall": 0.85, "precision": 0.90, "verified": 0.97}
+
+FACTS = """
+MATCH (f:@Fact {scope: $scope})-[s:SUPPORTED_BY]->(e)
+WITH f, collect(e.session_id) AS sessions, collect(s.quote) AS quotes
+RETURN f.id AS id, f.text AS text, f.modality AS modality, f.state AS state, sessions, quotes,
+       COLLECT { MATCH (f)-[:HAS_REVISION]->(r) RETURN r.text } AS former
+ORDER BY f.text
+"""
+
+
+def conversation(name: str) -> Conversation:
+    """A recorded conversation."""
+    return demo.load(None if name == "demo" else HERE / "conversations" / f"{name}.json")
+
+
+def gold(name: str) -> dict[str, Any]:
+    """Its gold facts, and what must never be held for true."""
+    found: dict[str, Any] = json.loads((HERE / "gold" / f"{name}.json").read_text("utf-8"))
+    return found
+
+
+def recording(name: str) -> dict[str, Any]:
+    """The replies, with the versions of the prompts that they answer, and what a reader found wrong in them."""
+    found: dict[str, Any] = json.loads((HERE / "recordings" / f"{name}.json").read_text("utf-8"))
+    return found
+
+
+def is_stale(name: str) -> list[str]:
+    """The prompts that have changed since the recording."""
+    return [prompt for prompt, version in recording(name)["prompts"].items() if prompts.load(prompt).version != version]
+
+
+def replayed(name: str) -> ScriptedLlm:
+    """A model that gives the recorded replies, each to the very prompt that it answers."""
+    replies = {one["prompt"]: json.dumps(one["reply"], ensure_ascii=False) for one in recording(name)["replies"]}
+
+    def answer(request: LlmRequest) -> str:
+        text = "\n\n---\n\n".join(part.text or "" for content in request.contents for part in content.parts or ())
+        if digest(text) not in replies:
+            raise LookupError(f"The recording of {name!r} has no reply to this prompt: record it anew.\n{text[-3000:]}")
+        return replies[digest(text)]
+
+    return ScriptedLlm.of(*[answer] * len(replies))
+
+
+async def remembered(
+    settings: Settings, name: str, embedder: Choice = None
+) -> tuple[list[dict[str, Any]], Counter[str]]:
+    """The facts in the graph after the conversation was remembered session by session, and what was dropped."""
+    app_name, dropped = f"replies-{uuid.uuid4().hex[:12]}", Counter[str]()
+    async with GraphMemory(settings=settings, model=replayed(name), embedder=embedder) as memory:
+        for session in conversation(name).sessions:
+            turns = entries.turns(session.events())
+            report = await memory.remember(turns, app_name=app_name, user_id="ada", session_id=session.id)
+            dropped.update(report.dropped)
+        driver = await memory.connection.driver()
+        query = FACTS.replace("@", settings.label_prefix)
+        records, _, _ = await driver.execute_query(query, scope=Scope(app_name, "ada").key)
+    return [dict(record) for record in records], dropped
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """How a graph agrees with the gold facts of its conversation."""
+
+    facts: int
+    gold: int
+    found: int
+    wrong: int
+    unverified: int
+    changes: int
+    missed_changes: tuple[str, ...]
+    wrong_changes: tuple[str, ...]
+    missing: tuple[str, ...]
+    forbidden: tuple[str, ...]
+
+    @property
+    def recall(self) -> float:
+        """Gold facts that the graph holds."""
+        return self.found / self.gold
+
+    @property
+    def precision(self) -> float:
+        """Facts in which a reader of the conversation found nothing wrong."""
+        return 1 - self.wrong / self.facts
+
+    @property
+    def verified(self) -> float:
+        """Facts of the replies whose quote stands in the turns that they name."""
+        return self.facts / (self.facts + self.unverified)
+
+
+def scored(name: str, held: Sequence[Mapping[str, Any]], dropped: Mapping[str, int]) -> Score:
+    """Compares the facts of a graph with the gold."""
+    wanted = gold(name)
+    found: dict[str, list[Mapping[str, Any]]] = {}
+    for one in wanted["facts"]:
+        alike = [fact for fact in held if any(_says(text, one["must"]) for text in (fact["text"], *fact["former"]))]
+        here = [fact for fact in alike if set(fact["sessions"]) & set(one["sessions"])]
+        found[one["id"]] = here or alike
+    ended = [one for one in wanted["facts"] if one["state"] in ("superseded", "retracted") and found[one["id"]]]
+    current = [one for one in wanted["facts"] if one["state"] == "current" and found[one["id"]]]
+    asserted = [fact for fact in held if fact["state"] == "current" and fact["modality"] == "asserted"]
+    wrong = set(recording(name).get("wrong", {}))
+    return Score(
+        facts=len(held),
+        gold=len(wanted["facts"]),
+        found=sum(bool(facts) for facts in found.values()),
+        wrong=sum(fact["text"] in wrong for fact in held),
+        unverified=dropped.get("quote not in the turns it names", 0),
+        changes=len(ended),
+        missed_changes=tuple(
+            one["says"]
+            for one in ended
+            if all(fact["state"] == "current" and not fact["former"] for fact in found[one["id"]])
+        ),
+        wrong_changes=tuple(
+            one["says"] for one in current if all(fact["state"] != "current" for fact in found[one["id"]])
+        ),
+        missing=tuple(one["says"] for one in wanted["facts"] if not found[one["id"]]),
+        forbidden=tuple(fact["text"] for no in wanted["never"] for fact in asserted if _says(fact["text"], no["must"])),
+    )
+
+
+def _says(text: str, must: Sequence[str]) -> bool:
+    return all(any(words in text.lower() for words in entry.split("|")) for entry in must)
+
+
+async def main() -> None:
+    table = Table(title="Recorded replies of a language model, against gold facts")
+    for column in ("conversation", "facts", "gold", "recall", "precision", "verified", "changes", "missed", "wrong"):
+        table.add_column(column, justify="left" if column == "conversation" else "right")
+    notes: list[str] = []
+    async with server.serving("Replies") as (settings, which):
+        for name in NAMES:
+            if not (HERE / "recordings" / f"{name}.json").exists():
+                continue
+            score = scored(name, *await remembered(settings, name))
+            shares = (f"{share:.3f}" for share in (score.recall, score.precision, score.verified))
+            counts = (score.changes, len(score.missed_changes), len(score.wrong_changes))
+            table.add_row(name, str(score.facts), str(score.gold), *shares, *map(str, counts))
+            for kind in ("missing", "missed_changes", "wrong_changes", "forbidden"):
+                notes += [f"{name}, {kind.replace('_', ' ')}: {text}" for text in getattr(score, kind)]
+            notes += [f"{name}: {prompt} changed since it was recorded" for prompt in is_stale(name)]
+    console = machine.console()
+    console.print(table)
+    for note in notes:
+        console.print(note, highlight=False, soft_wrap=True)
+    console.print(f"server: {which}; load {machine.load()}")
+
+
+if __name__ == "__main__":
+    asyncio.run(main())

@@ -1,0 +1,109 @@
+"""What was read goes in; what the graph holds that it may be about comes out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+from adk_graph_memory.graph import rows
+from adk_graph_memory.graph.connection import Connection, Transaction
+from adk_graph_memory.graph.ingests import Claim, known_entity
+from adk_graph_memory.graph.slots import Slot
+from adk_graph_memory.records import Candidates, KnownEntity, Link, Proposition, Scope
+from adk_graph_memory.records.plan import STATES
+
+MOST_OF_A_SLOT = 200
+"""Facts of one subject and predicate that a new one is compared with, the latest first."""
+NEAR, NEAREST = 0.70, 5
+"""Cosine above which a fact is worth a look (it decides nothing), and how many such a new fact gets."""
+
+
+class Lookup(Protocol):
+    """What an extraction wants to know of the graph, once the entities that it may name are known."""
+
+    @property
+    def entity_keys(self) -> Sequence[str]:
+        """Keys of the entities that it may be about."""
+        ...
+
+    @property
+    def quotes(self) -> Sequence[tuple[str, str]]:
+        """Turn id and quote key of the words that it rests on."""
+        ...
+
+    def propositions(self, known: Sequence[KnownEntity]) -> Sequence[Proposition]:
+        """What its facts say, of these entities."""
+        ...
+
+
+async def looked_up(
+    connection: Connection,
+    scope: Scope,
+    claimed: Claim,
+    wanted: Lookup,
+    vectors: Mapping[str, Sequence[float]],
+    *,
+    slot: Slot | None,
+    is_judged: bool,
+) -> tuple[Candidates, int]:
+    """What the graph holds that an extraction may be about, and the number of writes it has seen.
+
+    Args:
+        connection: a prepared connection.
+        scope: whose memory it is.
+        claimed: the window that was read.
+        wanted: what the extraction names and says.
+        vectors: by text, and
+        slot: where the graph keeps such vectors.
+        is_judged: whether anybody will decide what rules cannot; if so, facts that may have to do with one of the
+            extraction's are looked for as well: about the same two entities, or near in meaning.
+    """
+    memory_ids = claimed.memory_ids
+    turn_ids = {memory_id: id for id, memory_id in memory_ids.items()}
+    graves = {f"{memory_ids[turn_id]}:{quote_key}": (turn_id, quote_key) for turn_id, quote_key in wanted.quotes}
+
+    async def work(transaction: Transaction) -> tuple[Candidates, int]:
+        [named] = await transaction.run("entities_by_key", scope=scope.key, keys=wanted.entity_keys)
+        found = {entity.key: entity for entity in (*claimed.known, *map(known_entity, named["entities"]))}
+        entities = tuple(found.values())
+        asked = _asked(wanted.propositions(entities), vectors if is_judged else {}, is_judged)
+        place = slot.property if slot else None
+        [row] = await transaction.run("candidate_facts", asked, scope=scope.key, slot=place, quotes=list(graves))
+        core, near = set(row["core"]), dict[str, tuple[str, ...]]()
+        for text, fact in sorted(row["near"]):
+            near[text] = (*near.get(text, ()), fact)
+        known = Candidates(
+            entities,
+            tuple(rows.known_fact(fact, turn_ids, claimed.edited, fact["id"] in core) for fact in row["facts"]),
+            tuple(Link(*link) for link in row["links"]),
+            near,
+            frozenset(graves[key] for key in row["forgotten"]),
+        )
+        return known, named["writes"]
+
+    return await connection.transact(work)
+
+
+def _asked(said: Sequence[Proposition], vectors: Mapping[str, Sequence[float]], is_judged: bool) -> dict[str, Any]:
+    """What the statement takes: by what it finds facts that say the same, of one slot, of one pair, or near."""
+    return {
+        "signatures": sorted({one.signature for one in said}),
+        "slots": [
+            {"subject": subject, "predicate": predicate}
+            for subject, predicate in sorted({(one.subject or "", one.predicate) for one in said})
+            if predicate != STATES
+        ],
+        "pairs": [
+            {"subject": one.subject, "object": one.object, "text": one.text}
+            for one in said
+            if is_judged and one.object is not None
+        ],
+        "said": [
+            {"subject": one.subject, "text": one.text, "vector": vectors[one.text]}
+            for one in said
+            if one.text in vectors
+        ],
+        "most": MOST_OF_A_SLOT,
+        "near": NEAR,
+        "nearest": NEAREST,
+    }
