@@ -15,20 +15,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from google.adk.models.llm_request import LlmRequest
 from rich.table import Table
 
-from adk_graph_memory import GraphMemory, demo, prompts
+from adk_graph_memory import GraphMemory, demo
 from adk_graph_memory.adk import entries
-from adk_graph_memory.demo import Conversation
+from adk_graph_memory.demo import Conversation, replies
+from adk_graph_memory.demo.replies import RecordedLlm, Recording
 from adk_graph_memory.embeddings import Choice
-from adk_graph_memory.records import Scope, digest
+from adk_graph_memory.records import Scope
 from adk_graph_memory.settings import Settings
-from adk_graph_memory.testing import ScriptedLlm
 from benchmarks import machine, server
 
 HERE = Path(__file__).parent
-NAMES = ("demo", "mudanza", "clinic", "workshop", "shigoto", "long")
+NAMES = ("mudanza", "clinic", "workshop", "shigoto", "long")
 BARS = {"recall": 0.85, "precision": 0.90, "verified": 0.97}
 
 FACTS = """
@@ -51,28 +50,9 @@ def gold(name: str) -> dict[str, Any]:
     return found
 
 
-def recording(name: str) -> dict[str, Any]:
-    """The replies, with the versions of the prompts that they answer, and what a reader found wrong in them."""
-    found: dict[str, Any] = json.loads((HERE / "recordings" / f"{name}.json").read_text("utf-8"))
-    return found
-
-
-def is_stale(name: str) -> list[str]:
-    """The prompts that have changed since the recording."""
-    return [prompt for prompt, version in recording(name)["prompts"].items() if prompts.load(prompt).version != version]
-
-
-def replayed(name: str) -> ScriptedLlm:
-    """A model that gives the recorded replies, each to the very prompt that it answers."""
-    replies = {one["prompt"]: json.dumps(one["reply"], ensure_ascii=False) for one in recording(name)["replies"]}
-
-    def answer(request: LlmRequest) -> str:
-        text = "\n\n---\n\n".join(part.text or "" for content in request.contents for part in content.parts or ())
-        if digest(text) not in replies:
-            raise LookupError(f"The recording of {name!r} has no reply to this prompt: record it anew.\n{text[-3000:]}")
-        return replies[digest(text)]
-
-    return ScriptedLlm.of(*[answer] * len(replies))
+def recording(name: str) -> Recording:
+    """The replies, and what a reader found wrong in them."""
+    return replies.load(None if name == "demo" else HERE / "recordings" / f"{name}.json")
 
 
 async def remembered(
@@ -80,7 +60,7 @@ async def remembered(
 ) -> tuple[list[dict[str, Any]], Counter[str]]:
     """The facts in the graph after the conversation was remembered session by session, and what was dropped."""
     app_name, dropped = f"replies-{uuid.uuid4().hex[:12]}", Counter[str]()
-    async with GraphMemory(settings=settings, model=replayed(name), embedder=embedder) as memory:
+    async with GraphMemory(settings=settings, model=RecordedLlm.of(recording(name)), embedder=embedder) as memory:
         for session in conversation(name).sessions:
             turns = entries.turns(session.events())
             report = await memory.remember(turns, app_name=app_name, user_id="ada", session_id=session.id)
@@ -133,7 +113,7 @@ def scored(name: str, held: Sequence[Mapping[str, Any]], dropped: Mapping[str, i
     ended = [one for one in wanted["facts"] if one["state"] in ("superseded", "retracted") and found[one["id"]]]
     current = [one for one in wanted["facts"] if one["state"] == "current" and found[one["id"]]]
     asserted = [fact for fact in held if fact["state"] == "current" and fact["modality"] == "asserted"]
-    wrong = set(recording(name).get("wrong", {}))
+    wrong = recording(name).wrong
     return Score(
         facts=len(held),
         gold=len(wanted["facts"]),
@@ -165,15 +145,13 @@ async def main() -> None:
     notes: list[str] = []
     async with server.serving("Replies") as (settings, which):
         for name in NAMES:
-            if not (HERE / "recordings" / f"{name}.json").exists():
-                continue
             score = scored(name, *await remembered(settings, name))
             shares = (f"{share:.3f}" for share in (score.recall, score.precision, score.verified))
             counts = (score.changes, len(score.missed_changes), len(score.wrong_changes))
             table.add_row(name, str(score.facts), str(score.gold), *shares, *map(str, counts))
             for kind in ("missing", "missed_changes", "wrong_changes", "forbidden"):
                 notes += [f"{name}, {kind.replace('_', ' ')}: {text}" for text in getattr(score, kind)]
-            notes += [f"{name}: {prompt} changed since it was recorded" for prompt in is_stale(name)]
+            notes += [f"{name}: {prompt} changed since it was recorded" for prompt in recording(name).stale]
     console = machine.console()
     console.print(table)
     for note in notes:

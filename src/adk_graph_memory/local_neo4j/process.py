@@ -8,6 +8,7 @@ import sys
 import threading
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
+from contextlib import suppress
 from pathlib import Path
 
 # Asks Linux for SIGTERM at the parent's end, ends if that was too late, becomes the command. It is a program of its
@@ -71,7 +72,8 @@ class Process:
             TimeoutError: it still runs.
         """
         if not self._code.done():
-            os.kill(self.pid, signal)
+            with suppress(ProcessLookupError):  # it may end by itself at this very moment
+                os.kill(self.pid, signal)
         return self._code.result(seconds)
 
 
