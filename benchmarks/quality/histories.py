@@ -212,6 +212,15 @@ def _judged() -> list[History]:
             {(steak, vegan): "SUPERSEDE"},
         ),
     ]
+    dropped, ordered = "The user dropped the stairlift.", "The user had ordered a stairlift."
+    found.append(
+        History(
+            "judged: in one session what came after may be told before",
+            ((_says(5, dropped, "stairlift"), _says(5, ordered, "stairlift")),),
+            (Held(dropped), Held(ordered, "superseded", 5)),
+            {(dropped, ordered): "SUPERSEDE"},
+        )
+    )
     for one, other in (("tea", "coffee"), ("chess", "go"), ("Bach", "Ravel")):
         a, b = f"The user likes {one}.", f"The user likes {other}."
         found.append(

@@ -27,7 +27,7 @@ from adk_graph_memory.settings import Settings
 from benchmarks import machine, server
 
 HERE = Path(__file__).parent
-NAMES = ("mudanza", "clinic", "workshop", "shigoto", "long")
+NAMES = ("demo", "mudanza", "clinic", "workshop", "shigoto", "long")
 BARS = {"recall": 0.85, "precision": 0.90, "verified": 0.97}
 
 FACTS = """

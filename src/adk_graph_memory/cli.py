@@ -64,8 +64,7 @@ def status(as_json: AsJson = False) -> None:
     with failing_well():
         running = local_neo4j.status()
         if is_set("NEO4J_URI"):
-            used = escape(redacted(configured().uri or ""))
-            complaints.print(f"NEO4J_URI is set: services and commands use {used}, whatever runs here.")
+            complaints.print(f"NEO4J_URI is set, and used: {escape(redacted(configured().uri or ''))}")
     if running is None:
         console.print("null" if as_json else "No local server is running; `adk-graph-memory up` starts one.")
         raise typer.Exit(1)
@@ -85,8 +84,7 @@ def migrate(
             typer.echo(graph.migrate.script(configured(), dimensions), nl=False)
             return
         settings = configured()
-        version = asyncio.run(_migrated(settings))
-        console.print(f"The schema of {redacted(settings.uri or '')} is at version {version}.")
+        console.print(f"The schema of {redacted(settings.uri or '')} is at version {asyncio.run(_migrated(settings))}.")
 
 
 @app.command()
@@ -102,16 +100,15 @@ def ingest(
 
     async def resumed() -> IngestReport:
         async with GraphMemory() as memory:
-            reports = await memory.resume(app_name=app_name, user_id=user_id)
-            return sum(reports, IngestReport(extractor=memory.extractor.version))
+            return sum(await memory.resume(app_name=app_name, user_id=user_id), IngestReport(extractor="nobody"))
 
     with failing_well():
         report = asyncio.run(resumed())
     if as_json:
         typer.echo(json.dumps(asdict(report), ensure_ascii=False))
         return
-    changes = ", ".join(f"{count} {op.lower()}" for op, count in sorted(report.facts.items())) or "nothing new"
-    console.print(f"{report.turns} turns remembered by {escape(report.extractor)}: {changes}.")
+    changes = ", ".join(f"{count} {op.lower()}" for op, count in sorted(report.facts.items()))
+    console.print(f"{report.turns} turns remembered by {escape(report.extractor)}: {changes or 'nothing new'}.")
 
 
 @app.command()
@@ -141,8 +138,8 @@ def stats(
         report, usage = entry.report, entry.report.usage
         cost = "" if entry.cost is None else f"{entry.cost:.4f}"
         counts = (report.turns, report.facts.get("ADD", 0), usage.calls, usage.input_tokens, usage.output_tokens)
-        named = (entry.app_name, entry.user_id, entry.day, entry.extractor)
-        table.add_row(*map(escape, named), *(f"{count:,}" for count in counts), cost)
+        named = map(escape, (entry.app_name, entry.user_id, entry.day, entry.extractor))
+        table.add_row(*named, *(f"{count:,}" for count in counts), cost)
     console.print(table if entries else "Nothing has been remembered yet.")
 
 
@@ -176,10 +173,12 @@ def recall(
 def demo(
     data: Annotated[Path | None, typer.Option(help="A conversation in the demo's own JSON form.")] = None,
     questions: Annotated[int | None, typer.Option(min=0, help="How many of its questions to ask.")] = None,
+    model: Annotated[str | None, typer.Option(help="What reads facts: a model's name, or rules.")] = None,
 ) -> None:
     """Run the main job on a real conversation: sessions, memory, questions.
 
-    Gemini extracts if GOOGLE_API_KEY is set, rules do otherwise.
+    Gemini reads it if GOOGLE_API_KEY is set. Otherwise the demo's own conversation is read by replies that a language
+    model once gave to these prompts, and any other by rules.
     """
     from adk_graph_memory import demo as demonstration
 
@@ -188,11 +187,12 @@ def demo(
         if not is_set("NEO4J_URI"):
             _started(7687, None, any_port=True)
         settings = configured()
-        model = settings.model or ("gemini-2.5-flash" if is_set("GOOGLE_API_KEY") else "rules")
-        console.print(f"Neo4j at {redacted(settings.uri or '')}, memories extracted by [bold]{model}[/]\n")
+        reader = demonstration.model(model or settings.model, has_key=is_set("GOOGLE_API_KEY"), is_own=data is None)
+        told = reader if isinstance(reader, str) else "recorded replies of a language model"
+        console.print(f"Neo4j at {redacted(settings.uri or '')}, facts read by [bold]{told}[/]\n")
 
         async def played() -> None:
-            async with Neo4jSessionService() as sessions, GraphMemory(model=model) as memory:
+            async with Neo4jSessionService() as sessions, GraphMemory(model=reader) as memory:
                 await demonstration.play(
                     conversation, sessions=sessions, memory=memory, console=console, questions=questions
                 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import permutations
 
 import pytest
@@ -81,7 +82,8 @@ async def on_paper(history: History, told: list[Portion]) -> list[Fact]:
     extractor = extraction.ModelExtractor(model, window_tokens=16_000, patience=patience, functional=history.functional)
     judge = consolidation.Judge(model, patience)
     for portion in told:
-        read = await extractor.extract(portion.turns, tuple(paper.entities.values()))
+        turns = [replace(turn, session_id=portion.session) for turn in portion.turns]
+        read = await extractor.extract(turns, tuple(paper.entities.values()))
         candidates = paper.candidates(consolidation.Lookup(read, history.functional))
         draft = consolidation.resolve(read, candidates, functional=history.functional)
         decisions = (await judge.decide(draft))[0] if draft.is_open else consolidation.Decisions()

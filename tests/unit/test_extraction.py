@@ -172,6 +172,22 @@ async def test_a_date_is_read_or_left_out(text: str | None, moment: datetime | N
     assert fact.valid_from == moment
 
 
+@pytest.mark.parametrize(
+    ("text", "moment"),
+    [
+        ("2024", datetime(2025, 1, 1, tzinfo=UTC)),
+        ("2024-05", datetime(2024, 6, 1, tzinfo=UTC)),
+        ("2024-12", datetime(2025, 1, 1, tzinfo=UTC)),
+        ("2024-05-03", datetime(2024, 5, 3, tzinfo=UTC)),
+        ("9999", None),
+    ],
+)
+async def test_a_month_ends_where_the_next_begins(text: str, moment: datetime | None) -> None:
+    answer = reply({"quote": "keep bees", "valid_to": text})
+    [fact] = (await extractor(answer)[0].extract([turn("I keep bees")], [])).facts
+    assert fact.valid_to == moment
+
+
 async def test_a_known_entity_is_called_by_its_number() -> None:
     known = [KnownEntity("k0", "Ada", "person"), KnownEntity("k1", "Inés", "person", ("Nena",))]
     model_extractor, model = extractor(reply(entities=[{"ref": 1, "name": "my sister", "known_id": 1}]))

@@ -158,7 +158,7 @@ def exclude(exclusions: dict[tuple[str, str], Exclusion], later: Strand, earlier
     """Notes that two cannot both hold; where each of them is a state of the world, either may have come after."""
     exclusions[later.id, earlier.id] = Exclusion(how)
     if {later.proposition.modality, earlier.proposition.modality} <= {"asserted", "negated"}:
-        exclusions.setdefault((earlier.id, later.id), Exclusion("SUPERSEDE"))
+        exclusions.setdefault((earlier.id, later.id), Exclusion("SUPERSEDE", is_reverse=True))
 
 
 def _exclusions(found: Mapping[str, Tenet], candidates: Candidates) -> dict[tuple[str, str], Exclusion]:

@@ -37,10 +37,13 @@ def proposition_of(fact: ExtractedFact, keys: Mapping[int, str], functional: Col
 def ending(later: Proposition, earlier: Proposition) -> Ending | None:
     """How the one ends the other, if it was said later: a changed value, a plan come true or given up, a denial.
 
-    Only of what there is one at a time: a subject may have two plans about one city, and give up one of them.
+    Apart from corrections that deny the very thing, only of what there is one at a time: a subject may have two plans
+    about one city, and give up one of them.
     """
     if later.subject is None or (later.subject, later.predicate) != (earlier.subject, earlier.predicate):
         return None
+    if later.correction and (later.modality, earlier.modality) == ("negated", "asserted"):
+        return "RETRACT" if later.value == earlier.value else None
     if not (later.is_single and earlier.is_single):
         return None
     if later.value == earlier.value:

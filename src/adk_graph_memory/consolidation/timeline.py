@@ -7,23 +7,31 @@ was ended holds a second time: each such period is a run, and a run is what the 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Literal, NamedTuple
 
 from adk_graph_memory.records import Proposition, Source, Standing
 from adk_graph_memory.records.plan import State
 
 Ending = Literal["SUPERSEDE", "RETRACT"]
-Moment = tuple[datetime, datetime, int, str, int]
+BREATH = timedelta(hours=12)
+"""How far apart words of one session may be to count as one telling."""
+Moment = tuple[datetime, datetime, int, str, float]
 
 
 class Exclusion(NamedTuple):
-    """That one strand ends another: how, and whether a rule says so or somebody who understood the words."""
+    """That one strand ends another, and how.
+
+    A rule looks at nothing but time. Who understood the words also says which of two came after: that counts where
+    both were told in one breath, in whatever order; otherwise time decides, and either may end the other
+    (``is_reverse`` is the direction that was not the one decided).
+    """
 
     how: Ending
     is_ruled: bool = False
+    is_reverse: bool = False
 
 
 Exclusions = Mapping[tuple[str, str], Exclusion]
@@ -76,10 +84,27 @@ def runs(strands: Iterable[Strand], exclusions: Exclusions) -> dict[str, list[Ru
     """The runs of every strand, earliest first; a pure function of what was said."""
     by_id = {strand.id: strand for strand in strands}
     endings: dict[str, list[tuple[Moment, Ended]]] = {id: [] for id in by_id}
-    for (ending, ended), (how, is_ruled) in exclusions.items():
-        if ending in by_id and ended in by_id and not (is_ruled and by_id[ending].is_past):
-            endings[ended] += [(moment, Ended(ending, s, how)) for moment, s in by_id[ending].observations]
+    for (ending, ended), exclusion in exclusions.items():
+        if ending in by_id and ended in by_id and not (exclusion.is_ruled and by_id[ending].is_past):
+            endings[ended] += _endings(by_id[ending], by_id[ended], exclusion)
     return {id: _runs(strand, sorted(endings[id], key=_when), by_id) for id, strand in by_id.items()}
+
+
+def _endings(ending: Strand, ended: Strand, exclusion: Exclusion) -> Iterator[tuple[Moment, Ended]]:
+    """The moments at which the words of the one end the other."""
+    for moment, source in ending.observations:
+        together = [] if exclusion.is_ruled else [at for at, said in ended.observations if _in_one_breath(said, source)]
+        if together and exclusion.is_reverse:
+            continue
+        if together:
+            at, told, seq, turn, start = together[-1]
+            moment = max(moment, (at, told, seq, turn, start + 0.5))  # right after the last words of what it ends
+        yield moment, Ended(ending.id, source, exclusion.how)
+
+
+def _in_one_breath(one: Source, other: Source) -> bool:
+    """Whether both were said in one session and so close together that their order says nothing."""
+    return bool(one.session_id) and one.session_id == other.session_id and abs(one.at - other.at) <= BREATH
 
 
 def _runs(strand: Strand, endings: Sequence[tuple[Moment, Ended]], strands: Mapping[str, Strand]) -> list[Run]:

@@ -112,15 +112,16 @@ class RecordedLlm(BaseLlm):
     def _decisions(self, prompt: str) -> dict[str, Any]:
         numbers = {line["text"]: line["number"] for line in _lines(prompt, "facts")}
         known = {name: number for number, name in _entities(prompt, "Known:")}
+        asked = _asked(prompt)
         ops = [
             {"fact": numbers[text], "op": op, "targets": [numbers[target]], "reason": reason}
             for text, op, target, reason in self._recording.decisions
-            if text in numbers and target in numbers
+            if {numbers.get(text), numbers.get(target)} in asked
         ]
         depends = [
             {"fact": numbers[text], "on": [numbers[base]]}
             for text, base in self._recording.dependencies
-            if text in numbers and base in numbers
+            if {numbers.get(text), numbers.get(base)} in asked
         ]
         decided = dict(self._recording.same)
         same = [
@@ -133,6 +134,14 @@ class RecordedLlm(BaseLlm):
 def _lines(prompt: str, frame: str) -> list[dict[str, Any]]:
     inner = prompt.rpartition(f"<{frame}>\n")[2].partition(f"\n</{frame}>")[0]
     return [json.loads(line) for line in inner.splitlines() if line.startswith("{")]
+
+
+def _asked(prompt: str) -> list[set[int]]:
+    """The pairs of facts that a prompt asks about; a new fact alone stands for whether it is worth keeping."""
+    pairs = []
+    for new, beside in re.findall(r"^Question: (\d+) beside ([\d, ]+)$", prompt, re.MULTILINE):
+        pairs += [{int(new)}, *({int(new), int(other)} for other in beside.split(", "))]
+    return pairs
 
 
 def _read_of(prompt: str) -> str:
@@ -159,3 +168,11 @@ def _entities(prompt: str, heading: str) -> list[tuple[int, str]]:
     listed = prompt.rpartition(f"{heading}\n")[2].partition("\nNames in doubt:")[0]
     found = re.findall(r'^\{"number": (\d+), "names": \["((?:[^"\\]|\\.)*)"', listed, re.MULTILINE)
     return [(int(number), json.loads(f'"{name}"')) for number, name in found]
+
+
+def model(chosen: str | None, *, has_key: bool, is_own: bool) -> str | BaseLlm:
+    """What reads the demo: whatever was chosen, Gemini where there is a key, or the recording while it fits."""
+    if chosen or has_key:
+        return chosen or "gemini-2.5-flash"
+    recording = load() if is_own else None
+    return RecordedLlm.of(recording) if recording and not recording.stale else "rules"

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from google.adk.events.event import Event
 from google.adk.sessions.session import Session
@@ -56,6 +57,7 @@ async def play(
     learned = await _remember(stored.sessions, scope, memory, console)
     held = await graph.memories.counts(await graph.prepared(memory.connection), scope)
     console.print(_account(stored, learned, held, memory))
+    console.print(_changes(await graph.memories.changed(memory.connection, scope)))
     asked = conversation.questions[:questions]
     found = [await _ask(question, scope, memory, console) for question in asked]
     answerable = sum(bool(question.evidence) for question in asked)
@@ -134,6 +136,44 @@ def _account(stored: Stored, learned: Learned, held: dict[str, int], memory: Gra
     for reason, count in learned.dropped.most_common():
         table.add_row(f"[dim]no fact: {escape(reason)}[/]", "", f"[dim]{count}[/]")
     return table
+
+
+_WAYS = {
+    "SUPERSEDE": "ended: the world changed",
+    "RETRACT": "corrected: it was never true",
+    "REFINE": "refined: said more exactly",
+    "REINFORCE": "reinforced: heard again",
+}
+
+
+def _changes(facts: Sequence[dict[str, Any]]) -> Padding:
+    """One fact for each way in which facts change, with the words it rests on and its revision."""
+    table = Table(title="How facts changed", title_justify="left", title_style="bold", show_header=False, box=None)
+    table.add_column(no_wrap=True, style="dim")
+    table.add_column(ratio=1)
+    for op, way in _WAYS.items():
+        found = [fact for fact in facts if _went_through(fact, op)]
+        if not found:
+            continue
+        fact = max(found, key=lambda fact: sum(bool(one["reason"]) for one in fact["revisions"]))
+        table.add_row(f"{way} ({len(found)})", escape(fact["text"]))
+        table.add_row("", "[dim]" + " / ".join(f"“{escape(quote)}”" for quote in fact["quotes"][:2]) + "[/]")
+        if op in ("SUPERSEDE", "RETRACT"):
+            until = fact["valid_to"].to_native().strftime(" on %Y-%m-%d") if fact["valid_to"] else ""
+            table.add_row("", f"[dim]by[/] {escape(''.join(fact['ended_by']))}[dim]{until}[/]")
+        for revision in [one for one in fact["revisions"] if one["op"] == op][:1]:
+            before = f"before: {revision['text']}" if revision["text"] != fact["text"] else ""
+            told = "; ".join(filter(None, (before, revision["reason"] or f"by {revision['by']}")))
+            table.add_row("", f"[dim]revision:[/] {escape(told)}")
+    return Padding(table, (1, 0, 0, 1))
+
+
+def _went_through(fact: dict[str, Any], op: str) -> bool:
+    if op == "REINFORCE":
+        return fact["state"] == "current" and len(fact["quotes"]) > 1
+    if op == "REFINE":
+        return any(one["op"] == op for one in fact["revisions"])
+    return bool(fact["state"] == {"SUPERSEDE": "superseded", "RETRACT": "retracted"}[op])
 
 
 async def _ask(question: Question, scope: Scope, memory: GraphMemory, console: Console) -> bool:

@@ -173,7 +173,7 @@ def _fact(
         at=said_in.at,
         modality=fact.modality,
         valid_from=_moment(fact.valid_from),
-        valid_to=_moment(fact.valid_to),
+        valid_to=_moment(fact.valid_to, is_end=True),
         topic=fact.topic.strip(),
         ref=fact.ref,
         replaces=tuple(fact.replaces),
@@ -182,12 +182,19 @@ def _fact(
     )
 
 
-def _moment(text: str | None) -> datetime | None:
-    """The ISO 8601 year, month, date or time that the text is, in UTC unless it names an offset; else None."""
+def _moment(text: str | None, *, is_end: bool = False) -> datetime | None:
+    """The ISO 8601 year, month, date or time that the text is, in UTC unless it names an offset; else None.
+
+    A year or a month begins with its first moment, and ends where the next one begins.
+    """
     given = (text or "").strip()
-    whole = given + "-01-01"[len(given) - 4 :] if re.fullmatch(r"\d{4}(-\d\d)?", given) else given
+    if coarse := re.fullmatch(r"(\d{4})(?:-(\d\d))?", given):
+        year, month = int(coarse[1]), coarse[2]
+        if is_end:
+            year, month = (year, f"{int(month) + 1:02}") if month and month != "12" else (year + 1, "01")
+        given = f"{year:04}-{month or '01'}-01"
     try:
-        moment = datetime.fromisoformat(whole)
+        moment = datetime.fromisoformat(given)
     except ValueError:
         return None
     return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment

@@ -70,7 +70,7 @@ async def looked_up(
         place = slot.property if slot else None
         [row] = await transaction.run("candidate_facts", asked, scope=scope.key, slot=place, quotes=list(graves))
         core, near = set(row["core"]), dict[str, tuple[str, ...]]()
-        for text, fact in sorted(row["near"]):
+        for text, fact, _ in sorted(row["near"], key=lambda one: (-one[2], one[1])):
             near[text] = (*near.get(text, ()), fact)
         known = Candidates(
             entities,

@@ -102,7 +102,11 @@ async def claim(
             first = next(iter(unread.values()))
             missing = [turn.id for turn in turns if turn.id in unread and unread[turn.id]["seq"] is None]
             seqs = {id: first["last_seq"] + n for n, id in enumerate(missing, start=1)}
-            mine = [replace(t, seq=seqs.get(t.id) or unread[t.id]["seq"]) for t in turns if t.id in unread]
+            mine = [
+                replace(turn, seq=seqs.get(turn.id) or unread[turn.id]["seq"], session_id=session_id)
+                for turn in turns
+                if turn.id in unread
+            ]
             edited = frozenset(id for id, row in unread.items() if row["is_edited"])
             windows = [Claim(_id(session_id, part), lease, session_id, tuple(part)) for part in split(mine)]
             [row] = await transaction.run(

@@ -136,6 +136,11 @@ async def add(connection: Connection, scope: Scope, facts: Sequence[PlannedFact]
     await connection.transact(work)
 
 
+async def changed(connection: Connection, scope: Scope) -> list[dict[str, Any]]:
+    """Facts that ended, were corrected, reworded or heard again: text, state, quotes, ended_by, revisions."""
+    return [dict(row) for row in await connection.run("changed_facts", scope=scope.key)]
+
+
 async def counts(connection: Connection, scope: Scope) -> dict[str, int]:
     """How many sessions, turns, entities and facts the graph holds of a user."""
     [row] = await connection.run("counts", scope=scope.key)

@@ -92,8 +92,8 @@ def known_fact(
         bool(row["single"]),
     )
     sources = (
-        Source(turn_ids.get(event, event), quote, start, end, datetime.fromtimestamp(timestamp, UTC), seq or 0)
-        for event, quote, start, end, timestamp, seq in row["sources"]
+        Source(turn_ids.get(event, event), quote, start, end, datetime.fromtimestamp(timestamp, UTC), seq or 0, session)
+        for event, quote, start, end, timestamp, seq, session in row["sources"]
     )
     kept = tuple(source for source in sources if source.turn_id not in edited)
     standing = Standing(row["state"], _native(row["valid_to"]))

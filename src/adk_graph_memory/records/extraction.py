@@ -23,11 +23,12 @@ class Source:
     end: int
     at: datetime
     seq: int = 0
+    session_id: str = ""
 
     @classmethod
     def of(cls, turn: Turn, start: int, end: int) -> Self:
         """These words of this turn."""
-        return cls(turn.id, turn.text[start:end], start, end, turn.at, turn.seq)
+        return cls(turn.id, turn.text[start:end], start, end, turn.at, turn.seq, turn.session_id)
 
     @property
     def quote_key(self) -> str:

@@ -30,7 +30,8 @@ class Scope:
 class Turn:
     """What one author said at one time (an aware datetime), as memory reads it.
 
-    ``seq`` is the turn's place in its session: of turns of one time the higher one was said later.
+    ``seq`` is the turn's place in its session: of turns of one time the higher one was said later. Both it and
+    ``session_id`` are filled in when the turn is claimed.
     """
 
     id: str
@@ -39,6 +40,7 @@ class Turn:
     at: datetime
     role: Role = "user"
     seq: int = 0
+    session_id: str = ""
 
     def __post_init__(self) -> None:
         _check_aware(self.at)

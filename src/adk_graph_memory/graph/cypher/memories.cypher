@@ -7,29 +7,29 @@ RETURN entities, coalesce(head(COLLECT { MATCH (u:@User {scope: $scope}) RETURN 
 
 // candidate_facts
 // one row: the facts that an extraction may be about, those next to them included; which of them are looked at for
-// their own sake; the links between any of them; [text, fact] of those whose vectors are near; the forgotten words
+// their own sake; the links between any of them; [text, fact, score] of those that may have to do with one; the forgotten words
 CALL () {
-  MATCH (f:@Fact {scope: $scope}) WHERE f.signature IN $signatures RETURN f, null AS text
+  MATCH (f:@Fact {scope: $scope}) WHERE f.signature IN $signatures RETURN f, null AS text, 0.0 AS score
   UNION
-  MATCH (f:@Fact {scope: $scope}) WHERE f.id IN $signatures RETURN f, null AS text
+  MATCH (f:@Fact {scope: $scope}) WHERE f.id IN $signatures RETURN f, null AS text, 0.0 AS score
   UNION
   MATCH (r:@Revision {scope: $scope}) WHERE r.signature IN $signatures
-  MATCH (f:@Fact)-[:HAS_REVISION]->(r) RETURN f, null AS text
+  MATCH (f:@Fact)-[:HAS_REVISION]->(r) RETURN f, null AS text, 0.0 AS score
   UNION
   UNWIND $slots AS slot
   CALL (slot) {
     MATCH (:@Entity {scope: $scope, key: slot.subject})<-[:SUBJECT]-(f:@Fact)
     WHERE f.predicate = slot.predicate
-    RETURN f ORDER BY f.timestamp DESC LIMIT $most
+    RETURN f ORDER BY f.timestamp DESC, f.id LIMIT $most
   }
-  RETURN f, null AS text
+  RETURN f, null AS text, 0.0 AS score
   UNION
   UNWIND $pairs AS pair
   CALL (pair) {
     MATCH (:@Entity {scope: $scope, key: pair.object})<-[:OBJECT]-(f:@Fact)-[:SUBJECT]->(:@Entity {scope: $scope, key: pair.subject})
-    RETURN f ORDER BY f.timestamp DESC LIMIT $nearest
+    RETURN f ORDER BY f.timestamp DESC, f.id LIMIT $nearest
   }
-  RETURN f, pair.text AS text
+  RETURN f, pair.text AS text, 1.0 AS score
   UNION
   UNWIND $said AS said
   CALL (said) {
@@ -37,11 +37,11 @@ CALL () {
     WHERE f.open AND f[$slot] IS NOT NULL AND size(f[$slot]) = size(said.vector)
     WITH said, f, vector.similarity.cosine(f[$slot], said.vector) AS score
     WHERE score >= $near
-    RETURN f ORDER BY score DESC LIMIT $nearest
+    RETURN f, score ORDER BY score DESC, f.id LIMIT $nearest
   }
-  RETURN f, said.text AS text
+  RETURN f, said.text AS text, score
 }
-WITH collect(DISTINCT f) AS core, [pair IN collect([text, f.id]) WHERE pair[0] IS NOT NULL] AS near
+WITH collect(DISTINCT f) AS core, [one IN collect([text, f.id, score]) WHERE one[0] IS NOT NULL] AS near
 CALL (core) {
   UNWIND core AS f
   OPTIONAL MATCH (f)-[:SUPERSEDES]-(next:@Fact)
@@ -61,7 +61,7 @@ RETURN near, forgotten, [f IN core | f.id] AS core,
       object: head(COLLECT { MATCH (f)-[:OBJECT]->(o) RETURN o.key }),
       absorbed: COLLECT { MATCH (f)-[:HAS_REVISION]->(r) WHERE r.op IN ['REFINE', 'REINFORCE'] RETURN r.signature },
       sources: COLLECT {
-        MATCH (f)-[s:SUPPORTED_BY]->(e) RETURN [e.memory_id, s.quote, s.start, s.end, e.timestamp, e.seq]
+        MATCH (f)-[s:SUPPORTED_BY]->(e) RETURN [e.memory_id, s.quote, s.start, s.end, e.timestamp, e.seq, e.session_id]
       }
     }
   } AS facts
@@ -280,3 +280,14 @@ RETURN COUNT { MATCH (s:@Session {scope: $scope}) WHERE s.id IS NOT NULL } AS se
        COUNT { MATCH (e:@Memory {scope: $scope}) WHERE e.memory_id STARTS WITH 'event:' } AS turns,
        COUNT { MATCH (n:@Entity {scope: $scope}) WHERE n.key IS NOT NULL } AS entities,
        COUNT { MATCH (f:@Fact {scope: $scope}) WHERE f.id IS NOT NULL } AS facts
+
+// changed_facts
+// a row for each fact that ended, was corrected, reworded or heard again, the latest change first: its words, what ended
+// it, and its revisions
+MATCH (f:@Fact {scope: $scope})
+WHERE f.state <> 'current' OR f.support > 1 OR EXISTS { (f)-[:HAS_REVISION]->() }
+RETURN f.text AS text, f.state AS state, f.timestamp AS timestamp, f.valid_to AS valid_to,
+       COLLECT { MATCH (f)-[s:SUPPORTED_BY]->(e) RETURN s.quote ORDER BY e.timestamp, e.seq } AS quotes,
+       COLLECT { MATCH (later)-[s:SUPERSEDES]->(f) RETURN later.text ORDER BY later.timestamp LIMIT 1 } AS ended_by,
+       COLLECT { MATCH (f)-[:HAS_REVISION]->(r) RETURN r {.op, .text, .reason, .by} ORDER BY r.op, r.text } AS revisions
+ORDER BY coalesce(f.valid_to, f.recorded_at) DESC, f.text

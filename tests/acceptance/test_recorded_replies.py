@@ -1,0 +1,77 @@
+"""What a language model replied to our exact prompts, and what the graph becomes of it, against gold facts."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from benchmarks.quality import replies
+from benchmarks.quality.replies import BARS, NAMES
+
+from adk_graph_memory import GraphMemory, demo
+from adk_graph_memory.adk import entries
+from adk_graph_memory.demo import replies as recorded
+from adk_graph_memory.demo.replies import RecordedLlm
+from adk_graph_memory.records import Scope
+from adk_graph_memory.testing import HashEmbedder
+
+SNAPSHOTS = Path(__file__).parent / "snapshots"
+END_STATE = """
+MATCH (f:@Fact {scope: $scope})
+RETURN f.text AS text, f.predicate AS predicate, f.modality AS modality, f.state AS state,
+       head(COLLECT { MATCH (f)-[:SUBJECT]->(s) RETURN s.name }) AS subject,
+       head(COLLECT { MATCH (f)-[:OBJECT]->(o) RETURN o.name }) AS object,
+       toString(f.valid_from) AS valid_from, toString(f.valid_to) AS valid_to, f.support AS support,
+       COLLECT { MATCH (f)-[:SUPERSEDES]->(e) RETURN e.text ORDER BY e.text } AS ended,
+       COLLECT { MATCH (f)-[:HAS_REVISION]->(r) RETURN r.op + ': ' + r.text ORDER BY r.op, r.text } AS revisions
+ORDER BY text, modality, valid_from, state
+"""
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_replies_were_recorded_with_the_prompts_as_they_are(name: str) -> None:
+    assert replies.recording(name).stale == [], "the prompt changed: record the replies anew"
+
+
+@pytest.fixture
+async def scores(neo4j_server: Any) -> list[replies.Score]:
+    settings = neo4j_server.settings(label_prefix="TestHash")
+    return [replies.scored(name, *await replies.remembered(settings, name, HashEmbedder())) for name in NAMES]
+
+
+async def test_nearly_every_gold_fact_is_held(scores: list[replies.Score]) -> None:
+    assert [score.missing for score in scores if score.recall < BARS["recall"]] == []
+
+
+async def test_nearly_every_fact_is_right_and_shows_its_words(scores: list[replies.Score]) -> None:
+    facts = sum(score.facts for score in scores)
+    assert 1 - sum(score.wrong for score in scores) / facts >= BARS["precision"]
+    assert facts / (facts + sum(score.unverified for score in scores)) >= BARS["verified"]
+
+
+@pytest.mark.parametrize("reader", ["rules", "recorded"])
+async def test_the_demo_ends_as_it_did(neo4j_server: Any, app_name: str, reader: str) -> None:
+    settings = neo4j_server.settings(label_prefix="TestHash")
+    model = RecordedLlm.of(recorded.load()) if reader == "recorded" else reader
+    async with GraphMemory(settings=settings, model=model, embedder=HashEmbedder()) as memory:
+        for session in demo.load().sessions:
+            turns = entries.turns(session.events())
+            await memory.remember(turns, app_name=app_name, user_id="franzi", session_id=session.id)
+        driver = await memory.connection.driver()
+        query = END_STATE.replace("@", settings.label_prefix)
+        records, _, _ = await driver.execute_query(query, scope=Scope(app_name, "franzi").key)
+    found = [dict(record) for record in records]
+    snapshot = SNAPSHOTS / f"demo.{reader}.json"
+    assert found == json.loads(snapshot.read_text("utf-8")), (
+        f"{snapshot.name} is what it was; write it anew if this is right"
+    )
+
+
+async def test_a_prompt_that_was_never_answered_fails_by_name(neo4j_server: Any, app_name: str) -> None:
+    settings = neo4j_server.settings(label_prefix="TestHash", model_retries=0)
+    [turn, *_] = entries.turns(demo.load().sessions[0].events())
+    async with GraphMemory(settings=settings, model=RecordedLlm.of(recorded.load()), embedder=False) as memory:
+        with pytest.raises(Exception, match="never read to the recorded model"):
+            await memory.remember([turn], app_name=app_name, user_id="franzi", session_id="s")
