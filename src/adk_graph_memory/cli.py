@@ -107,8 +107,8 @@ def ingest(
     if as_json:
         typer.echo(json.dumps(asdict(report), ensure_ascii=False))
         return
-    changes = ", ".join(f"{count} {op.lower()}" for op, count in sorted(report.facts.items()))
-    console.print(f"{report.turns} turns remembered by {escape(report.extractor)}: {changes or 'nothing new'}.")
+    changes = ", ".join(f"{count} {op.lower()}" for op, count in sorted(report.facts.items())) or "nothing new"
+    console.print(f"{report.turns} turns remembered: {changes}." if report.turns else "Nothing was waiting.")
 
 
 @app.command()
