@@ -9,7 +9,7 @@ export HF_HUB_OFFLINE := 1
 export TOKENIZERS_PARALLELISM := false
 export ADK_GRAPH_MEMORY_NEO4J := $(NEO4J)
 
-.PHONY: setup demo test lint bench neo4j-lock clean
+.PHONY: setup demo test lint bench quality neo4j-lock clean
 
 setup: $(VENV)/.ready
 
@@ -45,6 +45,15 @@ $(VENV)/.bench: $(VENV)/.ready
 
 bench: $(VENV)/.bench
 	$(BIN)/python -m benchmarks.latency
+
+# What memory is worth: life histories with scripted replies, recorded replies against gold facts, who is who.
+quality: setup
+	$(BIN)/python -m benchmarks.quality.truth
+	$(BIN)/python -m benchmarks.quality.replies
+	$(BIN)/python -m benchmarks.quality.aliases
+ifdef DATA
+	$(BIN)/python -m benchmarks.quality '$(DATA)'
+endif
 
 # Needs Maven; the result is src/adk_graph_memory/local_neo4j/locks/neo4j-$(VERSION).lock.json
 neo4j-lock: setup
