@@ -138,6 +138,7 @@ class Ingestion:
                 if asked is None or asked.questions != draft.questions:
                     decisions, cost = await self._judge.decide(draft)
                     asked, usage = draft, usage + cost
+                    report = replace(report, judge=self._judge.version)
                     clock.lap("decide")
                 told = consolidation.resolve(read, candidates, functional=functional, same=decisions.same)
                 draft, decisions_now = told, decisions.about(draft, told)

@@ -99,14 +99,15 @@ async def changed(make: Make, owner: dict[str, str]) -> GraphMemory:
 async def test_a_model_decides_what_ended_and_the_change_can_be_read(make: Make, owner: dict[str, str]) -> None:
     memory = await changed(make, owner)
     assert await states(memory, owner) == {VEGAN: "superseded", STEAK: "current"}
-    [[until, op, reason, quote]] = await rows(
+    [[until, op, reason, by, quote]] = await rows(
         memory,
         owner,
         "MATCH (f:@Fact {scope: $scope, text: 'I am a vegan'})-[:HAS_REVISION]->(r)-[b:BECAUSE_OF]->(e) "
-        "RETURN f.valid_to, r.op, r.reason, substring(e.text, b.start, b.end - b.start)",
+        "RETURN f.valid_to, r.op, r.reason, r.by, substring(e.text, b.start, b.end - b.start)",
     )
     assert until.to_native() == NOON + timedelta(days=30)
     assert (op, reason, quote) == ("SUPERSEDE", WHY, STEAK)
+    assert by.startswith("scripted consolidate@")
 
 
 async def test_what_ended_is_no_longer_recalled_as_a_fact(make: Make, owner: dict[str, str]) -> None:

@@ -119,7 +119,7 @@ async def _write_changes(
         ingest=claimed.ingest,
         links=[asdict(link) for link in plan.links],
         dependencies=[list(pair) for pair in plan.dependencies],
-        revisions=[rows.revision(revision, claimed.memory_ids, report.extractor) for revision in plan.revisions],
+        revisions=[rows.revision(revision, claimed.memory_ids, report.judge) for revision in plan.revisions],
         touched=sorted(touched),
     )
 

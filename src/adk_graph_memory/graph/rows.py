@@ -52,7 +52,7 @@ def _source(source: Source, memory_ids: Mapping[str, str]) -> dict[str, Any]:
     }
 
 
-def revision(revision: PlannedRevision, memory_ids: Mapping[str, str], extractor: str) -> dict[str, Any]:
+def revision(revision: PlannedRevision, memory_ids: Mapping[str, str], judge: str) -> dict[str, Any]:
     """A revision's row; the same change, made again, is the same revision."""
     evidence = [_source(source, memory_ids) for source in revision.evidence]
     until = revision.standing.valid_to
@@ -68,7 +68,7 @@ def revision(revision: PlannedRevision, memory_ids: Mapping[str, str], extractor
             "signature": revision.signature,
             "state": revision.standing.state,
             "valid_to": until,
-            "by": extractor if revision.by_model else "rules",
+            "by": judge if revision.by_model else "rules",
         },
     }
 

@@ -27,6 +27,8 @@ class IngestReport:
     unembedded: int = 0
     busy: int = 0
     extractor: str = ""
+    judge: str = ""
+    """model and prompt that decided where rules could not, if any did"""
     milliseconds: Mapping[str, float] = field(default_factory=dict)
 
     def __add__(self, other: IngestReport) -> IngestReport:
@@ -41,6 +43,7 @@ class IngestReport:
             unembedded=self.unembedded + other.unembedded,
             busy=self.busy + other.busy,
             extractor=self.extractor or other.extractor,
+            judge=self.judge or other.judge,
             milliseconds=_summed(self.milliseconds, other.milliseconds),
         )
 
