@@ -1,0 +1,96 @@
+"""A conversation goes in; prompts are laid down as files, replies awaited beside them, and a recording comes out.
+
+    python -m benchmarks.quality.record demo FOLDER
+
+Each ``NN.prompt.md`` waits for its ``NN.reply.json``. A prompt that has a reply already is not asked again, so a
+recording that was broken off, or whose prompts have changed in part, goes on where it was.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import uuid
+from collections.abc import AsyncGenerator
+from importlib import resources
+from pathlib import Path
+
+from google.adk.models.base_llm import BaseLlm
+from google.adk.models.llm_request import LlmRequest
+from google.adk.models.llm_response import LlmResponse
+from google.genai import types
+from pydantic import PrivateAttr
+
+from adk_graph_memory import GraphMemory
+from adk_graph_memory.adk import entries
+from adk_graph_memory.demo.replies import Recording
+from benchmarks import server
+from benchmarks.quality.replies import HERE, NAMES, conversation
+
+PATIENCE = 86_400.0
+"""Seconds to wait for a reply."""
+
+
+class AskingLlm(BaseLlm):
+    """A model whose prompts are files, and whose replies are whatever is laid beside them."""
+
+    model: str = "recorded"
+    _folder: Path = PrivateAttr()
+    _asked: list[tuple[str, dict[str, object]]] = PrivateAttr(default_factory=list)
+
+    @classmethod
+    def of(cls, folder: Path) -> AskingLlm:
+        """A model that asks in this folder."""
+        model = cls()
+        folder.mkdir(parents=True, exist_ok=True)
+        model._folder = folder
+        return model
+
+    @property
+    def asked(self) -> list[tuple[str, dict[str, object]]]:
+        """Prompts and replies so far."""
+        return self._asked
+
+    async def generate_content_async(
+        self, llm_request: LlmRequest, stream: bool = False
+    ) -> AsyncGenerator[LlmResponse, None]:
+        [prompt] = (part.text or "" for part in llm_request.contents[0].parts or ())
+        reply = self._place(prompt)
+        while not reply.exists():  # noqa: ASYNC110  # somebody else writes it, by hand perhaps
+            await asyncio.sleep(0.5)
+        text = reply.read_text("utf-8")
+        self._asked.append((prompt, json.loads(text)))
+        yield LlmResponse(content=types.Content(role="model", parts=[types.Part(text=text)]))
+
+    def _place(self, prompt: str) -> Path:
+        """Where the reply to this prompt is, or will be."""
+        known = sorted(self._folder.glob("*.prompt.md"))
+        found = next((path for path in known if path.read_text("utf-8") == prompt), None)
+        if found is None:
+            found = self._folder / f"{len(known) + 1:02}.prompt.md"
+            found.write_text(prompt, "utf-8")
+        return found.with_name(found.name.replace(".prompt.md", ".reply.json"))
+
+
+async def main(name: str, folder: Path) -> None:
+    model, app_name = AskingLlm.of(folder), f"record-{uuid.uuid4().hex[:12]}"
+    async with server.serving("Record") as (settings, _):
+        patient = settings.model_copy(update={"model_timeout": PATIENCE, "lease": PATIENCE, "model_retries": 0})
+        async with GraphMemory(settings=patient, model=model) as memory:
+            for session in conversation(name).sessions:
+                turns = entries.turns(session.events())
+                await memory.remember(turns, app_name=app_name, user_id="ada", session_id=session.id)
+    place = resources.files("adk_graph_memory.demo") / "replies.json" if name == "demo" else None
+    written = Path(str(place)) if place else HERE / "recordings" / f"{name}.json"
+    recording = Recording.of(model.asked)
+    written.write_text(json.dumps(recording.model_dump(), ensure_ascii=False, indent=0) + "\n", "utf-8")
+    print(f"{len(model.asked)} replies recorded in {written}")
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.quality.record", description=__doc__)
+    parser.add_argument("name", choices=NAMES)
+    parser.add_argument("folder", type=Path, help="where prompts are laid down and replies awaited")
+    arguments = parser.parse_args()
+    asyncio.run(main(arguments.name, arguments.folder))
