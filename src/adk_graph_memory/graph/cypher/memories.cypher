@@ -285,7 +285,7 @@ RETURN COUNT { MATCH (s:@Session {scope: $scope}) WHERE s.id IS NOT NULL } AS se
 // a row for each fact that ended, was corrected, reworded or heard again, the latest change first: its words, what ended
 // it, and its revisions
 MATCH (f:@Fact {scope: $scope})
-WHERE f.state <> 'current' OR f.support > 1 OR EXISTS { (f)-[:HAS_REVISION]->() }
+WHERE f.id IS NOT NULL AND (f.state <> 'current' OR f.support > 1 OR EXISTS { (f)-[:HAS_REVISION]->() })
 RETURN f.text AS text, f.state AS state, f.timestamp AS timestamp, f.valid_to AS valid_to,
        COLLECT { MATCH (f)-[s:SUPPORTED_BY]->(e) RETURN s.quote ORDER BY e.timestamp, e.seq } AS quotes,
        COLLECT { MATCH (later)-[s:SUPERSEDES]->(f) RETURN later.text ORDER BY later.timestamp LIMIT 1 } AS ended_by,
