@@ -14,8 +14,9 @@ from adk_graph_memory.records.plan import STATES
 
 MOST_OF_A_SLOT = 200
 """Facts of one subject and predicate that a new one is compared with, the latest first."""
-NEAR, NEAREST = 0.70, 5
-"""Cosine above which a fact is worth a look (it decides nothing), and how many such a new fact gets."""
+NEAR, NEAREST, RECENT = 0.70, 5, 300
+"""Similarity (0 to 1, as Neo4j scales the cosine) above which a fact is worth a look, though it decides nothing; how
+many such a new fact gets; and among how many of its subject's latest facts they are sought."""
 
 
 class Lookup(Protocol):
@@ -103,6 +104,8 @@ def _asked(said: Sequence[Proposition], vectors: Mapping[str, Sequence[float]], 
             for one in said
             if one.text in vectors
         ],
+        "subjects": sorted({one.subject or "" for one in said if one.text in vectors}),
+        "recent": RECENT,
         "most": MOST_OF_A_SLOT,
         "near": NEAR,
         "nearest": NEAREST,

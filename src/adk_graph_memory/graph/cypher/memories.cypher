@@ -31,10 +31,17 @@ CALL () {
   }
   RETURN f, pair.text AS text, 1.0 AS score
   UNION
-  UNWIND $said AS said
-  CALL (said) {
-    MATCH (:@Entity {scope: $scope, key: said.subject})<-[:SUBJECT]-(f:@Fact)
-    WHERE f.open AND f[$slot] IS NOT NULL AND size(f[$slot]) = size(said.vector)
+  UNWIND $subjects AS subject
+  CALL (subject) {
+    MATCH (:@Entity {scope: $scope, key: subject})<-[:SUBJECT]-(f:@Fact)
+    WHERE f.open AND f[$slot] IS NOT NULL
+    WITH f ORDER BY f.timestamp DESC, f.id LIMIT $recent
+    RETURN collect(f) AS recent
+  }
+  UNWIND [one IN $said WHERE one.subject = subject] AS said
+  CALL (said, recent) {
+    UNWIND recent AS f
+    WITH said, f WHERE size(f[$slot]) = size(said.vector)
     WITH said, f, vector.similarity.cosine(f[$slot], said.vector) AS score
     WHERE score >= $near
     RETURN f, score ORDER BY score DESC, f.id LIMIT $nearest
