@@ -107,7 +107,8 @@ ORDER BY i.requested_at
 // pending_ingests
 // a row for each request that nobody works at, the oldest first: whose it is, why it failed, and
 // [id, author, role, text, timestamp, seq] of its turns
-MATCH (u:@User) WHERE ($app_name IS NULL OR u.app_name = $app_name) AND ($user_id IS NULL OR u.user_id = $user_id)
+MATCH (u:@User)
+WHERE u.scope IS NOT NULL AND ($app_name IS NULL OR u.app_name = $app_name) AND ($user_id IS NULL OR u.user_id = $user_id)
 MATCH (i:@Ingest {scope: u.scope})
 WHERE i.state = 'pending' OR (i.state = 'claimed' AND i.lease_until <= $now)
 MATCH (i)-[:READS]->(e:@Event) WHERE e.ingest = i.id AND e.memory_id IS NOT NULL
@@ -119,7 +120,8 @@ ORDER BY i.requested_at
 
 // ingest_reports
 // a row for each finished request: whose, on which day, by what, and its report
-MATCH (u:@User) WHERE ($app_name IS NULL OR u.app_name = $app_name) AND ($user_id IS NULL OR u.user_id = $user_id)
+MATCH (u:@User)
+WHERE u.scope IS NOT NULL AND ($app_name IS NULL OR u.app_name = $app_name) AND ($user_id IS NULL OR u.user_id = $user_id)
 MATCH (i:@Ingest {scope: u.scope, state: 'done'})
 RETURN u.app_name AS app_name, u.user_id AS user_id, toString(date(i.done_at)) AS day, i.extractor AS extractor,
        i.report AS report
