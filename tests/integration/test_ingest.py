@@ -291,3 +291,12 @@ async def test_whatever_a_model_replies_no_session_is_lost_and_no_fact_is_withou
     assert await rows(memory, owner, bare) == [[0]]
     kept = await rows(memory, owner, "MATCH (e:@Event {scope: $scope}) RETURN count(e)")
     assert kept == [[2]]
+
+
+async def test_a_fact_that_an_edited_turn_still_says_stays_one(make: Make, owner: dict[str, str]) -> None:
+    memory = make(reply(told(VEGAN)), reply(told(VEGAN)))
+    await memory.remember([turn(f"{VEGAN} and a cook")], session_id="s1", **owner)
+    [[before]] = await rows(memory, owner, "MATCH (f:@Fact {scope: $scope}) RETURN f.id")
+    await memory.remember([turn(f"{VEGAN} and a baker")], session_id="s1", **owner)
+    found = await rows(memory, owner, "MATCH (f:@Fact {scope: $scope}) RETURN f.id, f.support, f.state")
+    assert found == [[before, 1, "current"]]

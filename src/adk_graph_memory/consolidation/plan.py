@@ -62,13 +62,13 @@ def reconcile(draft: Draft, decisions: Decisions = NOTHING_DECIDED) -> Plan:
 
 
 def _ids(tenet: Tenet, found: Sequence[Run]) -> list[str]:
-    """The fact of each run: the graph's that shares most of its words, or a new one."""
+    """The fact of each run: the graph's that shares most words, else one whose turns were edited, else a new one."""
     free = {fact.id: fact for fact in tenet.facts}
     names: list[str | None] = []
     for run in found:
         shared = {id: sum(_in(source, fact.sources) for source in run.sources) for id, fact in free.items()}
-        best = max(sorted(shared), key=lambda id: shared[id], default=None)
-        names.append(best if best is not None and shared[best] else None)
+        best = max(sorted(shared), key=lambda id: (shared[id], not free[id].sources), default=None)
+        names.append(best if best is not None and (shared[best] or not free[best].sources) else None)
         free.pop(names[-1] or "", None)
     taken = {fact.id for fact in tenet.facts}
     ids: list[str] = []
