@@ -313,6 +313,21 @@ def _plans() -> list[History]:
             {(off, trip): "SUPERSEDE"},
         ),
         History(
+            "planned: called off before its day",
+            _each(
+                _says(1, trip, "plans_to", modality="planned", valid_from=90, valid_to=94),
+                _says(60, off, "plans_to", modality="negated"),
+            ),
+            (Held(trip, "superseded", 60), Held(off)),
+            {(off, trip): "SUPERSEDE"},
+        ),
+        History(
+            "planned: came true on its day, as was told later",
+            _each(_lives(1, "Berlin", modality="planned", valid_from=100), _lives(160, "Berlin", valid_from=100)),
+            (Held(berlin, "superseded", 100), Held(berlin)),
+            functional=(HOME,),
+        ),
+        History(
             "planned: carried out, by judgement",
             _each(_says(1, trip, "travels_to", modality="planned"), _says(160, went, "travels_to")),
             (Held(trip, "superseded", 160), Held(went)),

@@ -54,8 +54,12 @@ class Strand:
 
     @property
     def observations(self) -> list[tuple[Moment, Source]]:
-        """When it was so for certain: when it was said, or from when on if that lay ahead; earliest first."""
-        begins = self.proposition.valid_from
+        """When it was so for certain: when it was said, or from when on if that lay ahead; earliest first.
+
+        A plan is one from the moment it is spoken of, however far ahead its day lies.
+        """
+        is_ahead = self.proposition.modality in ("planned", "hypothetical")
+        begins = None if is_ahead else self.proposition.valid_from
         told = [(max(source.at, begins) if begins else source.at, source) for source in self.sources]
         seen = [((at, s.at, s.seq, s.turn_id, s.start), s) for at, s in told]
         return sorted(seen, key=lambda one: (one[0], one[1].quote_key))
