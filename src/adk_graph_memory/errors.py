@@ -160,6 +160,8 @@ class ReplyCutOff(ModelError):
 
     answer: Any
     """what of the reply could be used all the same, or None"""
+    usage: Any
+    """what it cost"""
 
 
 class RedactionError(GraphMemoryError):

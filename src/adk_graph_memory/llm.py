@@ -89,7 +89,8 @@ async def structured(model: BaseLlm, prompt: str, schema: type[Reply], patience:
                 ": ".join(filter(None, (".".join(map(str, e["loc"])), e["msg"]))) for e in error.errors()[:5]
             )
             if is_cut_off:
-                raise errors.ReplyCutOff(model=model.model, answer=_salvaged(text, schema, usage)) from error
+                answer = _salvaged(text, schema, usage)
+                raise errors.ReplyCutOff(model=model.model, answer=answer, usage=usage) from error
             if is_last:
                 answer = _salvaged(text, schema, usage)
                 if answer is None:
@@ -153,12 +154,11 @@ async def _asked(
     whole = [response for response in responses if not response.partial]
     text = "".join(_text(response) for response in whole)
     endings = {str(getattr(ending, "value", ending)) for r in whole for ending in (r.finish_reason, r.error_code)}
-    if not text and "MAX_TOKENS" in endings:
-        raise errors.ReplyCutOff(model=model.model, answer=None)
-    if not text:
+    is_cut_off = "MAX_TOKENS" in endings
+    if not text and not is_cut_off:
         reason = ", ".join(sorted(endings - {"None", "STOP"})) or "no reason given"
         raise errors.ModelFailed(model=model.model, reason=f"an empty answer ({reason})")
-    return text, sum((_cost(response) for response in responses), Usage(calls=1)), "MAX_TOKENS" in endings
+    return text, sum((_cost(response) for response in responses), Usage(calls=1)), is_cut_off
 
 
 _PASSING = {408, 429, 500, 502, 503, 504}

@@ -19,6 +19,7 @@ from pydantic_settings import (
     JsonConfigSettingsSource,
     PydanticBaseSettingsSource,
     SettingsConfigDict,
+    SettingsError,
 )
 
 from adk_graph_memory import errors
@@ -136,6 +137,8 @@ def configured(**chosen: Any) -> Settings:
     except ValidationError as error:
         reasons = "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors())
         raise errors.ConfigurationError(reason=reasons) from error
+    except SettingsError as error:  # a list that is no JSON, which is found before any field is validated
+        raise errors.ConfigurationError(reason=f'{error}; give a JSON list, like ["one", "two"]') from error
 
 
 def checked_address(uri: str | None) -> str | None:

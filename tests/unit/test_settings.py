@@ -156,6 +156,13 @@ def test_the_drivers_schemes_are_taken(scheme: str) -> None:
     assert checked_address(f"{scheme}://h:7687") == f"{scheme}://h:7687"
 
 
+@pytest.mark.parametrize("name", ["PRICES", "FUNCTIONAL_PREDICATES"])
+def test_a_list_that_is_no_json_is_a_configuration_error(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    monkeypatch.setenv(f"ADK_GRAPH_MEMORY_{name}", "lives_in, works_at")
+    with pytest.raises(errors.ConfigurationError, match=rf"(?s){name.lower()}.*JSON list"):
+        configured()
+
+
 def test_an_unknown_scheme_in_the_environment_is_a_configuration_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NEO4J_URI", "http://localhost:7474")
     with pytest.raises(errors.ConfigurationError, match=r"(?s)NEO4J_URI.*neo4j://localhost:7687"):

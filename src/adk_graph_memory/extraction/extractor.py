@@ -88,7 +88,8 @@ class ModelExtractor:
                 middle = len(turns) // 2
                 first = await self.extract(turns[:middle], known, context)
                 rest = await self.extract(turns[middle:], known, turns[:middle][-len(context) or -1 :])
-                return joined((first, rest))
+                read = joined((first, rest))
+                return replace(read, usage=read.usage + error.usage)
             if error.answer is None:
                 raise
             answer = error.answer
