@@ -285,7 +285,7 @@ def _corrections() -> list[History]:
 def _plans() -> list[History]:
     berlin = _lives(0, "Berlin").text
     trip, off = "The user plans a trip to Rome in May.", "The user's trip to Rome is off."
-    went = "The user was in Rome in May."
+    went, later = "The user was in Rome in May.", "The user plans the trip to Rome for July."
     visit, took_place = "The user sees Dr. Lim on day 50.", "The user saw Dr. Lim on day 57."
     return [
         History(
@@ -311,6 +311,21 @@ def _plans() -> list[History]:
             _each(_says(1, trip, "plans_to", modality="planned"), _says(60, off, "plans_to", modality="negated")),
             (Held(trip, "superseded", 60), Held(off)),
             {(off, trip): "SUPERSEDE"},
+        ),
+        History(
+            "planned: a settled change ends what is so on its day",
+            _each(_lives(1, "Lisbon"), _lives(50, "Berlin", modality="planned", valid_from=100), _lives(60, "Lisbon")),
+            (Held(_lives(0, "Lisbon").text, "superseded", 100, support=2), Held(berlin)),
+            {(berlin, _lives(0, "Lisbon").text): "SUPERSEDE"},
+        ),
+        History(
+            "planned: put off to another day",
+            _each(
+                _says(1, trip, "plans_to", modality="planned", valid_from=90, valid_to=94),
+                _says(60, later, "plans_to", modality="planned", valid_from=180, valid_to=184),
+            ),
+            (Held(trip, "superseded", 60), Held(later, until=184)),
+            {(later, trip): "SUPERSEDE"},
         ),
         History(
             "planned: called off before its day",
@@ -451,6 +466,7 @@ def _dependencies() -> list[History]:
     commute = "The user's commute to Acme takes 40 minutes."
     acme, bolt = _works(0, "Acme").text, _works(0, "Bolt").text
     way = Said(20, commute, "commute", "Acme")
+    pay = Said(20, "The user will earn 5,000 a month at Bolt.", "earns_at", "Bolt", fields={"modality": "planned"})
     return [
         History(
             "rests: stale once what it rests on has ended",
@@ -471,6 +487,20 @@ def _dependencies() -> list[History]:
             ((_works(10, "Acme"), way), (_works(100, "Bolt"),), (Said(120, commute, "commute", "Acme"),)),
             (Held(acme, "superseded", 100), Held(bolt), Held(commute, support=2)),
             rests={commute: (acme,)},
+            functional=(JOB,),
+        ),
+        History(
+            "rests: on a plan that came true",
+            ((_works(10, "Bolt", modality="planned"), pay), (_works(100, "Bolt"),)),
+            (Held(bolt, "superseded", 100), Held(bolt), Held(pay.text)),
+            rests={pay.text: (bolt,)},
+            functional=(JOB,),
+        ),
+        History(
+            "rests: on a plan that was given up",
+            ((_works(10, "Bolt", modality="planned"), pay), (_works(100, "Bolt", modality="negated"),)),
+            (Held(bolt, "superseded", 100), Held(bolt), Held(pay.text, stale=True)),
+            rests={pay.text: (bolt,)},
             functional=(JOB,),
         ),
     ]

@@ -99,20 +99,24 @@ def _ends(history: History, later: Said, earlier: Said) -> bool:
 
 
 def _judged(history: History, prompt: str) -> str:
-    lines = prompt.rpartition("<facts>\n")[2].partition("\n</facts>")[0].splitlines()
-    known = {line["number"]: line for line in map(json.loads, lines) if "number" in line}
+    known, new = _lines(prompt, "known"), _lines(prompt, "new")
     ops, depends = [], []
-    asked = prompt.rpartition("# The questions\n")[2]
-    for new, targets in re.findall(r"^Question: (\d+) beside ([\d, ]+)$", asked, re.MULTILINE):
-        for target in map(int, targets.split(", ")):
-            one, other = known[int(new)]["text"], known[target]["text"]
-            for fact, text, about, said in ((int(new), one, target, other), (target, other, int(new), one)):
-                if op := history.relations.get((text, said)):
-                    ops.append({"fact": fact, "op": op, "targets": [about], "reason": f"{text} {op} {said}"})
-                if said in history.rests.get(text, ()):
-                    depends.append({"fact": fact, "on": [about]})
+    for one in new:
+        for other in (*known, *new):
+            for fact, about in ((one, other), (other, one)):
+                said = str(fact["text"]), str(about["text"])
+                if (op := history.relations.get(said)) and one is not other:
+                    reason = f"{said[0]} {op} {said[1]}"
+                    ops.append({"fact": fact["number"], "op": op, "targets": [about["number"]], "reason": reason})
+                if said[1] in history.rests.get(said[0], ()):
+                    depends.append({"fact": fact["number"], "on": [about["number"]]})
     names = re.findall(r'^\{"number": (\d+), "names": \["([^"]+)"', prompt.rpartition("Names in doubt:\n")[2], re.M)
     return json.dumps({"ops": ops, "depends": depends, "same": [{"name": int(n), "known": None} for n, _ in names]})
+
+
+def _lines(prompt: str, frame: str) -> list[dict[str, Any]]:
+    inner = prompt.rpartition(f"<{frame}>\n")[2].partition(f"\n</{frame}>")[0]
+    return [json.loads(line) for line in inner.splitlines() if line.startswith("{")]
 
 
 def _value(value: object) -> object:

@@ -1,6 +1,7 @@
 """Graph memory for agents built with Google's ADK, on Neo4j."""
 
 from adk_graph_memory.adk import Neo4jMemoryService, Neo4jSessionService
+from adk_graph_memory.extraction import Topic
 from adk_graph_memory.local_neo4j import LocalNeo4j
 from adk_graph_memory.memory import GraphMemory
 from adk_graph_memory.records import IngestReport, Receipt, Recollection, Statement, Turn
@@ -16,5 +17,6 @@ __all__ = [
     "Recollection",
     "Settings",
     "Statement",
+    "Topic",
     "Turn",
 ]

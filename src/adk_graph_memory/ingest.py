@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 from adk_graph_memory import consolidation, errors, extraction, graph
-from adk_graph_memory.graph.ingests import Claim, Claims
+from adk_graph_memory.graph.ingests import Claim, Claims, Pending
 from adk_graph_memory.graph.members import Delta
 from adk_graph_memory.graph.memories import Embedded
 from adk_graph_memory.records import Extraction, IngestReport, Plan, Scope, Turn, Usage
@@ -42,9 +42,11 @@ class Ingestion:
     ) -> None:
         self._connection, self._vectors, self._extractor, self._judge = connection, vectors, extractor, judge
 
-    async def run(self, scope: Scope, session_id: str, turns: Sequence[Turn], metadata: Delta) -> IngestReport:
+    async def run(
+        self, scope: Scope, session_id: str, turns: Sequence[Turn], metadata: Delta, topics: Sequence[str] = ()
+    ) -> IngestReport:
         """Reads what is new in the turns and writes it down; whatever fails, the rest stays pending with the reason."""
-        lease = uuid.uuid4().hex
+        reader, lease = self._extractor.keeping_to(topics), uuid.uuid4().hex
         try:
             claims = await graph.ingests.claim(
                 self._connection,
@@ -56,24 +58,37 @@ class Ingestion:
                 now=time.time(),
                 lease_seconds=self._connection.settings.lease,
                 metadata=metadata,
+                topics=topics,
             )
             report = IngestReport(busy=claims.busy, extractor=self._extractor.version)
             if not claims.windows:
                 return report
             await self._vectors.check()  # before a model is paid for what could not be written
-            return report + await self._windows(scope, claims)
+            return report + await self._windows(scope, claims, reader)
         except BaseException as error:
             await self._release(scope, lease, error)
             raise
 
-    async def _windows(self, scope: Scope, claims: Claims) -> IngestReport:
+    async def resume(self, waiting: Sequence[Pending]) -> list[IngestReport]:
+        """Takes up what waits; a model that fails at one holds up no other, its error is raised when all are done."""
+        reports, failure = list[IngestReport](), None
+        for one in waiting:
+            try:
+                reports.append(await self.run(one.scope, one.session_id, one.turns, Delta(), one.topics))
+            except errors.ModelError as error:
+                failure = failure or error
+        if failure:
+            raise failure
+        return reports
+
+    async def _windows(self, scope: Scope, claims: Claims, reader: extraction.Extractor) -> IngestReport:
         """Windows are read side by side and written one by one, in the order they were said.
 
         Each is written for itself, so a model that fails at one takes nothing from the others; its error is raised
         when all are through.
         """
         slots = asyncio.Semaphore(self._connection.settings.model_concurrency)
-        readings = [asyncio.create_task(self._read(claimed, slots)) for claimed in claims.windows]
+        readings = [asyncio.create_task(_read(reader, claimed, slots)) for claimed in claims.windows]
         report, failure = IngestReport(extractor=self._extractor.version), None
         try:
             for claimed, reading in zip(claims.windows, readings, strict=True):
@@ -89,13 +104,6 @@ class Ingestion:
         if failure:
             raise failure
         return report
-
-    async def _read(self, claimed: Claim, slots: asyncio.Semaphore) -> tuple[Extraction, Stopwatch]:
-        async with slots:
-            clock = Stopwatch()
-            read = await self._extractor.extract(claimed.turns, claimed.known, claimed.context)
-            clock.lap("extract")
-            return read, clock
 
     async def _write(self, scope: Scope, claimed: Claim, read: Extraction, clock: Stopwatch) -> IngestReport:
         """Compares what was read with what is known and writes what that changes, in one transaction."""
@@ -121,7 +129,6 @@ class Ingestion:
         functional, usage = self._extractor.functional, Usage()
         wanted = consolidation.Lookup(read, functional)
         asked: consolidation.Draft | None = None
-        decisions = consolidation.Decisions()
         for _ in range(ATTEMPTS):
             candidates, writes = await graph.candidates.looked_up(
                 self._connection,
@@ -134,17 +141,16 @@ class Ingestion:
             )
             draft = consolidation.resolve(read, candidates, functional=functional)
             clock.lap("compare")
+            decisions = consolidation.Decisions()
             if self._judge and draft.is_open:
                 if asked is None or asked.questions != draft.questions:
-                    decisions, cost = await self._judge.decide(draft)
+                    decided, cost = await self._judge.decide(draft)
                     asked, usage = draft, usage + cost
                     report = replace(report, judge=self._judge.version)
                     clock.lap("decide")
-                told = consolidation.resolve(read, candidates, functional=functional, same=decisions.same)
-                draft, decisions_now = told, decisions.about(draft, told)
-            else:
-                decisions_now = consolidation.Decisions()
-            plan = consolidation.reconcile(draft, decisions_now)
+                told = consolidation.resolve(read, candidates, functional=functional, same=decided.same)
+                draft, decisions = told, decided.about(draft, told)
+            plan = consolidation.reconcile(draft, decisions)
             done = replace(_told(report, plan), usage=report.usage + usage, milliseconds=clock.laps)
             outcome = await graph.memories.apply(self._connection, scope, claimed, plan, embedded, done, writes=writes)
             clock.lap("write")
@@ -158,6 +164,15 @@ class Ingestion:
         with suppressed_and_logged("The claim could not be released; it ends with its lease."):
             reason = f"{type(error).__name__}: {error}"
             await graph.ingests.release(self._connection, scope, lease, reason, ingest)
+
+
+async def _read(reader: extraction.Extractor, claimed: Claim, slots: asyncio.Semaphore) -> tuple[Extraction, Stopwatch]:
+    async with slots:
+        clock = Stopwatch()
+        read = await reader.extract(claimed.turns, claimed.known, claimed.context)
+        clock.lap("extract")
+        authors = tuple(sorted({(turn.author, turn.role) for turn in claimed.turns}))
+        return replace(read, authors=authors), clock
 
 
 def _texts(read: Extraction) -> Iterator[str]:

@@ -9,47 +9,28 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from functools import cached_property
 from types import TracebackType
-from typing import Any, Self, TypedDict, Unpack
+from typing import Any, Self, Unpack
 
-from neo4j import AsyncDriver, Driver
 from neo4j import exceptions as driver_errors
 from neo4j_graphrag.embeddings.base import Embedder
 
 from adk_graph_memory import consolidation, embeddings, errors, extraction, graph, llm, redaction, retrieval
 from adk_graph_memory.graph.members import Delta
 from adk_graph_memory.ingest import Ingestion
-from adk_graph_memory.records import (
-    IngestReport,
-    Receipt,
-    Recollection,
-    Scope,
-    Statement,
-    Turn,
-)
-from adk_graph_memory.settings import Settings
+from adk_graph_memory.records import IngestReport, Receipt, Recollection, Scope, Statement, Turn
 from adk_graph_memory.vectors import GraphVectors
 
 logger = logging.getLogger(__name__)
 
 
-class ConnectionOptions(TypedDict, total=False):
-    """How the graph is reached, as :class:`GraphMemory` takes it."""
-
-    auth: graph.Auth
-    database: str | None
-    driver: AsyncDriver | None
-    sync_driver: Driver | None
-    settings: Settings | None
-    schema: str | None
-
-
-class Options(ConnectionOptions, total=False):
+class Options(graph.ConnectionOptions, total=False):
     """All that may be chosen beside the address, as :class:`GraphMemory` takes it."""
 
     model: str | llm.BaseLlm | None
     embedder: embeddings.Choice
     retrieval_query: str | None
     redact: redaction.Choice
+    topics: Sequence[extraction.Topic | str] | None
 
 
 class GraphMemory:
@@ -72,6 +53,9 @@ class GraphMemory:
         redact: what is done to every text before it is stored, sent or embedded, and to every question: a pure
             function from text to text, or ``"secrets"`` (the extra ``privacy``); without it ADK_GRAPH_MEMORY_REDACT.
             A turn that it makes another text of than before counts as edited, and is read again.
+        topics: what is worth remembering: a :class:`Topic` each, or the label of one of Memory Bank's
+            (``USER_PREFERENCES`` and its kin); a fact of no topic is left out. Without any, whatever matters. They
+            need a model.
     """
 
     def __init__(
@@ -82,9 +66,10 @@ class GraphMemory:
         embedder: embeddings.Choice = None,
         retrieval_query: str | None = None,
         redact: redaction.Choice = None,
-        **options: Unpack[ConnectionOptions],
+        topics: Sequence[extraction.Topic | str] | None = None,
+        **options: Unpack[graph.ConnectionOptions],
     ) -> None:
-        self._model, self._retrieval_query, self._redact = model, retrieval_query, redact
+        self._model, self._retrieval_query, self._redact, self._topics = model, retrieval_query, redact, topics
         self.connection = graph.Connection(uri, **options)
         self.vectors = GraphVectors(self.connection, embedder)
 
@@ -96,6 +81,7 @@ class GraphMemory:
         user_id: str,
         session_id: str,
         metadata: Mapping[str, Any] | None = None,
+        allowed_topics: Sequence[str] = (),
     ) -> IngestReport:
         """Reads what is new in the turns and writes it down as entities and facts, each tied to its words.
 
@@ -108,8 +94,10 @@ class GraphMemory:
             user_id: with ``app_name``, whose memory it is.
             session_id: where it was said.
             metadata: kept with the turns and returned with them; merged into what is there.
+            allowed_topics: labels of the topics that this request is read for; without any, all that there are.
 
         Raises:
+            errors.ConfigurationError: there is no such topic; nothing is stored.
             errors.RedactionFailed: the redaction failed; nothing is stored.
             errors.ModelError: the model failed.
             errors.EmbedderMissing: no embedder is installed.
@@ -121,7 +109,7 @@ class GraphMemory:
         turns, metadata = await self.redactor.turns(turns), await self.redactor.metadata(metadata)
         connection, scope = await graph.prepared(self.connection), Scope(app_name, user_id)
         ingestion = Ingestion(connection, self.vectors, self.extractor, self.judge)
-        return await ingestion.run(scope, session_id, turns, Delta.of(metadata or {}))
+        return await ingestion.run(scope, session_id, turns, Delta.of(metadata or {}), allowed_topics)
 
     async def resume(self, *, app_name: str | None = None, user_id: str | None = None) -> list[IngestReport]:
         """Takes up what was to be remembered and never was: a process died, a model failed.
@@ -131,12 +119,12 @@ class GraphMemory:
             user_id: of this user only.
 
         Raises:
-            errors.GraphMemoryError: one failed again; those before it are done, it and the rest stay pending.
+            errors.ModelError: the model failed at one again, which stays pending; all the others were taken up.
+            errors.GraphMemoryError: anything else failed; what was not done by then stays pending.
         """
         connection = await graph.prepared(self.connection)
         waiting = await graph.ingests.pending(connection, app_name=app_name, user_id=user_id, now=time.time())
-        ingestion = Ingestion(connection, self.vectors, self.extractor, self.judge)
-        return [await ingestion.run(one.scope, one.session_id, one.turns, Delta()) for one in waiting]
+        return await Ingestion(connection, self.vectors, self.extractor, self.judge).resume(waiting)
 
     async def recall(
         self,
@@ -242,13 +230,20 @@ class GraphMemory:
     def extractor(self) -> extraction.Extractor:
         """What reads entities and facts out of turns."""
         settings, model = self.connection.settings, self._language_model
+        vocabulary = extraction.Vocabulary.of(
+            settings.topics if self._topics is None else self._topics,
+            entity_types=settings.entity_types,
+            predicates=settings.predicates,
+            functional=settings.functional_predicates,
+        )
         if model is None:
-            return extraction.RuleExtractor()
+            return extraction.RuleExtractor().keeping_to([topic.label for topic in vocabulary.topics])
         return extraction.ModelExtractor(
             model,
             window_tokens=settings.window_tokens,
             patience=self._patience,
-            functional=settings.functional_predicates,
+            vocabulary=vocabulary,
+            keeps_unverified=settings.keep_unverified,
         )
 
     @cached_property

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import hashlib
+import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 from importlib.resources.abc import Traversable
 from pathlib import Path
 from string import Template
+from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +33,11 @@ class Prompt:
             KeyError: a name of the prompt has no value.
         """
         return Template(self.text).substitute(values)
+
+
+def line(data: Mapping[str, Any]) -> str:
+    """One line of JSON that cannot pass for the prompt's own frame, which is made of line breaks and angle brackets."""
+    return json.dumps(data, ensure_ascii=False).replace("<", "\\u003c")
 
 
 @cache

@@ -89,6 +89,10 @@ class Settings(BaseSettings):
         default=(), description="model, and what a million tokens cost in, out and cached, for `adk-graph-memory stats`"
     )
     functional_predicates: tuple[str, ...] = Field(default=(), description="of these a subject has one value at a time")
+    topics: tuple[str, ...] = Field(default=(), description="labels of Memory Bank's topics; all else is left out")
+    entity_types: tuple[str, ...] = Field(default=(), description="kinds of entities there are; free if empty")
+    keep_unverified: bool = Field(default=False, description="keep facts whose quote is not in the turns they name")
+    predicates: tuple[str, ...] = Field(default=(), description="the only predicates of facts; free if empty")
     window_tokens: int = Field(default=16_000, ge=500)
     lease: float = Field(default=600.0, gt=0, description="seconds a claimed ingest is left to its worker")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import datetime
 from itertools import permutations
 
 import pytest
@@ -65,11 +66,15 @@ class Paper:
 
     def _is_stale(self, fact: KnownFact) -> bool:
         heard = max(source.at for source in fact.sources)
-        bases = [self.facts[base].standing for one, base in self.rests if one == fact.id]
-        return any(
-            base.state == "retracted" or (base.state == "superseded" and base.valid_to and base.valid_to > heard)
-            for base in bases
-        )
+        bases = [self.facts[base] for one, base in self.rests if one == fact.id]
+        return any(self._is_gone(base, heard) for base in bases)
+
+    def _is_gone(self, base: KnownFact, heard: datetime) -> bool:
+        later = {self.facts[by].proposition.modality for by, ended in self.links if ended == base.id}
+        came_true = base.proposition.modality == "planned" and later == {"asserted"}
+        standing = base.standing
+        ended = standing.state == "superseded" and standing.valid_to is not None and standing.valid_to > heard
+        return standing.state == "retracted" or (ended and not came_true)
 
 
 def _pair(fact: KnownFact) -> tuple[str | None, str | None]:
@@ -79,7 +84,8 @@ def _pair(fact: KnownFact) -> tuple[str | None, str | None]:
 async def on_paper(history: History, told: list[Portion]) -> list[Fact]:
     paper, model = Paper(), reader(history)
     patience = llm.Patience(5)
-    extractor = extraction.ModelExtractor(model, window_tokens=16_000, patience=patience, functional=history.functional)
+    vocabulary = extraction.Vocabulary(functional=frozenset(history.functional))
+    extractor = extraction.ModelExtractor(model, window_tokens=16_000, patience=patience, vocabulary=vocabulary)
     judge = consolidation.Judge(model, patience)
     for portion in told:
         turns = [replace(turn, session_id=portion.session) for turn in portion.turns]

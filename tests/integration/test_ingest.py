@@ -12,12 +12,15 @@ from typing import Any
 
 import neo4j
 import pytest
+from google.adk.models.llm_response import LlmResponse
+from google.genai import types
 from hypothesis import HealthCheck, given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from adk_graph_memory import GraphMemory, Turn, cli, errors, graph
+from adk_graph_memory.adk import entries
 from adk_graph_memory.records import Scope
 from adk_graph_memory.testing import HashEmbedder, ScriptedLlm
 
@@ -81,15 +84,8 @@ ENDS = json.dumps({"ops": [{"fact": 0, "op": "SUPERSEDE", "targets": [1], "reaso
 
 
 async def changed(make: Make, owner: dict[str, str]) -> GraphMemory:
-    """A memory that knows of a change, by a model's decision; whichever number the new fact has."""
-
-    def decided(request: Any) -> str:
-        first = request.contents[0].parts[0].text.rpartition("<facts>\n")[2].splitlines()[0]
-        new, old = (0, 1) if json.loads(first)["new"] else (1, 0)
-        op = {"fact": new, "op": "SUPERSEDE", "targets": [old], "reason": WHY}
-        return json.dumps({"ops": [op]})
-
-    memory = make(reply(told(VEGAN)), reply(told(STEAK)), decided)
+    """A memory that knows of a change, by a model's decision."""
+    memory = make(reply(told(VEGAN)), reply(told(STEAK)), ENDS)
     await memory.remember([turn(VEGAN)], session_id="s1", **owner)
     report = await memory.remember([turn(STEAK, "t1", 30)], session_id="s2", **owner)
     assert (report.facts, report.usage.calls) == ({"ADD": 1, "SUPERSEDE": 1}, 2)
@@ -179,6 +175,74 @@ async def test_what_is_pending_is_taken_up_by_anybody(make: Make, owner: dict[st
     assert await another.resume(app_name=owner["app_name"]) == []
 
 
+@pytest.mark.parametrize("keeps", [False, True])
+async def test_a_fact_whose_quote_nobody_said_is_kept_by_setting_alone(
+    make: Make, owner: dict[str, str], keeps: bool
+) -> None:
+    text = "Ada lives without meat and milk"
+    invented = told(text, quote="I am a strict vegan")
+    memory = make(reply(invented), reply(told(STEAK)), ENDS, keep_unverified=keeps)
+    report = await memory.remember([turn(VEGAN)], session_id="s1", **owner)
+    found = [one for one in await memory.recall("Ada without meat and milk", **owner) if one.kind == "fact"]
+    if not keeps:
+        assert (found, report.dropped) == ([], {"quote not in the turns it names": 1})
+        return
+    assert [(one.text, one.quote, one.is_verified) for one in found] == [(text, VEGAN, False)]
+    await memory.remember([turn(STEAK, "t1", 30)], session_id="s2", **owner)
+    assert (await states(memory, owner))[text] == "superseded"
+
+
+async def test_what_nobody_is_known_to_have_said_ends_nothing(make: Make, owner: dict[str, str]) -> None:
+    memory = make(reply(told(VEGAN)), reply(told(STEAK, quote="steak, always")), ENDS, keep_unverified=True)
+    await memory.remember([turn(VEGAN)], session_id="s1", **owner)
+    await memory.remember([turn(STEAK, "t1", 30)], session_id="s2", **owner)
+    assert await states(memory, owner) == {VEGAN: "current", STEAK: "current"}
+
+
+async def test_what_rests_on_what_ended_is_recalled_as_stale(make: Make, owner: dict[str, str]) -> None:
+    soup, text = "I cook without cream", "Ada makes soup without cream"
+    rests = told(text, quote=soup, predicate="cooks", turns=[1], depends_on=[0])
+    memory = make(reply(told(VEGAN), rests), reply(told(STEAK)), ENDS)
+    await memory.remember([turn(VEGAN), turn(soup, "t1")], session_id="s1", **owner)
+    await memory.remember([turn(STEAK, "t2", 30)], session_id="s2", **owner)
+    [stale] = [one for one in await memory.recall("Ada makes soup", **owner) if one.kind == "fact"]
+    assert (stale.text, stale.is_stale) == (text, True)
+    entry = entries.entry(stale)
+    assert (entry.content.parts[0].text, entry.custom_metadata["stale"]) == (f"{text} (may no longer be so)", True)
+
+
+async def test_questions_too_many_for_one_reply_are_asked_in_halves(make: Make, owner: dict[str, str]) -> None:
+    cut_off = LlmResponse(
+        content=types.Content(parts=[types.Part(text='{"op')]), finish_reason=types.FinishReason.MAX_TOKENS
+    )
+    soup = "I cook with cream"
+    new = reply(told(STEAK), told(soup, turns=[1]))
+    memory = make(reply(told(VEGAN)), new, cut_off, '{"ops": []}', ENDS)
+    await memory.remember([turn(VEGAN)], session_id="s1", **owner)
+    report = await memory.remember([turn(STEAK, "t1", 30), turn(soup, "t2", 30)], session_id="s2", **owner)
+    assert report.usage.calls == 4
+    assert (await states(memory, owner))[VEGAN] == "superseded"
+
+
+async def test_what_is_taken_up_keeps_to_the_topics_it_was_asked_for(make: Make, owner: dict[str, str]) -> None:
+    with pytest.raises(errors.ModelFailed):
+        memory = make(RuntimeError("down"))
+        await memory.remember([turn(VEGAN)], session_id="s1", **owner, allowed_topics=["USER_PREFERENCES"])
+    facts = [told(VEGAN, topic="USER_PREFERENCES"), told("a vegan", topic="KEY_CONVERSATION_DETAILS")]
+    another = make(reply(*facts))
+    [report] = await another.resume(app_name=owner["app_name"])
+    assert report.dropped == {"fact of no topic that was asked for": 1}
+    assert "KEY_CONVERSATION_DETAILS" not in asked(another)[0]
+    assert await rows(another, owner, "MATCH (f:@Fact {scope: $scope}) RETURN f.topic") == [["USER_PREFERENCES"]]
+
+
+async def test_an_unknown_topic_is_refused_before_anything_is_stored(make: Make, owner: dict[str, str]) -> None:
+    memory = make()
+    with pytest.raises(errors.ConfigurationError, match="BEES"):
+        await memory.remember([turn(VEGAN)], session_id="s1", **owner, allowed_topics=["BEES"])
+    assert await rows(memory, owner, "MATCH (n {scope: $scope}) RETURN count(n)") == [[0]]
+
+
 async def test_a_request_whose_turns_another_has_read_is_settled(make: Make, owner: dict[str, str]) -> None:
     with pytest.raises(errors.ModelFailed):
         await make(RuntimeError("down")).remember([turn(VEGAN)], session_id="s1", **owner)
@@ -215,7 +279,17 @@ async def test_namesakes_are_told_apart_by_what_is_said_of_them(make: Make, owne
     memory = make(json.dumps({"entities": entities, "facts": facts}))
     await memory.remember([turn("Anton, my brother, plays chess; the other Anton does not")], session_id="s", **owner)
     found = await rows(memory, owner, "MATCH (n:@Entity {scope: $scope}) RETURN n.name, n.about ORDER BY n.about")
-    assert found == [["Anton", "brother"], ["Anton", "colleague"]]
+    assert found == [["user", ""], ["Anton", "brother"], ["Anton", "colleague"]]
+
+
+async def test_who_speaks_is_an_entity_from_the_first_turn(make: Make, owner: dict[str, str]) -> None:
+    memory = make(NOTHING, reply(told(VEGAN)))
+    said = [turn("Hello"), Turn("t1", "companion", "Hello!", NOON, role="model")]
+    report = await memory.remember(said, session_id="s", **owner)
+    assert report.entities_new == 2
+    found = await rows(memory, owner, "MATCH (n:@Entity {scope: $scope}) RETURN n.name, n.type ORDER BY n.name")
+    assert found == [["companion", "agent"], ["user", "person"]]
+    assert (await memory.remember([turn(VEGAN, "t2")], session_id="s", **owner)).entities_new == 0
 
 
 async def test_stats_sum_up_what_remembering_came_to(
@@ -293,6 +367,18 @@ async def test_whatever_a_model_replies_no_session_is_lost_and_no_fact_is_withou
     assert kept == [[2]]
 
 
+async def test_a_request_that_fails_again_holds_up_no_other(make: Make, owner: dict[str, str]) -> None:
+    broken = make(RuntimeError("down"), RuntimeError("down"))
+    for session_id, text in (("s1", STEAK), ("s2", VEGAN)):
+        with pytest.raises(errors.ModelFailed):
+            await broken.remember([turn(text)], session_id=session_id, **owner)
+    with pytest.raises(errors.ModelFailed, match="still down"):
+        await make(RuntimeError("still down"), reply(told(VEGAN))).resume(app_name=owner["app_name"])
+    assert await states(broken, owner) == {VEGAN: "current"}
+    await make(reply(told(STEAK)), NOTHING).resume(app_name=owner["app_name"])
+    assert set(await states(broken, owner)) == {VEGAN, STEAK}
+
+
 async def test_a_fact_that_an_edited_turn_still_says_stays_one(make: Make, owner: dict[str, str]) -> None:
     memory = make(reply(told(VEGAN)), reply(told(VEGAN)))
     await memory.remember([turn(f"{VEGAN} and a cook")], session_id="s1", **owner)
@@ -300,3 +386,111 @@ async def test_a_fact_that_an_edited_turn_still_says_stays_one(make: Make, owner
     await memory.remember([turn(f"{VEGAN} and a baker")], session_id="s1", **owner)
     found = await rows(memory, owner, "MATCH (f:@Fact {scope: $scope}) RETURN f.id, f.support, f.state")
     assert found == [[before, 1, "current"]]
+
+
+# -- two who turn out to be one ----------------------------------------------------------------------------------
+
+HELD = """MATCH (n:@Entity {scope: $scope})<-[:SUBJECT]-(f:@Fact) WITH n, f ORDER BY f.text
+RETURN n.name, collect(f.text) ORDER BY n.name"""
+
+
+def about(name: str, text: str, *, aliases: tuple[str, ...] = (), beside: str = "") -> str:
+    entities = [{"ref": 1, "name": name, "type": "person", "aliases": aliases}]
+    entities += [{"ref": 2, "name": beside, "type": "person"}] if beside else []
+    fact = {"subject": 1, "predicate": "states", "text": text, "quote": text, "turns": [0]}
+    return json.dumps({"entities": entities, "facts": [fact]})
+
+
+ONE = json.dumps({"same": [{"name": 0, "known": 0}]})
+
+
+async def merged(make: Make, owner: dict[str, str], *more: str) -> GraphMemory:
+    """A memory that knew a Kröte and a Franziska Vogt, and then heard that they are one."""
+    told = [("Kröte", "keeps bees", ()), ("Franziska Vogt", "sells honey", ()), ("Franziska Vogt", "swims", ("Kröte",))]
+    memory = make(*(about(name, text, aliases=aliases) for name, text, aliases in told), ONE, *more)
+    for day, (_, text, _) in enumerate(told):
+        await memory.remember([turn(text, day=day)], session_id=f"s{day}", **owner)
+    return memory
+
+
+async def test_two_who_turn_out_to_be_one_are_merged(make: Make, owner: dict[str, str]) -> None:
+    memory = await merged(make, owner, about("Kröte", "paints"))
+    assert await rows(memory, owner, HELD) == [["Franziska Vogt", ["keeps bees", "sells honey", "swims"]]]
+    [[gone, by]] = await rows(
+        memory, owner, "MATCH (n:@Entity {scope: $scope})-[m:MERGED_INTO]->() RETURN n.name, m.by"
+    )
+    assert gone == "Kröte"
+    assert by.startswith("scripted consolidate@")
+    report = await memory.remember([turn("paints", day=5)], session_id="s5", **owner)
+    assert report.entities_new == 0
+    assert await rows(memory, owner, HELD) == [["Franziska Vogt", ["keeps bees", "paints", "sells honey", "swims"]]]
+
+
+async def test_among_many_a_name_is_known_by_its_alias_and_its_like(
+    make: Make, owner: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in (graph.ingests, graph.candidates):
+        monkeypatch.setattr(module, "MOST_KNOWN_ENTITIES", 1)
+    told = [
+        ("Franziska Vogt", "keeps bees", ("Kröte",)),
+        ("Aino", "swims", ()),
+        ("Kröte", "paints", ()),
+        ("Dr. Franziska Vogt", "reads", ()),
+    ]
+    memory = make(*(about(name, text, aliases=aliases) for name, text, aliases in told))
+    for day, (_, text, _) in enumerate(told):
+        await memory.remember([turn(text, day=day)], session_id=f"s{day}", **owner)
+    assert await rows(memory, owner, HELD) == [
+        ["Aino", ["swims"]],
+        ["Franziska Vogt", ["keeps bees", "paints", "reads"]],
+    ]
+
+
+async def test_two_who_bear_one_name_stay_two_if_they_are(make: Make, owner: dict[str, str]) -> None:
+    namesakes = make(
+        about("Toni", "keeps bees"),
+        about("Antonia Weber", "sells honey"),
+        about("Antonia Weber", "swims", aliases=("Toni",)),
+        '{"same": [{"name": 0, "known": null}]}',
+        about("Antonia Weber", "reads", aliases=("Toni",)),
+    )
+    for day, text in enumerate(("keeps bees", "sells honey", "swims", "reads")):
+        await namesakes.remember([turn(text, day=day)], session_id=f"s{day}", **owner)
+    assert await rows(namesakes, owner, HELD) == [
+        ["Antonia Weber", ["reads", "sells honey", "swims"]],
+        ["Toni", ["keeps bees"]],
+    ]
+
+
+async def test_two_who_were_merged_by_mistake_part_again(make: Make, owner: dict[str, str]) -> None:
+    memory = await merged(make, owner, about("Kröte", "paints", beside="Franziska Vogt"))
+    await memory.remember([turn("paints", day=5)], session_id="s5", **owner)
+    assert await rows(memory, owner, HELD) == [
+        ["Franziska Vogt", ["sells honey", "swims"]],
+        ["Kröte", ["keeps bees", "paints"]],
+    ]
+    found = await rows(memory, owner, "MATCH (n:@Entity {scope: $scope}) RETURN n.name, n.aliases ORDER BY n.name")
+    assert found == [["Franziska Vogt", []], ["Kröte", []], ["user", []]]
+    assert await rows(memory, owner, "MATCH ()-[m:MERGED_INTO]->(:@Entity {scope: $scope}) RETURN count(m)") == [[0]]
+
+
+async def test_facts_of_two_who_are_one_become_one(make: Make, owner: dict[str, str]) -> None:
+    def said(name: str, *aliases: str) -> str:
+        home = {"subject": 1, "predicate": "lives_in", "object": 2, "quote": "in Vigo", "turns": [0]}
+        entities = [{"ref": 1, "name": name, "type": "person", "aliases": aliases}, {"ref": 2, "name": "Vigo"}]
+        return json.dumps({"entities": entities, "facts": [{**home, "text": "She lives in Vigo."}]})
+
+    memory = make(said("Kröte"), said("Franziska Vogt"), '{"ops": []}', said("Franziska Vogt", "Kröte"), ONE)
+    for day in range(3):
+        await memory.remember([turn("in Vigo", day=day)], session_id=f"s{day}", **owner)
+    found = await rows(memory, owner, "MATCH (f:@Fact {scope: $scope})-[:SUBJECT]->(n) RETURN n.name, f.support")
+    assert found == [["Franziska Vogt", 3]]
+
+
+async def test_forgetting_all_that_was_said_of_one_takes_the_names_merged_into_it(
+    make: Make, owner: dict[str, str]
+) -> None:
+    memory = await merged(make, owner)
+    receipt = await memory.forget([turn("").memory_id(f"s{day}") for day in range(3)], **owner)
+    assert receipt.entities == 3
+    assert await rows(memory, owner, "MATCH (n:@Entity {scope: $scope}) RETURN count(n)") == [[0]]

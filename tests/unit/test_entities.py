@@ -377,13 +377,6 @@ def test_answers_that_go_round_in_a_circle_end() -> None:
     assert (len(set(found.keys.values())), len(found.planned)) == (1, 1)
 
 
-def test_nearness_raises_a_doubt_and_decides_nothing() -> None:
-    known = [held("王伟"), held("Porto", type="place")]
-    near = {1: [entity.key for entity in known] + ["nobody's"]}
-    found = resolved([person(1, "王偉")], known, near)
-    assert (found.keys, found.doubts) == ({1: key_of("王偉")}, (Doubt(1, (key_of("王伟"),)),))
-
-
 # --- measured -----------------------------------------------------------------------------------------------
 
 

@@ -178,12 +178,23 @@ async def test_a_date_is_read_or_left_out(text: str | None, moment: datetime | N
         ("2024", datetime(2025, 1, 1, tzinfo=UTC)),
         ("2024-05", datetime(2024, 6, 1, tzinfo=UTC)),
         ("2024-12", datetime(2025, 1, 1, tzinfo=UTC)),
-        ("2024-05-03", datetime(2024, 5, 3, tzinfo=UTC)),
+        ("2024-05-03", datetime(2024, 5, 4, tzinfo=UTC)),
+        ("2024-05-03T18:00", datetime(2024, 5, 3, 18, tzinfo=UTC)),
         ("9999", None),
+        ("9999-12-31", None),
     ],
 )
-async def test_a_month_ends_where_the_next_begins(text: str, moment: datetime | None) -> None:
+async def test_a_day_a_month_and_a_year_end_where_the_next_begin(text: str, moment: datetime | None) -> None:
     answer = reply({"quote": "keep bees", "valid_to": text})
+    [fact] = (await extractor(answer)[0].extract([turn("I keep bees")], [])).facts
+    assert fact.valid_to == moment
+
+
+@pytest.mark.parametrize(
+    ("modality", "moment"), [("asserted", NOON), ("planned", datetime(2026, 5, 5, tzinfo=UTC)), ("negated", NOON)]
+)
+async def test_what_ended_on_the_day_it_was_told_was_over_by_then(modality: str, moment: datetime) -> None:
+    answer = reply({"quote": "keep bees", "valid_to": "2026-05-04", "modality": modality})
     [fact] = (await extractor(answer)[0].extract([turn("I keep bees")], [])).facts
     assert fact.valid_to == moment
 

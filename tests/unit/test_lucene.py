@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adk_graph_memory.graph import words
-from adk_graph_memory.retrieval import lucene
+from adk_graph_memory.graph import lucene, words
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,6 @@ INERT = frozenset(
     {
         "ttl",
         "topics",
-        "allowed_topics",
         "metadata",
         "metadata_merge_strategy",
         "memory_id",
@@ -37,6 +36,10 @@ INERT = frozenset(
     }
 )
 """Keys by which Memory Bank is steered; they are taken, and do nothing here yet."""
+
+STALE = " (may no longer be so)"
+ALLOWED_TOPICS = "allowed_topics"
+"""The key by which Memory Bank keeps a request to some topics."""
 
 _warned: set[str] = set()
 
@@ -64,12 +67,22 @@ def _role(event: Event) -> str | None:
     return event.content.role if event.content else None
 
 
+def allowed_topics(given: Mapping[str, object] | None) -> list[str]:
+    """The labels of Memory Bank's ``allowed_topics``, of which there may be one alone."""
+    named = (given or {}).get(ALLOWED_TOPICS) or ()
+    if isinstance(named, str):
+        return [named]
+    if not isinstance(named, Iterable):
+        raise InputValidationError(f"allowed_topics {named!r} is no list of labels.")
+    return [str(getattr(label, "value", label)) for label in named]
+
+
 def metadata(given: Mapping[str, object] | None) -> dict[str, Any]:
     """A caller's metadata in a form that JSON holds, without Memory Bank's own keys (warned of once each)."""
     for key in sorted(INERT.intersection(given or ()) - _warned):
         _warned.add(key)
         logger.warning("custom_metadata[%r] steers Memory Bank and has no effect here yet.", key)
-    kept = {key: value for key, value in (given or {}).items() if key not in INERT}
+    kept = {key: value for key, value in (given or {}).items() if key not in INERT and key != ALLOWED_TOPICS}
     return _session_util.make_json_safe_state(kept)
 
 
@@ -100,7 +113,10 @@ def _moment(timestamp: str | None) -> datetime:
 
 
 def entry(memory: Recollection) -> MemoryEntry:
-    """A recollection as ADK hands it to a model: text first, and in ``custom_metadata`` where it comes from."""
+    """A recollection as ADK hands it to a model: text first, and in ``custom_metadata`` where it comes from.
+
+    ADK's own tools give a model nothing but the text, so what is stale has to say so itself.
+    """
     about = {
         "kind": memory.kind,
         "score": round(memory.score, 4),
@@ -109,12 +125,14 @@ def entry(memory: Recollection) -> MemoryEntry:
         "quote": memory.quote,
         "valid_from": memory.valid_from.isoformat() if memory.valid_from else None,
         "valid_to": memory.valid_to.isoformat() if memory.valid_to else None,
+        "stale": memory.is_stale or None,
+        "verified": None if memory.is_verified else False,
         "degraded": memory.degraded,
     }
     known = {key: value for key, value in about.items() if value not in (None, [])}
     return MemoryEntry(
         id=memory.id,
-        content=types.Content(role="user", parts=[types.Part(text=memory.text)]),
+        content=types.Content(role="user", parts=[types.Part(text=memory.text + STALE * memory.is_stale)]),
         author=memory.author,
         timestamp=memory.at.isoformat() if memory.at else None,
         custom_metadata={**known, **memory.metadata},

@@ -65,13 +65,17 @@ class Neo4jMemoryService(BaseMemoryService):
         session_id: str | None = None,
         custom_metadata: Mapping[str, object] | None = None,
     ) -> None:
-        """Remembers these events, whichever of them are new; ``custom_metadata`` comes back with them."""
+        """Remembers these events, whichever of them are new; ``custom_metadata`` comes back with them.
+
+        Its key ``allowed_topics`` keeps the request to topics of these labels, as with Memory Bank.
+        """
         await self.memory.remember(
             entries.turns(events),
             app_name=app_name,
             user_id=user_id,
             session_id=session_id or NO_SESSION,
             metadata=entries.metadata(custom_metadata),
+            allowed_topics=entries.allowed_topics(custom_metadata),
         )
 
     @override

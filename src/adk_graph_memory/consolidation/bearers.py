@@ -54,13 +54,18 @@ class Bearer:
     aliases: list[str] = field(default_factory=list)
     key: str = ""
     is_known: bool = False
+    merged: tuple[str, ...] = ()
+    """keys of the graph's entities that were found to be this one"""
+    parts: bool = False
+    """whether it had been taken for another"""
     members: list[ExtractedEntity] = field(default_factory=list)
     _hooks: frozenset[str] | None = None
 
     @classmethod
     def known(cls, entity: KnownEntity) -> Self:
         """The bearer that an entity of the graph is."""
-        return cls(entity.name, entity.type, entity.about, list(entity.aliases), entity.key, is_known=True)
+        aliases = list(entity.aliases)
+        return cls(entity.name, entity.type, entity.about, aliases, entity.key, is_known=True, merged=entity.merged)
 
     @classmethod
     def new(cls, members: list[ExtractedEntity]) -> Self:

@@ -37,9 +37,18 @@ class Decisions:
     """whom a reference in doubt means; None for somebody new"""
     dropped: Mapping[str, int] = field(default_factory=dict)
 
+    def __add__(self, other: Decisions) -> Decisions:
+        return Decisions(
+            self.ops + other.ops,
+            self.dependencies + other.dependencies,
+            {**self.same, **other.same},
+            Counter(self.dropped) + Counter(other.dropped),
+        )
+
     def about(self, before: Draft, after: Draft) -> Decisions:
         """The same decisions in the terms of a draft that knows who is who, which these decisions told."""
         keys = {key: after.resolution.keys[ref] for ref, key in before.resolution.keys.items()}
+        keys |= after.resolution.absorbed
         ids = {id: _renamed(tenet, keys) for id, tenet in before.tenets.items()}
         ops = tuple(replace(op, tenet=ids[op.tenet], targets=tuple(ids[one] for one in op.targets)) for op in self.ops)
         pairs = tuple((ids[one], ids[base]) for one, base in self.dependencies)
@@ -112,8 +121,6 @@ class Settled:
         tenet, targets = decision.tenet, decision.targets
         if any(id not in self.home for id in (tenet, *targets)):
             self.dropped["decision about what was left out"] += 1
-        elif len({self._draft.tenets[id].wordings[0].subject for id in (tenet, *targets)}) > 1:
-            self.dropped["decision about facts of two subjects"] += 1
         elif decision.op == "NOOP":
             if self._draft.tenets[tenet].facts:
                 self.dropped["decision to leave out what is known"] += 1
@@ -121,9 +128,18 @@ class Settled:
                 self.left_out += 1
                 del self.tenets[tenet], self.home[tenet]
         elif decision.op in ("REINFORCE", "REFINE"):
-            self._merge(decision)
+            if all(self._are_of_one(tenet, target) for target in targets):
+                self._merge(decision)
+            else:
+                self.dropped["merger of facts of two subjects"] += 1
         elif decision.op in ("SUPERSEDE", "RETRACT"):
             self._end(decision, exclusions)
+
+    def _are_of_one(self, tenet: str, target: str) -> bool:
+        """Whether the two may be wordings of one fact: they are of one subject, or of one pair."""
+        one, other = (self._draft.tenets[id].wordings[0] for id in (tenet, target))
+        mine, others = {one.subject, one.object}, {other.subject, other.object}
+        return one.subject == other.subject or mine == others
 
     def _end(self, decision: Decision, exclusions: dict[tuple[str, str], Exclusion]) -> None:
         how: Ending = "RETRACT" if decision.op == "RETRACT" else "SUPERSEDE"

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import permutations
 from typing import Any
 
 from adk_graph_memory.consolidation import entities, facts, tenets
+from adk_graph_memory.consolidation.lookup import perhaps
 from adk_graph_memory.consolidation.tenets import Tenet
 from adk_graph_memory.consolidation.timeline import Ending, Exclusion, Strand
 from adk_graph_memory.records import (
@@ -16,31 +16,36 @@ from adk_graph_memory.records import (
     Doubt,
     ExtractedFact,
     Extraction,
-    KnownEntity,
     Proposition,
     Resolution,
 )
+from adk_graph_memory.records.plan import STATES
 
-MOST_TARGETS = 8
-"""Facts of the graph that one new fact is held against; those of the same predicate come first."""
+MOST_ALIKE = 8
+"""Facts of the graph that one new fact is held against."""
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A new tenet, and those of the graph that it may repeat, end or correct: ids."""
+    """A new tenet, and those of the graph that it may repeat, end or correct: ids, the likeliest first."""
 
     new: str
-    targets: tuple[str, ...]
+    alike: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """What is settled before any model is asked, and the questions that are open."""
+    """What is settled before any model is asked, and the questions that are open.
+
+    Where one is, it is asked of all that is new, in sight of all that is ``around``: what ends a fact need not be
+    like it.
+    """
 
     tenets: Mapping[str, Tenet]
     exclusions: Mapping[tuple[str, str], Exclusion]
     dependencies: tuple[tuple[str, str], ...]
     open: tuple[Question, ...]
+    around: tuple[str, ...]
     resolution: Resolution
     candidates: Candidates
     mentions: tuple[tuple[str, str], ...] = ()
@@ -54,42 +59,7 @@ class Draft:
     @property
     def is_open(self) -> bool:
         """Whether there is anything to ask."""
-        return any(self.questions)
-
-
-class Lookup:
-    """What an extraction wants to know of the graph.
-
-    Args:
-        extraction: what was read.
-        functional: predicates that have one value at a time.
-    """
-
-    def __init__(self, extraction: Extraction, functional: Collection[str] = ()) -> None:
-        self._extraction, self._functional = extraction, functional
-
-    @property
-    def entity_keys(self) -> list[str]:
-        """Every key under which one of the extraction's entities may already be known."""
-        return sorted({key for entity in self._extraction.entities for key in entities.keys_of(entity)})
-
-    @property
-    def quotes(self) -> list[tuple[str, str]]:
-        """Turn id and quote key of all words that a fact is made of."""
-        return sorted({(s.turn_id, s.quote_key) for fact in self._extraction.facts for s in fact.sources})
-
-    def propositions(self, known: Sequence[KnownEntity]) -> list[Proposition]:
-        """What its facts say, of these entities; one whose subject is in doubt is told of each whom it may mean."""
-        resolution = entities.resolved(self._extraction.entities, known)
-        perhaps = _perhaps(resolution)
-        said = [facts.proposition_of(fact, resolution.keys, self._functional) for fact in self._extraction.facts]
-        said += [replace(one, subject=key) for one in said for key in perhaps.get(one.subject or "", ())]
-        return sorted(said, key=lambda one: (one.signature, one.text))
-
-
-def _perhaps(resolution: Resolution) -> dict[str, tuple[str, ...]]:
-    """The key of somebody in doubt → keys of those whom it may be."""
-    return {resolution.keys[doubt.ref]: doubt.keys for doubt in resolution.doubts}
+        return any(question.alike for question in self.open) or bool(self.resolution.doubts)
 
 
 def resolve(
@@ -110,6 +80,8 @@ def resolve(
     resolution = entities.resolved(extraction.entities, candidates.entities)
     if same:
         resolution = entities.decided(resolution, same, candidates.entities)
+        candidates = _of_one(candidates, resolution.absorbed)
+    resolution = entities.with_authors(resolution, extraction.authors, candidates.entities)
     keys = resolution.keys
     dropped = Counter(extraction.dropped)
     read = [(fact, facts.proposition_of(fact, keys, functional)) for fact in sorted(extraction.facts, key=_order)]
@@ -126,12 +98,25 @@ def resolve(
         tenets=found,
         exclusions=exclusions,
         dependencies=tuple(sorted((a, b) for a, b in pairs if a and b and a != b)),
-        open=tuple(_questions(found, exclusions, candidates.near, _perhaps(resolution))),
+        open=tuple(_questions(found, exclusions, candidates.near, perhaps(resolution))),
+        around=_around(found, candidates),
         resolution=resolution,
         candidates=candidates,
         mentions=tuple(sorted({(turn_id, keys[ref]) for turn_id, ref in extraction.mentions})),
         dropped=dict(dropped),
     )
+
+
+def _of_one(candidates: Candidates, absorbed: Mapping[str, str]) -> Candidates:
+    """The same where somebody known turned out to be another: what is known of the one is known of the other."""
+    if not absorbed:
+        return candidates
+    found = []
+    for fact in candidates.facts:
+        said = fact.proposition
+        subject, object = (absorbed.get(key or "", key) for key in (said.subject, said.object))
+        found.append(replace(fact, proposition=replace(said, subject=subject, object=object)))
+    return replace(candidates, facts=tuple(found))
 
 
 def _added(
@@ -144,7 +129,7 @@ def _added(
     home = {absorbed: id for id, tenet in found.items() for fact in tenet.facts for absorbed in fact.absorbed}
     by_ref: dict[int, str] = {}
     for fact, said in read:
-        kept = tuple(s for s in fact.sources if (s.turn_id, s.quote_key) not in candidates.forgotten)
+        kept = tuple(source for source in fact.sources if source.key not in candidates.forgotten)
         if not kept:
             dropped["forgotten on request"] += 1
             continue
@@ -170,8 +155,10 @@ def _exclusions(found: Mapping[str, Tenet], candidates: Candidates) -> dict[tupl
     ruled = {
         (one.id, other.id): Exclusion(rule, is_ruled=True)
         for slot in slots.values()
-        for one, other in permutations(slot, 2)
-        if (rule := facts.ending(one.proposition, other.proposition))
+        for one in slot
+        if facts.may_end(one.proposition)
+        for other in slot
+        if one is not other and (rule := facts.ending(one.proposition, other.proposition))
     }
     home = {fact.id: id for id, tenet in found.items() for fact in tenet.facts}
     decided: dict[tuple[str, str], Exclusion] = {}
@@ -195,7 +182,7 @@ def _questions(
     home = {fact.id: id for id, tenet in found.items() for fact in tenet.facts}
     slots: dict[tuple[str | None, str], list[str]] = {}
     for id, tenet in sorted(found.items()):
-        if tenet.facts:
+        if tenet.facts and tenet.wordings[0].predicate != STATES:
             slots.setdefault((tenet.wordings[0].subject, tenet.wordings[0].predicate), []).append(id)
     for id, tenet in sorted(found.items()):
         if tenet.facts:
@@ -203,14 +190,24 @@ def _questions(
         mine = tenet.strand.proposition
         alike = [home[fact] for one in tenet.wordings for fact in near.get(one.text, ()) if fact in home]
         subjects = (mine.subject, *perhaps.get(mine.subject or "", ())) if mine.subject else ()
-        same = [other for subject in subjects for other in slots.get((subject, mine.predicate), ())]
-        targets = [
+        same = {other for subject in subjects for other in slots.get((subject, mine.predicate), ())}
+        latest = sorted(same, key=lambda other: (-_heard(found[other]), other))
+        open = [
             other
-            for other in dict.fromkeys((*same, *alike))
+            for other in dict.fromkeys((*alike, *latest))
             if other != id and (id, other) not in exclusions and (other, id) not in exclusions
         ]
-        if targets:
-            yield Question(id, tuple(targets[:MOST_TARGETS]))
+        yield Question(id, tuple(open[:MOST_ALIKE]))
+
+
+def _around(found: Mapping[str, Tenet], candidates: Candidates) -> tuple[str, ...]:
+    """The tenets of what the graph last heard of those whom the extraction speaks of."""
+    home = {fact.id: id for id, tenet in found.items() for fact in tenet.facts}
+    return tuple(dict.fromkeys(home[id] for id in candidates.around if id in home))
+
+
+def _heard(tenet: Tenet) -> float:
+    return max((source.at.timestamp() for source in tenet.sources), default=0.0)
 
 
 def _order(fact: ExtractedFact) -> tuple[Any, ...]:

@@ -8,7 +8,7 @@ apart. A wrong merge is worse than none: where two bearers fit, or contexts diff
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -16,6 +16,7 @@ from adk_graph_memory.consolidation import bearers
 from adk_graph_memory.consolidation.bearers import Bearer, Relation
 from adk_graph_memory.consolidation.names import Likeness
 from adk_graph_memory.records import Doubt, ExtractedEntity, KnownEntity, PlannedEntity, Resolution, digest, folded
+from adk_graph_memory.records.turns import Role
 
 _Doubted = tuple[Bearer, tuple[Bearer, ...]]
 
@@ -30,27 +31,41 @@ def keys_of(entity: ExtractedEntity) -> list[str]:
     return [key_of(name) for name in (entity.name, *entity.aliases)]
 
 
+def with_authors(
+    resolution: Resolution, authors: Iterable[tuple[str, Role]], known: Iterable[KnownEntity]
+) -> Resolution:
+    """The resolution with everybody who speaks, whether or not anything is said of them."""
+    there: list[KnownEntity | PlannedEntity] = [*known, *resolution.planned]
+    names = {folded(name) for entity in there for name in (entity.name, *entity.aliases)}
+    keys = {entity.key for entity in there}
+    new = {
+        key_of(name): PlannedEntity(key_of(name), name, "agent" if role == "model" else "person", (), is_new=True)
+        for name, role in authors
+        if folded(name) not in names and key_of(name) not in keys
+    }
+    planned = sorted((*resolution.planned, *new.values()), key=lambda entity: entity.key)
+    return replace(resolution, planned=tuple(planned))
+
+
 def resolved(
     entities: Sequence[ExtractedEntity],
     known: Sequence[KnownEntity],
-    near: Mapping[int, Sequence[str]] | None = None,
 ) -> Resolution:
     """The key of each extracted entity, the entities to create or to extend, and the doubts.
 
     Args:
         entities: in any order.
         known: in any order; all those of whom an extracted entity may be one.
-        near: the keys of known entities whose names are near in meaning or sound, by reference; they decide nothing,
-            but raise a doubt where the names themselves say nothing.
     """
     held = [Bearer.known(entity) for entity in sorted(known, key=lambda entity: entity.key)]
     doubts: list[_Doubted] = []
     for window in sorted({entity.window for entity in entities}):
         groups = bearers.grouped(entity for entity in entities if entity.window == window)
-        new = _settled(groups, held, near or {})
+        new = _settled(groups, held)
         held += [bearer for bearer, _ in new]
         doubts += [(bearer, others) for bearer, others in new if others]
     _give_keys(held)
+    doubts += _claimed(held, known)
     refs = {member.ref: bearer for bearer in held for member in bearer.members}
     return Resolution(
         keys={ref: refs[ref].key for ref in sorted(refs)},
@@ -78,30 +93,46 @@ def decided(resolution: Resolution, same: Mapping[int, str | None], known: Seque
     """
     by_key = {entity.key: entity for entity in known}
     meant = {key: key for key in (*by_key, *resolution.keys.values())}
-    for doubt in resolution.doubts:
+    for doubt in sorted(resolution.doubts, key=lambda doubt: (resolution.keys[doubt.ref] in by_key, doubt.ref)):
         answer = same.get(doubt.ref)
-        if answer is None or answer not in doubt.keys:
-            continue
-        ends = {meant[resolution.keys[doubt.ref]], meant[answer]}
-        kept = min(ends, key=lambda key: (key not in by_key, key != meant[answer], key))
-        if len(ends & by_key.keys()) < 2:  # an answer makes nobody of two whom the graph tells apart
-            meant = {key: kept if end in ends else end for key, end in meant.items()}
+        if answer is not None and answer in doubt.keys:
+            meant = _united(meant, resolution.keys[doubt.ref], answer, by_key)
     merged: dict[str, list[PlannedEntity]] = defaultdict(list)
     for planned in resolution.planned:
         merged[meant[planned.key]].append(planned)
+    gone: dict[str, list[KnownEntity]] = defaultdict(list)
+    for key, kept in meant.items():
+        if key in by_key and key != kept:
+            gone[kept].append(by_key[key])
     return Resolution(
         keys={ref: meant[key] for ref, key in resolution.keys.items()},
-        planned=tuple(_merged(key, merged[key], by_key.get(key)) for key in sorted(merged)),
+        planned=tuple(_merged(key, merged[key], by_key.get(key), gone[key]) for key in sorted(merged)),
         doubts=tuple(doubt for doubt in resolution.doubts if doubt.ref not in same),
     )
 
 
-def _merged(key: str, planned: Sequence[PlannedEntity], known: KnownEntity | None) -> PlannedEntity:
+def _united(meant: Mapping[str, str], one: str, other: str, known: Collection[str]) -> dict[str, str]:
+    """Who each is once these two are one."""
+    ends = {meant[one], meant[other]}
+    if one in known:  # somebody known was called by the name of somebody else known: they are one
+        kept = meant[one]
+    elif len(ends.intersection(known)) == 2:  # whoever is new makes nobody of two whom the graph tells apart
+        return dict(meant)
+    else:
+        kept = min(ends, key=lambda key: (key not in known, key != meant[other], key))
+    return {key: kept if end in ends else end for key, end in meant.items()}
+
+
+def _merged(
+    key: str, planned: Sequence[PlannedEntity], known: KnownEntity | None, gone: Sequence[KnownEntity]
+) -> PlannedEntity:
     parts = sorted(planned, key=lambda part: part.key != key)
     base = PlannedEntity(key, known.name, known.type, (), False, known.about) if known else parts[0]
-    names = {name for part in parts for name in (part.name, *part.aliases)} - {base.name}
-    about = next((part.about for part in (base, *parts) if part.about), "")
-    return replace(base, aliases=tuple(sorted(names)), about=about)
+    everyone: list[PlannedEntity | KnownEntity] = [base, *parts, *gone]
+    names = {name for part in everyone for name in (part.name, *part.aliases)} - {base.name}
+    about = next((part.about for part in everyone if part.about), "")
+    absorbs = tuple(sorted(entity.key for entity in gone))
+    return replace(base, aliases=tuple(sorted(names)), about=about, absorbs=absorbs)
 
 
 class _Verdict(NamedTuple):
@@ -112,7 +143,7 @@ class _Verdict(NamedTuple):
     perhaps: tuple[Bearer, ...] = ()
 
 
-def _settled(pending: list[Bearer], held: Sequence[Bearer], near: Mapping[int, Sequence[str]]) -> list[_Doubted]:
+def _settled(pending: list[Bearer], held: Sequence[Bearer]) -> list[_Doubted]:
     """Those of one window who are somebody new, each with those whom it may be; the others joined their bearers."""
     by_key = {bearer.key: bearer for bearer in held if bearer.is_known}
     found: list[_Doubted] = []
@@ -137,9 +168,7 @@ def _settled(pending: list[Bearer], held: Sequence[Bearer], near: Mapping[int, S
                 pending += losers
             else:
                 found += [(group, (wishes[0][1],)) for group in losers]
-    for group, verdict in verdicts:
-        found.append((group, verdict.perhaps or _near(group, by_key, near)))
-    return found
+    return found + [(group, verdict.perhaps) for group, verdict in verdicts]
 
 
 def _given(wishes: Sequence[tuple[Bearer, Bearer]]) -> tuple[bool, list[Bearer]]:
@@ -180,20 +209,33 @@ def _is_shared(bearer: Bearer, held: Sequence[Bearer]) -> bool:
     return any(other is not bearer and bearers.relation(bearer, other).likeness >= Likeness.SHORT for other in held)
 
 
-def _near(group: Bearer, by_key: Mapping[str, Bearer], near: Mapping[int, Sequence[str]]) -> tuple[Bearer, ...]:
-    keys = sorted({key for member in group.members for key in near.get(member.ref, ())} & by_key.keys())
-    return tuple(
-        bearer
-        for key in keys
-        if bearers.agree(group.kind, (bearer := by_key[key]).kind) and not bearer.windows & group.windows
-    )
+def _claimed(held: Sequence[Bearer], known: Sequence[KnownEntity]) -> list[_Doubted]:
+    """Those known who were given, as a name they had not borne before, the very name of somebody else known."""
+    borne = {entity.key: {entity.name, *entity.aliases} for entity in known}
+    found: list[_Doubted] = []
+    for bearer in (one for one in held if one.is_known and one.members):
+        names = {folded(name) for name in bearer.aliases} - set(map(folded, borne[bearer.key]))
+        others = [other for other in held if other.is_known and folded(other.name) in names]
+        perhaps = [one for one in others if bearers.agree(bearer.kind, one.kind) and not one.windows & bearer.windows]
+        found += [(bearer, tuple(perhaps))] * bool(perhaps)
+    return found
 
 
 def _give_keys(held: Sequence[Bearer]) -> None:
-    """Each new bearer gets the key of its name; namesakes but the first one of their name and context."""
+    """Each new bearer gets the key of its name; namesakes but the first one of their name and context.
+
+    One whose name was taken for another's, and who is listed beside that one now, is who it was before.
+    """
     used = {bearer.key for bearer in held if bearer.is_known}
+    for other in [bearer for bearer in held if bearer.merged]:
+        for bearer in [new for new in held if not new.is_known and not new.key]:
+            if key_of(bearer.name) in other.merged and bearer.windows & other.windows:
+                bearer.key, bearer.parts = key_of(bearer.name), True
+        used |= set(other.merged)
     new = [bearer for bearer in held if not bearer.is_known]
     for bearer in sorted(new, key=lambda new: (folded(new.about), new.kind, new.name, sorted(new.aliases))):
+        if bearer.key:
+            continue
         bearer.key = key_of(bearer.name)
         parts, n = ("entity", folded(bearer.name), folded(bearer.about), bearer.kind), 1
         while bearer.key in used:
@@ -203,4 +245,6 @@ def _give_keys(held: Sequence[Bearer]) -> None:
 
 def _planned(bearer: Bearer) -> PlannedEntity:
     names = {name for member in bearer.members for name in (member.name, *member.aliases)} - {bearer.name}
-    return PlannedEntity(bearer.key, bearer.name, bearer.type, tuple(sorted(names)), not bearer.is_known, bearer.about)
+    is_new = not bearer.is_known and not bearer.parts
+    aliases = tuple(sorted(names))
+    return PlannedEntity(bearer.key, bearer.name, bearer.type, aliases, is_new, bearer.about, parts=bearer.parts)

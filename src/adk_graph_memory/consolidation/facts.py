@@ -34,6 +34,11 @@ def proposition_of(fact: ExtractedFact, keys: Mapping[int, str], functional: Col
     )
 
 
+def may_end(said: Proposition) -> bool:
+    """Whether it is of a kind that ends others by rule."""
+    return said.is_single or said.correction
+
+
 def ending(later: Proposition, earlier: Proposition) -> Ending | None:
     """How the one ends the other, if it was said later: a changed value, a plan come true or given up, a denial.
 
@@ -62,14 +67,14 @@ def wording(said: Iterable[Proposition], refined: Collection[tuple[str, str]] = 
     known = sorted(said, key=lambda one: (one.at, one.text))
     vague = {less for _, less in refined}
     exact = [one for one in known if one.text not in vague] or known
-    words = [set(folded(one.text).rstrip(".!。！ ").split()) for one in exact]
+    words = [set(one.words.split()) for one in exact]
     return next(one for one, mine in zip(exact, words, strict=True) if not any(mine < other for other in words))
 
 
-def is_contained(text: str, others: Sequence[str]) -> bool:
-    """Whether one of the others has every word of the text."""
-    words = set(folded(text).split())
-    return any(words <= set(folded(other).split()) for other in others)
+def is_contained(said: Proposition, others: Sequence[Proposition]) -> bool:
+    """Whether one of the others has every word of what is said."""
+    words = set(said.words.split())
+    return any(words <= set(other.words.split()) for other in others)
 
 
 def direct(statement: Statement) -> PlannedFact:

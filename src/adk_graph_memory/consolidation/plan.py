@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from adk_graph_memory.consolidation import facts
@@ -21,7 +21,6 @@ from adk_graph_memory.records import (
     Source,
     Standing,
     digest,
-    folded,
 )
 from adk_graph_memory.records.plan import Op
 
@@ -66,7 +65,7 @@ def _ids(tenet: Tenet, found: Sequence[Run]) -> list[str]:
     free = {fact.id: fact for fact in tenet.facts}
     names: list[str | None] = []
     for run in found:
-        shared = {id: sum(_in(source, fact.sources) for source in run.sources) for id, fact in free.items()}
+        shared = {id: len(_keys(run.sources) & _keys(fact.sources)) for id, fact in free.items()}
         best = max(sorted(shared), key=lambda id: (shared[id], not free[id].sources), default=None)
         names.append(best if best is not None and (shared[best] or not free[best].sources) else None)
         free.pop(names[-1] or "", None)
@@ -100,8 +99,7 @@ def _changed(settled: Settled, name: str, run: Run, known: KnownFact | None) -> 
         yield PlannedFact(name, said, sources=run.sources, standing=standing)
         return
     is_reworded = said.text != known.proposition.text
-    new = tuple(source for source in run.sources if not _in(source, known.sources))
-    moved = tuple(source for source in known.sources if not _in(source, run.sources))
+    new, moved = _without(run.sources, known.sources), _without(known.sources, run.sources)
     if new or moved or is_reworded or standing != known.standing:
         said = said if is_reworded else replace(known.proposition, at=said.at)
         yield PlannedFact(name, said, False, is_reworded, new, moved, standing)
@@ -118,15 +116,16 @@ def _emptied(fact: KnownFact) -> PlannedFact:
 def _revised(settled: Settled, name: str, run: Run, known: KnownFact | None) -> Iterator[PlannedRevision]:
     said, tenet = _said(settled, run), settled.tenets[run.strand]
     why = settled.why_merged(run.strand)
-    new = tuple(source for source in run.sources if _in(source, tenet.new))
-    texts = [said.text]
+    added = _keys(tenet.new)
+    new = tuple(source for source in run.sources if source.key in added)
+    told = [said]
     if known is not None and said.text != known.proposition.text:
-        texts.append(known.proposition.text)
+        told.append(known.proposition)
         yield _revision(name, known.proposition, "REFINE", run.standing, why, new)
     if run is settled.runs[run.strand][0]:
         for other in tenet.wordings:
-            is_within = other.signature == said.signature and facts.is_contained(other.text, texts)
-            if folded(other.text) not in map(folded, texts) and not is_within:
+            is_within = other.signature == said.signature and facts.is_contained(other, told)
+            if other.words not in {one.words for one in told} and not is_within:
                 op: Op = "REFINE" if settled.is_vague(run.strand, other.text) else "REINFORCE"
                 yield _revision(name, other, op, run.standing, why, new)
     before, after = known.standing if known else None, _standing(run, known)
@@ -151,7 +150,7 @@ def _revision(
 def _links(settled: Settled, name: str, run: Run, ids: Mapping[str, Sequence[str]]) -> Iterator[Link]:
     for ended in run.ended:
         named = zip(ids[ended.strand], settled.runs[ended.strand], strict=True)
-        later = next(id for id, other in named if _in(ended.source, other.sources))
+        later = next(id for id, other in named if ended.source in other.sources)
         yield Link(later, name, ended.how, settled.why_ended(run.strand, ended.strand))
 
 
@@ -162,7 +161,7 @@ def _dependencies(settled: Settled, ids: Mapping[str, Sequence[str]]) -> Iterato
         if dependent is None or on is None or dependent == on:
             continue
         for run, name in zip(settled.runs[dependent], ids[dependent], strict=True):
-            if any(_in(source, settled.tenets[dependent].new) for source in run.sources):
+            if not _keys(settled.tenets[dependent].new).isdisjoint(_keys(run.sources)):
                 named = zip(ids[on], settled.runs[on], strict=True)
                 held = [id for id, other in named if other.sources[0].at <= run.sources[0].at]
                 yield name, (held or ids[on])[-1]
@@ -193,8 +192,14 @@ def _ops(draft: Draft, settled: Settled, ids: Mapping[str, Sequence[str]]) -> Co
     return +ops
 
 
-def _in(source: Source, sources: Sequence[Source]) -> bool:
-    return any((source.turn_id, source.quote_key) == (other.turn_id, other.quote_key) for other in sources)
+def _keys(sources: Iterable[Source]) -> set[tuple[str, str]]:
+    return {source.key for source in sources}
+
+
+def _without(sources: Iterable[Source], others: Iterable[Source]) -> tuple[Source, ...]:
+    """Those of the one that are none of the others."""
+    keys = _keys(others)
+    return tuple(source for source in sources if source.key not in keys)
 
 
 def _key(link: Link) -> tuple[str, str, str]:

@@ -43,8 +43,8 @@ def known(candidates: Candidates) -> dict[str, Tenet]:
 
 def supported(tenet: Tenet, said: Proposition, sources: tuple[Source, ...]) -> Tenet:
     """The tenet with another wording and further words that support it."""
-    known = {(source.turn_id, source.quote_key) for source in tenet.sources}
-    new = tuple(source for source in sources if (source.turn_id, source.quote_key) not in known)
+    known = {source.key for source in tenet.sources}
+    new = tuple(source for source in sources if source.key not in known)
     return replace(
         tenet,
         wordings=tuple(dict.fromkeys((*tenet.wordings, said))),
@@ -55,5 +55,6 @@ def supported(tenet: Tenet, said: Proposition, sources: tuple[Source, ...]) -> T
 
 def _united(*many: Sequence[Source]) -> tuple[Source, ...]:
     """All of them, each words of a turn once, in the order they were said."""
-    once = {(source.turn_id, source.quote_key): source for sources in many for source in sources}
-    return tuple(sorted(once.values(), key=lambda s: (s.at, s.seq, s.turn_id, s.start, s.quote_key)))
+    once = {source.key: source for sources in many for source in sources}
+    ordered = sorted(once.items(), key=lambda one: (one[1].at, one[1].seq, one[1].turn_id, one[1].start, one[0]))
+    return tuple(source for _, source in ordered)

@@ -53,16 +53,26 @@ class Strand:
         return over is not None and all(over <= source.at for source in self.sources)
 
     @property
+    def is_intent(self) -> bool:
+        """Whether it speaks of what somebody has in mind, and not of the world."""
+        return self.proposition.modality in ("planned", "hypothetical")
+
+    @property
     def observations(self) -> list[tuple[Moment, Source]]:
         """When it was so for certain: when it was said, or from when on if that lay ahead; earliest first.
 
         A plan is one from the moment it is spoken of, however far ahead its day lies.
         """
-        is_ahead = self.proposition.modality in ("planned", "hypothetical")
-        begins = None if is_ahead else self.proposition.valid_from
+        return self._told(None if self.is_intent else self.proposition.valid_from)
+
+    def _told(self, begins: datetime | None) -> list[tuple[Moment, Source]]:
         told = [(max(source.at, begins) if begins else source.at, source) for source in self.sources]
         seen = [((at, s.at, s.seq, s.turn_id, s.start), s) for at, s in told]
         return sorted(seen, key=lambda one: (one[0], one[1].quote_key))
+
+    def effects_on(self, other: Strand) -> list[tuple[Moment, Source]]:
+        """When its words tell on another: another plan changes at once, the world on the day that was named."""
+        return self.observations if other.is_intent else self._told(self.proposition.valid_from)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,8 +105,10 @@ def runs(strands: Iterable[Strand], exclusions: Exclusions) -> dict[str, list[Ru
 
 
 def _endings(ending: Strand, ended: Strand, exclusion: Exclusion) -> Iterator[tuple[Moment, Ended]]:
-    """The moments at which the words of the one end the other."""
-    for moment, source in ending.observations:
+    """The moments at which the words of the one end the other; what nobody is known to have said ends nothing."""
+    for moment, source in ending.effects_on(ended):
+        if not source.is_verified:
+            continue
         together = [] if exclusion.is_ruled else [at for at, said in ended.observations if _in_one_breath(said, source)]
         if together and exclusion.is_reverse:
             continue
@@ -133,7 +145,8 @@ def _run(
     last = run[-1][0]
     after = [(moment, ended) for moment, ended in endings if moment > last]
     told = strand.proposition.valid_to
-    until = min([moment for moment in (told, *(_end(last, e, strands) for e in after[:1])) if moment], default=None)
+    ends = [_end(strand, last, ending, strands) for ending in after[:1]]
+    until = min([moment for moment in (told, *ends) if moment], default=None)
     # Every strand that excludes this one leaves its mark, by the first of its words that came after. A correction
     # unmakes what stood when it was made, not what had ended before.
     first = {ended.strand: ended for _, ended in reversed(after)}
@@ -146,10 +159,14 @@ def _run(
     return Run(strand.id, tuple(source for _, source in run), Standing(state, until), ended)
 
 
-def _end(last: Moment, ending: tuple[Moment, Ended], strands: Mapping[str, Strand]) -> datetime:
-    """When what came next began: since when it is said to hold, unless that contradicts the words that it ends."""
+def _end(strand: Strand, last: Moment, ending: tuple[Moment, Ended], strands: Mapping[str, Strand]) -> datetime:
+    """When what came next began: since when it is said to hold, unless that contradicts the words that it ends.
+
+    One plan takes the place of another when it is spoken of, whatever its own day.
+    """
     moment, ended = ending
-    begins = strands[ended.strand].proposition.valid_from
+    other = strands[ended.strand]
+    begins = None if strand.is_intent and other.is_intent else other.proposition.valid_from
     return begins if begins is not None and begins > last[0] else moment[0]
 
 

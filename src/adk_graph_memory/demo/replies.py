@@ -55,7 +55,7 @@ class Recording(BaseModel):
         return made
 
     def _judged(self, prompt: str, reply: Mapping[str, Any]) -> None:
-        texts = {line["number"]: line["text"] for line in _lines(prompt, "facts")}
+        texts = {line["number"]: line["text"] for frame in ("known", "new") for line in _lines(prompt, frame)}
         for op in reply.get("ops", ()):
             for target in op.get("targets") or ([op["fact"]] if op["op"] == "NOOP" else []):
                 if op["fact"] in texts and target in texts and op["op"] != "ADD":
@@ -110,18 +110,18 @@ class RecordedLlm(BaseLlm):
         return {**found, "entities": entities}
 
     def _decisions(self, prompt: str) -> dict[str, Any]:
-        numbers = {line["text"]: line["number"] for line in _lines(prompt, "facts")}
+        new = {line["text"]: line["number"] for line in _lines(prompt, "new")}
+        numbers = {line["text"]: line["number"] for line in _lines(prompt, "known")} | new
         known = {name: number for number, name in _entities(prompt, "Known:")}
-        asked = _asked(prompt)
         ops = [
             {"fact": numbers[text], "op": op, "targets": [numbers[target]], "reason": reason}
             for text, op, target, reason in self._recording.decisions
-            if {numbers.get(text), numbers.get(target)} in asked
+            if {text, target} <= numbers.keys() and {text, target} & new.keys()
         ]
         depends = [
             {"fact": numbers[text], "on": [numbers[base]]}
             for text, base in self._recording.dependencies
-            if {numbers.get(text), numbers.get(base)} in asked
+            if text in new and base in numbers
         ]
         decided = dict(self._recording.same)
         same = [
@@ -134,14 +134,6 @@ class RecordedLlm(BaseLlm):
 def _lines(prompt: str, frame: str) -> list[dict[str, Any]]:
     inner = prompt.rpartition(f"<{frame}>\n")[2].partition(f"\n</{frame}>")[0]
     return [json.loads(line) for line in inner.splitlines() if line.startswith("{")]
-
-
-def _asked(prompt: str) -> list[set[int]]:
-    """The pairs of facts that a prompt asks about; a new fact alone stands for whether it is worth keeping."""
-    pairs = []
-    for new, beside in re.findall(r"^Question: (\d+) beside ([\d, ]+)$", prompt, re.MULTILINE):
-        pairs += [{int(new)}, *({int(new), int(other)} for other in beside.split(", "))]
-    return pairs
 
 
 def _read_of(prompt: str) -> str:

@@ -159,7 +159,7 @@ def _changes(facts: Sequence[dict[str, Any]]) -> Padding:
         table.add_row(f"{way} ({len(found)})", escape(fact["text"]))
         table.add_row("", "[dim]" + " / ".join(f"“{escape(quote)}”" for quote in fact["quotes"][:2]) + "[/]")
         if op in ("SUPERSEDE", "RETRACT"):
-            until = fact["valid_to"].to_native().strftime(" on %Y-%m-%d") if fact["valid_to"] else ""
+            until = fact["valid_to"].strftime(" on %Y-%m-%d") if fact["valid_to"] else ""
             table.add_row("", f"[dim]by[/] {escape(''.join(fact['ended_by']))}[dim]{until}[/]")
         for revision in [one for one in fact["revisions"] if one["op"] == op][:1]:
             before = f"before: {revision['text']}" if revision["text"] != fact["text"] else ""

@@ -2,6 +2,7 @@
 
 from adk_graph_memory.extraction.extractor import Extractor, ModelExtractor
 from adk_graph_memory.extraction.rules import RuleExtractor
+from adk_graph_memory.extraction.vocabulary import MANAGED_TOPICS, Topic, Vocabulary
 from adk_graph_memory.extraction.windows import windows
 
-__all__ = ["Extractor", "ModelExtractor", "RuleExtractor", "windows"]
+__all__ = ["MANAGED_TOPICS", "Extractor", "ModelExtractor", "RuleExtractor", "Topic", "Vocabulary", "windows"]

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
+from adk_graph_memory import errors
 from adk_graph_memory.extraction import contacts, modality, names, slots, spacy_names, validity
 from adk_graph_memory.extraction.entities import Entities
 from adk_graph_memory.extraction.language import WIDE_CHARACTER, WORD, language_of, ordinary_words
@@ -46,6 +47,17 @@ class RuleExtractor:
     def __init__(self, models: Sequence[str] | None = None) -> None:
         self._models = tuple(spacy_names.installed_models() if models is None else models)
         self.version = " ".join(("rules@2", *self._models))
+
+    def keeping_to(self, topics: Collection[str]) -> RuleExtractor:
+        """Itself.
+
+        Raises:
+            errors.ConfigurationError: topics are asked for, which rules cannot tell.
+        """
+        if topics:
+            reason = f"rules cannot tell what belongs to {', '.join(sorted(topics))}; topics need a model"
+            raise errors.ConfigurationError(reason=reason)
+        return self
 
     def split(self, turns: Sequence[Turn]) -> Sequence[Sequence[Turn]]:
         """All in one window: rules have no limit."""

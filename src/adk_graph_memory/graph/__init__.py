@@ -4,7 +4,8 @@ from adk_graph_memory.graph import candidates, forgetting, ingests, memories, mi
 from adk_graph_memory.graph.connection import Auth, Connection
 from adk_graph_memory.graph.locks import Locks
 from adk_graph_memory.graph.migrate import prepared
+from adk_graph_memory.graph.options import ConnectionOptions
 from adk_graph_memory.graph.slots import LiveSlot, Slot
 
-__all__ = ["Auth", "Connection", "LiveSlot", "Locks", "Slot", "prepared"]
+__all__ = ["Auth", "Connection", "ConnectionOptions", "LiveSlot", "Locks", "Slot", "prepared"]
 __all__ += ["candidates", "forgetting", "ingests", "memories", "migrate", "reembed", "sessions"]

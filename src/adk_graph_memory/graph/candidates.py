@@ -5,18 +5,22 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
-from adk_graph_memory.graph import rows
+from adk_graph_memory.graph import lucene, rows
 from adk_graph_memory.graph.connection import Connection, Transaction
-from adk_graph_memory.graph.ingests import Claim, known_entity
+from adk_graph_memory.graph.ingests import MOST_KNOWN_ENTITIES, Claim, known_entity
 from adk_graph_memory.graph.slots import Slot
 from adk_graph_memory.records import Candidates, KnownEntity, Link, Proposition, Scope
 from adk_graph_memory.records.plan import STATES
 
 MOST_OF_A_SLOT = 200
 """Facts of one subject and predicate that a new one is compared with, the latest first."""
+NAMESAKES = 10
+"""Entities that are looked at for one name, where the user has more than an extractor is offered."""
 NEAR, NEAREST, RECENT = 0.70, 5, 300
 """Similarity (0 to 1, as Neo4j scales the cosine) above which a fact is worth a look, though it decides nothing; how
-many such a new fact gets; and among how many of its subject's latest facts they are sought."""
+many such a new fact gets for each of its entities; and among how many of the entity's latest facts they are sought."""
+AROUND = 40
+"""Facts last heard of the entities that an extraction names, shown to whoever judges it."""
 
 
 class Lookup(Protocol):
@@ -25,6 +29,11 @@ class Lookup(Protocol):
     @property
     def entity_keys(self) -> Sequence[str]:
         """Keys of the entities that it may be about."""
+        ...
+
+    @property
+    def names(self) -> Sequence[str]:
+        """All names of each of its entities, in one text."""
         ...
 
     @property
@@ -63,10 +72,15 @@ async def looked_up(
     turn_ids = {memory_id: id for id, memory_id in memory_ids.items()}
     graves = {f"{memory_ids[turn_id]}:{quote_key}": (turn_id, quote_key) for turn_id, quote_key in wanted.quotes}
 
+    is_all_known = len(claimed.known) < MOST_KNOWN_ENTITIES
+    fields = ("name", "aliases")
+    queries = [] if is_all_known else [lucene.scoped(scope.key, lucene.terms(one), fields) for one in wanted.names]
+
     async def work(transaction: Transaction) -> tuple[Candidates, int]:
-        [named] = await transaction.run("entities_by_key", scope=scope.key, keys=wanted.entity_keys)
-        found = {entity.key: entity for entity in (*claimed.known, *map(known_entity, named["entities"]))}
-        entities = tuple(found.values())
+        [named] = await transaction.run(
+            "entities_by_name", scope=scope.key, keys=wanted.entity_keys, queries=queries, namesakes=NAMESAKES
+        )
+        entities = _now([*claimed.known, *map(known_entity, named["entities"])])
         asked = _asked(wanted.propositions(entities), vectors if is_judged else {}, is_judged)
         place = slot.property if slot else None
         [row] = await transaction.run("candidate_facts", asked, scope=scope.key, slot=place, quotes=list(graves))
@@ -78,11 +92,19 @@ async def looked_up(
             tuple(rows.known_fact(fact, turn_ids, claimed.edited, fact["id"] in core) for fact in row["facts"]),
             tuple(Link(*link) for link in row["links"]),
             near,
+            tuple(row["around"]),
             frozenset(graves[key] for key in row["forgotten"]),
         )
         return known, named["writes"]
 
     return await connection.transact(work)
+
+
+def _now(entities: Sequence[KnownEntity]) -> tuple[KnownEntity, ...]:
+    """Each once, as it was found last, without those that were merged into another meanwhile."""
+    found = {entity.key: entity for entity in entities}
+    gone = {key for entity in found.values() for key in entity.merged}
+    return tuple(entity for key, entity in found.items() if key not in gone)
 
 
 def _asked(said: Sequence[Proposition], vectors: Mapping[str, Sequence[float]], is_judged: bool) -> dict[str, Any]:
@@ -100,13 +122,19 @@ def _asked(said: Sequence[Proposition], vectors: Mapping[str, Sequence[float]], 
             if is_judged and one.object is not None
         ],
         "said": [
-            {"subject": one.subject, "text": one.text, "vector": vectors[one.text]}
+            {"entity": entity, "text": one.text, "vector": vectors[one.text]}
             for one in said
+            for entity in _entities(one)
             if one.text in vectors
         ],
-        "subjects": sorted({one.subject or "" for one in said if one.text in vectors}),
+        "entities": sorted({entity for one in said for entity in _entities(one)}) if is_judged else [],
         "recent": RECENT,
+        "around": AROUND,
         "most": MOST_OF_A_SLOT,
         "near": NEAR,
         "nearest": NEAREST,
     }
+
+
+def _entities(said: Proposition) -> list[str]:
+    return sorted({key for key in (said.subject, said.object) if key is not None})

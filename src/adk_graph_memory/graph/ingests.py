@@ -7,6 +7,8 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
 
+from neo4j import Record
+
 from adk_graph_memory.graph.connection import Connection, Transaction
 from adk_graph_memory.graph.members import Delta
 from adk_graph_memory.graph.queries import scoped
@@ -57,6 +59,8 @@ class Pending:
     turns: tuple[Turn, ...]
     attempts: int
     reason: str | None
+    topics: tuple[str, ...] = ()
+    """labels of the topics that were allowed; empty for all"""
 
 
 async def claim(
@@ -70,6 +74,7 @@ async def claim(
     now: float,
     lease_seconds: float,
     metadata: Delta,
+    topics: Sequence[str] = (),
 ) -> Claims:
     """Stores the request with its turns and takes what is new of them for this worker.
 
@@ -83,6 +88,7 @@ async def claim(
         now: epoch seconds.
         lease_seconds: for how long the windows are left to this worker.
         metadata: merged into what is known of the turns.
+        topics: labels of those that the request allows, kept for whoever takes it up again; of none, all.
     """
     foreign_uid = f"elsewhere:{digest(session_id)}"
 
@@ -100,13 +106,7 @@ async def claim(
         claims = Claims(busy=len(rows) - len(unread))
         if unread:
             first = next(iter(unread.values()))
-            missing = [turn.id for turn in turns if turn.id in unread and unread[turn.id]["seq"] is None]
-            seqs = {id: first["last_seq"] + n for n, id in enumerate(missing, start=1)}
-            mine = [
-                replace(turn, seq=seqs.get(turn.id) or unread[turn.id]["seq"], session_id=session_id)
-                for turn in turns
-                if turn.id in unread
-            ]
+            mine = _placed([turn for turn in turns if turn.id in unread], unread, session_id)
             edited = frozenset(id for id, row in unread.items() if row["is_edited"])
             windows = [Claim(_id(session_id, part), lease, session_id, tuple(part)) for part in split(mine)]
             [row] = await transaction.run(
@@ -117,6 +117,7 @@ async def claim(
                 foreign_uid=foreign_uid,
                 last_seq=first["last_seq"],
                 windows=[_window(window) for window in windows],
+                topics=list(topics),
                 lease=lease,
                 lease_until=now + lease_seconds,
                 context=CONTEXT,
@@ -134,6 +135,14 @@ async def claim(
         return claims
 
     return await connection.transact(work)
+
+
+def _placed(turns: Sequence[Turn], unread: Mapping[str, Record], session_id: str) -> list[Turn]:
+    """The turns with their places in the session; those that the graph does not know come after all that it does."""
+    last = next(iter(unread.values()))["last_seq"]
+    missing = [turn.id for turn in turns if unread[turn.id]["seq"] is None]
+    seqs = {id: last + n for n, id in enumerate(missing, start=1)}
+    return [replace(turn, seq=seqs.get(turn.id) or unread[turn.id]["seq"], session_id=session_id) for turn in turns]
 
 
 async def release(connection: Connection, scope: Scope, lease: str, reason: str, ingest: str | None = None) -> None:
@@ -154,6 +163,7 @@ async def pending(
             tuple(map(_said, row["turns"])),
             row["attempts"],
             row["reason"],
+            tuple(row["topics"]),
         )
         for row in rows
     ]
@@ -173,8 +183,8 @@ async def listed(connection: Connection, scope: Scope) -> list[dict[str, Any]]:
 
 def known_entity(row: Sequence[Any]) -> KnownEntity:
     """An entity of the graph, as statements return one."""
-    key, name, type_, aliases, about = row
-    return KnownEntity(key, name, type_, tuple(aliases), about or "")
+    key, name, type_, aliases, about, merged = row
+    return KnownEntity(key, name, type_, tuple(aliases), about or "", tuple(merged))
 
 
 def _id(session_id: str, turns: Sequence[Turn]) -> str:

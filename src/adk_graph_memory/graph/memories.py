@@ -75,7 +75,7 @@ async def apply(
             return "taken"
         if not standing[0]["is_current"]:
             return "outdated"
-        await _write(transaction, "write_entities", _entities(plan, embedded), scope=scope.key, **slot)
+        await _write(transaction, "write_entities", _entities(plan, embedded, report.judge), scope=scope.key, **slot)
         mentioned: dict[str, list[str]] = {}
         for turn_id, key in plan.mentions:
             mentioned.setdefault(turn_id, []).append(key)
@@ -113,13 +113,14 @@ async def _write_changes(
     touched |= {id for pair in plan.dependencies for id in pair}
     if not (plan.links or plan.revisions or touched):
         return
+    memory_ids = claimed.memory_ids
     await transaction.run(
         "write_changes",
         scope=scope.key,
         ingest=claimed.ingest,
         links=[asdict(link) for link in plan.links],
         dependencies=[list(pair) for pair in plan.dependencies],
-        revisions=[rows.revision(revision, claimed.memory_ids, report.judge) for revision in plan.revisions],
+        revisions=[rows.revision(revision, memory_ids, report.judge) for revision in plan.revisions],
         touched=sorted(touched),
     )
 
@@ -138,7 +139,8 @@ async def add(connection: Connection, scope: Scope, facts: Sequence[PlannedFact]
 
 async def changed(connection: Connection, scope: Scope) -> list[dict[str, Any]]:
     """Facts that ended, were corrected, reworded or heard again: text, state, quotes, ended_by, revisions."""
-    return [dict(row) for row in await connection.run("changed_facts", scope=scope.key)]
+    found = await connection.run("changed_facts", scope=scope.key)
+    return [{**row, "valid_to": rows.moment(row["valid_to"])} for row in found]
 
 
 async def counts(connection: Connection, scope: Scope) -> dict[str, int]:
@@ -152,7 +154,7 @@ async def _write(transaction: Transaction, name: str, given: Sequence[Mapping[st
         await transaction.run(name, rows=given[start : start + CHUNK], **more)
 
 
-def _entities(plan: Plan, embedded: Embedded) -> list[dict[str, Any]]:
+def _entities(plan: Plan, embedded: Embedded, judge: str) -> list[dict[str, Any]]:
     return [
         {
             "key": entity.key,
@@ -160,6 +162,9 @@ def _entities(plan: Plan, embedded: Embedded) -> list[dict[str, Any]]:
             "type": entity.type,
             "aliases": list(entity.aliases),
             "about": entity.about,
+            "absorbs": list(entity.absorbs),
+            "parts": entity.parts,
+            "by": judge,
             "vector": embedded.vectors.get(entity.name) if entity.is_new else None,
         }
         for entity in plan.entities
@@ -168,8 +173,9 @@ def _entities(plan: Plan, embedded: Embedded) -> list[dict[str, Any]]:
 
 def _still_said(claimed: Claim, plan: Plan) -> list[dict[str, Any]]:
     """For each edited turn the keys of the quotes that facts of this plan take from it."""
-    said: dict[str, list[str]] = {id: [] for id in sorted(claimed.edited.intersection(claimed.memory_ids))}
+    memory_ids = claimed.memory_ids
+    said: dict[str, list[str]] = {id: [] for id in sorted(claimed.edited.intersection(memory_ids))}
     for source in (source for fact in plan.facts for source in fact.sources):
         if source.turn_id in said:
             said[source.turn_id].append(source.quote_key)
-    return [{"event": claimed.memory_ids[id], "keys": keys} for id, keys in said.items()]
+    return [{"event": memory_ids[id], "keys": keys} for id, keys in said.items()]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 
 from adk_graph_memory.graph import words
@@ -49,6 +49,7 @@ def _source(source: Source, memory_ids: Mapping[str, str]) -> dict[str, Any]:
         "quote": source.quote,
         "start": source.start,
         "end": source.end,
+        "verified": None if source.is_verified else False,
     }
 
 
@@ -82,23 +83,31 @@ def known_fact(
         row["predicate"],
         row["subject"],
         row["object"],
-        datetime.fromtimestamp(row["timestamp"], UTC),
+        _said_at(row["timestamp"]),
         row["author"],
         row["modality"],
-        _native(row["valid_from"]),
-        _native(row["said_to"]),
+        moment(row["valid_from"]),
+        moment(row["said_to"]),
         row["topic"] or "",
         bool(row["correction"]),
         bool(row["single"]),
     )
     sources = (
-        Source(turn_ids.get(event, event), quote, start, end, datetime.fromtimestamp(timestamp, UTC), seq or 0, session)
-        for event, quote, start, end, timestamp, seq, session in row["sources"]
+        Source(turn_ids.get(event, event), quote, start, end, _said_at(timestamp), seq or 0, session, verified is None)
+        for event, quote, start, end, timestamp, seq, session, verified in row["sources"]
     )
     kept = tuple(source for source in sources if source.turn_id not in edited)
-    standing = Standing(row["state"], _native(row["valid_to"]))
+    standing = Standing(row["state"], moment(row["valid_to"]))
     return KnownFact(row["id"], said, kept, standing, tuple(row["absorbed"]), is_complete)
 
 
-def _native(moment: Any) -> datetime | None:
-    return moment.to_native() if moment is not None else None
+def _said_at(timestamp: float) -> datetime:
+    return datetime.fromtimestamp(timestamp, UTC)
+
+
+def moment(value: Any) -> datetime | None:
+    """A datetime of Neo4j's as Python's, with its offset alone: a named zone would be written back as one."""
+    if value is None:
+        return None
+    native: datetime = value.to_native()
+    return native.replace(tzinfo=timezone(native.utcoffset() or timedelta()))

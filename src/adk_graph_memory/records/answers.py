@@ -63,6 +63,10 @@ class Recollection:
     quote: str | None = None
     valid_from: datetime | None = None
     valid_to: datetime | None = None
+    is_stale: bool = False
+    """whether a fact that it rests on is no longer so: then it may not be so either"""
+    is_verified: bool = True
+    """whether its quote stands in the turns that it names"""
     metadata: Mapping[str, Any] = field(default_factory=dict)
     degraded: str | None = None
     """why only full text was searched, when vectors were meant to be"""

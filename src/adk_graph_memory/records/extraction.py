@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Literal, Self
 
-from adk_graph_memory.records.turns import Turn
+from adk_graph_memory.records.turns import Role, Turn
 from adk_graph_memory.records.words import digest, folded
 
 Modality = Literal["asserted", "negated", "planned", "hypothetical", "reported"]
@@ -15,7 +15,10 @@ Modality = Literal["asserted", "negated", "planned", "hypothetical", "reported"]
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """The words in a turn that a fact rests on, ``turn.text[start:end]``, and when they were said."""
+    """The words in a turn that a fact rests on, ``turn.text[start:end]``, and when they were said.
+
+    One that is not verified is the whole turn: the words that were given for it are not in there.
+    """
 
     turn_id: str
     quote: str
@@ -24,16 +27,27 @@ class Source:
     at: datetime
     seq: int = 0
     session_id: str = ""
+    is_verified: bool = True
 
     @classmethod
     def of(cls, turn: Turn, start: int, end: int) -> Self:
         """These words of this turn."""
         return cls(turn.id, turn.text[start:end], start, end, turn.at, turn.seq, turn.session_id)
 
+    @classmethod
+    def unverified(cls, turn: Turn) -> Self:
+        """All that the turn says, for want of the words that were given."""
+        return replace(cls.of(turn, 0, len(turn.text)), is_verified=False)
+
     @property
     def quote_key(self) -> str:
         """Stands for the words, however they are spaced and cased."""
         return digest(folded(self.quote))
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """Stands for these words of this turn."""
+        return self.turn_id, self.quote_key
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,10 +112,11 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class Extraction:
-    """What was read out of some turns, and what was left out, by reason."""
+    """What was read out of some turns, and what was left out, by reason; ``authors`` are whose turns they are."""
 
     entities: tuple[ExtractedEntity, ...] = ()
     facts: tuple[ExtractedFact, ...] = ()
     mentions: tuple[tuple[str, int], ...] = ()
     dropped: Mapping[str, int] = field(default_factory=dict)
     usage: Usage = field(default_factory=Usage)
+    authors: tuple[tuple[str, Role], ...] = ()

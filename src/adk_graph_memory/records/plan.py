@@ -77,13 +77,14 @@ class Proposition:
 
 @dataclass(frozen=True, slots=True)
 class KnownEntity:
-    """An entity that the graph holds already."""
+    """An entity that the graph holds already; ``merged`` are the keys of those that were found to be this one."""
 
     key: str
     name: str
     type: str
     aliases: tuple[str, ...] = ()
     about: str = ""
+    merged: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,14 +125,16 @@ class KnownFact:
 class Candidates:
     """What the graph holds that an extraction may be about.
 
-    ``near`` names for a text the facts that mean something alike (by their vectors): they are worth a look, no more.
-    A source of an earlier ingest has its turn's memory id for ``turn_id``.
+    ``near`` names for a text the facts that mean something alike (by their vectors): they are worth a look, no more;
+    ``around`` those last heard of anybody whom it names. A source of an earlier ingest has its turn's memory id for
+    ``turn_id``.
     """
 
     entities: tuple[KnownEntity, ...] = ()
     facts: tuple[KnownFact, ...] = ()
     links: tuple[Link, ...] = ()
     near: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    around: tuple[str, ...] = ()
     forgotten: frozenset[tuple[str, str]] = frozenset()
     """turn id and quote key of words that no fact may be made of again"""
 
@@ -141,7 +144,11 @@ class Candidates:
 
 @dataclass(frozen=True, slots=True)
 class PlannedEntity:
-    """An entity to be created, or to be given further aliases."""
+    """An entity to be created, or to be given further aliases.
+
+    ``absorbs`` are keys of others that turned out to be this one; ``parts`` says that it had been taken for another,
+    and is somebody of its own again.
+    """
 
     key: str
     name: str
@@ -149,6 +156,8 @@ class PlannedEntity:
     aliases: tuple[str, ...]
     is_new: bool
     about: str = ""
+    absorbs: tuple[str, ...] = ()
+    parts: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,6 +175,11 @@ class Resolution:
     keys: Mapping[int, str] = field(default_factory=dict)
     planned: tuple[PlannedEntity, ...] = ()
     doubts: tuple[Doubt, ...] = ()
+
+    @property
+    def absorbed(self) -> dict[str, str]:
+        """The key of each known entity that turned out to be another → the key of that one."""
+        return {gone: planned.key for planned in self.planned for gone in planned.absorbs}
 
 
 @dataclass(frozen=True, slots=True)

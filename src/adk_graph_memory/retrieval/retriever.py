@@ -16,11 +16,10 @@ from neo4j_graphrag.embeddings.base import Embedder
 from neo4j_graphrag.retrievers import HybridCypherRetriever
 from neo4j_graphrag.types import RawSearchResult, RetrieverResultItem
 
-from adk_graph_memory.graph import Connection, Slot
+from adk_graph_memory.graph import Connection, Slot, lucene
 from adk_graph_memory.graph.members import read
 from adk_graph_memory.graph.queries import filled
 from adk_graph_memory.records import Scope
-from adk_graph_memory.retrieval import lucene
 from adk_graph_memory.retrieval.scoring import Candidate, Weights, fused
 
 FETCH = 200

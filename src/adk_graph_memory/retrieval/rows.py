@@ -9,11 +9,12 @@ from neo4j import Record
 
 from adk_graph_memory import errors
 from adk_graph_memory.graph import members
+from adk_graph_memory.graph.rows import moment
 from adk_graph_memory.records import Recollection
 
 _COLUMNS = frozenset(
     ("text", "score", "id", "kind", "author", "timestamp", "valid_from", "valid_to", "metadata", "session_id", "quote")
-) | {"source_event_ids", "evidence"}
+) | {"source_event_ids", "evidence", "stale", "verified"}
 """What a row of a retrieval query is made of; anything further is a caller's own."""
 
 
@@ -22,7 +23,7 @@ def recollection(record: Record, degraded: str | None) -> Recollection:
     row = dict(record)
     if missing := sorted({"text", "score"} - row.keys()):
         raise errors.ConfigurationError(reason=f"the retrieval_query returns no {' and no '.join(missing)}")
-    valid_from, valid_to = _moment(row.get("valid_from")), _moment(row.get("valid_to"))
+    valid_from, valid_to = moment(row.get("valid_from")), moment(row.get("valid_to"))
     said = datetime.fromtimestamp(row["timestamp"], UTC) if row.get("timestamp") is not None else None
     further = {key: _plain(value) for key, value in row.items() if key not in _COLUMNS and value is not None}
     return Recollection(
@@ -37,6 +38,8 @@ def recollection(record: Record, degraded: str | None) -> Recollection:
         quote=row.get("quote"),
         valid_from=valid_from,
         valid_to=valid_to,
+        is_stale=bool(row.get("stale")),
+        is_verified=row.get("verified") is not False,
         metadata={**further, **members.read(row.get("metadata"))},
         degraded=degraded,
     )
@@ -45,8 +48,3 @@ def recollection(record: Record, degraded: str | None) -> Recollection:
 def _plain(value: Any) -> Any:
     """A value of a caller's own column as JSON knows it: a moment in its ISO 8601 form."""
     return value.iso_format() if hasattr(value, "iso_format") else value
-
-
-def _moment(value: Any) -> datetime | None:
-    """A datetime of Neo4j's as Python's."""
-    return value.to_native() if value is not None else None

@@ -22,13 +22,14 @@ RETURN turn.id AS id, s.uid AS uid, coalesce(last_seq, 0) AS last_seq, event.seq
        event.extracted IS NOT NULL AS is_edited, i IS NOT NULL AS is_busy, m.live AS live
 
 // claim_turns
-// one row: [ingest, the turns before its own] of each window; [key, name, type, aliases, about] of the user's entities, those of
-// most facts first; [id, text] of the memories that still lack their vector. Each window is this worker's for its lease
+// one row: [ingest, the turns before its own] of each window; [key, name, type, aliases, about, keys of those merged into it] of
+// the user's entities, those of most facts first; [id, text] of the memories that still lack their vector. Each window is this worker's for its lease
 CALL () {
   UNWIND $windows AS window
   MERGE (i:@Ingest {scope: $scope, id: window.ingest})
   ON CREATE SET i.session_id = $session_id, i.requested_at = datetime(), i.attempts = 0
-  SET i.state = 'claimed', i.lease = $lease, i.lease_until = $lease_until, i.attempts = i.attempts + 1
+  SET i.state = 'claimed', i.lease = $lease, i.lease_until = $lease_until, i.attempts = i.attempts + 1,
+    i.topics = $topics
   WITH i, window
   UNWIND window.turns AS turn
   OPTIONAL MATCH (remembered:@Event {scope: $scope, memory_id: turn.memory_id})
@@ -63,9 +64,10 @@ CALL () {
   RETURN collect([window.ingest, [one IN said WHERE one[0] IS NOT NULL]]) AS contexts
 }
 CALL () {
-  MATCH (n:@Entity {scope: $scope}) WHERE n.key IS NOT NULL
-  WITH n, COUNT { (n)<-[:SUBJECT|OBJECT]-() } AS weight ORDER BY weight DESC, n.key LIMIT $entities
-  RETURN collect([n.key, n.name, n.type, n.aliases, n.about]) AS entities
+  MATCH (n:@Entity {scope: $scope}) WHERE n.key IS NOT NULL AND NOT (n)-[:MERGED_INTO]->()
+  WITH n, COUNT { (n)<-[:SUBJECT|OBJECT]-() } AS weight WHERE weight > 0 OR EXISTS { (n)<-[:MENTIONS]-() }
+  WITH n, weight ORDER BY weight DESC, n.key LIMIT $entities
+  RETURN collect([n.key, n.name, n.type, n.aliases, n.about, COLLECT { MATCH (m)-[:MERGED_INTO*]->(n) RETURN m.key }]) AS entities
 }
 CALL () {
   MATCH (m:@Memory {scope: $scope, unembedded: true})
@@ -115,7 +117,7 @@ MATCH (i)-[:READS]->(e:@Event) WHERE e.ingest = i.id AND e.memory_id IS NOT NULL
 WITH u, i, e ORDER BY e.seq
 WITH u, i, collect([e.id, e.author, e.role, e.text, e.timestamp, e.seq]) AS turns
 RETURN u.app_name AS app_name, u.user_id AS user_id, i.session_id AS session_id, i.attempts AS attempts,
-       i.reason AS reason, turns
+       i.reason AS reason, coalesce(i.topics, []) AS topics, turns
 ORDER BY i.requested_at
 
 // ingest_reports

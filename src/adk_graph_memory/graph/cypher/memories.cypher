@@ -1,13 +1,25 @@
-// entities_by_key
-// one row: [key, name, type, aliases, about] of those of these entities that exist, and how often this user was written to
-UNWIND $keys AS wanted
-MATCH (n:@Entity {scope: $scope, key: wanted})
-WITH collect([n.key, n.name, n.type, n.aliases, n.about]) AS entities
+// entities_by_name
+// one row: [key, name, type, aliases, about, keys of those merged into it] of the entities of these keys or alike names, or of whom
+// they were merged into; and how often this user was written to
+CALL () {
+  UNWIND $keys AS wanted
+  MATCH (found:@Entity {scope: $scope, key: wanted})
+  RETURN found
+  UNION
+  UNWIND $queries AS query
+  CALL db.index.fulltext.queryNodes('@entity_text', query, {limit: $namesakes}) YIELD node AS found
+  WHERE found.scope = $scope
+  RETURN found
+}
+MATCH (found)-[:MERGED_INTO*0..]->(n) WHERE NOT (n)-[:MERGED_INTO]->()
+WITH DISTINCT n
+WITH collect([n.key, n.name, n.type, n.aliases, n.about, COLLECT { MATCH (m)-[:MERGED_INTO*]->(n) RETURN m.key }]) AS entities
 RETURN entities, coalesce(head(COLLECT { MATCH (u:@User {scope: $scope}) RETURN u.writes }), 0) AS writes
 
 // candidate_facts
 // one row: the facts that an extraction may be about, those next to them included; which of them are looked at for
-// their own sake; the links between any of them; [text, fact, score] of those that may have to do with one; the forgotten words
+// their own sake; the links between any of them; [text, fact, score] of those that may have to do with one; those last heard
+// of any entity named; the forgotten words
 CALL () {
   MATCH (f:@Fact {scope: $scope}) WHERE f.signature IN $signatures RETURN f, null AS text, 0.0 AS score
   UNION
@@ -26,19 +38,19 @@ CALL () {
   UNION
   UNWIND $pairs AS pair
   CALL (pair) {
-    MATCH (:@Entity {scope: $scope, key: pair.object})<-[:OBJECT]-(f:@Fact)-[:SUBJECT]->(:@Entity {scope: $scope, key: pair.subject})
-    RETURN f ORDER BY f.timestamp DESC, f.id LIMIT $nearest
+    MATCH (:@Entity {scope: $scope, key: pair.object})<-[:SUBJECT|OBJECT]-(f:@Fact)-[:SUBJECT|OBJECT]->(:@Entity {scope: $scope, key: pair.subject})
+    RETURN DISTINCT f ORDER BY f.timestamp DESC, f.id LIMIT $nearest
   }
   RETURN f, pair.text AS text, 1.0 AS score
   UNION
-  UNWIND $subjects AS subject
-  CALL (subject) {
-    MATCH (:@Entity {scope: $scope, key: subject})<-[:SUBJECT]-(f:@Fact)
+  UNWIND $entities AS entity
+  CALL (entity) {
+    MATCH (:@Entity {scope: $scope, key: entity})<-[:SUBJECT|OBJECT]-(f:@Fact)
     WHERE f.open AND f[$slot] IS NOT NULL
-    WITH f ORDER BY f.timestamp DESC, f.id LIMIT $recent
+    WITH DISTINCT f ORDER BY f.timestamp DESC, f.id LIMIT $recent
     RETURN collect(f) AS recent
   }
-  UNWIND [one IN $said WHERE one.subject = subject] AS said
+  UNWIND [one IN $said WHERE one.entity = entity] AS said
   CALL (said, recent) {
     UNWIND recent AS f
     WITH said, f WHERE size(f[$slot]) = size(said.vector)
@@ -47,17 +59,24 @@ CALL () {
     RETURN f, score ORDER BY score DESC, f.id LIMIT $nearest
   }
   RETURN f, said.text AS text, score
+  UNION
+  UNWIND $entities AS entity
+  MATCH (:@Entity {scope: $scope, key: entity})<-[:SUBJECT|OBJECT]-(f:@Fact)
+  WHERE f.open
+  WITH DISTINCT f ORDER BY f.timestamp DESC, f.id LIMIT $around
+  RETURN f, '' AS text, f.timestamp AS score
 }
-WITH collect(DISTINCT f) AS core, [one IN collect([text, f.id, score]) WHERE one[0] IS NOT NULL] AS near
+WITH collect(DISTINCT f) AS core, [one IN collect([text, f.id, score]) WHERE one[0] IS NOT NULL] AS found
+WITH core, [one IN found WHERE one[0] <> ''] AS near, [one IN found WHERE one[0] = '' | one[1]] AS around
 CALL (core) {
   UNWIND core AS f
   OPTIONAL MATCH (f)-[:SUPERSEDES]-(next:@Fact)
   RETURN collect(DISTINCT next) AS beside
 }
-WITH core, near, core + [f IN beside WHERE NOT f IN core] AS facts
+WITH core, near, around, core + [f IN beside WHERE NOT f IN core] AS facts
 OPTIONAL MATCH (grave:@Tombstone {scope: $scope}) WHERE grave.key IN $quotes
-WITH core, near, facts, collect(grave.key) AS forgotten
-RETURN near, forgotten, [f IN core | f.id] AS core,
+WITH core, near, around, facts, collect(grave.key) AS forgotten
+RETURN near, around, forgotten, [f IN core | f.id] AS core,
   COLLECT { UNWIND facts AS a MATCH (a)-[s:SUPERSEDES]->(b) WHERE b IN facts RETURN [a.id, b.id, s.op, s.reason] } AS links,
   COLLECT {
     UNWIND facts AS f
@@ -68,19 +87,56 @@ RETURN near, forgotten, [f IN core | f.id] AS core,
       object: head(COLLECT { MATCH (f)-[:OBJECT]->(o) RETURN o.key }),
       absorbed: COLLECT { MATCH (f)-[:HAS_REVISION]->(r) WHERE r.op IN ['REFINE', 'REINFORCE'] RETURN r.signature },
       sources: COLLECT {
-        MATCH (f)-[s:SUPPORTED_BY]->(e) RETURN [e.memory_id, s.quote, s.start, s.end, e.timestamp, e.seq, e.session_id]
+        MATCH (f)-[s:SUPPORTED_BY]->(e)
+        RETURN [e.memory_id, s.quote, s.start, s.end, e.timestamp, e.seq, e.session_id, s.verified]
       }
     }
   } AS facts
 
 // write_entities
-// nothing
+// nothing; what was said of those whom an entity absorbs is said of it from now on, and given back if they part again
 UNWIND $rows AS row
 MERGE (n:@Entity {scope: $scope, key: row.key})
 ON CREATE SET n.name = row.name, n.type = row.type, n.aliases = row.aliases, n.about = row.about,
   n.created_at = datetime()
 ON MATCH SET n.aliases = n.aliases + [a IN row.aliases WHERE NOT a IN n.aliases AND a <> n.name],
   n.about = CASE coalesce(n.about, '') WHEN '' THEN row.about ELSE n.about END
+WITH n, row
+CALL (n, row) {
+  UNWIND row.absorbs AS key
+  MATCH (gone:@Entity {scope: $scope, key: key})
+  MERGE (gone)-[merged:MERGED_INTO]->(n) ON CREATE SET merged.at = datetime(), merged.by = row.by
+  WITH gone, n
+  CALL (gone, n) {
+    MATCH (f)-[r:SUBJECT]->(gone) MERGE (f)-[new:SUBJECT]->(n) ON CREATE SET new.was = coalesce(r.was, gone.key) DELETE r
+  }
+  CALL (gone, n) {
+    MATCH (f)-[r:OBJECT]->(gone) MERGE (f)-[new:OBJECT]->(n) ON CREATE SET new.was = coalesce(r.was, gone.key) DELETE r
+  }
+  CALL (gone, n) {
+    MATCH (e)-[r:MENTIONS]->(gone) MERGE (e)-[new:MENTIONS]->(n) ON CREATE SET new.was = coalesce(r.was, gone.key) DELETE r
+  }
+}
+CALL (n, row) {
+  WITH n, row WHERE row.parts
+  MATCH (n)-[:MERGED_INTO*]->(one) WHERE NOT (one)-[:MERGED_INTO]->()
+  MATCH (n)-[merged:MERGED_INTO]->()
+  DELETE merged
+  SET one.aliases = [a IN one.aliases WHERE a <> n.name AND NOT a IN n.aliases]
+  WITH n, one, [n.key] + COLLECT { MATCH (other)-[:MERGED_INTO*]->(n) RETURN other.key } AS keys
+  CALL (n, one, keys) {
+    MATCH (f)-[r:SUBJECT]->(one) WHERE r.was IN keys
+    MERGE (f)-[new:SUBJECT]->(n) SET new.was = CASE r.was WHEN n.key THEN null ELSE r.was END DELETE r
+  }
+  CALL (n, one, keys) {
+    MATCH (f)-[r:OBJECT]->(one) WHERE r.was IN keys
+    MERGE (f)-[new:OBJECT]->(n) SET new.was = CASE r.was WHEN n.key THEN null ELSE r.was END DELETE r
+  }
+  CALL (n, one, keys) {
+    MATCH (e)-[r:MENTIONS]->(one) WHERE r.was IN keys
+    MERGE (e)-[new:MENTIONS]->(n) SET new.was = CASE r.was WHEN n.key THEN null ELSE r.was END DELETE r
+  }
+}
 WITH n, row WHERE row.vector IS NOT NULL
 CALL db.create.setNodeVectorProperty(n, $slot, row.vector)
 
@@ -119,7 +175,7 @@ CALL (f, row) {
   UNWIND row.sources AS said
   MATCH (e:@Event {scope: $scope, memory_id: said.event})
   MERGE (f)-[s:SUPPORTED_BY {key: said.key}]->(e)
-  ON CREATE SET s.quote = said.quote, s.start = said.start, s.end = said.end
+  ON CREATE SET s.quote = said.quote, s.start = said.start, s.end = said.end, s.verified = said.verified
 }
 CALL (f, row) {
   UNWIND row.moved AS said
@@ -140,7 +196,7 @@ CALL db.create.setNodeVectorProperty(f, $slot, row.vector)
 
 // write_changes
 // nothing; what ended what, what rests on what, what the facts were before, and which of them are stale: facts that rest
-// on one which was unmade, or which ended after they were last heard
+// on one which was unmade, or which ended after they were last heard; a plan that came true did not end for them
 CALL () {
   UNWIND $links AS link
   MATCH (later:@Fact {scope: $scope, id: link.later})
@@ -178,7 +234,8 @@ CALL () {
   WITH f, head(COLLECT { MATCH (f)-[:SUPPORTED_BY]->(e) RETURN e.timestamp ORDER BY e.timestamp DESC LIMIT 1 }) AS heard
   SET f.stale = CASE WHEN EXISTS {
     MATCH (f)-[:DEPENDS_ON*1..4]->(base:@Fact)
-    WHERE base.state = 'retracted' OR (base.state = 'superseded' AND base.valid_to.epochMillis > heard * 1000)
+    WHERE base.state = 'retracted' OR (base.state = 'superseded' AND base.valid_to.epochMillis > heard * 1000
+      AND (base.modality <> 'planned' OR EXISTS { (base)<-[:SUPERSEDES]-(later) WHERE later.modality <> 'asserted' }))
   } THEN true END
 }
 
@@ -276,8 +333,9 @@ RETURN size(events) AS events, facts
 
 // forget_unused_entities
 // one row: how many entities nothing speaks of any more went
-MATCH (n:@Entity {scope: $scope}) WHERE n.key IS NOT NULL AND NOT (n)--()
-WITH collect(n) AS unused
+MATCH (n:@Entity {scope: $scope}) WHERE n.key IS NOT NULL AND NOT (n)-[:MERGED_INTO]->() AND NOT (n)<-[:SUBJECT|OBJECT|MENTIONS]-()
+OPTIONAL MATCH (m:@Entity)-[:MERGED_INTO*]->(n)
+WITH collect(DISTINCT n) + collect(DISTINCT m) AS unused
 FOREACH (n IN unused | DETACH DELETE n)
 RETURN size(unused) AS entities
 
@@ -285,7 +343,7 @@ RETURN size(unused) AS entities
 // one row: how much of each kind the graph holds of a user
 RETURN COUNT { MATCH (s:@Session {scope: $scope}) WHERE s.id IS NOT NULL } AS sessions,
        COUNT { MATCH (e:@Memory {scope: $scope}) WHERE e.memory_id STARTS WITH 'event:' } AS turns,
-       COUNT { MATCH (n:@Entity {scope: $scope}) WHERE n.key IS NOT NULL } AS entities,
+       COUNT { MATCH (n:@Entity {scope: $scope}) WHERE n.key IS NOT NULL AND NOT (n)-[:MERGED_INTO]->() } AS entities,
        COUNT { MATCH (f:@Fact {scope: $scope}) WHERE f.id IS NOT NULL } AS facts
 
 // changed_facts

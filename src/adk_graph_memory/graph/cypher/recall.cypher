@@ -72,7 +72,7 @@ RETURN node, score
 OPTIONAL MATCH (node)-[support:SUPPORTED_BY]->(source:@Event)
 WITH node, score, support, source ORDER BY score DESC, node.memory_id, source.timestamp, source.seq
 WITH node, score, collect(source.id) AS source_ids, collect(source.memory_id) AS evidence, collect(support.quote) AS quotes,
-     collect(source.session_id) AS sessions
+     collect(source.session_id) AS sessions, collect(coalesce(support.verified, true)) AS verified
 OPTIONAL MATCH (node)-[:SUBJECT]->(subject:@Entity)
 OPTIONAL MATCH (node)-[:OBJECT]->(object:@Entity)
 WITH *
@@ -82,4 +82,6 @@ RETURN node.text AS text, score, node.memory_id AS id, node.kind AS kind, node.a
        CASE node.kind WHEN 'event' THEN [node.id] ELSE source_ids END AS source_event_ids,
        CASE node.kind WHEN 'event' THEN [node.memory_id] ELSE evidence END AS evidence,
        CASE node.kind WHEN 'event' THEN node.session_id ELSE head(sessions) END AS session_id,
-       head(quotes) AS quote, subject.name AS subject, node.predicate AS predicate, object.name AS object
+       head(quotes) AS quote, subject.name AS subject, node.predicate AS predicate, object.name AS object,
+       CASE node.topic WHEN '' THEN null ELSE node.topic END AS topic,
+       CASE WHEN node.stale THEN true END AS stale, CASE WHEN verified <> [] AND NOT true IN verified THEN false END AS verified

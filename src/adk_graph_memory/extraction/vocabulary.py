@@ -1,0 +1,138 @@
+"""Topics and words to keep to go in; what the prompt says of them, and what of a reply fits them, comes out."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, replace
+
+from adk_graph_memory import errors
+from adk_graph_memory.records import folded
+
+
+@dataclass(frozen=True, slots=True)
+class Topic:
+    """A kind of thing worth remembering; where there are topics, what belongs to none of them is left out.
+
+    Args:
+        label: what facts of it carry.
+        description: what belongs to it, for whoever reads the conversation.
+        examples: facts of this kind.
+    """
+
+    label: str
+    description: str
+    examples: tuple[str, ...] = ()
+
+
+MANAGED_TOPICS = (
+    Topic(
+        "USER_PERSONAL_INFO",
+        "who the user is: name, people close to them and how they are related, home, work, health, important dates",
+        ("Nadia's daughter Mila starts school on 1 September 2025.",),
+    ),
+    Topic(
+        "USER_PREFERENCES",
+        "what the user likes, dislikes, avoids, or wants done in a certain way",
+        ("Nadia prefers trains to planes.",),
+    ),
+    Topic(
+        "KEY_CONVERSATION_DETAILS",
+        "what came of the conversation: decisions, results, plans, tasks and where they stand",
+        ("Nadia decided to have the roof mended before winter.",),
+    ),
+    Topic(
+        "EXPLICIT_INSTRUCTIONS",
+        "what the user explicitly asks the assistant to remember, or how to behave from now on",
+        ("Nadia wants answers in short sentences.",),
+    ),
+)
+"""The four kinds that Google's Memory Bank manages, by their labels there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Vocabulary:
+    """What an extraction keeps to; empty where it is free.
+
+    ``functional`` are predicates of which a subject has one value at a time.
+    """
+
+    topics: tuple[Topic, ...] = ()
+    entity_types: tuple[str, ...] = ()
+    predicates: tuple[str, ...] = ()
+    functional: frozenset[str] = frozenset()
+
+    @classmethod
+    def of(
+        cls,
+        topics: Iterable[Topic | str] = (),
+        *,
+        entity_types: Iterable[str] = (),
+        predicates: Iterable[str] = (),
+        functional: Collection[str] = (),
+    ) -> Vocabulary:
+        """A vocabulary; a topic may be given by the label of one of :data:`MANAGED_TOPICS`.
+
+        Raises:
+            errors.ConfigurationError: there is no topic of this label.
+        """
+        chosen = tuple(one if isinstance(one, Topic) else _named([one], MANAGED_TOPICS)[0] for one in topics)
+        return cls(chosen, tuple(entity_types), tuple(map(predicate, predicates)), frozenset(functional))
+
+    def keeping_to(self, labels: Collection[str]) -> Vocabulary:
+        """The same for a request that allows these topics only.
+
+        Raises:
+            errors.ConfigurationError: there is no topic of this label.
+        """
+        return replace(self, topics=_named(labels, self.topics or MANAGED_TOPICS))
+
+    def prompt(self) -> dict[str, str]:
+        """What the extraction prompt says of it, by the names in its template."""
+        kinds = f"one of {', '.join(self.entity_types)}" if self.entity_types else _TYPES
+        only = f" Use no others than these, and leave out what fits none of them: {', '.join(self.predicates)}."
+        return {
+            "topics": "\n".join((_LABELS, *map(_line, self.topics))) if self.topics else "one or two words",
+            "entity_types": kinds,
+            "predicates": only if self.predicates else "",
+        }
+
+    def topic(self, said: str) -> str | None:
+        """The topic that a reply means, as its label is written; None for one that was not asked for."""
+        if not self.topics:
+            return said
+        return next((topic.label for topic in self.topics if folded(topic.label) == folded(said)), None)
+
+    def entity_type(self, said: str) -> str:
+        """The type that a reply means; ``thing`` for one that is not in the vocabulary."""
+        known = {folded(kind): kind for kind in self.entity_types}
+        return known.get(folded(said), "thing") if known else said
+
+    def has(self, said: str) -> bool:
+        """Whether a predicate is in the vocabulary."""
+        return not self.predicates or said in self.predicates
+
+
+_TYPES = "person, organization, place, animal, event, object or topic"
+_LABELS = "one of these labels, letter by letter; a fact that belongs to none of them is left out:"
+
+
+FREE = Vocabulary()
+"""Any topic, any kind of entity, any predicate."""
+
+
+def predicate(words: str) -> str:
+    """A predicate in snake_case."""
+    return "_".join(words.lower().split())
+
+
+def _line(topic: Topic) -> str:
+    examples = f" For example: {' '.join(topic.examples)}" if topic.examples else ""
+    return f"  - `{topic.label}`: {topic.description}.{examples}"
+
+
+def _named(labels: Iterable[str], topics: Iterable[Topic]) -> tuple[Topic, ...]:
+    known = {folded(topic.label): topic for topic in topics}
+    if unknown := sorted(label for label in labels if folded(label) not in known):
+        there_are = ", ".join(topic.label for topic in known.values())
+        raise errors.ConfigurationError(reason=f"there is no topic {', '.join(unknown)}, only {there_are}")
+    return tuple(known[folded(label)] for label in dict.fromkeys(labels))
