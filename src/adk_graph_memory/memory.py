@@ -72,6 +72,7 @@ class GraphMemory:
         self._model, self._retrieval_query, self._redact, self._topics = model, retrieval_query, redact, topics
         self.connection = graph.Connection(uri, **options)
         self.vectors = GraphVectors(self.connection, embedder)
+        self._speakers = graph.Speakers(self.connection)
 
     async def remember(
         self,
@@ -138,6 +139,8 @@ class GraphMemory:
     ) -> list[Recollection]:
         """The user's memories that fit the question best, best first: one embedding, two statements, no model.
 
+        Once a process, and again when the user was written to, one more statement tells who speaks.
+
         Args:
             query: a question or any words; nothing in it is taken for query syntax.
             app_name: with ``user_id``, whose memory it is.
@@ -160,13 +163,16 @@ class GraphMemory:
         if not most or not budget:
             return []
         query = await self.redactor.text(query)
-        vector, slot, degraded = await self.vectors.of_question(query)
-        retriever = self._retriever(scope, slot, until=now)
+        speakers = await self._speakers.of(scope)
+        vector, slot, degraded = await self.vectors.of_question(retrieval.understood(query, speakers).spoken)
+        retriever = self._retriever(scope, slot, speakers, until=now)
         try:
             raw = await asyncio.to_thread(retriever.get_search_results, query, vector, 2 * most)
         except (driver_errors.Neo4jError, driver_errors.DriverError) as error:
             raise connection.translated(error) from error
-        await self.vectors.live.check((raw.metadata or {}).get("live"))
+        if raw.metadata and "live" in raw.metadata:
+            await self.vectors.live.check(raw.metadata["live"])
+            self._speakers.seen(scope, raw.metadata["writes"])
         found = [retrieval.recollection(record, degraded) for record in raw.records]
         evidence = {record.get("id") or "": record.get("evidence") or () for record in raw.records}
         return retrieval.packed(found, evidence, query=query, limit=most, token_budget=budget)
@@ -199,11 +205,11 @@ class GraphMemory:
     async def retriever(self, *, app_name: str, user_id: str) -> retrieval.GraphMemoryRetriever:
         """A neo4j-graphrag retriever over this user's memory, for ``GraphRAG`` and its kin.
 
-        Once the memory is prepared, making one asks the graph nothing.
+        Once the memory is prepared, making one asks the graph nothing but who speaks.
         """
         await self.prepare()
-        redact = self.redactor.function
-        return self._retriever(Scope(app_name, user_id), self.vectors.live.slot, redact=redact)
+        scope, redact = Scope(app_name, user_id), self.redactor.function
+        return self._retriever(scope, self.vectors.live.slot, await self._speakers.of(scope), redact=redact)
 
     async def prepare(self) -> None:
         """Connects, makes the schema fit, loads the embedder and checks that the graph's vectors are its own."""
@@ -272,6 +278,7 @@ class GraphMemory:
         self,
         scope: Scope,
         slot: graph.Slot | None,
+        speakers: Sequence[Sequence[str]],
         until: datetime | None = None,
         redact: redaction.Function | None = None,
     ) -> retrieval.GraphMemoryRetriever:
@@ -283,5 +290,6 @@ class GraphMemory:
             embedder=embedder if isinstance(embedder, Embedder) else None,
             retrieval_query=self._retrieval_query,
             until=until,
+            speakers=speakers,
             redact=redact,
         )

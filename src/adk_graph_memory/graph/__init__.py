@@ -6,6 +6,7 @@ from adk_graph_memory.graph.locks import Locks
 from adk_graph_memory.graph.migrate import prepared
 from adk_graph_memory.graph.options import ConnectionOptions
 from adk_graph_memory.graph.slots import LiveSlot, Slot
+from adk_graph_memory.graph.speakers import Speakers
 
-__all__ = ["Auth", "Connection", "ConnectionOptions", "LiveSlot", "Locks", "Slot", "prepared"]
+__all__ = ["Auth", "Connection", "ConnectionOptions", "LiveSlot", "Locks", "Slot", "Speakers", "prepared"]
 __all__ += ["candidates", "forgetting", "ingests", "memories", "migrate", "reembed", "sessions"]

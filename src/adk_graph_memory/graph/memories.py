@@ -70,25 +70,14 @@ async def apply(
             writes=writes,
             report=json.dumps(asdict(report)),
             extractor=report.extractor,
+            authors=sorted({turn.author for turn in claimed.turns}),
         )
         if not standing:
             return "taken"
         if not standing[0]["is_current"]:
             return "outdated"
         await _write(transaction, "write_entities", _entities(plan, embedded, report.judge), scope=scope.key, **slot)
-        mentioned: dict[str, list[str]] = {}
-        for turn_id, key in plan.mentions:
-            mentioned.setdefault(turn_id, []).append(key)
-        events = [
-            {
-                "memory_id": memory_ids[turn.id],
-                "words": words.parts(turn.text),
-                "extracted": f"{report.extractor}:{turn.text_key}",
-                "mentions": mentioned.get(turn.id, []),
-                "vector": embedded.vectors.get(turn.text),
-            }
-            for turn in claimed.turns
-        ]
+        events = _events(claimed, plan, embedded, report.extractor)
         await _write(transaction, "write_events", events, scope=scope.key, **slot)
         facts = [rows.fact(fact, embedded.vectors, memory_ids) | {"ingest": claimed.ingest} for fact in plan.facts]
         await _write(transaction, "write_facts", facts, scope=scope.key, extractor=report.extractor, **slot)
@@ -152,6 +141,23 @@ async def counts(connection: Connection, scope: Scope) -> dict[str, int]:
 async def _write(transaction: Transaction, name: str, given: Sequence[Mapping[str, Any]], **more: Any) -> None:
     for start in range(0, len(given), CHUNK):
         await transaction.run(name, rows=given[start : start + CHUNK], **more)
+
+
+def _events(claimed: Claim, plan: Plan, embedded: Embedded, extractor: str) -> list[dict[str, Any]]:
+    memory_ids = claimed.memory_ids
+    mentioned: dict[str, list[str]] = {}
+    for turn_id, key in plan.mentions:
+        mentioned.setdefault(turn_id, []).append(key)
+    return [
+        {
+            "memory_id": memory_ids[turn.id],
+            "words": words.parts(turn.text),
+            "extracted": f"{extractor}:{turn.text_key}",
+            "mentions": mentioned.get(turn.id, []),
+            "vector": embedded.vectors.get(turn.text),
+        }
+        for turn in claimed.turns
+    ]
 
 
 def _entities(plan: Plan, embedded: Embedded, judge: str) -> list[dict[str, Any]]:

@@ -37,6 +37,7 @@ from adk_graph_memory.records.turns import (
 from adk_graph_memory.records.words import (
     digest,
     folded,
+    is_wide,
     token_count,
 )
 
@@ -69,5 +70,6 @@ __all__ = [
     "Usage",
     "digest",
     "folded",
+    "is_wide",
     "token_count",
 ]

@@ -21,6 +21,11 @@ def folded(text: str) -> str:
 _WIDE = re.compile(r"[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 
 
+def is_wide(text: str) -> bool:
+    """Whether any of it is in a script that has no spaces between words."""
+    return _WIDE.search(text) is not None
+
+
 def token_count(text: str) -> int:
     """About how many tokens a model will count: 1.3 a word, and one a character in scripts without spaces."""
     wide = len(_WIDE.findall(text))

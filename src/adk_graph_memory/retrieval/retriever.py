@@ -6,7 +6,7 @@ nothing from it. This one puts the scope into every leg, before any limit.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -20,6 +20,7 @@ from adk_graph_memory.graph import Connection, Slot, lucene
 from adk_graph_memory.graph.members import read
 from adk_graph_memory.graph.queries import filled
 from adk_graph_memory.records import Scope
+from adk_graph_memory.retrieval.question import Asked, understood
 from adk_graph_memory.retrieval.scoring import Candidate, Weights, fused
 
 FETCH = 200
@@ -46,6 +47,7 @@ class GraphMemoryRetriever(HybridCypherRetriever):
         result_formatter: makes an item of a record.
         weights: what each leg counts.
         until: leaves out what was said later than this.
+        speakers: who speaks in the user's turns, each by the author's name and whatever else they are called.
         redact: what is done to a question before it is embedded or sent.
     """
 
@@ -62,10 +64,12 @@ class GraphMemoryRetriever(HybridCypherRetriever):
         result_formatter: Callable[[neo4j.Record], RetrieverResultItem] | None = None,
         weights: Weights | None = None,
         until: datetime | None = None,
+        speakers: Sequence[Sequence[str]] = (),
         redact: Callable[[str], str] | None = None,
     ) -> None:
         self._connection, self._scope, self._slot = connection, scope, slot
         self._weights, self._until, self._redact = weights or Weights(), until, redact
+        self._speakers = speakers
         super().__init__(
             connection.sync_driver,
             vector_index_name=filled(f"@memory_vector_{slot.name if slot else 'a'}", connection.settings),
@@ -95,7 +99,7 @@ class GraphMemoryRetriever(HybridCypherRetriever):
 
         Args:
             query_text: the question, as it was typed.
-            query_vector: its embedding; made by the embedder if it is not given.
+            query_vector: its embedding, best of :attr:`Asked.spoken`; made by the embedder if it is not given.
             top_k: how many memories at most.
             query_params: further parameters of your own ``retrieval_query``.
 
@@ -104,20 +108,21 @@ class GraphMemoryRetriever(HybridCypherRetriever):
         """
         if self._redact:
             query_text = self._redact(query_text)
+        asked = understood(query_text, self._speakers)
         if query_vector is None and self.embedder and self._slot and query_text:
-            query_vector = self.embedder.embed_query(query_text)
-        found, live = self._candidates(query_text, query_vector)
+            query_vector = self.embedder.embed_query(asked.spoken)
+        found, seen = self._candidates(asked, query_vector)
         hits = [{"id": id, "score": score} for id, score in found[:top_k]]
         records: list[neo4j.Record] = []
         if hits:
             statement = f"CALL () {{\n{self._connection.statements['hits']}\n}}\n{self.retrieval_query}"
             records = self._read(statement, {**(query_params or {}), "hits": hits, "scope": self._scope.key})
-        return RawSearchResult(records=records, metadata={"query_vector": query_vector, "live": live})
+        return RawSearchResult(records=records, metadata={"query_vector": query_vector, **seen})
 
-    def _candidates(self, question: str, vector: list[float] | None) -> tuple[list[tuple[str, float]], str | None]:
-        terms = lucene.terms(question)
+    def _candidates(self, asked: Asked, vector: list[float] | None) -> tuple[list[tuple[str, float]], dict[str, Any]]:
+        terms = lucene.terms(asked.words)
         if not terms:
-            return [], None
+            return [], {}
         key = self._scope.key
         parameters = {
             "scope": key,
@@ -131,7 +136,8 @@ class GraphMemoryRetriever(HybridCypherRetriever):
         if vector is not None and self._slot is not None:
             parameters |= {"vector": vector, "slot": self._slot.property}
         [row] = self._legs(parameters)
-        return fused((Candidate(*found) for found in row["candidates"]), self._weights), row["live"]
+        found = fused((Candidate(*one) for one in row["candidates"]), self._weights, asked.author)
+        return found, {"live": row["live"], "writes": row["writes"]}
 
     def _legs(self, parameters: dict[str, Any]) -> list[neo4j.Record]:
         statements = self._connection.statements

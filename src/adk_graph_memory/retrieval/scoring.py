@@ -15,9 +15,11 @@ class Candidate(NamedTuple):
     leg: str
     raw: float
     role: str | None = None
+    author: str | None = None
     asks: bool = False
     follower: str | None = None
     follower_role: str | None = None
+    follower_author: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +33,10 @@ class Weights:
     """of a question's score, to the turn that follows it: the answer need not share a word with what is asked"""
     next: float = 0.1
     """of any other turn's score, to the turn that follows it"""
+    before: float = 0.1
+    """of a turn's score, to the one before it"""
+    author: float = 0.2
+    """what the one whom the question asks about said themselves"""
     asks: float = -0.08
     """a turn that asks says little"""
     agent: float = -0.08
@@ -48,8 +54,14 @@ def normalised(leg: str, raw: float) -> float:
     return raw / (raw + BM25_HALF)
 
 
-def fused(candidates: Iterable[Candidate], weights: Weights) -> list[tuple[str, float]]:
-    """Memories with their score, best first, from what every leg has found."""
+def fused(candidates: Iterable[Candidate], weights: Weights, author: str | None = None) -> list[tuple[str, float]]:
+    """Memories with their score, best first, from what every leg has found.
+
+    Args:
+        candidates: what the legs have found.
+        weights: what each signal adds.
+        author: whom the question asks about, if they speak themselves.
+    """
     legs: dict[str, dict[str, float]] = defaultdict(dict)
     rows: dict[str, Candidate] = {}
     for row in candidates:
@@ -57,11 +69,17 @@ def fused(candidates: Iterable[Candidate], weights: Weights) -> list[tuple[str, 
         legs[row.id][row.leg] = max(legs[row.id].get(row.leg, 0.0), normalised(row.leg, row.raw))
     own = {id: sum(getattr(weights, leg) * score for leg, score in found.items()) for id, found in legs.items()}
     scores = dict(own)
+
+    def by(role: str | None, said_by: str | None) -> float:
+        is_asked_about = author is not None and said_by == author
+        return (weights.agent if role == "model" else 0.0) + (weights.author if is_asked_about else 0.0)
+
     for id, row in rows.items():
-        scores[id] += (weights.asks if row.asks else 0.0) + (weights.agent if row.role == "model" else 0.0)
+        scores[id] += (weights.asks if row.asks else 0.0) + by(row.role, row.author)
     for id, row in rows.items():
         if row.follower is not None:
-            start = weights.agent if row.follower_role == "model" else 0.0
+            scores[id] += weights.before * own.get(row.follower, 0.0)
+            start = by(row.follower_role, row.follower_author)
             handed_on = (weights.answer if row.asks else weights.next) * own[id]
             scores[row.follower] = scores.get(row.follower, start) + handed_on
     return sorted(scores.items(), key=lambda item: (-item[1], item[0]))

@@ -337,7 +337,10 @@ MATCH (n:@Entity {scope: $scope}) WHERE n.key IS NOT NULL AND NOT (n)-[:MERGED_I
 OPTIONAL MATCH (m:@Entity)-[:MERGED_INTO*]->(n)
 WITH collect(DISTINCT n) + collect(DISTINCT m) AS unused
 FOREACH (n IN unused | DETACH DELETE n)
-RETURN size(unused) AS entities
+WITH size(unused) AS entities
+OPTIONAL MATCH (u:@User {scope: $scope})
+SET u.authors = [name IN u.authors WHERE EXISTS { MATCH (e:@Memory {scope: $scope, kind: 'event'}) WHERE e.author = name }]
+RETURN entities
 
 // counts
 // one row: how much of each kind the graph holds of a user

@@ -10,12 +10,29 @@
   RETURN node, score, 'entity' AS leg
 
 // candidates @fragment
-// one row: [id, leg, raw score, role, whether it asks, id and role of the turn that follows] of all candidates; the live slot
+// one row: [id, leg, raw score, role, author, whether it asks, id, role and author of the turn that follows] of all candidates;
+// the live slot, and how often the user was written to
 WITH node, leg, score WHERE $until IS NULL OR node.timestamp <= $until
 OPTIONAL MATCH (node)-[:NEXT]->(later:@Memory) WHERE $until IS NULL OR later.timestamp <= $until
-WITH collect([node.memory_id, leg, score, node.role, node.text =~ '(?s).*[?？]\\s*', later.memory_id, later.role]) AS candidates
+WITH collect([node.memory_id, leg, score, node.role, node.author, node.text =~ '(?s).*[?？]\\s*',
+     later.memory_id, later.role, later.author]) AS candidates
 OPTIONAL MATCH (m:@Meta {key: 'schema'})
-RETURN candidates, m.live AS live
+OPTIONAL MATCH (u:@User {scope: $scope})
+RETURN candidates, m.live AS live, coalesce(u.writes, 0) AS writes
+
+// speakers
+// one row: the names of each author of the user's turns, that on the turns first; how often the user was written to
+OPTIONAL MATCH (u:@User {scope: $scope})
+WITH coalesce(u.authors, []) AS authors, coalesce(u.writes, 0) AS writes
+RETURN writes, COLLECT {
+  UNWIND authors AS author
+  RETURN [author] + COLLECT {
+    MATCH (n:@Entity {scope: $scope}) WHERE n.key IS NOT NULL AND (n.name = author OR author IN n.aliases)
+    UNWIND [n.name] + n.aliases AS name
+    WITH name WHERE name <> author
+    RETURN DISTINCT name
+  }
+} AS speakers
 
 // legs_text
 // candidates by words alone

@@ -1,0 +1,55 @@
+"""Who speaks is known to a search, follows what is written, and is forgotten with the words."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from adk_graph_memory import GraphMemory, Turn
+from adk_graph_memory.records import Scope
+
+NOON = datetime(2026, 5, 4, 12, tzinfo=UTC)
+
+
+@pytest.fixture
+async def memory(neo4j_server: Any) -> Any:
+    async with GraphMemory(settings=neo4j_server.settings(label_prefix="TestHash"), embedder=False) as memory:
+        yield memory
+
+
+def said(author: str, text: str, id: str) -> Turn:
+    return Turn(id, author, text, NOON)
+
+
+async def remember(memory: GraphMemory, app_name: str, session_id: str, *turns: Turn) -> None:
+    await memory.remember(turns, app_name=app_name, user_id="u", session_id=session_id)
+
+
+async def first(memory: GraphMemory, app_name: str, question: str) -> str | None:
+    return (await memory.recall(question, app_name=app_name, user_id="u"))[0].author
+
+
+async def test_what_the_one_asked_about_said_comes_first(memory: GraphMemory, app_name: str) -> None:
+    turns = [said("ben", "I keep bees in the garden", "t0"), said("ana", "I keep bees in the garden too", "t1")]
+    await remember(memory, app_name, "s1", *turns)
+    assert await first(memory, app_name, "Does Ana keep bees in the garden?") == "ana"
+    assert await first(memory, app_name, "Does Ben keep bees in the garden?") == "ben"
+
+
+async def test_somebody_new_is_known_to_the_next_search(memory: GraphMemory, app_name: str) -> None:
+    await remember(memory, app_name, "s1", said("ben", "I keep bees in the garden", "t0"))
+    assert await first(memory, app_name, "Does Ana keep bees in the garden?") == "ben"
+    await remember(memory, app_name, "s2", said("ana", "I keep bees in the garden too, and elsewhere", "t1"))
+    await first(memory, app_name, "bees")
+    assert await first(memory, app_name, "Does Ana keep bees in the garden?") == "ana"
+
+
+async def test_who_speaks_is_forgotten_with_their_last_words(memory: GraphMemory, app_name: str) -> None:
+    await remember(memory, app_name, "s1", said("ben", "I keep bees", "t0"), said("ana", "I keep geese", "t1"))
+    await memory.forget(said("ana", "", "t1").memory_id("s1"), app_name=app_name, user_id="u")
+    driver = await memory.connection.driver()
+    query = "MATCH (u:TestHashUser {scope: $scope}) RETURN u.authors AS authors"
+    records, _, _ = await driver.execute_query(query, scope=Scope(app_name, "u").key)
+    assert [record["authors"] for record in records] == [["ben"]]
