@@ -58,7 +58,7 @@ class Ingestion:
                 now=time.time(),
                 lease_seconds=self._connection.settings.lease,
                 metadata=metadata,
-                topics=topics,
+                topics=reader.topics,
             )
             report = IngestReport(busy=claims.busy, extractor=self._extractor.version)
             if not claims.windows:
@@ -70,12 +70,12 @@ class Ingestion:
             raise
 
     async def resume(self, waiting: Sequence[Pending]) -> list[IngestReport]:
-        """Takes up what waits; a model that fails at one holds up no other, its error is raised when all are done."""
+        """Takes up what waits; one that fails for a reason of its own holds up no other: its error is raised last."""
         reports, failure = list[IngestReport](), None
         for one in waiting:
             try:
                 reports.append(await self.run(one.scope, one.session_id, one.turns, Delta(), one.topics))
-            except errors.ModelError as error:
+            except (errors.ModelError, errors.ConfigurationError) as error:
                 failure = failure or error
         if failure:
             raise failure

@@ -120,7 +120,7 @@ class GraphMemory:
             user_id: of this user only.
 
         Raises:
-            errors.ModelError: the model failed at one again, which stays pending; all the others were taken up.
+            errors.ModelError, errors.ConfigurationError: of one that stays pending; all others were taken up.
             errors.GraphMemoryError: anything else failed; what was not done by then stays pending.
         """
         connection = await graph.prepared(self.connection)
@@ -139,7 +139,7 @@ class GraphMemory:
     ) -> list[Recollection]:
         """The user's memories that fit the question best, best first: one embedding, two statements, no model.
 
-        Once a process, and again when the user was written to, one more statement tells who speaks.
+        Once a process, and after a write, one more statement tells who speaks.
 
         Args:
             query: a question or any words; nothing in it is taken for query syntax.

@@ -494,3 +494,56 @@ async def test_forgetting_all_that_was_said_of_one_takes_the_names_merged_into_i
     receipt = await memory.forget([turn("").memory_id(f"s{day}") for day in range(3)], **owner)
     assert receipt.entities == 3
     assert await rows(memory, owner, "MATCH (n:@Entity {scope: $scope}) RETURN count(n)") == [[0]]
+
+
+async def test_who_parts_takes_along_what_was_known_of_them(make: Make, owner: dict[str, str]) -> None:
+    def home(name: str, city: str, *aliases: str, beside: str = "") -> str:
+        entities = [{"ref": 1, "name": name, "type": "person", "aliases": aliases}, {"ref": 2, "name": city}]
+        entities += [{"ref": 3, "name": beside, "type": "person"}] if beside else []
+        text = f"{name} lives in {city}."
+        fact = {"subject": 1, "predicate": "lives_in", "object": 2, "text": text, "quote": city, "turns": [0]}
+        return json.dumps({"entities": entities, "facts": [fact]})
+
+    replies = (
+        about("Anna", "Anna swims"),
+        home("Berta", "Lisbon"),
+        about("Anna", "Anna is also called Berta", aliases=("Berta",)),
+        ONE,
+        home("Berta", "Faro", beside="Anna"),
+    )
+    memory = make(*replies, functional_predicates=("lives_in",))
+    said = ("Anna swims", "Lisbon", "Anna is also called Berta", "Faro")
+    for day, text in enumerate(said):
+        await memory.remember([turn(text, day=day)], session_id=f"s{day}", **owner)
+    found = await rows(
+        memory,
+        owner,
+        "MATCH (f:@Fact {scope: $scope, predicate: 'lives_in'})-[:SUBJECT]->(n) RETURN n.name, f.text, f.state "
+        "ORDER BY f.text",
+    )
+    assert found == [["Berta", "Berta lives in Faro.", "current"], ["Berta", "Berta lives in Lisbon.", "superseded"]]
+
+
+async def test_two_facts_that_are_said_to_end_each_other_leave_one(make: Make, owner: dict[str, str]) -> None:
+    circle = reply(told(VEGAN, replaces=[1]), told(STEAK, turns=[1], replaces=[0]))
+    memory = make(circle)
+    await memory.remember([turn(VEGAN), turn(STEAK, "t1")], session_id="s", **owner)
+    assert sorted((await states(memory, owner)).values()) == ["current", "superseded"]
+
+
+async def test_a_fact_that_was_forgotten_while_it_was_judged_is_asked_about_again(
+    make: Make, owner: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    memory = make(reply(told(VEGAN)), reply(told(STEAK)), ENDS)
+    await memory.remember([turn(VEGAN)], session_id="s1", **owner)
+    decide, forgotten = memory.judge.decide, []
+
+    async def deciding(draft: Any) -> Any:
+        decided = await decide(draft)
+        forgotten.append(await memory.forget(turn(VEGAN).memory_id("s1"), **owner))
+        return decided
+
+    monkeypatch.setattr(memory.judge, "decide", deciding)
+    await memory.remember([turn(STEAK, "t1", 30)], session_id="s2", **owner)
+    assert await states(memory, owner) == {STEAK: "current"}
+    assert [receipt.facts for receipt in forgotten] == [1]

@@ -164,6 +164,9 @@ async def test_a_predicate_is_snake_case() -> None:
         ("2024", datetime(2024, 1, 1, tzinfo=UTC)),
         ("2024-05", datetime(2024, 5, 1, tzinfo=UTC)),
         ("0000-00-00", None),
+        ("0001-01-01T00:00:00+05:00", None),
+        ("9999-12-31T23:59:59-05:00", None),
+        ("2024-05-03T12:00:00+05:30:15", datetime(2024, 5, 3, 6, 29, 45, tzinfo=UTC)),
     ],
 )
 async def test_a_date_is_read_or_left_out(text: str | None, moment: datetime | None) -> None:

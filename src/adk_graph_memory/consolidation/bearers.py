@@ -56,8 +56,8 @@ class Bearer:
     is_known: bool = False
     merged: tuple[str, ...] = ()
     """keys of the graph's entities that were found to be this one"""
-    parts: bool = False
-    """whether it had been taken for another"""
+    parts_from: str = ""
+    """the key of the one that it had been taken for"""
     members: list[ExtractedEntity] = field(default_factory=list)
     _hooks: frozenset[str] | None = None
 

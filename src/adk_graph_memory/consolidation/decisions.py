@@ -163,8 +163,8 @@ class Settled:
             kept, gone = sorted((one, other), key=lambda id: (not self.tenets[id].facts, id))
             self.tenets[kept] = _united(self.tenets[kept], self.tenets.pop(gone))
             refined = [*self._refined.get(kept, ()), *self._refined.pop(gone, ())]
-            if decision.op == "REFINE":
-                exact, vague = self._draft.tenets[decision.tenet], self._draft.tenets[target]
+            exact, vague = self._draft.tenets[decision.tenet], self._draft.tenets[target]
+            if decision.op == "REFINE" and any(source.is_verified for source in exact.sources):
                 refined += [(e.text, v.text) for e in exact.wordings for v in vague.wordings]
             self._refined[kept] = refined
             self.home = {id: kept if home == gone else home for id, home in self.home.items()}

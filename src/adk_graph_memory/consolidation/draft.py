@@ -52,9 +52,9 @@ class Draft:
     dropped: Mapping[str, int] = field(default_factory=dict)
 
     @property
-    def questions(self) -> tuple[tuple[Question, ...], tuple[Doubt, ...]]:
-        """All that a model may be asked: what facts have to do with each other, and who is who."""
-        return self.open, self.resolution.doubts
+    def questions(self) -> tuple[tuple[Question, ...], tuple[str, ...], tuple[Doubt, ...]]:
+        """All that a model may be asked: what facts have to do with each other, in sight of which, and who is who."""
+        return self.open, self.around, self.resolution.doubts
 
     @property
     def is_open(self) -> bool:
@@ -80,7 +80,7 @@ def resolve(
     resolution = entities.resolved(extraction.entities, candidates.entities)
     if same:
         resolution = entities.decided(resolution, same, candidates.entities)
-        candidates = _of_one(candidates, resolution.absorbed)
+    candidates = _as_they_are(candidates, resolution)
     resolution = entities.with_authors(resolution, extraction.authors, candidates.entities)
     keys = resolution.keys
     dropped = Counter(extraction.dropped)
@@ -107,14 +107,19 @@ def resolve(
     )
 
 
-def _of_one(candidates: Candidates, absorbed: Mapping[str, str]) -> Candidates:
-    """The same where somebody known turned out to be another: what is known of the one is known of the other."""
-    if not absorbed:
+def _as_they_are(candidates: Candidates, resolution: Resolution) -> Candidates:
+    """The same where somebody known turned out to be another, or two who were taken for one to be two."""
+    absorbed, parted = resolution.absorbed, {one.key for one in resolution.planned if one.parts_from}
+    if not absorbed and not parted:
         return candidates
+
+    def now(key: str | None, was: str | None) -> str | None:
+        return was if was in parted else absorbed.get(key or "", key)
+
     found = []
     for fact in candidates.facts:
-        said = fact.proposition
-        subject, object = (absorbed.get(key or "", key) for key in (said.subject, said.object))
+        said, (was_subject, was_object) = fact.proposition, fact.was
+        subject, object = now(said.subject, was_subject), now(said.object, was_object)
         found.append(replace(fact, proposition=replace(said, subject=subject, object=object)))
     return replace(candidates, facts=tuple(found))
 
@@ -140,7 +145,14 @@ def _added(
 
 
 def exclude(exclusions: dict[tuple[str, str], Exclusion], later: Strand, earlier: Strand, how: Ending) -> None:
-    """Notes that two cannot both hold; where each of them is a state of the world, either may have come after."""
+    """Notes that two cannot both hold; where each of them is a state of the world, either may have come after.
+
+    Whoever says that each came after the other has said nothing: then time decides.
+    """
+    opposite = exclusions.get((earlier.id, later.id))
+    if opposite == Exclusion("SUPERSEDE") and how == "SUPERSEDE":
+        exclusions.setdefault((later.id, earlier.id), Exclusion("SUPERSEDE", is_reverse=True))
+        return
     exclusions[later.id, earlier.id] = Exclusion(how)
     if {later.proposition.modality, earlier.proposition.modality} <= {"asserted", "negated"}:
         exclusions.setdefault((earlier.id, later.id), Exclusion("SUPERSEDE", is_reverse=True))

@@ -28,7 +28,8 @@ def key_of(name: str) -> str:
 
 def keys_of(entity: ExtractedEntity) -> list[str]:
     """Every key under which the entity may already be known."""
-    return [key_of(name) for name in (entity.name, *entity.aliases)]
+    known = [entity.known_key] if entity.known_key else []
+    return [*known, *(key_of(name) for name in (entity.name, *entity.aliases))]
 
 
 def with_authors(
@@ -47,10 +48,7 @@ def with_authors(
     return replace(resolution, planned=tuple(planned))
 
 
-def resolved(
-    entities: Sequence[ExtractedEntity],
-    known: Sequence[KnownEntity],
-) -> Resolution:
+def resolved(entities: Sequence[ExtractedEntity], known: Sequence[KnownEntity]) -> Resolution:
     """The key of each extracted entity, the entities to create or to extend, and the doubts.
 
     Args:
@@ -145,7 +143,7 @@ class _Verdict(NamedTuple):
 
 def _settled(pending: list[Bearer], held: Sequence[Bearer]) -> list[_Doubted]:
     """Those of one window who are somebody new, each with those whom it may be; the others joined their bearers."""
-    by_key = {bearer.key: bearer for bearer in held if bearer.is_known}
+    by_key = {key: bearer for bearer in held if bearer.is_known for key in (*bearer.merged, bearer.key)}
     found: list[_Doubted] = []
     for group in pending:
         if bearer := by_key.get(group.members[0].known_key or ""):
@@ -230,7 +228,7 @@ def _give_keys(held: Sequence[Bearer]) -> None:
     for other in [bearer for bearer in held if bearer.merged]:
         for bearer in [new for new in held if not new.is_known and not new.key]:
             if key_of(bearer.name) in other.merged and bearer.windows & other.windows:
-                bearer.key, bearer.parts = key_of(bearer.name), True
+                bearer.key, bearer.parts_from = key_of(bearer.name), other.key
         used |= set(other.merged)
     new = [bearer for bearer in held if not bearer.is_known]
     for bearer in sorted(new, key=lambda new: (folded(new.about), new.kind, new.name, sorted(new.aliases))):
@@ -245,6 +243,8 @@ def _give_keys(held: Sequence[Bearer]) -> None:
 
 def _planned(bearer: Bearer) -> PlannedEntity:
     names = {name for member in bearer.members for name in (member.name, *member.aliases)} - {bearer.name}
-    is_new = not bearer.is_known and not bearer.parts
+    is_new = not bearer.is_known and not bearer.parts_from
     aliases = tuple(sorted(names))
-    return PlannedEntity(bearer.key, bearer.name, bearer.type, aliases, is_new, bearer.about, parts=bearer.parts)
+    return PlannedEntity(
+        bearer.key, bearer.name, bearer.type, aliases, is_new, bearer.about, parts_from=bearer.parts_from
+    )

@@ -46,5 +46,6 @@ class Lookup:
 
 
 def perhaps(resolution: Resolution) -> dict[str, tuple[str, ...]]:
-    """The key of somebody in doubt → keys of those whom it may be."""
-    return {resolution.keys[doubt.ref]: doubt.keys for doubt in resolution.doubts}
+    """The key of somebody in doubt → keys of those whom it may be, or of whom they were taken for until now."""
+    found = {resolution.keys[doubt.ref]: doubt.keys for doubt in resolution.doubts}
+    return found | {one.key: (one.parts_from,) for one in resolution.planned if one.parts_from}

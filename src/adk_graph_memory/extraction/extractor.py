@@ -28,6 +28,8 @@ class Extractor(Protocol):
     version: str
     functional: frozenset[str]
     """predicates of which a subject has one at a time"""
+    topics: tuple[str, ...]
+    """labels of the topics that it keeps to; empty for all"""
 
     def keeping_to(self, topics: Collection[str]) -> Extractor:
         """The same for a request that allows the topics of these labels only; of none, all."""
@@ -68,6 +70,7 @@ class ModelExtractor:
         self._prompt, self._vocabulary = prompts.load("extract"), vocabulary
         self._keeps_unverified = keeps_unverified
         self.functional = vocabulary.functional
+        self.topics = tuple(topic.label for topic in vocabulary.topics)
         self.version = f"{model.model} {self._prompt.version}"
 
     def keeping_to(self, topics: Collection[str]) -> ModelExtractor:
@@ -80,6 +83,7 @@ class ModelExtractor:
             return self
         kept = copy(self)
         kept._vocabulary = self._vocabulary.keeping_to(topics)
+        kept.topics = tuple(topic.label for topic in kept._vocabulary.topics)
         return kept
 
     def split(self, turns: Sequence[Turn]) -> Sequence[Sequence[Turn]]:

@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import MAXYEAR, MINYEAR, UTC, datetime, timedelta
 
 from adk_graph_memory.extraction.grounding import located
 from adk_graph_memory.extraction.schema import EntityReply, ExtractionReply, FactReply
@@ -44,6 +44,9 @@ def understood(
             facts.append(replace(_fact(fact, sources, turns, entities), topic=topic))
             about = [ref for ref in (fact.subject, fact.object) if ref in entities]
             mentions |= {(source.turn_id, ref) for source in sources for ref in about if ref is not None}
+    if vocabulary.topics:  # whoever is spoken of in no fact that was asked for is not remembered either
+        spoken_of = {ref for fact in facts for ref in (fact.subject, fact.object)}
+        entities = {ref: entity for ref, entity in entities.items() if ref in spoken_of}
     return Extraction(tuple(entities.values()), tuple(facts), tuple(sorted(mentions)), +dropped)
 
 
@@ -109,6 +112,9 @@ def _moment(text: str | None, *, is_end: bool = False) -> datetime | None:
         given = f"{year:04}-{month or '01'}-01"
     try:
         moment = datetime.fromisoformat(given) + timedelta(days=is_end and is_day)
+        moment = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment
+        utc = moment.astimezone(UTC)
     except (ValueError, OverflowError):
         return None
-    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment
+    is_odd = bool((moment.utcoffset() or timedelta()).seconds % 60)  # an offset that no calendar of the graph knows
+    return None if utc.year in (MINYEAR, MAXYEAR) else utc if is_odd else moment

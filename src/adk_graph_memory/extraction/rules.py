@@ -43,6 +43,7 @@ class RuleExtractor:
 
     functional = slots.FUNCTIONAL
     """Predicates that have one value at a time."""
+    topics: tuple[str, ...] = ()
 
     def __init__(self, models: Sequence[str] | None = None) -> None:
         self._models = tuple(spacy_names.installed_models() if models is None else models)

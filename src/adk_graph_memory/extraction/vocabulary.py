@@ -64,7 +64,7 @@ class Vocabulary:
     @classmethod
     def of(
         cls,
-        topics: Iterable[Topic | str] = (),
+        topics: Iterable[Topic | str] | str | None = (),
         *,
         entity_types: Iterable[str] = (),
         predicates: Iterable[str] = (),
@@ -75,7 +75,8 @@ class Vocabulary:
         Raises:
             errors.ConfigurationError: there is no topic of this label.
         """
-        chosen = tuple(one if isinstance(one, Topic) else _named([one], MANAGED_TOPICS)[0] for one in topics)
+        listed = [topics] if isinstance(topics, str) else topics or ()
+        chosen = tuple(one if isinstance(one, Topic) else _named([one], MANAGED_TOPICS)[0] for one in listed)
         return cls(chosen, tuple(entity_types), tuple(map(predicate, predicates)), frozenset(functional))
 
     def keeping_to(self, labels: Collection[str]) -> Vocabulary:
@@ -132,7 +133,8 @@ def _line(topic: Topic) -> str:
 
 def _named(labels: Iterable[str], topics: Iterable[Topic]) -> tuple[Topic, ...]:
     known = {folded(topic.label): topic for topic in topics}
-    if unknown := sorted(label for label in labels if folded(label) not in known):
+    labels = [labels] if isinstance(labels, str) else [str(label) for label in labels]
+    if unknown := sorted(label or "of no name" for label in labels if folded(label) not in known):
         there_are = ", ".join(topic.label for topic in known.values())
         raise errors.ConfigurationError(reason=f"there is no topic {', '.join(unknown)}, only {there_are}")
     return tuple(known[folded(label)] for label in dict.fromkeys(labels))

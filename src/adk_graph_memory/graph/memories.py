@@ -169,7 +169,7 @@ def _entities(plan: Plan, embedded: Embedded, judge: str) -> list[dict[str, Any]
             "aliases": list(entity.aliases),
             "about": entity.about,
             "absorbs": list(entity.absorbs),
-            "parts": entity.parts,
+            "parts": bool(entity.parts_from),
             "by": judge,
             "vector": embedded.vectors.get(entity.name) if entity.is_new else None,
         }

@@ -98,7 +98,8 @@ def known_fact(
     )
     kept = tuple(source for source in sources if source.turn_id not in edited)
     standing = Standing(row["state"], moment(row["valid_to"]))
-    return KnownFact(row["id"], said, kept, standing, tuple(row["absorbed"]), is_complete)
+    was = row["subject_was"], row["object_was"]
+    return KnownFact(row["id"], said, kept, standing, tuple(row["absorbed"]), is_complete, was)
 
 
 def _said_at(timestamp: float) -> datetime:

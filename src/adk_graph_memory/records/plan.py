@@ -109,7 +109,8 @@ class Link:
 class KnownFact:
     """A fact that the graph holds already, with all the words it rests on.
 
-    ``absorbed`` are signatures of other wordings that were found to say the same. ``is_complete`` says that all facts
+    ``absorbed`` are signatures of other wordings that were found to say the same; ``was`` are the keys of whom subject
+    and object were before they were merged into another. ``is_complete`` says that all facts
     which ended it, or which it ended, are known too; of another one the standing cannot be told anew.
     """
 
@@ -119,6 +120,7 @@ class KnownFact:
     standing: Standing = Standing()
     absorbed: tuple[str, ...] = ()
     is_complete: bool = True
+    was: tuple[str | None, str | None] = (None, None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,8 +148,8 @@ class Candidates:
 class PlannedEntity:
     """An entity to be created, or to be given further aliases.
 
-    ``absorbs`` are keys of others that turned out to be this one; ``parts`` says that it had been taken for another,
-    and is somebody of its own again.
+    ``absorbs`` are keys of others that turned out to be this one; ``parts_from`` is the key of the one that it had been
+    taken for, where it is somebody of its own again.
     """
 
     key: str
@@ -157,7 +159,7 @@ class PlannedEntity:
     is_new: bool
     about: str = ""
     absorbs: tuple[str, ...] = ()
-    parts: bool = False
+    parts_from: str = ""
 
 
 @dataclass(frozen=True, slots=True)

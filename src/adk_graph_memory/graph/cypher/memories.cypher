@@ -85,6 +85,8 @@ RETURN near, around, forgotten, [f IN core | f.id] AS core,
       .id, .text, .predicate, .modality, .valid_from, .valid_to, .said_to, .topic, .author, .timestamp, .correction, .single, .state,
       subject: head(COLLECT { MATCH (f)-[:SUBJECT]->(s) RETURN s.key }),
       object: head(COLLECT { MATCH (f)-[:OBJECT]->(o) RETURN o.key }),
+      subject_was: head(COLLECT { MATCH (f)-[r:SUBJECT]->() RETURN r.was }),
+      object_was: head(COLLECT { MATCH (f)-[r:OBJECT]->() RETURN r.was }),
       absorbed: COLLECT { MATCH (f)-[:HAS_REVISION]->(r) WHERE r.op IN ['REFINE', 'REINFORCE'] RETURN r.signature },
       sources: COLLECT {
         MATCH (f)-[s:SUPPORTED_BY]->(e)
@@ -332,12 +334,21 @@ CALL (events) {
 RETURN size(events) AS events, facts
 
 // forget_unused_entities
-// one row: how many entities nothing speaks of any more went
-MATCH (n:@Entity {scope: $scope}) WHERE n.key IS NOT NULL AND NOT (n)-[:MERGED_INTO]->() AND NOT (n)<-[:SUBJECT|OBJECT|MENTIONS]-()
+// one row: how many entities nothing speaks of any more went, those among them that were merged into others
+CALL () {
+  MATCH (m:@Entity {scope: $scope})-[:MERGED_INTO*]->(one) WHERE NOT (one)-[:MERGED_INTO]->() AND NOT (m)<-[:MERGED_INTO]-()
+    AND NOT EXISTS { MATCH (one)<-[r:SUBJECT|OBJECT|MENTIONS]-() WHERE r.was = m.key }
+    AND EXISTS { MATCH (one)<-[:SUBJECT|OBJECT|MENTIONS]-() }
+  SET one.aliases = [a IN one.aliases WHERE a <> m.name AND NOT a IN m.aliases]
+  WITH collect(m) AS gone
+  FOREACH (m IN gone | DETACH DELETE m)
+  RETURN size(gone) AS parted
+}
+OPTIONAL MATCH (n:@Entity {scope: $scope}) WHERE n.key IS NOT NULL AND NOT (n)-[:MERGED_INTO]->() AND NOT (n)<-[:SUBJECT|OBJECT|MENTIONS]-()
 OPTIONAL MATCH (m:@Entity)-[:MERGED_INTO*]->(n)
-WITH collect(DISTINCT n) + collect(DISTINCT m) AS unused
+WITH parted, collect(DISTINCT n) + collect(DISTINCT m) AS unused
 FOREACH (n IN unused | DETACH DELETE n)
-WITH size(unused) AS entities
+WITH parted + size(unused) AS entities
 OPTIONAL MATCH (u:@User {scope: $scope})
 SET u.authors = [name IN u.authors WHERE EXISTS { MATCH (e:@Memory {scope: $scope, kind: 'event'}) WHERE e.author = name }]
 RETURN entities
