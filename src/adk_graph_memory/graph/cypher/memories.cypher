@@ -336,7 +336,8 @@ RETURN size(events) AS events, facts
 // forget_unused_entities
 // one row: how many entities nothing speaks of any more went, those among them that were merged into others
 CALL () {
-  MATCH (m:@Entity {scope: $scope})-[:MERGED_INTO*]->(one) WHERE NOT (one)-[:MERGED_INTO]->() AND NOT (m)<-[:MERGED_INTO]-()
+  MATCH (m:@Entity {scope: $scope}) WHERE m.key IS NOT NULL
+  MATCH (m)-[:MERGED_INTO*]->(one) WHERE NOT (one)-[:MERGED_INTO]->() AND NOT (m)<-[:MERGED_INTO]-()
     AND NOT EXISTS { MATCH (one)<-[r:SUBJECT|OBJECT|MENTIONS]-() WHERE r.was = m.key }
     AND EXISTS { MATCH (one)<-[:SUBJECT|OBJECT|MENTIONS]-() }
   SET one.aliases = [a IN one.aliases WHERE a <> m.name AND NOT a IN m.aliases]
@@ -350,7 +351,9 @@ WITH parted, collect(DISTINCT n) + collect(DISTINCT m) AS unused
 FOREACH (n IN unused | DETACH DELETE n)
 WITH parted + size(unused) AS entities
 OPTIONAL MATCH (u:@User {scope: $scope})
-SET u.authors = [name IN u.authors WHERE EXISTS { MATCH (e:@Memory {scope: $scope, kind: 'event'}) WHERE e.author = name }]
+SET u.authors = [name IN u.authors WHERE EXISTS {
+  MATCH (e:@Memory {scope: $scope}) WHERE e.memory_id STARTS WITH 'event:' AND e.author = name
+}]
 RETURN entities
 
 // counts
