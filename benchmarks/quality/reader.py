@@ -10,7 +10,7 @@ from typing import Any
 
 from google.adk.models.llm_request import LlmRequest
 
-from adk_graph_memory import Turn
+from adk_graph_memory import Turn, prompts
 from adk_graph_memory.testing import ScriptedLlm
 from benchmarks.quality.histories import History, Said
 
@@ -43,8 +43,8 @@ def reader(history: History) -> ScriptedLlm:
     def answer(request: LlmRequest) -> str:
         [prompt] = (part.text or "" for part in request.contents[0].parts or ())
         if "<conversation>" in prompt:
-            lines = prompt.rpartition("<conversation>\n")[2].partition("\n</conversation>")[0].splitlines()
-            return _read(history, [line for line in map(json.loads, lines) if "turn" in line], by_turn)
+            told = [line for line in prompts.lines(prompt, "conversation") if "turn" in line]
+            return _read(history, told, by_turn)
         return _judged(history, prompt)
 
     return ScriptedLlm.of(*[answer] * CALLS)
@@ -99,7 +99,7 @@ def _ends(history: History, later: Said, earlier: Said) -> bool:
 
 
 def _judged(history: History, prompt: str) -> str:
-    known, new = _lines(prompt, "known"), _lines(prompt, "new")
+    known, new = prompts.lines(prompt, "known"), prompts.lines(prompt, "new")
     ops, depends = [], []
     for one in new:
         for other in (*known, *new):
@@ -112,11 +112,6 @@ def _judged(history: History, prompt: str) -> str:
                     depends.append({"fact": fact["number"], "on": [about["number"]]})
     names = re.findall(r'^\{"number": (\d+), "names": \["([^"]+)"', prompt.rpartition("Names in doubt:\n")[2], re.M)
     return json.dumps({"ops": ops, "depends": depends, "same": [{"name": int(n), "known": None} for n, _ in names]})
-
-
-def _lines(prompt: str, frame: str) -> list[dict[str, Any]]:
-    inner = prompt.rpartition(f"<{frame}>\n")[2].partition(f"\n</{frame}>")[0]
-    return [json.loads(line) for line in inner.splitlines() if line.startswith("{")]
 
 
 def _value(value: object) -> object:

@@ -40,6 +40,12 @@ def line(data: Mapping[str, Any]) -> str:
     return json.dumps(data, ensure_ascii=False).replace("<", "\\u003c")
 
 
+def lines(prompt: str, frame: str) -> list[dict[str, Any]]:
+    """The data of a filled prompt's lines inside ``<frame>``, as :func:`line` was given them."""
+    inner = prompt.rpartition(f"<{frame}>\n")[2].partition(f"\n</{frame}>")[0]
+    return [json.loads(line) for line in inner.splitlines() if line.startswith("{")]
+
+
 @cache
 def load(name: str) -> Prompt:
     """The prompt ``prompts/<name>.md`` of this installation."""

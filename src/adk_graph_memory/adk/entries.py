@@ -82,7 +82,7 @@ def metadata(given: Mapping[str, object] | None) -> dict[str, Any]:
     for key in sorted(INERT.intersection(given or ()) - _warned):
         _warned.add(key)
         logger.warning("custom_metadata[%r] steers Memory Bank and has no effect here yet.", key)
-    kept = {key: value for key, value in (given or {}).items() if key not in INERT and key != ALLOWED_TOPICS}
+    kept = {key: value for key, value in (given or {}).items() if key not in INERT | {ALLOWED_TOPICS}}
     return _session_util.make_json_safe_state(kept)
 
 

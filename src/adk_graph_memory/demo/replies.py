@@ -55,7 +55,7 @@ class Recording(BaseModel):
         return made
 
     def _judged(self, prompt: str, reply: Mapping[str, Any]) -> None:
-        texts = {line["number"]: line["text"] for frame in ("known", "new") for line in _lines(prompt, frame)}
+        texts = {line["number"]: line["text"] for frame in ("known", "new") for line in prompts.lines(prompt, frame)}
         for op in reply.get("ops", ()):
             for target in op.get("targets") or ([op["fact"]] if op["op"] == "NOOP" else []):
                 if op["fact"] in texts and target in texts and op["op"] != "ADD":
@@ -110,8 +110,8 @@ class RecordedLlm(BaseLlm):
         return {**found, "entities": entities}
 
     def _decisions(self, prompt: str) -> dict[str, Any]:
-        new = {line["text"]: line["number"] for line in _lines(prompt, "new")}
-        numbers = {line["text"]: line["number"] for line in _lines(prompt, "known")} | new
+        new = {line["text"]: line["number"] for line in prompts.lines(prompt, "new")}
+        numbers = {line["text"]: line["number"] for line in prompts.lines(prompt, "known")} | new
         known = {name: number for number, name in _entities(prompt, "Known:")}
         ops = [
             {"fact": numbers[text], "op": op, "targets": [numbers[target]], "reason": reason}
@@ -131,14 +131,9 @@ class RecordedLlm(BaseLlm):
         return {"ops": ops, "depends": depends, "same": same}
 
 
-def _lines(prompt: str, frame: str) -> list[dict[str, Any]]:
-    inner = prompt.rpartition(f"<{frame}>\n")[2].partition(f"\n</{frame}>")[0]
-    return [json.loads(line) for line in inner.splitlines() if line.startswith("{")]
-
-
 def _read_of(prompt: str) -> str:
     """Stands for the turns that are to be read."""
-    return digest(*(f"{line['at']} {line['text']}" for line in _lines(prompt, "conversation") if "turn" in line))
+    return digest(*(f"{line['at']} {line['text']}" for line in prompts.lines(prompt, "conversation") if "turn" in line))
 
 
 def _known(prompt: str) -> dict[int, list[str]]:

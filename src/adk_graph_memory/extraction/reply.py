@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Collection, Sequence
 from datetime import MAXYEAR, MINYEAR, UTC, datetime, timedelta
 
 from adk_graph_memory.extraction.grounding import located
@@ -29,19 +28,19 @@ def understood(
     facts, mentions = [], set()
     for fact in reply.facts:
         sources = _sources(fact, turns, keeps_unverified=keeps_unverified)
+        topic = vocabulary.topic(fact.topic.strip())
         if fact.subject not in entities:
             dropped["fact about no entity of the reply"] += 1
         elif not fact.text.strip() or not fact.predicate.strip():
             dropped["fact without words"] += 1
-        elif vocabulary.topic(fact.topic) is None:
+        elif topic is None:
             dropped["fact of no topic that was asked for"] += 1
         elif not vocabulary.has(predicate(fact.predicate)):
             dropped["fact of no predicate that was asked for"] += 1
         elif not sources:
             dropped["quote not in the turns it names"] += 1
         else:
-            topic = vocabulary.topic(fact.topic.strip()) or ""
-            facts.append(replace(_fact(fact, sources, turns, entities), topic=topic))
+            facts.append(_fact(fact, topic, sources, turns, entities))
             about = [ref for ref in (fact.subject, fact.object) if ref in entities]
             mentions |= {(source.turn_id, ref) for source in sources for ref in about if ref is not None}
     if vocabulary.topics:  # whoever is spoken of in no fact that was asked for is not remembered either
@@ -70,7 +69,11 @@ def _sources(fact: FactReply, turns: Sequence[Turn], *, keeps_unverified: bool) 
 
 
 def _fact(
-    fact: FactReply, sources: tuple[Source, ...], turns: Sequence[Turn], entities: dict[int, ExtractedEntity]
+    fact: FactReply,
+    topic: str,
+    sources: tuple[Source, ...],
+    turns: Sequence[Turn],
+    entities: Collection[int],
 ) -> ExtractedFact:
     said_in = next(turn for turn in turns if turn.id == sources[0].turn_id)
     return ExtractedFact(
@@ -84,6 +87,7 @@ def _fact(
         modality=fact.modality,
         valid_from=_moment(fact.valid_from),
         valid_to=_end(fact, said_in),
+        topic=topic,
         ref=fact.ref,
         replaces=tuple(fact.replaces),
         depends_on=tuple(fact.depends_on),

@@ -23,7 +23,8 @@ RETURN turn.id AS id, s.uid AS uid, coalesce(last_seq, 0) AS last_seq, event.seq
 
 // claim_turns
 // one row: [ingest, the turns before its own] of each window; [key, name, type, aliases, about, keys of those merged into it] of
-// the user's entities, those of most facts first; [id, text] of the memories that still lack their vector. Each window is this worker's for its lease
+// the user's entities, those of most facts first; [id, text] of the memories that still lack their vector. Each window is this
+// worker's for its lease
 CALL () {
   UNWIND $windows AS window
   MERGE (i:@Ingest {scope: $scope, id: window.ingest})

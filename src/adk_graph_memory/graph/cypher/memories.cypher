@@ -109,15 +109,9 @@ CALL (n, row) {
   MATCH (gone:@Entity {scope: $scope, key: key})
   MERGE (gone)-[merged:MERGED_INTO]->(n) ON CREATE SET merged.at = datetime(), merged.by = row.by
   WITH gone, n
-  CALL (gone, n) {
-    MATCH (f)-[r:SUBJECT]->(gone) MERGE (f)-[new:SUBJECT]->(n) ON CREATE SET new.was = coalesce(r.was, gone.key) DELETE r
-  }
-  CALL (gone, n) {
-    MATCH (f)-[r:OBJECT]->(gone) MERGE (f)-[new:OBJECT]->(n) ON CREATE SET new.was = coalesce(r.was, gone.key) DELETE r
-  }
-  CALL (gone, n) {
-    MATCH (e)-[r:MENTIONS]->(gone) MERGE (e)-[new:MENTIONS]->(n) ON CREATE SET new.was = coalesce(r.was, gone.key) DELETE r
-  }
+  MATCH (speaks)-[r:SUBJECT|OBJECT|MENTIONS]->(gone)
+  MERGE (speaks)-[new:$(type(r))]->(n) ON CREATE SET new.was = coalesce(r.was, gone.key)
+  DELETE r
 }
 CALL (n, row) {
   WITH n, row WHERE row.parts
@@ -126,18 +120,9 @@ CALL (n, row) {
   DELETE merged
   SET one.aliases = [a IN one.aliases WHERE a <> n.name AND NOT a IN n.aliases]
   WITH n, one, [n.key] + COLLECT { MATCH (other)-[:MERGED_INTO*]->(n) RETURN other.key } AS keys
-  CALL (n, one, keys) {
-    MATCH (f)-[r:SUBJECT]->(one) WHERE r.was IN keys
-    MERGE (f)-[new:SUBJECT]->(n) SET new.was = CASE r.was WHEN n.key THEN null ELSE r.was END DELETE r
-  }
-  CALL (n, one, keys) {
-    MATCH (f)-[r:OBJECT]->(one) WHERE r.was IN keys
-    MERGE (f)-[new:OBJECT]->(n) SET new.was = CASE r.was WHEN n.key THEN null ELSE r.was END DELETE r
-  }
-  CALL (n, one, keys) {
-    MATCH (e)-[r:MENTIONS]->(one) WHERE r.was IN keys
-    MERGE (e)-[new:MENTIONS]->(n) SET new.was = CASE r.was WHEN n.key THEN null ELSE r.was END DELETE r
-  }
+  MATCH (speaks)-[r:SUBJECT|OBJECT|MENTIONS]->(one) WHERE r.was IN keys
+  MERGE (speaks)-[new:$(type(r))]->(n) SET new.was = CASE r.was WHEN n.key THEN null ELSE r.was END
+  DELETE r
 }
 WITH n, row WHERE row.vector IS NOT NULL
 CALL db.create.setNodeVectorProperty(n, $slot, row.vector)

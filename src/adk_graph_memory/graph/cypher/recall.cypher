@@ -24,11 +24,15 @@ RETURN candidates, m.live AS live, coalesce(u.writes, 0) AS writes
 // one row: the names of each author of the user's turns, that on the turns first; how often the user was written to
 OPTIONAL MATCH (u:@User {scope: $scope})
 WITH coalesce(u.authors, []) AS authors, coalesce(u.writes, 0) AS writes
+WITH authors, writes, COLLECT {
+  MATCH (n:@Entity {scope: $scope}) WHERE n.key IS NOT NULL AND any(name IN [n.name] + n.aliases WHERE name IN authors)
+  RETURN [n.name] + n.aliases
+} AS known
 RETURN writes, COLLECT {
   UNWIND authors AS author
   RETURN [author] + COLLECT {
-    MATCH (n:@Entity {scope: $scope}) WHERE n.key IS NOT NULL AND (n.name = author OR author IN n.aliases)
-    UNWIND [n.name] + n.aliases AS name
+    UNWIND [names IN known WHERE author IN names] AS names
+    UNWIND names AS name
     WITH name WHERE name <> author
     RETURN DISTINCT name
   }
