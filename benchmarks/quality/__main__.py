@@ -1,128 +1,175 @@
-"""``python -m benchmarks.quality PATH``: LoCoMo is ingested through ADK's interface and all its questions are asked."""
+"""``python -m benchmarks.quality``: conversations are told to memory through ADK's interface, and questions asked.
+
+Those of this repository always; LoCoMo (``--locomo PATH``), also with its authors reduced to roles and with other
+names, and XQuAD (``--xquad FOLDER``) where their files lie. ``--ablate`` asks LoCoMo again without each signal.
+"""
 
 from __future__ import annotations
 
 import argparse
 import asyncio
-import statistics
-import time
 import uuid
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
-from google.adk.memory.base_memory_service import BaseMemoryService
 from google.adk.memory.in_memory_memory_service import InMemoryMemoryService
+from google.adk.memory.memory_entry import MemoryEntry
+from google.adk.models.base_llm import BaseLlm
 from rich.table import Table
 
-from adk_graph_memory import Neo4jMemoryService, Neo4jSessionService
+from adk_graph_memory import Filters, GraphMemory, Neo4jMemoryService, Neo4jSessionService, Weights
+from adk_graph_memory.adk import entries
+from adk_graph_memory.records import Kind
 from adk_graph_memory.settings import Settings
 from benchmarks import machine, server
-from benchmarks.percentile import percentile
-from benchmarks.quality import ingest, locomo, scores
+from benchmarks.quality import changes, chats, ingest, locomo, unanswerable, updates, variants, xquad
+from benchmarks.quality.asked import Answer, Search, answers, by_kind, cells, in_order, recognised
+from benchmarks.quality.dialogue import Conversation
 
-FIRST, TOKENS = 10, 1_024
-PREFIX = "Locomo"
+PREFIX = "Quality"
+NOTHING = Weights(**dict.fromkeys((field.name for field in fields(Weights)), 0.0))
+ALONE = {"full text alone": replace(NOTHING, text=1.0), "vectors alone": replace(NOTHING, vector=1.0)}
+NO_GRAPH = replace(NOTHING, text=Weights().text, vector=Weights().vector)
+FALSE_ALARMS = 0.05
+MOST_CHANGES = 40
+"""In one conversation."""
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
-    """How well one question was answered, and how fast."""
+class Told:
+    """Conversations that memory was told, and how deep their answers may stand."""
 
-    category: int
-    recall: float
-    ndcg: float
-    recall_in_tokens: float
-    milliseconds: float
+    name: str
+    conversations: Sequence[Conversation]
+    first: int = 10
+    model: str | BaseLlm = "rules"
 
-
-async def asked(question: locomo.Question, service: BaseMemoryService, *, app_name: str, user_id: str) -> Answer:
-    """What the service finds for the question, scored."""
-    start = time.perf_counter()
-    response = await service.search_memory(app_name=app_name, user_id=user_id, query=question.text)
-    milliseconds = (time.perf_counter() - start) * 1_000
-    first = scores.event_ids(response.memories)[:FIRST]
-    affordable = scores.event_ids(scores.within(response.memories, TOKENS))
-    return Answer(
-        question.category,
-        scores.recall(first, question.evidence),
-        scores.ndcg(first, question.evidence, FIRST),
-        scores.recall(affordable, question.evidence),
-        milliseconds,
-    )
+    @property
+    def app_name(self) -> str:
+        """Apps are apart, so the same user's id may come in several."""
+        return f"{PREFIX}-{RUN}-{self.name}"
 
 
-async def measured(
-    settings: Settings, conversations: Sequence[locomo.Conversation]
-) -> tuple[dict[str, list[Answer]], float]:
-    """Every service's answers, asked in turn, and the seconds that ours took to ingest."""
-    app_name = f"locomo-{uuid.uuid4().hex[:12]}"
-    in_memory, seconds = InMemoryMemoryService(), 0.0
-    answers: dict[str, list[Answer]] = {"Neo4jMemoryService": [], "InMemoryMemoryService": []}
-    async with (
-        Neo4jSessionService(settings=settings) as sessions,
-        Neo4jMemoryService(settings=settings, model="rules") as graph,
-    ):
-        await graph.prepare()
-        for conversation in conversations:
-            start = time.perf_counter()
-            added = await ingest.remember(conversation, sessions, graph, app_name=app_name)
-            seconds += time.perf_counter() - start
-            for session in added:
-                await in_memory.add_session_to_memory(session)
-        services: Mapping[str, BaseMemoryService] = dict(zip(answers, (graph, in_memory), strict=True))
-        for conversation in conversations:
-            for question in conversation.answerable:
-                for name, service in services.items():
-                    answer = await asked(question, service, app_name=app_name, user_id=conversation.id)
-                    answers[name].append(answer)
-    return answers, seconds
+RUN = uuid.uuid4().hex[:8]
 
 
-def table(answers: Mapping[str, Sequence[Answer]]) -> Table:
-    """A line a service and category, percent; and all of them together."""
-    shown = Table(title="LoCoMo, evidence found by search_memory, percent")
-    columns = (
-        "service",
-        "questions",
-        "n",
-        f"R@{FIRST}",
-        f"nDCG@{FIRST}",
-        f"R in {TOKENS:,} tokens",
-        "p50 ms",
-        "p95 ms",
-    )
-    for i, column in enumerate(columns):
-        shown.add_column(column, justify="right" if i > 1 else "left", no_wrap=True)
-    for name, of_service in answers.items():
-        for category in (*locomo.ANSWERABLE, None):
-            chosen = [answer for answer in of_service if category in (None, answer.category)]
-            if chosen:
-                shown.add_row(name, locomo.CATEGORIES.get(category or 0, "all"), *_cells(chosen))
-        shown.add_section()
-    return shown
+def sets(arguments: argparse.Namespace) -> Iterator[Told]:
+    """All that is to be told."""
+    yield Told("chats", chats.load())
+    changing = updates.load()
+    yield Told("updates", changing)
+    yield Told("updates, ends known", changing, model=changes.reader(changing))
+    yield Told("unanswerable", unanswerable.load())
+    if arguments.locomo:
+        conversations = locomo.load(arguments.locomo)
+        yield Told("locomo", conversations)
+        yield Told("locomo, roles only", [variants.reduced(told) for told in conversations])
+        yield Told("locomo, other names", [variants.renamed(told, n) for n, told in enumerate(conversations)])
+    if arguments.xquad:
+        for path in sorted(arguments.xquad.glob("xquad.*.json")):
+            yield Told(path.stem, [xquad.load(path)], first=5)
 
 
-def _cells(answers: Sequence[Answer]) -> list[str]:
-    shares = [statistics.fmean(getattr(a, field) for a in answers) for field in ("recall", "ndcg", "recall_in_tokens")]
-    spent = [answer.milliseconds for answer in answers]
-    times = [percentile(spent, share) for share in (0.50, 0.95)]
-    return [str(len(answers)), *(f"{100 * share:.1f}" for share in shares), *(f"{value:.1f}" for value in times)]
+class Bench:
+    """A memory that was told the conversations, and others that see the same graph otherwise.
+
+    Args:
+        settings: of the server.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        single = tuple(map(changes.predicate, range(MOST_CHANGES)))
+        self._settings = settings.model_copy(update={"functional_predicates": single})
+        self.table = Table(title="Evidence found by search_memory, percent")
+        for i, column in enumerate(
+            ("told", "searched", "questions", "n", "R", "nDCG", "R in 1,024", "p50 ms", "p95 ms")
+        ):
+            self.table.add_column(column, justify="right" if i > 2 else "left", no_wrap=True)
+        self.lines: list[str] = []
+
+    async def tell(self, told: Told) -> InMemoryMemoryService:
+        """Ingests through ADK's interface; ADK's own memory hears the same."""
+        in_memory = InMemoryMemoryService()
+        memory = GraphMemory(settings=self._settings, model=told.model)
+        async with Neo4jSessionService(settings=self._settings) as sessions, memory:
+            service = Neo4jMemoryService(memory=memory)
+            for conversation in told.conversations:
+                for session in await ingest.remember(conversation, sessions, service, app_name=told.app_name):
+                    await in_memory.add_session_to_memory(session)
+        return in_memory
+
+    async def weighted(
+        self,
+        told: Told,
+        what: str,
+        weights: Weights | None = None,
+        filters: Filters | None = None,
+        *,
+        kinds: bool = False,
+    ) -> list[Answer]:
+        """Asks our search, as ADK's interface hands it on."""
+        async with GraphMemory(settings=self._settings, model="rules", weights=weights) as memory:
+
+            async def search(user_id: str, query: str) -> list[MemoryEntry]:
+                found = await memory.recall(query, app_name=told.app_name, user_id=user_id, filters=filters)
+                return [entries.entry(one) for one in found]
+
+            await memory.prepare()
+            return await self.ask(told, what, search, kinds=kinds)
+
+    async def ask(self, told: Told, what: str, search: Search, *, kinds: bool = False) -> list[Answer]:
+        """Asks all questions and adds a line (or one for each kind) to the table."""
+        given = await answers(search, told.conversations, first=told.first)
+        answerable = [answer for answer in given if answer.kind != "unanswerable"]
+        for kind, some in by_kind(answerable).items() if kinds else [("all", answerable)]:
+            self.table.add_row(told.name, what, kind, *cells(some))
+        return given
+
+    async def compare(self, told: Told, *, ablate: bool) -> None:
+        """Everything that is measured of one set."""
+        in_memory = await self.tell(told)
+        given = await self.weighted(told, "all signals", kinds=True)
+        if told.name.startswith("updates"):
+            self.lines.append(f"{told.name}: current before outdated: {100 * in_order(given):.1f} %")
+        if told.name == "unanswerable":
+            share = recognised(given, unanswerable="unanswerable", false_alarms=FALSE_ALARMS)
+            self.lines.append(f"unanswerable: recognised at 5 % false alarms: {100 * share:.1f} %")
+        if told.name in ("chats", "locomo"):
+            for what, weights in {**ALONE, "both, no graph": NO_GRAPH}.items():
+                await self.weighted(told, what, weights)
+            kinds: tuple[Kind, ...] = ("event", "fact")
+            for kind in kinds:
+                await self.weighted(told, f"{kind}s only", filters=Filters(kind=kind))
+
+            async def adk(user_id: str, query: str) -> list[MemoryEntry]:
+                found = await in_memory.search_memory(app_name=told.app_name, user_id=user_id, query=query)
+                return found.memories
+
+            await self.ask(told, "ADK's InMemoryMemoryService", adk)
+        if ablate and told.name == "locomo":
+            for field in fields(Weights):
+                await self.weighted(told, f"without {field.name}", replace(Weights(), **{field.name: 0.0}))
+        self.table.add_section()
 
 
-async def main(path: Path) -> None:
-    conversations, before = locomo.load(path), machine.load()
+async def main(arguments: argparse.Namespace) -> None:
+    before = machine.load()
     async with server.serving(PREFIX) as (settings, which):
-        answers, seconds = await measured(settings, conversations)
+        bench = Bench(settings)
+        for told in sets(arguments):
+            if not arguments.only or told.name in arguments.only:
+                await bench.compare(told, ablate=arguments.ablate)
     console = machine.console()
-    console.print(table(answers))
-    turns = sum(len(session.turns) for conversation in conversations for session in conversation.sessions)
-    about = machine.described() | {"load before": before, "load after": machine.load(), "server": which}
-    about["ingest"] = f"{seconds:.0f} s for {turns:,} turns (append_event and add_session_to_memory, rules and MiniLM)"
-    for name, value in about.items():
-        console.print(f"{name}: {value}", highlight=False, soft_wrap=True)
+    console.print(bench.table)
+    about: Mapping[str, str] = {"load before": before, "load after": machine.load(), "server": which}
+    for line in (*bench.lines, *(f"{name}: {value}" for name, value in (machine.described() | about).items())):
+        console.print(line, highlight=False, soft_wrap=True)
 
 
 parser = argparse.ArgumentParser(prog="python -m benchmarks.quality", description=__doc__)
-parser.add_argument("path", type=Path, help="a file in LoCoMo's JSON format")
-asyncio.run(main(parser.parse_args().path))
+parser.add_argument("--locomo", type=Path, metavar="PATH", help="a file in LoCoMo's JSON format")
+parser.add_argument("--xquad", type=Path, metavar="FOLDER", help="a folder with xquad.*.json")
+parser.add_argument("--ablate", action="store_true", help="ask LoCoMo again without each signal")
+parser.add_argument("--only", action="append", metavar="NAME", help="only this set; may be given again")
+asyncio.run(main(parser.parse_args()))

@@ -10,7 +10,7 @@ from google.adk.sessions.base_session_service import BaseSessionService
 from google.adk.sessions.session import Session
 from google.genai import types
 
-from benchmarks.quality.locomo import Conversation, Turn
+from benchmarks.quality.dialogue import Conversation, Turn
 
 
 async def stored(conversation: Conversation, sessions: BaseSessionService, *, app_name: str) -> AsyncIterator[Session]:
@@ -34,11 +34,10 @@ async def remember(
 
 
 def _event(turn: Turn) -> Event:
-    """Both speakers are people, so both have the role of a user."""
     return Event(
         id=turn.id,
         author=turn.author,
         invocation_id=turn.id,
         timestamp=turn.at.timestamp(),
-        content=types.Content(role="user", parts=[types.Part(text=turn.text)]),
+        content=types.Content(role=turn.role, parts=[types.Part(text=turn.text)]),
     )

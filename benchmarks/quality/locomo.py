@@ -10,72 +10,30 @@ import json
 import re
 import sys
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-CATEGORIES = {1: "multi-hop", 2: "temporal", 3: "open-domain", 4: "single-hop", 5: "adversarial"}
-ANSWERABLE = (1, 2, 3, 4)
+from benchmarks.quality.dialogue import Conversation, Question, Session, Turn
+
+KINDS = {1: "multi-hop", 2: "temporal", 3: "open-domain", 4: "single-hop"}
+"""Of the questions that have an answer; those of the fifth kind have none, and are left out."""
 
 _TURN_ID = re.compile(r"D(\d+):(\d+)")
 
 
-@dataclass(frozen=True, slots=True)
-class Turn:
-    """What one of the two said; the id is unique in its conversation."""
-
-    id: str
-    author: str
-    text: str
-    at: datetime
-
-
-@dataclass(frozen=True, slots=True)
-class Session:
-    """Turns of one day, all at the session's time."""
-
-    id: str
-    at: datetime
-    turns: tuple[Turn, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Question:
-    """A question with the ids of the turns that hold its answer, of those that exist."""
-
-    text: str
-    answer: str
-    category: int
-    evidence: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Conversation:
-    """All that two people said to each other."""
-
-    id: str
-    speakers: tuple[str, str]
-    sessions: tuple[Session, ...]
-    questions: tuple[Question, ...]
-
-    @property
-    def answerable(self) -> tuple[Question, ...]:
-        """The questions whose answer was said, in a turn that exists."""
-        return tuple(q for q in self.questions if q.category in ANSWERABLE and q.evidence)
-
-
 def load(path: Path | str) -> list[Conversation]:
-    """The conversations of the file, in its order."""
+    """The conversations of the file, in its order, with the questions whose answer was said in a turn that exists."""
     return [_conversation(sample) for sample in json.loads(Path(path).read_text("utf-8"))]
 
 
 def as_demo(path: Path | str) -> dict[str, Any]:
     """The first conversation in the form of ``demo/conversation.json``: evidence is ``session id#place``."""
     first = load(path)[0]
+    authors = dict.fromkeys(turn.author for session in first.sessions for turn in session.turns)
     places = {turn.id: f"{session.id}#{i}" for session in first.sessions for i, turn in enumerate(session.turns)}
     return {
-        "title": f"LoCoMo {first.id}: {' and '.join(first.speakers)}",
+        "title": f"LoCoMo {first.id}: {' and '.join(authors)}",
         "app_name": "locomo",
         "user_id": first.id,
         "sessions": [
@@ -94,22 +52,24 @@ def as_demo(path: Path | str) -> dict[str, Any]:
                 "question": question.text,
                 "answer": question.answer,
                 "evidence": [places[id] for id in question.evidence],
-                "kind": CATEGORIES[question.category],
+                "kind": question.kind,
             }
-            for question in first.answerable
+            for question in first.questions
         ],
     }
 
 
 def _conversation(sample: Mapping[str, Any]) -> Conversation:
-    said = sample["conversation"]
-    sessions = tuple(_sessions(said))
+    sessions = tuple(_sessions(sample["conversation"]))
     known = {turn.id for session in sessions for turn in session.turns}
     return Conversation(
         id=sample["sample_id"],
-        speakers=(said["speaker_a"], said["speaker_b"]),
         sessions=sessions,
-        questions=tuple(_question(asked, known) for asked in sample["qa"]),
+        questions=tuple(
+            question
+            for asked in sample["qa"]
+            if asked["category"] in KINDS and (question := _question(asked, known)).evidence
+        ),
     )
 
 
@@ -118,7 +78,7 @@ def _sessions(said: Mapping[str, Any]) -> Iterator[Session]:
     numbers = sorted(int(key.removeprefix("session_")) for key in said if re.fullmatch(r"session_\d+", key))
     for id in (f"session_{number}" for number in numbers):
         at = datetime.strptime(said[f"{id}_date_time"], "%I:%M %p on %d %B, %Y").replace(tzinfo=UTC)
-        yield Session(id, at, tuple(_turn(turn, at) for turn in said[id]))
+        yield Session(id, tuple(_turn(turn, at) for turn in said[id]))
 
 
 def _turn(turn: Mapping[str, Any], at: datetime) -> Turn:
@@ -131,7 +91,7 @@ def _question(asked: Mapping[str, Any], known: set[str]) -> Question:
     """Evidence may be several ids in one string, padded with zeros, or an id that no turn has."""
     named = [f"D{int(day)}:{int(place)}" for day, place in _TURN_ID.findall(" ".join(asked["evidence"]))]
     evidence = tuple(id for id in dict.fromkeys(named) if id in known)
-    return Question(asked["question"], str(asked.get("answer", "")), asked["category"], evidence)
+    return Question(asked["question"], str(asked.get("answer", "")), KINDS[asked["category"]], evidence)
 
 
 if __name__ == "__main__":

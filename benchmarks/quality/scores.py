@@ -36,6 +36,11 @@ def recall(found: Sequence[str], wanted: Sequence[str]) -> float:
     return len(set(wanted) & set(found)) / len(wanted)
 
 
+def place(found: Sequence[str], wanted: Sequence[str]) -> float:
+    """Where the first of the wanted ids stands; behind everything if none was found."""
+    return min((place for place, id in enumerate(found) if id in wanted), default=math.inf)
+
+
 def ndcg(found: Sequence[str], wanted: Sequence[str], depth: int) -> float:
     """Discounted gain of the wanted ids where they stand among the first, to that of all of them standing in front."""
     gain = sum(_discount(place) for place, id in enumerate(found[:depth]) if id in wanted)

@@ -4,10 +4,12 @@ from adk_graph_memory.adk import Neo4jMemoryService, Neo4jSessionService
 from adk_graph_memory.extraction import Topic
 from adk_graph_memory.local_neo4j import LocalNeo4j
 from adk_graph_memory.memory import GraphMemory
-from adk_graph_memory.records import IngestReport, Receipt, Recollection, Statement, Turn
+from adk_graph_memory.records import Filters, IngestReport, Receipt, Recollection, Statement, Turn
+from adk_graph_memory.retrieval import Weights
 from adk_graph_memory.settings import Settings
 
 __all__ = [
+    "Filters",
     "GraphMemory",
     "IngestReport",
     "LocalNeo4j",
@@ -19,4 +21,5 @@ __all__ = [
     "Statement",
     "Topic",
     "Turn",
+    "Weights",
 ]

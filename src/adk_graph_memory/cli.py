@@ -7,8 +7,9 @@ import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from rich.console import Console
@@ -19,7 +20,7 @@ from rich.table import Table
 from adk_graph_memory import errors, graph, ledger, local_neo4j
 from adk_graph_memory.adk import Neo4jSessionService
 from adk_graph_memory.memory import GraphMemory
-from adk_graph_memory.records import IngestReport
+from adk_graph_memory.records import Filters, IngestReport, Kind, Recollection
 from adk_graph_memory.settings import Settings, configured, is_set, redacted
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode="rich", pretty_exceptions_enable=False)
@@ -149,13 +150,31 @@ def recall(
     app_name: AppName,
     user_id: UserId,
     limit: Annotated[int, typer.Option(min=1, help="How many at most.")] = 10,
+    since: Annotated[datetime | None, typer.Option(help="Said at this time (UTC) or later.")] = None,
+    until: Annotated[datetime | None, typer.Option(help="Said at this time (UTC) or earlier.")] = None,
+    kind: Annotated[Kind | None, typer.Option(help="Facts only, or turns (events) only.")] = None,
+    session_id: Annotated[str | None, typer.Option("--session", help="Of this session only.")] = None,
+    topic: Annotated[str | None, typer.Option(help="Facts of this topic only.")] = None,
+    entity: Annotated[str | None, typer.Option(help="Only what speaks of whom or what is called so.")] = None,
+    min_score: Annotated[float | None, typer.Option(min=0, max=1, help="Leave out what scores less.")] = None,
+    explain: Annotated[bool, typer.Option("--explain", help="Show what each score is made of.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Print what is remembered of a user that fits a question best."""
+    first, last = (moment.replace(tzinfo=UTC) if moment else None for moment in (since, until))
+    filters = Filters(first, last, kind, session_id, topic, entity)
 
-    async def found() -> list[Any]:
+    async def found() -> list[Recollection]:
         async with GraphMemory() as memory:
-            return await memory.recall(query, app_name=app_name, user_id=user_id, limit=limit)
+            return await memory.recall(
+                query,
+                app_name=app_name,
+                user_id=user_id,
+                limit=limit,
+                min_score=min_score,
+                filters=filters,
+                explain=explain,
+            )
 
     with failing_well():
         memories = asyncio.run(found())
@@ -165,8 +184,17 @@ def recall(
     table = Table(show_edge=False, show_header=False, padding=(0, 1))
     for memory in memories:
         when = memory.at.strftime("%Y-%m-%d") if memory.at else ""
-        table.add_row(f"{memory.score:.2f}", when, memory.kind, escape(memory.author or ""), escape(memory.text))
+        table.add_row(f"{memory.score:.2f}", when, memory.kind, escape(memory.author or ""), _told(memory))
     console.print(table if memories else "Nothing is remembered about this.")
+
+
+def _told(memory: Recollection) -> str:
+    marks = {"no longer so": not memory.is_current, "may no longer be so": memory.is_stale}
+    marks["words not found"] = not memory.is_verified
+    told = [mark for mark, holds in marks.items() if holds] + [f"before: {text}" for text in memory.previously]
+    text = escape(memory.text + (f" ({'; '.join(told)})" if told else ""))
+    shares = (f"{one.signal} {one.amount:+.2f}{f' through {one.through}' * bool(one.through)}" for one in memory.shares)
+    return f"{text}\n[dim]{' · '.join(shares)}[/]" if memory.shares else text
 
 
 @app.command()

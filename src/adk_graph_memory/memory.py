@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import time
 from collections.abc import Mapping, Sequence
@@ -11,13 +10,11 @@ from functools import cached_property
 from types import TracebackType
 from typing import Any, Self, Unpack
 
-from neo4j import exceptions as driver_errors
-from neo4j_graphrag.embeddings.base import Embedder
-
-from adk_graph_memory import consolidation, embeddings, errors, extraction, graph, llm, redaction, retrieval
+from adk_graph_memory import consolidation, embeddings, extraction, graph, llm, redaction, retrieval
 from adk_graph_memory.graph.members import Delta
 from adk_graph_memory.ingest import Ingestion
-from adk_graph_memory.records import IngestReport, Receipt, Recollection, Scope, Statement, Turn
+from adk_graph_memory.recall import Recall, Wanted
+from adk_graph_memory.records import Filters, IngestReport, Receipt, Recollection, Scope, Statement, Turn
 from adk_graph_memory.vectors import GraphVectors
 
 logger = logging.getLogger(__name__)
@@ -31,6 +28,7 @@ class Options(graph.ConnectionOptions, total=False):
     retrieval_query: str | None
     redact: redaction.Choice
     topics: Sequence[extraction.Topic | str] | None
+    weights: retrieval.Weights | None
 
 
 class GraphMemory:
@@ -56,6 +54,7 @@ class GraphMemory:
         topics: what is worth remembering: a :class:`Topic` each, or the label of one of Memory Bank's
             (``USER_PREFERENCES`` and its kin); a fact of no topic is left out. Without any, whatever matters. They
             need a model.
+        weights: what each signal adds to a memory's score.
     """
 
     def __init__(
@@ -67,9 +66,11 @@ class GraphMemory:
         retrieval_query: str | None = None,
         redact: redaction.Choice = None,
         topics: Sequence[extraction.Topic | str] | None = None,
+        weights: retrieval.Weights | None = None,
         **options: Unpack[graph.ConnectionOptions],
     ) -> None:
         self._model, self._retrieval_query, self._redact, self._topics = model, retrieval_query, redact, topics
+        self._weights = weights
         self.connection = graph.Connection(uri, **options)
         self.vectors = GraphVectors(self.connection, embedder)
         self._speakers = graph.Speakers(self.connection)
@@ -135,7 +136,10 @@ class GraphMemory:
         user_id: str,
         limit: int | None = None,
         token_budget: int | None = None,
+        min_score: float | None = None,
         now: datetime | None = None,
+        filters: Filters | None = None,
+        explain: bool = False,
     ) -> list[Recollection]:
         """The user's memories that fit the question best, best first: one embedding, two statements, no model.
 
@@ -147,7 +151,10 @@ class GraphMemory:
             user_id: with ``app_name``, whose memory it is.
             limit: how many at most; without it the setting ``memory_max_results``.
             token_budget: how many tokens of text at most; without it the setting of that name.
+            min_score: leaves out what scores less (0 to 1); without it the setting of that name.
             now: answers as of this moment: what was said later is left out.
+            filters: what of the memories is searched at all.
+            explain: fills each one's ``shares``: what every signal added to its score.
 
         Raises:
             errors.EmbedderMissing: no embedder is installed.
@@ -155,27 +162,9 @@ class GraphMemory:
             errors.DatabaseError: the graph could not be read.
         """
         connection, scope = await graph.prepared(self.connection), Scope(app_name, user_id)
-        settings = connection.settings
-        most = settings.memory_max_results if limit is None else limit
-        budget = settings.token_budget if token_budget is None else token_budget
-        if most < 0 or budget < 0:
-            raise errors.ConfigurationError(reason=f"limit={limit} and token_budget={token_budget} cannot be negative")
-        if not most or not budget:
-            return []
-        query = await self.redactor.text(query)
-        speakers = await self._speakers.of(scope)
-        vector, slot, degraded = await self.vectors.of_question(retrieval.understood(query, speakers).spoken)
-        retriever = self._retriever(scope, slot, speakers, until=now)
-        try:
-            raw = await asyncio.to_thread(retriever.get_search_results, query, vector, 2 * most)
-        except (driver_errors.Neo4jError, driver_errors.DriverError) as error:
-            raise connection.translated(error) from error
-        if raw.metadata and "live" in raw.metadata:
-            await self.vectors.live.check(raw.metadata["live"])
-            self._speakers.seen(scope, raw.metadata["writes"])
-        found = [retrieval.recollection(record, degraded) for record in raw.records]
-        evidence = {record.get("id") or "": record.get("evidence") or () for record in raw.records}
-        return retrieval.packed(found, evidence, query=query, limit=most, token_budget=budget)
+        recalling = Recall(connection, self.vectors, self._speakers, self._retrieval_query, self._weights)
+        wanted = Wanted(limit, token_budget, min_score, now, filters, explain)
+        return await recalling.run(scope, await self.redactor.text(query), wanted)
 
     async def forget(self, ids: str | Sequence[str], *, app_name: str, user_id: str) -> Receipt:
         """Takes memories away for good: re-adding their session does not bring them back.
@@ -208,8 +197,10 @@ class GraphMemory:
         Once the memory is prepared, making one asks the graph nothing but who speaks.
         """
         await self.prepare()
-        scope, redact = Scope(app_name, user_id), self.redactor.function
-        return self._retriever(scope, self.vectors.live.slot, await self._speakers.of(scope), redact=redact)
+        recalling = Recall(self.connection, self.vectors, self._speakers, self._retrieval_query, self._weights)
+        return await recalling.retriever(
+            Scope(app_name, user_id), self.vectors.live.slot, redact=self.redactor.function
+        )
 
     async def prepare(self) -> None:
         """Connects, makes the schema fit, loads the embedder and checks that the graph's vectors are its own."""
@@ -271,25 +262,3 @@ class GraphMemory:
     def redactor(self) -> redaction.Redactor:
         """What every text passes on its way in."""
         return redaction.Redactor(self._redact or self.connection.settings.redact)
-
-    # -- recalling --------------------------------------------------------------------------------------------
-
-    def _retriever(
-        self,
-        scope: Scope,
-        slot: graph.Slot | None,
-        speakers: Sequence[Sequence[str]],
-        until: datetime | None = None,
-        redact: redaction.Function | None = None,
-    ) -> retrieval.GraphMemoryRetriever:
-        embedder = self.vectors.embedder.embedder if self.vectors.embedder else None
-        return retrieval.GraphMemoryRetriever(
-            self.connection,
-            scope,
-            slot=slot,
-            embedder=embedder if isinstance(embedder, Embedder) else None,
-            retrieval_query=self._retrieval_query,
-            until=until,
-            speakers=speakers,
-            redact=redact,
-        )

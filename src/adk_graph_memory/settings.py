@@ -9,10 +9,10 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
-from pydantic import Field, SecretStr, ValidationError, field_validator
+from pydantic import Field, SecretStr, StringConstraints, ValidationError, field_validator
 from pydantic_settings import (
     BaseSettings,
     InitSettingsSource,
@@ -23,6 +23,9 @@ from pydantic_settings import (
 )
 
 from adk_graph_memory import errors
+
+Analyzer = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_-]*$")]
+"""One of Neo4j's full-text analyzers, by its name."""
 
 SCHEMES = ("neo4j", "neo4j+s", "neo4j+ssc", "bolt", "bolt+s", "bolt+ssc")
 
@@ -75,7 +78,7 @@ class Settings(BaseSettings):
     label_prefix: str = Field(default="", pattern=r"^([A-Za-z][A-Za-z0-9_]{0,40})?$")
     index_prefix: str = Field(default="adk_", pattern=r"^([A-Za-z][A-Za-z0-9_]{0,40})?$")
     shared_database: bool = False
-    analyzer: str = Field(default="english", pattern=r"^[a-z][a-z0-9_-]*$")
+    analyzers: tuple[Analyzer, ...] = Field(default=("english", "cjk"), min_length=1, max_length=6)
 
     model: str | None = None
     embedder: str | None = None
@@ -98,6 +101,7 @@ class Settings(BaseSettings):
 
     memory_max_results: int = Field(default=50, ge=1)
     token_budget: int = Field(default=1_024, ge=1)
+    min_score: float = Field(default=0.0, ge=0, le=1, description="a search leaves out what scores less")
     retry_time: float = Field(default=15.0, ge=0, description="seconds to keep retrying a failed connection")
     pool_size: int = Field(default=50, ge=1)
 

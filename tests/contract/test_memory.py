@@ -537,8 +537,11 @@ async def test_an_entry_is_small_even_where_the_event_is_huge(memory: Memory) ->
 
 
 async def test_what_shares_most_words_with_the_question_comes_first(memory: Memory) -> None:
-    await memory.told("The garden is large these days", "I keep bees in the garden", "Old honey was sold today")
-    assert (await memory.search("bees garden"))[0] == "I keep bees in the garden"
+    # Words that no other test uses: Lucene counts over all users how rare a word is.
+    await memory.told(
+        "The lighthouse is large these days", "I keep otters in the lighthouse", "Old honey was sold today"
+    )
+    assert (await memory.search("otters lighthouse"))[0] == "I keep otters in the lighthouse"
 
 
 async def test_what_comes_back_is_bounded_however_much_fits(memory: Memory) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from adk_graph_memory.graph.queries import FRAGMENT, LABELS, Block, Statements, files
+from adk_graph_memory.graph.queries import FRAGMENT, LABELS, TEMPLATE, Block, Statements, files
 from adk_graph_memory.settings import Settings
 
 ROOT = Path(__file__).parents[2]
@@ -35,9 +35,9 @@ OF_THE_WHOLE_DATABASE = {
 """The same for whole files."""
 
 DRIVERS_ARE_OPENED_IN = ("graph", "local_neo4j")
-NEO4J_IS_KNOWN_TO = (*DRIVERS_ARE_OPENED_IN, "retrieval", "adk", "memory.py", "testing.py")
+NEO4J_IS_KNOWN_TO = (*DRIVERS_ARE_OPENED_IN, "retrieval", "adk", "memory.py", "recall.py", "testing.py")
 """Rooms that may import neo4j: those behind the last two for the types of what they are handed."""
-GRAPHRAG_IS_KNOWN_TO = ("retrieval", "embeddings.py", "memory.py", "testing.py")
+GRAPHRAG_IS_KNOWN_TO = ("retrieval", "embeddings.py", "recall.py", "testing.py")
 """The same of neo4j-graphrag."""
 SHOWN_NOT_RUN = {"show.py": "the demo ends with a statement to paste into Neo4j Browser"}
 
@@ -112,7 +112,7 @@ def test_names_are_unique_on_each_server_line(blocks: list[tuple[str, Block]]) -
 
 
 def test_tags_are_lines_that_we_know() -> None:
-    assert {block.line for _, block in BLOCKS + MIGRATIONS} <= {None, FRAGMENT, "2026", "5.26"}
+    assert {block.line for _, block in BLOCKS + MIGRATIONS} <= {None, FRAGMENT, TEMPLATE, "2026", "5.26"}
 
 
 def test_every_block_is_used() -> None:

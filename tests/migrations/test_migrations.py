@@ -18,7 +18,7 @@ import neo4j
 import pytest
 
 from adk_graph_memory import errors, graph
-from adk_graph_memory.graph import migrate, slots
+from adk_graph_memory.graph import analyzers, migrate, slots
 from adk_graph_memory.graph.connection import Connection
 from adk_graph_memory.graph.queries import FRAGMENT, LABELS, Block, Statements, files, filled
 from adk_graph_memory.local_neo4j import LocalNeo4j
@@ -119,7 +119,9 @@ def schema_of(dba: neo4j.Session, prefix: str) -> dict[str, list[dict[str, Any]]
 def named_by_migrations(prefix: str) -> set[str]:
     settings = Settings(label_prefix=prefix)
     texts = [filled(block.text, settings) for blocks in files("migrations").values() for block in blocks]
-    return {name for text in texts for name in re.findall(r"(?:CONSTRAINT|INDEX) (\w+) IF NOT EXISTS", text)}
+    made = {name for text in texts for name in re.findall(r"(?:CONSTRAINT|INDEX) (\w+) IF NOT EXISTS", text)}
+    dropped = {name for text in texts for name in re.findall(r"DROP INDEX (\w+) IF EXISTS", text)}
+    return made - dropped | {filled(f"@{analyzers.index_of(one)}", settings) for one in settings.analyzers}
 
 
 # -- auto -------------------------------------------------------------------------------------------------------

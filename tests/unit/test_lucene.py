@@ -24,7 +24,8 @@ from adk_graph_memory.graph import lucene, words
         ("?!*~^", []),
         ("_ __ ___", []),
         ("Zoe\u0308", ["Zo\u00eb"]),
-        ("Python\u3067", ["Python\u3067", "Python", "\u3067"]),
+        ("Python\u3067", ["\u3067", "Python"]),
+        ("東京タワー", ["東京", "京タ", "タワ", "ワー"]),
     ],
 )
 def test_a_question_is_its_words(question: str, terms: list[str]) -> None:

@@ -55,7 +55,7 @@ def test_labels_and_indexes_take_their_prefixes() -> None:
 
 
 def test_the_analyzer_is_filled_in() -> None:
-    assert filled("'@analyzer'", Settings(analyzer="cjk")) == "'cjk'"
+    assert filled("'@analyzer'", Settings(analyzers=("cjk", "english"))) == "'cjk'"
 
 
 @pytest.mark.parametrize(("one", "other"), [("", "Adk"), ("Adk", "Bdk"), ("Adk", "ADK")])
@@ -96,7 +96,7 @@ def test_included_fragments_stand_in_the_statement() -> None:
     including = {name: statements[name] for name in statements if name.startswith("legs_")}
     assert including
     assert all("// include" not in text for text in including.values())
-    assert all("db.index.fulltext.queryNodes('adk_memory_text'" in text for text in including.values())
+    assert all("db.index.fulltext.queryNodes('adk_entity_text'" in text for text in including.values())
 
 
 def test_a_fragment_is_no_statement() -> None:

@@ -2,56 +2,97 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adk_graph_memory.retrieval.question import Asked, understood
-from adk_graph_memory.retrieval.scoring import Candidate, Weights, fused
+from adk_graph_memory.retrieval.question import understood
 
+NOW = datetime(2026, 11, 21, tzinfo=UTC)
 SPEAKERS = (("user", "Franziska Vogt", "Franzi"), ("ana",), ("山田",), ("companion",))
+
+Expected = tuple[str, str, str | None]
+
+
+def asked(words: str, spoken: str, author: str | None = None) -> Expected:
+    return words, spoken, author
+
+
+def seen(question: str, speakers: Sequence[Sequence[str]]) -> Expected:
+    found = understood(question, speakers, NOW)
+    return found.words, found.spoken, found.author
 
 
 @pytest.mark.parametrize(
-    ("question", "asked"),
+    ("question", "expected"),
     [
-        ("When did Ana move to Porto?", Asked("When did move to Porto?", "When did I move to Porto?", "ana")),
-        ("What is ana's job?", Asked("What is job?", "What is my job?", "ana")),
-        ("What is the user’s number?", Asked("What is the number?", "What is the my number?", "user")),
-        ("Where does Franziska work?", Asked("Where does work?", "Where does I work?", "user")),
-        ("Is Franziska Vogt a vet?", Asked("Is a vet?", "Is I a vet?", "user")),
-        ("Did Ana and Franzi meet?", Asked("Did and meet?", "Did and meet?")),
-        ("山田の仕事は？", Asked("の仕事は？", "の仕事は？", "山田")),
-        ("¿Dónde vive Ana?", Asked("¿Dónde vive ?", "¿Dónde vive ?", "ana")),
-        ("Where is the banana?", Asked("Where is the banana?", "Where is the banana?")),
-        ("Ana?", Asked("Ana?", "Ana?", "ana")),
-        ("", Asked("", "")),
+        ("When did Ana move to Porto?", asked("When did move to Porto?", "When did I move to Porto?", "ana")),
+        ("What is ana's job?", asked("What is job?", "What is my job?", "ana")),
+        ("What is the user’s number?", asked("What is the number?", "What is the my number?", "user")),
+        ("Where does Franziska work?", asked("Where does work?", "Where does I work?", "user")),
+        ("Is Franziska Vogt a vet?", asked("Is a vet?", "Is I a vet?", "user")),
+        ("Did Ana and Franzi meet?", asked("Did and meet?", "Did and meet?")),
+        ("山田の仕事は？", asked("の仕事は？", "の仕事は？", "山田")),
+        ("¿Dónde vive Ana?", asked("¿Dónde vive ?", "¿Dónde vive ?", "ana")),
+        ("Where is the banana?", asked("Where is the banana?", "Where is the banana?")),
+        ("Ana?", asked("Ana?", "Ana?", "ana")),
+        ("", asked("", "")),
     ],
 )
-def test_who_is_asked_about_is_taken_out_of_the_question(question: str, asked: Asked) -> None:
-    assert understood(question, SPEAKERS) == asked
+def test_who_is_asked_about_is_taken_out_of_the_question(question: str, expected: Expected) -> None:
+    assert seen(question, SPEAKERS) == expected
 
 
 def test_where_nobody_speaks_a_question_stays_as_it_is() -> None:
-    assert understood("When did Ana move?", ()) == Asked("When did Ana move?", "When did Ana move?")
+    assert seen("When did Ana move?", ()) == ("When did Ana move?", "When did Ana move?", None)
 
 
 @given(st.text(max_size=60), st.lists(st.lists(st.text(max_size=12), min_size=1, max_size=3), max_size=4))
 def test_any_question_and_any_names_are_understood(question: str, speakers: list[list[str]]) -> None:
-    asked = understood(question, speakers)
+    asked = understood(question, speakers, NOW)
     assert len(asked.words) <= len(question)
     assert asked.author is None or asked.author in {names[0] for names in speakers}
 
 
-# -- what it adds to a score ------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("question", "is_past", "is_present"),
+    [
+        ("Where do I live?", False, True),
+        ("Where did I live before Porto?", True, False),
+        ("What was my old number?", True, False),
+        ("Where did I park?", False, False),
+        ("¿Dónde vivía antes?", True, False),
+        ("我以前住在哪里？", True, False),
+    ],
+)
+def test_a_question_is_about_now_or_about_before(question: str, *, is_past: bool, is_present: bool) -> None:
+    found = understood(question, (), NOW)
+    assert (found.is_past, found.is_present) == (is_past, is_present)
 
 
-def test_what_the_one_asked_about_said_themselves_comes_first() -> None:
-    rows = [Candidate("a", "text", 3.0, "user", "ben"), Candidate("b", "text", 3.0, "user", "ana")]
-    assert [id for id, _ in fused(rows, Weights(), "ana")] == ["b", "a"]
-    assert [id for id, _ in fused(rows, Weights())] == ["a", "b"]
+@pytest.mark.parametrize(
+    ("question", "inside", "told_later", "outside"),
+    [
+        ("What happened on 16 November, 2023?", "2023-11-16", "2023-11-20", "2023-11-15"),
+        ("What deal did he get in December?", "2019-12-20", "2020-01-04", "2019-11-30"),
+        ("What did I do last week?", "2026-11-12", "2026-11-18", "2026-11-08"),
+        ("Where did we go in 2024?", "2024-08-01", "2025-01-03", "2023-12-31"),
+        ("¿Qué hice en marzo de 2024?", "2024-03-31", "2024-04-05", "2024-02-01"),
+    ],
+)
+def test_a_time_in_the_question_is_when_it_was_or_soon_after(
+    question: str, inside: str, told_later: str, outside: str
+) -> None:
+    found = understood(question, (), NOW)
+    fits = [
+        found.fits(datetime.fromisoformat(f"{day}T12:00+00:00").timestamp()) for day in (inside, told_later, outside)
+    ]
+    assert fits == [1.0, 0.5, 0.0]
 
 
-def test_a_turn_before_a_hit_gets_a_share_of_it() -> None:
-    rows = [Candidate("a", "text", 2.0, follower="b"), Candidate("b", "text", 9.0), Candidate("c", "text", 2.0)]
-    assert [id for id, _ in fused(rows, Weights(next=0.0, answer=0.0))] == ["b", "a", "c"]
+@pytest.mark.parametrize("question", ["How long did it take, two weeks?", "May I ask you five things?", "Who is Ana?"])
+def test_what_names_no_time_fits_none(question: str) -> None:
+    assert understood(question, (), NOW).times == ()

@@ -11,17 +11,19 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from adk_graph_memory.extraction import RuleExtractor
-from adk_graph_memory.extraction.dates import days
-from adk_graph_memory.extraction.language import language_of
+from adk_graph_memory.extraction import RuleExtractor, contacts
 from adk_graph_memory.extraction.modality import is_correction, modality_of
 from adk_graph_memory.extraction.sentences import passages
+from adk_graph_memory.language.dates import days
+from adk_graph_memory.language.words import language_of
 from adk_graph_memory.records import ExtractedFact, Extraction, KnownEntity, Turn
 
 NOON = datetime(2026, 5, 4, 12, tzinfo=UTC)
 """A Monday."""
 
 RULES = RuleExtractor(models=())
+
+AT = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
 
 def turn(text: str, *, author: str = "user", id: str = "t0", **more: Any) -> Turn:
@@ -669,3 +671,35 @@ async def test_the_loop_goes_on_meanwhile() -> None:
     await read(*[f"On {n % 27 + 1} March I met Anna in the garden." for n in range(200)])
     ticking.cancel()
     assert longest < 0.5
+
+
+# -- by what name one is addressed ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("sentence", "name"),
+    [
+        ("Hey Caroline! Good to see you.", ("Caroline", True)),
+        ("Thanks, Melanie!", ("Melanie", False)),
+        ("Hola Inés, ¿qué tal?", ("Inés", True)),
+        ("Привет, Анна!", ("Анна", True)),
+        ("Hi there!", None),
+        ("Hello World Bank people", None),
+        ("Dear Dr. Vogt", None),
+        ("Thanks for the Paris tip.", None),
+    ],
+)
+def test_a_greeting_tells_a_name(sentence: str, name: tuple[str, bool] | None) -> None:
+    assert contacts.addressed(sentence) == name
+
+
+async def test_who_is_greeted_by_a_name_bears_it_where_two_speak() -> None:
+    turns = [
+        Turn("1", "user", "Hi! I painted a lake.", AT),
+        Turn("2", "assistant", "Hello Melanie! A lake is a fine thing to paint.", AT, "model"),
+    ]
+    read = await RULES.extract(turns, [])
+    assert {entity.name: entity.aliases for entity in read.entities}["user"] == ("Melanie",)
+    third = [*turns, Turn("3", "ben", "Me too, I paint lakes all day.", AT)]
+    read = await RULES.extract(third, [])
+    assert {entity.name: entity.aliases for entity in read.entities}["user"] == ()

@@ -187,17 +187,17 @@ def test_a_bad_value_names_its_setting(name: str, value: object) -> None:
 
 def test_every_bad_value_is_named_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ADK_GRAPH_MEMORY_POOL_SIZE", "0")
-    with pytest.raises(errors.ConfigurationError, match=r"(?s)pool_size.*analyzer|analyzer.*pool_size"):
-        configured(analyzer="English!")
+    with pytest.raises(errors.ConfigurationError, match=r"(?s)pool_size.*analyzers|analyzers.*pool_size"):
+        configured(analyzers=("English!",))
 
 
-@pytest.mark.parametrize("name", ["label_prefix", "index_prefix", "analyzer"])
+@pytest.mark.parametrize("name", ["label_prefix", "index_prefix", "analyzers"])
 @pytest.mark.parametrize(
     "value", ["a b", "a`b", "a'b", "a)-(b", "a\nb", "a\n", "a{b", "1a", "ä", "a;b", "a//b", "a\\u0060", "a@b"]
 )
 def test_no_cypher_gets_in_by_a_name(name: str, value: str) -> None:
     with pytest.raises(errors.ConfigurationError, match=name):
-        configured(**{name: value})
+        configured(**{name: (value,) if name == "analyzers" else value})
 
 
 def test_settings_do_not_change() -> None:

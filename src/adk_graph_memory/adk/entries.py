@@ -37,7 +37,7 @@ INERT = frozenset(
 )
 """Keys by which Memory Bank is steered; they are taken, and do nothing here yet."""
 
-STALE = " (may no longer be so)"
+STALE, ENDED = " (may no longer be so)", " (no longer so)"
 ALLOWED_TOPICS = "allowed_topics"
 """The key by which Memory Bank keeps a request to some topics."""
 
@@ -125,6 +125,8 @@ def entry(memory: Recollection) -> MemoryEntry:
         "quote": memory.quote,
         "valid_from": memory.valid_from.isoformat() if memory.valid_from else None,
         "valid_to": memory.valid_to.isoformat() if memory.valid_to else None,
+        "current": None if memory.is_current else False,
+        "previously": list(memory.previously),
         "stale": memory.is_stale or None,
         "verified": None if memory.is_verified else False,
         "degraded": memory.degraded,
@@ -132,8 +134,12 @@ def entry(memory: Recollection) -> MemoryEntry:
     known = {key: value for key, value in about.items() if value not in (None, [])}
     return MemoryEntry(
         id=memory.id,
-        content=types.Content(role="user", parts=[types.Part(text=memory.text + STALE * memory.is_stale)]),
+        content=types.Content(role="user", parts=[types.Part(text=_marked(memory))]),
         author=memory.author,
         timestamp=memory.at.isoformat() if memory.at else None,
         custom_metadata={**known, **memory.metadata},
     )
+
+
+def _marked(memory: Recollection) -> str:
+    return memory.text + ENDED * (not memory.is_current) + STALE * memory.is_stale

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from adk_graph_memory.extraction import modality
-from adk_graph_memory.extraction.language import WIDE
+from adk_graph_memory.language.words import WIDE, ordinary_words
 
 _NUMBER = r"\+?\(?\d[\d\s().\-/]{4,}\d"
 _EMAIL = r"[\w.+\-]+@[\w\-]+(?:\.[\w\-]+)+"
@@ -57,6 +57,17 @@ _NAMING = (
 )
 _NAMINGS = [re.compile(one, re.IGNORECASE) for one in _NAMING]
 
+_GREETING = (
+    r"hey|hi|hello|hiya|dear|good (?:morning|afternoon|evening|night)|hola|buenos días|buenas (?:tardes|noches)|hallo"
+    r"|guten (?:morgen|tag|abend)|bonjour|bonsoir|salut|ciao|buongiorno|olá|oi|bom dia|привет|здравствуй(?:те)?"
+)
+_THANKS = (
+    r"thanks(?: (?:so much|a lot|again))?|thank you(?: so much)?|congrat(?:s|ulations)|bye|goodbye|gracias|danke|merci"
+    r"|grazie|obrigad[oa]|спасибо"
+)
+_TITLES = frozenset({"dr", "mr", "mrs", "ms", "prof", "sir", "madam", "señor", "señora", "herr", "frau", "monsieur"})
+_ADDRESSING = re.compile(rf"^\W*(?:(?P<greets>{_GREETING})|{_THANKS})[,\s]+{_NAME}(?=\s*[,.!?—–-]|$)", re.IGNORECASE)
+
 
 def told(sentence: str) -> Iterator[str]:
     """The contacts that the sentence (or two, the second of which says what "it" is) states as its speaker's own."""
@@ -76,3 +87,11 @@ def own_names(sentence: str) -> Iterator[tuple[int, int]]:
             unsure = modality.is_hypothetical(sentence[: match.end()]) or modality.is_denied(match[0])
             if not unsure and not match["name"][0].islower():
                 yield match.span("name")
+
+
+def addressed(sentence: str) -> tuple[str, bool] | None:
+    """The name by which the sentence greets or thanks whom it is said to, and whether it is a greeting."""
+    match = _ADDRESSING.match(sentence)
+    if match is None or match["name"].casefold() in ordinary_words("en") | _TITLES:
+        return None
+    return match["name"], match["greets"] is not None

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from adk_graph_memory.extraction.language import WIDE, WIDE_CHARACTER, WORD, ordinary_words
+from adk_graph_memory.language.words import WIDE, WIDE_CHARACTER, WORD, ordinary_words
 
 
 class Lexicon:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 
-from adk_graph_memory.extraction.dates import Direction
+from adk_graph_memory.language.dates import Direction
 from adk_graph_memory.records import Modality
 
 

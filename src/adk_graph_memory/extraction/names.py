@@ -11,8 +11,8 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from adk_graph_memory.extraction.dates import calendar_words
-from adk_graph_memory.extraction.language import WIDE, WORD, ordinary_words
+from adk_graph_memory.language.dates import calendar_words
+from adk_graph_memory.language.words import WIDE, WORD, ordinary_words
 
 _TITLE = re.compile(r"\.\s")
 _TOKEN = re.compile(rf"(?<!\w)[^\W\d_{WIDE}]\.(?=\s?[^\W\d_{WIDE}])|{WORD.pattern}")

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from adk_graph_memory import errors
 from adk_graph_memory.extraction import contacts, modality, names, slots, spacy_names, validity
 from adk_graph_memory.extraction.entities import Entities
-from adk_graph_memory.extraction.language import WIDE_CHARACTER, WORD, language_of, ordinary_words
 from adk_graph_memory.extraction.sentences import Passage, is_question, passages, sentences
+from adk_graph_memory.language.words import WIDE_CHARACTER, WORD, language_of, ordinary_words
 from adk_graph_memory.records import ExtractedFact, Extraction, KnownEntity, Modality, Source, Turn
 
 _SHORTEST = 4
@@ -76,6 +76,7 @@ class RuleExtractor:
         for one in said:
             if one.turn.role == "user":
                 _introduce(one, entities)
+        _address(said, entities)
         for found in self._names(said):
             entities.add(found.name, found.type)
         _learn_kinds(said, entities)
@@ -109,6 +110,22 @@ def _introduce(one: _Said, entities: Entities) -> None:
     for sentence in one.sentences:
         for place in () if is_question(sentence) else contacts.own_names(sentence):
             entities.rename(one.turn.author, sentence[slice(*place)])
+
+
+def _address(said: Sequence[_Said], entities: Entities) -> None:
+    """Takes the name by which one of two speakers greets the other, or thanks them twice, for the other's."""
+    authors = list(dict.fromkeys(one.turn.author for one in said))
+    if len(authors) != 2:
+        return
+    heard: dict[str, Counter[str]] = {author: Counter() for author in authors}
+    for one in said:
+        other = authors[one.turn.author == authors[0]]
+        for name, is_greeting in filter(None, map(contacts.addressed, one.sentences)):
+            heard[other][name] += 2 if is_greeting else 1
+    for author, other in (authors, authors[::-1]):
+        for name, count in heard[author].items():
+            if count > 1 and name not in heard[other]:
+                entities.rename(author, name)
 
 
 def _learn_kinds(said: Sequence[_Said], entities: Entities) -> None:

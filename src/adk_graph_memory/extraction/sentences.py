@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from adk_graph_memory.extraction.language import WIDE_CHARACTER
+from adk_graph_memory.language.words import WIDE_CHARACTER
 
 _LINE = re.compile(r"[^\r\n\v\f\u2028\u2029]+")
 _END = re.compile(

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from adk_graph_memory.extraction import modality
-from adk_graph_memory.extraction.dates import Day, Direction, days
 from adk_graph_memory.extraction.slots import Claim
+from adk_graph_memory.language.dates import Day, Direction, days
 from adk_graph_memory.records import Modality
 
 _SINCE = (

@@ -2,18 +2,70 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from adk_graph_memory.graph import words
+from adk_graph_memory.language.words import WIDE_CHARACTER, WIDE_RUN, ordinary_words
 
 MOST_TERMS = 128
 """Distinct words that are searched for; Lucene refuses more than 1,024 clauses, and a pasted page needs fewer."""
 
+_ANALYZERS = {
+    "ar": "arabic",
+    "bg": "bulgarian",
+    "ca": "catalan",
+    "cs": "czech",
+    "da": "danish",
+    "de": "german",
+    "el": "greek",
+    "en": "english",
+    "es": "spanish",
+    "fa": "persian",
+    "fi": "finnish",
+    "fr": "french",
+    "hi": "hindi",
+    "hu": "hungarian",
+    "it": "italian",
+    "ja": "cjk",
+    "ko": "cjk",
+    "nb": "norwegian",
+    "nl": "dutch",
+    "pt": "portuguese",
+    "ro": "romanian",
+    "ru": "russian",
+    "sv": "swedish",
+    "th": "thai",
+    "tr": "turkish",
+    "zh": "cjk",
+}
+"""Neo4j's analyzers by the language that they know."""
 
-def terms(question: str) -> list[str]:
-    """The question's distinct words, at most :data:`MOST_TERMS`; of more, the longest, which say most."""
-    found = list({token.casefold(): token for token in words.tokens(question) if token.strip("_")}.values())
+
+def analyzer(language: str, analyzers: Sequence[str]) -> str:
+    """Which of the analyzers knows the language best: its own, or else the first."""
+    own = _ANALYZERS.get(language, "")
+    return own if own in analyzers else analyzers[0]
+
+
+def terms(question: str, language: str = "en") -> list[str]:
+    """The question's distinct words, at most :data:`MOST_TERMS`; of more, the longest, which say most.
+
+    The most ordinary words of its language are left out where any other is left; of English the analyzer knows them.
+    What is written without spaces is searched by pairs of characters.
+    """
+    found = list({term.casefold(): term for token in words.tokens(question) for term in _cut(token)}.values())
+    ordinary = ordinary_words(language) if language != "en" else frozenset()
+    found = [term for term in found if term.casefold() not in ordinary] or found
     return sorted(found, key=len, reverse=True)[:MOST_TERMS] if len(found) > MOST_TERMS else found
+
+
+def _cut(token: str) -> Iterator[str]:
+    if not WIDE_CHARACTER.search(token):
+        if token.strip("_"):
+            yield token
+        return
+    for run in WIDE_RUN.findall(token):
+        yield from (run[i : i + 2] for i in range(max(1, len(run) - 1)))
 
 
 def scoped(scope: str, found: Sequence[str], fields: Sequence[str]) -> str:

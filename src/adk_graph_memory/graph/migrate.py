@@ -11,6 +11,7 @@ import json
 from collections.abc import Iterator
 
 from adk_graph_memory import errors
+from adk_graph_memory.graph import analyzers
 from adk_graph_memory.graph.connection import Connection, Transaction
 from adk_graph_memory.graph.queries import Block, files, filled
 from adk_graph_memory.graph.slots import await_online, index_options, state
@@ -53,11 +54,11 @@ async def _make_fit(connection: Connection) -> None:
     found = await state(connection)
     if found.version > known_version():
         raise errors.SchemaTooNew(found=found.version, known=known_version())
-    if found.version < known_version() and mode == "auto":
+    missing = [*(name for name, _ in pending(found.version)), *analyzers.missing(found, connection.settings)]
+    if missing and mode == "auto":
         await migrate(connection)
-    elif found.version < known_version() and mode == "check":
-        missing = ", ".join(name for name, _ in pending(found.version))
-        raise errors.SchemaMissing(database=connection.settings.database, missing=missing)
+    elif missing:
+        raise errors.SchemaMissing(database=connection.settings.database, missing=", ".join(missing))
 
 
 def server_line(agent: str) -> str:
@@ -98,8 +99,10 @@ async def migrate(connection: Connection) -> None:
         for name, blocks in pending(found.version):
             for block in blocks:
                 await connection.run_text(filled(block.text, connection.settings))
-            await await_online(connection, [block.name for block in blocks])
+            made = [block.name for block in blocks if block.text.startswith("CREATE")]
+            await await_online(connection, made)
             await lock.run("record_migration", version=number(name), name=name, checksum=checksum(blocks))
+        await analyzers.open_missing(connection, lock, found)
 
     if not connection.settings.shared_database and (await state(connection)).version == 0:
         await _refuse_taken_labels(connection)
@@ -132,6 +135,9 @@ def script(settings: Settings, dimensions: int | None = None) -> str:
         lines += [f"{filled(block.text, settings)};" for block in blocks]
         lines.append(f":param {{version: {number(name)}, name: '{name}', checksum: '{checksum(blocks)}'}}")
         lines += [f"{schema[block]};" for block in ("hold_schema", "record_migration")]
+    lines += [f"{text};" for text in analyzers.statements(settings.analyzers, settings).values()]
+    lines.append(f":param {{analyzers: {json.dumps(settings.analyzers)}}}")
+    lines.append(f"{schema['record_analyzers']};")
     if dimensions is not None:
         options = index_options(dimensions)["indexConfig"].items()
         config = ", ".join(f"`{key}`: {json.dumps(value)}" for key, value in options)

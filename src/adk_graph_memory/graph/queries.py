@@ -23,6 +23,8 @@ LABELS = frozenset(
 
 FRAGMENT = "fragment"
 """What a block is tagged with that other blocks take in by ``// include name``."""
+TEMPLATE = "template"
+"""What a block is tagged with whose braces are filled in before it is a statement."""
 
 _HEADER = re.compile(r"(?:\A|\n\n)// ([a-z0-9_]+)(?: @([\w.]+))?\n")
 _INCLUDE = re.compile(r"^// include (\w+)$", re.MULTILINE)
@@ -63,7 +65,7 @@ def filled(text: str, settings: Settings) -> str:
         if word in LABELS:
             return f"{settings.label_prefix}{word}"
         if word == "analyzer":
-            return settings.analyzer
+            return settings.analyzers[0]
         return f"{settings.index_prefix}{settings.label_prefix}{word}"
 
     return _IDENTIFIER.sub(name, text)
@@ -81,10 +83,11 @@ class Statements:
         blocks = [block for blocks in files("cypher").values() for block in blocks]
         self.fragments = {block.name: filled(block.text, settings) for block in blocks if block.line == FRAGMENT}
         self._texts = {
-            block.name: _INCLUDE.sub(lambda include: self.fragments[include[1]], filled(block.text, settings))
-            for block in blocks
-            if block.line in (None, line)
+            block.name: self._included(filled(block.text, settings)) for block in blocks if block.line in (None, line)
         }
+
+    def _included(self, text: str) -> str:
+        return _INCLUDE.sub(lambda include: self._included(self.fragments[include[1]]), text)
 
     def __getitem__(self, name: str) -> str:
         return self._texts[name]

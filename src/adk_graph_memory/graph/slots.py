@@ -43,6 +43,7 @@ class State:
     version: int = 0
     live: str | None = None
     slots: tuple[Slot, ...] = ()
+    analyzers: tuple[str, ...] = ()
 
     @property
     def live_slot(self) -> Slot | None:
@@ -62,7 +63,7 @@ def _state(meta: dict[str, Any]) -> State:
         for name in "ab"
         if meta.get(f"embedder_{name}")
     )
-    return State(meta["version"], meta.get("live"), slots)
+    return State(meta["version"], meta.get("live"), slots, tuple(meta.get("analyzers", ())))
 
 
 async def open_slot(connection: Connection, name: str, embedder: str, dimensions: int) -> Slot:

@@ -5,6 +5,7 @@ from adk_graph_memory.records.answers import (
     Kind,
     Receipt,
     Recollection,
+    Share,
 )
 from adk_graph_memory.records.extraction import (
     ExtractedEntity,
@@ -14,6 +15,7 @@ from adk_graph_memory.records.extraction import (
     Source,
     Usage,
 )
+from adk_graph_memory.records.filters import Filters
 from adk_graph_memory.records.plan import (
     Candidates,
     Doubt,
@@ -47,6 +49,7 @@ __all__ = [
     "ExtractedEntity",
     "ExtractedFact",
     "Extraction",
+    "Filters",
     "IngestReport",
     "Kind",
     "KnownEntity",
@@ -63,6 +66,7 @@ __all__ = [
     "Resolution",
     "Role",
     "Scope",
+    "Share",
     "Source",
     "Standing",
     "Statement",

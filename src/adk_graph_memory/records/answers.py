@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from adk_graph_memory.records.extraction import Usage
 
@@ -48,6 +48,14 @@ class IngestReport:
         )
 
 
+class Share(NamedTuple):
+    """What one signal adds to a memory's score, and the memory through which it does."""
+
+    signal: str
+    amount: float
+    through: str | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class Recollection:
     """One memory, as found: a fact with the words it rests on, or a turn itself."""
@@ -56,6 +64,7 @@ class Recollection:
     kind: Kind
     text: str
     score: float
+    """0 to 1, the higher the likelier that it helps to answer"""
     at: datetime | None
     author: str | None = None
     session_id: str | None = None
@@ -67,6 +76,12 @@ class Recollection:
     """whether a fact that it rests on is no longer so: then it may not be so either"""
     is_verified: bool = True
     """whether its quote stands in the turns that it names"""
+    is_current: bool = True
+    """whether nothing took its place"""
+    previously: tuple[str, ...] = ()
+    """what it took the place of, the latest first"""
+    shares: tuple[Share, ...] = ()
+    """what its score is made of, where that was asked for"""
     metadata: Mapping[str, Any] = field(default_factory=dict)
     degraded: str | None = None
     """why only full text was searched, when vectors were meant to be"""

@@ -43,7 +43,7 @@ class Turn:
     session_id: str = ""
 
     def __post_init__(self) -> None:
-        _check_aware(self.at)
+        check_aware(self.at)
 
     @property
     def text_key(self) -> str:
@@ -66,10 +66,10 @@ class Statement:
     metadata: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        _check_aware(self.at)
+        check_aware(self.at)
 
 
-def _check_aware(moment: datetime) -> None:
+def check_aware(moment: datetime) -> None:
     """Refuses a time without an offset: which moment it means depends on the machine that reads it."""
     if moment.tzinfo is None:
         raise errors.ConfigurationError(reason=f"{moment!r} has no time zone; use datetime.now(UTC) or the like")

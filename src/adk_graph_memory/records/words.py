@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 import unicodedata
+
+from adk_graph_memory.language.words import WIDE_CHARACTER
 
 
 def digest(*parts: str) -> str:
@@ -18,15 +19,12 @@ def folded(text: str) -> str:
     return " ".join(unicodedata.normalize("NFKC", text).casefold().split())
 
 
-_WIDE = re.compile(r"[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
-
-
 def is_wide(text: str) -> bool:
     """Whether any of it is in a script that has no spaces between words."""
-    return _WIDE.search(text) is not None
+    return WIDE_CHARACTER.search(text) is not None
 
 
 def token_count(text: str) -> int:
     """About how many tokens a model will count: 1.3 a word, and one a character in scripts without spaces."""
-    wide = len(_WIDE.findall(text))
-    return wide + round(1.3 * len(_WIDE.sub(" ", text).split()))
+    wide = len(WIDE_CHARACTER.findall(text))
+    return wide + round(1.3 * len(WIDE_CHARACTER.sub(" ", text).split()))

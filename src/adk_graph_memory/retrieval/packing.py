@@ -9,6 +9,8 @@ from dataclasses import replace
 from adk_graph_memory.graph import words
 from adk_graph_memory.records import Recollection, token_count
 
+_MARKS = 3
+"""Tokens of the marks at the ends of a passage."""
 _PASSAGE = 64
 """Tokens that a passage has at least, however small the budget."""
 
@@ -23,8 +25,9 @@ def packed(
 ) -> list[Recollection]:
     """At most ``limit`` recollections of together about ``token_budget`` tokens, but always the first.
 
-    A fact and the turn it rests on count once: whichever stands lower is left out; two facts of one turn are two. A
-    text that would fill more than a quarter of the budget is cut to the passage that shares most words with the query.
+    A fact and the turn it rests on count once: whichever stands lower is left out; two facts of one turn are two. What
+    says the same word for word counts once, with the events of both. A text that would fill more than a tenth of the
+    budget is cut to the passage that shares most words with the query.
 
     Args:
         found: best first.
@@ -35,21 +38,31 @@ def packed(
     """
     kept: list[Recollection] = []
     told: set[str] = set()
+    places: dict[str, int] = {}
     spent = 0
     for memory in found:
         said = set(evidence.get(memory.id, ())) - {memory.id}
         if (memory.id and memory.id in told) or said & {other.id for other in kept}:
             continue
-        memory = replace(memory, text=passage(memory.text, query, most=max(_PASSAGE, token_budget // 4)))
+        if (place := places.get(words_of := _words(memory.text))) is not None:
+            events = dict.fromkeys((*kept[place].source_event_ids, *memory.source_event_ids))
+            kept[place] = replace(kept[place], source_event_ids=tuple(events))
+            continue
+        memory = replace(memory, text=passage(memory.text, query, most=max(_PASSAGE, token_budget // 10 - _MARKS)))
         cost = token_count(memory.text)
         if kept and spent + cost > token_budget:
             continue
+        places[words_of] = len(kept)
         kept.append(memory)
         told |= {memory.id} | said
         spent += cost
         if len(kept) == limit:
             break
     return kept
+
+
+def _words(text: str) -> str:
+    return " ".join(words.tokens(text.casefold())) or text
 
 
 _PIECE = re.compile(r"\s*\S{1,200}")

@@ -1,13 +1,30 @@
-"""A question and those who speak go in; whom it asks about, and the question as memory is best searched, come out."""
+"""A question and those who speak go in; what it asks, and how memory is best searched for it, come out."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 
 from adk_graph_memory.graph import lucene
+from adk_graph_memory.language.spans import Span, spans
+from adk_graph_memory.language.words import language_of
 from adk_graph_memory.records import is_wide
+
+TOLD_LATER = timedelta(days=7)
+"""How long after it happened people still tell what happened at the time that a question names."""
+
+_PAST = re.compile(
+    r"\b(?:used to|before|previous(?:ly)?|former(?:ly)?|earlier|originally|at first|back then|in the past|old|until"
+    r"|antes|anterior(?:mente)?|solía|früher\w*|vorher|damals|avant|ancien\w*|autrefois|prima|раньше|прежн\w*|бывш\w*)\b"
+    r"|以前|之前|从前|昔|かつて|예전|전에",
+    re.IGNORECASE,
+)
+_AGENT = re.compile(
+    r"\b(?:you|your|recommended|suggested|tú|usted|te|du|sie|dir|vous|tu|ты|вы)\b|你|您|あなた|당신", re.IGNORECASE
+)
+_WAS = re.compile(r"\b(?:did|was|were|had|ago)\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,21 +32,59 @@ class Asked:
     """A question about somebody who speaks hardly finds their turns by their name, for these say "I".
 
     ``words`` is the question without the names of those who speak; ``spoken`` is it as the one it asks about would put
-    it; ``author`` is that one, None if it asks about nobody who speaks, or about several.
+    it; ``author`` is that one, None if it asks about nobody who speaks, or about several. ``times`` are those that it
+    names, ``is_past`` and ``is_present`` whether it asks what was so before, or what is so now; ``of_agent`` whether it
+    speaks to the agent itself.
     """
 
     words: str
     spoken: str
     author: str | None = None
+    language: str = "en"
+    times: tuple[Span, ...] = ()
+    is_past: bool = False
+    is_present: bool = False
+    of_agent: bool = False
+
+    @property
+    def terms(self) -> list[str]:
+        """The words to search for."""
+        return lucene.terms(self.words, self.language)
+
+    def fits(self, timestamp: float) -> float:
+        """1 at a time that the question names, a half in the days after, when people tell of it; else 0."""
+        moment = datetime.fromtimestamp(timestamp, UTC)
+        after = [late for span in self.times if (late := span.after(moment)) is not None and late <= TOLD_LATER]
+        return 0.0 if not after else 0.5 if min(after) else 1.0
 
 
-def understood(question: str, speakers: Sequence[Sequence[str]]) -> Asked:
-    """Whom the question asks about.
+def understood(question: str, speakers: Sequence[Sequence[str]], now: datetime) -> Asked:
+    """What a question asks.
 
     Args:
         question: as it was typed.
         speakers: of each one the author's name and whatever else they are called.
+        now: what "last week" goes by.
     """
+    words, spoken, named = _without(question, speakers)
+    if not lucene.terms(words):
+        words = spoken = question
+    language = language_of(question)
+    is_past = _PAST.search(question) is not None
+    return Asked(
+        words,
+        spoken,
+        named[0] if len(named) == 1 else None,
+        language,
+        spans(question, now.astimezone(UTC).replace(microsecond=0, second=0, minute=0), language),
+        is_past=is_past,
+        is_present=language == "en" and "?" in question and not (is_past or _WAS.search(question)),
+        of_agent=_AGENT.search(question) is not None,
+    )
+
+
+def _without(question: str, speakers: Sequence[Sequence[str]]) -> tuple[str, str, list[str]]:
+    """The question without the names of those who speak, the same in the first person, and whom it names."""
     patterns = {names[0]: _pattern(names) for names in speakers}
     named = [author for author, pattern in patterns.items() if pattern and pattern.search(question)]
     is_english = question.replace("’", "'").isascii()  # or close enough for "I" and "my" to do no harm
@@ -39,10 +94,9 @@ def understood(question: str, speakers: Sequence[Sequence[str]]) -> Asked:
         if pattern is not None:
             words = pattern.sub(" ", words)
             spoken = pattern.sub(_first_person if len(named) == 1 and is_english else " ", spoken)
-    words, spoken = (" ".join(text.split()) for text in (words, spoken))
-    if not named or not lucene.terms(words):
-        return Asked(question, question, named[0] if len(named) == 1 else None)
-    return Asked(words, spoken, named[0] if len(named) == 1 else None)
+    if not named:
+        return question, question, []
+    return " ".join(words.split()), " ".join(spoken.split()), named
 
 
 def _first_person(found: re.Match[str]) -> str:

@@ -14,11 +14,11 @@ from adk_graph_memory.records import Recollection
 
 _COLUMNS = frozenset(
     ("text", "score", "id", "kind", "author", "timestamp", "valid_from", "valid_to", "metadata", "session_id", "quote")
-) | {"source_event_ids", "evidence", "stale", "verified"}
+) | {"source_event_ids", "evidence", "stale", "verified", "state", "previously"}
 """What a row of a retrieval query is made of; anything further is a caller's own."""
 
 
-def recollection(record: Record, degraded: str | None) -> Recollection:
+def recollection(record: Record, degraded: str | None, now: datetime) -> Recollection:
     """A row of a retrieval query as a recollection; columns that we do not know go to its metadata."""
     row = dict(record)
     if missing := sorted({"text", "score"} - row.keys()):
@@ -40,6 +40,8 @@ def recollection(record: Record, degraded: str | None) -> Recollection:
         valid_to=valid_to,
         is_stale=bool(row.get("stale")),
         is_verified=row.get("verified") is not False,
+        is_current=row.get("state") in (None, "current") or (valid_to is not None and valid_to > now),
+        previously=tuple(row.get("previously") or ()),
         metadata={**further, **members.read(row.get("metadata"))},
         degraded=degraded,
     )

@@ -1,85 +1,206 @@
-"""Raw scores of several legs go in, one score a memory comes out, whoever else was found."""
+"""What several legs have found goes in; what each signal adds to each memory comes out, whoever else was found.
+
+All is counted in deviations: how much nearer to the question a memory is than this user's memories are as a rule.
+"""
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import NamedTuple
+import heapq
+import math
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
+
+from adk_graph_memory.retrieval.candidates import Background, Candidate, Scored
+from adk_graph_memory.retrieval.question import Asked
+from adk_graph_memory.retrieval.weights import Weights
+
+_AS_GOOD = 3.0
+_BEST = 20
+"""Deviations that the mean of so many best scores by text counts as: Lucene's have no scale of their own."""
+_MOST = 8.0
+"""Deviations that the best match by text may count as: a single rare word does not decide alone."""
+_SHORT, _VERY_SHORT = 480, 170
+"""Characters (about 80 and 30 words) up to which a turn lends to its neighbours, and a question says little."""
+_HALF = 4.0
+"""Lucene's score of a name that counts as one half."""
+_FEW = 10
+"""Candidates that speak of an entity, above which sharing it means nothing."""
+_ALIKE, _ABOUT_AS_WELL = 6, 0.5
+"""How many of the best turns may be about the same thing, and the share of the best one's own score that tells so."""
+_LEAD = 10
+"""Best memories whose entities are looked for in others."""
 
 
-class Candidate(NamedTuple):
-    """A memory that one leg has found."""
-
-    id: str
-    leg: str
-    raw: float
-    role: str | None = None
-    author: str | None = None
-    asks: bool = False
-    follower: str | None = None
-    follower_role: str | None = None
-    follower_author: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Weights:
-    """What each signal adds to a memory's score; the legs are brought to 0…1 first."""
-
-    text: float = 0.45
-    vector: float = 0.45
-    entity: float = 0.10
-    answer: float = 0.5
-    """of a question's score, to the turn that follows it: the answer need not share a word with what is asked"""
-    next: float = 0.1
-    """of any other turn's score, to the turn that follows it"""
-    before: float = 0.1
-    """of a turn's score, to the one before it"""
-    author: float = 0.2
-    """what the one whom the question asks about said themselves"""
-    asks: float = -0.08
-    """a turn that asks says little"""
-    agent: float = -0.08
-    """what an agent said, beside what the people it serves said themselves"""
-
-
-BM25_HALF = 4.0
-"""The Lucene score that counts as one half: a question's rarer words, found once in a short text."""
-
-
-def normalised(leg: str, raw: float) -> float:
-    """A leg's raw score on a fixed scale from 0 to 1: cosine as it is, Lucene's by saturation."""
-    if leg == "vector":
-        return max(0.0, 2.0 * raw - 1.0)
-    return raw / (raw + BM25_HALF)
-
-
-def fused(candidates: Iterable[Candidate], weights: Weights, author: str | None = None) -> list[tuple[str, float]]:
-    """Memories with their score, best first, from what every leg has found.
+def scored(
+    candidates: Iterable[Candidate],
+    asked: Asked,
+    weights: Weights,
+    *,
+    background: Background | None = None,
+    gate: float = 1.0,
+    now: float,
+) -> list[Scored]:
+    """The candidates, best first.
 
     Args:
-        candidates: what the legs have found.
+        candidates: all that the legs have found, each once.
+        asked: what the question asks.
         weights: what each signal adds.
-        author: whom the question asks about, if they speak themselves.
+        background: what a vector's score is measured against.
+        gate: 0…1, how far the question's words are trusted, and all that goes by the graph with them.
+        now: what held until then or longer holds.
     """
-    legs: dict[str, dict[str, float]] = defaultdict(dict)
-    rows: dict[str, Candidate] = {}
-    for row in candidates:
-        rows[row.id] = row
-        legs[row.id][row.leg] = max(legs[row.id].get(row.leg, 0.0), normalised(row.leg, row.raw))
-    own = {id: sum(getattr(weights, leg) * score for leg, score in found.items()) for id, found in legs.items()}
-    scores = dict(own)
+    found = {one.id: one for one in candidates if one.state != "retracted"}
+    tally = _Tally(found, weights, gate)
+    tally.match(background or Background())
+    tally.pass_on()
+    for one in found.values():
+        if one.kind == "event":
+            tally.weigh(one, asked)
+    tally.fit_sessions()
+    tally.share_entities()
+    if asked.is_present:
+        tally.prefer_recent()
+    tally.rest_facts_on_turns()
+    if not asked.is_past:
+        tally.end(now)
+    return tally.result()
 
-    def by(role: str | None, said_by: str | None) -> float:
-        is_asked_about = author is not None and said_by == author
-        return (weights.agent if role == "model" else 0.0) + (weights.author if is_asked_about else 0.0)
 
-    for id, row in rows.items():
-        scores[id] += (weights.asks if row.asks else 0.0) + by(row.role, row.author)
-    for id, row in rows.items():
-        if row.follower is not None:
-            scores[id] += weights.before * own.get(row.follower, 0.0)
-            start = by(row.follower_role, row.follower_author)
-            handed_on = (weights.answer if row.asks else weights.next) * own[id]
-            scores[row.follower] = scores.get(row.follower, start) + handed_on
-    return sorted(scores.items(), key=lambda item: (-item[1], item[0]))
+class _Tally:
+    """The shares of every candidate so far."""
+
+    def __init__(self, found: Mapping[str, Candidate], weights: Weights, gate: float) -> None:
+        self._found, self._weights, self._gate = found, weights, gate
+        self._shares: dict[str, list[tuple[str, float, str | None]]] = {id: [] for id in found}
+        self._total = dict.fromkeys(found, 0.0)
+        self._own: dict[str, float] = {}
+        self._facts: dict[str, list[str]] = defaultdict(list)
+        for one in found.values():
+            for source in one.sources:
+                self._facts[source].append(one.id)
+
+    def _add(self, id: str, signal: str, amount: float, through: str | None = None) -> None:
+        if amount and id in self._shares:
+            self._shares[id].append((signal, amount, through))
+            self._total[id] += amount
+
+    def match(self, background: Background) -> None:
+        """What a memory's own words and vector say, and of a turn what its facts' vectors do."""
+        weights, found = self._weights, self._found
+        by_text = sorted((one.text for one in found.values() if one.text is not None), reverse=True)
+        scale = sum(by_text[:_BEST]) / max(1, min(_BEST, len(by_text))) / _AS_GOOD or 1.0
+        near = {
+            id: (one.vector - background.mean) / max(background.deviation, 0.01)
+            for id, one in found.items()
+            if one.vector is not None
+        }
+        for id, one in found.items():
+            if one.text is not None:
+                self._add(id, "text", self._gate * weights.text * _MOST * math.tanh(one.text / scale / _MOST))
+            self._add(id, "vector", weights.vector * near.get(id, 0.0))
+            if one.entity is not None:
+                self._add(id, "named", self._gate * weights.named * one.entity / (one.entity + _HALF))
+            if best := max((fact for fact in self._facts[id] if fact in near), key=near.__getitem__, default=None):
+                self._add(id, "fact", weights.fact * near[best], best)
+        self._own = {id: max(0.0, total) for id, total in self._total.items()}
+
+    def pass_on(self) -> None:
+        """What a turn lends to its neighbours; in long ones too much else is said."""
+        weights, found, own = self._weights, self._found, self._own
+        for id, one in found.items():
+            later = found.get(one.follower or "")
+            if later is None or one.size > _SHORT or later.size > _SHORT:
+                continue
+            signal = "answer" if one.asks else "next"
+            self._add(later.id, signal, self._gate * getattr(weights, signal) * own[id], id)
+            self._add(id, "before", self._gate * weights.before * own[later.id], later.id)
+            if (third := found.get(later.follower or "")) is not None and third.size <= _SHORT:
+                self._add(id, "before", self._gate * weights.before / 3 * own[third.id], third.id)
+
+    def weigh(self, one: Candidate, asked: Asked) -> None:
+        """What a turn's author, time and form say."""
+        weights, gate = self._weights, self._gate
+        if asked.author is not None:
+            self._add(one.id, "author", gate * weights.author * (one.author == asked.author))
+        elif one.role == "model" and not asked.of_agent:
+            self._add(one.id, "agent", weights.agent)
+        self._add(one.id, "date", gate * weights.date * asked.fits(one.timestamp))
+        if one.ends_asking and one.size <= _VERY_SHORT:
+            self._add(one.id, "asks", gate * weights.asks)
+        words = math.log1p(one.size / 5.5)
+        self._add(one.id, "length", gate * weights.length * min(1.5, max(-2.0, (words - 3.1) / 0.65)))
+
+    def fit_sessions(self) -> None:
+        """How well a turn's session fits: its best turn, beside those of all sessions that were found."""
+        best: dict[str, float] = defaultdict(float)
+        for id, one in self._found.items():
+            if one.kind == "event" and one.session_id is not None:
+                best[one.session_id] = max(best[one.session_id], self._own[id])
+        if len(best) < 2:
+            return
+        mean = sum(best.values()) / len(best)
+        deviation = math.sqrt(sum((value - mean) ** 2 for value in best.values()) / len(best)) or 1.0
+        for id, one in self._found.items():
+            if one.kind == "event" and one.session_id is not None and one.size <= _SHORT:
+                fit = (best[one.session_id] - mean) / deviation
+                self._add(id, "session", self._gate * self._weights.session * fit)
+
+    def share_entities(self) -> None:
+        """What the best speak of, others speak of too: the hop from fact to entity to fact."""
+        common = Counter(key for one in self._found.values() for key in one.entities)
+        lead = heapq.nlargest(_LEAD, self._found, key=self._total.__getitem__)
+        best: dict[str, tuple[float, str]] = {}
+        for id in reversed(lead):
+            for key in self._found[id].entities:
+                if common[key] <= _FEW:
+                    best[key] = max(best.get(key, (0.0, id)), (self._total[id], id))
+        for id, one in self._found.items():
+            shared = [(best[key][0] / math.sqrt(common[key]), best[key][1]) for key in one.entities if key in best]
+            amount, through = max((pair for pair in shared if pair[1] != id), default=(0.0, None))
+            self._add(id, "entity", self._gate * self._weights.entity * amount, through)
+
+    def prefer_recent(self) -> None:
+        """Of the few turns that fit about as well as the best, the later one is likelier to hold still."""
+        turns = [id for id, one in self._found.items() if one.kind == "event"]
+        best = heapq.nlargest(_ALIKE, turns, key=self._own.__getitem__)
+        alike = [id for id in best if self._own[id] >= _ABOUT_AS_WELL * self._own[best[0]]]
+        times = sorted(self._found[id].timestamp for id in alike)
+        for id in alike if len(alike) > 1 else ():
+            later_than = times.index(self._found[id].timestamp) / (len(times) - 1)
+            self._add(id, "recent", self._weights.recent * later_than)
+
+    def rest_facts_on_turns(self) -> None:
+        """A fact stands where its best turn does, nearer or farther by its own words."""
+        by_words = {"text", "vector", "fact"}
+        for id, one in self._found.items():
+            turns = [source for source in one.sources if source in self._found]
+            if one.kind == "fact" and turns:
+                best = max(turns, key=self._total.__getitem__)
+                for signal, amount, _ in self._shares[best]:
+                    if signal not in by_words:
+                        self._add(id, signal, amount, best)
+
+    def end(self, now: float) -> None:
+        """What is no longer so gives its place to what is; the words that said it stand behind."""
+        over = {id: one for id, one in self._found.items() if _is_over(one, now)}
+        told = {id: [source for source in one.sources if source in self._total] for id, one in over.items()}
+        places = {id: max(self._total[known] for known in (id, *told[id])) for id in over}
+        for id, one in over.items():
+            for later in set(one.ended_by).intersection(self._total) - over.keys():
+                self._add(later, "replaces", max(0.0, places[id] - self._total[later]), id)
+        for source in sorted({source for sources in told.values() for source in sources}):
+            if all(fact in over for fact in self._facts[source]):
+                self._add(source, "ended", self._weights.ended, min(self._facts[source]))
+        for id in over:
+            del self._shares[id]
+
+    def result(self) -> list[Scored]:
+        """All candidates, best first."""
+        made = (Scored(id, self._total[id], shares) for id, shares in self._shares.items())
+        return sorted(made, key=lambda one: (-one.score, one.id))
+
+
+def _is_over(one: Candidate, now: float) -> bool:
+    """Whether another fact took its place; one that ended at its own time still tells what was."""
+    return one.state == "superseded" and (one.valid_to is None or one.valid_to <= now)

@@ -1,24 +1,68 @@
 // word_legs @fragment
 // the legs that look for words: in memories, and in names that lead to facts
-  CALL db.index.fulltext.queryNodes('@memory_text', $text_query, {limit: $fetch}) YIELD node, score
-  WHERE node.scope = $scope AND node.open
+  CALL db.index.fulltext.queryNodes($text_index, $text_query, {limit: $fetch}) YIELD node, score
+  WHERE node.scope = $scope
   RETURN node, score, 'text' AS leg
   UNION ALL
   CALL db.index.fulltext.queryNodes('@entity_text', $name_query, {limit: $names}) YIELD node AS entity, score
   WHERE entity.scope = $scope
-  CALL (entity) { MATCH (entity)<-[:SUBJECT|OBJECT]-(node:@Fact) WHERE node.open RETURN node LIMIT $degree }
+  CALL (entity) { MATCH (entity)<-[:SUBJECT|OBJECT]-(node:@Fact) RETURN node LIMIT $degree }
   RETURN node, score, 'entity' AS leg
 
+// chosen @fragment
+// whether a memory is what a caller's filters leave; without any, everything is
+($filters IS NULL OR (
+  ($filters.kind IS NULL OR node.kind = $filters.kind)
+  AND ($filters.since IS NULL OR node.timestamp >= $filters.since)
+  AND ($filters.until IS NULL OR node.timestamp <= $filters.until)
+  AND ($filters.topic IS NULL OR node.topic = $filters.topic)
+  AND ($filters.session_id IS NULL OR node.session_id = $filters.session_id
+    OR EXISTS { MATCH (node)-[:SUPPORTED_BY]->(e:@Event) WHERE e.session_id = $filters.session_id })
+  AND ($filters.entity IS NULL OR EXISTS {
+    MATCH (node)-[:SUBJECT|OBJECT|MENTIONS]->(n:@Entity)
+    WHERE any(name IN [n.name] + n.aliases WHERE toLower(name) = toLower($filters.entity))
+  })
+))
+
 // candidates @fragment
-// one row: [id, leg, raw score, role, author, whether it asks, id, role and author of the turn that follows] of all candidates;
-// the live slot, and how often the user was written to
-WITH node, leg, score WHERE $until IS NULL OR node.timestamp <= $until
-OPTIONAL MATCH (node)-[:NEXT]->(later:@Memory) WHERE $until IS NULL OR later.timestamp <= $until
-WITH collect([node.memory_id, leg, score, node.role, node.author, node.text =~ '(?s).*[?？]\\s*',
-     later.memory_id, later.role, later.author]) AS candidates
+// one row. candidates: of each memory found, of the turns that it rests on, the turn that follows it, and what took its place
+// [id, kind, score by text, by vector, by entity, role, author, time, session, characters, whether it asks, whether it ends so,
+// [type, id or key] of what it points to, state, until when it holds, ids of the facts that took its place]. texts: of those
+// that words found best. live: the slot. writes: how often the user was written to. usual: how near the question is to some
+// of what this user says
+WITH node AS hit, max(CASE leg WHEN 'text' THEN score END) AS text, max(CASE leg WHEN 'vector' THEN score END) AS vector,
+     max(CASE leg WHEN 'entity' THEN score END) AS entity
+OPTIONAL MATCH (hit)-[:NEXT|SUPPORTED_BY]->(beside:@Memory)
+WITH hit, text, vector, entity, collect(beside) AS beside
+UNWIND [hit] + beside + CASE hit.state
+  WHEN 'superseded' THEN COLLECT { MATCH (hit)<-[:SUPERSEDES*1..8]-(later:@Fact) RETURN later } ELSE []
+END AS node
+WITH node, max(CASE hit WHEN node THEN text END) AS text, max(CASE hit WHEN node THEN vector END) AS vector,
+     max(CASE hit WHEN node THEN entity END) AS entity
+WHERE
+// include chosen
+OPTIONAL MATCH (node)-[r:NEXT|SUPPORTED_BY|SUBJECT|OBJECT|MENTIONS]->(other)
+WITH node, text, vector, entity, collect([type(r), coalesce(other.memory_id, other.key)]) AS edges,
+     node.text AS told
+ORDER BY text IS NULL, text DESC
+WITH collect([
+  node.memory_id, node.kind, text, vector, entity, node.role, node.author, node.timestamp, node.session_id, size(told),
+  any(mark IN ['?', '？', '؟'] WHERE told CONTAINS mark), any(mark IN ['?', '？', '؟'] WHERE right(told, 4) CONTAINS mark),
+  edges, node.state, node.valid_to.epochSeconds,
+  CASE node.state
+    WHEN 'superseded' THEN COLLECT { MATCH (node)<-[:SUPERSEDES*1..8]-(later:@Fact) RETURN DISTINCT later.memory_id } ELSE []
+  END
+]) AS candidates, collect(CASE WHEN text IS NOT NULL THEN left(told, $readable) END)[..$read] AS texts
 OPTIONAL MATCH (m:@Meta {key: 'schema'})
 OPTIONAL MATCH (u:@User {scope: $scope})
-RETURN candidates, m.live AS live, coalesce(u.writes, 0) AS writes
+
+// background @fragment
+// how near the question is to what this user says as a rule, told from some of it
+RETURN candidates, texts, m.live AS live, coalesce(u.writes, 0) AS writes, COLLECT {
+  MATCH (some:@Memory {scope: $scope})
+  WHERE some.memory_id IS NOT NULL AND some[$slot] IS NOT NULL AND size(some[$slot]) = size($vector)
+  RETURN vector.similarity.cosine(some[$slot], $vector) LIMIT $sample
+} AS usual
 
 // speakers
 // one row: the names of each author of the user's turns, that on the turns first; how often the user was written to
@@ -44,6 +88,7 @@ CALL () {
 // include word_legs
 }
 // include candidates
+RETURN candidates, texts, m.live AS live, coalesce(u.writes, 0) AS writes, [] AS usual
 
 // legs_a @2026
 // candidates by words and by the vectors of slot a
@@ -52,10 +97,11 @@ CALL () {
 // include word_legs
   UNION ALL
   MATCH (node:@Memory)
-  SEARCH node IN (VECTOR INDEX @memory_vector_a FOR $vector WHERE node.scope = $scope AND node.open = true LIMIT $fetch) SCORE AS score
+  SEARCH node IN (VECTOR INDEX @memory_vector_a FOR $vector WHERE node.scope = $scope LIMIT $fetch) SCORE AS score
   RETURN node, score, 'vector' AS leg
 }
 // include candidates
+// include background
 
 // legs_b @2026
 // candidates by words and by the vectors of slot b
@@ -64,22 +110,25 @@ CALL () {
 // include word_legs
   UNION ALL
   MATCH (node:@Memory)
-  SEARCH node IN (VECTOR INDEX @memory_vector_b FOR $vector WHERE node.scope = $scope AND node.open = true LIMIT $fetch) SCORE AS score
+  SEARCH node IN (VECTOR INDEX @memory_vector_b FOR $vector WHERE node.scope = $scope LIMIT $fetch) SCORE AS score
   RETURN node, score, 'vector' AS leg
 }
 // include candidates
+// include background
 
 // legs_scan
-// candidates by words and by comparing every vector of the scope: where there is no vector index to ask
+// candidates by words and by comparing every vector of the scope: where there is no vector index, or only some are wanted
 CALL () {
 // include word_legs
   UNION ALL
   MATCH (node:@Memory {scope: $scope})
-  WHERE node.memory_id IS NOT NULL AND node.open AND node[$slot] IS NOT NULL AND size(node[$slot]) = size($vector)
+  WHERE node.memory_id IS NOT NULL AND node[$slot] IS NOT NULL AND size(node[$slot]) = size($vector) AND
+// include chosen
   WITH node, vector.similarity.cosine(node[$slot], $vector) AS score ORDER BY score DESC LIMIT $fetch
   RETURN node, score, 'vector' AS leg
 }
 // include candidates
+// include background
 
 // hits
 // a row a hit, best first, with `node` and `score` bound for the retrieval query that follows
@@ -105,4 +154,8 @@ RETURN node.text AS text, score, node.memory_id AS id, node.kind AS kind, node.a
        CASE node.kind WHEN 'event' THEN node.session_id ELSE head(sessions) END AS session_id,
        head(quotes) AS quote, subject.name AS subject, node.predicate AS predicate, object.name AS object,
        CASE node.topic WHEN '' THEN null ELSE node.topic END AS topic,
+       COLLECT {
+         MATCH (node)-[:SUPERSEDES]->(earlier:@Fact) WHERE earlier.state = 'superseded'
+         RETURN earlier.text ORDER BY earlier.timestamp DESC LIMIT 3
+       } AS previously, node.state AS state,
        CASE WHEN node.stale THEN true END AS stale, CASE WHEN verified <> [] AND NOT true IN verified THEN false END AS verified

@@ -30,6 +30,15 @@ MERGE (r:@Migration {version: $version}) ON CREATE SET r.name = $name, r.applied
 // a row for each index of these names: its name and state
 SHOW INDEXES YIELD name, state WHERE name IN $names RETURN name, state
 
+// record_analyzers
+// nothing
+MATCH (m:@Meta {key: 'schema'}) SET m.analyzers = $analyzers
+
+// memory_text @template
+// nothing; Neo4j tells two full-text indexes of one label apart by the order of their properties, if by nothing else
+CREATE FULLTEXT INDEX {name} IF NOT EXISTS FOR (n:@Memory) ON EACH [{properties}]
+OPTIONS {{indexConfig: {{`fulltext.analyzer`: '{analyzer}', `fulltext.eventually_consistent`: false}}}}
+
 // fill_slot
 // nothing; the slot's embedder is known from now on, and the first slot filled is the live one, which stays as it is
 MATCH (m:@Meta {key: 'schema'})

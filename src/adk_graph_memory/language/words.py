@@ -12,6 +12,7 @@ WIDE = "\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\uac00-\ud7af"
 """Scripts that are written without spaces between words, or (Hangul) with what belongs to a word attached to it."""
 
 WIDE_CHARACTER = re.compile(rf"[{WIDE}]")
+WIDE_RUN = re.compile(rf"[{WIDE}]+")
 
 WORD = re.compile(rf"[^\W\d_{WIDE}]+(?:['’\-](?!s\b)[^\W\d_{WIDE}]+)*")
 """A word of a script with spaces; what a possessive adds to it stays outside."""

@@ -8,16 +8,17 @@ from __future__ import annotations
 
 import re
 import threading
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cache, lru_cache
 from typing import Any, Literal
 
-from dateparser.date import DateDataParser
+from dateparser.date import DateData, DateDataParser
 from dateparser.languages.loader import default_loader
 from dateparser.search import search_dates
 
-from adk_graph_memory.extraction.language import WIDE_CHARACTER, WORD, ordinary_words
+from adk_graph_memory.language.words import WIDE_CHARACTER, WORD, ordinary_words
 
 Direction = Literal["past", "future"]
 
@@ -26,13 +27,13 @@ _MONTHS_AND_DAYS = (
     *("december", "monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"),
 )
 _UNITS = ("year", "month", "week", "day", "hour", "ago")
-_YEAR = re.compile(r"(?:19|20)\d\d")
+YEAR = re.compile(r"(?:19|20)\d\d")
 _NUMERIC = re.compile(r"\d{1,2}([/.\-])\d{1,2}\1\d{2,4}")
 _MORNING = re.compile(r"\b(?:la|esta|guten|am|jeden|diesen)\s+$", re.IGNORECASE)
-_LONGEST = 600
+LONGEST = 600
 """Characters above which a sentence is not searched for dates."""
 
-_ONE_AT_A_TIME = threading.Lock()
+ONE_AT_A_TIME = threading.Lock()
 """dateparser keeps what it learned about a language in plain dictionaries."""
 
 
@@ -80,30 +81,36 @@ def days(sentence: str, at: datetime, language: str, direction: Direction | None
         language: ISO 639-1.
         direction: whether the sentence looks back or ahead, if that is known.
     """
-    if len(sentence) > _LONGEST or not _may_name_a_day(sentence, language):
+    if len(sentence) > LONGEST or not may_name_a_day(sentence, language):
         return []
-    with _ONE_AT_A_TIME:
+    with ONE_AT_A_TIME:
         return _days(sentence, at, language, direction)
 
 
-def _may_name_a_day(sentence: str, language: str) -> bool:
+def may_name_a_day(sentence: str, language: str) -> bool:
     if any(character.isdigit() for character in sentence) or language in ("zh", "ja", "ko", "th"):
         return bool(_info(language))
     return any(match[0] in _hints(language) for match in WORD.finditer(sentence.casefold()))
 
 
 def _days(sentence: str, at: datetime, language: str, direction: Direction | None) -> list[Day]:
-    settings = {"RELATIVE_BASE": at.replace(tzinfo=None), "RETURN_AS_TIMEZONE_AWARE": False}
-    found, after = [], 0
+    places = named(sentence, at.replace(tzinfo=None), language)
+    read = ((_day(sentence[start:end], at, language, direction), start, end) for start, end in places)
+    return [Day(day, start, end) for day, start, end in read if day is not None]
+
+
+def named(sentence: str, base: datetime, language: str) -> Iterator[tuple[int, int]]:
+    """Where the sentence names what can be read as a date."""
+    settings = {"RELATIVE_BASE": base, "RETURN_AS_TIMEZONE_AWARE": False}
+    after = 0
     for words, _ in search_dates(sentence, languages=[language], settings=settings) or ():
         words = _trimmed(words, language)
         start = sentence.find(words, after)
         if start < 0 or not words:
             continue
         after = start + len(words)
-        if _is_a_date(sentence, start, after, language) and (day := _day(words, at, language, direction)):
-            found.append(Day(day, start, after))
-    return found
+        if _is_a_date(sentence, start, after, language):
+            yield start, after
 
 
 def _trimmed(words: str, language: str) -> str:
@@ -127,7 +134,7 @@ def _is_a_date(sentence: str, start: int, end: int, language: str) -> bool:
     words, before, behind = sentence[start:end], sentence[:start], sentence[end:]
     if (words[0].isdigit() and re.search(r"[\d+(/.\-]\s?$", before)) or re.match(r"[\d%]|[.\-/]\d|\s\d", behind):
         return False
-    if _YEAR.fullmatch(words):
+    if YEAR.fullmatch(words):
         last, next = WORD.findall(before)[-1:], re.match(r"\s+(\w+)", behind)
         told = bool(last) and last[0].casefold() in ordinary_words(language)
         return told and not (next and next[1].casefold() not in ordinary_words(language))
@@ -149,10 +156,10 @@ def _is_no_single_date(word: str, language: str) -> bool:
 
 def _day(words: str, at: datetime, language: str, direction: Direction | None) -> datetime | None:
     base = at.replace(tzinfo=None)
-    past, future = _readings(words, base, language)
+    past, future = readings(words, base, language)
     if past is None or future is None:
         return None
-    if past != future and (direction is None or not _names_a_month_or_day(words, language)):
+    if past != future and (direction is None or not names_a_month_or_day(words, language)):
         return None
     chosen = future if direction == "future" else past
     if chosen.date() == base.date() or not 1900 <= chosen.year <= 2200:
@@ -160,7 +167,7 @@ def _day(words: str, at: datetime, language: str, direction: Direction | None) -
     return chosen.replace(hour=0, minute=0, second=0, microsecond=0, tzinfo=at.tzinfo)
 
 
-def _names_a_month_or_day(words: str, language: str) -> bool:
+def names_a_month_or_day(words: str, language: str) -> bool:
     """What can be read back and ahead must be a place in the calendar: "two weeks" may be how long something took."""
     told = {match[0] for match in WORD.finditer(words.casefold())}
     wide = (name for name in calendar_words(language) if WIDE_CHARACTER.search(name))
@@ -168,7 +175,7 @@ def _names_a_month_or_day(words: str, language: str) -> bool:
 
 
 @lru_cache(maxsize=1_000)
-def _readings(words: str, base: datetime, language: str) -> tuple[datetime | None, datetime | None]:
+def readings(words: str, base: datetime, language: str) -> tuple[datetime | None, datetime | None]:
     """The words read back and ahead; an hour at their end that cannot be read ("at five") is left away."""
     parts = words.split(" ")
     for length in range(len(parts), max(0, len(parts) - 3), -1):
@@ -180,6 +187,16 @@ def _readings(words: str, base: datetime, language: str) -> tuple[datetime | Non
 
 
 def _read(words: str, base: datetime, language: str, way: str) -> datetime | None:
+    read = _data(words, base, language, way).date_obj
+    return read.replace(tzinfo=None) if read else None
+
+
+def period(words: str, base: datetime, language: str) -> str:
+    """``day``, ``week``, ``month`` or ``year``, as the words name one."""
+    return str(_data(words, base, language, "past").period)
+
+
+def _data(words: str, base: datetime, language: str, way: str) -> DateData:
     settings = {
         "RELATIVE_BASE": base,
         "PREFER_DATES_FROM": way,
@@ -188,7 +205,6 @@ def _read(words: str, base: datetime, language: str, way: str) -> datetime | Non
         "RETURN_AS_TIMEZONE_AWARE": False,
     }
     try:
-        read: datetime | None = DateDataParser(languages=[language], settings=settings).get_date_data(words).date_obj
+        return DateDataParser(languages=[language], settings=settings).get_date_data(words)
     except (ValueError, OverflowError):
-        return None
-    return read.replace(tzinfo=None) if read else None
+        return DateData()

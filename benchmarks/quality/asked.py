@@ -1,0 +1,90 @@
+"""Questions with their evidence go in; how well a way of searching answers them comes out."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from google.adk.memory.memory_entry import MemoryEntry
+
+from benchmarks.percentile import percentile
+from benchmarks.quality import scores
+from benchmarks.quality.dialogue import Conversation, Question
+
+Search = Callable[[str, str], Awaitable[Sequence[MemoryEntry]]]
+"""From a user's id and a question to what is found, best first."""
+TOKENS = 1_024
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """How well one question was answered, and how fast; without evidence there is only the first score."""
+
+    kind: str
+    recall: float
+    ndcg: float
+    recall_in_tokens: float
+    is_in_order: bool | None
+    score: float
+    milliseconds: float
+
+
+async def answers(search: Search, conversations: Sequence[Conversation], *, first: int) -> list[Answer]:
+    """An answer for each question, the conversation's id being its user's."""
+    return [
+        await _answer(search, conversation.id, question, first)
+        for conversation in conversations
+        for question in conversation.questions
+    ]
+
+
+async def _answer(search: Search, user_id: str, question: Question, first: int) -> Answer:
+    start = time.perf_counter()
+    found = await search(user_id, question.text)
+    milliseconds = (time.perf_counter() - start) * 1_000
+    ids = scores.event_ids(found)
+    affordable = scores.event_ids(scores.within(found, TOKENS))
+    score = float((found[0].custom_metadata or {}).get("score", 0.0)) if found else 0.0
+    if not (wanted := question.evidence):
+        return Answer(question.kind, 0.0, 0.0, 0.0, None, score, milliseconds)
+    return Answer(
+        question.kind,
+        scores.recall(ids[:first], wanted),
+        scores.ndcg(ids[:first], wanted, first),
+        scores.recall(affordable, wanted),
+        scores.place(ids, wanted) < scores.place(ids, question.outdated) if question.outdated else None,
+        score,
+        milliseconds,
+    )
+
+
+def cells(answers: Sequence[Answer]) -> list[str]:
+    """n, recall, nDCG and recall within the tokens in percent, p50 and p95 in milliseconds."""
+    shares = [statistics.fmean(getattr(a, name) for a in answers) for name in ("recall", "ndcg", "recall_in_tokens")]
+    times = [percentile([answer.milliseconds for answer in answers], share) for share in (0.50, 0.95)]
+    return [str(len(answers)), *(f"{100 * share:.1f}" for share in shares), *(f"{value:.1f}" for value in times)]
+
+
+def by_kind(answers: Sequence[Answer]) -> Mapping[str, list[Answer]]:
+    """All of them, then those of each kind."""
+    kinds: dict[str, list[Answer]] = defaultdict(list)
+    for answer in answers:
+        kinds["all"].append(answer)
+        kinds[answer.kind].append(answer)
+    return kinds if len(kinds) > 2 else {"all": kinds["all"]}
+
+
+def in_order(answers: Sequence[Answer]) -> float:
+    """The share of changes whose current statement stands before the outdated one."""
+    return statistics.fmean(answer.is_in_order for answer in answers if answer.is_in_order is not None)
+
+
+def recognised(answers: Sequence[Answer], *, unanswerable: str, false_alarms: float) -> float:
+    """The share of unanswerable questions below the score that leaves out this share of the others."""
+    good = sorted(answer.score for answer in answers if answer.kind != unanswerable)
+    least = good[int(false_alarms * len(good))]
+    bad = [answer.score for answer in answers if answer.kind == unanswerable]
+    return sum(score < least for score in bad) / len(bad)

@@ -1,0 +1,2 @@
+// memory_text_of_one_analyzer
+DROP INDEX @memory_text IF EXISTS

@@ -1,0 +1,76 @@
+"""A question goes in; the days, weeks, months and years that it asks about come out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from functools import lru_cache
+
+from adk_graph_memory.language import dates
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A day, week, month or year that a text names; without its year it comes every year."""
+
+    start: datetime
+    end: datetime
+    is_yearly: bool = False
+
+    def after(self, moment: datetime) -> timedelta | None:
+        """How long after its end the moment is: nothing inside, None before it."""
+        start = self.start
+        if self.is_yearly:
+            here = _in_year(start, moment.year)
+            start = here if here <= moment else _in_year(start, moment.year - 1)
+        return max(timedelta(), moment - start - (self.end - self.start)) if start <= moment else None
+
+
+@lru_cache(maxsize=256)
+def spans(text: str, now: datetime, language: str) -> tuple[Span, ...]:
+    """The days, weeks, months and years that a text of one language names, as seen at ``now``."""
+    if len(text) > dates.LONGEST or not dates.may_name_a_day(text, language):
+        return ()
+    with dates.ONE_AT_A_TIME:
+        found = list(_spans(text, now, language))
+    years = [span.start.year for span in found if span.end - span.start >= timedelta(days=365)]
+    told = [span for span in found if span.end - span.start < timedelta(days=365)]
+    if len(years) == 1:  # "11 August" and "2023" may stand apart
+        told = [_of(span, years[0]) for span in told]
+    return tuple(told or found)
+
+
+def _spans(text: str, now: datetime, language: str) -> Iterator[Span]:
+    base = now.replace(tzinfo=None)
+    for start, end in dates.named(text, base, language):
+        words = text[start:end]
+        past, future = dates.readings(words, base, language)
+        has_name = dates.names_a_month_or_day(words, language) or dates.YEAR.search(words) is not None
+        if past is None or (past != future and not has_name):
+            continue
+        first = past.replace(hour=0, minute=0, second=0, microsecond=0, tzinfo=now.tzinfo)
+        yield _span(first, dates.period(words, base, language), is_yearly=past != future)
+
+
+def _span(day: datetime, period: str, *, is_yearly: bool) -> Span:
+    if period == "week":
+        monday = day - timedelta(days=day.weekday())
+        return Span(monday, monday + timedelta(days=7))
+    if period == "month":
+        first = day.replace(day=1)
+        return Span(first, (first + timedelta(days=32)).replace(day=1), is_yearly)
+    if period == "year":
+        first = day.replace(month=1, day=1)
+        return Span(first, first.replace(year=day.year + 1))
+    return Span(day, day + timedelta(days=1), is_yearly)
+
+
+def _of(span: Span, year: int) -> Span:
+    start = _in_year(span.start, year) if span.is_yearly else span.start
+    return Span(start, start + (span.end - span.start))
+
+
+def _in_year(moment: datetime, year: int) -> datetime:
+    is_leap_day = (moment.month, moment.day) == (2, 29)
+    return moment.replace(year=year, day=28) if is_leap_day else moment.replace(year=year)

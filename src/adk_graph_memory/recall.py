@@ -1,0 +1,123 @@
+"""One question to memory, from its words to what is recalled: one embedding, two statements, no model."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+
+from neo4j import exceptions as driver_errors
+from neo4j_graphrag.embeddings.base import Embedder
+
+from adk_graph_memory import errors, graph, retrieval
+from adk_graph_memory.records import Filters, Recollection, Scope
+from adk_graph_memory.settings import Settings
+from adk_graph_memory.vectors import GraphVectors
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """How much is wanted of which memories; None is what the settings say."""
+
+    limit: int | None = None
+    token_budget: int | None = None
+    min_score: float | None = None
+    now: datetime | None = None
+    filters: Filters | None = None
+    explain: bool = False
+
+    def settled(self, settings: Settings) -> Wanted:
+        """With the settings' numbers where there was none.
+
+        Raises:
+            errors.ConfigurationError: a number is out of its range, or the moment has no time zone.
+        """
+        limit = settings.memory_max_results if self.limit is None else self.limit
+        budget = settings.token_budget if self.token_budget is None else self.token_budget
+        least = settings.min_score if self.min_score is None else self.min_score
+        if limit < 0 or budget < 0:
+            raise errors.ConfigurationError(reason=f"limit={limit} and token_budget={budget} cannot be negative")
+        if not 0 <= least <= 1:
+            raise errors.ConfigurationError(reason=f"min_score={least} is not between 0 and 1")
+        filters = self.filters or Filters()
+        if self.now is not None:
+            filters = replace(filters, until=min(filters.until or self.now, self.now))
+        return replace(self, limit=limit, token_budget=budget, min_score=least, filters=filters)
+
+
+class Recall:
+    """Answers questions from what memory holds.
+
+    Args:
+        connection: a prepared connection.
+        vectors: what makes the question's vector.
+        speakers: who speaks in each user's turns.
+        retrieval_query: a caller's own traversal.
+        weights: a caller's own weights.
+    """
+
+    def __init__(
+        self,
+        connection: graph.Connection,
+        vectors: GraphVectors,
+        speakers: graph.Speakers,
+        retrieval_query: str | None,
+        weights: retrieval.Weights | None,
+    ) -> None:
+        self._connection, self._vectors, self._speakers = connection, vectors, speakers
+        self._retrieval_query, self._weights = retrieval_query, weights
+
+    async def run(self, scope: Scope, query: str, wanted: Wanted) -> list[Recollection]:
+        """The user's memories that fit the question best, best first.
+
+        Raises:
+            errors.ConfigurationError: what is wanted cannot be.
+            errors.EmbedderMismatch: the graph's vectors are another embedder's.
+            errors.DatabaseError: the graph could not be read.
+        """
+        wanted = wanted.settled(self._connection.settings)
+        limit, budget, least = wanted.limit or 0, wanted.token_budget or 0, wanted.min_score or 0.0
+        if not limit or not budget:
+            return []
+        retriever = await self.retriever(scope, None, wanted=wanted)
+        vector, retriever.slot, degraded = await self._vectors.of_question(retriever.understood(query).spoken)
+        try:
+            raw = await asyncio.to_thread(retriever.get_search_results, query, vector, 2 * limit)
+        except (driver_errors.Neo4jError, driver_errors.DriverError) as error:
+            raise self._connection.translated(error) from error
+        seen = raw.metadata or {}
+        if "live" in seen:
+            await self._vectors.live.check(seen["live"])
+            self._speakers.seen(scope, seen["writes"])
+        now = wanted.now or datetime.now(UTC)
+        found = [retrieval.recollection(record, degraded, now) for record in raw.records]
+        if wanted.explain:
+            found = [replace(memory, shares=seen["scored"][memory.id].shares) for memory in found]
+        evidence = {record.get("id") or "": record.get("evidence") or () for record in raw.records}
+        good = [memory for memory in found if memory.score >= least]
+        return retrieval.packed(good, evidence, query=query, limit=limit, token_budget=budget)
+
+    async def retriever(
+        self,
+        scope: Scope,
+        slot: graph.Slot | None,
+        *,
+        wanted: Wanted | None = None,
+        redact: Callable[[str], str] | None = None,
+    ) -> retrieval.GraphMemoryRetriever:
+        """A retriever over the user's memory; it asks the graph nothing but who speaks."""
+        wanted = wanted or Wanted()
+        embedder = self._vectors.embedder.embedder if self._vectors.embedder else None
+        return retrieval.GraphMemoryRetriever(
+            self._connection,
+            scope,
+            slot=slot,
+            embedder=embedder if isinstance(embedder, Embedder) else None,
+            retrieval_query=self._retrieval_query,
+            weights=self._weights,
+            filters=wanted.filters,
+            now=wanted.now,
+            speakers=await self._speakers.of(scope),
+            redact=redact,
+        )

@@ -1,0 +1,43 @@
+"""What each signal counts: the one place where reading is tuned."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Weights:
+    """What each signal adds to a memory's score, in deviations. What each earned: ``make quality``."""
+
+    text: float = 0.4
+    """how many of the question's words it has, and how rare they are"""
+    vector: float = 0.5
+    """how near its vector is to the question's"""
+    fact: float = 0.25
+    """how near the best of the facts is that rest on a turn"""
+    named: float = 0.5
+    """a fact about somebody or something that the question names"""
+    entity: float = 0.1
+    """of the score of a better memory that speaks of the same, where few do"""
+    author: float = 3.0
+    """what the one whom the question asks about said themselves"""
+    agent: float = -1.0
+    """what an agent said, beside what the people it serves said themselves"""
+    answer: float = 0.4
+    """of a question's score, to the turn that follows it: the answer need not share a word with what is asked"""
+    next: float = 0.05
+    """of any other turn's score, to the turn that follows it"""
+    before: float = 0.1
+    """of a turn's score, to the one before it; a third of it to the one before that"""
+    session: float = 0.3
+    """how well the rest of the session fits"""
+    date: float = 2.5
+    """what was said, or was so, at the time that the question names"""
+    asks: float = -1.0
+    """a short turn that asks says little"""
+    length: float = 0.15
+    """of two turns that fit alike the longer one says more"""
+    recent: float = 0.5
+    """the latest of a few that fit alike, where the question asks what is so now"""
+    ended: float = -2.0
+    """words that said what is no longer so, unless the question is about the past"""

@@ -1,0 +1,143 @@
+"""What a question finds: filters, past and present, explanations, analyzers, and nobody else's memories."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from adk_graph_memory import Filters, GraphMemory, Turn, Weights, errors
+from adk_graph_memory.graph import analyzers
+from adk_graph_memory.graph.slots import state
+from adk_graph_memory.testing import HashEmbedder
+
+Owner = dict[str, str]
+START = datetime(2026, 3, 1, 12, tzinfo=UTC)
+
+
+@pytest.fixture
+def owner(app_name: str) -> Owner:
+    return {"app_name": app_name, "user_id": "ada"}
+
+
+@pytest.fixture
+async def memory(neo4j_server, owner: Owner) -> AsyncIterator[GraphMemory]:  # type: ignore[no-untyped-def]
+    settings = neo4j_server.settings(label_prefix="TestRecall")
+    async with GraphMemory(settings=settings, embedder=HashEmbedder(), model="rules") as made:
+        told = ["I live in Porto.", "I keep two goats.", "I moved to Vigo.", "The goats like apples."]
+        for day, text in enumerate(told):
+            turn = Turn(f"t{day}", "user", text, START + timedelta(days=30 * day))
+            await made.remember([turn], session_id=f"s{day}", **owner)
+        yield made
+
+
+async def found(memory: GraphMemory, owner: Owner, query: str, **more: object) -> list[str]:
+    return [one.text for one in await memory.recall(query, **owner, **more)]  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("filters", "texts"),
+    [
+        (Filters(since=START + timedelta(days=80)), {"The goats like apples."}),
+        (Filters(until=START + timedelta(days=40)), {"I keep two goats."}),
+        (Filters(session_id="s1"), {"I keep two goats."}),
+        (Filters(session_id="nowhere"), set()),
+        (Filters(topic="nothing"), set()),
+        (Filters(entity="Nobody"), set()),
+    ],
+)
+async def test_a_filter_leaves_only_what_it_names(
+    memory: GraphMemory, owner: Owner, filters: Filters, texts: set[str]
+) -> None:
+    assert {text for text in await found(memory, owner, "goats", filters=filters) if "goats" in text} == texts
+
+
+@pytest.mark.parametrize("kind", ["event", "fact"])
+async def test_only_turns_or_only_facts_are_found(memory: GraphMemory, owner: Owner, kind: str) -> None:
+    memories = await memory.recall("goats", filters=Filters(kind=kind), **owner)  # type: ignore[arg-type]
+    assert {one.kind for one in memories} == {kind}
+
+
+async def test_an_entity_is_found_by_its_name_in_any_case(memory: GraphMemory, owner: Owner) -> None:
+    assert await found(memory, owner, "live", filters=Filters(entity="vigo"))
+
+
+def test_a_filters_time_needs_its_zone() -> None:
+    with pytest.raises(errors.ConfigurationError, match="no time zone"):
+        Filters(since=datetime(2026, 1, 1))
+
+
+async def test_what_is_so_stands_before_what_was(memory: GraphMemory, owner: Owner) -> None:
+    texts = await found(memory, owner, "Where do I live?")
+    ahead = next(place for place, text in enumerate(texts) if "Vigo" in text)
+    assert all("Porto" not in text for text in texts[:ahead])
+
+
+async def test_a_question_about_the_past_finds_what_is_no_longer_so(memory: GraphMemory, owner: Owner) -> None:
+    memories = await memory.recall("Where did I live before?", filters=Filters(kind="fact"), **owner)
+    assert [one.is_current for one in memories if "Porto" in one.text] == [False]
+    now = await memory.recall("Where do I live?", filters=Filters(kind="fact"), **owner)
+    assert [one for one in now if not one.is_current] == []
+    assert [one.previously for one in now if "Vigo" in one.text] == [("I live in Porto.",)]
+
+
+async def test_as_of_then_what_ended_later_still_holds(memory: GraphMemory, owner: Owner) -> None:
+    then = START + timedelta(days=10)
+    memories = await memory.recall("Where do I live?", now=then, **owner)
+    assert {one.text for one in memories} == {"I live in Porto."}
+    assert all(one.is_current for one in memories)
+
+
+async def test_an_explanation_adds_up(memory: GraphMemory, owner: Owner) -> None:
+    plain, explained = [await memory.recall("goats", explain=explain, **owner) for explain in (False, True)]
+    assert [one.id for one in plain] == [one.id for one in explained]
+    assert [one.shares for one in plain] == [()] * len(plain)
+    assert "text" in {share.signal for share in explained[0].shares}
+    sums = [sum(share.amount for share in one.shares) for one in explained]
+    assert sums == sorted(sums, reverse=True)
+
+
+async def test_below_the_least_score_nothing_comes_back(memory: GraphMemory, owner: Owner) -> None:
+    scores = [one.score for one in await memory.recall("goats", **owner)]
+    assert all(0 < score < 1 for score in scores)
+    assert scores == sorted(scores, reverse=True)
+    assert await found(memory, owner, "goats", min_score=1.0) == []
+    with pytest.raises(errors.ConfigurationError, match="min_score=2"):
+        await memory.recall("goats", min_score=2, **owner)
+
+
+async def test_weights_of_ones_own_are_kept_to(neo4j_server, memory: GraphMemory, owner: Owner) -> None:  # type: ignore[no-untyped-def]
+    settings = neo4j_server.settings(label_prefix="TestRecall")
+    weights = Weights(text=0.0)
+    async with GraphMemory(settings=settings, embedder=HashEmbedder(), weights=weights) as other:
+        memories = await other.recall("What do the goats like?", explain=True, **owner)
+    assert {"vector", "text"} & {share.signal for one in memories for share in one.shares} == {"vector"}
+
+
+@pytest.mark.parametrize(
+    ("told", "question"),
+    [
+        ("我在花园里养了三只蜜蜂", "蜜蜂在哪里？"),
+        ("コーヒーは一日二杯までにしている", "コーヒーは何杯？"),
+        ("Моя сестра переехала в Одессу", "Куда переехала сестра?"),
+        ("Mi hermana se mudó a Vigo", "¿Adónde se mudó mi hermana?"),
+    ],
+)
+async def test_any_script_is_found_by_its_words(neo4j_server, owner: Owner, told: str, question: str) -> None:  # type: ignore[no-untyped-def]
+    settings = neo4j_server.settings(label_prefix="TestRecallText")
+    async with GraphMemory(settings=settings, embedder=False) as memory:
+        turns = [Turn("a", "user", told, START), Turn("b", "user", "Something else entirely", START)]
+        await memory.remember(turns, session_id="s", **owner)
+        assert (await found(memory, owner, question))[0] == told
+
+
+async def test_an_analyzer_may_be_added_later(neo4j_server, owner: Owner) -> None:  # type: ignore[no-untyped-def]
+    for names in (("english",), ("english", "russian")):
+        settings = neo4j_server.settings(label_prefix="TestAnalyzers", analyzers=names)
+        async with GraphMemory(settings=settings, embedder=False) as memory:
+            await memory.remember([Turn("a", "user", "Мои сёстры переехали", START)], session_id="s", **owner)
+            texts = await found(memory, owner, "сестра переехала")
+            assert (await state(memory.connection)).analyzers == names
+    assert texts == ["Мои сёстры переехали"]
+    assert analyzers.index_of("standard-no-stop-words") == "memory_text_standard_no_stop_words"

@@ -1,0 +1,215 @@
+"""What each signal adds to a memory's score, and that nothing else does."""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from adk_graph_memory.retrieval import Weights
+from adk_graph_memory.retrieval.candidates import Background, Candidate, Scored
+from adk_graph_memory.retrieval.coverage import covered, support, trust
+from adk_graph_memory.retrieval.question import Asked
+from adk_graph_memory.retrieval.scoring import scored
+
+NOW = 2_000_000_000.0
+NOTHING = Weights(**dict.fromkeys((field.name for field in fields(Weights)), 0.0))
+ASKED = Asked("bees", "bees")
+BACKGROUND = Background(0.5, 0.1)
+
+
+def turn(id: str, **more: Any) -> Candidate:
+    return Candidate(id, "event", **{"role": "user", "author": "ana", "timestamp": 1.0, "session_id": "s", **more})
+
+
+def fact(id: str, *sources: str, **more: Any) -> Candidate:
+    return Candidate(id, "fact", sources=sources, **{"state": "current", **more})
+
+
+def order(found: list[Scored]) -> list[str]:
+    return [one.id for one in found]
+
+
+def result(*candidates: Candidate, asked: Asked = ASKED, gate: float = 1.0, **weights: float) -> list[Scored]:
+    chosen = replace(NOTHING, **weights)
+    return scored(candidates, asked, chosen, background=BACKGROUND, gate=gate, now=NOW)
+
+
+def test_more_words_and_nearer_vectors_come_first() -> None:
+    assert order(result(turn("a", text=1.0), turn("b", text=2.0), text=1.0)) == ["b", "a"]
+    assert order(result(turn("a", vector=0.6), turn("b", vector=0.7), vector=1.0)) == ["b", "a"]
+
+
+def test_a_vector_counts_in_deviations_from_what_is_usual() -> None:
+    [one] = result(turn("a", vector=0.8), vector=1.0)
+    assert one.score == pytest.approx(3.0)
+
+
+def test_an_answer_gets_a_share_of_its_question() -> None:
+    asks = turn("a", vector=0.9, asks=True, follower="b")
+    [_, answer] = result(asks, turn("b", size=40), vector=1.0, answer=0.5)
+    assert (answer.id, answer.score) == ("b", pytest.approx(2.0))
+    assert [(share.signal, share.through) for share in answer.shares] == [("answer", "a")]
+
+
+def test_a_long_turn_lends_nothing() -> None:
+    found = result(turn("a", vector=0.9, asks=True, follower="b", size=4_000), turn("b"), vector=1.0, answer=0.5)
+    assert {one.id: one.score for one in found}["b"] == 0
+
+
+def test_a_turn_gets_a_share_of_the_one_it_leads_to() -> None:
+    rows = (turn("a", follower="b"), turn("b", vector=0.9), turn("c"))
+    assert order(result(*rows, vector=1.0, before=0.2)) == ["b", "a", "c"]
+
+
+def test_what_the_one_asked_about_said_themselves_comes_first() -> None:
+    rows = (turn("a", author="ben"), turn("b", author="ana"))
+    assert order(result(*rows, asked=Asked("x", "x", "ana"), author=1.0)) == ["b", "a"]
+    assert order(result(*rows, author=1.0)) == ["a", "b"]
+
+
+def test_an_agent_stands_behind_the_people_it_serves_unless_it_is_asked() -> None:
+    rows = (turn("a", role="model"), turn("b"))
+    assert order(result(*rows, agent=-1.0)) == ["b", "a"]
+    assert order(result(*rows, asked=Asked("x", "x", of_agent=True), agent=-1.0)) == ["a", "b"]
+
+
+def test_a_session_that_fits_lifts_its_turns() -> None:
+    rows = (turn("a", vector=0.9, session_id="s"), turn("b", session_id="s"), turn("c", session_id="t"))
+    assert order(result(*rows, vector=1.0, session=0.3)) == ["a", "b", "c"]
+
+
+def test_a_short_question_says_less_than_what_it_asks() -> None:
+    assert order(result(turn("a", ends_asking=True, size=40), turn("b", size=40), asks=-1.0)) == ["b", "a"]
+
+
+def test_a_turn_gets_a_share_of_its_facts_and_a_fact_stands_where_its_turn_does() -> None:
+    found = result(turn("a"), fact("f", "a", vector=0.8), turn("b"), vector=1.0, fact=0.5)
+    assert [(one.id, round(one.score, 6)) for one in found] == [("f", 3.0), ("a", 1.5), ("b", 0.0)]
+
+
+def test_a_fact_takes_over_what_speaks_for_its_turn() -> None:
+    asked = Asked("x", "x", "ana")
+    [best, *_] = result(turn("a"), fact("f", "a", vector=0.6), asked=asked, vector=1.0, author=2.0)
+    assert (best.id, best.score) == ("f", pytest.approx(3.0))
+
+
+def test_what_speaks_of_the_same_is_lifted_by_the_best() -> None:
+    rows = (turn("a", vector=0.9, entities=("rex",)), turn("b", entities=("rex",)), turn("c", entities=("tom",)))
+    found = result(*rows, vector=1.0, entity=0.2)
+    assert order(found) == ["a", "b", "c"]
+    assert [share.through for share in found[1].shares] == ["a"]
+
+
+def test_what_everybody_speaks_of_lifts_nothing() -> None:
+    rows = [turn(str(number), vector=0.9 if number == 0 else 0.5, entities=("rex",)) for number in range(30)]
+    assert {one.score for one in result(*rows, vector=1.0, entity=0.2)[1:]} == {0.0}
+
+
+def test_of_what_fits_alike_the_later_is_so_now() -> None:
+    rows = (turn("a", vector=0.9, timestamp=1.0), turn("b", vector=0.9, timestamp=2.0))
+    assert order(result(*rows, asked=Asked("x", "x", is_present=True), vector=1.0, recent=1.0)) == ["b", "a"]
+    assert order(result(*rows, vector=1.0, recent=1.0)) == ["a", "b"]
+
+
+OLD = (
+    turn("then", vector=0.9),
+    fact("old", "then", vector=0.95, state="superseded", valid_to=NOW - 10, ended_by=("new",)),
+    turn("now"),
+    fact("new", "now", vector=0.55),
+)
+
+
+def test_what_is_so_takes_the_place_of_what_was() -> None:
+    assert order(result(*OLD, vector=1.0, ended=-2.0)) == ["new", "then", "now"]
+
+
+def test_a_question_about_the_past_finds_what_was() -> None:
+    assert order(result(*OLD, asked=Asked("x", "x", is_past=True), vector=1.0, ended=-2.0))[:2] == ["old", "then"]
+
+
+def test_what_ended_after_the_asking_still_holds() -> None:
+    rows = (fact("old", vector=0.9, state="superseded", valid_to=NOW + 10), turn("b"))
+    assert order(result(*rows, vector=1.0)) == ["old", "b"]
+
+
+def test_what_was_never_true_is_not_found() -> None:
+    assert order(result(fact("f", vector=0.9, state="retracted"), turn("b"), vector=1.0)) == ["b"]
+
+
+def test_where_words_are_not_trusted_meaning_alone_decides() -> None:
+    rows = (turn("a", text=9.0, vector=0.5), turn("b", vector=0.6, asks=True, follower="a"))
+    assert order(result(*rows, gate=0.0, text=1.0, vector=1.0, answer=0.5)) == ["b", "a"]
+
+
+TURNS, FACTS = ("a", "b", "c", "d"), ("f", "g", "h", "i")
+SCORES = {"text": st.none() | st.floats(0.01, 30), "vector": st.none() | st.floats(0, 1)}
+CANDIDATES = st.lists(
+    st.builds(
+        turn,
+        st.sampled_from(TURNS),
+        **SCORES,
+        role=st.sampled_from(["user", "model", None]),
+        author=st.sampled_from(["ana", None]),
+        timestamp=st.floats(0, 2e9),
+        session_id=st.sampled_from(["s", "t", None]),
+        size=st.integers(0, 9_000),
+        asks=st.booleans(),
+        ends_asking=st.booleans(),
+        follower=st.none() | st.sampled_from(TURNS),
+        entities=st.lists(st.sampled_from("xyz"), max_size=2),
+    )
+    | st.builds(
+        lambda id, sources, **more: fact(id, *sources, **more),
+        st.sampled_from(FACTS),
+        st.lists(st.sampled_from(TURNS), max_size=2),
+        **SCORES,
+        state=st.sampled_from(["current", "superseded", "retracted", None]),
+        valid_to=st.none() | st.floats(0, 4e9),
+        ended_by=st.lists(st.sampled_from(FACTS), max_size=2),
+        entities=st.lists(st.sampled_from("xyz"), max_size=2),
+    ),
+    max_size=10,
+)
+
+
+@given(CANDIDATES, st.randoms())
+def test_whatever_was_found_the_shares_add_up_and_the_order_it_came_in_is_nothing(found: Any, chance: Any) -> None:
+    unique = list({one.id: one for one in found}.values())
+    asked = Asked("x", "x", "ana", is_present=True)
+    once = scored(unique, asked, Weights(), background=BACKGROUND, now=NOW)
+    chance.shuffle(unique)
+    again = {one.id: one.score for one in scored(unique, asked, Weights(), background=BACKGROUND, now=NOW)}
+    assert {one.id: one.score for one in once} == pytest.approx(again)
+    for one in once:
+        assert one.score == pytest.approx(sum(share.amount for share in one.shares))
+
+
+# -- how far to trust it ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("terms", "texts", "share"),
+    [
+        (["painted", "Rex"], ["I paint a dog, Rex"], 1.0),
+        (["painted", "Rex"], ["Rex barked"], 0.5),
+        (["when", "did", "paint"], ["paintings"], 1.0),
+        (["party"], ["art"], 0.0),
+        (["art"], ["party"], 0.0),
+        (["东京", "京塔"], ["我去过东京"], 0.5),
+        (["bees"], [], 0.0),
+        ([], ["bees"], 0.0),
+    ],
+)
+def test_how_much_of_a_question_texts_cover(terms: list[str], texts: list[str], share: float) -> None:
+    assert covered(terms, texts, "en") == pytest.approx(share)
+
+
+def test_trust_and_support_grow_with_what_is_found() -> None:
+    assert trust(["painted", "Rex"], [], "en") == 0
+    assert trust(["painted", "Rex"], ["Rex"], "en") == 1
+    assert 0 < support(None, 0.0) < support(None, 1.0) < 1
+    assert 0 < support(0.1, 0.5) < support(0.6, 0.5) < 1
