@@ -400,7 +400,8 @@ async def test_a_fact_and_the_turn_it_rests_on_are_returned_once(connect: Connec
 async def test_a_fact_is_found_by_a_name_that_only_its_subject_has(connect: Connect) -> None:
     app = connect(reply(fact("she keeps bees", subject=2), Inés=2))
     await app.told("My sister, she keeps bees")
-    assert "she keeps bees" in await app.texts("Inés")
+    # A fact and the turn it rests on count once: either may stand for both.
+    assert any("she keeps bees" in text for text in await app.texts("Inés"))
 
 
 async def test_an_entity_is_known_again_by_an_alias(connect: Connect) -> None:
