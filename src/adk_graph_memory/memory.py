@@ -69,11 +69,10 @@ class GraphMemory:
         weights: retrieval.Weights | None = None,
         **options: Unpack[graph.ConnectionOptions],
     ) -> None:
-        self._model, self._retrieval_query, self._redact, self._topics = model, retrieval_query, redact, topics
-        self._weights = weights
+        self._model, self._redact, self._topics = model, redact, topics
         self.connection = graph.Connection(uri, **options)
         self.vectors = GraphVectors(self.connection, embedder)
-        self._speakers = graph.Speakers(self.connection)
+        self._recall = Recall(self.connection, self.vectors, retrieval_query, weights)
 
     async def remember(
         self,
@@ -161,10 +160,9 @@ class GraphMemory:
             errors.EmbedderMismatch: the graph's vectors are another embedder's.
             errors.DatabaseError: the graph could not be read.
         """
-        connection, scope = await graph.prepared(self.connection), Scope(app_name, user_id)
-        recalling = Recall(connection, self.vectors, self._speakers, self._retrieval_query, self._weights)
+        await graph.prepared(self.connection)
         wanted = Wanted(limit, token_budget, min_score, now, filters, explain)
-        return await recalling.run(scope, await self.redactor.text(query), wanted)
+        return await self._recall.run(Scope(app_name, user_id), await self.redactor.text(query), wanted)
 
     async def forget(self, ids: str | Sequence[str], *, app_name: str, user_id: str) -> Receipt:
         """Takes memories away for good: re-adding their session does not bring them back.
@@ -197,10 +195,8 @@ class GraphMemory:
         Once the memory is prepared, making one asks the graph nothing but who speaks.
         """
         await self.prepare()
-        recalling = Recall(self.connection, self.vectors, self._speakers, self._retrieval_query, self._weights)
-        return await recalling.retriever(
-            Scope(app_name, user_id), self.vectors.live.slot, redact=self.redactor.function
-        )
+        scope, redact = Scope(app_name, user_id), self.redactor.function
+        return await self._recall.retriever(scope, self.vectors.live.slot, redact=redact)
 
     async def prepare(self) -> None:
         """Connects, makes the schema fit, loads the embedder and checks that the graph's vectors are its own."""

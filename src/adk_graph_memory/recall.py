@@ -50,9 +50,8 @@ class Recall:
     """Answers questions from what memory holds.
 
     Args:
-        connection: a prepared connection.
+        connection: a connection; prepared before anything is asked.
         vectors: what makes the question's vector.
-        speakers: who speaks in each user's turns.
         retrieval_query: a caller's own traversal.
         weights: a caller's own weights.
     """
@@ -61,11 +60,11 @@ class Recall:
         self,
         connection: graph.Connection,
         vectors: GraphVectors,
-        speakers: graph.Speakers,
         retrieval_query: str | None,
         weights: retrieval.Weights | None,
     ) -> None:
-        self._connection, self._vectors, self._speakers = connection, vectors, speakers
+        self._connection, self._vectors = connection, vectors
+        self._speakers = graph.Speakers(connection)
         self._retrieval_query, self._weights = retrieval_query, weights
 
     async def run(self, scope: Scope, query: str, wanted: Wanted) -> list[Recollection]:

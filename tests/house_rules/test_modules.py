@@ -22,7 +22,7 @@ LONG_MODULES = {
     "src/adk_graph_memory/graph/connection.py": 310,
     "src/adk_graph_memory/graph/sessions.py": 285,
     "src/adk_graph_memory/cli.py": 278,
-    "src/adk_graph_memory/memory.py": 264,
+    "src/adk_graph_memory/memory.py": 260,
 }
 """The modules above the usual length and how long each may be; these numbers only ever shrink."""
 

@@ -1,6 +1,6 @@
 // word_legs @fragment
 // the legs that look for words: in memories, and in names that lead to facts
-  CALL db.index.fulltext.queryNodes($text_index, $text_query, {limit: $fetch}) YIELD node, score
+  CALL db.index.fulltext.queryNodes($text_index, $text_query, {limit: $fetch_words}) YIELD node, score
   WHERE node.scope = $scope
   RETURN node, score, 'text' AS leg
   UNION ALL
