@@ -15,6 +15,9 @@ from adk_graph_memory.records import Filters, Recollection, Scope
 from adk_graph_memory.settings import Settings
 from adk_graph_memory.vectors import GraphVectors
 
+SPARE = 10
+"""Memories fetched beyond the limit, for those that say the same as another."""
+
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
@@ -82,7 +85,7 @@ class Recall:
         retriever = await self.retriever(scope, None, wanted=wanted)
         vector, retriever.slot, degraded = await self._vectors.of_question(retriever.understood(query).spoken)
         try:
-            raw = await asyncio.to_thread(retriever.get_search_results, query, vector, 2 * limit)
+            raw = await asyncio.to_thread(retriever.get_search_results, query, vector, limit + SPARE)
         except (driver_errors.Neo4jError, driver_errors.DriverError) as error:
             raise self._connection.translated(error) from error
         seen = raw.metadata or {}
@@ -93,9 +96,8 @@ class Recall:
         found = [retrieval.recollection(record, degraded, now) for record in raw.records]
         if wanted.explain:
             found = [replace(memory, shares=seen["scored"][memory.id].shares) for memory in found]
-        evidence = {record.get("id") or "": record.get("evidence") or () for record in raw.records}
         good = [memory for memory in found if memory.score >= least]
-        return retrieval.packed(good, evidence, query=query, limit=limit, token_budget=budget)
+        return retrieval.packed(good, query=query, limit=limit, token_budget=budget)
 
     async def retriever(
         self,

@@ -134,7 +134,7 @@ async def test_any_script_is_found_by_its_words(neo4j_server, owner: Owner, told
 
 async def test_an_analyzer_may_be_added_later(neo4j_server, owner: Owner) -> None:  # type: ignore[no-untyped-def]
     for names in (("english",), ("english", "russian")):
-        settings = neo4j_server.settings(label_prefix="TestAnalyzers", analyzers=names)
+        settings = neo4j_server.settings(label_prefix=f"Test{owner['app_name'][4:]}", analyzers=names)
         async with GraphMemory(settings=settings, embedder=False) as memory:
             await memory.remember([Turn("a", "user", "Мои сёстры переехали", START)], session_id="s", **owner)
             texts = await found(memory, owner, "сестра переехала")

@@ -24,65 +24,53 @@ def ids(found: list[Recollection]) -> list[str]:
 
 
 def test_no_more_than_the_limit_is_kept() -> None:
-    assert ids(packed([memory("a"), memory("b"), memory("c")], {}, limit=2, token_budget=100)) == ["a", "b"]
+    assert ids(packed([memory("a"), memory("b"), memory("c")], limit=2, token_budget=100)) == ["a", "b"]
 
 
 def test_the_budget_is_kept() -> None:
     found = [memory(id, f"{id} " + "word " * 9) for id in "abc"]
-    assert ids(packed(found, {}, limit=9, token_budget=26)) == ["a", "b"]
+    assert ids(packed(found, limit=9, token_budget=26)) == ["a", "b"]
 
 
 def test_the_first_comes_back_however_long_it_is() -> None:
-    assert ids(packed([memory("a", "word " * 500), memory("b")], {}, limit=9, token_budget=10)) == ["a"]
+    assert ids(packed([memory("a", "word " * 500), memory("b")], limit=9, token_budget=10)) == ["a"]
 
 
 def test_a_shorter_one_may_fit_where_a_longer_did_not() -> None:
     found = [memory("a"), memory("b", "word " * 500), memory("c")]
-    assert ids(packed(found, {}, limit=9, token_budget=20)) == ["a", "c"]
-
-
-@pytest.mark.parametrize("order", [["fact", "event"], ["event", "fact"]])
-def test_a_fact_and_the_turn_it_rests_on_count_once(order: list[str]) -> None:
-    found = [memory(id) for id in order]
-    assert ids(packed(found, {"fact": ["event"]}, limit=9, token_budget=100)) == order[:1]
-
-
-def test_two_facts_of_one_turn_are_two() -> None:
-    found = [memory("f1"), memory("e"), memory("f2"), memory("other")]
-    kept = packed(found, {"f1": ["e"], "f2": ["e"], "e": ["e"]}, limit=9, token_budget=100)
-    assert ids(kept) == ["f1", "f2", "other"]
+    assert ids(packed(found, limit=9, token_budget=20)) == ["a", "c"]
 
 
 def test_a_long_text_is_cut_to_the_passage_that_was_asked_for() -> None:
     long = "Nothing of interest. " * 2_000 + "Only the bees were out. " + "Nothing of interest. " * 2_000
-    [kept] = packed([memory("a", long)], {}, query="bees", limit=9, token_budget=400)
+    [kept] = packed([memory("a", long)], query="bees", limit=9, token_budget=400)
     assert "Only the bees were out." in kept.text
     assert token_count(kept.text) <= 110
     assert (kept.text[0], kept.text[-1]) == ("\u2026", "\u2026")
 
 
 def test_a_text_without_spaces_is_cut_as_well() -> None:
-    [kept] = packed([memory("a", "x" * 200_000)], {}, query="y", limit=9, token_budget=400)
+    [kept] = packed([memory("a", "x" * 200_000)], query="y", limit=9, token_budget=400)
     assert len(kept.text) < 20_000
 
 
 def test_memories_without_ids_are_all_kept() -> None:
-    assert len(packed([memory("", "one"), memory("", "two")], {"": []}, limit=9, token_budget=100)) == 2
+    assert len(packed([memory("", "one"), memory("", "two")], limit=9, token_budget=100)) == 2
 
 
 def test_nothing_packs_to_nothing() -> None:
-    assert packed([], {}, limit=9, token_budget=100) == []
+    assert packed([], limit=9, token_budget=100) == []
 
 
 def test_what_says_the_same_counts_once_with_the_events_of_both() -> None:
     found = [memory("a", "See you!", source_event_ids=("1",)), memory("b", "See you", source_event_ids=("2", "1"))]
-    [kept] = packed(found, {}, limit=5, token_budget=100)
+    [kept] = packed(found, limit=5, token_budget=100)
     assert (kept.id, kept.source_event_ids) == ("a", ("1", "2"))
 
 
 def test_ten_long_texts_fit() -> None:
     long = [memory(str(number), f"{number} " + "word " * 400) for number in range(10)]
-    kept = packed(long, {}, query="word", limit=50, token_budget=1_200)
+    kept = packed(long, query="word", limit=50, token_budget=1_200)
     assert len(kept) == 10
 
 

@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adk_graph_memory.retrieval import Weights
-from adk_graph_memory.retrieval.candidates import Background, Candidate, Scored
+from adk_graph_memory.retrieval.candidates import Background, Candidate
 from adk_graph_memory.retrieval.coverage import covered, support, trust
 from adk_graph_memory.retrieval.question import Asked
-from adk_graph_memory.retrieval.scoring import scored
+from adk_graph_memory.retrieval.scoring import Scored, distinct, scored
 
 NOW = 2_000_000_000.0
 NOTHING = Weights(**dict.fromkeys((field.name for field in fields(Weights)), 0.0))
@@ -36,6 +36,17 @@ def order(found: list[Scored]) -> list[str]:
 def result(*candidates: Candidate, asked: Asked = ASKED, gate: float = 1.0, **weights: float) -> list[Scored]:
     chosen = replace(NOTHING, **weights)
     return scored(candidates, asked, chosen, background=BACKGROUND, gate=gate, now=NOW)
+
+
+@pytest.mark.parametrize(("nearness", "first"), [(0.7, "f"), (0.9, "e")])
+def test_a_fact_and_the_turn_it_rests_on_count_once(nearness: float, first: str) -> None:
+    found = result(turn("e", vector=nearness), fact("f", "e", vector=0.8), turn("other"), vector=1.0)
+    assert order(distinct(found, {"f": ["e"]})) == [first, "other"]
+
+
+def test_two_facts_of_one_turn_are_two() -> None:
+    rows = (fact("f1", "e", vector=0.9), turn("e", vector=0.8), fact("f2", "e", vector=0.7), turn("other"))
+    assert order(distinct(result(*rows, vector=1.0), {"f1": ["e"], "f2": ["e"]})) == ["f1", "f2", "other"]
 
 
 def test_more_words_and_nearer_vectors_come_first() -> None:

@@ -1,17 +1,18 @@
-"""What the legs of a search have found, what it is measured against, and what becomes of it."""
+"""What the legs of a search have found, and what it is measured against."""
 
 from __future__ import annotations
 
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
-
-from adk_graph_memory.records import Share
+from typing import NamedTuple
 
 
 class Candidate(NamedTuple):
-    """A memory that a leg has found, one that such a memory rests on, or the turn that follows one."""
+    """A memory that a leg has found, one that such a memory rests on, or the turn that follows one.
+
+    The fields stand as in the statement ``candidates``.
+    """
 
     id: str
     kind: str
@@ -30,21 +31,7 @@ class Candidate(NamedTuple):
     entities: Sequence[str] = ()
     state: str | None = None
     valid_to: float | None = None
-    ended_by: Sequence[str] = ()
-
-    @classmethod
-    def of(cls, row: Sequence[Any]) -> Candidate:
-        """A row of the statement ``candidates``."""
-        *about, edges, state, valid_to, ended_by = row
-        follower, sources, entities = None, [], []
-        for type, other in edges:
-            if type == "NEXT":
-                follower = other
-            elif type == "SUPPORTED_BY":
-                sources.append(other)
-            elif other is not None:
-                entities.append(other)
-        return cls._make((*about, follower, sources, entities, state, valid_to, ended_by))
+    ended_by: Sequence[str] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,17 +49,3 @@ class Background:
     def nearness(self, vector: float) -> float:
         """How much of the way from there to the question itself a memory's score by vector is."""
         return (vector - self.mean) / max(1e-6, 1.0 - self.mean)
-
-
-@dataclass(frozen=True, slots=True)
-class Scored:
-    """A memory with its score and what the score is made of."""
-
-    id: str
-    score: float
-    parts: Sequence[tuple[str, float, str | None]]
-
-    @property
-    def shares(self) -> tuple[Share, ...]:
-        """What the score is made of, the greatest first."""
-        return tuple(sorted((Share(*part) for part in self.parts), key=lambda share: -abs(share.amount)))

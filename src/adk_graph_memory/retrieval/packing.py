@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from adk_graph_memory.graph import words
@@ -15,56 +15,42 @@ _PASSAGE = 64
 """Tokens that a passage has at least, however small the budget."""
 
 
-def packed(
-    found: Sequence[Recollection],
-    evidence: Mapping[str, Sequence[str]],
-    *,
-    query: str = "",
-    limit: int,
-    token_budget: int,
-) -> list[Recollection]:
+def packed(found: Sequence[Recollection], *, query: str = "", limit: int, token_budget: int) -> list[Recollection]:
     """At most ``limit`` recollections of together about ``token_budget`` tokens, but always the first.
 
-    A fact and the turn it rests on count once: whichever stands lower is left out; two facts of one turn are two. What
-    says the same word for word counts once, with the events of both. A text that would fill more than a tenth of the
-    budget is cut to the passage that shares most words with the query.
+    What says the same word for word counts once, with the events of both. A text that would fill more than a tenth of
+    the budget is cut to the passage that shares most words with the query.
 
     Args:
         found: best first.
-        evidence: id of a recollection → ids of the memories whose words it repeats.
         query: the question.
         limit: how many at most.
         token_budget: tokens of text at most, by ``token_count``'s count.
     """
     kept: list[Recollection] = []
-    told: set[str] = set()
     places: dict[str, int] = {}
     spent = 0
+    longest = max(_PASSAGE, token_budget // 10 - _MARKS)
     for memory in found:
-        said = set(evidence.get(memory.id, ())) - {memory.id}
-        if (memory.id and memory.id in told) or said & {other.id for other in kept}:
-            continue
-        if (place := places.get(words_of := _words(memory.text))) is not None:
+        if (place := places.get(said := _words(memory.text))) is not None:
             events = dict.fromkeys((*kept[place].source_event_ids, *memory.source_event_ids))
             kept[place] = replace(kept[place], source_event_ids=tuple(events))
             continue
-        memory = replace(memory, text=passage(memory.text, query, most=max(_PASSAGE, token_budget // 10 - _MARKS)))
-        cost = token_count(memory.text)
-        if kept and spent + cost > token_budget:
+        text = passage(memory.text, query, most=longest)
+        cost = token_count(text)
+        if len(kept) == limit or (kept and spent + cost > token_budget):
             continue
-        places[words_of] = len(kept)
-        kept.append(memory)
-        told |= {memory.id} | said
+        places[said] = len(kept)
+        kept.append(replace(memory, text=text))
         spent += cost
-        if len(kept) == limit:
-            break
     return kept
 
 
 def _words(text: str) -> str:
-    return " ".join(words.tokens(text.casefold())) or text
+    return " ".join(_WORD.findall(text.casefold())) or text
 
 
+_WORD = re.compile(r"\w+")
 _PIECE = re.compile(r"\s*\S{1,200}")
 """A word with the space before it; what has no spaces is cut into pieces."""
 

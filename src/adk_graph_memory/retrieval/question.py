@@ -53,6 +53,8 @@ class Asked:
 
     def fits(self, timestamp: float) -> float:
         """1 at a time that the question names, a half in the days after, when people tell of it; else 0."""
+        if not self.times:
+            return 0.0
         moment = datetime.fromtimestamp(timestamp, UTC)
         after = [late for span in self.times if (late := span.after(moment)) is not None and late <= TOLD_LATER]
         return 0.0 if not after else 0.5 if min(after) else 1.0

@@ -21,13 +21,13 @@ from adk_graph_memory.graph import Connection, Slot, analyzers, lucene
 from adk_graph_memory.graph.members import read
 from adk_graph_memory.graph.queries import filled
 from adk_graph_memory.records import Filters, Scope
-from adk_graph_memory.retrieval.candidates import Background, Candidate, Scored
+from adk_graph_memory.retrieval.candidates import Background, Candidate
 from adk_graph_memory.retrieval.coverage import covered, support, trust
 from adk_graph_memory.retrieval.question import Asked, understood
-from adk_graph_memory.retrieval.scoring import scored
+from adk_graph_memory.retrieval.scoring import Scored, distinct, scored
 from adk_graph_memory.retrieval.weights import Weights
 
-FETCH, FETCH_FILTERED = 400, 4_000
+FETCH, FETCH_FILTERED = 250, 4_000
 """Candidates a leg, facts and turns together; and of what words find where a filter leaves only some of them."""
 NAMES = 20
 DEGREE = 50
@@ -126,15 +126,16 @@ class GraphMemoryRetriever(HybridCypherRetriever):
         if query_vector is None and self.embedder and self.slot and query_text:
             query_vector = self.embedder.embed_query(asked.spoken)
         found, seen = self._candidates(asked, query_vector)
+        found = found[:top_k]
         hits = [
-            {"id": one.id, "score": seen["support"] * math.exp((one.score - found[0].score) / FADING)}
-            for one in found[:top_k]
+            {"id": one.id, "score": seen["support"] * math.exp((one.score - found[0].score) / FADING)} for one in found
         ]
         records: list[neo4j.Record] = []
         if hits:
             statement = f"CALL () {{\n{self._connection.statements['hits']}\n}}\n{self.retrieval_query}"
             records = self._read(statement, {**(query_params or {}), "hits": hits, "scope": self._scope.key})
-        return RawSearchResult(records=records, metadata={"query_vector": query_vector, **seen})
+        scores = {one.id: one for one in found}
+        return RawSearchResult(records=records, metadata={"query_vector": query_vector, "scored": scores, **seen})
 
     def understood(self, question: str) -> Asked:
         """What the question asks of this user's memories."""
@@ -163,7 +164,7 @@ class GraphMemoryRetriever(HybridCypherRetriever):
         if vector is not None and self.slot is not None:
             parameters |= {"vector": vector, "slot": self.slot.property}
         [row] = self._legs(parameters)
-        candidates = [Candidate.of(one) for one in row["candidates"]]
+        candidates = [Candidate(*one) for one in row["candidates"]]
         background = Background.of(row["usual"])
         found = scored(
             candidates,
@@ -176,8 +177,8 @@ class GraphMemoryRetriever(HybridCypherRetriever):
         nearest = max((one.vector for one in candidates if one.vector is not None), default=None)
         nearness = None if nearest is None or background is None else background.nearness(nearest)
         likely = support(nearness, covered(terms, row["texts"][:BEST_READ], asked.language))
-        scores = {one.id: one for one in found}
-        return found, {"live": row["live"], "writes": row["writes"], "support": likely, "scored": scores}
+        evidence = {one.id: one.sources for one in candidates if one.sources}
+        return distinct(found, evidence), {"live": row["live"], "writes": row["writes"], "support": likely}
 
     def _legs(self, parameters: dict[str, Any]) -> list[neo4j.Record]:
         statements = self._connection.statements

@@ -20,7 +20,7 @@ _COLUMNS = frozenset(
 
 def recollection(record: Record, degraded: str | None, now: datetime) -> Recollection:
     """A row of a retrieval query as a recollection; columns that we do not know go to its metadata."""
-    row = dict(record)
+    row: dict[str, Any] = dict(zip(record.keys(), record.values(), strict=True))
     if missing := sorted({"text", "score"} - row.keys()):
         raise errors.ConfigurationError(reason=f"the retrieval_query returns no {' and no '.join(missing)}")
     valid_from, valid_to = moment(row.get("valid_from")), moment(row.get("valid_to"))

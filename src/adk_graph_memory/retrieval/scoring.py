@@ -1,34 +1,28 @@
-"""What several legs have found goes in; what each signal adds to each memory comes out, whoever else was found.
-
-All is counted in deviations: how much nearer to the question a memory is than this user's memories are as a rule.
-"""
+"""What several legs have found goes in; the memories that answer the question come out, best first."""
 
 from __future__ import annotations
 
-import heapq
-import math
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
 
-from adk_graph_memory.retrieval.candidates import Background, Candidate, Scored
+from adk_graph_memory.records import Share
+from adk_graph_memory.retrieval.candidates import Background, Candidate
 from adk_graph_memory.retrieval.question import Asked
+from adk_graph_memory.retrieval.tally import Tally
 from adk_graph_memory.retrieval.weights import Weights
 
-_AS_GOOD = 3.0
-_BEST = 20
-"""Deviations that the mean of so many best scores by text counts as: Lucene's have no scale of their own."""
-_MOST = 8.0
-"""Deviations that the best match by text may count as: a single rare word does not decide alone."""
-_SHORT, _VERY_SHORT = 480, 170
-"""Characters (about 80 and 30 words) up to which a turn lends to its neighbours, and a question says little."""
-_HALF = 4.0
-"""Lucene's score of a name that counts as one half."""
-_FEW = 10
-"""Candidates that speak of an entity, above which sharing it means nothing."""
-_ALIKE, _ABOUT_AS_WELL = 6, 0.5
-"""How many of the best turns may be about the same thing, and the share of the best one's own score that tells so."""
-_LEAD = 10
-"""Best memories whose entities are looked for in others."""
+
+class Scored(NamedTuple):
+    """A memory with its score."""
+
+    id: str
+    score: float
+    tally: Tally
+
+    @property
+    def shares(self) -> tuple[Share, ...]:
+        """What the score is made of, the greatest first."""
+        return self.tally.shares_of(self.id)
 
 
 def scored(
@@ -51,7 +45,7 @@ def scored(
         now: what held until then or longer holds.
     """
     found = {one.id: one for one in candidates if one.state != "retracted"}
-    tally = _Tally(found, weights, gate)
+    tally = Tally(found, weights, gate)
     tally.match(background or Background())
     tally.pass_on()
     for one in found.values():
@@ -64,143 +58,21 @@ def scored(
     tally.rest_facts_on_turns()
     if not asked.is_past:
         tally.end(now)
-    return tally.result()
+    return [Scored(id, score, tally) for id, score in tally.ranked()]
 
 
-class _Tally:
-    """The shares of every candidate so far."""
+def distinct(ranked: Iterable[Scored], evidence: Mapping[str, Sequence[str]]) -> list[Scored]:
+    """A fact and the turns it rests on count once: whichever stands lower is left out; two facts of one turn are two.
 
-    def __init__(self, found: Mapping[str, Candidate], weights: Weights, gate: float) -> None:
-        self._found, self._weights, self._gate = found, weights, gate
-        self._shares: dict[str, list[tuple[str, float, str | None]]] = {id: [] for id in found}
-        self._total = dict.fromkeys(found, 0.0)
-        self._own: dict[str, float] = {}
-        self._facts: dict[str, list[str]] = defaultdict(list)
-        for one in found.values():
-            for source in one.sources:
-                self._facts[source].append(one.id)
-
-    def _add(self, id: str, signal: str, amount: float, through: str | None = None) -> None:
-        if amount and id in self._shares:
-            self._shares[id].append((signal, amount, through))
-            self._total[id] += amount
-
-    def match(self, background: Background) -> None:
-        """What a memory's own words and vector say, and of a turn what its facts' vectors do."""
-        weights, found = self._weights, self._found
-        by_text = sorted((one.text for one in found.values() if one.text is not None), reverse=True)
-        scale = sum(by_text[:_BEST]) / max(1, min(_BEST, len(by_text))) / _AS_GOOD or 1.0
-        near = {
-            id: (one.vector - background.mean) / max(background.deviation, 0.01)
-            for id, one in found.items()
-            if one.vector is not None
-        }
-        for id, one in found.items():
-            if one.text is not None:
-                self._add(id, "text", self._gate * weights.text * _MOST * math.tanh(one.text / scale / _MOST))
-            self._add(id, "vector", weights.vector * near.get(id, 0.0))
-            if one.entity is not None:
-                self._add(id, "named", self._gate * weights.named * one.entity / (one.entity + _HALF))
-            if best := max((fact for fact in self._facts[id] if fact in near), key=near.__getitem__, default=None):
-                self._add(id, "fact", weights.fact * near[best], best)
-        self._own = {id: max(0.0, total) for id, total in self._total.items()}
-
-    def pass_on(self) -> None:
-        """What a turn lends to its neighbours; in long ones too much else is said."""
-        weights, found, own = self._weights, self._found, self._own
-        for id, one in found.items():
-            later = found.get(one.follower or "")
-            if later is None or one.size > _SHORT or later.size > _SHORT:
-                continue
-            signal = "answer" if one.asks else "next"
-            self._add(later.id, signal, self._gate * getattr(weights, signal) * own[id], id)
-            self._add(id, "before", self._gate * weights.before * own[later.id], later.id)
-            if (third := found.get(later.follower or "")) is not None and third.size <= _SHORT:
-                self._add(id, "before", self._gate * weights.before / 3 * own[third.id], third.id)
-
-    def weigh(self, one: Candidate, asked: Asked) -> None:
-        """What a turn's author, time and form say."""
-        weights, gate = self._weights, self._gate
-        if asked.author is not None:
-            self._add(one.id, "author", gate * weights.author * (one.author == asked.author))
-        elif one.role == "model" and not asked.of_agent:
-            self._add(one.id, "agent", weights.agent)
-        self._add(one.id, "date", gate * weights.date * asked.fits(one.timestamp))
-        if one.ends_asking and one.size <= _VERY_SHORT:
-            self._add(one.id, "asks", gate * weights.asks)
-        words = math.log1p(one.size / 5.5)
-        self._add(one.id, "length", gate * weights.length * min(1.5, max(-2.0, (words - 3.1) / 0.65)))
-
-    def fit_sessions(self) -> None:
-        """How well a turn's session fits: its best turn, beside those of all sessions that were found."""
-        best: dict[str, float] = defaultdict(float)
-        for id, one in self._found.items():
-            if one.kind == "event" and one.session_id is not None:
-                best[one.session_id] = max(best[one.session_id], self._own[id])
-        if len(best) < 2:
-            return
-        mean = sum(best.values()) / len(best)
-        deviation = math.sqrt(sum((value - mean) ** 2 for value in best.values()) / len(best)) or 1.0
-        for id, one in self._found.items():
-            if one.kind == "event" and one.session_id is not None and one.size <= _SHORT:
-                fit = (best[one.session_id] - mean) / deviation
-                self._add(id, "session", self._gate * self._weights.session * fit)
-
-    def share_entities(self) -> None:
-        """What the best speak of, others speak of too: the hop from fact to entity to fact."""
-        common = Counter(key for one in self._found.values() for key in one.entities)
-        lead = heapq.nlargest(_LEAD, self._found, key=self._total.__getitem__)
-        best: dict[str, tuple[float, str]] = {}
-        for id in reversed(lead):
-            for key in self._found[id].entities:
-                if common[key] <= _FEW:
-                    best[key] = max(best.get(key, (0.0, id)), (self._total[id], id))
-        for id, one in self._found.items():
-            shared = [(best[key][0] / math.sqrt(common[key]), best[key][1]) for key in one.entities if key in best]
-            amount, through = max((pair for pair in shared if pair[1] != id), default=(0.0, None))
-            self._add(id, "entity", self._gate * self._weights.entity * amount, through)
-
-    def prefer_recent(self) -> None:
-        """Of the few turns that fit about as well as the best, the later one is likelier to hold still."""
-        turns = [id for id, one in self._found.items() if one.kind == "event"]
-        best = heapq.nlargest(_ALIKE, turns, key=self._own.__getitem__)
-        alike = [id for id in best if self._own[id] >= _ABOUT_AS_WELL * self._own[best[0]]]
-        times = sorted(self._found[id].timestamp for id in alike)
-        for id in alike if len(alike) > 1 else ():
-            later_than = times.index(self._found[id].timestamp) / (len(times) - 1)
-            self._add(id, "recent", self._weights.recent * later_than)
-
-    def rest_facts_on_turns(self) -> None:
-        """A fact stands where its best turn does, nearer or farther by its own words."""
-        by_words = {"text", "vector", "fact"}
-        for id, one in self._found.items():
-            turns = [source for source in one.sources if source in self._found]
-            if one.kind == "fact" and turns:
-                best = max(turns, key=self._total.__getitem__)
-                for signal, amount, _ in self._shares[best]:
-                    if signal not in by_words:
-                        self._add(id, signal, amount, best)
-
-    def end(self, now: float) -> None:
-        """What is no longer so gives its place to what is; the words that said it stand behind."""
-        over = {id: one for id, one in self._found.items() if _is_over(one, now)}
-        told = {id: [source for source in one.sources if source in self._total] for id, one in over.items()}
-        places = {id: max(self._total[known] for known in (id, *told[id])) for id in over}
-        for id, one in over.items():
-            for later in set(one.ended_by).intersection(self._total) - over.keys():
-                self._add(later, "replaces", max(0.0, places[id] - self._total[later]), id)
-        for source in sorted({source for sources in told.values() for source in sources}):
-            if all(fact in over for fact in self._facts[source]):
-                self._add(source, "ended", self._weights.ended, min(self._facts[source]))
-        for id in over:
-            del self._shares[id]
-
-    def result(self) -> list[Scored]:
-        """All candidates, best first."""
-        made = (Scored(id, self._total[id], shares) for id, shares in self._shares.items())
-        return sorted(made, key=lambda one: (-one.score, one.id))
-
-
-def _is_over(one: Candidate, now: float) -> bool:
-    """Whether another fact took its place; one that ended at its own time still tells what was."""
-    return one.state == "superseded" and (one.valid_to is None or one.valid_to <= now)
+    Args:
+        ranked: best first.
+        evidence: id of a fact → ids of the turns it rests on.
+    """
+    kept: dict[str, Scored] = {}
+    told: set[str] = set()
+    for one in ranked:
+        said = evidence.get(one.id, ())
+        if one.id not in told and kept.keys().isdisjoint(said):
+            kept[one.id] = one
+            told.update(said)
+    return list(kept.values())
