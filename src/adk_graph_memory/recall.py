@@ -69,6 +69,7 @@ class Recall:
         self._connection, self._vectors = connection, vectors
         self._speakers = graph.Speakers(connection)
         self._retrieval_query, self._weights = retrieval_query, weights
+        self._is_checked = retrieval_query is None
 
     async def run(self, scope: Scope, query: str, wanted: Wanted) -> list[Recollection]:
         """The user's memories that fit the question best, best first.
@@ -107,10 +108,14 @@ class Recall:
         wanted: Wanted | None = None,
         redact: Callable[[str], str] | None = None,
     ) -> retrieval.GraphMemoryRetriever:
-        """A retriever over the user's memory; it asks the graph nothing but who speaks."""
+        """A retriever over the user's memory; it asks the graph nothing but who speaks.
+
+        Raises:
+            errors.ConfigurationError: the caller's ``retrieval_query`` is not one; it is planned once, without running.
+        """
         wanted = wanted or Wanted()
         embedder = self._vectors.embedder.embedder if self._vectors.embedder else None
-        return retrieval.GraphMemoryRetriever(
+        made = retrieval.GraphMemoryRetriever(
             self._connection,
             scope,
             slot=slot,
@@ -122,3 +127,7 @@ class Recall:
             speakers=await self._speakers.of(scope),
             redact=redact,
         )
+        if not self._is_checked:
+            await asyncio.to_thread(made.check)
+            self._is_checked = True
+        return made

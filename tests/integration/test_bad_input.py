@@ -100,13 +100,33 @@ async def test_an_embedder_that_gives_only_zeros_leaves_the_search_to_full_text(
         assert found.degraded
 
 
-async def test_a_retrieval_query_without_text_is_named(neo4j_server, app_name):
+@pytest.mark.parametrize(
+    ("query", "reason"),
+    [
+        ("RETURN node.memory_id AS id, score", "returns no text"),
+        ("RETURN node.memory_id AS id", "returns no score and no text"),
+        ("RETRUN node.text AS text, score", "RETRUN"),
+        ("RETURN nobody.text AS text, score", "nobody"),
+        ("SET node.text = '' RETURN node.text AS text, score", "only read"),
+    ],
+)
+async def test_a_retrieval_query_that_cannot_be_is_refused_before_it_runs(neo4j_server, app_name, query, reason):
     settings = neo4j_server.settings(label_prefix="TestHash")
-    query = "RETURN node.memory_id AS id, score"
     async with GraphMemory(settings=settings, embedder=HashEmbedder(), retrieval_query=query) as memory:
         await memory.remember([turn("I keep bees in here")], session_id="s", **owner(app_name))
-        with pytest.raises(errors.ConfigurationError, match="returns no text"):
-            await memory.recall("bees", **owner(app_name))
+        for asked in (memory.retriever(**owner(app_name)), memory.recall("bees", **owner(app_name))):
+            with pytest.raises(errors.ConfigurationError, match=f"(?s)retrieval_query.*{reason}"):
+                await asked
+
+
+async def test_a_retrieval_query_is_planned_once_and_may_have_parameters(neo4j_server, app_name):
+    settings = neo4j_server.settings(label_prefix="TestHash")
+    query = "RETURN node.text + coalesce($mark, '') AS text, score"
+    async with GraphMemory(settings=settings, embedder=HashEmbedder(), retrieval_query=query) as memory:
+        await memory.remember([turn("I keep bees in here")], session_id="s", **owner(app_name))
+        retriever = await memory.retriever(**owner(app_name))
+        found = await asyncio.to_thread(retriever.search, "bees", query_params={"mark": "!"})
+        assert {item.content for item in found.items} == {"I keep bees in here!"}
 
 
 async def test_half_a_character_is_refused_by_name(memory, app_name):

@@ -17,6 +17,7 @@ from neo4j_graphrag.embeddings.base import Embedder
 from neo4j_graphrag.retrievers import HybridCypherRetriever
 from neo4j_graphrag.types import RawSearchResult, RetrieverResultItem
 
+from adk_graph_memory import errors
 from adk_graph_memory.graph import Connection, Slot, analyzers, lucene
 from adk_graph_memory.graph.members import read
 from adk_graph_memory.graph.queries import filled
@@ -38,6 +39,7 @@ FADING = 8.0
 BEST_READ = 3
 READ, READABLE = 12, 2_000
 """Texts that are read to see how much of the question they cover, and characters of each."""
+_ABOUT_CYPHER = "Neo.ClientError.Statement."
 _NO_INDEX = "Neo.ClientError.Schema.IndexNotFound"
 """The code when an index is gone, or still filling; what it would find is then found by comparing all, only slower."""
 
@@ -132,10 +134,36 @@ class GraphMemoryRetriever(HybridCypherRetriever):
         ]
         records: list[neo4j.Record] = []
         if hits:
-            statement = f"CALL () {{\n{self._connection.statements['hits']}\n}}\n{self.retrieval_query}"
-            records = self._read(statement, {**(query_params or {}), "hits": hits, "scope": self._scope.key})
+            records = self._read(self._expansion, {**(query_params or {}), "hits": hits, "scope": self._scope.key})
         scores = {one.id: one for one in found}
         return RawSearchResult(records=records, metadata={"query_vector": query_vector, "scored": scores, **seen})
+
+    @property
+    def _expansion(self) -> str:
+        return f"CALL () {{\n{self._connection.statements['hits']}\n}}\n{self.retrieval_query}"
+
+    def check(self) -> None:
+        """Has the server plan the ``retrieval_query``, without running it.
+
+        Raises:
+            errors.ConfigurationError: it is no valid Cypher, writes, or does not return ``text`` and ``score``.
+            errors.DatabaseError: the server could not be asked.
+        """
+        try:
+            _, summary, columns = self.driver.execute_query(
+                f"EXPLAIN {self._expansion}",
+                {"hits": [], "scope": self._scope.key},
+                database_=self.neo4j_database,
+                routing_=neo4j.RoutingControl.READ,
+            )
+        except (driver_errors.Neo4jError, driver_errors.DriverError) as error:
+            if not str(getattr(error, "code", "")).startswith(_ABOUT_CYPHER):
+                raise self._connection.translated(error) from error
+            raise errors.ConfigurationError(reason=f"the retrieval_query cannot be run: {error}") from error
+        if summary.query_type != "r":
+            raise errors.ConfigurationError(reason="the retrieval_query writes; it may only read")
+        if missing := sorted({"text", "score"} - set(columns)):
+            raise errors.ConfigurationError(reason=f"the retrieval_query returns no {' and no '.join(missing)}")
 
     def understood(self, question: str) -> Asked:
         """What the question asks of this user's memories."""

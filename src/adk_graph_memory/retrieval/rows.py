@@ -7,7 +7,6 @@ from typing import Any
 
 from neo4j import Record
 
-from adk_graph_memory import errors
 from adk_graph_memory.graph import members
 from adk_graph_memory.graph.rows import moment
 from adk_graph_memory.records import Recollection
@@ -21,8 +20,6 @@ _COLUMNS = frozenset(
 def recollection(record: Record, degraded: str | None, now: datetime) -> Recollection:
     """A row of a retrieval query as a recollection; columns that we do not know go to its metadata."""
     row: dict[str, Any] = dict(zip(record.keys(), record.values(), strict=True))
-    if missing := sorted({"text", "score"} - row.keys()):
-        raise errors.ConfigurationError(reason=f"the retrieval_query returns no {' and no '.join(missing)}")
     valid_from, valid_to = moment(row.get("valid_from")), moment(row.get("valid_to"))
     said = datetime.fromtimestamp(row["timestamp"], UTC) if row.get("timestamp") is not None else None
     further = {key: _plain(value) for key, value in row.items() if key not in _COLUMNS and value is not None}
