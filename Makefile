@@ -46,12 +46,13 @@ $(VENV)/.bench: $(VENV)/.ready
 bench: $(VENV)/.bench
 	$(BIN)/python -m benchmarks.latency
 
-# What memory is worth: life histories with scripted replies, recorded replies against gold facts, who is who, what a
-# search finds. DATA=path/to/locomo.json and XQUAD=folder ask those too.
+# What memory is worth: life histories with scripted replies, recorded replies against gold facts, who is who, who
+# sees whose words, what a search finds. DATA=path/to/locomo.json and XQUAD=folder ask those too.
 quality: setup
 	$(BIN)/python -m benchmarks.quality.truth
 	$(BIN)/python -m benchmarks.quality.replies
 	$(BIN)/python -m benchmarks.quality.aliases
+	$(BIN)/python -m benchmarks.quality.tenants
 	$(BIN)/python -m benchmarks.quality $(if $(DATA),--locomo '$(DATA)' --ablate) $(if $(XQUAD),--xquad '$(XQUAD)')
 
 # Needs Maven; the result is src/adk_graph_memory/local_neo4j/locks/neo4j-$(VERSION).lock.json

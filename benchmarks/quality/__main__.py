@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import sys
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
@@ -34,6 +35,8 @@ NO_GRAPH = replace(NOTHING, text=Weights().text, vector=Weights().vector)
 FALSE_ALARMS = 0.05
 MOST_CHANGES = 40
 """In one conversation."""
+CROWD = 10
+"""Users who ask in the first person, in one store and in one each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +121,18 @@ class Bench:
             await memory.prepare()
             return await self.ask(told, what, search, kinds=kinds)
 
+    async def crowd(self, told: Told) -> None:
+        """What users ask of themselves, in the store of all and in a store each: others must not be in their way."""
+        asked = [_first_person(conversation) for conversation in told.conversations[:CROWD]]
+        await self.weighted(replace(told, conversations=asked), f"first person, {CROWD} users")
+        alone: list[Answer] = []
+        for number, conversation in enumerate(asked):
+            prefixes = {"label_prefix": f"{PREFIX}{number}", "index_prefix": f"{PREFIX.lower()}{number}_"}
+            apart, one = Bench(self._settings.model_copy(update=prefixes)), replace(told, conversations=[conversation])
+            await apart.tell(one)
+            alone += await apart.weighted(one, "")
+        self.table.add_row(told.name, "the same, each in a store alone", "all", *cells(alone))
+
     async def ask(self, told: Told, what: str, search: Search, *, kinds: bool = False) -> list[Answer]:
         """Asks all questions and adds a line (or one for each kind) to the table."""
         given = await answers(search, told.conversations, first=told.first)
@@ -147,10 +162,17 @@ class Bench:
                 return found.memories
 
             await self.ask(told, "ADK's InMemoryMemoryService", adk)
+        if told.name == "chats":
+            await self.crowd(told)
         if ablate and told.name == "locomo":
             for field in fields(Weights):
                 await self.weighted(told, f"without {field.name}", replace(Weights(), **{field.name: 0.0}))
         self.table.add_section()
+
+
+def _first_person(conversation: Conversation) -> Conversation:
+    asked = (question for question in conversation.questions if question.kind == "first-person")
+    return replace(conversation, questions=tuple(asked))
 
 
 async def main(arguments: argparse.Namespace) -> None:
@@ -159,6 +181,7 @@ async def main(arguments: argparse.Namespace) -> None:
         bench = Bench(settings)
         for told in sets(arguments):
             if not arguments.only or told.name in arguments.only:
+                print(f"{told.name} …", file=sys.stderr, flush=True)
                 await bench.compare(told, ablate=arguments.ablate)
     console = machine.console()
     console.print(bench.table)

@@ -1,0 +1,13 @@
+"""Two users who are hard to tell apart never see each other's words; ``make quality`` asks a thousand such pairs."""
+
+from __future__ import annotations
+
+from benchmarks.quality import tenants
+
+PAIRS = 30
+
+
+async def test_nobody_finds_anothers_words(neo4j_server) -> None:  # type: ignore[no-untyped-def]
+    counts = await tenants.counted(neo4j_server.settings(label_prefix="TestTenants"), PAIRS, seed=1)
+    assert (counts["leaked"], counts["found"]) == (0, 2 * PAIRS)
+    assert counts["searches"] == 2 * PAIRS * tenants.SEARCHES
