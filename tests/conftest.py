@@ -8,11 +8,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import hypothesis
 import pytest
 
 from adk_graph_memory.local_neo4j import LocalNeo4j
 from adk_graph_memory.local_neo4j.places import cache
 from adk_graph_memory.settings import Settings
+
+hypothesis.settings.register_profile("unhurried", deadline=None)  # no test goes by the clock
+hypothesis.settings.load_profile("unhurried")
 
 PURE = ("tests/unit", "tests/house_rules")
 KEPT = ("ADK_GRAPH_MEMORY_CACHE", "ADK_GRAPH_MEMORY_NEO4J")

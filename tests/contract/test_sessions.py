@@ -420,7 +420,7 @@ async def test_odd_ids_are_only_names(sessions, app, odd):
     assert await again(sessions, bystander) == bystander
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(app_tail=st.text(), user=st.text(), session_id=st.text(min_size=1).filter(str.strip))
 async def test_any_text_is_a_fit_name_for_an_app_a_user_and_a_session(sessions, app_tail, user, session_id):
     app = f"app-{uuid.uuid4()}{app_tail}"
@@ -1207,7 +1207,7 @@ class DictModel:
         return {**self.states[name], **self.shared}, [event.id for event in self.events[name]]
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(steps=STEPS)
 async def test_any_run_of_creates_appends_and_deletes_does_as_plain_dicts_would(sessions, steps):
     app, model = f"app-{uuid.uuid4()}", DictModel()

@@ -346,9 +346,7 @@ REPLY = st.one_of(
 )
 
 
-@hypothesis_settings(
-    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
-)
+@hypothesis_settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(first=REPLY, second=REPLY, third=REPLY, cut=st.integers(0, 60))
 async def test_whatever_a_model_replies_no_session_is_lost_and_no_fact_is_without_words(
     make: Make, first: str, second: str, third: str, cut: int

@@ -1187,7 +1187,7 @@ NAMES = st.one_of(
 )
 
 
-@settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=12, suppress_health_check=list(HealthCheck))
 @given(tail=NAMES, mine=NAMES, other=NAMES, query=NAMES)
 async def test_nothing_of_mine_is_within_anothers_reach(
     connect: Connect, tail: str, mine: str, other: str, query: str

@@ -66,6 +66,11 @@ def test_any_question_and_any_names_are_understood(question: str, speakers: list
         ("Where did I park?", False, False),
         ("¿Dónde vivía antes?", True, False),
         ("我以前住在哪里？", True, False),
+        ("What was the first flat I had?", True, False),
+        ("What is my first name?", False, True),
+        ("Which flat do I have in May 2025?", True, False),
+        ("What is on in December 2026?", False, True),
+        ("What happens every 3 March?", False, True),
     ],
 )
 def test_a_question_is_about_now_or_about_before(question: str, *, is_past: bool, is_present: bool) -> None:

@@ -8,7 +8,7 @@ from datetime import UTC, date, datetime
 from typing import Any
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from adk_graph_memory.extraction import RuleExtractor, contacts
@@ -574,7 +574,6 @@ async def test_the_same_turns_give_the_same_extraction() -> None:
     assert await read(*texts) == await read(*texts)
 
 
-@settings(deadline=None)
 @given(st.text(max_size=200))
 @example("I keep bees. \n\nIn  the\tgarden!  Really?? Yes... a.b.c")
 @example("👩‍👩‍👧 is my family now. 我在花园里养蜜蜂。ok")
@@ -626,7 +625,6 @@ _PIECES += [
 _DENIED = {"not", "no longer", "if", "might", "will"}
 
 
-@settings(deadline=None)
 @given(st.lists(st.sampled_from(_PIECES), max_size=12))
 async def test_however_words_are_put_nothing_denied_is_asserted(words: list[str]) -> None:
     found = await read("I met Anna in Rome at Acme.", " ".join(words))

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import fields, replace
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from adk_graph_memory.language.spans import Span
 from adk_graph_memory.retrieval import Weights
 from adk_graph_memory.retrieval.candidates import Background, Candidate
 from adk_graph_memory.retrieval.coverage import covered, support, trust
@@ -140,6 +142,16 @@ def test_what_is_so_takes_the_place_of_what_was() -> None:
 
 def test_a_question_about_the_past_finds_what_was() -> None:
     assert order(result(*OLD, asked=Asked("x", "x", is_past=True), vector=1.0, ended=-2.0))[:2] == ["old", "then"]
+
+
+@pytest.mark.parametrize(("since", "until", "is_boosted"), [(None, 150, True), (120, 150, True), (0, 90, False)])
+def test_what_was_so_at_the_time_that_is_asked_about_comes_first(
+    since: float | None, until: float, *, is_boosted: bool
+) -> None:
+    span = Span(datetime.fromtimestamp(100, UTC), datetime.fromtimestamp(200, UTC))
+    old = fact("old", state="superseded", valid_from=since, valid_to=until)
+    [first, second] = result(old, fact("new"), asked=Asked("x", "x", times=(span,), is_past=True), date=2.0)
+    assert (first.score, second.score) == ((2.0, 0.0) if is_boosted else (0.0, 0.0))
 
 
 def test_what_ended_after_the_asking_still_holds() -> None:

@@ -26,6 +26,10 @@ class Span:
             start = here if here <= moment else _in_year(start, moment.year - 1)
         return max(timedelta(), moment - start - (self.end - self.start)) if start <= moment else None
 
+    def overlaps(self, start: datetime, end: datetime) -> bool:
+        """Whether some of it lies in the time from start to end; one that comes every year tells too little."""
+        return not self.is_yearly and self.start < end and start < self.end
+
 
 @lru_cache(maxsize=256)
 def spans(text: str, now: datetime, language: str) -> tuple[Span, ...]:

@@ -30,6 +30,7 @@ class Candidate(NamedTuple):
     sources: Sequence[str] = ()
     entities: Sequence[str] = ()
     state: str | None = None
+    valid_from: float | None = None
     valid_to: float | None = None
     ended_by: Sequence[str] | None = None
 

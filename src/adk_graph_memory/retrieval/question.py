@@ -15,10 +15,12 @@ from adk_graph_memory.records import is_wide
 TOLD_LATER = timedelta(days=7)
 """How long after it happened people still tell what happened at the time that a question names."""
 
+_EARLIEST = datetime.min.replace(tzinfo=UTC)
 _PAST = re.compile(
-    r"\b(?:used to|before|previous(?:ly)?|former(?:ly)?|earlier|originally|at first|back then|in the past|old|until"
-    r"|antes|anterior(?:mente)?|solía|früher\w*|vorher|damals|avant|ancien\w*|autrefois|prima|раньше|прежн\w*|бывш\w*)\b"
-    r"|以前|之前|从前|昔|かつて|예전|전에",
+    r"\b(?:used to|before|previous(?:ly)?|former(?:ly)?|earlier|originally|first(?! name)|back then|in the past|old"
+    r"|until|antes|anterior(?:mente)?|solía|primer[oa]?|früher\w*|vorher|damals|erste\w*|avant|ancien\w*|autrefois"
+    r"|premi(?:er|ère)|prima|primo|раньше|прежн\w*|бывш\w*|перв\w+)\b"
+    r"|以前|之前|从前|最初|第一|昔|かつて|예전|전에|처음",
     re.IGNORECASE,
 )
 _AGENT = re.compile(
@@ -59,6 +61,13 @@ class Asked:
         after = [late for span in self.times if (late := span.after(moment)) is not None and late <= TOLD_LATER]
         return 0.0 if not after else 0.5 if min(after) else 1.0
 
+    def held(self, since: float | None, until: float | None) -> bool:
+        """Whether something was so at a time that the question names."""
+        start = _EARLIEST if since is None else datetime.fromtimestamp(since, UTC)
+        return until is not None and any(
+            span.overlaps(start, datetime.fromtimestamp(until, UTC)) for span in self.times
+        )
+
 
 def understood(question: str, speakers: Sequence[Sequence[str]], now: datetime) -> Asked:
     """What a question asks.
@@ -72,13 +81,14 @@ def understood(question: str, speakers: Sequence[Sequence[str]], now: datetime) 
     if not lucene.terms(words):
         words = spoken = question
     language = language_of(question)
-    is_past = _PAST.search(question) is not None
+    times = spans(question, now.astimezone(UTC).replace(microsecond=0, second=0, minute=0), language)
+    is_past = _PAST.search(question) is not None or any(not span.is_yearly and span.end <= now for span in times)
     return Asked(
         words,
         spoken,
         named[0] if len(named) == 1 else None,
         language,
-        spans(question, now.astimezone(UTC).replace(microsecond=0, second=0, minute=0), language),
+        times,
         is_past=is_past,
         is_present=language == "en" and "?" in question and not (is_past or _WAS.search(question)),
         of_agent=_AGENT.search(question) is not None,

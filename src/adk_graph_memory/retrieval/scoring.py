@@ -51,6 +51,8 @@ def scored(
     for one in found.values():
         if one.kind == "event":
             tally.weigh(one, asked)
+        else:
+            tally.date(one, asked)
     tally.fit_sessions()
     tally.share_entities()
     if asked.is_present:

@@ -101,6 +101,11 @@ class Tally:
         words = math.log1p(one.size / 5.5)
         self._add(one.id, "length", gate * weights.length * min(1.5, max(-2.0, (words - 3.1) / 0.65)))
 
+    def date(self, fact: Candidate, asked: Asked) -> None:
+        """What is no longer so answers a question about the time when it was."""
+        if fact.state == "superseded" and asked.held(fact.valid_from, fact.valid_to):
+            self._add(fact.id, "date", self._gate * self._weights.date)
+
     def fit_sessions(self) -> None:
         """How well a turn's session fits: its best turn, beside those of all sessions that were found."""
         best: dict[str, float] = defaultdict(float)

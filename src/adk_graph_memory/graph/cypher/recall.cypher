@@ -27,9 +27,9 @@
 // candidates @fragment
 // one row. candidates: of each memory found, of the turns that it rests on, the turn that follows it, and what took its place
 // [id, kind, score by text, by vector, by entity, role, author, time, session, characters, whether it asks, whether it ends so,
-// id of the turn that follows, ids of the turns that it rests on, keys of the entities it speaks of, state, until when it
-// holds, ids of the facts that took its place]. texts: of those that words found best. live: the slot. writes: how often the
-// user was written to. usual: how near the question is to some of what this user says
+// id of the turn that follows, ids of the turns that it rests on, keys of the entities it speaks of, state, since and until
+// when it holds, ids of the facts that took its place]. texts: of those that words found best. live: the slot. writes: how
+// often the user was written to. usual: how near the question is to some of what this user says
 WITH node AS hit, max(CASE leg WHEN 'text' THEN score END) AS text, max(CASE leg WHEN 'vector' THEN score END) AS vector,
      max(CASE leg WHEN 'entity' THEN score END) AS entity
 OPTIONAL MATCH (hit)-[:NEXT|SUPPORTED_BY]->(beside:@Memory)
@@ -48,7 +48,7 @@ ORDER BY text IS NULL, text DESC
 WITH collect([
   node.memory_id, node.kind, text, vector, entity, node.role, node.author, node.timestamp, node.session_id, size(told),
   any(mark IN ['?', '？', '؟'] WHERE told CONTAINS mark), any(mark IN ['?', '？', '؟'] WHERE right(told, 4) CONTAINS mark),
-  follower, sources, entities, node.state, node.valid_to.epochSeconds,
+  follower, sources, entities, node.state, node.valid_from.epochSeconds, node.valid_to.epochSeconds,
   CASE node.state
     WHEN 'superseded' THEN COLLECT { MATCH (node)<-[:SUPERSEDES*1..8]-(later:@Fact) RETURN DISTINCT later.memory_id }
   END
