@@ -26,8 +26,8 @@ from adk_graph_memory.demo.conversation import Conversation, Question
 from adk_graph_memory.memory import GraphMemory
 from adk_graph_memory.records import IngestReport, Recollection, Scope, Usage
 
-SHOWN = 3
-"""Memories printed for each question; ten are looked at for the count at the end."""
+SHOWN, FOUND = 3, 10
+"""Memories printed for each question, and looked at for the count at the end."""
 
 
 async def play(
@@ -62,9 +62,10 @@ async def play(
     found = [await _ask(question, scope, memory, console) for question in asked]
     answerable = sum(bool(question.evidence) for question in asked)
     if answerable:
+        shown, ten = (sum(place < most for place in found if place is not None) for most in (SHOWN, FOUND))
         console.print(
-            f"\n[bold]{sum(found)} of {answerable}[/] answerable questions have words they rest on "
-            "([green]●[/]) among the first ten memories."
+            f"\nOf {answerable} answerable questions [bold]{shown}[/] show words they rest on ([green]●[/]); "
+            f"[bold]{ten}[/] have them among the first {FOUND} memories."
         )
     console.print(_further(scope))
 
@@ -176,10 +177,10 @@ def _went_through(fact: dict[str, Any], op: str) -> bool:
     return bool(fact["state"] == {"SUPERSEDE": "superseded", "RETRACT": "retracted"}[op])
 
 
-async def _ask(question: Question, scope: Scope, memory: GraphMemory, console: Console) -> bool:
-    """Prints a question with what is recalled; whether what it rests on is among the first ten memories."""
+async def _ask(question: Question, scope: Scope, memory: GraphMemory, console: Console) -> int | None:
+    """Prints a question with what is recalled; the place of the first memory of what it rests on, from 0."""
     start = time.perf_counter()
-    found = await memory.recall(question.question, app_name=scope.app_name, user_id=scope.user_id, limit=10)
+    found = await memory.recall(question.question, app_name=scope.app_name, user_id=scope.user_id, limit=FOUND)
     milliseconds = 1_000 * (time.perf_counter() - start)
     wanted = set(question.evidence)
     told = f"  [dim]({escape(question.answer)})[/]" if question.answer else ""
@@ -192,7 +193,8 @@ async def _ask(question: Question, scope: Scope, memory: GraphMemory, console: C
     if not found:
         table.add_row("", "", "[dim]nothing is remembered about this[/]")
     console.print(Padding(table, (0, 0, 0, 2)))
-    return any(wanted.intersection(memory_.source_event_ids) for memory_ in found)
+    places = (place for place, memory_ in enumerate(found) if wanted.intersection(memory_.source_event_ids))
+    return next(places, None)
 
 
 def _line(memory: Recollection, *, is_evidence: bool) -> tuple[str, str, str]:
