@@ -71,6 +71,11 @@ def test_any_question_and_any_names_are_understood(question: str, speakers: list
         ("Which flat do I have in May 2025?", True, False),
         ("What is on in December 2026?", False, True),
         ("What happens every 3 March?", False, True),
+        ("Which pets do I have?", False, False),
+        ("What are my hobbies?", False, False),
+        ("Where has Ana camped?", False, False),
+        ("What car does Ana have?", False, True),
+        ("Which bus do I take?", False, True),
     ],
 )
 def test_a_question_is_about_now_or_about_before(question: str, *, is_past: bool, is_present: bool) -> None:

@@ -27,6 +27,14 @@ _AGENT = re.compile(
     r"\b(?:you|your|recommended|suggested|tú|usted|te|du|sie|dir|vous|tu|ты|вы)\b|你|您|あなた|당신", re.IGNORECASE
 )
 _WAS = re.compile(r"\b(?:did|was|were|had|ago)\b", re.IGNORECASE)
+_SEVERAL = re.compile(
+    r"\b(?:what|which|whose)(?: \w+){0,2} \w+[^su\W]s (?:of \w+ )?(?:do|does|has|have|are|can|could|would|might)\b"
+    r"|\b(?:what|who) are\b|\b(?:kinds?|types?|sorts?|some) of\b",
+    re.IGNORECASE,
+)
+"""Asks for all that there is, which has no latest answer."""
+_EVER = re.compile(r"^(?!.*\b(?:do|does)\b).*\b(?:has|have)\b", re.IGNORECASE | re.DOTALL)
+"""Asks what has ever been."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,9 +98,14 @@ def understood(question: str, speakers: Sequence[Sequence[str]], now: datetime) 
         language,
         times,
         is_past=is_past,
-        is_present=language == "en" and "?" in question and not (is_past or _WAS.search(question)),
+        is_present=not is_past and language == "en" and _asks_what_is_so(question),
         of_agent=_AGENT.search(question) is not None,
     )
+
+
+def _asks_what_is_so(question: str) -> bool:
+    """Whether an English question has one answer that may change."""
+    return "?" in question and not any(other.search(question) for other in (_WAS, _SEVERAL, _EVER))
 
 
 def _without(question: str, speakers: Sequence[Sequence[str]]) -> tuple[str, str, list[str]]:

@@ -37,7 +37,7 @@ class Weights:
     """a short turn that asks says little"""
     length: float = 0.15
     """of two turns that fit alike the longer one says more"""
-    recent: float = 0.5
+    recent: float = 2.0
     """the latest of a few that fit alike, where the question asks what is so now"""
     ended: float = -2.0
     """words that said what is no longer so, unless the question is about the past"""
