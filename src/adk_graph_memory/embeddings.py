@@ -98,6 +98,28 @@ def _quietly() -> Iterator[None]:
                 transformers_logging.enable_progress_bar()  # type: ignore[no-untyped-call]
 
 
+class FunctionEmbedder(Embedder):
+    """A function from text to numbers.
+
+    Args:
+        function: called with one text at a time.
+    """
+
+    def __init__(self, function: Callable[[str], Sequence[float]]) -> None:
+        super().__init__()
+        self.function = function
+
+    def embed_query(self, text: str) -> list[float]:
+        """The text's vector."""
+        return [float(number) for number in self.function(text)]
+
+
+def _embedder(choice: Embedder | Callable[[str], Sequence[float]] | str | None) -> Embedder:
+    if choice is None or isinstance(choice, str):
+        return LocalEmbedder(choice or DEFAULT_MODEL)
+    return choice if isinstance(choice, Embedder) else FunctionEmbedder(choice)
+
+
 class Vectors:
     """An embedder of any kind, as the memory uses it.
 
@@ -108,17 +130,16 @@ class Vectors:
     """
 
     def __init__(self, choice: Embedder | Callable[[str], Sequence[float]] | str | None, *, concurrency: int) -> None:
-        self.embedder = LocalEmbedder(choice or DEFAULT_MODEL) if choice is None or isinstance(choice, str) else choice
+        self.embedder = _embedder(choice)
         self._threads = 1 if isinstance(self.embedder, Batching) else concurrency
         self._length: int | None = None
 
     @property
     def name(self) -> str:
         """What the database remembers its vectors by."""
-        model = getattr(self.embedder, "model", None)
-        kind = (
-            self.embedder if callable(self.embedder) and hasattr(self.embedder, "__qualname__") else type(self.embedder)
-        )
+        chosen = self.embedder.function if isinstance(self.embedder, FunctionEmbedder) else self.embedder
+        model = getattr(chosen, "model", None)
+        kind = chosen if hasattr(chosen, "__qualname__") else type(chosen)
         return f"{kind.__module__}.{kind.__qualname__}" + (f":{model}" if isinstance(model, str) else "")
 
     async def of(self, texts: Sequence[str]) -> list[list[float]]:
@@ -147,13 +168,13 @@ class Vectors:
     async def _embedded(self, texts: list[str]) -> list[list[float]]:
         embedder = self.embedder
         if isinstance(embedder, Batching):
-            return await self._in_thread(embedder.embed_documents, texts)
-        if isinstance(embedder, Embedder) and type(embedder).async_embed_query is not Embedder.async_embed_query:
+            vectors: list[list[float]] = await self._in_thread(embedder.embed_documents, texts)
+            return vectors
+        if type(embedder).async_embed_query is not Embedder.async_embed_query:
             return await self._each(embedder.async_embed_query, texts)
-        one = embedder.embed_query if isinstance(embedder, Embedder) else embedder
 
         async def in_thread(text: str) -> list[float]:
-            return [float(number) for number in await self._in_thread(one, text)]
+            return [float(number) for number in await self._in_thread(embedder.embed_query, text)]
 
         return await self._each(in_thread, texts)
 

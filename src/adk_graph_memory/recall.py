@@ -8,10 +8,9 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from neo4j import exceptions as driver_errors
-from neo4j_graphrag.embeddings.base import Embedder
 
 from adk_graph_memory import errors, graph, retrieval
-from adk_graph_memory.records import Filters, Recollection, Scope
+from adk_graph_memory.records import Filters, Recollection, Scope, check_aware
 from adk_graph_memory.settings import Settings
 from adk_graph_memory.vectors import GraphVectors
 
@@ -39,12 +38,18 @@ class Wanted:
         limit = settings.memory_max_results if self.limit is None else self.limit
         budget = settings.token_budget if self.token_budget is None else self.token_budget
         least = settings.min_score if self.min_score is None else self.min_score
-        if limit < 0 or budget < 0:
-            raise errors.ConfigurationError(reason=f"limit={limit} and token_budget={budget} cannot be negative")
-        if not 0 <= least <= 1:
-            raise errors.ConfigurationError(reason=f"min_score={least} is not between 0 and 1")
-        filters = self.filters or Filters()
+        for name, count in (("limit", limit), ("token_budget", budget)):
+            if not isinstance(count, int) or count < 0:
+                raise errors.ConfigurationError(reason=f"{name}={count!r} is no whole number from 0 on")
+        if not isinstance(least, int | float) or not 0 <= least <= 1:
+            raise errors.ConfigurationError(reason=f"min_score={least!r} is not between 0 and 1")
+        filters = Filters() if self.filters is None else self.filters
+        if not isinstance(filters, Filters):
+            raise errors.ConfigurationError(reason=f"filters {filters!r} are no Filters(…)")
         if self.now is not None:
+            check_aware(self.now)
+            if not 1900 <= self.now.year <= 2200:
+                raise errors.ConfigurationError(reason=f"now={self.now} is not between 1900 and 2200")
             filters = replace(filters, until=min(filters.until or self.now, self.now))
         return replace(self, limit=limit, token_budget=budget, min_score=least, filters=filters)
 
@@ -84,11 +89,14 @@ class Recall:
         if not limit or not budget:
             return []
         retriever = await self.retriever(scope, None, wanted=wanted)
-        vector, retriever.slot, degraded = await self._vectors.of_question(retriever.understood(query).spoken)
+        asked = await asyncio.to_thread(retriever.understood, query)
+        vector, retriever.slot, degraded = await self._vectors.of_question(asked.spoken)
         try:
             raw = await asyncio.to_thread(retriever.get_search_results, query, vector, limit + SPARE)
         except (driver_errors.Neo4jError, driver_errors.DriverError) as error:
             raise self._connection.translated(error) from error
+        except UnicodeEncodeError as error:
+            raise errors.NoUnicode(reason=str(error)) from error
         seen = raw.metadata or {}
         if "live" in seen:
             await self._vectors.live.check(seen["live"])
@@ -96,7 +104,8 @@ class Recall:
         now = wanted.now or datetime.now(UTC)
         found = [retrieval.recollection(record, degraded, now) for record in raw.records]
         if wanted.explain:
-            found = [replace(memory, shares=seen["scored"][memory.id].shares) for memory in found]
+            scored = seen["scored"]
+            found = [replace(one, shares=scored[one.id].shares if one.id in scored else ()) for one in found]
         good = [memory for memory in found if memory.score >= least]
         return retrieval.packed(good, query=query, limit=limit, token_budget=budget)
 
@@ -114,12 +123,11 @@ class Recall:
             errors.ConfigurationError: the caller's ``retrieval_query`` is not one; it is planned once, without running.
         """
         wanted = wanted or Wanted()
-        embedder = self._vectors.embedder.embedder if self._vectors.embedder else None
         made = retrieval.GraphMemoryRetriever(
             self._connection,
             scope,
             slot=slot,
-            embedder=embedder if isinstance(embedder, Embedder) else None,
+            embedder=self._vectors.embedder.embedder if self._vectors.embedder else None,
             retrieval_query=self._retrieval_query,
             weights=self._weights,
             filters=wanted.filters,

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
+import math
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 
-from adk_graph_memory import Filters, GraphMemory, Turn, Weights, errors
+from adk_graph_memory import Filters, GraphMemory, Topic, Turn, Weights, errors
 from adk_graph_memory.graph import analyzers
 from adk_graph_memory.graph.slots import state
-from adk_graph_memory.testing import HashEmbedder
+from adk_graph_memory.testing import HashEmbedder, ScriptedLlm
 
 Owner = dict[str, str]
 START = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -40,7 +44,7 @@ async def found(memory: GraphMemory, owner: Owner, query: str, **more: object) -
     ("filters", "texts"),
     [
         (Filters(since=START + timedelta(days=80)), {"The goats like apples."}),
-        (Filters(until=START + timedelta(days=40)), {"I keep two goats."}),
+        (Filters(until=START + timedelta(days=10)), {"I live in Porto."}),
         (Filters(session_id="s1"), {"I keep two goats."}),
         (Filters(session_id="nowhere"), set()),
         (Filters(topic="nothing"), set()),
@@ -50,7 +54,8 @@ async def found(memory: GraphMemory, owner: Owner, query: str, **more: object) -
 async def test_a_filter_leaves_only_what_it_names(
     memory: GraphMemory, owner: Owner, filters: Filters, texts: set[str]
 ) -> None:
-    assert {text for text in await found(memory, owner, "goats", filters=filters) if "goats" in text} == texts
+    memories = await memory.recall("goats apples Porto Vigo", filters=filters, **owner)
+    assert {one.text for one in memories if one.kind == "event"} == texts
 
 
 @pytest.mark.parametrize("kind", ["event", "fact"])
@@ -60,12 +65,72 @@ async def test_only_turns_or_only_facts_are_found(memory: GraphMemory, owner: Ow
 
 
 async def test_an_entity_is_found_by_its_name_in_any_case(memory: GraphMemory, owner: Owner) -> None:
-    assert await found(memory, owner, "live", filters=Filters(entity="vigo"))
+    assert set(await found(memory, owner, "live", filters=Filters(entity="vigo"))) == {"I moved to Vigo."}
 
 
-def test_a_filters_time_needs_its_zone() -> None:
-    with pytest.raises(errors.ConfigurationError, match="no time zone"):
-        Filters(since=datetime(2026, 1, 1))
+async def test_a_topic_leaves_its_facts(neo4j_server, owner: Owner) -> None:  # type: ignore[no-untyped-def]
+    settings, topics = (
+        neo4j_server.settings(label_prefix="TestRecall"),
+        [Topic("animals", "pets"), Topic("places", "towns")],
+    )
+    named = {"subject": 1, "object": None, "turns": [0], "predicate": "states"}
+    facts = [
+        {**named, "text": "The user keeps goats.", "quote": "I keep goats", "topic": "animals"},
+        {**named, "text": "The user is in Porto.", "quote": "in Porto", "topic": "places"},
+    ]
+    reply = json.dumps({"entities": [{"ref": 1, "name": "user", "type": "person"}], "facts": facts})
+    model = ScriptedLlm.of(reply)
+    async with GraphMemory(settings=settings, embedder=HashEmbedder(), model=model, topics=topics) as memory:
+        await memory.remember([Turn("a", "user", "I keep goats in Porto", START)], session_id="s", **owner)
+        assert await found(memory, owner, "goats Porto", filters=Filters(topic="animals")) == ["The user keeps goats."]
+
+
+@pytest.mark.parametrize(
+    ("chosen", "reason"),
+    [
+        ({"since": datetime(2026, 1, 1)}, "no time zone"),
+        ({"since": "2026-01-01"}, "no datetime"),
+        ({"since": START, "until": START - timedelta(days=1)}, "later than until"),
+        ({"kind": "facts"}, "none of fact, event"),
+        ({"kind": ["fact"]}, "none of fact, event"),
+        ({"topic": ["a"]}, "topic"),
+        ({"entity": 5}, "entity"),
+    ],
+)
+def test_a_filter_that_cannot_be_is_named(chosen: dict[str, Any], reason: str) -> None:
+    with pytest.raises(errors.ConfigurationError, match=reason):
+        Filters(**chosen)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "reason"),
+    [
+        ({"limit": "5"}, "limit='5'"),
+        ({"limit": 2.5}, "limit=2.5"),
+        ({"limit": -1}, "limit=-1"),
+        ({"token_budget": float("inf")}, "token_budget=inf"),
+        ({"min_score": "0.3"}, "min_score='0.3'"),
+        ({"min_score": float("nan")}, "min_score=nan"),
+        ({"now": datetime(2026, 1, 1)}, "no time zone"),
+        ({"now": datetime(1, 1, 1, tzinfo=UTC)}, "1900"),
+        ({"now": datetime(2026, 1, 1), "filters": Filters(until=START)}, "no time zone"),
+        ({"filters": {"kind": "fact"}}, "Filters"),
+    ],
+)
+async def test_what_cannot_be_wanted_is_named(
+    memory: GraphMemory, owner: Owner, wanted: dict[str, Any], reason: str
+) -> None:
+    with pytest.raises(errors.ConfigurationError, match=reason):
+        await memory.recall("goats", **owner, **wanted)
+
+
+@pytest.mark.parametrize("wanted", [{"query": "goats"}, {"query": "x", "filters": Filters(entity="\ud83d")}])
+async def test_half_a_character_is_no_riddle(memory: GraphMemory, owner: Owner, wanted: dict[str, Any]) -> None:
+    if "filters" in wanted:
+        with pytest.raises(errors.NoUnicode):
+            await memory.recall(**wanted, **owner)
+    else:
+        assert await memory.recall("goats\ud83dapples", **owner)
 
 
 async def test_what_is_so_stands_before_what_was(memory: GraphMemory, owner: Owner) -> None:
@@ -89,6 +154,61 @@ async def test_as_of_then_what_ended_later_still_holds(memory: GraphMemory, owne
     assert all(one.is_current for one in memories)
 
 
+async def test_as_of_then_what_is_told_later_is_not_known_yet(memory: GraphMemory, owner: Owner) -> None:
+    late = Turn("late", "user", "I moved to Braga on 10 July 2026.", START + timedelta(days=200))
+    await memory.remember([late], session_id="late", **owner)
+    memories = await memory.recall("Where do I live?", now=START + timedelta(days=150), **owner)
+    homes = [one for one in memories if one.kind == "fact" and "goats" not in one.text]
+    assert {one.text for one in homes if one.is_current} == {"I moved to Vigo."}
+
+
+async def test_a_slot_of_many_values_has_one_that_holds(memory: GraphMemory, owner: Owner) -> None:
+    for number in range(30):
+        told = Turn(f"n{number}", "user", f"My phone number is 555 01{number:02}.", START + timedelta(hours=number))
+        await memory.remember([told], session_id=f"n{number}", **owner)
+    [first, *_] = await memory.recall("What is my phone number?", **owner)
+    assert "555 0129" in first.text
+
+
+async def test_one_memory_alone_is_as_sure_as_among_many(neo4j_server, owner: Owner) -> None:  # type: ignore[no-untyped-def]
+    settings = neo4j_server.settings(label_prefix="TestRecall")
+    async with GraphMemory(settings=settings, embedder=HashEmbedder()) as memory:
+        await memory.remember([Turn("a", "user", "The boiler code is 4711", START)], session_id="s", **owner)
+        assert await memory.recall("boiler code", min_score=0.28, **owner)
+
+
+async def test_a_function_embeds_for_the_retriever_too(neo4j_server, owner: Owner) -> None:  # type: ignore[no-untyped-def]
+    settings = neo4j_server.settings(label_prefix="TestRecallFunction")
+    async with GraphMemory(settings=settings, embedder=_letters) as memory:
+        await memory.remember([Turn("a", "user", "The boiler code is 4711", START)], session_id="s", **owner)
+        retriever = await memory.retriever(**owner)
+        raw = await asyncio.to_thread(retriever.get_search_results, "boiler")
+        assert raw.metadata is not None
+        assert raw.metadata["query_vector"] == _letters("boiler")
+
+
+def _letters(text: str) -> list[float]:
+    return [1.0 + text.count(letter) for letter in "abcdefgh"]
+
+
+async def test_an_own_retrieval_query_may_be_explained(neo4j_server, owner: Owner) -> None:  # type: ignore[no-untyped-def]
+    settings = neo4j_server.settings(label_prefix="TestRecall")
+    query = "RETURN node.text AS text, score, {own: 1} AS metadata"
+    async with GraphMemory(settings=settings, embedder=HashEmbedder(), retrieval_query=query) as memory:
+        await memory.remember([Turn("a", "user", "The boiler code is 4711", START)], session_id="s", **owner)
+        [first, *_] = await memory.recall("boiler", explain=True, **owner)
+        assert (first.shares, first.metadata) == ((), {"own": 1})
+
+
+async def test_a_row_without_text_is_named(neo4j_server, owner: Owner) -> None:  # type: ignore[no-untyped-def]
+    settings = neo4j_server.settings(label_prefix="TestRecall")
+    query = "RETURN null AS text, score"
+    async with GraphMemory(settings=settings, embedder=HashEmbedder(), retrieval_query=query) as memory:
+        await memory.remember([Turn("a", "user", "The boiler code is 4711", START)], session_id="s", **owner)
+        with pytest.raises(errors.ConfigurationError, match="text None"):
+            await memory.recall("boiler", **owner)
+
+
 async def test_an_explanation_adds_up(memory: GraphMemory, owner: Owner) -> None:
     plain, explained = [await memory.recall("goats", explain=explain, **owner) for explain in (False, True)]
     assert [one.id for one in plain] == [one.id for one in explained]
@@ -96,6 +216,8 @@ async def test_an_explanation_adds_up(memory: GraphMemory, owner: Owner) -> None
     assert "text" in {share.signal for share in explained[0].shares}
     sums = [sum(share.amount for share in one.shares) for one in explained]
     assert sums == sorted(sums, reverse=True)
+    for one, total in zip(explained, sums, strict=True):
+        assert one.score == pytest.approx(explained[0].score * math.exp((total - sums[0]) / 8))
 
 
 async def test_below_the_least_score_nothing_comes_back(memory: GraphMemory, owner: Owner) -> None:

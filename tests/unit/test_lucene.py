@@ -43,7 +43,7 @@ def test_few_words_keep_their_order() -> None:
 
 
 def test_the_scope_is_required() -> None:
-    assert lucene.scoped("abc", ["bees"], ("text",)).startswith('+scope:"abc" +(')
+    assert lucene.scoped("abc", ["bees"], ("text",)).startswith('+scope:"abc"^0 +(')
 
 
 def test_every_word_is_looked_for_in_every_field() -> None:
@@ -54,7 +54,7 @@ def test_every_word_is_looked_for_in_every_field() -> None:
 @given(st.text())
 def test_no_operator_comes_through(question: str) -> None:
     query = lucene.scoped("abc", lucene.terms(question), ("text",))
-    inside = re.fullmatch(r'\+scope:"abc" \+\((.*)\)', query, re.DOTALL)
+    inside = re.fullmatch(r'\+scope:"abc"\^0 \+\((.*)\)', query, re.DOTALL)
     assert inside is not None
     assert re.fullmatch(r'(?:\w+:"[^"\\]*" ?)*', inside[1])
 
@@ -69,3 +69,12 @@ def test_a_term_is_found_in_the_question_whatever_it_is(question: str) -> None:
 def test_what_is_indexed_beside_a_text_are_parts_of_its_words(text: str) -> None:
     beside = words.parts(text)
     assert beside is None or beside.strip()
+
+
+def test_half_a_character_parts_two_words() -> None:
+    assert lucene.terms("bees\ud83dhive") == ["bees", "hive"]
+
+
+def test_of_a_pasted_page_the_words_stay_rather_than_its_addresses() -> None:
+    page = " ".join(f"https://host{n}.example.org/a/long/path/to/page{n}" for n in range(200))
+    assert not [term for term in lucene.terms(f"{page} cellar") if not term.isalnum()]

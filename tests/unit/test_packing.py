@@ -74,6 +74,40 @@ def test_ten_long_texts_fit() -> None:
     assert len(kept) == 10
 
 
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ({"text": "I love pizza.", "author": "ana"}, {"text": "I love pizza!", "author": "ben"}),
+        ({"text": "I live in Vigo"}, {"text": "I live in Vigo", "is_current": False}),
+        ({"text": "My favourite is 🍕"}, {"text": "My favourite is 🍣"}),
+        ({"text": "-5 degrees"}, {"text": "5 degrees"}),
+        ({"text": "I write C++"}, {"text": "I write C"}),
+        ({"text": "मेरी बेटी"}, {"text": "मेरा बेटा"}),
+        ({"text": "Is it Monday?"}, {"text": "Is it Monday."}),
+    ],
+)
+def test_what_is_not_the_same_counts_twice(one: dict[str, Any], other: dict[str, Any]) -> None:
+    found = [memory("a", **one), memory("b", **other)]
+    assert ids(packed(found, limit=5, token_budget=100)) == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    ("query", "filler", "told"),
+    [
+        (
+            "What is the name of the beagle?",
+            "The days of the week are the days of the year. ",
+            "Our beagle is called Rex. ",
+        ),
+        ("猎犬叫什么名字？", "今天的天气非常好我们去了公园。", "我们的猎犬叫雷克斯。"),
+    ],
+)
+def test_ordinary_words_do_not_choose_the_passage(query: str, filler: str, told: str) -> None:
+    [kept] = packed([memory("a", filler * 200 + told + filler * 200)], query=query, limit=9, token_budget=1_000)
+    assert told.strip() in kept.text
+    assert token_count(kept.text) <= 110
+
+
 # --- tokens -------------------------------------------------------------------------------------------------
 
 

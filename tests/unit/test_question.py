@@ -76,6 +76,12 @@ def test_any_question_and_any_names_are_understood(question: str, speakers: list
         ("Where has Ana camped?", False, False),
         ("What car does Ana have?", False, True),
         ("Which bus do I take?", False, True),
+        ("How old is my daughter?", False, True),
+        ("How tall is my 3-year-old?", False, True),
+        ("What is my first language?", False, True),
+        ("What do I have to pack before the trip?", False, True),
+        ("Until when is the shop open?", False, True),
+        ("Who was my boss until May?", True, False),
     ],
 )
 def test_a_question_is_about_now_or_about_before(question: str, *, is_past: bool, is_present: bool) -> None:
@@ -106,3 +112,53 @@ def test_a_time_in_the_question_is_when_it_was_or_soon_after(
 @pytest.mark.parametrize("question", ["How long did it take, two weeks?", "May I ask you five things?", "Who is Ana?"])
 def test_what_names_no_time_fits_none(question: str) -> None:
     assert understood(question, (), NOW).times == ()
+
+
+@pytest.mark.parametrize(
+    ("question", "of_agent"),
+    [
+        ("Which book did you recommend?", True),
+        ("Do you remember where I live?", False),
+        ("Can you tell me my address?", False),
+        ("Wo wohnt sie?", False),
+        ("Où est la clé du garage ?", False),
+        ("Was hast du mir empfohlen?", True),
+        ("你推荐了哪本书？", True),
+    ],
+)
+def test_whether_the_agent_itself_is_asked_about(question: str, *, of_agent: bool) -> None:
+    assert understood(question, (), NOW).of_agent == of_agent
+
+
+@pytest.mark.parametrize(
+    ("now", "day"),
+    [
+        ("2026-03-02T01:00:00+09:00", "2026-03-01T12:00:00+09:00"),
+        ("2026-03-01T20:00:00-08:00", "2026-02-28T12:00:00-08:00"),
+    ],
+)
+def test_yesterday_is_the_askers_own(now: str, day: str) -> None:
+    asked = understood("What did I eat yesterday?", (), datetime.fromisoformat(now))
+    assert asked.fits(datetime.fromisoformat(day).timestamp()) == 1.0
+
+
+def test_midnight_belongs_to_the_day_that_begins() -> None:
+    asked = understood("What happened on 16 November 2023?", (), NOW)
+    days = [asked.fits(datetime(2023, 11, day, tzinfo=UTC).timestamp()) for day in (15, 16, 17)]
+    assert days == [0.0, 1.0, 0.5]
+
+
+@pytest.mark.parametrize(
+    "question", ["on 31 December 9999?", "on 31.12.9999?", "in 9999?", "in the year 1?", "in December?"]
+)
+@pytest.mark.parametrize("timestamp", [-62135596800.0, 253402300800.0])
+def test_days_beyond_the_calendar_are_none(question: str, timestamp: float) -> None:
+    asked = understood(f"What happens {question}", (), NOW)
+    assert asked.fits(timestamp) == 0.0
+    assert asked.held(timestamp, timestamp) in (True, False)
+
+
+@pytest.mark.parametrize("alias", ["the user", "my husband Tom", "me", "a friend"])
+def test_ordinary_words_of_an_alias_name_nobody(alias: str) -> None:
+    question = "Can you tell me the name of my dentist?"
+    assert understood(question, (("user", alias),), NOW).words == question

@@ -10,6 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from adk_graph_memory import errors
+from adk_graph_memory.graph.lucene import terms
 from adk_graph_memory.language.spans import Span
 from adk_graph_memory.retrieval import Weights
 from adk_graph_memory.retrieval.candidates import Background, Candidate
@@ -236,3 +238,25 @@ def test_trust_and_support_grow_with_what_is_found() -> None:
     assert trust(["painted", "Rex"], ["Rex"], "en") == 1
     assert 0 < support(None, 0.0) < support(None, 1.0) < 1
     assert 0 < support(0.1, 0.5) < support(0.6, 0.5) < 1
+
+
+# --- what is usual ------------------------------------------------------------------------------------------
+
+
+def test_a_few_memories_do_not_tell_what_is_usual() -> None:
+    few, many = Background.of([0.9]), Background.of([0.9] * 64)
+    assert few is not None
+    assert many is not None
+    assert few.nearness(0.9) > 0.5
+    assert many.nearness(0.9) == pytest.approx(0.0)
+
+
+@pytest.mark.parametrize("weight", [float("nan"), float("inf"), "1"])
+def test_a_weight_is_a_number(weight: Any) -> None:
+    with pytest.raises(errors.ConfigurationError, match="author"):
+        Weights(author=weight)
+
+
+def test_a_possessive_is_covered_by_its_word() -> None:
+    said = ["My dog is Rex, that is his name"]
+    assert covered(terms("What is my dog's name?"), said, "en") == 1.0

@@ -50,13 +50,17 @@ def analyzer(language: str, analyzers: Sequence[str]) -> str:
 def terms(question: str, language: str = "en") -> list[str]:
     """The question's distinct words, at most :data:`MOST_TERMS`; of more, the longest, which say most.
 
+    Of what punctuation joins (an address, a path) the parts count more than the whole.
+
     The most ordinary words of its language are left out where any other is left; of English the analyzer knows them.
     What is written without spaces is searched by pairs of characters.
     """
     found = list({term.casefold(): term for token in words.tokens(question) for term in _cut(token)}.values())
     ordinary = ordinary_words(language) if language != "en" else frozenset()
     found = [term for term in found if term.casefold() not in ordinary] or found
-    return sorted(found, key=len, reverse=True)[:MOST_TERMS] if len(found) > MOST_TERMS else found
+    if len(found) <= MOST_TERMS:
+        return found
+    return sorted(found, key=lambda term: (not term.isalnum(), -len(term)))[:MOST_TERMS]
 
 
 def _cut(token: str) -> Iterator[str]:
@@ -77,5 +81,6 @@ def scoped(scope: str, found: Sequence[str], fields: Sequence[str]) -> str:
         fields: names of properties in the index.
     """
     wanted = " ".join(f'{name}:"{term}"' for term in found for name in fields)
+    # Whose memories they are is no merit: ^0, or a user's scores would grow with everybody else's memories.
     # Where all words are stop words, Lucene would drop an empty group and then find the whole scope.
-    return f'+scope:"{scope}" +(scope:"nobody" {wanted})'
+    return f'+scope:"{scope}"^0 +(scope:"nobody" {wanted})'

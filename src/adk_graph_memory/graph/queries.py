@@ -82,6 +82,7 @@ class Statements:
     def __init__(self, settings: Settings, line: str) -> None:
         blocks = [block for blocks in files("cypher").values() for block in blocks]
         self.fragments = {block.name: filled(block.text, settings) for block in blocks if block.line == FRAGMENT}
+        self.fragments = {name: self._included(text) for name, text in self.fragments.items()}
         self._texts = {
             block.name: self._included(filled(block.text, settings)) for block in blocks if block.line in (None, line)
         }

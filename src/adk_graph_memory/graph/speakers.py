@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
-
 from adk_graph_memory.graph.connection import Connection
 from adk_graph_memory.records import Scope
 
@@ -23,18 +21,21 @@ class Speakers:
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
-        self._known: OrderedDict[str, tuple[int, Names]] = OrderedDict()
+        self._known: dict[str, tuple[int, Names]] = {}
 
     async def of(self, scope: Scope) -> Names:
         """The names of everybody who speaks."""
-        if scope.key not in self._known:
+        known = self._known.get(scope.key)
+        if known is None:
             [row] = await self._connection.run("speakers", scope=scope.key)
-            self._known[scope.key] = row["writes"], tuple(tuple(names) for names in row["speakers"])
-            if len(self._known) > MOST_USERS:
-                self._known.popitem(last=False)
-        return self._known[scope.key][1]
+            known = row["writes"], tuple(tuple(names) for names in row["speakers"])
+            if len(self._known) >= MOST_USERS:
+                self._known.clear()
+            self._known[scope.key] = known
+        return known[1]
 
     def seen(self, scope: Scope, writes: int | None) -> None:
         """Forgets them where a statement has seen another number of writes."""
-        if scope.key in self._known and self._known[scope.key][0] != writes:
-            del self._known[scope.key]
+        known = self._known.get(scope.key)
+        if known is not None and known[0] != writes:
+            self._known.pop(scope.key, None)

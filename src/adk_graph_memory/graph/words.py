@@ -12,6 +12,8 @@ import unicodedata
 
 _JOINED = re.compile(r"\w++(?:[^\w\s]++\w++)*+")
 _UNQUOTED = str.maketrans('"\\', "  ")
+_HALVES = re.compile(r"[\ud800-\udfff]")
+"""Of surrogate pairs: no characters, and no driver sends them."""
 _JOINERS = "\u200c\u200d"
 
 
@@ -31,7 +33,7 @@ def parts(text: str) -> str | None:
 
 def _joined(text: str) -> list[str]:
     """Runs of letters, digits and marks, joined by punctuation without spaces: ``O'Brien``, ``3.5``."""
-    text = text.translate(_UNQUOTED)
+    text = _HALVES.sub(" ", text.translate(_UNQUOTED))
     if text.isascii():
         return _JOINED.findall(text)
     runs = ("".join(run) for is_space, run in itertools.groupby(text, str.isspace) if not is_space)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime, timedelta, tzinfo
 from functools import lru_cache
 
 from adk_graph_memory.language import dates
@@ -19,25 +19,29 @@ class Span:
     is_yearly: bool = False
 
     def after(self, moment: datetime) -> timedelta | None:
-        """How long after its end the moment is: nothing inside, None before it."""
-        start = self.start
+        """How long after its end the moment is: negative inside, None before it."""
+        start, moment = self.start, moment.astimezone(self.start.tzinfo)
         if self.is_yearly:
             here = _in_year(start, moment.year)
             start = here if here <= moment else _in_year(start, moment.year - 1)
-        return max(timedelta(), moment - start - (self.end - self.start)) if start <= moment else None
+        return moment - start - (self.end - self.start) if start <= moment else None
 
     def overlaps(self, start: datetime, end: datetime) -> bool:
         """Whether some of it lies in the time from start to end; one that comes every year tells too little."""
         return not self.is_yearly and self.start < end and start < self.end
 
 
-@lru_cache(maxsize=256)
 def spans(text: str, now: datetime, language: str) -> tuple[Span, ...]:
-    """The days, weeks, months and years that a text of one language names, as seen at ``now``."""
+    """The days, weeks, months and years that a text of one language names, as seen at ``now`` and in its time zone."""
+    return _spans_seen(text, now.replace(tzinfo=None), now.tzinfo, language)
+
+
+@lru_cache(maxsize=256)
+def _spans_seen(text: str, base: datetime, zone: tzinfo | None, language: str) -> tuple[Span, ...]:
     if len(text) > dates.LONGEST or not dates.may_name_a_day(text, language):
         return ()
     with dates.ONE_AT_A_TIME:
-        found = list(_spans(text, now, language))
+        found = list(_spans(text, base, zone, language))
     years = [span.start.year for span in found if span.end - span.start >= timedelta(days=365)]
     told = [span for span in found if span.end - span.start < timedelta(days=365)]
     if len(years) == 1:  # "11 August" and "2023" may stand apart
@@ -45,15 +49,14 @@ def spans(text: str, now: datetime, language: str) -> tuple[Span, ...]:
     return tuple(told or found)
 
 
-def _spans(text: str, now: datetime, language: str) -> Iterator[Span]:
-    base = now.replace(tzinfo=None)
+def _spans(text: str, base: datetime, zone: tzinfo | None, language: str) -> Iterator[Span]:
     for start, end in dates.named(text, base, language):
         words = text[start:end]
         past, future = dates.readings(words, base, language)
         has_name = dates.names_a_month_or_day(words, language) or dates.YEAR.search(words) is not None
-        if past is None or (past != future and not has_name):
+        if past is None or (past != future and not has_name) or not 1900 <= past.year <= 2200:
             continue
-        first = past.replace(hour=0, minute=0, second=0, microsecond=0, tzinfo=now.tzinfo)
+        first = past.replace(hour=0, minute=0, second=0, microsecond=0, tzinfo=zone)
         yield _span(first, dates.period(words, base, language), is_yearly=past != future)
 
 

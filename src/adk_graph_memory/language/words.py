@@ -31,7 +31,7 @@ _BY_SCRIPT = {
     "HANGUL": ("ko",),
     "CJK": ("zh",),
 }
-_LISTED_AS = {"nb": "no", "fa": "fa"}
+_LISTED_AS = {"nb": "no"}
 _ENOUGH = 400
 """Characters of a text that its language is told from."""
 

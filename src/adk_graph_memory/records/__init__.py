@@ -35,6 +35,7 @@ from adk_graph_memory.records.turns import (
     Scope,
     Statement,
     Turn,
+    check_aware,
 )
 from adk_graph_memory.records.words import (
     digest,
@@ -72,6 +73,7 @@ __all__ = [
     "Statement",
     "Turn",
     "Usage",
+    "check_aware",
     "digest",
     "folded",
     "is_wide",

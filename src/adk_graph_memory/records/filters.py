@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, get_args
 
+from adk_graph_memory import errors
 from adk_graph_memory.records.answers import Kind
 from adk_graph_memory.records.turns import check_aware
 
@@ -25,6 +26,14 @@ class Filters:
         for moment in (self.since, self.until):
             if moment is not None:
                 check_aware(moment)
+        if self.since is not None and self.until is not None and self.since > self.until:
+            raise errors.ConfigurationError(reason=f"since {self.since} is later than until {self.until}")
+        if self.kind not in (None, *get_args(Kind)):
+            raise errors.ConfigurationError(reason=f"kind {self.kind!r} is none of {', '.join(get_args(Kind))}")
+        for name in ("session_id", "topic", "entity"):
+            value = getattr(self, name)
+            if value is not None and not isinstance(value, str):
+                raise errors.ConfigurationError(reason=f"{name} {value!r} is no text; of several ask for one at a time")
 
     def __bool__(self) -> bool:
         return self != Filters()

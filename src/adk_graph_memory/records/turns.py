@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -44,6 +45,7 @@ class Turn:
 
     def __post_init__(self) -> None:
         check_aware(self.at)
+        object.__setattr__(self, "text", unicodedata.normalize("NFC", self.text))
 
     @property
     def text_key(self) -> str:
@@ -67,9 +69,12 @@ class Statement:
 
     def __post_init__(self) -> None:
         check_aware(self.at)
+        object.__setattr__(self, "text", unicodedata.normalize("NFC", self.text))
 
 
 def check_aware(moment: datetime) -> None:
     """Refuses a time without an offset: which moment it means depends on the machine that reads it."""
+    if not isinstance(moment, datetime):
+        raise errors.ConfigurationError(reason=f"{moment!r} is no datetime")
     if moment.tzinfo is None:
         raise errors.ConfigurationError(reason=f"{moment!r} has no time zone; use datetime.now(UTC) or the like")

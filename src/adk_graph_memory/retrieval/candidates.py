@@ -35,7 +35,11 @@ class Candidate(NamedTuple):
     ended_by: Sequence[str] | None = None
 
 
-@dataclass(frozen=True, slots=True)
+_ENOUGH = 16
+"""Memories from which what is usual can be told."""
+
+
+@dataclass(frozen=True)
 class Background:
     """How near a question is to what this user says as a rule: mean and deviation, as the vector leg scales them."""
 
@@ -44,8 +48,15 @@ class Background:
 
     @classmethod
     def of(cls, usual: Sequence[float]) -> Background | None:
-        """Told from the scores of some of the user's memories; None without any."""
-        return cls(statistics.fmean(usual), statistics.pstdev(usual)) if usual else None
+        """Told from the scores of some of the user's memories; None without any.
+
+        A few tell little of what is usual: they may be the very answer. What most embedders do makes up for the rest.
+        """
+        if not usual:
+            return None
+        known = min(1.0, len(usual) / _ENOUGH)
+        mean = known * statistics.fmean(usual) + (1 - known) * cls.mean
+        return cls(mean, known * statistics.pstdev(usual) + (1 - known) * cls.deviation)
 
     def nearness(self, vector: float) -> float:
         """How much of the way from there to the question itself a memory's score by vector is."""

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 import re
+import unicodedata
 from collections.abc import Sequence
+from functools import lru_cache
 
 from adk_graph_memory.language.words import ordinary_words
 from adk_graph_memory.records import is_wide
@@ -40,10 +42,19 @@ def support(nearness: float | None, share: float) -> float:
 
 def covered(terms: Sequence[str], texts: Sequence[str], language: str) -> float:
     """The share of the question's words, but for the most ordinary ones, that the texts have between them."""
-    telling = [term for term in terms if term.casefold() not in ordinary_words(language)] or list(terms)
-    patterns = [_pattern(root) for root in dict.fromkeys(map(_root, telling))]
-    together = "\n".join(texts).casefold()
+    patterns = telling(terms, language)
+    together = unicodedata.normalize("NFC", "\n".join(texts)).casefold()
     return sum(pattern.search(together) is not None for pattern in patterns) / max(1, len(patterns))
+
+
+def telling(terms: Sequence[str], language: str) -> list[re.Pattern[str]]:
+    """What finds the question's words, but for the most ordinary ones, in casefolded text, each whatever its form.
+
+    Of what punctuation joins ("dog's", "12:30") the parts tell; a single letter does not.
+    """
+    parts = [term for term in terms if term.isalnum() and (len(term) > 1 or term.isdigit() or is_wide(term))]
+    telling = [term for term in parts if term.casefold() not in ordinary_words(language)] or parts or list(terms)
+    return [_pattern(root) for root in dict.fromkeys(map(_root, telling))]
 
 
 def _root(term: str) -> str:
@@ -52,5 +63,6 @@ def _root(term: str) -> str:
     return term if len(term) <= 4 or is_wide(term) else term[: max(4, round(0.7 * len(term)))]
 
 
+@lru_cache(maxsize=1_024)
 def _pattern(root: str) -> re.Pattern[str]:
     return re.compile(re.escape(root) if is_wide(root) else rf"(?<!\w){re.escape(root)}")

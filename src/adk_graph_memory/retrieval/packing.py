@@ -5,9 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
-from adk_graph_memory.graph import words
-from adk_graph_memory.records import Recollection, token_count
+from adk_graph_memory.graph import lucene
+from adk_graph_memory.language.words import WIDE, language_of
+from adk_graph_memory.records import Recollection, folded, token_count
+from adk_graph_memory.retrieval import coverage
 
 _MARKS = 3
 """Tokens of the marks at the ends of a passage."""
@@ -18,8 +21,8 @@ _PASSAGE = 64
 def packed(found: Sequence[Recollection], *, query: str = "", limit: int, token_budget: int) -> list[Recollection]:
     """At most ``limit`` recollections of together about ``token_budget`` tokens, but always the first.
 
-    What says the same word for word counts once, with the events of both. A text that would fill more than a tenth of
-    the budget is cut to the passage that shares most words with the query.
+    What one author said again in the same words counts once, with the events of both. A text that would fill more than
+    a tenth of the budget is cut to the passage that shares most words with the query.
 
     Args:
         found: best first.
@@ -28,11 +31,12 @@ def packed(found: Sequence[Recollection], *, query: str = "", limit: int, token_
         token_budget: tokens of text at most, by ``token_count``'s count.
     """
     kept: list[Recollection] = []
-    places: dict[str, int] = {}
+    places: dict[Any, int] = {}
     spent = 0
     longest = max(_PASSAGE, token_budget // 10 - _MARKS)
     for memory in found:
-        if (place := places.get(said := _words(memory.text))) is not None:
+        said = memory.author, memory.is_current, folded(memory.text).rstrip(_END)
+        if (place := places.get(said)) is not None:
             events = dict.fromkeys((*kept[place].source_event_ids, *memory.source_event_ids))
             kept[place] = replace(kept[place], source_event_ids=tuple(events))
             continue
@@ -46,12 +50,8 @@ def packed(found: Sequence[Recollection], *, query: str = "", limit: int, token_
     return kept
 
 
-def _words(text: str) -> str:
-    return " ".join(_WORD.findall(text.casefold())) or text
-
-
-_WORD = re.compile(r"\w+")
-_PIECE = re.compile(r"\s*\S{1,200}")
+_END = " .!…。！"
+_PIECE = re.compile(rf"\s*(?:[{WIDE}]{{1,20}}|[^\s{WIDE}]{{1,200}})")
 """A word with the space before it; what has no spaces is cut into pieces."""
 
 
@@ -59,10 +59,11 @@ def passage(text: str, query: str, *, most: int) -> str:
     """The text, or of a longer one the run of about ``most`` tokens that shares most words with the question."""
     if token_count(text) <= most and len(text) <= 20 * most:
         return text
-    asked = {word.casefold() for word in words.tokens(query)}
+    language = language_of(query)
+    asked = coverage.telling(lucene.terms(query, language), language)
     pieces = _PIECE.findall(text)
     width = max(1, round(most / max(1.3, token_count(text) / len(pieces))))
-    hits = [any(word.casefold() in asked for word in words.tokens(piece)) for piece in pieces]
+    hits = [any(pattern.search(piece) for pattern in asked) for piece in map(str.casefold, pieces)]
     starts = range(0, max(1, len(pieces) - width + 1), max(1, width // 4))
     candidates = [*starts, max(0, len(pieces) - width)]
     start = max(candidates, key=lambda i: sum(hits[i : i + width]))

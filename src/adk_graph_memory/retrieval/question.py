@@ -3,30 +3,47 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from adk_graph_memory.graph import lucene
 from adk_graph_memory.language.spans import Span, spans
-from adk_graph_memory.language.words import language_of
+from adk_graph_memory.language.words import language_of, ordinary_words
 from adk_graph_memory.records import is_wide
 
 TOLD_LATER = timedelta(days=7)
 """How long after it happened people still tell what happened at the time that a question names."""
 
-_EARLIEST = datetime.min.replace(tzinfo=UTC)
+FIRST, LAST = datetime(1900, 1, 1, tzinfo=UTC).timestamp(), datetime(2200, 1, 1, tzinfo=UTC).timestamp()
+"""Seconds since 1970 between which people speak of days."""
+LONGEST = 20_000
+"""Characters of a question; of a pasted book the beginning asks as much."""
+
 _PAST = re.compile(
-    r"\b(?:used to|before|previous(?:ly)?|former(?:ly)?|earlier|originally|first(?! name)|back then|in the past|old"
-    r"|until|antes|anterior(?:mente)?|solía|primer[oa]?|früher\w*|vorher|damals|erste\w*|avant|ancien\w*|autrefois"
-    r"|premi(?:er|ère)|prima|primo|раньше|прежн\w*|бывш\w*|перв\w+)\b"
-    r"|以前|之前|从前|最初|第一|昔|かつて|예전|전에|처음",
+    r"\b(?:used to|previous(?:ly)?|former(?:ly)?|originally|back then|in the past|(?<!how )(?<!years )(?<![-’'])old"
+    r"|antes|anterior(?:mente)?|solía|früher\w*|vorher|damals|avant|ancien\w*|autrefois|prima|раньше|прежн\w*|бывш\w*)\b"
+    r"|以前|之前|从前|最初|昔|かつて|예전|전에|처음",
     re.IGNORECASE,
 )
-_AGENT = re.compile(
-    r"\b(?:you|your|recommended|suggested|tú|usted|te|du|sie|dir|vous|tu|ты|вы)\b|你|您|あなた|당신", re.IGNORECASE
-)
+_EARLIER = re.compile(r"\b(?:before|until|earlier|first)\b", re.IGNORECASE)
+"""Tells of the past where the verb does too."""
 _WAS = re.compile(r"\b(?:did|was|were|had|ago)\b", re.IGNORECASE)
+_AGENT = {
+    "en": re.compile(r"\b(?:your?|recommended|suggested)\b", re.IGNORECASE),
+    "es": re.compile(r"\b(?:tú|usted|te)\b", re.IGNORECASE),
+    "de": re.compile(r"\b(?:du|dir|dich)\b|\bSie\b"),
+    "fr": re.compile(r"\b(?:vous|tu|te)\b", re.IGNORECASE),
+    "it": re.compile(r"\b(?:tu|ti)\b", re.IGNORECASE),
+    "ru": re.compile(r"\b(?:ты|вы)\b", re.IGNORECASE),
+    "zh": re.compile(r"你|您"),
+    "ja": re.compile(r"あなた"),
+    "ko": re.compile(r"당신"),
+}
+"""How the agent itself is spoken to, by language."""
+_POLITE = re.compile(
+    r"\b(?:do|can|could|would|will) you (?:please )?(?:remember|know|recall|tell|say|remind)\b", re.IGNORECASE
+)
 _SEVERAL = re.compile(
     r"\b(?:what|which|whose)(?: \w+){0,2} \w+[^su\W]s (?:of \w+ )?(?:do|does|has|have|are|can|could|would|might)\b"
     r"|\b(?:what|who) are\b|\b(?:kinds?|types?|sorts?|some) of\b",
@@ -63,18 +80,18 @@ class Asked:
 
     def fits(self, timestamp: float) -> float:
         """1 at a time that the question names, a half in the days after, when people tell of it; else 0."""
-        if not self.times:
+        if not self.times or not FIRST < timestamp < LAST:
             return 0.0
         moment = datetime.fromtimestamp(timestamp, UTC)
         after = [late for span in self.times if (late := span.after(moment)) is not None and late <= TOLD_LATER]
-        return 0.0 if not after else 0.5 if min(after) else 1.0
+        return 0.0 if not after else 1.0 if min(after) < timedelta() else 0.5
 
     def held(self, since: float | None, until: float | None) -> bool:
         """Whether something was so at a time that the question names."""
-        start = _EARLIEST if since is None else datetime.fromtimestamp(since, UTC)
-        return until is not None and any(
-            span.overlaps(start, datetime.fromtimestamp(until, UTC)) for span in self.times
-        )
+        if until is None:
+            return False
+        start, end = (datetime.fromtimestamp(min(LAST, max(FIRST, time)), UTC) for time in (since or FIRST, until))
+        return any(span.overlaps(start, end) for span in self.times)
 
 
 def understood(question: str, speakers: Sequence[Sequence[str]], now: datetime) -> Asked:
@@ -85,12 +102,14 @@ def understood(question: str, speakers: Sequence[Sequence[str]], now: datetime) 
         speakers: of each one the author's name and whatever else they are called.
         now: what "last week" goes by.
     """
-    words, spoken, named = _without(question, speakers)
+    question = question[:LONGEST]
+    language = language_of(question)
+    words, spoken, named = _without(question, speakers, ordinary_words(language))
     if not lucene.terms(words):
         words = spoken = question
-    language = language_of(question)
-    times = spans(question, now.astimezone(UTC).replace(microsecond=0, second=0, minute=0), language)
-    is_past = _PAST.search(question) is not None or any(not span.is_yearly and span.end <= now for span in times)
+    times = spans(question, now.replace(microsecond=0, second=0, minute=0), language)
+    is_earlier = _EARLIER.search(question) is not None and _WAS.search(question) is not None
+    is_past = is_earlier or _PAST.search(question) is not None or _is_over(times, now)
     return Asked(
         words,
         spoken,
@@ -99,8 +118,12 @@ def understood(question: str, speakers: Sequence[Sequence[str]], now: datetime) 
         times,
         is_past=is_past,
         is_present=not is_past and language == "en" and _asks_what_is_so(question),
-        of_agent=_AGENT.search(question) is not None,
+        of_agent=language in _AGENT and _AGENT[language].search(_POLITE.sub("", question)) is not None,
     )
+
+
+def _is_over(times: Sequence[Span], now: datetime) -> bool:
+    return any(not span.is_yearly and span.end <= now for span in times)
 
 
 def _asks_what_is_so(question: str) -> bool:
@@ -108,9 +131,9 @@ def _asks_what_is_so(question: str) -> bool:
     return "?" in question and not any(other.search(question) for other in (_WAS, _SEVERAL, _EVER))
 
 
-def _without(question: str, speakers: Sequence[Sequence[str]]) -> tuple[str, str, list[str]]:
+def _without(question: str, speakers: Sequence[Sequence[str]], ordinary: Container[str]) -> tuple[str, str, list[str]]:
     """The question without the names of those who speak, the same in the first person, and whom it names."""
-    patterns = {names[0]: _pattern(names) for names in speakers}
+    patterns = {names[0]: _pattern(names, ordinary) for names in speakers}
     named = [author for author, pattern in patterns.items() if pattern and pattern.search(question)]
     is_english = question.replace("’", "'").isascii()  # or close enough for "I" and "my" to do no harm
     words = spoken = question
@@ -128,10 +151,15 @@ def _first_person(found: re.Match[str]) -> str:
     return "my" if found["possessive"] else "I"
 
 
-def _pattern(names: Sequence[str]) -> re.Pattern[str] | None:
-    """Finds any of the names as people write them: a first name alone too, an id with a capital letter."""
+def _pattern(names: Sequence[str], ordinary: Container[str]) -> re.Pattern[str] | None:
+    """Finds any of the names as people write them: a first name alone too, an id with a capital letter.
+
+    The author's name comes first; of the others, and of first names, an ordinary word ("the", "my", "me") names nobody.
+    """
+    author, *others = names
     first = [name.split()[0] for name in names if " " in name.strip()]
-    forms = {form for name in (*names, *first) for form in (name, name[:1].upper() + name[1:]) if len(name) > 1}
+    names = [author, *(name for name in (*others, *first) if name.casefold() not in ordinary)]
+    forms = {form for name in names for form in (name, name[:1].upper() + name[1:]) if len(name) > 1}
     if not forms:
         return None
     ways = "|".join(_alone(form) for form in sorted(forms, key=lambda form: (-len(form), form)))

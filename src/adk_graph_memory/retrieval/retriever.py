@@ -134,9 +134,18 @@ class GraphMemoryRetriever(HybridCypherRetriever):
         ]
         records: list[neo4j.Record] = []
         if hits:
-            records = self._read(self._expansion, {**(query_params or {}), "hits": hits, "scope": self._scope.key})
+            records = self._read(self._expansion, {**(query_params or {}), "hits": hits, **self._bound})
         scores = {one.id: one for one in found}
         return RawSearchResult(records=records, metadata={"query_vector": query_vector, "scored": scores, **seen})
+
+    @property
+    def _until(self) -> float | None:
+        return self._now.timestamp() if self._now else None
+
+    @property
+    def _bound(self) -> dict[str, Any]:
+        """What every ``retrieval_query`` may use."""
+        return {"scope": self._scope.key, "until": self._until}
 
     @property
     def _expansion(self) -> str:
@@ -152,7 +161,7 @@ class GraphMemoryRetriever(HybridCypherRetriever):
         try:
             _, summary, columns = self.driver.execute_query(
                 f"EXPLAIN {self._expansion}",
-                {"hits": [], "scope": self._scope.key},
+                {"hits": [], **self._bound},
                 database_=self.neo4j_database,
                 routing_=neo4j.RoutingControl.READ,
             )
@@ -188,6 +197,7 @@ class GraphMemoryRetriever(HybridCypherRetriever):
             "read": READ,
             "readable": READABLE,
             "filters": self._filters.parameters() if self._filters else None,
+            "until": self._until,
         }
         if vector is not None and self.slot is not None:
             parameters |= {"vector": vector, "slot": self.slot.property}

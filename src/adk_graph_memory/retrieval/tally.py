@@ -71,7 +71,7 @@ class Tally:
             self._add(id, "vector", weights.vector * near.get(id, 0.0))
             if one.entity is not None:
                 self._add(id, "named", self._gate * weights.named * one.entity / (one.entity + _HALF))
-            if best := max(near.keys() & self._facts.get(id, ()), key=near.__getitem__, default=None):
+            if best := max(near.keys() & self._facts.get(id, ()), key=lambda f: (near[f], f), default=None):
                 self._add(id, "fact", weights.fact * near[best], best)
         self._own = {id: max(0.0, total) for id, total in self._total.items()}
 
@@ -124,7 +124,7 @@ class Tally:
     def share_entities(self) -> None:
         """What the best speak of, others speak of too: the hop from fact to entity to fact."""
         common = Counter(key for one in self._found.values() for key in one.entities)
-        lead = heapq.nlargest(_LEAD, self._found, key=self._total.__getitem__)
+        lead = heapq.nlargest(_LEAD, self._found, key=lambda id: (self._total[id], id))
         best: dict[str, tuple[float, str]] = {}
         for id in reversed(lead):
             for key in self._found[id].entities:
@@ -140,7 +140,7 @@ class Tally:
     def prefer_recent(self) -> None:
         """Of the few turns that fit about as well as the best, the later one is likelier to hold still."""
         turns = [id for id, one in self._found.items() if one.kind == "event"]
-        best = heapq.nlargest(_ALIKE, turns, key=self._own.__getitem__)
+        best = heapq.nlargest(_ALIKE, turns, key=lambda id: (self._own[id], self._found[id].timestamp, id))
         alike = [id for id in best if self._own[id] >= _ABOUT_AS_WELL * self._own[best[0]]]
         times = sorted(self._found[id].timestamp for id in alike)
         for id in alike if len(alike) > 1 else ():
@@ -153,7 +153,7 @@ class Tally:
         for id, one in self._found.items():
             turns = [source for source in one.sources if source in self._found]
             if one.kind == "fact" and turns:
-                best = max(turns, key=self._total.__getitem__)
+                best = max(turns, key=lambda turn: (self._total[turn], turn))
                 for signal, amounts in self._shares.items():
                     if best in amounts and signal not in by_words:
                         self._add(id, signal, amounts[best], best)

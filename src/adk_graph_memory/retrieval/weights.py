@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, fields
+
+from adk_graph_memory import errors
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,3 +44,9 @@ class Weights:
     """the latest of a few that fit alike, where the question asks what is so now"""
     ended: float = -2.0
     """words that said what is no longer so, unless the question is about the past"""
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            weight = getattr(self, field.name)
+            if not isinstance(weight, int | float) or not math.isfinite(weight):
+                raise errors.ConfigurationError(reason=f"the weight {field.name}={weight!r} is no number")

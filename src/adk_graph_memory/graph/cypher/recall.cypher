@@ -24,21 +24,39 @@
   })
 ))
 
+// state_then @fragment
+// a fact's state as it was known at $until: what took its place may have been said later
+CASE WHEN $until IS NOT NULL AND node.state = 'superseded' AND EXISTS { (node)<-[:SUPERSEDES]-(:@Fact) }
+  AND NOT EXISTS { MATCH (node)<-[:SUPERSEDES]-(newer:@Fact) WHERE newer.timestamp <= $until }
+  THEN 'current' ELSE node.state END
+
+// successors @fragment
+// what took a fact's place, and what took that one's; of many what still holds first, for all that ended one may be linked
+CASE node.state WHEN 'superseded' THEN COLLECT {
+  MATCH (node)<-[:SUPERSEDES]-(one:@Fact) WHERE $until IS NULL OR one.timestamp <= $until
+  WITH one ORDER BY one.state = 'superseded', one.timestamp DESC LIMIT 3
+  OPTIONAL MATCH (one)<-[:SUPERSEDES]-(other:@Fact) WHERE $until IS NULL OR other.timestamp <= $until
+  WITH one, other ORDER BY other.state = 'superseded', other.timestamp DESC LIMIT 6
+  UNWIND [one, other] AS later
+  WITH later WHERE later IS NOT NULL
+  RETURN DISTINCT later
+} ELSE [] END
+
 // candidates @fragment
 // one row. candidates: of each memory found, of the turns that it rests on, the turn that follows it, and what took its place
 // [id, kind, score by text, by vector, by entity, role, author, time, session, characters, whether it asks, whether it ends so,
 // id of the turn that follows, ids of the turns that it rests on, keys of the entities it speaks of, state, since and until
 // when it holds, ids of the facts that took its place]. texts: of those that words found best. live: the slot. writes: how
 // often the user was written to. usual: how near the question is to some of what this user says
-WITH node AS hit, max(CASE leg WHEN 'text' THEN score END) AS text, max(CASE leg WHEN 'vector' THEN score END) AS vector,
+WITH node, max(CASE leg WHEN 'text' THEN score END) AS text, max(CASE leg WHEN 'vector' THEN score END) AS vector,
      max(CASE leg WHEN 'entity' THEN score END) AS entity
-OPTIONAL MATCH (hit)-[:NEXT|SUPPORTED_BY]->(beside:@Memory)
-WITH hit, text, vector, entity, collect(beside) AS beside
-UNWIND [hit] + beside + CASE hit.state
-  WHEN 'superseded' THEN COLLECT { MATCH (hit)<-[:SUPERSEDES*1..8]-(later:@Fact) RETURN later } ELSE []
-END AS node
-WITH node, max(CASE hit WHEN node THEN text END) AS text, max(CASE hit WHEN node THEN vector END) AS vector,
-     max(CASE hit WHEN node THEN entity END) AS entity
+OPTIONAL MATCH (node)-[:NEXT|SUPPORTED_BY]->(beside:@Memory)
+WITH node, text, vector, entity, collect(beside) AS beside
+UNWIND [node] + beside +
+// include successors
+AS found
+WITH found AS node, max(CASE node WHEN found THEN text END) AS text, max(CASE node WHEN found THEN vector END) AS vector,
+     max(CASE node WHEN found THEN entity END) AS entity
 WHERE
 // include chosen
 OPTIONAL MATCH (node)-[r:NEXT|SUPPORTED_BY|SUBJECT|OBJECT|MENTIONS]->(other)
@@ -48,10 +66,12 @@ ORDER BY text IS NULL, text DESC
 WITH collect([
   node.memory_id, node.kind, text, vector, entity, node.role, node.author, node.timestamp, node.session_id, size(told),
   any(mark IN ['?', '？', '؟'] WHERE told CONTAINS mark), any(mark IN ['?', '？', '؟'] WHERE right(told, 4) CONTAINS mark),
-  follower, sources, entities, node.state, node.valid_from.epochSeconds, node.valid_to.epochSeconds,
-  CASE node.state
-    WHEN 'superseded' THEN COLLECT { MATCH (node)<-[:SUPERSEDES*1..8]-(later:@Fact) RETURN DISTINCT later.memory_id }
-  END
+  follower, sources, entities,
+// include state_then
+  , node.valid_from.epochSeconds, node.valid_to.epochSeconds,
+  [later IN
+// include successors
+  | later.memory_id]
 ]) AS candidates, collect(CASE WHEN text IS NOT NULL THEN left(told, $readable) END)[..$read] AS texts
 OPTIONAL MATCH (m:@Meta {key: 'schema'})
 OPTIONAL MATCH (u:@User {scope: $scope})
@@ -157,5 +177,7 @@ RETURN node.text AS text, score, node.memory_id AS id, node.kind AS kind, node.a
        COLLECT {
          MATCH (node)-[:SUPERSEDES]->(earlier:@Fact) WHERE earlier.state = 'superseded'
          RETURN earlier.text ORDER BY earlier.timestamp DESC LIMIT 3
-       } AS previously, node.state AS state,
+       } AS previously,
+// include state_then
+       AS state,
        CASE WHEN node.stale THEN true END AS stale, CASE WHEN verified <> [] AND NOT true IN verified THEN false END AS verified
