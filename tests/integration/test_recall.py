@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from adk_graph_memory import Filters, GraphMemory, Topic, Turn, Weights, errors
+from adk_graph_memory import Filters, GraphMemory, Neo4jMemoryService, Topic, Turn, Weights, errors
 from adk_graph_memory.graph import analyzers
 from adk_graph_memory.graph.slots import state
 from adk_graph_memory.testing import HashEmbedder, ScriptedLlm
@@ -263,3 +263,22 @@ async def test_an_analyzer_may_be_added_later(neo4j_server, owner: Owner) -> Non
             assert (await state(memory.connection)).analyzers == names
     assert texts == ["Мои сёстры переехали"]
     assert analyzers.index_of("standard-no-stop-words") == "memory_text_standard_no_stop_words"
+
+
+async def test_a_short_answer_comes_with_its_question(neo4j_server, owner: Owner) -> None:  # type: ignore[no-untyped-def]
+    settings = neo4j_server.settings(label_prefix="TestRecall")
+    told = [
+        "Noted. And where is the spare key?",
+        "Under the blue pot.",
+        "Is it raining?",
+        "No, " + "it is dry here. " * 9,
+    ]
+    turns = [Turn(f"t{n}", "user" if n % 2 else "agent", text, START) for n, text in enumerate(told)]
+    async with Neo4jMemoryService(memory=GraphMemory(settings=settings, embedder=HashEmbedder())) as service:
+        await service.memory.remember(turns, session_id="s", **owner)
+        asked = {one.text: one.asked for one in await service.memory.recall("blue pot dry spare", **owner)}
+        assert asked[told[1]] == "And where is the spare key?"
+        assert {asked.get(text) for text in (told[0], told[2], told[3])} == {None}
+        found = (await service.search_memory(query="blue pot", **owner)).memories
+        texts = [part.text for entry in found for part in entry.content.parts or ()]
+        assert "(asked: And where is the spare key?) Under the blue pot." in texts

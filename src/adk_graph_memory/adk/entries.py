@@ -115,7 +115,8 @@ def _moment(timestamp: str | None) -> datetime:
 def entry(memory: Recollection) -> MemoryEntry:
     """A recollection as ADK hands it to a model: text first, and in ``custom_metadata`` where it comes from.
 
-    ADK's own tools give a model nothing but the text, so what is stale has to say so itself.
+    ADK's own tools give a model nothing but the text, so what is stale has to say so itself, and a short answer what
+    was asked.
     """
     about = {
         "kind": memory.kind,
@@ -142,4 +143,4 @@ def entry(memory: Recollection) -> MemoryEntry:
 
 
 def _marked(memory: Recollection) -> str:
-    return memory.text + ENDED * (not memory.is_current) + STALE * memory.is_stale
+    return memory.told + ENDED * (not memory.is_current) + STALE * memory.is_stale

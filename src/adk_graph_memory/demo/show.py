@@ -200,7 +200,7 @@ async def _ask(question: Question, scope: Scope, memory: GraphMemory, console: C
 def _line(memory: Recollection, *, is_evidence: bool) -> tuple[str, str, str]:
     mark = "[green]●[/]" if is_evidence else "[dim]·[/]"
     when = memory.at.strftime("%Y-%m-%d") if memory.at else ""
-    words = escape(memory.text)
+    words = escape(memory.told)
     if memory.quote and memory.quote != memory.text:
         words += f"\n[dim]“{escape(memory.quote)}”[/]"
     return mark, f"[dim]{when} {memory.kind:<5}[/] {escape(memory.author or '')}:", words

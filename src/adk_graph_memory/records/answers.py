@@ -78,6 +78,8 @@ class Recollection:
     """whether its quote stands in the turns that it names"""
     is_current: bool = True
     """whether nothing took its place"""
+    asked: str | None = None
+    """the question that it answers, where it is too short to be understood without"""
     previously: tuple[str, ...] = ()
     """what it took the place of, the latest first"""
     shares: tuple[Share, ...] = ()
@@ -85,6 +87,11 @@ class Recollection:
     metadata: Mapping[str, Any] = field(default_factory=dict)
     degraded: str | None = None
     """why only full text was searched, when vectors were meant to be"""
+
+    @property
+    def told(self) -> str:
+        """The text, a short answer with its question."""
+        return f"(asked: {self.asked}) {self.text}" if self.asked else self.text
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,12 +40,12 @@ def packed(found: Sequence[Recollection], *, query: str = "", limit: int, token_
             events = dict.fromkeys((*kept[place].source_event_ids, *memory.source_event_ids))
             kept[place] = replace(kept[place], source_event_ids=tuple(events))
             continue
-        text = passage(memory.text, query, most=longest)
-        cost = token_count(text)
+        cut = replace(memory, text=passage(memory.text, query, most=longest))
+        cost = token_count(cut.told)
         if len(kept) == limit or (kept and spent + cost > token_budget):
             continue
         places[said] = len(kept)
-        kept.append(replace(memory, text=text))
+        kept.append(cut)
         spent += cost
     return kept
 

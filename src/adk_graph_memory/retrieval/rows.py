@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
@@ -15,8 +16,10 @@ from adk_graph_memory.records import Recollection
 
 _COLUMNS = frozenset(
     ("text", "score", "id", "kind", "author", "timestamp", "valid_from", "valid_to", "metadata", "session_id", "quote")
-) | {"source_event_ids", "evidence", "stale", "verified", "state", "previously"}
+) | {"source_event_ids", "asked", "stale", "verified", "state", "previously"}
 """What a row of a retrieval query is made of; anything further is a caller's own."""
+_LONGEST_QUESTION = 200
+"""Characters of a question that stands beside its answer."""
 _LATEST = datetime.max.replace(tzinfo=UTC, microsecond=0).timestamp()
 
 
@@ -45,10 +48,16 @@ def recollection(record: Record, degraded: str | None, now: datetime) -> Recolle
         is_stale=bool(row.get("stale")),
         is_verified=row.get("verified") is not False,
         is_current=row.get("state") in (None, "current") or (valid_to is not None and valid_to > now),
+        asked=_question(row["asked"]) if row.get("asked") else None,
         previously=tuple(row.get("previously") or ()),
         metadata={**further, **_metadata(row.get("metadata"))},
         degraded=degraded,
     )
+
+
+def _question(text: str) -> str:
+    """The question with which a turn ends, of a long one its end."""
+    return re.split(r"(?<=[.!?。！？؟…])\s*(?=\S)", text.strip())[-1][-_LONGEST_QUESTION:]
 
 
 def _metadata(value: Any) -> dict[str, Any]:

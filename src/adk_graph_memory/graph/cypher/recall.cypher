@@ -69,9 +69,9 @@ WITH collect([
   follower, sources, entities,
 // include state_then
   , node.valid_from.epochSeconds, node.valid_to.epochSeconds,
-  [later IN
+  CASE node.state WHEN 'superseded' THEN [later IN
 // include successors
-  | later.memory_id]
+  | later.memory_id] END
 ]) AS candidates, collect(CASE WHEN text IS NOT NULL THEN left(told, $readable) END)[..$read] AS texts
 OPTIONAL MATCH (m:@Meta {key: 'schema'})
 OPTIONAL MATCH (u:@User {scope: $scope})
@@ -158,11 +158,12 @@ WITH node, hit.score AS score ORDER BY score DESC
 RETURN node, score
 
 // retrieval_query @fragment
-// a row a hit, best first: a turn, or a fact with the words that support it and what it is about
+// a row a hit, best first: a turn, with the question that it answers where it is short, or a fact with the words that
+// support it and what it is about
 OPTIONAL MATCH (node)-[support:SUPPORTED_BY]->(source:@Event)
 WITH node, score, support, source ORDER BY score DESC, node.memory_id, source.timestamp, source.seq
-WITH node, score, collect(source.id) AS source_ids, collect(source.memory_id) AS evidence, collect(support.quote) AS quotes,
-     collect(source.session_id) AS sessions, collect(coalesce(support.verified, true)) AS verified
+WITH node, score, collect(source.id) AS source_ids, collect(support.quote) AS quotes, collect(source.session_id) AS sessions,
+     collect(coalesce(support.verified, true)) AS verified
 OPTIONAL MATCH (node)-[:SUBJECT]->(subject:@Entity)
 OPTIONAL MATCH (node)-[:OBJECT]->(object:@Entity)
 WITH *
@@ -170,10 +171,14 @@ ORDER BY score DESC, node.memory_id
 RETURN node.text AS text, score, node.memory_id AS id, node.kind AS kind, node.author AS author,
        node.timestamp AS timestamp, node.valid_from AS valid_from, node.valid_to AS valid_to, node.metadata AS metadata,
        CASE node.kind WHEN 'event' THEN [node.id] ELSE source_ids END AS source_event_ids,
-       CASE node.kind WHEN 'event' THEN [node.memory_id] ELSE evidence END AS evidence,
        CASE node.kind WHEN 'event' THEN node.session_id ELSE head(sessions) END AS session_id,
        head(quotes) AS quote, subject.name AS subject, node.predicate AS predicate, object.name AS object,
        CASE node.topic WHEN '' THEN null ELSE node.topic END AS topic,
+       CASE WHEN node.kind = 'event' AND size(node.text) <= 60 THEN head(COLLECT {
+         MATCH (before:@Memory)-[:NEXT]->(node)
+         WHERE any(mark IN ['?', '？', '؟'] WHERE right(before.text, 4) CONTAINS mark)
+         RETURN before.text LIMIT 1
+       }) END AS asked,
        COLLECT {
          MATCH (node)-[:SUPERSEDES]->(earlier:@Fact) WHERE earlier.state = 'superseded'
          RETURN earlier.text ORDER BY earlier.timestamp DESC LIMIT 3
