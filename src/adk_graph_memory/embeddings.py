@@ -15,6 +15,7 @@ from typing import Any, Literal, Protocol, runtime_checkable
 from neo4j_graphrag.embeddings.base import Embedder
 
 from adk_graph_memory import errors
+from adk_graph_memory.language.fluency import fluency
 
 DEFAULT_MODEL = "all-MiniLM-L6-v2"
 BATCH = 32
@@ -51,15 +52,16 @@ class LocalEmbedder(Embedder):
 
     def embed_documents(self, texts: list[str]) -> list[list[float]]:
         """A vector for each text, in their order."""
-        vectors = self._loaded.encode(texts, batch_size=BATCH, convert_to_numpy=True, show_progress_bar=False)
+        vectors = self.loaded.encode(texts, batch_size=BATCH, convert_to_numpy=True, show_progress_bar=False)
         return [vector.tolist() for vector in vectors]
 
     def load(self) -> None:
         """Loads the model now (some seconds) rather than at the first text."""
-        _ = self._loaded
+        _ = self.loaded
 
     @cached_property
-    def _loaded(self) -> Any:
+    def loaded(self) -> Any:
+        """The sentence-transformers model."""
         try:
             with _quietly():
                 from sentence_transformers import SentenceTransformer
@@ -141,6 +143,13 @@ class Vectors:
         model = getattr(chosen, "model", None)
         kind = chosen if hasattr(chosen, "__qualname__") else type(chosen)
         return f"{kind.__module__}.{kind.__qualname__}" + (f":{model}" if isinstance(model, str) else "")
+
+    def fluency(self, text: str) -> float:
+        """0…1: how well the embedder knows the text's language, as far as its tokenizer shows."""
+        model = (
+            self.embedder.loaded if isinstance(self.embedder, LocalEmbedder) else getattr(self.embedder, "model", None)
+        )
+        return fluency(text, getattr(model, "tokenizer", None))
 
     async def of(self, texts: Sequence[str]) -> list[list[float]]:
         """A vector for each text, all of one length.

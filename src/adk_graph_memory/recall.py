@@ -122,12 +122,13 @@ class Recall:
         Raises:
             errors.ConfigurationError: the caller's ``retrieval_query`` is not one; it is planned once, without running.
         """
-        wanted = wanted or Wanted()
+        wanted, vectors = wanted or Wanted(), self._vectors.embedder
         made = retrieval.GraphMemoryRetriever(
             self._connection,
             scope,
             slot=slot,
-            embedder=self._vectors.embedder.embedder if self._vectors.embedder else None,
+            embedder=vectors.embedder if vectors else None,
+            fluency=vectors.fluency if vectors else None,
             retrieval_query=self._retrieval_query,
             weights=self._weights,
             filters=wanted.filters,

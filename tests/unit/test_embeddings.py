@@ -155,7 +155,7 @@ def test_an_embedder_is_known_by_kind_and_model(choice: Any, name: str) -> None:
 
 
 def test_a_local_model_is_not_loaded_before_it_is_needed() -> None:
-    assert "_loaded" not in vars(LocalEmbedder("/nowhere"))
+    assert "loaded" not in vars(LocalEmbedder("/nowhere"))
 
 
 async def test_a_model_that_is_nowhere_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -36,6 +36,8 @@ SAMPLE = 64
 """Memories that tell how near to a question this user's memories are as a rule."""
 FADING = 8.0
 """Deviations behind the best memory after which a score is e times smaller."""
+FLUENT = 0.5
+"""Knowledge of a language from which a vector tells whether anything answers at all."""
 BEST_READ = 3
 READ, READABLE = 12, 2_000
 """Texts that are read to see how much of the question they cover, and characters of each."""
@@ -61,6 +63,7 @@ class GraphMemoryRetriever(HybridCypherRetriever):
         weights: what each leg counts.
         filters: what of the user's memories is searched at all.
         now: what "last week" goes by, and what holds at that time counts as current; without it the present.
+        fluency: how well the embedder knows a question's language, 0 to 1; without it, fully.
         speakers: who speaks in the user's turns, each by the author's name and whatever else they are called.
         redact: what is done to a question before it is embedded or sent.
     """
@@ -74,6 +77,7 @@ class GraphMemoryRetriever(HybridCypherRetriever):
         *,
         slot: Slot | None,
         embedder: Embedder | None = None,
+        fluency: Callable[[str], float] | None = None,
         retrieval_query: str | None = None,
         result_formatter: Callable[[neo4j.Record], RetrieverResultItem] | None = None,
         weights: Weights | None = None,
@@ -83,7 +87,7 @@ class GraphMemoryRetriever(HybridCypherRetriever):
         redact: Callable[[str], str] | None = None,
     ) -> None:
         self._connection, self._scope, self.slot = connection, scope, slot
-        self._weights, self._redact = weights or Weights(), redact
+        self._weights, self._redact, self._fluency = weights or Weights(), redact, fluency
         self._filters, self._now, self._speakers = filters, now, speakers
         super().__init__(
             connection.sync_driver,
@@ -204,16 +208,19 @@ class GraphMemoryRetriever(HybridCypherRetriever):
         [row] = self._legs(parameters)
         candidates = [Candidate(*one) for one in row["candidates"]]
         background = Background.of(row["usual"])
+        fluency = self._fluency(asked.spoken) if self._fluency and vector is not None else 1.0
         found = scored(
             candidates,
             asked,
-            self._weights,
+            self._weights.trusting(fluency),
             background=background,
             gate=trust(terms, row["texts"], asked.language),
             now=(self._now or datetime.now(UTC)).timestamp(),
         )
         nearest = max((one.vector for one in candidates if one.vector is not None), default=None)
-        nearness = None if nearest is None or background is None else background.nearness(nearest)
+        nearness = None
+        if nearest is not None and background is not None and fluency > FLUENT:
+            nearness = background.nearness(nearest)
         likely = support(nearness, covered(terms, row["texts"][:BEST_READ], asked.language))
         evidence = {one.id: one.sources for one in candidates if one.sources}
         return distinct(found, evidence), {"live": row["live"], "writes": row["writes"], "support": likely}

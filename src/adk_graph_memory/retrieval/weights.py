@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 
 from adk_graph_memory import errors
 
@@ -44,6 +44,10 @@ class Weights:
     """the latest of a few that fit alike, where the question asks what is so now"""
     ended: float = -2.0
     """words that said what is no longer so, unless the question is about the past"""
+
+    def trusting(self, vectors: float) -> Weights:
+        """With vectors counting so much of what they count otherwise."""
+        return self if vectors == 1.0 else replace(self, vector=vectors * self.vector, fact=vectors * self.fact)
 
     def __post_init__(self) -> None:
         for field in fields(self):

@@ -1,0 +1,51 @@
+"""A text and an embedder's tokenizer go in; how well the embedder knows the text's language comes out.
+
+A model that never saw a language takes its words to pieces, and its vectors then compare spelling, not meaning: with
+all-MiniLM-L6-v2 they cost Russian questions 13 points of recall beside full text alone.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol, runtime_checkable
+
+from adk_graph_memory.language.words import WIDE_CHARACTER
+
+KNOWN, FOREIGN = 1.5, 2.5
+"""Pieces a word up to which a language is known, and from which it is foreign."""
+KNOWN_WIDE, FOREIGN_WIDE = 0.75, 1.0
+"""The same for each character where there are no spaces: who knows the script has pieces of several characters."""
+MANY_LANGUAGES = 100_000
+"""Pieces in a vocabulary that was made for many languages; fewer were made for one."""
+LONGEST = 2_000
+"""Characters from which it is told."""
+
+
+@runtime_checkable
+class Tokenizer(Protocol):
+    """As sentence-transformers' models carry one."""
+
+    def tokenize(self, text: str) -> list[str]: ...
+
+    def __len__(self) -> int: ...
+
+
+def fluency(text: str, tokenizer: object) -> float:
+    """0 (foreign) to 1 (known); of an embedder that shows no tokenizer it has to be believed.
+
+    Args:
+        text: what was or will be embedded.
+        tokenizer: the embedder's, or None.
+    """
+    text = text[:LONGEST]
+    if not isinstance(tokenizer, Tokenizer) or len(tokenizer) >= MANY_LANGUAGES:
+        return 1.0
+    wide, words = WIDE_CHARACTER.findall(text), WIDE_CHARACTER.sub(" ", text).split()
+    if not (wide or words):
+        return 1.0
+    of_wide = _known(len(tokenizer.tokenize("".join(wide))) / max(1, len(wide)), KNOWN_WIDE, FOREIGN_WIDE)
+    of_words = _known(len(tokenizer.tokenize(" ".join(words))) / max(1, len(words)), KNOWN, FOREIGN)
+    return (len(wide) * of_wide + len(words) * of_words) / (len(wide) + len(words))
+
+
+def _known(pieces: float, known: float, foreign: float) -> float:
+    return min(1.0, max(0.0, (foreign - pieces) / (foreign - known)))

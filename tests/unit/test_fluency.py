@@ -1,0 +1,66 @@
+"""How well an embedder knows a language, told by what its tokenizer makes of it."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from adk_graph_memory.embeddings import LocalEmbedder, Vectors
+from adk_graph_memory.language.fluency import fluency
+
+
+class Pieces:
+    """A tokenizer that cuts after so many characters."""
+
+    def __init__(self, length: int, size: int = 30_000) -> None:
+        self.length, self.size = length, size
+
+    def __len__(self) -> int:
+        return self.size
+
+    def tokenize(self, text: str) -> list[str]:
+        return [word[i : i + self.length] for word in text.split() for i in range(0, len(word), self.length)]
+
+
+@pytest.mark.parametrize(
+    ("text", "tokenizer", "known"),
+    [
+        ("seven words", Pieces(9), 1.0),
+        ("seven words", Pieces(1), 0.0),
+        ("eight rivers", Pieces(3), 0.5),
+        ("seven words", Pieces(1, size=250_000), 1.0),
+        ("猎犬叫什么名字", Pieces(1), 0.0),
+        ("猎犬叫什么名字", Pieces(2), 1.0),
+        ("seven 猎犬", Pieces(1), 0.0),
+        ("", Pieces(1), 1.0),
+        ("seven words", None, 1.0),
+        ("seven words", object(), 1.0),
+    ],
+)
+def test_few_pieces_are_a_language_that_is_known(text: str, tokenizer: object, known: float) -> None:
+    assert fluency(text, tokenizer) == pytest.approx(known)
+
+
+@given(st.text(), st.integers(1, 9))
+def test_it_is_a_share(text: str, length: int) -> None:
+    assert 0.0 <= fluency(text, Pieces(length)) <= 1.0
+
+
+@pytest.mark.parametrize(
+    ("question", "is_known"),
+    [
+        ("Where does my sister live now?", True),
+        ("Где живёт моя сестра?", False),
+        ("妹はどこに住んでいますか", False),
+        ("أين تعيش أختي؟", False),
+        ("언니는 어디에 살아요?", False),
+    ],
+)
+def test_the_default_embedder_knows_english(question: str, *, is_known: bool) -> None:
+    assert (Vectors(None, concurrency=1).fluency(question) > 0.5) is is_known
+
+
+def test_any_other_embedder_is_believed() -> None:
+    assert Vectors(lambda text: [1.0], concurrency=1).fluency("Где живёт моя сестра?") == 1.0
+    assert not hasattr(LocalEmbedder("x"), "tokenizer")
