@@ -36,7 +36,7 @@ def support(nearness: float | None, share: float) -> float:
         nearness: of the nearest memory: 0 as near as this user's memories are as a rule, 1 the question itself.
         share: of the question's words in the texts that they found best.
     """
-    evidence = 6.0 * share - 3.0 if nearness is None else 8.2 * nearness + 1.9 * share - 4.7
+    evidence = 6.0 * share - 3.0 if nearness is None else 8.2 * nearness + 1.4 * share - 4.5
     return 1.0 / (1.0 + math.exp(-evidence))
 
 
