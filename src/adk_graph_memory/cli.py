@@ -189,9 +189,7 @@ def recall(
 
 
 def _told(memory: Recollection) -> str:
-    marks = {"no longer so": not memory.is_current, "may no longer be so": memory.is_stale}
-    marks["words not found"] = not memory.is_verified
-    told = [mark for mark, holds in marks.items() if holds] + [f"before: {text}" for text in memory.previously]
+    told = ["words not found"] * (not memory.is_verified) + [f"before: {text}" for text in memory.previously]
     text = escape(memory.told + (f" ({'; '.join(told)})" if told else ""))
     shares = (f"{one.signal} {one.amount:+.2f}{f' through {one.through}' * bool(one.through)}" for one in memory.shares)
     return f"{text}\n[dim]{' · '.join(shares)}[/]" if memory.shares else text

@@ -71,7 +71,7 @@ async def test_a_limit_of_none_at_all_finds_nothing_and_a_negative_one_is_refuse
     await memory.remember([turn("I keep bees in here")], session_id="s", **owner(app_name))
     assert await memory.recall("bees", limit=0, **owner(app_name)) == []
     assert await memory.recall("bees", token_budget=0, **owner(app_name)) == []
-    with pytest.raises(errors.ConfigurationError, match="negative"):
+    with pytest.raises(errors.ConfigurationError, match="limit=-1"):
         await memory.recall("bees", limit=-1, **owner(app_name))
 
 

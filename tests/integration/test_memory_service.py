@@ -33,6 +33,7 @@ from neo4j_graphrag.llm.types import LLMResponse, ToolCall, ToolCallResponse
 from neo4j_graphrag.retrievers import ToolsRetriever
 
 from adk_graph_memory import (
+    Filters,
     GraphMemory,
     Neo4jMemoryService,
     Neo4jSessionService,
@@ -376,7 +377,8 @@ async def test_nonsense_references_lose_only_themselves(connect: Connect) -> Non
 async def test_a_fact_says_since_when_it_is_true(connect: Connect) -> None:
     app = connect(reply(fact("in Porto", valid_from="2024-02-26", valid_to="2025-01-01T12:00:00+02:00")))
     await app.told("I lived in Porto, which is a while ago, and then I moved on to many other towns by the sea")
-    [entry] = [entry for entry in await app.search("Porto") if entry.custom_metadata["kind"] == "fact"]
+    [found] = await app.memory.recall("Porto", filters=Filters(kind="fact"), **app.owner)
+    entry = entries.entry(found)
     assert entry.timestamp == "2024-02-26T00:00:00+00:00"
     assert entry.custom_metadata["valid_to"] == "2025-01-01T12:00:00+02:00"
 

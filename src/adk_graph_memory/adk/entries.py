@@ -37,7 +37,6 @@ INERT = frozenset(
 )
 """Keys by which Memory Bank is steered; they are taken, and do nothing here yet."""
 
-STALE, ENDED = " (may no longer be so)", " (no longer so)"
 ALLOWED_TOPICS = "allowed_topics"
 """The key by which Memory Bank keeps a request to some topics."""
 
@@ -135,12 +134,8 @@ def entry(memory: Recollection) -> MemoryEntry:
     known = {key: value for key, value in about.items() if value not in (None, [])}
     return MemoryEntry(
         id=memory.id,
-        content=types.Content(role="user", parts=[types.Part(text=_marked(memory))]),
+        content=types.Content(role="user", parts=[types.Part(text=memory.told)]),
         author=memory.author,
         timestamp=memory.at.isoformat() if memory.at else None,
         custom_metadata={**known, **memory.metadata},
     )
-
-
-def _marked(memory: Recollection) -> str:
-    return memory.told + ENDED * (not memory.is_current) + STALE * memory.is_stale

@@ -48,6 +48,9 @@ class IngestReport:
         )
 
 
+STALE, ENDED = " (may no longer be so)", " (no longer so)"
+
+
 class Share(NamedTuple):
     """What one signal adds to a memory's score, and the memory through which it does."""
 
@@ -90,8 +93,9 @@ class Recollection:
 
     @property
     def told(self) -> str:
-        """The text, a short answer with its question."""
-        return f"(asked: {self.asked}) {self.text}" if self.asked else self.text
+        """The text as a reader needs it: a short answer with its question, and whether it is so no longer."""
+        asked = f"(asked: {self.asked}) " if self.asked else ""
+        return asked + self.text + ENDED * (not self.is_current) + STALE * self.is_stale
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,8 +17,6 @@ TOLD_LATER = timedelta(days=7)
 
 FIRST, LAST = datetime(1900, 1, 1, tzinfo=UTC).timestamp(), datetime(2200, 1, 1, tzinfo=UTC).timestamp()
 """Seconds since 1970 between which people speak of days."""
-LONGEST = 20_000
-"""Characters of a question; of a pasted book the beginning asks as much."""
 
 _PAST = re.compile(
     r"\b(?:used to|previous(?:ly)?|former(?:ly)?|originally|back then|in the past|(?<!how )(?<!years )(?<![-’'])old"
@@ -102,7 +100,6 @@ def understood(question: str, speakers: Sequence[Sequence[str]], now: datetime) 
         speakers: of each one the author's name and whatever else they are called.
         now: what "last week" goes by.
     """
-    question = question[:LONGEST]
     language = language_of(question)
     words, spoken, named = _without(question, speakers, ordinary_words(language))
     if not lucene.terms(words):

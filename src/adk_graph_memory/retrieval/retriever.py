@@ -186,26 +186,7 @@ class GraphMemoryRetriever(HybridCypherRetriever):
         terms = asked.terms
         if not terms:
             return [], {}
-        key, settings = self._scope.key, self._connection.settings
-        analyzer = lucene.analyzer(asked.language, settings.analyzers)
-        parameters = {
-            "scope": key,
-            "text_index": filled(f"@{analyzers.index_of(analyzer)}", settings),
-            "text_query": lucene.scoped(key, terms, ("text", "words")),
-            "name_query": lucene.scoped(key, terms, ("name", "aliases")),
-            "fetch": FETCH,
-            "fetch_words": FETCH_FILTERED if self._filters else FETCH,
-            "names": NAMES,
-            "degree": DEGREE,
-            "sample": SAMPLE,
-            "read": READ,
-            "readable": READABLE,
-            "filters": self._filters.parameters() if self._filters else None,
-            "until": self._until,
-        }
-        if vector is not None and self.slot is not None:
-            parameters |= {"vector": vector, "slot": self.slot.property}
-        [row] = self._legs(parameters)
+        [row] = self._legs(self._parameters(terms, asked.language, vector))
         candidates = [Candidate(*one) for one in row["candidates"]]
         background = Background.of(row["usual"])
         fluency = self._fluency(asked.spoken) if self._fluency and vector is not None else 1.0
@@ -224,6 +205,28 @@ class GraphMemoryRetriever(HybridCypherRetriever):
         likely = support(nearness, covered(terms, row["texts"][:BEST_READ], asked.language))
         evidence = {one.id: one.sources for one in candidates if one.sources}
         return distinct(found, evidence), {"live": row["live"], "writes": row["writes"], "support": likely}
+
+    def _parameters(self, terms: list[str], language: str, vector: list[float] | None) -> dict[str, Any]:
+        key, settings = self._scope.key, self._connection.settings
+        analyzer = lucene.analyzer(language, settings.analyzers)
+        parameters = {
+            "scope": key,
+            "text_index": filled(f"@{analyzers.index_of(analyzer)}", settings),
+            "text_query": lucene.scoped(key, terms, ("text", "words")),
+            "name_query": lucene.scoped(key, terms, ("name", "aliases")),
+            "fetch": FETCH,
+            "fetch_words": FETCH_FILTERED if self._filters else FETCH,
+            "names": NAMES,
+            "degree": DEGREE,
+            "sample": SAMPLE,
+            "read": READ,
+            "readable": READABLE,
+            "filters": self._filters.parameters() if self._filters else None,
+            "until": self._until,
+        }
+        if vector is not None and self.slot is not None:
+            parameters |= {"vector": vector, "slot": self.slot.property}
+        return parameters
 
     def _legs(self, parameters: dict[str, Any]) -> list[neo4j.Record]:
         statements = self._connection.statements

@@ -10,40 +10,48 @@ from adk_graph_memory import errors
 
 @dataclass(frozen=True, slots=True)
 class Weights:
-    """What each signal adds to a memory's score, in deviations. What each earned: ``make quality``."""
+    """What each signal adds to a memory's score, in deviations.
+
+    Behind each, what it earned: points of recall in the first ten / of nDCG that LoCoMo's development half loses
+    without it (``python -m benchmarks.quality --locomo PATH --only locomo --ablate``). A fifth of a point is one or two
+    answers of 760.
+    """
 
     text: float = 0.4
-    """how many of the question's words it has, and how rare they are"""
+    """how many of the question's words it has, and how rare they are (+2.1 / +2.7)"""
     vector: float = 0.5
-    """how near its vector is to the question's"""
+    """how near its vector is to the question's (+2.7 / +3.2)"""
     fact: float = 0.25
-    """how near the best of the facts is that rest on a turn"""
+    """how near the best of the facts is that rest on a turn (+0.8 / 0.0)"""
     named: float = 0.5
-    """a fact about somebody or something that the question names"""
+    """a fact about somebody or something that the question names (0.0 / −0.1)"""
     entity: float = 0.1
-    """of the score of a better memory that speaks of the same, where few do"""
+    """of the score of a better memory that speaks of the same, where few do
+    (−0.2 / −0.1; of multi-hop questions alone +0.6)"""
     author: float = 3.0
-    """what the one whom the question asks about said themselves"""
+    """what the one whom the question asks about said themselves (+2.0 / +3.7)"""
     agent: float = -1.0
-    """what an agent said, beside what the people it serves said themselves"""
+    """what an agent said, beside what the people it serves said themselves (0.0 / 0.0; there hardly speak any)"""
     answer: float = 0.4
-    """of a question's score, to the turn that follows it: the answer need not share a word with what is asked"""
+    """of a question's score, to the turn that follows it: the answer need not share a word with what is asked
+    (+0.6 / +2.4)"""
     next: float = 0.05
-    """of any other turn's score, to the turn that follows it"""
+    """of any other turn's score, to the turn that follows it (+0.1 / 0.0)"""
     before: float = 0.1
-    """of a turn's score, to the one before it; a third of it to the one before that"""
+    """of a turn's score, to the one before it; a third of it to the one before that (+0.4 / +0.1)"""
     session: float = 0.3
-    """how well the rest of the session fits"""
+    """how well the rest of the session fits (+0.9 / +0.9)"""
     date: float = 2.5
-    """what was said, or was so, at the time that the question names"""
+    """what was said, or was so, at the time that the question names (+1.6 / +2.0)"""
     asks: float = -1.0
-    """a short turn that asks says little"""
+    """a short turn that asks says little (+0.4 / +0.3)"""
     length: float = 0.15
-    """of two turns that fit alike the longer one says more"""
+    """of two turns that fit alike the longer one says more (−0.1 / +0.1)"""
     recent: float = 2.0
-    """the latest of a few that fit alike, where the question asks what is so now"""
+    """the latest of a few that fit alike, where the question asks what is so now
+    (0.0 / −0.8; of what changed, 13 in a hundred answers more stand before what they replaced)"""
     ended: float = -2.0
-    """words that said what is no longer so, unless the question is about the past"""
+    """words that said what is no longer so, unless the question is about the past (0.0 / 0.0; for what changed)"""
 
     def trusting(self, vectors: float) -> Weights:
         """With vectors counting so much of what they count otherwise."""
