@@ -162,7 +162,6 @@ def recall(
 ) -> None:
     """Print what is remembered of a user that fits a question best."""
     first, last = (moment.replace(tzinfo=UTC) if moment else None for moment in (since, until))
-    filters = Filters(first, last, kind, session_id, topic, entity)
 
     async def found() -> list[Recollection]:
         async with GraphMemory() as memory:
@@ -172,7 +171,7 @@ def recall(
                 user_id=user_id,
                 limit=limit,
                 min_score=min_score,
-                filters=filters,
+                filters=Filters(first, last, kind, session_id, topic, entity),
                 explain=explain,
             )
 

@@ -8,8 +8,10 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
 from adk_graph_memory import GraphMemory, Turn, errors, graph
+from adk_graph_memory.cli import app
 from adk_graph_memory.records import Scope, Statement
 from adk_graph_memory.testing import HashEmbedder, ScriptedLlm
 
@@ -169,3 +171,25 @@ async def test_an_embedder_that_hangs_leaves_the_vectors_for_later(neo4j_server,
         report = await memory.remember([turn("I keep bees in here")], session_id="s", **owner(app_name))
     assert (report.turns, report.embedded) == (1, 0)
     assert report.unembedded > 0
+
+
+async def test_a_retriever_hands_on_metadata_of_an_own_column(neo4j_server, app_name):
+    settings = neo4j_server.settings(label_prefix="TestHash")
+    query = "RETURN node.text AS text, score, {own: 1} AS metadata"
+    async with GraphMemory(settings=settings, embedder=HashEmbedder(), retrieval_query=query) as memory:
+        await memory.remember([turn("I keep bees in here")], session_id="s", **owner(app_name))
+        retriever = await memory.retriever(**owner(app_name))
+        found = await asyncio.to_thread(retriever.search, "bees")
+        assert found.items[0].metadata["metadata"] == {"own": 1}
+
+
+def test_filters_that_cannot_be_are_told_in_a_line():
+    asked = ["recall", "bees", "--app", "a", "--user", "b", "--since", "2026-02-01", "--until", "2026-01-01"]
+    result = CliRunner().invoke(app, asked, env={"NEO4J_URI": "bolt://127.0.0.1:1"})
+    assert result.exit_code == 1
+    assert "later than until" in " ".join(result.output.split())
+
+
+def test_a_turn_without_text_is_named():
+    with pytest.raises(errors.ConfigurationError, match="None is no text"):
+        turn(None)

@@ -45,7 +45,7 @@ class Turn:
 
     def __post_init__(self) -> None:
         check_aware(self.at)
-        object.__setattr__(self, "text", unicodedata.normalize("NFC", self.text))
+        object.__setattr__(self, "text", _normal(self.text))
 
     @property
     def text_key(self) -> str:
@@ -69,7 +69,14 @@ class Statement:
 
     def __post_init__(self) -> None:
         check_aware(self.at)
-        object.__setattr__(self, "text", unicodedata.normalize("NFC", self.text))
+        object.__setattr__(self, "text", _normal(self.text))
+
+
+def _normal(text: str) -> str:
+    """In Unicode's NFC, as it is searched for."""
+    if not isinstance(text, str):
+        raise errors.ConfigurationError(reason=f"the text {text!r} is no text")
+    return unicodedata.normalize("NFC", text)
 
 
 def check_aware(moment: datetime) -> None:

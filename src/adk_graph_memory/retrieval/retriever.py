@@ -19,12 +19,12 @@ from neo4j_graphrag.types import RawSearchResult, RetrieverResultItem
 
 from adk_graph_memory import errors
 from adk_graph_memory.graph import Connection, Slot, analyzers, lucene
-from adk_graph_memory.graph.members import read
 from adk_graph_memory.graph.queries import filled
 from adk_graph_memory.records import Filters, Scope
 from adk_graph_memory.retrieval.candidates import Background, Candidate
 from adk_graph_memory.retrieval.coverage import covered, support, trust
 from adk_graph_memory.retrieval.question import Asked, understood
+from adk_graph_memory.retrieval.rows import metadata
 from adk_graph_memory.retrieval.scoring import Scored, distinct, scored
 from adk_graph_memory.retrieval.weights import Weights
 
@@ -102,7 +102,7 @@ class GraphMemoryRetriever(HybridCypherRetriever):
     def default_record_formatter(self, record: neo4j.Record) -> RetrieverResultItem:
         """The text, with the rest of the row for metadata; the base class's takes our list of members for a dict."""
         row = {key: value for key, value in dict(record).items() if key != "text" and value is not None}
-        return RetrieverResultItem(content=record["text"], metadata=row | {"metadata": read(row.get("metadata"))})
+        return RetrieverResultItem(content=record["text"], metadata=row | {"metadata": metadata(row.get("metadata"))})
 
     def _fetch_index_infos(self, vector_index_name: str) -> None:
         """The base class asks the server about its index, a round trip a search; we made the index ourselves."""
@@ -163,12 +163,7 @@ class GraphMemoryRetriever(HybridCypherRetriever):
             errors.DatabaseError: the server could not be asked.
         """
         try:
-            _, summary, columns = self.driver.execute_query(
-                f"EXPLAIN {self._expansion}",
-                {"hits": [], **self._bound},
-                database_=self.neo4j_database,
-                routing_=neo4j.RoutingControl.READ,
-            )
+            _, summary, columns = self._run(f"EXPLAIN {self._expansion}", {"hits": [], **self._bound})
         except (driver_errors.Neo4jError, driver_errors.DriverError) as error:
             if not str(getattr(error, "code", "")).startswith(_ABOUT_CYPHER):
                 raise self._connection.translated(error) from error
@@ -243,7 +238,9 @@ class GraphMemoryRetriever(HybridCypherRetriever):
             return self._read(statements["legs_scan"], parameters)
 
     def _read(self, statement: str, parameters: dict[str, Any]) -> list[neo4j.Record]:
-        records, _, _ = self.driver.execute_query(
+        return self._run(statement, parameters).records
+
+    def _run(self, statement: str, parameters: dict[str, Any]) -> neo4j.EagerResult:
+        return self.driver.execute_query(
             statement, parameters, database_=self.neo4j_database, routing_=neo4j.RoutingControl.READ
         )
-        return records

@@ -50,7 +50,7 @@ def recollection(record: Record, degraded: str | None, now: datetime) -> Recolle
         is_current=row.get("state") in (None, "current") or (valid_to is not None and valid_to > now),
         asked=_question(row["asked"]) if row.get("asked") else None,
         previously=tuple(row.get("previously") or ()),
-        metadata={**further, **_metadata(row.get("metadata"))},
+        metadata={**further, **metadata(row.get("metadata"))},
         degraded=degraded,
     )
 
@@ -60,7 +60,7 @@ def _question(text: str) -> str:
     return re.split(r"(?<=[.!?。！？؟…])\s*(?=\S)", text.strip())[-1][-_LONGEST_QUESTION:]
 
 
-def _metadata(value: Any) -> dict[str, Any]:
+def metadata(value: Any) -> dict[str, Any]:
     """Ours are members; a caller's own column of that name may be a map, or anything else."""
     if isinstance(value, Mapping):
         return {str(key): _plain(one) for key, one in value.items()}
