@@ -19,6 +19,12 @@ class Candidate(NamedTuple):
     text: float | None = None
     vector: float | None = None
     entity: float | None = None
+    entities: Sequence[str] = ()
+    sources: Sequence[str] = ()
+    state: str | None = None
+    valid_from: float | None = None
+    valid_to: float | None = None
+    ended_by: Sequence[str] | None = None
     role: str | None = None
     author: str | None = None
     timestamp: float = 0.0
@@ -27,12 +33,6 @@ class Candidate(NamedTuple):
     asks: bool = False
     ends_asking: bool = False
     follower: str | None = None
-    sources: Sequence[str] = ()
-    entities: Sequence[str] = ()
-    state: str | None = None
-    valid_from: float | None = None
-    valid_to: float | None = None
-    ended_by: Sequence[str] | None = None
 
 
 _ENOUGH = 16

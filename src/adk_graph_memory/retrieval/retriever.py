@@ -28,8 +28,8 @@ from adk_graph_memory.retrieval.rows import metadata
 from adk_graph_memory.retrieval.scoring import Scored, distinct, scored
 from adk_graph_memory.retrieval.weights import Weights
 
-FETCH, FETCH_FILTERED = 250, 4_000
-"""Candidates a leg, facts and turns together; and of what words find where a filter leaves only some of them."""
+BY_WORDS, BY_WORDS_FILTERED, BY_VECTOR = 100, 4_000, 150
+"""Candidates of each leg, facts and turns together; more by words where a filter leaves only some of them."""
 NAMES = 20
 DEGREE = 50
 SAMPLE = 64
@@ -209,8 +209,8 @@ class GraphMemoryRetriever(HybridCypherRetriever):
             "text_index": filled(f"@{analyzers.index_of(analyzer)}", settings),
             "text_query": lucene.scoped(key, terms, ("text", "words")),
             "name_query": lucene.scoped(key, terms, ("name", "aliases")),
-            "fetch": FETCH,
-            "fetch_words": FETCH_FILTERED if self._filters else FETCH,
+            "by_words": BY_WORDS_FILTERED if self._filters else BY_WORDS,
+            "by_vector": BY_VECTOR,
             "names": NAMES,
             "degree": DEGREE,
             "sample": SAMPLE,

@@ -1,6 +1,6 @@
 // word_legs @fragment
 // the legs that look for words: in memories, and in names that lead to facts
-  CALL db.index.fulltext.queryNodes($text_index, $text_query, {limit: $fetch_words}) YIELD node, score
+  CALL db.index.fulltext.queryNodes($text_index, $text_query, {limit: $by_words}) YIELD node, score
   WHERE node.scope = $scope
   RETURN node, score, 'text' AS leg
   UNION ALL
@@ -44,10 +44,10 @@ CASE node.state WHEN 'superseded' THEN COLLECT {
 
 // candidates @fragment
 // one row. candidates: of each memory found, of the turns that it rests on, the turn that follows it, and what took its place
-// [id, kind, score by text, by vector, by entity, role, author, time, session, characters, whether it asks, whether it ends so,
-// id of the turn that follows, ids of the turns that it rests on, keys of the entities it speaks of, state, since and until
-// when it holds, ids of the facts that took its place]. texts: of those that words found best. live: the slot. writes: how
-// often the user was written to. usual: how near the question is to some of what this user says
+// [id, kind, score by text, by vector, by entity, keys of the entities it speaks of, ids of the turns that it rests on, state,
+// since and until when it holds, ids of the facts that took its place], and of turns further [role, author, time, session,
+// characters, whether it asks, whether it ends so, id of the turn that follows]. texts: of those that words found best.
+// live: the slot. writes: how often the user was written to. usual: how near the question is to some of what this user says
 WITH node, max(CASE leg WHEN 'text' THEN score END) AS text, max(CASE leg WHEN 'vector' THEN score END) AS vector,
      max(CASE leg WHEN 'entity' THEN score END) AS entity
 OPTIONAL MATCH (node)-[:NEXT|SUPPORTED_BY]->(beside:@Memory)
@@ -63,16 +63,18 @@ OPTIONAL MATCH (node)-[r:NEXT|SUPPORTED_BY|SUBJECT|OBJECT|MENTIONS]->(other)
 WITH node, text, vector, entity, node.text AS told, max(CASE type(r) WHEN 'NEXT' THEN other.memory_id END) AS follower,
      collect(CASE type(r) WHEN 'SUPPORTED_BY' THEN other.memory_id END) AS sources, collect(other.key) AS entities
 ORDER BY text IS NULL, text DESC
-WITH collect([
-  node.memory_id, node.kind, text, vector, entity, node.role, node.author, node.timestamp, node.session_id, size(told),
-  any(mark IN ['?', '？', '؟'] WHERE told CONTAINS mark), any(mark IN ['?', '？', '؟'] WHERE right(told, 4) CONTAINS mark),
-  follower, sources, entities,
+WITH collect(CASE node.kind WHEN 'event' THEN [
+  node.memory_id, 'event', text, vector, entity, entities, [], null, null, null, null,
+  node.role, node.author, node.timestamp, node.session_id, size(told), any(mark IN ['?', '？', '؟'] WHERE told CONTAINS mark),
+  any(mark IN ['?', '？', '؟'] WHERE right(told, 4) CONTAINS mark), follower
+] ELSE [
+  node.memory_id, 'fact', text, vector, entity, entities, sources,
 // include state_then
   , node.valid_from.epochSeconds, node.valid_to.epochSeconds,
   CASE node.state WHEN 'superseded' THEN [later IN
 // include successors
   | later.memory_id] END
-]) AS candidates, collect(CASE WHEN text IS NOT NULL THEN left(told, $readable) END)[..$read] AS texts
+] END) AS candidates, collect(CASE WHEN text IS NOT NULL THEN left(told, $readable) END)[..$read] AS texts
 OPTIONAL MATCH (m:@Meta {key: 'schema'})
 OPTIONAL MATCH (u:@User {scope: $scope})
 
@@ -80,8 +82,9 @@ OPTIONAL MATCH (u:@User {scope: $scope})
 // how near the question is to what this user says as a rule, told from some of it
 RETURN candidates, texts, m.live AS live, coalesce(u.writes, 0) AS writes, COLLECT {
   MATCH (some:@Memory {scope: $scope})
-  WHERE some.memory_id IS NOT NULL AND some[$slot] IS NOT NULL AND size(some[$slot]) = size($vector)
-  RETURN vector.similarity.cosine(some[$slot], $vector) LIMIT $sample
+  WHERE some.memory_id IS NOT NULL
+  WITH some[$slot] AS known WHERE size(known) = size($vector)
+  RETURN vector.similarity.cosine(known, $vector) LIMIT $sample
 } AS usual
 
 // speakers
@@ -117,7 +120,7 @@ CALL () {
 // include word_legs
   UNION ALL
   MATCH (node:@Memory)
-  SEARCH node IN (VECTOR INDEX @memory_vector_a FOR $vector WHERE node.scope = $scope LIMIT $fetch) SCORE AS score
+  SEARCH node IN (VECTOR INDEX @memory_vector_a FOR $vector WHERE node.scope = $scope LIMIT $by_vector) SCORE AS score
   RETURN node, score, 'vector' AS leg
 }
 // include candidates
@@ -130,7 +133,7 @@ CALL () {
 // include word_legs
   UNION ALL
   MATCH (node:@Memory)
-  SEARCH node IN (VECTOR INDEX @memory_vector_b FOR $vector WHERE node.scope = $scope LIMIT $fetch) SCORE AS score
+  SEARCH node IN (VECTOR INDEX @memory_vector_b FOR $vector WHERE node.scope = $scope LIMIT $by_vector) SCORE AS score
   RETURN node, score, 'vector' AS leg
 }
 // include candidates
@@ -144,7 +147,7 @@ CALL () {
   MATCH (node:@Memory {scope: $scope})
   WHERE node.memory_id IS NOT NULL AND node[$slot] IS NOT NULL AND size(node[$slot]) = size($vector) AND
 // include chosen
-  WITH node, vector.similarity.cosine(node[$slot], $vector) AS score ORDER BY score DESC LIMIT $fetch
+  WITH node, vector.similarity.cosine(node[$slot], $vector) AS score ORDER BY score DESC LIMIT $by_vector
   RETURN node, score, 'vector' AS leg
 }
 // include candidates
