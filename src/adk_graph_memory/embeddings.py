@@ -18,8 +18,8 @@ from adk_graph_memory import errors
 from adk_graph_memory.language.fluency import fluency
 
 DEFAULT_MODEL = "all-MiniLM-L6-v2"
-BATCH = 32
-"""Texts a forward pass; MiniLM is fastest on a CPU between 8 and 32."""
+BATCH = 8
+"""Texts a forward pass: each is as long as its longest, and a long turn stands beside many short names and facts."""
 
 Choice = Embedder | Callable[[str], Sequence[float]] | str | Literal[False] | None
 
