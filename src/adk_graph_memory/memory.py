@@ -35,7 +35,7 @@ class GraphMemory:
     """The memory of many users in one graph.
 
     Args:
-        uri: the server's address; without it NEO4J_URI, or else the server of ``adk-graph-memory up``.
+        uri: an address, settings and all (``settings.of_address``); else NEO4J_URI, or ``adk-graph-memory up``'s.
         auth: user and password; without it NEO4J_USERNAME and NEO4J_PASSWORD.
         database: without it NEO4J_DATABASE, or ``neo4j``.
         driver: an async driver of yours, and

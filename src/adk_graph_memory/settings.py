@@ -6,11 +6,12 @@ server that ``adk-graph-memory up`` left running is used, by the file it wrote i
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from pathlib import Path
 from typing import Annotated, Any, Literal
-from urllib.parse import urlsplit
+from urllib.parse import parse_qsl, unquote, urlsplit
 
 from pydantic import Field, SecretStr, StringConstraints, ValidationError, field_validator
 from pydantic_settings import (
@@ -128,10 +129,11 @@ class Settings(BaseSettings):
 
 
 def redacted(uri: str) -> str:
-    """The address without its credentials, fit for a log or an error."""
+    """The address without its credentials and settings, fit for a log or an error."""
     head, at, tail = uri.rpartition("@")
     scheme, separator, _ = head.partition("://")
-    return f"{scheme if separator else ''}{separator}***@{tail}" if at else uri
+    place = tail.partition("?")[0]
+    return f"{scheme if separator else ''}{separator}***@{place}" if at else place
 
 
 def configured(**chosen: Any) -> Settings:
@@ -149,6 +151,43 @@ def configured(**chosen: Any) -> Settings:
         raise errors.ConfigurationError(reason=f'{error}; give a JSON list, like ["one", "two"]') from error
 
 
+def of_address(uri: str | None) -> dict[str, Any]:
+    """The settings that an address names: ``neo4j+s://user:password@host:7687/database?model=…&token_budget=…``.
+
+    Behind the "?" any setting may stand by its name, a list as JSON; the credentials are percent-encoded. What the
+    address leaves out, the host too (``neo4j://``), the environment says.
+
+    Raises:
+        errors.UnknownScheme: it is no address of a Neo4j.
+        errors.ConfigurationError: it names something that is no setting.
+    """
+    if uri is None:
+        return {}
+    address = urlsplit(uri)
+    if address.scheme not in SCHEMES:
+        raise errors.UnknownScheme(uri=redacted(uri))
+    host = address.netloc.rpartition("@")[2]
+    named: dict[str, Any] = {
+        "uri": host and f"{address.scheme}://{host}",
+        "username": unquote(address.username or ""),
+        "password": SecretStr(unquote(address.password)) if address.password else None,
+        "database": unquote(address.path.strip("/")),
+    }
+    for name, value in parse_qsl(address.query, keep_blank_values=True):
+        if name in named or name not in Settings.model_fields:
+            places = "; user and password stand before the host" if name in named else ""
+            raise errors.ConfigurationError(reason=f"{redacted(uri)}: there is no setting {name!r}{places}")
+        named[name] = _members(uri, name, value) if value.startswith("[") else value
+    return {name: value for name, value in named.items() if value}
+
+
+def _members(uri: str, name: str, value: str) -> Any:
+    try:
+        return json.loads(value)
+    except ValueError as error:
+        raise errors.ConfigurationError(reason=f"{redacted(uri)}: {name} is no JSON list: {error}") from error
+
+
 def checked_address(uri: str | None) -> str | None:
     """The address as it is.
 
@@ -159,7 +198,7 @@ def checked_address(uri: str | None) -> str | None:
     if uri is not None and urlsplit(uri).scheme not in SCHEMES:
         raise errors.UnknownScheme(uri=redacted(uri))
     if uri is not None and "@" in urlsplit(uri).netloc:
-        reason = f"{redacted(uri)} holds credentials; give them as NEO4J_USERNAME and NEO4J_PASSWORD, or auth="
+        reason = f"{redacted(uri)} holds credentials; give them as NEO4J_USERNAME and NEO4J_PASSWORD"
         raise errors.ConfigurationError(reason=reason)
     return uri
 

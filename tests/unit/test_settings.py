@@ -9,7 +9,7 @@ import pytest
 from pydantic import SecretStr
 
 from adk_graph_memory import errors
-from adk_graph_memory.settings import Settings, checked_address, configured, connection_file, redacted
+from adk_graph_memory.settings import Settings, checked_address, configured, connection_file, of_address, redacted
 
 SECRET = "correct-horse"
 LOCAL = {"uri": "bolt://127.0.0.1:20001", "username": "local", "password": "of-the-local-server"}
@@ -125,6 +125,8 @@ def test_a_password_is_in_no_error() -> None:
         (f"bolt://neo4j:{SECRET}@db.example.org:7687", "bolt://***@db.example.org:7687"),
         (f"neo4j+s://neo4j:{SECRET}@with@db.example.org", "neo4j+s://***@db.example.org"),
         (f"neo4j:{SECRET}@localhost", "***@localhost"),
+        ("neo4j://localhost/db?model=rules", "neo4j://localhost/db"),
+        (f"neo4j://u:pa?{SECRET}@localhost/db?model=rules", "neo4j://***@localhost/db"),
         ("nowhere", "nowhere"),
     ],
 )
@@ -137,6 +139,56 @@ def test_credentials_in_the_address_are_refused_and_not_repeated() -> None:
     with pytest.raises(errors.ConfigurationError, match="NEO4J_PASSWORD") as raised:
         checked_address(f"bolt://neo4j:{SECRET}@localhost")
     assert SECRET not in str(raised.value)
+
+
+# -- what an address says ---------------------------------------------------------------------------------------
+
+
+def test_an_address_may_name_every_setting() -> None:
+    named = of_address(
+        "neo4j+s://an%40a:p%3Aw%2F@db.example.org:7687/other?model=gemini&topics=%5B%22A%22%5D&token_budget=9"
+    )
+    settings = configured(**named)
+    assert (settings.uri, settings.username, settings.database) == ("neo4j+s://db.example.org:7687", "an@a", "other")
+    assert settings.password.get_secret_value() == "p:w/"
+    assert (settings.model, settings.topics, settings.token_budget) == ("gemini", ("A",), 9)
+
+
+def test_what_an_address_leaves_out_the_environment_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NEO4J_URI", "bolt://elsewhere")
+    monkeypatch.setenv("NEO4J_PASSWORD", SECRET)
+    settings = configured(**of_address("neo4j://?model=gemini"))
+    assert (settings.uri, settings.password.get_secret_value(), settings.model) == (
+        "bolt://elsewhere",
+        SECRET,
+        "gemini",
+    )
+
+
+def test_an_address_outranks_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NEO4J_PASSWORD", "another")
+    monkeypatch.setenv("NEO4J_DATABASE", "another")
+    settings = configured(**of_address(f"bolt://neo4j:{SECRET}@[::1]:7687/db"))
+    assert (settings.uri, settings.database) == ("bolt://[::1]:7687", "db")
+    assert settings.password.get_secret_value() == SECRET
+
+
+@pytest.mark.parametrize(
+    ("query", "said"),
+    [
+        ("modle=x", "no setting 'modle'"),
+        (f"password={SECRET}", "before the host"),
+        ("topics=[", "topics is no JSON list"),
+    ],
+)
+def test_what_is_no_setting_is_named_and_no_secret_shown(query: str, said: str) -> None:
+    with pytest.raises(errors.ConfigurationError, match=said) as raised:
+        of_address(f"neo4j://u:{SECRET}@localhost?{query}")
+    assert SECRET not in str(raised.value)
+
+
+def test_no_address_shows_its_password() -> None:
+    assert SECRET not in repr(of_address(f"neo4j://u:{SECRET}@localhost"))
 
 
 # -- what is refused --------------------------------------------------------------------------------------------

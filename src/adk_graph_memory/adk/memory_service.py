@@ -30,13 +30,19 @@ class Neo4jMemoryService(BaseMemoryService):
     """Long-term memory for the agents of a Runner: entities, facts and turns in Neo4j.
 
     Args:
-        uri: the server's address; without it NEO4J_URI, or else the server of ``adk-graph-memory up``.
+        uri: an address, settings and all (``settings.of_address``); else NEO4J_URI, or ``adk-graph-memory up``'s.
         memory: a memory to serve, instead of one made from the other arguments.
+        agents_dir: what ADK passes to a class that its ``services.yaml`` names; nothing goes by it.
         options: as :class:`adk_graph_memory.GraphMemory` takes them.
     """
 
     def __init__(
-        self, uri: str | None = None, *, memory: GraphMemory | None = None, **options: Unpack[Options]
+        self,
+        uri: str | None = None,
+        *,
+        memory: GraphMemory | None = None,
+        agents_dir: str | None = None,
+        **options: Unpack[Options],
     ) -> None:
         self.memory = memory or GraphMemory(uri, **options)
 

@@ -47,12 +47,13 @@ class Neo4jSessionService(BaseSessionService):
     """Sessions, events and state in Neo4j.
 
     Args:
-        uri: the server's address; without it NEO4J_URI, or else the server of ``adk-graph-memory up``.
+        uri: an address, settings and all (``settings.of_address``); else NEO4J_URI, or ``adk-graph-memory up``'s.
         auth: user and password; without it NEO4J_USERNAME and NEO4J_PASSWORD.
         database: without it NEO4J_DATABASE, or ``neo4j``.
         driver: an async driver of yours, used instead of an own one and never closed here.
         settings: all settings, instead of the environment's.
         schema: ``auto`` (migrate at first use), ``check`` (refuse an unfit schema) or ``off``.
+        agents_dir: what ADK passes to a class that its ``services.yaml`` names; nothing goes by it.
     """
 
     def __init__(
@@ -64,6 +65,7 @@ class Neo4jSessionService(BaseSessionService):
         driver: AsyncDriver | None = None,
         settings: Settings | None = None,
         schema: str | None = None,
+        agents_dir: str | None = None,
     ) -> None:
         self._connection = graph.Connection(
             uri, auth=auth, database=database, driver=driver, settings=settings, schema=schema

@@ -22,7 +22,7 @@ from neo4j.auth_management import AuthManager
 from adk_graph_memory import errors
 from adk_graph_memory.graph.locks import Locks
 from adk_graph_memory.graph.queries import Statements
-from adk_graph_memory.settings import Settings, checked_address, configured, redacted
+from adk_graph_memory.settings import Settings, configured, of_address, redacted
 
 T = TypeVar("T")
 Auth = tuple[str, str] | neo4j.Auth | None
@@ -79,8 +79,9 @@ class Connection:
     """Where the graph is and how to talk to it; safe to share among event loops and threads.
 
     Args:
-        uri: a Neo4j address; without it, ``NEO4J_URI`` or the server of ``adk-graph-memory up`` is used. The
-            environment is read at the first statement, not before.
+        uri: a Neo4j address, with whatever else :func:`~adk_graph_memory.settings.of_address` reads in it; without
+            it, ``NEO4J_URI`` or the server of ``adk-graph-memory up`` is used. The environment is read at the first
+            statement, not before.
         auth: user name and password, or any ``neo4j.Auth``; without it, NEO4J_USERNAME and NEO4J_PASSWORD.
         database: the database's name; without it, NEO4J_DATABASE or ``neo4j``.
         driver: an async driver of the caller's, used as it is and never closed here.
@@ -100,7 +101,8 @@ class Connection:
         settings: Settings | None = None,
         schema: str | None = None,
     ) -> None:
-        self._overrides = {"uri": checked_address(uri), "database": database, "schema_mode": schema}
+        chosen = {"database": database, "schema_mode": schema}
+        self._overrides = of_address(uri) | {name: value for name, value in chosen.items() if value is not None}
         self._auth = auth
         self._given_settings = settings
         self._given, self._given_sync = driver, sync_driver
@@ -116,7 +118,7 @@ class Connection:
     def settings(self) -> Settings:
         """The settings, read from the environment when first needed."""
         base = self._given_settings.model_dump() if self._given_settings else {}
-        return configured(**base | {key: value for key, value in self._overrides.items() if value is not None})
+        return configured(**base | self._overrides)
 
     def __repr__(self) -> str:
         place = "a driver of the caller's" if self._given else redacted(self.settings.uri or "nowhere")

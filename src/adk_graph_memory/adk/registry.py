@@ -1,0 +1,31 @@
+"""Neo4j's addresses become known to ``adk web``, ``adk run`` and ``adk api_server``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from adk_graph_memory.adk.memory_service import Neo4jMemoryService
+from adk_graph_memory.adk.session_service import Neo4jSessionService
+from adk_graph_memory.settings import SCHEMES
+
+
+def register() -> None:
+    """Has ADK make our services of ``neo4j://`` and ``bolt://`` addresses; call it in the agents' ``services.py``.
+
+    It makes them at its start, when the agents' ``.env`` is not read yet; so what an address leaves out is looked for
+    in the environment at the first request.
+    """
+    from google.adk.cli.service_registry import get_service_registry  # brings all of ADK's command line with it
+
+    registry = get_service_registry()
+    for scheme in SCHEMES:
+        registry.register_session_service(scheme, _sessions)
+        registry.register_memory_service(scheme, _memory)
+
+
+def _sessions(uri: str, **_: Any) -> Neo4jSessionService:
+    return Neo4jSessionService(uri)
+
+
+def _memory(uri: str, **_: Any) -> Neo4jMemoryService:
+    return Neo4jMemoryService(uri)
