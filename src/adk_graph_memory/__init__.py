@@ -1,6 +1,6 @@
 """Graph memory for agents built with Google's ADK, on Neo4j."""
 
-from adk_graph_memory.adk import Neo4jMemoryService, Neo4jSessionService
+from adk_graph_memory.adk import Neo4jArtifactService, Neo4jMemoryService, Neo4jSessionService
 from adk_graph_memory.extraction import Topic
 from adk_graph_memory.local_neo4j import LocalNeo4j
 from adk_graph_memory.memory import GraphMemory
@@ -13,6 +13,7 @@ __all__ = [
     "GraphMemory",
     "IngestReport",
     "LocalNeo4j",
+    "Neo4jArtifactService",
     "Neo4jMemoryService",
     "Neo4jSessionService",
     "Receipt",

@@ -6,6 +6,7 @@ GraphMemoryError
 │                                 UnsupportedServer  QueryFailed  ConstraintViolated  DriverClosed  NoUnicode  Contended
 ├── SchemaError                   SchemaMissing  SchemaTooNew  LabelsTaken  EmbedderMismatch
 ├── SessionClosed
+├── ArtifactError                 StoreUnusable  ContentMissing
 ├── EmbeddingError                EmbedderMissing  EmbedderFailed
 ├── ModelError                    ModelFailed  ReplyUnusable  ReplyCutOff
 ├── RedactionError                RedactionFailed  RedactorMissing
@@ -124,6 +125,20 @@ class EmbedderMismatch(SchemaError):
 
 class SessionClosed(GraphMemoryError, ValueError):
     """Session {session_id!r} was closed at {closed_at} and takes no more events; create a new one."""
+
+
+class ArtifactError(GraphMemoryError):
+    """An artifact's content cannot be had: {reason}"""
+
+
+class StoreUnusable(ArtifactError):
+    """The store of artifacts {url} cannot be used: {reason}. ADK_GRAPH_MEMORY_ARTIFACT_STORE names it: a directory, or
+    a URL such as s3://bucket/prefix."""
+
+
+class ContentMissing(ArtifactError):
+    """The store of artifacts {url} has no content {id!r}, though a version names it. It was deleted there by hand, or
+    the store is not mounted."""
 
 
 class EmbeddingError(GraphMemoryError):

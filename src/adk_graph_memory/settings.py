@@ -100,6 +100,9 @@ class Settings(BaseSettings):
     window_tokens: int = Field(default=16_000, ge=500)
     lease: float = Field(default=600.0, gt=0, description="seconds a claimed ingest is left to its worker")
 
+    artifact_store: str | None = Field(default=None, description="a path or URL for content too large for the graph")
+    artifact_inline_limit: int = Field(default=65_536, ge=0, description="bytes of an artifact up to which it is not")
+
     memory_max_results: int = Field(default=50, ge=1)
     token_budget: int = Field(default=1_024, ge=1)
     min_score: float = Field(default=0.0, ge=0, le=1, description="a search leaves out what scores less")

@@ -10,12 +10,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from google.adk.cli import service_registry
 from google.adk.models.google_llm import Gemini
 from google.adk.models.llm_request import LlmRequest
 from google.adk.models.llm_response import LlmResponse
 from google.adk.models.registry import LLMRegistry
 from typer.testing import CliRunner
 
+from adk_graph_memory import Neo4jMemoryService
 from adk_graph_memory.cli import app
 from adk_graph_memory.settings import Settings
 from adk_graph_memory.testing import ScriptedLlm, called, spoken
@@ -67,8 +69,14 @@ def test_the_agent_recalls_in_another_session(at_the_test_server, without_gemini
     assert "afraid of thunder" in capsys.readouterr().out.splitlines()[-1]
 
 
-def test_the_memory_is_used_by_hand(at_the_test_server, app_name, capsys):
+def test_adk_knows_our_addresses_after_two_lines(monkeypatch, app_name):
+    monkeypatch.setattr(service_registry, "_service_registry_instance", None)
     run(PYTHON[1], app_name)
+    assert isinstance(service_registry.get_service_registry().create_memory_service("neo4j://"), Neo4jMemoryService)
+
+
+def test_the_memory_is_used_by_hand(at_the_test_server, app_name, capsys):
+    run(PYTHON[2], app_name)
     out = capsys.readouterr().out
     assert "{'ADD': 1}" in out
     assert "My sister Inés moved to Porto." in out
@@ -76,12 +84,12 @@ def test_the_memory_is_used_by_hand(at_the_test_server, app_name, capsys):
 
 
 def test_a_server_of_ones_own(app_name, capsys):
-    run(PYTHON[2], app_name)
+    run(PYTHON[3], app_name)
     assert "ready at bolt://127.0.0.1:" in capsys.readouterr().out
 
 
 def test_no_block_is_left_out():
-    assert len(PYTHON) == 3
+    assert len(PYTHON) == 4
 
 
 def test_the_commands_run(monkeypatch, tmp_path):

@@ -29,6 +29,7 @@ NOT_OF_ONE_USER = {
 }
 """Blocks that may do without $scope, and why."""
 OF_THE_WHOLE_DATABASE = {
+    "contents.cypher": "what a store holds for nobody is nobody's; it is told which ids are known, and nothing of them",
     "schema.cypher": "holds nobody's data",
     "reembed.cypher": "a new embedder makes everybody's vectors anew, and returns nobody's data to a user",
 }

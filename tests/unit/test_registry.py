@@ -10,7 +10,7 @@ import pytest
 from google.adk.cli import service_registry
 from google.adk.cli.service_registry import get_service_registry, load_services_module
 
-from adk_graph_memory import Neo4jMemoryService, Neo4jSessionService, errors
+from adk_graph_memory import Neo4jArtifactService, Neo4jMemoryService, Neo4jSessionService, errors
 from adk_graph_memory.settings import SCHEMES
 
 SERVICES_PY = "from adk_graph_memory.adk import register\n\nregister()\n"
@@ -18,6 +18,7 @@ SERVICES_YAML = """
 services:
   - {scheme: bolt, type: session, class: adk_graph_memory.Neo4jSessionService}
   - {scheme: bolt, type: memory, class: adk_graph_memory.Neo4jMemoryService}
+  - {scheme: bolt, type: artifact, class: adk_graph_memory.Neo4jArtifactService}
 """
 
 
@@ -36,6 +37,7 @@ def test_one_line_in_services_py_is_enough(tmp_path: Path, scheme: str) -> None:
     registry, uri = get_service_registry(), f"{scheme}://an:word@localhost:7687/db?model=rules"
     assert isinstance(registry.create_session_service(uri, agents_dir=str(tmp_path)), Neo4jSessionService)
     assert isinstance(registry.create_memory_service(uri, agents_dir=str(tmp_path)), Neo4jMemoryService)
+    assert isinstance(registry.create_artifact_service(uri, agents_dir=str(tmp_path)), Neo4jArtifactService)
 
 
 def test_services_yaml_may_name_the_classes(tmp_path: Path) -> None:
@@ -44,6 +46,7 @@ def test_services_yaml_may_name_the_classes(tmp_path: Path) -> None:
     registry = get_service_registry()
     assert isinstance(registry.create_session_service("bolt://h", agents_dir=str(tmp_path)), Neo4jSessionService)
     assert isinstance(registry.create_memory_service("bolt://h", agents_dir=str(tmp_path)), Neo4jMemoryService)
+    assert isinstance(registry.create_artifact_service("bolt://h", agents_dir=str(tmp_path)), Neo4jArtifactService)
 
 
 def test_what_stands_in_the_env_file_counts_though_it_is_read_later(

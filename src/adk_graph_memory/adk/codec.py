@@ -118,13 +118,17 @@ def deltas(state: Mapping[str, Any], drop: Iterable[str] = ()) -> dict[str, Delt
 
     Values that JSON cannot hold become what ADK's own services make of them; ``temp:`` keys are left out.
     """
-    split = _session_util.extract_state_delta(dict(state))
-    try:
-        values = _session_util.make_json_safe_state(split)
-    except (PydanticSerializationError, UnicodeError):
-        values = to_jsonable_python(split, **_LENIENT)
+    values = jsonable(_session_util.extract_state_delta(dict(state)))
     dropped = _session_util.extract_state_delta(dict.fromkeys(drop))
     return {level: Delta.of(values[level], dropped[level]) for level in ("app", "user", "session")}
+
+
+def jsonable(values: dict[str, Any]) -> dict[str, Any]:
+    """The values as ADK's own services would make JSON of them, whatever they are."""
+    try:
+        return _session_util.make_json_safe_state(values)
+    except (PydanticSerializationError, UnicodeError):
+        return dict(to_jsonable_python(values, **_LENIENT))
 
 
 def session_from(stored: StoredSession, app_name: str) -> Session:

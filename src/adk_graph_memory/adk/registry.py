@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from adk_graph_memory.adk.artifact_service import Neo4jArtifactService
 from adk_graph_memory.adk.memory_service import Neo4jMemoryService
 from adk_graph_memory.adk.session_service import Neo4jSessionService
 from adk_graph_memory.settings import SCHEMES
@@ -21,6 +22,7 @@ def register() -> None:
     for scheme in SCHEMES:
         registry.register_session_service(scheme, _sessions)
         registry.register_memory_service(scheme, _memory)
+        registry.register_artifact_service(scheme, _artifacts)
 
 
 def _sessions(uri: str, **_: Any) -> Neo4jSessionService:
@@ -29,3 +31,7 @@ def _sessions(uri: str, **_: Any) -> Neo4jSessionService:
 
 def _memory(uri: str, **_: Any) -> Neo4jMemoryService:
     return Neo4jMemoryService(uri)
+
+
+def _artifacts(uri: str, **_: Any) -> Neo4jArtifactService:
+    return Neo4jArtifactService(uri)

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, Unpack
 
 from google.adk.errors import StaleSessionError
 from google.adk.errors.already_exists_error import AlreadyExistsError
@@ -26,13 +26,11 @@ from google.adk.sessions.base_session_service import (
     ListSessionsResponse,
 )
 from google.adk.sessions.session import Session
-from neo4j import AsyncDriver
 from typing_extensions import override
 
 from adk_graph_memory import errors, graph
 from adk_graph_memory.adk import codec, expiry
 from adk_graph_memory.records import Scope
-from adk_graph_memory.settings import Settings
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,28 +46,14 @@ class Neo4jSessionService(BaseSessionService):
 
     Args:
         uri: an address, settings and all (``settings.of_address``); else NEO4J_URI, or ``adk-graph-memory up``'s.
-        auth: user and password; without it NEO4J_USERNAME and NEO4J_PASSWORD.
-        database: without it NEO4J_DATABASE, or ``neo4j``.
-        driver: an async driver of yours, used instead of an own one and never closed here.
-        settings: all settings, instead of the environment's.
-        schema: ``auto`` (migrate at first use), ``check`` (refuse an unfit schema) or ``off``.
         agents_dir: what ADK passes to a class that its ``services.yaml`` names; nothing goes by it.
+        options: as :class:`adk_graph_memory.graph.Connection` takes them.
     """
 
     def __init__(
-        self,
-        uri: str | None = None,
-        *,
-        auth: graph.Auth = None,
-        database: str | None = None,
-        driver: AsyncDriver | None = None,
-        settings: Settings | None = None,
-        schema: str | None = None,
-        agents_dir: str | None = None,
+        self, uri: str | None = None, *, agents_dir: str | None = None, **options: Unpack[graph.ConnectionOptions]
     ) -> None:
-        self._connection = graph.Connection(
-            uri, auth=auth, database=database, driver=driver, settings=settings, schema=schema
-        )
+        self._connection = graph.Connection(uri, **options)
         self._locks = graph.Locks()
 
     async def prepare(self) -> None:

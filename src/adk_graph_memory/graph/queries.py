@@ -18,7 +18,7 @@ from adk_graph_memory.settings import Settings
 
 LABELS = frozenset(
     ("App", "User", "Session", "Event", "Memory", "Entity", "Fact", "Revision", "Ingest", "Tombstone")
-) | {"Meta", "Migration"}
+) | {"Artifact", "ArtifactVersion", "Meta", "Migration"}
 """Every label we write."""
 
 FRAGMENT = "fragment"

@@ -18,6 +18,8 @@ UNION ALL MATCH (n:@Fact) WHERE n.scope IS NULL RETURN '@Fact' AS label LIMIT 1
 UNION ALL MATCH (n:@Revision) WHERE n.scope IS NULL RETURN '@Revision' AS label LIMIT 1
 UNION ALL MATCH (n:@Ingest) WHERE n.scope IS NULL RETURN '@Ingest' AS label LIMIT 1
 UNION ALL MATCH (n:@Tombstone) WHERE n.scope IS NULL RETURN '@Tombstone' AS label LIMIT 1
+UNION ALL MATCH (n:@Artifact) WHERE n.scope IS NULL RETURN '@Artifact' AS label LIMIT 1
+UNION ALL MATCH (n:@ArtifactVersion) WHERE n.scope IS NULL RETURN '@ArtifactVersion' AS label LIMIT 1
 UNION ALL MATCH (n:@Meta) WHERE coalesce(n.key, '') <> 'schema' RETURN '@Meta' AS label LIMIT 1
 UNION ALL MATCH (n:@Migration) WHERE n.version IS NULL RETURN '@Migration' AS label LIMIT 1
 

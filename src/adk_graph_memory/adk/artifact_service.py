@@ -1,0 +1,241 @@
+"""ADK's artifact contract on a graph: (User | Session)-[:HAS_ARTIFACT]->(Artifact)-[:HAS_VERSION]->(ArtifactVersion).
+
+Small content lies in the graph. Large content lies in a store: it is written before the version that names it and
+deleted after it, so a process that dies between the two leaves a content that nobody names, never the reverse.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime, timedelta
+from functools import cached_property
+from types import TracebackType
+from typing import Any, Self, Unpack
+
+from google.adk.artifacts import artifact_util
+from google.adk.artifacts.base_artifact_service import ArtifactVersion, BaseArtifactService, ensure_part
+from google.adk.platform import time as platform_time
+from google.adk.platform import uuid as platform_uuid
+from google.genai import types
+from typing_extensions import override
+
+from adk_graph_memory import errors, graph
+from adk_graph_memory.adk import codec, parts
+from adk_graph_memory.blobs import Blobs
+from adk_graph_memory.graph.artifacts import Content, Name, StoredVersion
+from adk_graph_memory.records import Scope
+from adk_graph_memory.settings import data_home
+
+logger = logging.getLogger(__name__)
+
+USER_NAMESPACE = "user:"
+SETTLED = timedelta(hours=1)
+"""How long after its content was stored a version is there, or never will be."""
+_OF_USER = ""
+"""Stands where a session's id would; none is empty."""
+
+
+class Neo4jArtifactService(BaseArtifactService):
+    """Files of users and sessions, every version of them.
+
+    A name that starts with ``user:``, and any name without a session, is the user's own; it is listed with ``user:``,
+    by which it can be loaded from every session.
+
+    Args:
+        uri: an address, settings and all (``settings.of_address``); else NEO4J_URI, or ``adk-graph-memory up``'s.
+        agents_dir: what ADK passes to a class that its ``services.yaml`` names; nothing goes by it.
+        options: as :class:`adk_graph_memory.graph.Connection` takes them.
+    """
+
+    def __init__(
+        self, uri: str | None = None, *, agents_dir: str | None = None, **options: Unpack[graph.ConnectionOptions]
+    ) -> None:
+        self._connection = graph.Connection(uri, **options)
+
+    async def prepare(self) -> None:
+        """Connects and makes the schema fit now rather than at the first request."""
+        await graph.prepared(self._connection)
+
+    @override
+    async def save_artifact(
+        self,
+        *,
+        app_name: str,
+        user_id: str,
+        filename: str,
+        artifact: types.Part | dict[str, Any],
+        session_id: str | None = None,
+        custom_metadata: dict[str, Any] | None = None,
+    ) -> int:
+        """Adds a version and returns its number: 0, 1, 2 …, each given once.
+
+        Raises:
+            InputValidationError: a name or an id is no safe path, or the part has no content of a kind that is kept.
+            errors.StoreUnusable: large content could not be stored; there is no new version then.
+        """
+        name = _name(app_name, user_id, filename, session_id)
+        part = ensure_part(artifact)
+        id, content = platform_uuid.new_uuid(), parts.content(part)
+        if artifact_util.is_artifact_ref(part):
+            parts.target(part, name.scope, session_id, hops=1)
+        connection = await graph.prepared(self._connection)
+        is_large = content is not None and len(content) > connection.settings.artifact_inline_limit
+        if is_large and content is not None:
+            await self._blobs.put(name.scope.key, id, content)
+        version = {
+            "id": id,
+            "part": parts.without_content(part),
+            "content": None if is_large else content,
+            "store": self._blobs.url if is_large else None,
+            "mime_type": parts.mime_type(part),
+            "metadata": json.dumps(codec.jsonable(custom_metadata or {})),
+            "create_time": platform_time.get_time(),
+        }
+        return await graph.artifacts.save(connection, name, version)
+
+    @override
+    async def load_artifact(
+        self,
+        *,
+        app_name: str,
+        user_id: str,
+        filename: str,
+        session_id: str | None = None,
+        version: int | None = None,
+    ) -> types.Part | None:
+        """A version, the latest without a number; None if there is none, or if a rewind took it back.
+
+        Raises:
+            InputValidationError: a reference leads out of the user's own, in a circle, or over more than five others.
+            errors.ContentMissing: the store has lost the content.
+        """
+        connection = await graph.prepared(self._connection)
+        name, hops = _name(app_name, user_id, filename, session_id), artifact_util._MAX_ARTIFACT_REFERENCE_DEPTH
+        while stored := await graph.artifacts.get(connection, name, version, with_content=True):
+            part = types.Part.model_validate_json(stored.part)
+            if not artifact_util.is_artifact_ref(part):
+                whole = await self._whole(name.scope, stored, part)
+                return None if artifact_util._is_rewind_tombstone(whole) else whole
+            target = parts.target(part, name.scope, session_id, hops)
+            name, version = _name(app_name, user_id, target.filename, target.session_id), target.version
+            session_id, hops = target.session_id, hops - 1
+        return None
+
+    @override
+    async def list_artifact_keys(self, *, app_name: str, user_id: str, session_id: str | None = None) -> list[str]:
+        """Names of the user's own artifacts, each with ``user:``, and of the session's if one is given; sorted."""
+        scope, session_id = _scope(app_name, user_id), _session(session_id)
+        found = await graph.artifacts.names(await graph.prepared(self._connection), scope, session_id)
+        return sorted(one.name if one.session_id else f"{USER_NAMESPACE}{one.name}" for one in found)
+
+    @override
+    async def delete_artifact(
+        self, *, app_name: str, user_id: str, filename: str, session_id: str | None = None
+    ) -> None:
+        """Deletes all versions of exactly this name; an unknown one is no error.
+
+        Content that a store does not let go of is logged; ``adk-graph-memory artifacts --orphans`` lists it.
+        """
+        name = _name(app_name, user_id, filename, session_id)
+        for content, store in await graph.artifacts.delete(await graph.prepared(self._connection), name):
+            try:
+                await self._blobs_at(store).delete([content])
+            except errors.StoreUnusable as error:
+                logger.warning("The content of a deleted artifact stays in its store: %s", error)
+
+    @override
+    async def list_versions(
+        self, *, app_name: str, user_id: str, filename: str, session_id: str | None = None
+    ) -> list[int]:
+        """The numbers of all versions, the first first."""
+        name = _name(app_name, user_id, filename, session_id)
+        stored = await graph.artifacts.versions(await graph.prepared(self._connection), name)
+        return [one.version for one in stored]
+
+    @override
+    async def list_artifact_versions(
+        self, *, app_name: str, user_id: str, filename: str, session_id: str | None = None
+    ) -> list[ArtifactVersion]:
+        """All versions with what is known of them, the first first."""
+        name = _name(app_name, user_id, filename, session_id)
+        stored = await graph.artifacts.versions(await graph.prepared(self._connection), name)
+        return [parts.described(name, one) for one in stored]
+
+    @override
+    async def get_artifact_version(
+        self,
+        *,
+        app_name: str,
+        user_id: str,
+        filename: str,
+        session_id: str | None = None,
+        version: int | None = None,
+    ) -> ArtifactVersion | None:
+        """What is known of a version, the latest without a number; None if there is none."""
+        name = _name(app_name, user_id, filename, session_id)
+        stored = await graph.artifacts.get(await graph.prepared(self._connection), name, version)
+        return parts.described(name, stored) if stored else None
+
+    async def orphans(self, *, delete: bool = False) -> AsyncIterator[Content]:
+        """Contents in the store that no version names: left by a process that died, or not let go of.
+
+        What was stored within the last hour is passed over: its version may just be on its way.
+
+        Args:
+            delete: deletes each as well.
+        """
+        connection = await graph.prepared(self._connection)
+        async for contents in self._blobs.contents(until=datetime.now(UTC) - SETTLED):
+            orphans = await graph.artifacts.unknown(connection, [Content(*content) for content in contents])
+            if delete:
+                await self._blobs.delete(orphans)
+            for orphan in orphans:
+                yield orphan
+
+    async def close(self) -> None:
+        """Closes the connections this service opened in the running event loop; may be called again."""
+        await self._connection.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    # -- content ----------------------------------------------------------------------------------------------
+
+    @cached_property
+    def _blobs(self) -> Blobs:
+        return Blobs(self._connection.settings.artifact_store or str(data_home() / "artifacts"))
+
+    def _blobs_at(self, url: str) -> Blobs:
+        """The store that a version names, which may not be the one that new ones go to."""
+        return self._blobs if url == self._blobs.url else Blobs(url)
+
+    async def _whole(self, scope: Scope, stored: StoredVersion, part: types.Part) -> types.Part:
+        blobs = self._blobs_at(stored.store) if stored.store else None
+        return parts.with_content(part, await blobs.get(scope.key, stored.id) if blobs else stored.content)
+
+
+def _scope(app_name: str, user_id: str) -> Scope:
+    artifact_util.validate_path_segment(app_name, "app_name")
+    artifact_util.validate_path_segment(user_id, "user_id")
+    return Scope(codec.checked_id("app_name", app_name), codec.checked_id("user_id", user_id))
+
+
+def _session(session_id: str | None) -> str:
+    if session_id is None:
+        return _OF_USER
+    artifact_util.validate_path_segment(session_id, "session_id")
+    return codec.checked_id("session_id", session_id)
+
+
+def _name(app_name: str, user_id: str, filename: str, session_id: str | None) -> Name:
+    name = filename.removeprefix(USER_NAMESPACE)
+    artifact_util.validate_path_segment(name, "filename")
+    session = _OF_USER if name != filename else _session(session_id)
+    return Name(_scope(app_name, user_id), session, codec.checked_id("filename", name))

@@ -1,0 +1,95 @@
+"""Bytes that are too many for a graph lie in a directory or a bucket, each under its owner's key and an id."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+from collections.abc import AsyncIterator, Iterable
+from datetime import datetime
+from functools import cached_property
+from pathlib import Path
+from urllib.parse import urlsplit
+from urllib.request import url2pathname
+
+from obstore.exceptions import BaseError
+from obstore.store import ObjectStore, from_url
+
+from adk_graph_memory import errors
+
+_PAGE = 500
+_PIECE = 65_536
+"""Bytes read at a time, at least."""
+
+
+class Blobs:
+    """A store of contents.
+
+    Args:
+        url: ``file:///…``, ``s3://bucket/prefix``, ``gs://…``, ``az://…``, or a path; credentials of a cloud are taken
+            from where its own tools look for them.
+    """
+
+    def __init__(self, url: str) -> None:
+        self.url = url if "://" in url else Path(url).expanduser().absolute().as_uri()
+
+    @cached_property
+    def _store(self) -> ObjectStore:
+        try:
+            if self.url.startswith("file://"):
+                Path(url2pathname(urlsplit(self.url).path)).mkdir(mode=0o700, parents=True, exist_ok=True)
+            return from_url(self.url)
+        except (BaseError, OSError, ValueError) as error:
+            raise errors.StoreUnusable(url=self.url, reason=_first_line(error)) from error
+
+    async def put(self, owner: str, id: str, content: bytes) -> None:
+        """Stores a content; when this returns it is whole.
+
+        Raises:
+            errors.StoreUnusable: it could not be written.
+        """
+        try:
+            await self._store.put_async(f"{owner}/{id}", content)
+        except (BaseError, OSError) as error:
+            raise errors.StoreUnusable(url=self.url, reason=_first_line(error)) from error
+
+    async def get(self, owner: str, id: str) -> bytes:
+        """A content, read piece by piece, so that it is held once.
+
+        Raises:
+            errors.ContentMissing: it is not there.
+            errors.StoreUnusable: it could not be read.
+        """
+        read = io.BytesIO()
+        try:
+            async for piece in (await self._store.get_async(f"{owner}/{id}")).stream(_PIECE):
+                read.write(piece)
+        except FileNotFoundError as error:
+            raise errors.ContentMissing(id=id, url=self.url) from error
+        except (BaseError, OSError) as error:
+            raise errors.StoreUnusable(url=self.url, reason=_first_line(error)) from error
+        return read.getvalue()
+
+    async def delete(self, contents: Iterable[tuple[str, str]]) -> None:
+        """Deletes contents, each by its owner and id; one that is gone already is no error.
+
+        Raises:
+            errors.StoreUnusable: some could not be deleted.
+        """
+        deleted = (self._store.delete_async(f"{owner}/{id}") for owner, id in contents)
+        results = await asyncio.gather(*deleted, return_exceptions=True)
+        for error in results:
+            if isinstance(error, BaseException) and not isinstance(error, FileNotFoundError):
+                raise errors.StoreUnusable(url=self.url, reason=_first_line(error)) from error
+
+    async def contents(self, *, until: datetime) -> AsyncIterator[list[tuple[str, str]]]:
+        """Owners and ids of all contents that were stored by then, some hundreds at a time."""
+        try:
+            async for page in self._store.list(chunk_size=_PAGE):
+                paths = (str(found["path"]).rpartition("/") for found in page if found["last_modified"] <= until)
+                yield [(owner, id) for owner, _, id in paths]
+        except (BaseError, OSError) as error:
+            raise errors.StoreUnusable(url=self.url, reason=_first_line(error)) from error
+
+
+def _first_line(error: BaseException) -> str:
+    return str(error).partition("\n")[0]

@@ -1,0 +1,61 @@
+"""The command around artifacts: a user's, and what a store holds for nobody."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from datetime import UTC, datetime
+from typing import Annotated, Any
+
+import typer
+from rich.markup import escape
+from rich.table import Table
+
+from adk_graph_memory.adk import Neo4jArtifactService
+from adk_graph_memory.cli.application import AsJson, OfApp, OfUser, app, console, failing_well
+
+
+@app.command()
+def artifacts(
+    app_name: OfApp = None,
+    user_id: OfUser = None,
+    session_id: Annotated[
+        str | None, typer.Option("--session", help="This session's as well as the user's own.")
+    ] = None,
+    orphans: Annotated[bool, typer.Option("--orphans", help="Contents in the store that no artifact names.")] = False,
+    delete: Annotated[bool, typer.Option("--delete", help="With --orphans: delete them.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask before anything is deleted.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """List a user's artifacts with their latest versions, or what a store of contents holds for nobody."""
+    if orphans == bool(app_name and user_id) or (delete and not orphans):
+        raise typer.BadParameter("say whose: --app and --user; or --orphans, with or without --delete")
+    if delete and not yes:
+        typer.confirm("Delete every content in the store that no artifact of this database names?", abort=True)
+
+    async def listed() -> list[dict[str, Any]]:
+        async with Neo4jArtifactService() as service:
+            if orphans:
+                return [orphan._asdict() async for orphan in service.orphans(delete=delete)]
+            owner: dict[str, Any] = {"app_name": app_name, "user_id": user_id, "session_id": session_id}
+            names = await service.list_artifact_keys(**owner)
+            found = [(name, await service.get_artifact_version(filename=name, **owner)) for name in names]
+            return [{"name": name, **latest.model_dump()} for name, latest in found if latest]
+
+    with failing_well():
+        rows = asyncio.run(listed())
+    if as_json:
+        typer.echo(json.dumps(rows, ensure_ascii=False))
+    elif orphans:
+        done = "deleted" if delete else "found; --delete removes them"
+        console.print(
+            "\n".join(
+                [*(f"{row['scope']}/{row['id']}" for row in rows), f"{len(rows)} {done}." if rows else "No orphans."]
+            )
+        )
+    else:
+        table = Table("name", "versions", "type", "saved", show_edge=False)
+        for row in rows:
+            saved = datetime.fromtimestamp(row["create_time"], UTC).strftime("%Y-%m-%d %H:%M")
+            table.add_row(escape(row["name"]), str(row["version"] + 1), escape(row["mime_type"] or ""), saved)
+        console.print(table if rows else "No artifacts.")

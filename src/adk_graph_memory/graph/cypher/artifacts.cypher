@@ -1,0 +1,58 @@
+// save_artifact
+// one row: the version's number; the same id again is the same version
+MERGE (u:@User {scope: $scope})
+ON CREATE SET u.app_name = $app_name, u.user_id = $user_id, u.state = []
+MERGE (a:@Artifact {scope: $scope, session_id: $session_id, name: $name})
+ON CREATE SET a.versions = 0
+SET a.lock = 0
+WITH u, a
+OPTIONAL MATCH (known:@ArtifactVersion {scope: $scope, id: $version.id})
+OPTIONAL MATCH (s:@Session {scope: $scope, id: $session_id})
+CALL (u, a, known, s) {
+  WITH * WHERE known IS NULL
+  CREATE (v:@ArtifactVersion {scope: $scope, session_id: $session_id, name: $name, version: a.versions})
+  SET v += $version, a.versions = a.versions + 1
+  CREATE (a)-[:HAS_VERSION]->(v)
+  WITH v, a, coalesce(s, u) AS owner
+  MERGE (owner)-[:HAS_ARTIFACT]->(a)
+  RETURN v.version AS version
+  UNION
+  WITH * WHERE known IS NOT NULL
+  RETURN known.version AS version
+}
+RETURN version
+
+// artifact_version
+// one row, or none: a version, the latest if $version is null
+MATCH (a:@Artifact {scope: $scope, session_id: $session_id, name: $name})
+MATCH (v:@ArtifactVersion {scope: $scope, session_id: $session_id, name: $name, version: coalesce($version, a.versions - 1)})
+RETURN v.version AS version, v.id AS id, v.part AS part, CASE WHEN $with_content THEN v.content END AS content, v.store AS store,
+       v.mime_type AS mime_type, v.metadata AS metadata, v.create_time AS create_time
+
+// artifact_versions
+// a row a version, the first first, without content
+MATCH (v:@ArtifactVersion {scope: $scope, session_id: $session_id, name: $name})
+WHERE v.version >= 0
+RETURN v.version AS version, v.id AS id, v.part AS part, null AS content, v.store AS store, v.mime_type AS mime_type,
+       v.metadata AS metadata, v.create_time AS create_time
+ORDER BY version
+
+// artifact_names
+// a row an artifact of the user's own, and of the session
+MATCH (a:@Artifact {scope: $scope})
+WHERE a.session_id IN ['', $session_id] AND a.name IS NOT NULL
+RETURN a.name AS name, a.session_id AS session_id
+
+// delete_artifact
+// a row for each version whose content lies elsewhere: its id, and where
+MATCH (a:@Artifact {scope: $scope, session_id: $session_id, name: $name})
+SET a.lock = 0
+WITH a
+OPTIONAL MATCH (v:@ArtifactVersion {scope: $scope, session_id: $session_id, name: $name}) WHERE v.version >= 0
+WITH a, collect(v) AS versions
+WITH a, versions, [v IN versions WHERE v.store IS NOT NULL | {id: v.id, store: v.store}] AS contents
+FOREACH (v IN versions | DETACH DELETE v)
+DETACH DELETE a
+WITH contents
+UNWIND contents AS content
+RETURN content.id AS id, content.store AS store
