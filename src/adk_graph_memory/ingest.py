@@ -19,6 +19,8 @@ from adk_graph_memory.vectors import GraphVectors
 
 logger = logging.getLogger(__name__)
 
+QUEUED = "waits for its turn"
+"""The reason why a request is pending that nobody has tried yet."""
 ATTEMPTS = 10
 """How often a plan is made anew because somebody else wrote to the same user meanwhile."""
 
@@ -48,31 +50,55 @@ class Ingestion:
         """Reads what is new in the turns and writes it down; whatever fails, the rest stays pending with the reason."""
         reader, lease = self._extractor.keeping_to(topics), uuid.uuid4().hex
         try:
-            claims = await graph.ingests.claim(
-                self._connection,
-                scope,
-                session_id,
-                list({turn.id: turn for turn in turns}.values()),
-                split=self._extractor.split,
-                lease=lease,
-                now=time.time(),
-                lease_seconds=self._connection.settings.lease,
-                metadata=metadata,
-                topics=reader.topics,
-            )
+            claims = await self._claimed(scope, session_id, turns, metadata, reader.topics, lease)
             report = IngestReport(busy=claims.busy, extractor=self._extractor.version)
             if not claims.windows:
                 return report
             await self._vectors.check()  # before a model is paid for what could not be written
             return report + await self._windows(scope, claims, reader)
         except BaseException as error:
-            await self._release(scope, lease, error)
+            await self._release(scope, lease, f"{type(error).__name__}: {error}")
             raise
 
+    async def queue(
+        self, scope: Scope, session_id: str, turns: Sequence[Turn], metadata: Delta, topics: Sequence[str] = ()
+    ) -> int:
+        """Stores what is new in the turns for whoever resumes; says how many turns that are."""
+        topics, lease = self._extractor.keeping_to(topics).topics, uuid.uuid4().hex
+        claims = await self._claimed(scope, session_id, turns, metadata, topics, lease)
+        if claims.windows:
+            await graph.ingests.release(self._connection, scope, lease, QUEUED)
+        return sum(len(window.turns) for window in claims.windows)
+
+    async def _claimed(
+        self,
+        scope: Scope,
+        session_id: str,
+        turns: Sequence[Turn],
+        metadata: Delta,
+        topics: Sequence[str],
+        lease: str,
+    ) -> Claims:
+        return await graph.ingests.claim(
+            self._connection,
+            scope,
+            session_id,
+            list({turn.id: turn for turn in turns}.values()),
+            split=self._extractor.split,
+            lease=lease,
+            now=time.time(),
+            lease_seconds=self._connection.settings.lease,
+            metadata=metadata,
+            topics=topics,
+        )
+
     async def resume(self, waiting: Sequence[Pending]) -> list[IngestReport]:
-        """Takes up what waits; one that fails for a reason of its own holds up no other: its error is raised last."""
+        """Takes up what waits, what was said in one session together.
+
+        One that fails for a reason of its own holds up no other: its error is raised last.
+        """
         reports, failure = list[IngestReport](), None
-        for one in waiting:
+        for one in _by_session(waiting):
             try:
                 reports.append(await self.run(one.scope, one.session_id, one.turns, Delta(), one.topics))
             except (errors.ModelError, errors.ConfigurationError) as error:
@@ -96,7 +122,7 @@ class Ingestion:
                     report += await self._write(scope, claimed, *await reading)
                 except errors.ModelError as error:
                     failure = failure or error
-                    await self._release(scope, claimed.lease, error, claimed.ingest)
+                    await self._release(scope, claimed.lease, f"{type(error).__name__}: {error}", claimed.ingest)
         finally:
             for reading in readings:
                 reading.cancel()
@@ -160,9 +186,8 @@ class Ingestion:
                 return IngestReport(busy=len(claimed.turns), usage=done.usage, extractor=self._extractor.version)
         raise errors.Contended(attempts=ATTEMPTS)
 
-    async def _release(self, scope: Scope, lease: str, error: BaseException, ingest: str | None = None) -> None:
+    async def _release(self, scope: Scope, lease: str, reason: str, ingest: str | None = None) -> None:
         with suppressed_and_logged("The claim could not be released; it ends with its lease."):
-            reason = f"{type(error).__name__}: {error}"
             await graph.ingests.release(self._connection, scope, lease, reason, ingest)
 
 
@@ -173,6 +198,16 @@ async def _read(reader: extraction.Extractor, claimed: Claim, slots: asyncio.Sem
         clock.lap("extract")
         authors = tuple(sorted({(turn.author, turn.role) for turn in claimed.turns}))
         return replace(read, authors=authors), clock
+
+
+def _by_session(waiting: Sequence[Pending]) -> list[Pending]:
+    """Requests of one session for the same topics become one, where the first of them stood."""
+    together: dict[tuple[Scope, str, tuple[str, ...]], Pending] = {}
+    for one in waiting:
+        key = one.scope, one.session_id, one.topics
+        earlier = together.get(key)
+        together[key] = replace(earlier, turns=(*earlier.turns, *one.turns)) if earlier else one
+    return list(together.values())
 
 
 def _texts(read: Extraction) -> Iterator[str]:

@@ -20,6 +20,7 @@ from pydantic_core import from_json
 
 from adk_graph_memory import errors
 from adk_graph_memory.records import Usage
+from adk_graph_memory.settings import Settings
 
 Reply = TypeVar("Reply", bound=BaseModel)
 
@@ -64,6 +65,11 @@ class Patience:
     seconds: float
     retries: int = 0
     pause: float = 1.0
+
+    @classmethod
+    def of(cls, settings: Settings) -> Patience:
+        """As the settings say."""
+        return cls(settings.model_timeout, settings.model_retries)
 
 
 async def structured(model: BaseLlm, prompt: str, schema: type[Reply], patience: Patience) -> Answer[Reply]:

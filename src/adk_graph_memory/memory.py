@@ -109,23 +109,39 @@ class GraphMemory:
             return IngestReport(extractor=self.extractor.version)
         turns, metadata = await self.redactor.turns(turns), await self.redactor.metadata(metadata)
         connection, scope = await graph.prepared(self.connection), Scope(app_name, user_id)
-        ingestion = Ingestion(connection, self.vectors, self.extractor, self.judge)
-        return await ingestion.run(scope, session_id, turns, Delta.of(metadata or {}), allowed_topics)
+        return await self._ingestion(connection).run(scope, session_id, turns, Delta.of(metadata or {}), allowed_topics)
 
-    async def resume(self, *, app_name: str | None = None, user_id: str | None = None) -> list[IngestReport]:
-        """Takes up what was to be remembered and never was: a process died, a model failed.
+    async def queue(self, turns: Sequence[Turn], *, app_name: str, user_id: str, session_id: str) -> int:
+        """Stores what is new in the turns, to be read when :meth:`resume` is called, here or in another process.
+
+        Returns:
+            How many turns were new.
+
+        Raises:
+            errors.RedactionFailed, errors.DatabaseError: nothing is stored.
+        """
+        turns = await self.redactor.turns(turns)
+        connection, scope = await graph.prepared(self.connection), Scope(app_name, user_id)
+        return await self._ingestion(connection).queue(scope, session_id, turns, Delta()) if turns else 0
+
+    async def resume(
+        self, *, app_name: str | None = None, user_id: str | None = None, before: float | None = None
+    ) -> list[IngestReport]:
+        """Takes up what was to be remembered and never was: it was queued, a process died, a model failed.
 
         Args:
             app_name: of this app only.
             user_id: of this user only.
+            before: only what was asked for until then, in epoch seconds.
 
         Raises:
             errors.ModelError, errors.ConfigurationError: of one that stays pending; all others were taken up.
             errors.GraphMemoryError: anything else failed; what was not done by then stays pending.
         """
         connection = await graph.prepared(self.connection)
-        waiting = await graph.ingests.pending(connection, app_name=app_name, user_id=user_id, now=time.time())
-        return await Ingestion(connection, self.vectors, self.extractor, self.judge).resume(waiting)
+        chosen = {"app_name": app_name, "user_id": user_id}
+        waiting = await graph.ingests.pending(connection, **chosen, before=before, now=time.time())
+        return await self._ingestion(connection).resume(waiting)
 
     async def recall(
         self,
@@ -217,42 +233,26 @@ class GraphMemory:
     ) -> None:
         await self.close()
 
+    def _ingestion(self, connection: graph.Connection) -> Ingestion:
+        return Ingestion(connection, self.vectors, self.extractor, self.judge)
+
     # -- what was chosen --------------------------------------------------------------------------------------
 
     @cached_property
     def extractor(self) -> extraction.Extractor:
         """What reads entities and facts out of turns."""
-        settings, model = self.connection.settings, self._language_model
-        vocabulary = extraction.Vocabulary.of(
-            settings.topics if self._topics is None else self._topics,
-            entity_types=settings.entity_types,
-            predicates=settings.predicates,
-            functional=settings.functional_predicates,
-        )
-        if model is None:
-            return extraction.RuleExtractor().keeping_to([topic.label for topic in vocabulary.topics])
-        return extraction.ModelExtractor(
-            model,
-            window_tokens=settings.window_tokens,
-            patience=self._patience,
-            vocabulary=vocabulary,
-            keeps_unverified=settings.keep_unverified,
-        )
+        return extraction.chosen(self._language_model, self._topics, self.connection.settings)
 
     @cached_property
     def judge(self) -> consolidation.Judge | None:
         """What decides how new facts and known ones relate where rules cannot tell; None without a model."""
-        return consolidation.Judge(self._language_model, self._patience) if self._language_model else None
+        model = self._language_model
+        return consolidation.Judge(model, llm.Patience.of(self.connection.settings)) if model else None
 
     @cached_property
     def _language_model(self) -> llm.BaseLlm | None:
         model = self._model or self.connection.settings.model or "rules"
         return None if model == "rules" else llm.resolved(model)
-
-    @property
-    def _patience(self) -> llm.Patience:
-        settings = self.connection.settings
-        return llm.Patience(settings.model_timeout, settings.model_retries)
 
     @cached_property
     def redactor(self) -> redaction.Redactor:

@@ -16,6 +16,7 @@ from urllib.parse import quote
 
 import httpx
 import pytest
+from neo4j import Driver, GraphDatabase
 from tests.fake_gemini import FakeGemini, Part, Request, call, preloaded, responses, said
 
 AGENT = '''
@@ -48,8 +49,8 @@ def answered(request: Request) -> Part:
 class Api:
     """A running server, as its users meet it."""
 
-    def __init__(self, url: str, app_name: str) -> None:
-        self.app_name, self._url = app_name, url
+    def __init__(self, url: str, app_name: str, process: subprocess.Popen[bytes]) -> None:
+        self.app_name, self.process = app_name, process
         self.client = httpx.Client(base_url=url, timeout=120, trust_env=False)
         self.user = f"/apps/{app_name}/users/ana"
 
@@ -93,16 +94,17 @@ def serving(neo4j_server: Any, gemini: FakeGemini, app_name: str, tmp_path: Path
     username, password = map(quote, neo4j_server.auth)
     uri = f"{scheme}://{username}:{password}@{place}/neo4j?model=rules"
     environment = {key: value for key, value in os.environ.items() if not key.startswith(("NEO4J", "ADK_GRAPH"))}
-    environment |= gemini.environment | {"ADK_GRAPH_MEMORY_HOME": str(tmp_path / "home")}
+    environment |= gemini.environment | {"ADK_GRAPH_MEMORY_HOME": str(tmp_path / "home"), "ADK_GRAPH_MEMORY_LEASE": "3"}
 
     @contextmanager
     def started() -> Iterator[Api]:
         port = free_port()
         options = [f"--{kind}_service_uri={uri}" for kind in ("session", "memory", "artifact")]
-        command = [str(Path(sys.executable).with_name("adk")), "api_server", f"--port={port}", *options, "agents"]
+        options += ["--extra_plugins", "adk_graph_memory.adk.GraphMemoryPlugin", f"--port={port}"]
+        command = [str(Path(sys.executable).with_name("adk")), "api_server", *options, "agents"]
         log = (tmp_path / "server.log").open("ab")
         server = subprocess.Popen(command, cwd=tmp_path, env=environment, stdout=log, stderr=log)
-        api = Api(f"http://127.0.0.1:{port}", name)
+        api = Api(f"http://127.0.0.1:{port}", name, server)
         try:
             wait_for(api, server)
             yield api
@@ -158,3 +160,36 @@ def test_sessions_memory_and_artifacts_outlive_the_process(serving: Callable[[],
         assert "My dog is called Rex." in answer
         [asked] = [request for request in gemini.requests if said(request) == "What is my dog called?"]
         assert "My dog is called Rex." in preloaded(asked)
+
+
+def test_what_is_said_is_remembered_though_the_server_is_killed(serving: Callable[[], Any], neo4j_server: Any) -> None:
+    for number in range(3):
+        with serving() as api:
+            api.create(f"s{number}")
+            api.run(f"s{number}", f"My bee number {number} is called Bee{number}.")
+            time.sleep(number * 0.1)  # before it is queued, while, and after
+            api.process.kill()
+    with serving() as api, GraphDatabase.driver(neo4j_server.uri, auth=neo4j_server.auth) as driver:
+        api.create("last")
+        for number in range(3):
+            api.run(f"s{number}", "Hello again.")
+        app_name, end = api.app_name, time.monotonic() + 60
+        while (turns := remembered(driver, app_name)) != [4, 4, 4]:
+            assert time.monotonic() < end, turns
+            time.sleep(0.2)
+        facts, _, _ = driver.execute_query(FACTS, app_name=app_name)
+        assert sorted(row["text"] for row in facts if "bee number" in row["text"] and row["author"] == "user") == [
+            f"My bee number {number} is called Bee{number}." for number in range(3)
+        ]
+
+
+FACTS = "MATCH (u:User {app_name: $app_name}) MATCH (f:Fact {scope: u.scope}) RETURN f.text AS text, f.author AS author"
+TURNS = """
+MATCH (u:User {app_name: $app_name})-[:HAS_SESSION]->(s:Session) WHERE s.id STARTS WITH 's'
+RETURN s.id AS id, COUNT { MATCH (e:Event&Memory {scope: u.scope, session_uid: s.uid}) } AS turns ORDER BY id
+"""
+
+
+def remembered(driver: Driver, app_name: str) -> list[int]:
+    """How many turns of each session are remembered."""
+    return [row["turns"] for row in driver.execute_query(TURNS, app_name=app_name).records]

@@ -6,7 +6,7 @@ writers cannot both win; ``app:`` and ``user:`` state is merged under a lock; ev
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from types import TracebackType
@@ -55,6 +55,8 @@ class Neo4jSessionService(BaseSessionService):
     ) -> None:
         self._connection = graph.Connection(uri, **options)
         self._locks = graph.Locks()
+        self.on_close_session: list[Callable[[Session], None]] = []
+        """Called with every session that :meth:`close_session` has ended."""
 
     async def prepare(self) -> None:
         """Connects and makes the schema fit now rather than at the first request."""
@@ -299,6 +301,8 @@ class Neo4jSessionService(BaseSessionService):
         )
         if closed is None:
             raise SessionNotFoundError(f"Session {session.id} not found.")
+        for told in self.on_close_session:
+            told(session)
 
     async def close(self) -> None:
         """Closes the connections this service opened in the running event loop; may be called again."""

@@ -152,10 +152,15 @@ async def release(connection: Connection, scope: Scope, lease: str, reason: str,
 
 
 async def pending(
-    connection: Connection, *, app_name: str | None = None, user_id: str | None = None, now: float
+    connection: Connection,
+    *,
+    app_name: str | None = None,
+    user_id: str | None = None,
+    before: float | None = None,
+    now: float,
 ) -> list[Pending]:
-    """Requests to remember that nobody works at, the oldest first; of one app or user, or of all."""
-    rows = await connection.run("pending_ingests", app_name=app_name, user_id=user_id, now=now)
+    """Requests to remember that nobody works at, the oldest first; of one app or user, or made before some time."""
+    rows = await connection.run("pending_ingests", app_name=app_name, user_id=user_id, before=before, now=now)
     return [
         Pending(
             Scope(row["app_name"], row["user_id"]),

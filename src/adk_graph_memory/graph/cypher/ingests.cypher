@@ -113,7 +113,8 @@ ORDER BY i.requested_at
 MATCH (u:@User)
 WHERE u.scope IS NOT NULL AND ($app_name IS NULL OR u.app_name = $app_name) AND ($user_id IS NULL OR u.user_id = $user_id)
 MATCH (i:@Ingest {scope: u.scope})
-WHERE i.state = 'pending' OR (i.state = 'claimed' AND i.lease_until <= $now)
+WHERE (i.state = 'pending' OR (i.state = 'claimed' AND i.lease_until <= $now))
+  AND ($before IS NULL OR i.requested_at.epochMillis <= $before * 1000)
 MATCH (i)-[:READS]->(e:@Event) WHERE e.ingest = i.id AND e.memory_id IS NOT NULL
 WITH u, i, e ORDER BY e.seq
 WITH u, i, collect([e.id, e.author, e.role, e.text, e.timestamp, e.seq]) AS turns
