@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import Annotated
 
 import typer
+from google.adk.errors.input_validation_error import InputValidationError
 from rich.console import Console
 from rich.markup import escape
 
@@ -34,9 +35,12 @@ def main() -> None:
 
 @contextmanager
 def failing_well() -> Iterator[None]:
-    """An error of ours is one sentence on stderr and exit code 1; anything else is a bug and keeps its traceback."""
+    """An error of ours, or input that ADK's contract refuses, is one sentence on stderr and exit code 1.
+
+    Anything else is a bug and keeps its traceback.
+    """
     try:
         yield
-    except errors.GraphMemoryError as error:
+    except (errors.GraphMemoryError, InputValidationError) as error:
         complaints.print(f"[red]{type(error).__name__}[/]: {escape(' '.join(str(error).split()))}")
         raise typer.Exit(1) from error

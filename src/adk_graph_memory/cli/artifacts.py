@@ -31,7 +31,9 @@ def artifacts(
     if orphans == bool(app_name and user_id) or (delete and not orphans):
         raise typer.BadParameter("say whose: --app and --user; or --orphans, with or without --delete")
     if delete and not yes:
-        typer.confirm("Delete every content in the store that no artifact of this database names?", abort=True)
+        typer.confirm(
+            "Delete every content in the store that no artifact of this database names?", abort=True, err=True
+        )
 
     async def listed() -> list[dict[str, Any]]:
         async with Neo4jArtifactService() as service:
@@ -54,8 +56,12 @@ def artifacts(
             )
         )
     else:
-        table = Table("name", "versions", "type", "saved", show_edge=False)
-        for row in rows:
-            saved = datetime.fromtimestamp(row["create_time"], UTC).strftime("%Y-%m-%d %H:%M")
-            table.add_row(escape(row["name"]), str(row["version"] + 1), escape(row["mime_type"] or ""), saved)
-        console.print(table if rows else "No artifacts.")
+        console.print(_table(rows) if rows else "No artifacts.")
+
+
+def _table(rows: list[dict[str, Any]]) -> Table:
+    table = Table("name", "versions", "type", "saved", show_edge=False)
+    for row in rows:
+        saved = datetime.fromtimestamp(row["create_time"], UTC).strftime("%Y-%m-%d %H:%M")
+        table.add_row(escape(row["name"]), str(row["version"] + 1), escape(row["mime_type"] or ""), saved)
+    return table

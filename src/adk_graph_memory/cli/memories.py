@@ -15,7 +15,7 @@ from rich.table import Table
 from adk_graph_memory import graph, ledger
 from adk_graph_memory.cli.application import AppName, AsJson, OfApp, OfUser, UserId, app, console, failing_well
 from adk_graph_memory.memory import GraphMemory
-from adk_graph_memory.records import Filters, IngestReport, Kind, Recollection
+from adk_graph_memory.records import Filters, IngestReport, Kind, Receipt, Recollection
 
 
 @app.command()
@@ -122,3 +122,27 @@ def _told(memory: Recollection) -> str:
     text = escape(memory.told + (f" ({'; '.join(told)})" if told else ""))
     shares = (f"{one.signal} {one.amount:+.2f}{f' through {one.through}' * bool(one.through)}" for one in memory.shares)
     return f"{text}\n[dim]{' · '.join(shares)}[/]" if memory.shares else text
+
+
+@app.command()
+def forget(
+    ids: Annotated[list[str], typer.Argument(help="As `recall --json` gives them.")],
+    app_name: AppName,
+    user_id: UserId,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask before anything is forgotten.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Forget memories for good, and the facts that rest on them alone; adding their session brings none back."""
+    if not yes:
+        typer.confirm(f"Forget {len(ids)} for good, and what rests on them alone?", abort=True, err=True)
+
+    async def forgotten() -> Receipt:
+        async with GraphMemory() as memory:
+            return await memory.forget(ids, app_name=app_name, user_id=user_id)
+
+    with failing_well():
+        receipt = asyncio.run(forgotten())
+    if as_json:
+        typer.echo(json.dumps(asdict(receipt)))
+        return
+    console.print(f"Forgotten: {receipt.facts} facts, {receipt.events} turns and {receipt.entities} entities.")
