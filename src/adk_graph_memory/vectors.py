@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import OrderedDict
 from collections.abc import Sequence
 from functools import cached_property
 
 from adk_graph_memory import embeddings, errors, graph
 
 logger = logging.getLogger(__name__)
+
+MOST_ASKED = 100
+"""Questions whose vectors are kept in mind."""
 
 
 class GraphVectors:
@@ -23,6 +27,7 @@ class GraphVectors:
     def __init__(self, connection: graph.Connection, choice: embeddings.Choice) -> None:
         self._connection, self._choice = connection, choice
         self.live = graph.LiveSlot(connection)
+        self._asked: OrderedDict[str, list[float]] = OrderedDict()
 
     @cached_property
     def embedder(self) -> embeddings.Vectors | None:
@@ -60,17 +65,24 @@ class GraphVectors:
         return graph.memories.Embedded(slot, dict(zip(unique, vectors, strict=True)), wanted=True)
 
     async def of_question(self, query: str) -> tuple[list[float] | None, graph.Slot | None, str | None]:
-        """The question's vector and the slot to compare it with, or why there is none."""
+        """The question's vector and the slot to compare it with, or why there is none.
+
+        ``preload_memory`` asks the same at every step of a run, so the latest questions' vectors are kept in mind.
+        """
         if self.embedder is None or not query.strip():
             return None, None, None
         await self.embedder.ready()
-        try:
-            async with asyncio.timeout(self._connection.settings.embed_timeout):
-                [vector] = await self.embedder.of([query])
-        except (errors.EmbedderFailed, TimeoutError) as error:
-            reason = str(error) or "the embedder took too long"
-            logger.warning("Searched by full text alone: %s", reason)
-            return None, None, reason
+        if (vector := self._asked.pop(query, None)) is None:
+            try:
+                async with asyncio.timeout(self._connection.settings.embed_timeout):
+                    [vector] = await self.embedder.of([query])
+            except (errors.EmbedderFailed, TimeoutError) as error:
+                reason = str(error) or "the embedder took too long"
+                logger.warning("Searched by full text alone: %s", reason)
+                return None, None, reason
+        self._asked[query] = vector
+        if len(self._asked) > MOST_ASKED:
+            self._asked.popitem(last=False)
         slot = await self.live.find(self.embedder.name, len(vector), may_open=False)
         if self.live.is_outdated:
             return None, None, "the memories were re-embedded by another embedder"

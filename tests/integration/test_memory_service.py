@@ -42,6 +42,7 @@ from adk_graph_memory import (
     Turn,
     errors,
     graph,
+    vectors,
 )
 from adk_graph_memory.adk import entries
 from adk_graph_memory.graph.members import Delta
@@ -272,6 +273,26 @@ async def test_a_search_costs_two_statements_and_one_embedding(app: App, traffic
     assert await app.search("Where are my bees?")
     assert traffic["statements"] <= 2
     assert app.memory.vectors.embedder.embedder.calls == 1
+
+
+async def test_a_question_asked_again_costs_no_embedding(connect: Connect) -> None:
+    embedder = HashEmbedder()
+    app = connect(embedder=embedder)
+    await app.told("Clara plays the cello.")
+    before, found = embedder.calls, [await app.texts("Who plays the cello?") for _ in range(3)]
+    assert embedder.calls == before + 1
+    assert found[0] == found[1] == found[2] != []
+
+
+async def test_of_all_questions_only_the_latest_are_kept_in_mind(connect: Connect, monkeypatch: Any) -> None:
+    monkeypatch.setattr(vectors, "MOST_ASKED", 2)
+    embedder = HashEmbedder()
+    app = connect(embedder=embedder)
+    await app.told("Clara plays the cello.")
+    before = embedder.calls
+    for question in ("cello", "piano", "cello", "drum", "cello", "piano"):  # the third keeps cello among the latest
+        await app.search(question)
+    assert embedder.calls == before + 4
 
 
 async def test_a_question_without_words_costs_nothing(app: App, traffic: Counter[str]) -> None:
