@@ -12,6 +12,9 @@ import pytest
 from google.adk.agents import LlmAgent, ParallelAgent
 from google.adk.agents.callback_context import CallbackContext
 from google.adk.agents.readonly_context import ReadonlyContext
+from google.adk.apps import App
+from google.adk.apps.app import EventsCompactionConfig
+from google.adk.apps.llm_event_summarizer import LlmEventSummarizer
 from google.adk.events import Event, EventActions
 from google.adk.models.llm_request import LlmRequest
 from google.adk.runners import Runner
@@ -21,7 +24,7 @@ from google.adk.tools.agent_tool import AgentTool
 from google.adk.utils.instructions_utils import inject_session_state
 from google.genai import types
 
-from adk_graph_memory import Neo4jMemoryService, Neo4jSessionService
+from adk_graph_memory import Neo4jArtifactService, Neo4jMemoryService, Neo4jSessionService
 from adk_graph_memory.testing import ScriptedLlm, called
 
 USER = "ada"
@@ -47,8 +50,9 @@ class World:
     def __init__(self, sessions: Neo4jSessionService, memory: Neo4jMemoryService, app_name: str) -> None:
         self.sessions, self.memory, self.app = sessions, memory, app_name
 
-    def runner(self, agent: Any) -> Runner:
-        return Runner(agent=agent, app_name=self.app, session_service=self.sessions, memory_service=self.memory)
+    def runner(self, agent: Any, **more: Any) -> Runner:
+        services = {"session_service": self.sessions, "memory_service": self.memory, **more}
+        return Runner(agent=agent, app_name=self.app, **services)
 
     async def start(self, session_id: str | None = None, **more: Any) -> Session:
         return await self.sessions.create_session(app_name=self.app, user_id=USER, session_id=session_id, **more)
@@ -272,6 +276,68 @@ async def test_one_agent_may_search_two_memories(world: World, neo4j_server: Any
     told = prompt(both.model.requests[2])
     assert "behind the shed" in told
     assert "roof of tin" in told
+
+
+# --- rewind and compaction ----------------------------------------------------------------------------------
+
+
+async def test_what_a_rewind_takes_back_is_neither_remembered_nor_kept_in_memory(world: World) -> None:
+    await world.start("s")
+    await world.say(agent("I see."), "s", "My dog is called Rex.")
+    for words in ("My cat is called Muschi.", "My bird is called Hansi."):
+        [*_, last] = await world.say(agent("I see."), "s", words)
+        if "cat" in words:
+            await world.memory.add_session_to_memory(await world.fetch("s"))
+            taken_back = last.invocation_id
+    assert any("Muschi" in text for text in await world.search("What is my cat called?"))
+
+    runner = world.runner(agent("I see."))
+    await runner.rewind_async(user_id=USER, session_id="s", rewind_before_invocation_id=taken_back)
+    await world.memory.add_session_to_memory(await world.fetch("s"))
+    told = " ".join(await world.search("What are my dog, my cat and my bird called?"))
+    assert "Rex" in told
+    assert "Muschi" not in told
+    assert "Hansi" not in told
+
+
+async def test_a_rewind_restores_state_and_artifacts(world: World, neo4j_server: Any) -> None:
+    async def note(text: str, tool_context: ToolContext) -> int:
+        """Writes a note."""
+        tool_context.state["note"] = text
+        return await tool_context.save_artifact("note.txt", types.Part(text=text))
+
+    async with Neo4jArtifactService(settings=neo4j_server.settings(label_prefix=PREFIX)) as artifacts:
+        await world.start("s")
+        runs = []
+        for text in ("oats", "rye"):
+            noting = agent(called("note", text=text), "Noted.", tools=[note])
+            runner = world.runner(noting, artifact_service=artifacts)
+            run = runner.run_async(user_id=USER, session_id="s", new_message=message(f"Note {text}"))
+            runs += {event.invocation_id async for event in run}
+        await runner.rewind_async(user_id=USER, session_id="s", rewind_before_invocation_id=runs[1])
+        assert (await world.fetch("s")).state["note"] == "oats"
+        kept = await artifacts.load_artifact(app_name=world.app, user_id=USER, session_id="s", filename="note.txt")
+        assert kept.text == "oats" or kept.inline_data.data == b"oats"
+
+
+async def test_a_compacted_session_is_stored_and_remembered_by_its_own_words(world: World) -> None:
+    summarizer = LlmEventSummarizer(llm=ScriptedLlm.of("They spoke of a dog and of bees."))
+    compaction = EventsCompactionConfig(summarizer=summarizer, compaction_interval=2, overlap_size=0)
+    speaker = agent("I see.", "I see.", "Rex.")
+    app = App(name=world.app, root_agent=speaker, events_compaction_config=compaction)
+    runner = Runner(app=app, session_service=world.sessions, memory_service=world.memory)
+    await world.start("s")
+    for words in ("My dog is called Rex.", "I keep bees.", "What is my dog called?"):
+        async for _ in runner.run_async(user_id=USER, session_id="s", new_message=message(words)):
+            pass
+    stored = await world.fetch("s")
+    [summary] = [event.actions.compaction for event in stored.events if event.actions.compaction]
+    assert summary.compacted_content.parts[0].text == "They spoke of a dog and of bees."
+    assert "They spoke of a dog and of bees." in prompt(speaker.model.requests[-1])
+    assert "I keep bees." not in prompt(speaker.model.requests[-1])
+    await world.memory.add_session_to_memory(stored)
+    assert "I keep bees." in await world.search("bees")
+    assert not any("They spoke of" in text for text in await world.search("What did they speak of?"))
 
 
 # --- several agents, threads and loops ----------------------------------------------------------------------

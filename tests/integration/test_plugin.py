@@ -229,6 +229,23 @@ async def test_sessions_that_live_elsewhere_are_remembered_too(world):
     await world.until(lambda: world.found("Who is afraid of thunder?"))
 
 
+async def test_what_was_rewound_is_forgotten_with_the_next_run(world):
+    runner = world.runner(idle=0.1)
+    await world.start()
+    await world.say(runner, "My dog is called Rex.")
+    await world.until(lambda: world.found("What is my dog called?"))
+    stored = await world.sessions.get_session(app_name=world.app_name, user_id="ada", session_id="s")
+    first = stored.events[0].invocation_id
+    await runner.rewind_async(user_id="ada", session_id="s", rewind_before_invocation_id=first)
+    await world.say(runner, "My cat is called Muschi.")
+
+    async def only_the_cat_is_known() -> bool:
+        told = " ".join(await world.found("What are my dog and my cat called?"))
+        return "Muschi" in told and "Rex" not in told
+
+    await world.until(only_the_cat_is_known)
+
+
 async def test_sessions_of_an_evaluation_are_not_remembered(world):
     runner = world.runner(idle=0)
     await world.start("adk-eval-session-1")

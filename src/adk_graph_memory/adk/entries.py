@@ -62,6 +62,28 @@ def turns(events: Sequence[Event]) -> list[Turn]:
     ]
 
 
+def told(events: Sequence[Event], start: int = 0) -> tuple[list[Turn], list[Turn]]:
+    """What was said in a session from this event on, and all that a rewind among them has taken back."""
+    new = events[start:]
+    undone = _undone(events) if any(event.actions.rewind_before_invocation_id for event in new) else set()
+    return turns([event for event in new if event.id not in undone]), turns([e for e in events if e.id in undone])
+
+
+def _undone(events: Sequence[Event]) -> set[str]:
+    """Ids of what ADK, walking back from rewind to rewind, no longer shows to a model."""
+    first, found = dict[str, int](), set[str]()
+    for place, event in enumerate(events):
+        first.setdefault(event.invocation_id, place)
+    place = len(events) - 1
+    while place >= 0:
+        target = events[place].actions.rewind_before_invocation_id
+        start = min(first.get(target, place), place) if target else place
+        if target:
+            found |= {event.id for event in events[start : place + 1]}
+        place = start - 1
+    return found
+
+
 def _role(event: Event) -> str | None:
     return event.content.role if event.content else None
 

@@ -54,12 +54,17 @@ class Neo4jMemoryService(BaseMemoryService):
     async def add_session_to_memory(self, session: Session) -> None:
         """Remembers what is new in the session's events; the same session again costs one statement.
 
+        What a rewind has taken back is not remembered, and forgotten where it was.
+
         Raises:
             errors.ModelError: the model failed; what was to be remembered is stored and pending.
         """
-        await self.memory.remember(
-            entries.turns(session.events), app_name=session.app_name, user_id=session.user_id, session_id=session.id
-        )
+        app_name, user_id = session.app_name, session.user_id
+        turns, undone = entries.told(session.events)
+        if undone:
+            ids = [turn.memory_id(session.id) for turn in undone]
+            await self.memory.forget(ids, app_name=app_name, user_id=user_id)
+        await self.memory.remember(turns, app_name=app_name, user_id=user_id, session_id=session.id)
 
     @override
     async def add_events_to_memory(
@@ -76,7 +81,7 @@ class Neo4jMemoryService(BaseMemoryService):
         Its key ``allowed_topics`` keeps the request to topics of these labels, as with Memory Bank.
         """
         await self.memory.remember(
-            entries.turns(events),
+            entries.told(events)[0],
             app_name=app_name,
             user_id=user_id,
             session_id=session_id or NO_SESSION,

@@ -12,7 +12,6 @@ from collections import OrderedDict
 from collections.abc import Sequence
 
 from google.adk.agents.invocation_context import InvocationContext
-from google.adk.events.event import Event
 from google.adk.memory.base_memory_service import BaseMemoryService
 from google.adk.plugins.base_plugin import BasePlugin
 from google.adk.sessions.session import Session
@@ -23,6 +22,7 @@ from adk_graph_memory.adk.background import Background
 from adk_graph_memory.adk.memory_service import Neo4jMemoryService
 from adk_graph_memory.adk.reader import Owner, Reader
 from adk_graph_memory.adk.session_service import Neo4jSessionService
+from adk_graph_memory.records import Turn
 
 logger = logging.getLogger(__name__)
 
@@ -35,7 +35,7 @@ MOST_SESSIONS = 10_000
 class GraphMemoryPlugin(BasePlugin):
     """Adds what is said in every run to memory, without anybody calling ``add_session_to_memory``.
 
-    ``adk web --extra_plugins adk_graph_memory.adk.GraphMemoryPlugin``, or ``Runner(plugins=[GraphMemoryPlugin()])``. A
+    ``adk web --extra_plugins adk_graph_memory.adk.GraphMemoryPlugin``, or ``App(plugins=[GraphMemoryPlugin()])``. A
     user's events are read when there are enough of them, when the user has been quiet for a while, when one of their
     sessions is closed (``Neo4jSessionService.close_session``), and when the plugin closes.
 
@@ -80,8 +80,9 @@ class GraphMemoryPlugin(BasePlugin):
         sessions = context.session_service
         if isinstance(sessions, Neo4jSessionService) and self._closed not in sessions.on_close_session:
             sessions.on_close_session.append(self._closed)
-        if events := self._new(session):
-            self._background.submit(self._queue(memory, session, events))
+        turns, undone = entries.told(session.events, self._first_new(session))
+        if turns or undone:
+            self._background.submit(self._queue(memory, session, turns, undone))
 
     def _ours(self, memory: BaseMemoryService | None) -> Neo4jMemoryService | None:
         if self._memory is not None:
@@ -93,8 +94,8 @@ class GraphMemoryPlugin(BasePlugin):
             logger.warning("%s remembers nothing: the Runner's memory service is %s.", self.name, type(memory).__name__)
         return None
 
-    def _new(self, session: Session) -> Sequence[Event]:
-        """The events after the last one that was queued, or all where none is known."""
+    def _first_new(self, session: Session) -> int:
+        """The place of the first event that was not queued yet; 0 where none is known to be."""
         key = session.app_name, session.user_id, session.id
         last = self._queued.pop(key, None)
         ids = [event.id for event in session.events]
@@ -102,12 +103,14 @@ class GraphMemoryPlugin(BasePlugin):
             self._queued[key] = ids[-1]
         if len(self._queued) > MOST_SESSIONS:
             self._queued.popitem(last=False)
-        return session.events[ids.index(last) + 1 :] if last in ids else list(session.events)
+        return ids.index(last) + 1 if last in ids else 0
 
-    async def _queue(self, memory: Neo4jMemoryService, session: Session, events: Sequence[Event]) -> None:
+    async def _queue(
+        self, memory: Neo4jMemoryService, session: Session, turns: Sequence[Turn], undone: Sequence[Turn]
+    ) -> None:
         app_name, user_id, id = key = session.app_name, session.user_id, session.id
         try:
-            await self._reader.queue(memory, app_name, user_id, id, entries.turns(events))
+            await self._reader.queue(memory, Owner(app_name, user_id), id, turns, undone)
         except Exception:  # the database is away: the session's next run offers all of it again
             self._queued.pop(key, None)
             logger.exception("What was said in session %s could not be queued for memory.", id)

@@ -44,22 +44,31 @@ class Reader:
         self._running: dict[Owner, asyncio.Task[None]] = {}
 
     async def queue(
-        self, memory: Neo4jMemoryService, app_name: str, user_id: str, session_id: str, turns: Sequence[Turn]
+        self,
+        memory: Neo4jMemoryService,
+        owner: Owner,
+        session_id: str,
+        turns: Sequence[Turn],
+        undone: Sequence[Turn] = (),
     ) -> None:
         """Queues turns, and sees to it that they are read; and, from the first time on, what others left of the app.
+
+        Those that were taken back are forgotten, whether they were read by now or not.
 
         Raises:
             errors.GraphMemoryError: they could not be stored.
         """
-        task, self._memory, owner = asyncio.current_task(), memory, Owner(app_name, user_id)
+        task, self._memory, whose = asyncio.current_task(), memory, owner._asdict()
         self._queuing.add(task)
         try:
             async with self._locks.hold(owner):  # in the order in which they were said
-                queued = await memory.memory.queue(turns, app_name=app_name, user_id=user_id, session_id=session_id)
+                if undone:
+                    await memory.memory.forget([turn.memory_id(session_id) for turn in undone], **whose)
+                queued = await memory.memory.queue(turns, **whose, session_id=session_id)
         finally:
             self._queuing.discard(task)
-        if app_name not in self._sweeps:
-            self._sweeps[app_name] = asyncio.create_task(self._sweep(app_name, memory))
+        if owner.app_name not in self._sweeps:
+            self._sweeps[owner.app_name] = asyncio.create_task(self._sweep(owner.app_name, memory))
         self._waiting[owner] += queued
         self._stop_timer(owner)
         if self._waiting[owner] >= self._every:
