@@ -65,9 +65,7 @@ class Ingestion:
     ) -> int:
         """Stores what is new in the turns for whoever resumes; says how many turns that are."""
         topics, lease = self._extractor.keeping_to(topics).topics, uuid.uuid4().hex
-        claims = await self._claimed(scope, session_id, turns, metadata, topics, lease)
-        if claims.windows:
-            await graph.ingests.release(self._connection, scope, lease, QUEUED)
+        claims = await self._claimed(scope, session_id, turns, metadata, topics, lease, QUEUED)
         return sum(len(window.turns) for window in claims.windows)
 
     async def _claimed(
@@ -78,6 +76,7 @@ class Ingestion:
         metadata: Delta,
         topics: Sequence[str],
         lease: str,
+        waits: str | None = None,
     ) -> Claims:
         return await graph.ingests.claim(
             self._connection,
@@ -90,6 +89,7 @@ class Ingestion:
             lease_seconds=self._connection.settings.lease,
             metadata=metadata,
             topics=topics,
+            waits=waits,
         )
 
     async def resume(self, waiting: Sequence[Pending]) -> list[IngestReport]:

@@ -22,7 +22,7 @@ NAMES = {block.name for _, block in BLOCKS}
 INCLUDED = {name for _, block in BLOCKS for name in re.findall(r"^// include (\w+)$", block.text, re.MULTILINE)}
 
 NOT_OF_ONE_USER = {
-    "pending_ingests": "an operator takes up what waits for anybody",
+    "pending_ingests": "an operator, or a starting process, takes up what waits for anybody",
     "ingest_reports": "an operator asks what remembering cost",
     "list_sessions_of_app": "ADK lists a whole app's sessions when no user is named",
     "session_positions": "the cursor of that listing",

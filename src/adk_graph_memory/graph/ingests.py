@@ -75,6 +75,7 @@ async def claim(
     lease_seconds: float,
     metadata: Delta,
     topics: Sequence[str] = (),
+    waits: str | None = None,
 ) -> Claims:
     """Stores the request with its turns and takes what is new of them for this worker.
 
@@ -89,6 +90,7 @@ async def claim(
         lease_seconds: for how long the windows are left to this worker.
         metadata: merged into what is known of the turns.
         topics: labels of those that the request allows, kept for whoever takes it up again; of none, all.
+        waits: why the windows are left pending instead, for whoever resumes.
     """
     foreign_uid = f"elsewhere:{digest(session_id)}"
 
@@ -120,6 +122,7 @@ async def claim(
                 topics=list(topics),
                 lease=lease,
                 lease_until=now + lease_seconds,
+                waits=waits,
                 context=CONTEXT,
                 entities=MOST_KNOWN_ENTITIES,
                 texts=MOST_UNEMBEDDED,
@@ -160,7 +163,11 @@ async def pending(
     now: float,
 ) -> list[Pending]:
     """Requests to remember that nobody works at, the oldest first; of one app or user, or made before some time."""
-    rows = await connection.run("pending_ingests", app_name=app_name, user_id=user_id, before=before, now=now)
+    if app_name is not None and user_id is not None:
+        scope = Scope(app_name, user_id).key
+        rows = await connection.run("pending_ingests_of_user", scope=scope, before=before, now=now)
+    else:
+        rows = await connection.run("pending_ingests", app_name=app_name, user_id=user_id, before=before, now=now)
     return [
         Pending(
             Scope(row["app_name"], row["user_id"]),

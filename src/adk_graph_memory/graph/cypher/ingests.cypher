@@ -24,13 +24,14 @@ RETURN turn.id AS id, s.uid AS uid, coalesce(last_seq, 0) AS last_seq, event.seq
 // claim_turns
 // one row: [ingest, the turns before its own] of each window; [key, name, type, aliases, about, keys of those merged into it] of
 // the user's entities, those of most facts first; [id, text] of the memories that still lack their vector. Each window is this
-// worker's for its lease
+// worker's for its lease, unless it is to wait for whoever reads: then nothing is told that only a reading needs
 CALL () {
   UNWIND $windows AS window
   MERGE (i:@Ingest {scope: $scope, id: window.ingest})
   ON CREATE SET i.session_id = $session_id, i.requested_at = datetime(), i.attempts = 0
-  SET i.state = 'claimed', i.lease = $lease, i.lease_until = $lease_until, i.attempts = i.attempts + 1,
-    i.topics = $topics
+  SET i.state = CASE WHEN $waits IS NULL THEN 'claimed' ELSE 'pending' END, i.lease = $lease, i.topics = $topics,
+    i.lease_until = CASE WHEN $waits IS NULL THEN $lease_until ELSE 0.0 END, i.reason = coalesce($waits, i.reason),
+    i.attempts = i.attempts + CASE WHEN $waits IS NULL THEN 1 ELSE 0 END
   WITH i, window
   UNWIND window.turns AS turn
   OPTIONAL MATCH (remembered:@Event {scope: $scope, memory_id: turn.memory_id})
@@ -56,7 +57,7 @@ CALL () {
   SET old.state = 'superseded'
 }
 CALL () {
-  UNWIND $windows AS window
+  UNWIND CASE WHEN $waits IS NULL THEN $windows ELSE [] END AS window
   MATCH (first:@Event {scope: $scope, memory_id: head(window.turns).memory_id})
   OPTIONAL MATCH (before:@Event {scope: $scope, session_uid: first.session_uid})
   WHERE before.seq >= first.seq - $context AND before.seq < first.seq AND before.memory_id IS NOT NULL
@@ -65,12 +66,14 @@ CALL () {
   RETURN collect([window.ingest, [one IN said WHERE one[0] IS NOT NULL]]) AS contexts
 }
 CALL () {
+  UNWIND CASE WHEN $waits IS NULL THEN [1] ELSE [] END AS once
   MATCH (n:@Entity {scope: $scope}) WHERE n.key IS NOT NULL AND NOT (n)-[:MERGED_INTO]->()
   WITH n, COUNT { (n)<-[:SUBJECT|OBJECT]-() } AS weight WHERE weight > 0 OR EXISTS { (n)<-[:MENTIONS]-() }
   WITH n, weight ORDER BY weight DESC, n.key LIMIT $entities
   RETURN collect([n.key, n.name, n.type, n.aliases, n.about, COLLECT { MATCH (m)-[:MERGED_INTO*]->(n) RETURN m.key }]) AS entities
 }
 CALL () {
+  UNWIND CASE WHEN $waits IS NULL THEN [1] ELSE [] END AS once
   MATCH (m:@Memory {scope: $scope, unembedded: true})
   WITH m LIMIT $texts
   RETURN collect([m.memory_id, m.text]) AS unembedded
@@ -110,10 +113,21 @@ ORDER BY i.requested_at
 // pending_ingests
 // a row for each request that nobody works at, the oldest first: whose it is, why it failed, and
 // [id, author, role, text, timestamp, seq] of its turns
-MATCH (u:@User)
-WHERE u.scope IS NOT NULL AND ($app_name IS NULL OR u.app_name = $app_name) AND ($user_id IS NULL OR u.user_id = $user_id)
-MATCH (i:@Ingest {scope: u.scope})
-WHERE (i.state = 'pending' OR (i.state = 'claimed' AND i.lease_until <= $now))
+MATCH (i:@Ingest) WHERE i.state IN ['pending', 'claimed']
+MATCH (u:@User {scope: i.scope})
+WHERE ($app_name IS NULL OR u.app_name = $app_name) AND ($user_id IS NULL OR u.user_id = $user_id)
+// include unfinished
+
+// pending_ingests_of_user
+// the same of one user
+MATCH (u:@User {scope: $scope})
+MATCH (i:@Ingest {scope: $scope}) WHERE i.state IN ['pending', 'claimed']
+// include unfinished
+
+// unfinished @fragment
+// the rows of both, of users u and their requests i
+WITH u, i
+WHERE (i.state = 'pending' OR i.lease_until <= $now)
   AND ($before IS NULL OR i.requested_at.epochMillis <= $before * 1000)
 MATCH (i)-[:READS]->(e:@Event) WHERE e.ingest = i.id AND e.memory_id IS NOT NULL
 WITH u, i, e ORDER BY e.seq
