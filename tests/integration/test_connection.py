@@ -192,6 +192,18 @@ async def test_without_a_server_the_error_says_how_to_name_one() -> None:
         await asked(Connection())
 
 
+async def test_a_server_that_the_environment_names_after_all_is_found(
+    neo4j_server: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with Connection() as connection:
+        with pytest.raises(errors.NoDatabaseConfigured):
+            await asked(connection)
+        monkeypatch.setenv("NEO4J_URI", neo4j_server.uri)
+        monkeypatch.setenv("NEO4J_USERNAME", neo4j_server.auth[0])
+        monkeypatch.setenv("NEO4J_PASSWORD", neo4j_server.auth[1])
+        await asked(connection)
+
+
 async def test_a_statement_that_the_server_refuses_is_an_error_of_ours(connection: Connection) -> None:
     with pytest.raises(errors.QueryFailed, match="Invalid input"):
         await connection.run_text("NO CYPHER")

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
 from google.adk.cli import service_registry
 from google.adk.cli.service_registry import get_service_registry, load_services_module
+from google.adk.cli.utils import envs
 
 from adk_graph_memory import Neo4jArtifactService, Neo4jMemoryService, Neo4jSessionService, errors
 from adk_graph_memory.settings import SCHEMES
@@ -49,16 +52,39 @@ def test_services_yaml_may_name_the_classes(tmp_path: Path) -> None:
     assert isinstance(registry.create_artifact_service("bolt://h", agents_dir=str(tmp_path)), Neo4jArtifactService)
 
 
-def test_what_stands_in_the_env_file_counts_though_it_is_read_later(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def agents(tmp_path: Path) -> Iterator[Path]:
+    """A folder of agents, two of which have a ``.env``; each names another port at which nobody listens."""
     (tmp_path / "services.py").write_text(SERVICES_PY)
-    load_services_module(str(tmp_path))
-    memory = get_service_registry().create_memory_service("neo4j://?token_budget=99")
-    assert isinstance(memory, Neo4jMemoryService)
-    monkeypatch.setenv("NEO4J_URI", "bolt://from-the-env-file")
-    settings = memory.memory.connection.settings
-    assert (settings.uri, settings.token_budget) == ("bolt://from-the-env-file", 99)
+    for folder, port in {".": 1, "pal": 2, "team/scout": 3}.items():
+        (tmp_path / folder).mkdir(parents=True, exist_ok=True)
+        (tmp_path / folder / ".env").write_text(f"NEO4J_URI=bolt://127.0.0.1:{port}\nADK_GRAPH_MEMORY_RETRY_TIME=0\n")
+    envs._get_explicit_env_keys.cache_clear()
+    with patch.dict(os.environ):
+        yield tmp_path
+    envs._get_explicit_env_keys.cache_clear()
+
+
+@pytest.mark.parametrize(
+    ("agent", "port"), {"pal": 2, "team.scout": 3, "nobody": 1, "../pal": 1, "..": 1, "a/b": 1, "a\0": 1, "": 1}.items()
+)
+async def test_an_agents_env_file_counts_though_the_agent_is_not_loaded(agents: Path, agent: str, port: int) -> None:
+    load_services_module(str(agents))
+    sessions = get_service_registry().create_session_service("neo4j://", agents_dir=str(agents))
+    with pytest.raises(errors.DatabaseUnavailable, match=rf"bolt://127\.0\.0\.1:{port} "):
+        await sessions.list_sessions(app_name=agent, user_id="u")
+
+
+async def test_it_counts_for_all_three_services(agents: Path) -> None:
+    load_services_module(str(agents))
+    registry, folder = get_service_registry(), str(agents)
+    memory = registry.create_memory_service("neo4j://?token_budget=99", agents_dir=folder)
+    artifacts = registry.create_artifact_service("neo4j://", agents_dir=folder)
+    with pytest.raises(errors.DatabaseUnavailable, match=r"bolt://127\.0\.0\.1:2 "):
+        await memory.search_memory(app_name="pal", user_id="u", query="Rex")
+    assert memory.memory.connection.settings.token_budget == 99
+    with pytest.raises(errors.DatabaseUnavailable, match=r"bolt://127\.0\.0\.1:2 "):
+        await artifacts.list_artifact_keys(app_name="pal", user_id="u")
 
 
 def test_an_address_that_says_nonsense_is_refused_at_the_start(tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ from google.genai import types
 from typing_extensions import override
 
 from adk_graph_memory import errors, graph
-from adk_graph_memory.adk import codec, parts
+from adk_graph_memory.adk import codec, dotenv, parts
 from adk_graph_memory.blobs import Blobs
 from adk_graph_memory.graph.artifacts import Content, Name, StoredVersion
 from adk_graph_memory.records import Scope
@@ -45,14 +45,14 @@ class Neo4jArtifactService(BaseArtifactService):
 
     Args:
         uri: an address, settings and all (``settings.of_address``); else NEO4J_URI, or ``adk-graph-memory up``'s.
-        agents_dir: what ADK passes to a class that its ``services.yaml`` names; nothing goes by it.
+        agents_dir: what ADK's command line passes: the folder of the agents, whose ``.env`` files are read.
         options: as :class:`adk_graph_memory.graph.Connection` takes them.
     """
 
     def __init__(
         self, uri: str | None = None, *, agents_dir: str | None = None, **options: Unpack[graph.ConnectionOptions]
     ) -> None:
-        self._connection = graph.Connection(uri, **options)
+        self._connection, self._agents_dir = graph.Connection(uri, **options), agents_dir
 
     async def prepare(self) -> None:
         """Connects and makes the schema fit now rather than at the first request."""
@@ -80,7 +80,7 @@ class Neo4jArtifactService(BaseArtifactService):
         id, content = platform_uuid.new_uuid(), parts.content(part)
         if artifact_util.is_artifact_ref(part):
             parts.target(part, name.scope, session_id, hops=1)
-        connection = await graph.prepared(self._connection)
+        connection = await self._connected(app_name)
         is_large = content is not None and len(content) > connection.settings.artifact_inline_limit
         if is_large and content is not None:
             await self._blobs.put(name.scope.key, id, content)
@@ -111,7 +111,7 @@ class Neo4jArtifactService(BaseArtifactService):
             InputValidationError: a reference leads out of the user's own, in a circle, or over more than five others.
             errors.ContentMissing: the store has lost the content.
         """
-        connection = await graph.prepared(self._connection)
+        connection = await self._connected(app_name)
         name, hops = _name(app_name, user_id, filename, session_id), artifact_util._MAX_ARTIFACT_REFERENCE_DEPTH
         while stored := await graph.artifacts.get(connection, name, version, with_content=True):
             part = types.Part.model_validate_json(stored.part)
@@ -127,7 +127,7 @@ class Neo4jArtifactService(BaseArtifactService):
     async def list_artifact_keys(self, *, app_name: str, user_id: str, session_id: str | None = None) -> list[str]:
         """Names of the user's own artifacts, each with ``user:``, and of the session's if one is given; sorted."""
         scope, session_id = _scope(app_name, user_id), _session(session_id)
-        found = await graph.artifacts.names(await graph.prepared(self._connection), scope, session_id)
+        found = await graph.artifacts.names(await self._connected(app_name), scope, session_id)
         return sorted(one.name if one.session_id else f"{USER_NAMESPACE}{one.name}" for one in found)
 
     @override
@@ -139,7 +139,7 @@ class Neo4jArtifactService(BaseArtifactService):
         Content that a store does not let go of is logged; ``adk-graph-memory artifacts --orphans`` lists it.
         """
         name = _name(app_name, user_id, filename, session_id)
-        for content, store in await graph.artifacts.delete(await graph.prepared(self._connection), name):
+        for content, store in await graph.artifacts.delete(await self._connected(app_name), name):
             try:
                 await self._blobs_at(store).delete([content])
             except errors.StoreUnusable as error:
@@ -151,7 +151,7 @@ class Neo4jArtifactService(BaseArtifactService):
     ) -> list[int]:
         """The numbers of all versions, the first first."""
         name = _name(app_name, user_id, filename, session_id)
-        stored = await graph.artifacts.versions(await graph.prepared(self._connection), name)
+        stored = await graph.artifacts.versions(await self._connected(app_name), name)
         return [one.version for one in stored]
 
     @override
@@ -160,7 +160,7 @@ class Neo4jArtifactService(BaseArtifactService):
     ) -> list[ArtifactVersion]:
         """All versions with what is known of them, the first first."""
         name = _name(app_name, user_id, filename, session_id)
-        stored = await graph.artifacts.versions(await graph.prepared(self._connection), name)
+        stored = await graph.artifacts.versions(await self._connected(app_name), name)
         return [parts.described(name, one) for one in stored]
 
     @override
@@ -175,7 +175,7 @@ class Neo4jArtifactService(BaseArtifactService):
     ) -> ArtifactVersion | None:
         """What is known of a version, the latest without a number; None if there is none."""
         name = _name(app_name, user_id, filename, session_id)
-        stored = await graph.artifacts.get(await graph.prepared(self._connection), name, version)
+        stored = await graph.artifacts.get(await self._connected(app_name), name, version)
         return parts.described(name, stored) if stored else None
 
     async def orphans(self, *, delete: bool = False) -> AsyncIterator[Content]:
@@ -207,6 +207,10 @@ class Neo4jArtifactService(BaseArtifactService):
         await self.close()
 
     # -- content ----------------------------------------------------------------------------------------------
+
+    async def _connected(self, app_name: str) -> graph.Connection:
+        dotenv.read(self._agents_dir, app_name, self._connection)
+        return await graph.prepared(self._connection)
 
     @cached_property
     def _blobs(self) -> Blobs:

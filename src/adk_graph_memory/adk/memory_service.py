@@ -17,7 +17,7 @@ from google.adk.memory.memory_entry import MemoryEntry
 from google.adk.sessions.session import Session
 from typing_extensions import override
 
-from adk_graph_memory.adk import entries
+from adk_graph_memory.adk import dotenv, entries
 from adk_graph_memory.memory import GraphMemory, Options
 
 logger = logging.getLogger(__name__)
@@ -32,7 +32,7 @@ class Neo4jMemoryService(BaseMemoryService):
     Args:
         uri: an address, settings and all (``settings.of_address``); else NEO4J_URI, or ``adk-graph-memory up``'s.
         memory: a memory to serve, instead of one made from the other arguments.
-        agents_dir: what ADK passes to a class that its ``services.yaml`` names; nothing goes by it.
+        agents_dir: what ADK's command line passes: the folder of the agents, whose ``.env`` files are read.
         options: as :class:`adk_graph_memory.GraphMemory` takes them.
     """
 
@@ -44,7 +44,7 @@ class Neo4jMemoryService(BaseMemoryService):
         agents_dir: str | None = None,
         **options: Unpack[Options],
     ) -> None:
-        self.memory = memory or GraphMemory(uri, **options)
+        self.memory, self._agents_dir = memory or GraphMemory(uri, **options), agents_dir
 
     async def prepare(self) -> None:
         """Connects, makes the schema fit and loads the embedder now rather than at the first request."""
@@ -59,12 +59,12 @@ class Neo4jMemoryService(BaseMemoryService):
         Raises:
             errors.ModelError: the model failed; what was to be remembered is stored and pending.
         """
-        app_name, user_id = session.app_name, session.user_id
+        memory, app_name, user_id = self._of(session.app_name), session.app_name, session.user_id
         turns, undone = entries.told(session.events)
         if undone:
             ids = [turn.memory_id(session.id) for turn in undone]
-            await self.memory.forget(ids, app_name=app_name, user_id=user_id)
-        await self.memory.remember(turns, app_name=app_name, user_id=user_id, session_id=session.id)
+            await memory.forget(ids, app_name=app_name, user_id=user_id)
+        await memory.remember(turns, app_name=app_name, user_id=user_id, session_id=session.id)
 
     @override
     async def add_events_to_memory(
@@ -80,7 +80,7 @@ class Neo4jMemoryService(BaseMemoryService):
 
         Its key ``allowed_topics`` keeps the request to topics of these labels, as with Memory Bank.
         """
-        await self.memory.remember(
+        await self._of(app_name).remember(
             entries.told(events)[0],
             app_name=app_name,
             user_id=user_id,
@@ -101,19 +101,23 @@ class Neo4jMemoryService(BaseMemoryService):
         """Writes entries down as they are; of an entry's metadata and the call's, the call's wins."""
         statements = entries.statements(memories, entries.metadata(custom_metadata))
         if statements:
-            await self.memory.add(statements, app_name=app_name, user_id=user_id)
+            await self._of(app_name).add(statements, app_name=app_name, user_id=user_id)
 
     @override
     async def search_memory(self, *, app_name: str, user_id: str, query: str) -> SearchMemoryResponse:
         """The user's memories that fit the query best, best first, small enough to go into a prompt."""
-        found = await self.memory.recall(query, app_name=app_name, user_id=user_id)
+        found = await self._of(app_name).recall(query, app_name=app_name, user_id=user_id)
         return SearchMemoryResponse(memories=[entries.entry(memory) for memory in found])
 
     @override
     async def delete_memory(self, *, app_name: str, user_id: str, memory_id: str | None = None) -> None:
         """Forgets the entry of this id for good; an unknown one, None or another user's is no error."""
         if memory_id:
-            await self.memory.forget([memory_id], app_name=app_name, user_id=user_id)
+            await self._of(app_name).forget([memory_id], app_name=app_name, user_id=user_id)
+
+    def _of(self, app_name: str) -> GraphMemory:
+        dotenv.read(self._agents_dir, app_name, self.memory.connection)
+        return self.memory
 
     async def close(self) -> None:
         """Closes the connections this service opened in the running event loop; may be called again."""

@@ -13,8 +13,7 @@ from adk_graph_memory.settings import SCHEMES
 def register() -> None:
     """Has ADK make our services of ``neo4j://`` and ``bolt://`` addresses; call it in the agents' ``services.py``.
 
-    It makes them at its start, when the agents' ``.env`` is not read yet; so what an address leaves out is looked for
-    in the environment at the first request.
+    What an address leaves out is looked for in the environment, and in the agents' ``.env``, at the first request.
     """
     from google.adk.cli.service_registry import get_service_registry  # brings all of ADK's command line with it
 
@@ -25,13 +24,13 @@ def register() -> None:
         registry.register_artifact_service(scheme, _artifacts)
 
 
-def _sessions(uri: str, **_: Any) -> Neo4jSessionService:
-    return Neo4jSessionService(uri)
+def _sessions(uri: str, agents_dir: str | None = None, **_: Any) -> Neo4jSessionService:
+    return Neo4jSessionService(uri, agents_dir=agents_dir)
 
 
-def _memory(uri: str, **_: Any) -> Neo4jMemoryService:
-    return Neo4jMemoryService(uri)
+def _memory(uri: str, agents_dir: str | None = None, **_: Any) -> Neo4jMemoryService:
+    return Neo4jMemoryService(uri, agents_dir=agents_dir)
 
 
-def _artifacts(uri: str, **_: Any) -> Neo4jArtifactService:
-    return Neo4jArtifactService(uri)
+def _artifacts(uri: str, agents_dir: str | None = None, **_: Any) -> Neo4jArtifactService:
+    return Neo4jArtifactService(uri, agents_dir=agents_dir)

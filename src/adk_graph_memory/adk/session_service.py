@@ -29,7 +29,7 @@ from google.adk.sessions.session import Session
 from typing_extensions import override
 
 from adk_graph_memory import errors, graph
-from adk_graph_memory.adk import codec, expiry
+from adk_graph_memory.adk import codec, dotenv, expiry
 from adk_graph_memory.records import Scope
 
 
@@ -46,14 +46,14 @@ class Neo4jSessionService(BaseSessionService):
 
     Args:
         uri: an address, settings and all (``settings.of_address``); else NEO4J_URI, or ``adk-graph-memory up``'s.
-        agents_dir: what ADK passes to a class that its ``services.yaml`` names; nothing goes by it.
+        agents_dir: what ADK's command line passes: the folder of the agents, whose ``.env`` files are read.
         options: as :class:`adk_graph_memory.graph.Connection` takes them.
     """
 
     def __init__(
         self, uri: str | None = None, *, agents_dir: str | None = None, **options: Unpack[graph.ConnectionOptions]
     ) -> None:
-        self._connection = graph.Connection(uri, **options)
+        self._connection, self._agents_dir = graph.Connection(uri, **options), agents_dir
         self._locks = graph.Locks()
         self.on_close_session: list[Callable[[Session], None]] = []
         """Called with every session that :meth:`close_session` has ended."""
@@ -93,7 +93,7 @@ class Neo4jSessionService(BaseSessionService):
             AlreadyExistsError: this user has a session of this id.
             InputValidationError: an id is too long, or the expiry cannot be read.
         """
-        connection = await graph.prepared(self._connection)
+        connection = await self._connected(app_name)
         now = platform_time.get_time()
         expires_at = expiry.moment(now, ttl, expire_time)
         id = codec.checked_id("session_id", (session_id or "").strip() or platform_uuid.new_uuid())
@@ -121,7 +121,7 @@ class Neo4jSessionService(BaseSessionService):
         """The session with merged state and the chosen events in append order, or None."""
         chosen = config or GetSessionConfig()
         stored = await graph.sessions.get(
-            await graph.prepared(self._connection),
+            await self._connected(app_name),
             Scope(app_name, user_id),
             id=(session_id or "").strip(),
             now=platform_time.get_time(),
@@ -158,7 +158,7 @@ class Neo4jSessionService(BaseSessionService):
         """
         try:
             found = await graph.sessions.listed(
-                await graph.prepared(self._connection),
+                await self._connected(app_name),
                 app_name,
                 user_id,
                 now=platform_time.get_time(),
@@ -193,7 +193,7 @@ class Neo4jSessionService(BaseSessionService):
             limit: at most so many.
         """
         bodies, seqs = await graph.sessions.events(
-            await graph.prepared(self._connection),
+            await self._connected(app_name),
             Scope(app_name, user_id),
             id=(session_id or "").strip(),
             now=platform_time.get_time(),
@@ -217,7 +217,7 @@ class Neo4jSessionService(BaseSessionService):
                 remembered words stay, without payload, as evidence of those facts.
         """
         await graph.sessions.delete(
-            await graph.prepared(self._connection),
+            await self._connected(app_name),
             Scope(app_name, user_id),
             id=(session_id or "").strip(),
             now=platform_time.get_time(),
@@ -227,7 +227,7 @@ class Neo4jSessionService(BaseSessionService):
     @override
     async def get_user_state(self, *, app_name: str, user_id: str) -> dict[str, Any]:
         """The user's state, keys without ``user:``; empty if there is none."""
-        return await graph.sessions.user_state(await graph.prepared(self._connection), Scope(app_name, user_id))
+        return await graph.sessions.user_state(await self._connected(app_name), Scope(app_name, user_id))
 
     @override
     async def append_event(self, session: Session, event: Event) -> Event:
@@ -262,7 +262,7 @@ class Neo4jSessionService(BaseSessionService):
     async def _append(self, session: Session, event: Event, drop: Iterable[str]) -> Event:
         if event.partial:
             return event
-        connection = await graph.prepared(self._connection)
+        connection = await self._connected(session.app_name)
         self._apply_temp_state(session, event)
         event = self._trim_temp_delta_state(event)
         async with self._locks.hold((session.app_name, session.user_id, session.id)):
@@ -294,7 +294,7 @@ class Neo4jSessionService(BaseSessionService):
             SessionNotFoundError: there is no such session.
         """
         closed = await graph.sessions.close(
-            await graph.prepared(self._connection),
+            await self._connected(session.app_name),
             Scope(session.app_name, session.user_id),
             id=session.id,
             now=platform_time.get_time(),
@@ -303,6 +303,10 @@ class Neo4jSessionService(BaseSessionService):
             raise SessionNotFoundError(f"Session {session.id} not found.")
         for told in self.on_close_session:
             told(session)
+
+    async def _connected(self, app_name: str) -> graph.Connection:
+        dotenv.read(self._agents_dir, app_name, self._connection)
+        return await graph.prepared(self._connection)
 
     async def close(self) -> None:
         """Closes the connections this service opened in the running event loop; may be called again."""

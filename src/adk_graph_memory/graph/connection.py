@@ -249,6 +249,7 @@ class Connection:
     @property
     def _address(self) -> str:
         if self.settings.uri is None:
+            del self.settings  # the environment may name one by the next request
             raise errors.NoDatabaseConfigured
         return self.settings.uri
 
