@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
-import socket
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -16,34 +13,9 @@ from urllib.parse import quote
 
 import httpx
 import pytest
-from neo4j import Driver, GraphDatabase
-from tests.fake_gemini import FakeGemini, Part, Request, call, preloaded, responses, said
-
-AGENT = '''
-from google.adk.agents import LlmAgent
-from google.adk.tools import ToolContext, load_memory, preload_memory
-from google.genai import types
-
-
-async def save_note(text: str, tool_context: ToolContext) -> int:
-    """Saves a note."""
-    return await tool_context.save_artifact("note.txt", types.Part(text=text))
-
-
-tools = [preload_memory, load_memory, save_note]
-root_agent = LlmAgent(name="{name}", model="gemini-2.5-flash", tools=tools)
-'''
-SERVICES = "from adk_graph_memory.adk import register\n\nregister()\n"
-
-
-def answered(request: Request) -> Part:
-    if found := responses(request):
-        return {"text": json.dumps(found, ensure_ascii=False)}
-    if "note down" in said(request):
-        return call("save_note", text="buy oats")
-    if "called?" in said(request):
-        return call("load_memory", query=said(request))
-    return {"text": f"I heard: {said(request)}"}
+from neo4j import GraphDatabase
+from tests.adk_server import answered, remembered, started, write_agent
+from tests.fake_gemini import FakeGemini, preloaded, said
 
 
 class Api:
@@ -85,55 +57,23 @@ def gemini() -> Iterator[FakeGemini]:
 @pytest.fixture
 def serving(neo4j_server: Any, gemini: FakeGemini, app_name: str, tmp_path: Path) -> Callable[[], Any]:
     name = app_name.replace("-", "_")
-    agent = tmp_path / "agents" / name
-    agent.mkdir(parents=True)
-    (agent / "__init__.py").write_text("from . import agent\n")
-    (agent / "agent.py").write_text(AGENT.format(name=name))
-    (tmp_path / "agents" / "services.py").write_text(SERVICES)
+    write_agent(tmp_path / "agents", name)
     scheme, _, place = neo4j_server.uri.partition("://")
     username, password = map(quote, neo4j_server.auth)
-    uri = f"{scheme}://{username}:{password}@{place}/neo4j?model=rules"
-    environment = {key: value for key, value in os.environ.items() if not key.startswith(("NEO4J", "ADK_GRAPH"))}
-    environment |= gemini.environment | {"ADK_GRAPH_MEMORY_HOME": str(tmp_path / "home"), "ADK_GRAPH_MEMORY_LEASE": "3"}
+    address = f"{scheme}://{username}:{password}@{place}/neo4j?model=rules"
+    environment = gemini.environment | {"ADK_GRAPH_MEMORY_LEASE": "3"}
 
     @contextmanager
-    def started() -> Iterator[Api]:
-        port = free_port()
-        options = [f"--{kind}_service_uri={uri}" for kind in ("session", "memory", "artifact")]
-        options += ["--extra_plugins", "adk_graph_memory.adk.GraphMemoryPlugin", f"--port={port}"]
-        command = [str(Path(sys.executable).with_name("adk")), "api_server", *options, "agents"]
-        log = (tmp_path / "server.log").open("ab")
-        server = subprocess.Popen(command, cwd=tmp_path, env=environment, stdout=log, stderr=log)
-        api = Api(f"http://127.0.0.1:{port}", name, server)
-        try:
-            wait_for(api, server)
-            yield api
-        finally:
-            api.client.close()
-            server.terminate()
-            server.wait(30)
-            log.close()
-            assert neo4j_server.auth[1] not in (tmp_path / "server.log").read_text()
+    def serve() -> Iterator[Api]:
+        with started("api_server", tmp_path / "agents", address, environment) as (url, process):
+            api = Api(url, name, process)
+            try:
+                yield api
+            finally:
+                api.client.close()
+        assert neo4j_server.auth[1] not in (tmp_path / "server.log").read_text()
 
-    return started
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
-def wait_for(api: Api, server: subprocess.Popen[bytes]) -> None:
-    for _ in range(600):
-        assert server.poll() is None, "the server ended by itself"
-        try:
-            api.client.get("/list-apps").raise_for_status()
-        except httpx.TransportError:
-            time.sleep(0.1)
-        else:
-            return
-    raise TimeoutError("the server did not come up")
+    return serve
 
 
 def test_sessions_memory_and_artifacts_outlive_the_process(serving: Callable[[], Any], gemini: FakeGemini) -> None:
@@ -174,7 +114,7 @@ def test_what_is_said_is_remembered_though_the_server_is_killed(serving: Callabl
         for number in range(3):
             api.run(f"s{number}", "Hello again.")
         app_name, end = api.app_name, time.monotonic() + 60
-        while (turns := remembered(driver, app_name)) != [4, 4, 4]:
+        while (turns := remembered(driver, app_name)) != {"s0": 4, "s1": 4, "s2": 4, "last": 0}:
             assert time.monotonic() < end, turns
             time.sleep(0.2)
         facts, _, _ = driver.execute_query(FACTS, app_name=app_name)
@@ -184,12 +124,3 @@ def test_what_is_said_is_remembered_though_the_server_is_killed(serving: Callabl
 
 
 FACTS = "MATCH (u:User {app_name: $app_name}) MATCH (f:Fact {scope: u.scope}) RETURN f.text AS text, f.author AS author"
-TURNS = """
-MATCH (u:User {app_name: $app_name})-[:HAS_SESSION]->(s:Session) WHERE s.id STARTS WITH 's'
-RETURN s.id AS id, COUNT { MATCH (e:Event&Memory {scope: u.scope, session_uid: s.uid}) } AS turns ORDER BY id
-"""
-
-
-def remembered(driver: Driver, app_name: str) -> list[int]:
-    """How many turns of each session are remembered."""
-    return [row["turns"] for row in driver.execute_query(TURNS, app_name=app_name).records]

@@ -1,0 +1,117 @@
+"""ADK's own servers, each in a process of its own: all its addresses on a real Neo4j, its model on this machine."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+import httpx
+from neo4j import Driver
+from tests.fake_gemini import Part, Request, call, responses, said
+
+AGENT = '''
+from google.adk.agents import LlmAgent
+from google.adk.tools import ToolContext, load_memory, preload_memory
+from google.genai import types
+
+
+async def save_note(text: str, tool_context: ToolContext) -> int:
+    """Saves a note."""
+    return await tool_context.save_artifact("note.txt", types.Part(text=text))
+
+
+tools = [preload_memory, load_memory, save_note]
+root_agent = LlmAgent(name="{name}", model="gemini-2.5-flash", tools=tools)
+'''
+SERVICES = "from adk_graph_memory.adk import register\n\nregister()\n"
+
+
+def answered(request: Request) -> Part:
+    """What the model of these agents says."""
+    if found := responses(request):
+        return {"text": json.dumps(found, ensure_ascii=False)}
+    if "note down" in said(request):
+        return call("save_note", text="buy oats")
+    if "called?" in said(request):
+        return call("load_memory", query=said(request))
+    return {"text": f"I heard: {said(request)}"}
+
+
+def write_agent(agents: Path, name: str) -> Path:
+    """The folder of a new agent, with ``services.py`` beside it."""
+    folder = agents / name
+    folder.mkdir(parents=True)
+    (folder / "__init__.py").write_text("from . import agent\n")
+    (folder / "agent.py").write_text(AGENT.format(name=name))
+    (agents / "services.py").write_text(SERVICES)
+    return folder
+
+
+@contextmanager
+def started(
+    command: str, agents: Path, address: str, environment: Mapping[str, str]
+) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
+    """``adk web`` or ``adk api_server`` until the block ends; what it says is in ``server.log`` beside the agents."""
+    port = _free_port()
+    options = [f"--{kind}_service_uri={address}" for kind in ("session", "memory", "artifact")]
+    options += ["--extra_plugins", "adk_graph_memory.adk.GraphMemoryPlugin", f"--port={port}"]
+    adk, url = str(Path(sys.executable).with_name("adk")), f"http://127.0.0.1:{port}"
+    inherited = {key: value for key, value in os.environ.items() if not key.startswith(("NEO4J", "ADK_GRAPH"))}
+    home = {"HOME": str(agents.parent), "ADK_GRAPH_MEMORY_HOME": str(agents.parent / "home")}
+    with (agents.parent / "server.log").open("ab") as log:
+        server = subprocess.Popen(
+            [adk, command, *options, agents.name],
+            cwd=agents.parent,
+            env=inherited | home | dict(environment),
+            stdout=log,
+            stderr=log,
+        )
+        try:
+            _wait_for(url, server)
+            yield url, server
+        finally:
+            _stop(server)
+
+
+def _stop(server: subprocess.Popen[bytes]) -> None:
+    server.terminate()
+    try:
+        server.wait(30)
+    finally:
+        server.kill()
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def _wait_for(url: str, server: subprocess.Popen[bytes]) -> None:
+    for _ in range(600):
+        assert server.poll() is None, "the server ended by itself"
+        try:
+            httpx.get(f"{url}/list-apps", timeout=120, trust_env=False).raise_for_status()
+        except httpx.TransportError:
+            time.sleep(0.1)
+        else:
+            return
+    raise TimeoutError("the server did not come up")
+
+
+TURNS = """
+MATCH (u:User {app_name: $app_name})-[:HAS_SESSION]->(s:Session)
+RETURN s.id AS id, COUNT { MATCH (e:Event&Memory {scope: u.scope, session_uid: s.uid}) } AS turns
+"""
+
+
+def remembered(driver: Driver, app_name: str) -> dict[str, int]:
+    """How many turns of each session are remembered."""
+    return {row["id"]: row["turns"] for row in driver.execute_query(TURNS, app_name=app_name).records}
