@@ -101,7 +101,10 @@ class Ingestion:
         for one in _by_session(waiting):
             try:
                 reports.append(await self.run(one.scope, one.session_id, one.turns, Delta(), one.topics))
-            except (errors.ModelError, errors.ConfigurationError) as error:
+            except errors.DatabaseUnavailable:
+                raise
+            except Exception as error:
+                logger.warning("What was said in session %s stays pending.", one.session_id, exc_info=True)
                 failure = failure or error
         if failure:
             raise failure

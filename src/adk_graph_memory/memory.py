@@ -125,7 +125,12 @@ class GraphMemory:
         return await self._ingestion(connection).queue(scope, session_id, turns, Delta()) if turns else 0
 
     async def resume(
-        self, *, app_name: str | None = None, user_id: str | None = None, before: float | None = None
+        self,
+        *,
+        app_name: str | None = None,
+        user_id: str | None = None,
+        before: float | None = None,
+        tries: int | None = None,
     ) -> list[IngestReport]:
         """Takes up what was to be remembered and never was: it was queued, a process died, a model failed.
 
@@ -133,14 +138,16 @@ class GraphMemory:
             app_name: of this app only.
             user_id: of this user only.
             before: only what was asked for until then, in epoch seconds.
+            tries: only what was tried fewer times.
 
         Raises:
-            errors.ModelError, errors.ConfigurationError: of one that stays pending; all others were taken up.
-            errors.GraphMemoryError: anything else failed; what was not done by then stays pending.
+            errors.DatabaseUnavailable: what was not done by then stays pending.
+            Exception: of the first that stays pending for a reason of its own; all others were taken up.
         """
         connection = await graph.prepared(self.connection)
-        chosen = {"app_name": app_name, "user_id": user_id}
-        waiting = await graph.ingests.pending(connection, **chosen, before=before, now=time.time())
+        waiting = await graph.ingests.pending(
+            connection, app_name=app_name, user_id=user_id, before=before, tries=tries, now=time.time()
+        )
         return await self._ingestion(connection).resume(waiting)
 
     async def recall(

@@ -39,6 +39,7 @@ CATCH_ALL = {
     "embeddings.py": "an embedder of the caller's may raise anything",
     "llm.py": "so may a model",
     "redaction": "and a redaction",
+    "ingest.py": "a request that cannot be read, for whatever reason, holds up no other",
 }
 """Rooms besides adk/ where everything may be caught, and why."""
 

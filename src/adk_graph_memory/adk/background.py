@@ -3,43 +3,59 @@
 from __future__ import annotations
 
 import asyncio
+import atexit
 import threading
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
+from contextvars import Context
 from typing import Any, TypeVar
 
 T = TypeVar("T")
 
 
 class Background:
-    """Its loop starts when first needed, and outlives those of ``Runner.run()``, which makes one for each call."""
+    """Runs from its making until :meth:`end`; its loop outlives those of ``Runner.run()``, which makes one a call.
 
-    def __init__(self, name: str) -> None:
-        self._name = name
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._lock = threading.Lock()
+    Args:
+        name: of the thread.
+        last: what is still to be done before the thread ends, at the end of the process at the latest.
+    """
+
+    def __init__(self, name: str, last: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        self._last, self._loop = last, asyncio.new_event_loop()
+        self._thread = threading.Thread(target=_run, args=[self._loop], name=name, daemon=True)
+        self._thread.start()
+        _running.add(self)
 
     @property
     def is_running(self) -> bool:
-        """Whether anything was ever submitted, since the last stop."""
-        return self._loop is not None
+        """Whether work is still taken; never so in a fork of the process that started the thread."""
+        return self in _running and self._thread.is_alive()
 
     def submit(self, work: Coroutine[Any, Any, T]) -> Future[T]:
-        """Starts the work; whoever asks may wait for what comes of it."""
-        with self._lock:
-            if self._loop is None:
-                self._loop = asyncio.new_event_loop()
-                threading.Thread(target=_run, args=[self._loop], name=self._name, daemon=True).start()
-            return asyncio.run_coroutine_threadsafe(work, self._loop)
+        """Starts the work, in nobody's context: what is read here is not the request of whoever was answered last."""
+        return Context().run(asyncio.run_coroutine_threadsafe, work, self._loop)
 
-    def stop(self) -> None:
-        """Ends the loop; what still runs in it is cancelled, and may clean up."""
-        with self._lock:
-            loop, self._loop = self._loop, None
-        if loop is not None:
-            loop.call_soon_threadsafe(loop.stop)
+    def end(self) -> Future[None]:
+        """Does what is last; then the thread ends, and what still runs in it is cancelled, and may clean up."""
+        _running.discard(self)
+        ending = self.submit(self._last())
+        ending.add_done_callback(lambda _: self._loop.call_soon_threadsafe(self._loop.stop))
+        return ending
 
 
 def _run(loop: asyncio.AbstractEventLoop) -> None:
     with asyncio.Runner(loop_factory=lambda: loop) as runner:
         runner.get_loop().run_forever()
+
+
+_running: set[Background] = set()
+
+
+def _at_exit() -> None:
+    for one in [one for one in _running if one.is_running]:
+        one.end().result()
+
+
+# atexit comes after the thread pools are shut down, by which asyncio looks up a server's name: this comes before.
+getattr(threading, "_register_atexit", atexit.register)(_at_exit)

@@ -1,35 +1,33 @@
 """Conversations fill memory by themselves: each run's events are queued, and read when there are enough.
 
-The queue is the graph (its Ingest nodes), so a process that dies loses nothing. All of it happens in a thread of its
-own: no reply waits for memory, and none fails for it.
+The queue is the graph (its Ingest nodes), so what was queued outlives its process; a run's words are there within
+moments. All of it happens in a thread of its own: no reply waits for memory, and none fails for it.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections import OrderedDict
-from collections.abc import Sequence
+import threading
+from functools import partial
 
 from google.adk.agents.invocation_context import InvocationContext
 from google.adk.memory.base_memory_service import BaseMemoryService
 from google.adk.plugins.base_plugin import BasePlugin
 from google.adk.sessions.session import Session
+from google.adk.tools._forwarding_artifact_service import ForwardingArtifactService
 from typing_extensions import override
 
-from adk_graph_memory.adk import entries
 from adk_graph_memory.adk.background import Background
 from adk_graph_memory.adk.memory_service import Neo4jMemoryService
-from adk_graph_memory.adk.reader import Owner, Reader
+from adk_graph_memory.adk.outbox import Outbox
+from adk_graph_memory.adk.reader import Reader
 from adk_graph_memory.adk.session_service import Neo4jSessionService
-from adk_graph_memory.records import Turn
 
 logger = logging.getLogger(__name__)
 
 EVALUATION = "adk-eval-session-"
 """How the ids of sessions begin that ADK's evaluation makes up."""
-MOST_SESSIONS = 10_000
-"""Sessions of which it is kept in mind how far they were queued; of others all is offered again, and known already."""
 
 
 class GraphMemoryPlugin(BasePlugin):
@@ -59,30 +57,48 @@ class GraphMemoryPlugin(BasePlugin):
         drain: float = 4.0,
     ) -> None:
         super().__init__(name=name)
-        self._memory, self._drain = memory, drain
-        self._background = Background(f"{name} of {id(self):x}")
-        self._queued: OrderedDict[tuple[str, str, str], str] = OrderedDict()
-        self._reader = Reader(every=every, idle=idle, at_once=at_once)
-        self._has_complained = False
+        self._memory, self._has_complained = memory, False
+        self._made = partial(Reader, every=every, idle=idle, at_once=at_once, drain=drain)
+        self._outbox, self._lock = Outbox(), threading.Lock()
+        self._life: tuple[Background, Reader] | None = None
+        self._hooked: list[Neo4jSessionService] = []
 
     @override
     async def after_run_callback(self, *, invocation_context: InvocationContext) -> None:
         """Queues what is new in the session; returns before that is done."""
         try:
-            self._take(invocation_context)
+            if not _is_inner(invocation_context):
+                self._take(invocation_context)
         except Exception:  # whatever it is, the reply was given
             logger.exception("A run could not be queued for memory; the session's next one takes it along.")
+
+    @override
+    async def on_run_error_callback(self, *, invocation_context: InvocationContext, error: Exception) -> None:
+        """The same: what was said before the error was said all the same."""
+        await self.after_run_callback(invocation_context=invocation_context)
 
     def _take(self, context: InvocationContext) -> None:
         session, memory = context.session, self._ours(context.memory_service)
         if memory is None or session.id.startswith(EVALUATION):
             return
         sessions = context.session_service
-        if isinstance(sessions, Neo4jSessionService) and self._closed not in sessions.on_close_session:
+        if isinstance(sessions, Neo4jSessionService) and sessions not in self._hooked:
+            self._hooked.append(sessions)
             sessions.on_close_session.append(self._closed)
-        turns, undone = entries.told(session.events, self._first_new(session))
-        if turns or undone:
-            self._background.submit(self._queue(memory, session, turns, undone))
+        key = self._outbox.put(memory, session)
+        with self._lock:
+            background, reader = self._alive()
+            if key is not None:
+                background.submit(reader.queue(key))
+
+    def _alive(self) -> tuple[Background, Reader]:
+        """The thread and what works in it: others after :meth:`close`, and in a fork of the process."""
+        if self._life is None or not self._life[0].is_running:
+            reader = self._made(self._outbox)
+            self._life = Background(f"{self.name} of {id(self):x}", reader.finish), reader
+            for left in self._outbox.waiting():
+                self._life[0].submit(reader.queue(left))
+        return self._life
 
     def _ours(self, memory: BaseMemoryService | None) -> Neo4jMemoryService | None:
         if self._memory is not None:
@@ -94,33 +110,24 @@ class GraphMemoryPlugin(BasePlugin):
             logger.warning("%s remembers nothing: the Runner's memory service is %s.", self.name, type(memory).__name__)
         return None
 
-    def _first_new(self, session: Session) -> int:
-        """The place of the first event that was not queued yet; 0 where none is known to be."""
-        key = session.app_name, session.user_id, session.id
-        last = self._queued.pop(key, None)
-        ids = [event.id for event in session.events]
-        if ids:
-            self._queued[key] = ids[-1]
-        if len(self._queued) > MOST_SESSIONS:
-            self._queued.popitem(last=False)
-        return ids.index(last) + 1 if last in ids else 0
-
-    async def _queue(
-        self, memory: Neo4jMemoryService, session: Session, turns: Sequence[Turn], undone: Sequence[Turn]
-    ) -> None:
-        app_name, user_id, id = key = session.app_name, session.user_id, session.id
-        try:
-            await self._reader.queue(memory, Owner(app_name, user_id), id, turns, undone)
-        except Exception:  # the database is away: the session's next run offers all of it again
-            self._queued.pop(key, None)
-            logger.exception("What was said in session %s could not be queued for memory.", id)
-
     def _closed(self, session: Session) -> None:
-        self._background.submit(self._reader.read_now(Owner(session.app_name, session.user_id)))
+        with self._lock:
+            if self._life is not None and self._life[0].is_running:
+                background, reader = self._life
+                background.submit(reader.read_now(session.app_name, session.user_id))
 
     @override
     async def close(self) -> None:
         """Reads what is queued, for as long as there is time; the rest stays in the graph for ``ingest --pending``."""
-        if self._background.is_running:
-            await asyncio.wrap_future(self._background.submit(self._reader.finish(self._drain)))
-            self._background.stop()
+        with self._lock:
+            life, self._life = self._life, None  # whatever comes from now on begins another
+            hooked, self._hooked = self._hooked, []
+        for sessions in hooked:
+            sessions.on_close_session.remove(self._closed)
+        if life is not None and life[0].is_running:
+            await asyncio.wrap_future(life[0].end())
+
+
+def _is_inner(context: InvocationContext) -> bool:
+    """Whether one agent runs as another's tool: what they tell each other is no user's word."""
+    return isinstance(context.artifact_service, ForwardingArtifactService)

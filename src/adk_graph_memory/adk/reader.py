@@ -6,100 +6,116 @@ import asyncio
 import logging
 import time
 from collections import Counter
-from collections.abc import Sequence
-from typing import NamedTuple
 
+from adk_graph_memory import errors
 from adk_graph_memory.adk.memory_service import Neo4jMemoryService
+from adk_graph_memory.adk.outbox import Key, Letter, Outbox, Owner
 from adk_graph_memory.graph import Locks
-from adk_graph_memory.records import Turn
 
 logger = logging.getLogger(__name__)
 
-
-class Owner(NamedTuple):
-    """One user of one app."""
-
-    app_name: str
-    user_id: str
+WRITERS = 8
+"""Sessions that are queued side by side."""
+PAUSE, LONGEST_PAUSE = 0.5, 30.0
+"""Seconds until a database that was away is tried again; doubled each time."""
+RELEASE = 0.5
+"""Seconds that what is called off has to let go of its claims; they end with their lease in any case."""
+TRIES = 10
+"""Readings of one request after which only ``ingest --pending`` tries it again: some words no model can read."""
 
 
 class Reader:
-    """All of it runs in one event loop.
+    """All of it runs in one event loop, and is done with when that ends.
 
     Args:
+        outbox: where what was said waits to be queued.
         every: turns of a user after which they are read.
         idle: seconds after the last of them, after which they are read however few they are.
         at_once: users side by side.
+        drain: seconds that :meth:`finish` goes on reading.
     """
 
-    def __init__(self, *, every: int, idle: float, at_once: int) -> None:
-        self._every, self._idle = every, idle
-        self._slots, self._locks = asyncio.Semaphore(at_once), Locks()
-        self._memory: Neo4jMemoryService | None = None
-        self._queuing: set[asyncio.Task[None] | None] = set()
+    def __init__(self, outbox: Outbox, *, every: int, idle: float, at_once: int, drain: float) -> None:
+        self._outbox, self._every, self._idle, self._drain = outbox, every, idle, drain
+        self._writers, self._slots, self._locks = asyncio.Semaphore(WRITERS), asyncio.Semaphore(at_once), Locks()
         self._started = time.time()
-        self._sweeps: dict[str, asyncio.Task[None]] = {}
+        self._memories: set[Neo4jMemoryService] = set()
+        self._sweeps: dict[tuple[Neo4jMemoryService, str], asyncio.Task[None]] = {}
+        self._queuing: set[asyncio.Task[None] | None] = set()
         self._waiting: Counter[Owner] = Counter()
         self._timers: dict[Owner, asyncio.TimerHandle] = {}
         self._running: dict[Owner, asyncio.Task[None]] = {}
 
-    async def queue(
-        self,
-        memory: Neo4jMemoryService,
-        owner: Owner,
-        session_id: str,
-        turns: Sequence[Turn],
-        undone: Sequence[Turn] = (),
-    ) -> None:
-        """Queues turns, and sees to it that they are read; and, from the first time on, what others left of the app.
-
-        Those that were taken back are forgotten, whether they were read by now or not.
-
-        Raises:
-            errors.GraphMemoryError: they could not be stored.
-        """
-        task, self._memory, whose = asyncio.current_task(), memory, owner._asdict()
+    async def queue(self, key: Key) -> None:
+        """Queues what waits of a session, and sees to it that it is read; and what others left of its app."""
+        task = asyncio.current_task()
         self._queuing.add(task)
+        self._memories.add(key.owner.memory)
         try:
-            async with self._locks.hold(owner):  # in the order in which they were said
-                if undone:
-                    await memory.memory.forget([turn.memory_id(session_id) for turn in undone], **whose)
-                queued = await memory.memory.queue(turns, **whose, session_id=session_id)
+            await self._delivered(key)
+        except Exception:  # its own fault, or a setting's: the session's next run brings all of it again
+            self._outbox.skip(key)
+            logger.exception("What was said in session %s could not be queued for memory.", key.id)
         finally:
             self._queuing.discard(task)
-        if owner.app_name not in self._sweeps:
-            self._sweeps[owner.app_name] = asyncio.create_task(self._sweep(owner.app_name, memory))
-        self._waiting[owner] += queued
-        self._stop_timer(owner)
-        if self._waiting[owner] >= self._every:
-            self._read(owner)
-        elif self._waiting[owner]:
-            self._timers[owner] = asyncio.get_running_loop().call_later(self._idle, self._read, owner)
 
-    async def read_now(self, owner: Owner) -> None:
+    async def _delivered(self, key: Key) -> None:
+        pause = PAUSE
+        while True:
+            async with self._writers, self._locks.hold(key.owner):  # in the order in which it was said
+                if (letter := self._outbox.take(key)) is None:
+                    return
+                try:
+                    queued = await _write(key, letter)
+                except errors.DatabaseUnavailable as error:
+                    self._outbox.put_back(key, letter)
+                    logger.warning("What was said in session %s waits to be queued: %s", key.id, error)
+                except asyncio.CancelledError:
+                    self._outbox.put_back(key, letter)
+                    raise
+                else:
+                    self._see_to(key.owner, queued)
+                    return
+            await asyncio.sleep(pause)
+            pause = min(2 * pause, LONGEST_PAUSE)
+
+    def _see_to(self, owner: Owner, queued: int) -> None:
+        app = owner.memory, owner.app_name
+        if app not in self._sweeps:
+            self._sweeps[app] = asyncio.create_task(self._sweep(*app))
+        if queued:
+            self._waiting[owner] += queued
+            self._stop_timer(owner)
+            if self._waiting[owner] >= self._every:
+                self._read(owner)
+            else:
+                self._timers[owner] = asyncio.get_running_loop().call_later(self._idle, self._read, owner)
+
+    async def read_now(self, app_name: str, user_id: str) -> None:
         """Does not wait for more of this user's turns."""
-        async with self._locks.hold(owner):
-            self._read(owner)
+        for owner in [Owner(memory, app_name, user_id) for memory in self._memories]:
+            async with self._locks.hold(owner):
+                self._read(owner)
 
-    async def finish(self, seconds: float) -> None:
-        """Reads all that is queued, for so long, and closes the connections of this loop."""
+    async def finish(self) -> None:
+        """Reads all that is queued, for a while, and closes the connections of this loop."""
         try:
-            async with asyncio.timeout(seconds):
-                while unfinished := self._unfinished():
-                    await asyncio.wait(unfinished)
+            async with asyncio.timeout(self._drain):
+                while self._queuing or self._waiting or self._running:
+                    for owner in list(self._waiting):
+                        self._read(owner)
+                    await asyncio.wait(filter(None, (*self._queuing, *self._running.values())))
         except TimeoutError:
             logger.info("What could not be read in time stays queued.")
-        late = [*self._running.values(), *self._sweeps.values()]
+        late = [*filter(None, self._queuing), *self._running.values(), *self._sweeps.values()]
         for task in late:
             task.cancel()
-        await asyncio.gather(*late, return_exceptions=True)
-        if self._memory is not None:
-            await self._memory.close()
-
-    def _unfinished(self) -> list[asyncio.Task[None]]:
-        for owner in list(self._waiting):
-            self._read(owner)
-        return [task for task in (*self._queuing, *self._running.values()) if task is not None]
+        if late:
+            await asyncio.wait(late, timeout=RELEASE)
+        if lost := self._outbox.waiting():
+            logger.error("The last words of %d sessions could not be queued; their next runs bring them.", len(lost))
+        for memory in self._memories:
+            await memory.close()
 
     def _read(self, owner: Owner) -> None:
         """Starts to read, unless that is being done already: whoever does it looks for more when done."""
@@ -109,21 +125,21 @@ class Reader:
 
     async def _resume(self, owner: Owner) -> None:
         try:
-            while self._waiting.pop(owner, 0) and self._memory is not None:
+            while self._waiting.pop(owner, 0):
                 async with self._slots:
-                    await self._memory.memory.resume(**owner._asdict())
+                    await owner.memory.memory.resume(app_name=owner.app_name, user_id=owner.user_id, tries=TRIES)
         except Exception:  # it stays queued, with the reason
-            logger.exception("What was said by %s stays queued, for it could not be read.", owner)
+            logger.exception("What was said by %s stays queued, for it could not be read.", owner[1:])
         finally:
             del self._running[owner]
 
-    async def _sweep(self, app_name: str, memory: Neo4jMemoryService) -> None:
+    async def _sweep(self, memory: Neo4jMemoryService, app_name: str) -> None:
         """Reads what earlier processes left, and from time to time what a dead one's lease has kept from us."""
         before, lease = self._started, memory.memory.connection.settings.lease
         while True:
             try:
                 async with self._slots:
-                    await memory.memory.resume(app_name=app_name, before=before)
+                    await memory.memory.resume(app_name=app_name, before=before, tries=TRIES)
             except Exception:
                 logger.exception(
                     "What an earlier process left of app %s stays queued, for it could not be read.", app_name
@@ -134,3 +150,13 @@ class Reader:
     def _stop_timer(self, owner: Owner) -> None:
         if timer := self._timers.pop(owner, None):
             timer.cancel()
+
+
+async def _write(key: Key, letter: Letter) -> int:
+    """How many turns were new; those that were taken back are forgotten, whether they were read by now or not."""
+    service, app_name, user_id = key.owner
+    memory = service.memory
+    if letter.undone:
+        ids = [turn.memory_id(key.id) for turn in letter.undone]
+        await memory.forget(ids, app_name=app_name, user_id=user_id)
+    return await memory.queue(letter.turns, app_name=app_name, user_id=user_id, session_id=key.id)

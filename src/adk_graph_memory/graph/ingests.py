@@ -160,14 +160,18 @@ async def pending(
     app_name: str | None = None,
     user_id: str | None = None,
     before: float | None = None,
+    tries: int | None = None,
     now: float,
 ) -> list[Pending]:
-    """Requests to remember that nobody works at, the oldest first; of one app or user, or made before some time."""
+    """Requests to remember that nobody works at, the oldest first; of one app or user, or made before some time.
+
+    With ``tries``, only those that were tried fewer times.
+    """
+    wanted = {"before": before, "tries": tries, "now": now}
     if app_name is not None and user_id is not None:
-        scope = Scope(app_name, user_id).key
-        rows = await connection.run("pending_ingests_of_user", scope=scope, before=before, now=now)
+        rows = await connection.run("pending_ingests_of_user", wanted, scope=Scope(app_name, user_id).key)
     else:
-        rows = await connection.run("pending_ingests", app_name=app_name, user_id=user_id, before=before, now=now)
+        rows = await connection.run("pending_ingests", wanted, app_name=app_name, user_id=user_id)
     return [
         Pending(
             Scope(row["app_name"], row["user_id"]),

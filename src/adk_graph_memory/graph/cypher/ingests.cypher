@@ -127,7 +127,7 @@ MATCH (i:@Ingest {scope: $scope}) WHERE i.state IN ['pending', 'claimed']
 // unfinished @fragment
 // the rows of both, of users u and their requests i
 WITH u, i
-WHERE (i.state = 'pending' OR i.lease_until <= $now)
+WHERE (i.state = 'pending' OR i.lease_until <= $now) AND ($tries IS NULL OR i.attempts < $tries)
   AND ($before IS NULL OR i.requested_at.epochMillis <= $before * 1000)
 MATCH (i)-[:READS]->(e:@Event) WHERE e.ingest = i.id AND e.memory_id IS NOT NULL
 WITH u, i, e ORDER BY e.seq
