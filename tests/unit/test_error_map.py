@@ -10,7 +10,8 @@ import pytest
 from neo4j import exceptions
 
 from adk_graph_memory import errors
-from adk_graph_memory.graph.connection import TRANSLATIONS, Connection
+from adk_graph_memory.graph.connection import Connection
+from adk_graph_memory.graph.translation import TRANSLATIONS
 from adk_graph_memory.settings import Settings
 
 SECRET = "correct-horse"

@@ -22,56 +22,15 @@ from neo4j.auth_management import AuthManager
 from adk_graph_memory import errors
 from adk_graph_memory.graph.locks import Locks
 from adk_graph_memory.graph.queries import Statements
+from adk_graph_memory.graph.translation import translated
 from adk_graph_memory.settings import Settings, configured, of_address, redacted
 
 T = TypeVar("T")
 Auth = tuple[str, str] | neo4j.Auth | None
 Parameters = Mapping[str, Any]
 
-_Translation = type[errors.GraphMemoryError]
-TRANSLATIONS: dict[type[Exception], _Translation] = {
-    driver_errors.GqlError: errors.QueryFailed,
-    driver_errors.Neo4jError: errors.QueryFailed,
-    driver_errors.ClientError: errors.QueryFailed,
-    driver_errors.CypherSyntaxError: errors.QueryFailed,
-    driver_errors.CypherTypeError: errors.QueryFailed,
-    driver_errors.ConstraintError: errors.ConstraintViolated,
-    driver_errors.AuthError: errors.AuthenticationFailed,
-    driver_errors.TokenExpired: errors.AuthenticationFailed,
-    driver_errors.Forbidden: errors.PermissionDenied,
-    driver_errors.DatabaseError: errors.QueryFailed,
-    driver_errors.TransientError: errors.DatabaseUnavailable,
-    driver_errors.DatabaseUnavailable: errors.DatabaseUnavailable,
-    driver_errors.NotALeader: errors.ReadOnly,
-    driver_errors.ForbiddenOnReadOnlyDatabase: errors.ReadOnly,
-    driver_errors.DriverError: errors.DriverClosed,
-    driver_errors.SessionError: errors.DriverClosed,
-    driver_errors.TransactionError: errors.DriverClosed,
-    driver_errors.TransactionNestingError: errors.DriverClosed,
-    driver_errors.ResultError: errors.QueryFailed,
-    driver_errors.ResultFailedError: errors.QueryFailed,
-    driver_errors.ResultConsumedError: errors.QueryFailed,
-    driver_errors.ResultNotSingleError: errors.QueryFailed,
-    driver_errors.BrokenRecordError: errors.QueryFailed,
-    driver_errors.SessionExpired: errors.DatabaseUnavailable,
-    driver_errors.ServiceUnavailable: errors.DatabaseUnavailable,
-    driver_errors.RoutingServiceUnavailable: errors.DatabaseUnavailable,
-    driver_errors.WriteServiceUnavailable: errors.DatabaseUnavailable,
-    driver_errors.ReadServiceUnavailable: errors.DatabaseUnavailable,
-    driver_errors.IncompleteCommit: errors.DatabaseUnavailable,
-    driver_errors.ConfigurationError: errors.ConfigurationError,
-    driver_errors.AuthConfigurationError: errors.ConfigurationError,
-    driver_errors.CertificateConfigurationError: errors.ConfigurationError,
-    driver_errors.UnsupportedServerProduct: errors.UnsupportedServer,
-    driver_errors.ConnectionPoolError: errors.DatabaseUnavailable,
-    driver_errors.ConnectionAcquisitionTimeoutError: errors.DatabaseUnavailable,
-}
-"""The driver's exceptions, all of them, and what each becomes for our callers."""
-
 _RACES = {"Neo.ClientError.Statement.EntityNotFound", "Neo.ClientError.Schema.EquivalentSchemaRuleAlreadyExists"}
 """Codes of statements that lost a race (against a deletion, or for an index) and only have to be run again."""
-_READ_ONLY = "Neo.ClientError.General.WriteOnReadOnlyAccessDatabase"
-"""A code of a bare ClientError: what a server says whose configuration forbids writes."""
 _NOT_WORTH_RETRYING = (errors.ReadOnly, errors.AuthenticationFailed)
 
 
@@ -278,17 +237,11 @@ class Connection:
 
     def translated(self, error: Exception) -> errors.GraphMemoryError:
         """The driver's error as one of ours, with what our message needs."""
-        known = next(TRANSLATIONS[kind] for kind in type(error).__mro__ if kind in TRANSLATIONS)
-        if getattr(error, "code", None) == _READ_ONLY:
-            known = errors.ReadOnly
-        # An error of the driver's own says all in str(); its message is the same whatever happened.
-        said = error.message if isinstance(error, driver_errors.Neo4jError) else None
-        return known(
+        return translated(
+            error,
             uri="the given driver's address" if self._given else redacted(self.settings.uri or "nowhere"),
             username=self._username,
             database=self.settings.database,
-            reason=said or str(error),
-            found=str(error),
         )
 
 
