@@ -67,9 +67,9 @@ def neo4j_server() -> Server:
 
 @pytest.fixture(autouse=True)
 def _no_foreign_configuration(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """A shell may hold a production database or a paid model's key: no test sees them."""
+    """A shell may hold a production database, a paid model's key or a collector of traces: no test sees them."""
     for name in list(os.environ):
-        if name.startswith(("NEO4J_", "ADK_GRAPH_MEMORY_", "GOOGLE_", "GEMINI_")):
+        if name.startswith(("NEO4J_", "ADK_GRAPH_MEMORY_", "GOOGLE_", "GEMINI_", "OTEL_")):
             if name.startswith("NEO4J_TEST_") or name in KEPT:
                 continue
             monkeypatch.delenv(name)

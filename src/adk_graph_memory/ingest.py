@@ -10,11 +10,12 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 
-from adk_graph_memory import consolidation, errors, extraction, graph
+from adk_graph_memory import consolidation, errors, extraction, graph, telemetry
 from adk_graph_memory.graph.ingests import Claim, Claims, Pending
 from adk_graph_memory.graph.members import Delta
 from adk_graph_memory.graph.memories import Embedded
 from adk_graph_memory.records import Extraction, IngestReport, Plan, Scope, Turn, Usage
+from adk_graph_memory.telemetry import Stopwatch
 from adk_graph_memory.vectors import GraphVectors
 
 logger = logging.getLogger(__name__)
@@ -45,17 +46,23 @@ class Ingestion:
         self._connection, self._vectors, self._extractor, self._judge = connection, vectors, extractor, judge
 
     async def run(
-        self, scope: Scope, session_id: str, turns: Sequence[Turn], metadata: Delta, topics: Sequence[str] = ()
+        self,
+        scope: Scope,
+        session_id: str,
+        turns: Sequence[Turn],
+        metadata: Delta,
+        topics: Sequence[str] = (),
+        waited: float = 0.0,
     ) -> IngestReport:
         """Reads what is new in the turns and writes it down; whatever fails, the rest stays pending with the reason."""
-        reader, lease = self._extractor.keeping_to(topics), uuid.uuid4().hex
+        reader, lease, since = self._extractor.keeping_to(topics), uuid.uuid4().hex, time.monotonic() - waited
         try:
             claims = await self._claimed(scope, session_id, turns, metadata, reader.topics, lease)
             report = IngestReport(busy=claims.busy, extractor=self._extractor.version)
             if not claims.windows:
                 return report
             await self._vectors.check()  # before a model is paid for what could not be written
-            return report + await self._windows(scope, claims, reader)
+            return report + await self._windows(scope, claims, reader, since)
         except BaseException as error:
             await self._release(scope, lease, f"{type(error).__name__}: {error}")
             raise
@@ -97,10 +104,11 @@ class Ingestion:
 
         One that fails for a reason of its own holds up no other: its error is raised last.
         """
+        telemetry.about([turn for one in waiting for turn in one.turns])
         reports, failure = list[IngestReport](), None
         for one in _by_session(waiting):
             try:
-                reports.append(await self.run(one.scope, one.session_id, one.turns, Delta(), one.topics))
+                reports.append(await self.run(one.scope, one.session_id, one.turns, Delta(), one.topics, one.waited))
             except errors.DatabaseUnavailable:
                 raise
             except Exception as error:
@@ -110,7 +118,7 @@ class Ingestion:
             raise failure
         return reports
 
-    async def _windows(self, scope: Scope, claims: Claims, reader: extraction.Extractor) -> IngestReport:
+    async def _windows(self, scope: Scope, claims: Claims, reader: extraction.Extractor, since: float) -> IngestReport:
         """Windows are read side by side and written one by one, in the order they were said.
 
         Each is written for itself, so a model that fails at one takes nothing from the others; its error is raised
@@ -122,7 +130,10 @@ class Ingestion:
         try:
             for claimed, reading in zip(claims.windows, readings, strict=True):
                 try:
-                    report += await self._write(scope, claimed, *await reading)
+                    written = await self._write(scope, claimed, *await reading)
+                    if not written.busy:
+                        telemetry.ingested(written.facts, time.monotonic() - since)
+                    report += written
                 except errors.ModelError as error:
                     failure = failure or error
                     await self._release(scope, claimed.lease, f"{type(error).__name__}: {error}", claimed.ingest)
@@ -227,20 +238,6 @@ def _told(report: IngestReport, plan: Plan) -> IngestReport:
         facts=plan.ops,
         dropped=plan.dropped,
     )
-
-
-class Stopwatch:
-    """Milliseconds by stage."""
-
-    def __init__(self) -> None:
-        self.laps: dict[str, float] = {}
-        self._last = time.perf_counter()
-
-    def lap(self, stage: str) -> None:
-        """Ends a stage and begins the next."""
-        now = time.perf_counter()
-        self.laps[stage] = round(self.laps.get(stage, 0.0) + (now - self._last) * 1_000, 1)
-        self._last = now
 
 
 @contextmanager

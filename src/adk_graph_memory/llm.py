@@ -18,7 +18,7 @@ from google.genai import types
 from pydantic import BaseModel, TypeAdapter, ValidationError
 from pydantic_core import from_json
 
-from adk_graph_memory import errors
+from adk_graph_memory import errors, telemetry
 from adk_graph_memory.records import Usage
 from adk_graph_memory.settings import Settings
 
@@ -86,7 +86,9 @@ async def structured(model: BaseLlm, prompt: str, schema: type[Reply], patience:
     conversation = [_content("user", prompt)]
     usage = Usage()
     for is_last in (False, True):
-        text, cost, is_cut_off = await _asked(model, conversation, schema, patience)
+        with telemetry.inference(_provider(model), model.model) as spent:
+            text, cost, is_cut_off = await _asked(model, conversation, schema, patience)
+            spent(cost)
         usage += cost
         try:
             return Answer(schema.model_validate_json(_unfenced(text)), usage, {})
@@ -165,6 +167,14 @@ async def _asked(
         reason = ", ".join(sorted(endings - {"None", "STOP"})) or "no reason given"
         raise errors.ModelFailed(model=model.model, reason=f"an empty answer ({reason})")
     return text, sum((_cost(response) for response in responses), Usage(calls=1)), is_cut_off
+
+
+def _provider(model: BaseLlm) -> str:
+    """Who serves the model, in the words of the GenAI conventions, as far as its name tells."""
+    name = model.model.rpartition("/")[2]
+    known = {"gemini": "gcp.gen_ai", "claude": "anthropic"}
+    named = next((provider for start, provider in known.items() if name.startswith(start)), None)
+    return named or (model.model.partition("/")[0] if "/" in model.model else type(model).__name__)
 
 
 _PASSING = {408, 429, 500, 502, 503, 504}

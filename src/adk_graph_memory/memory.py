@@ -2,33 +2,18 @@
 
 from __future__ import annotations
 
-import logging
-import time
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from functools import cached_property
 from types import TracebackType
 from typing import Any, Self, Unpack
 
-from adk_graph_memory import consolidation, embeddings, extraction, graph, llm, redaction, retrieval
+from adk_graph_memory import consolidation, embeddings, extraction, graph, llm, redaction, retrieval, telemetry
 from adk_graph_memory.graph.members import Delta
 from adk_graph_memory.ingest import Ingestion
 from adk_graph_memory.recall import Recall, Wanted
 from adk_graph_memory.records import Filters, IngestReport, Receipt, Recollection, Scope, Statement, Turn
 from adk_graph_memory.vectors import GraphVectors
-
-logger = logging.getLogger(__name__)
-
-
-class Options(graph.ConnectionOptions, total=False):
-    """All that may be chosen beside the address, as :class:`GraphMemory` takes it."""
-
-    model: str | llm.BaseLlm | None
-    embedder: embeddings.Choice
-    retrieval_query: str | None
-    redact: redaction.Choice
-    topics: Sequence[extraction.Topic | str] | None
-    weights: retrieval.Weights | None
 
 
 class GraphMemory:
@@ -74,6 +59,7 @@ class GraphMemory:
         self.vectors = GraphVectors(self.connection, embedder)
         self._recall = Recall(self.connection, self.vectors, retrieval_query, weights)
 
+    @telemetry.operation("upsert_memory")
     async def remember(
         self,
         turns: Sequence[Turn],
@@ -91,8 +77,7 @@ class GraphMemory:
 
         Args:
             turns: in the order they were said; all of a session or only the latest.
-            app_name: with ``user_id``, whose memory it is.
-            user_id: with ``app_name``, whose memory it is.
+            app_name, user_id: whose memory it is.
             session_id: where it was said.
             metadata: kept with the turns and returned with them; merged into what is there.
             allowed_topics: labels of the topics that this request is read for; without any, all that there are.
@@ -108,9 +93,11 @@ class GraphMemory:
         if not turns:
             return IngestReport(extractor=self.extractor.version)
         turns, metadata = await self.redactor.turns(turns), await self.redactor.metadata(metadata)
+        telemetry.about(turns)
         connection, scope = await graph.prepared(self.connection), Scope(app_name, user_id)
         return await self._ingestion(connection).run(scope, session_id, turns, Delta.of(metadata or {}), allowed_topics)
 
+    @telemetry.operation("queue_memory")
     async def queue(self, turns: Sequence[Turn], *, app_name: str, user_id: str, session_id: str) -> int:
         """Stores what is new in the turns, to be read when :meth:`resume` is called, here or in another process.
 
@@ -121,9 +108,11 @@ class GraphMemory:
             errors.RedactionFailed, errors.DatabaseError: nothing is stored.
         """
         turns = await self.redactor.turns(turns)
+        telemetry.about(turns)
         connection, scope = await graph.prepared(self.connection), Scope(app_name, user_id)
         return await self._ingestion(connection).queue(scope, session_id, turns, Delta()) if turns else 0
 
+    @telemetry.operation("upsert_memory")
     async def resume(
         self,
         *,
@@ -145,11 +134,11 @@ class GraphMemory:
             Exception: of the first that stays pending for a reason of its own; all others were taken up.
         """
         connection = await graph.prepared(self.connection)
-        waiting = await graph.ingests.pending(
-            connection, app_name=app_name, user_id=user_id, before=before, tries=tries, now=time.time()
-        )
+        chosen = {"app_name": app_name, "user_id": user_id}
+        waiting = await graph.ingests.pending(connection, **chosen, before=before, tries=tries)
         return await self._ingestion(connection).resume(waiting)
 
+    @telemetry.operation("search_memory")
     async def recall(
         self,
         query: str,
@@ -169,8 +158,7 @@ class GraphMemory:
 
         Args:
             query: a question or any words; nothing in it is taken for query syntax.
-            app_name: with ``user_id``, whose memory it is.
-            user_id: with ``app_name``, whose memory it is.
+            app_name, user_id: whose memory it is.
             limit: how many at most; without it the setting ``memory_max_results``.
             token_budget: how many tokens of text at most; without it the setting of that name.
             min_score: leaves out what scores less (0 to 1); without it the setting of that name.
@@ -184,9 +172,13 @@ class GraphMemory:
             errors.DatabaseError: the graph could not be read.
         """
         await graph.prepared(self.connection)
-        wanted = Wanted(limit, token_budget, min_score, now, filters, explain)
-        return await self._recall.run(Scope(app_name, user_id), await self.redactor.text(query), wanted)
+        query, wanted = await self.redactor.text(query), Wanted(limit, token_budget, min_score, now, filters, explain)
+        telemetry.asked(query)
+        found = await self._recall.run(Scope(app_name, user_id), query, wanted)
+        telemetry.about(found)
+        return found
 
+    @telemetry.operation("delete_memory")
     async def forget(self, ids: str | Sequence[str], *, app_name: str, user_id: str) -> Receipt:
         """Takes memories away for good: re-adding their session does not bring them back.
 
@@ -195,16 +187,19 @@ class GraphMemory:
         Args:
             ids: as in ``Recollection.id``, or a statement's own id; one or several. Unknown ones and other users'
                 are passed over.
-            app_name: with ``user_id``, whose memory it is.
-            user_id: with ``app_name``, whose memory it is.
+            app_name, user_id: whose memory it is.
         """
+        ids = [ids] if isinstance(ids, str) else ids
+        telemetry.about_ids(ids)
         connection, scope = await graph.prepared(self.connection), Scope(app_name, user_id)
-        meant = [name for id in ([ids] if isinstance(ids, str) else ids) for name in (id, consolidation.told_as(id))]
+        meant = [name for id in ids for name in (id, consolidation.told_as(id))]
         return await graph.forgetting.forget(connection, scope, meant)
 
+    @telemetry.operation("create_memory")
     async def add(self, statements: Sequence[Statement], *, app_name: str, user_id: str) -> IngestReport:
         """Writes statements down as facts just as they are; the same one again only renews its metadata."""
         statements = await self.redactor.statements(statements)
+        telemetry.about(statements)
         connection, scope = await graph.prepared(self.connection), Scope(app_name, user_id)
         facts = sorted({fact.id: fact for fact in map(consolidation.direct, statements)}.values(), key=lambda f: f.id)
         await self.vectors.live.refresh()

@@ -209,3 +209,12 @@ def checked_address(uri: str | None) -> str | None:
 def is_set(variable: str) -> bool:
     """Whether the environment gives this variable a value."""
     return bool(os.environ.get(variable))
+
+
+def captures_text() -> bool:
+    """Whether spans may hold what was said: by the switch of OpenTelemetry's GenAI conventions, as ADK reads it.
+
+    There ``true`` stands for ``EVENT_ONLY``: text in log events, of which there are none for memory.
+    """
+    mode = os.environ.get("OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT", "")
+    return mode.strip().upper() in ("SPAN_ONLY", "SPAN_AND_EVENT")

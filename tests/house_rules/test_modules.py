@@ -161,6 +161,16 @@ def test_google_types_stay_at_the_front_door(path: Path) -> None:
     assert [name for name in imported if name.split(".")[0] == "google"] == []
 
 
+@each_module
+def test_only_telemetry_knows_opentelemetry_and_nothing_of_it_but_the_api(path: Path) -> None:
+    # Who sets a provider is the application: it can be set once, so a library that did would take it from all others.
+    imported = [alias.name for node in nodes(path) if isinstance(node, ast.Import) for alias in node.names]
+    imported += [node.module or "" for node in nodes(path) if isinstance(node, ast.ImportFrom)]
+    foreign = [name for name in imported if name.split(".")[0] == "opentelemetry"]
+    assert foreign == [] or place(path).startswith("telemetry/")
+    assert [name for name in foreign if name.startswith(("opentelemetry.sdk", "opentelemetry.exporter"))] == []
+
+
 @pytest.mark.parametrize("listed", [CATCH_ALL, ENVIRONMENT], ids=["catch-all", "environment"])
 def test_listed_exceptions_exist(listed: dict[str, str]) -> None:
     assert [name for name in listed if not (SRC / name).exists()] == []

@@ -21,7 +21,7 @@ from google.adk.platform import uuid as platform_uuid
 from google.genai import types
 from typing_extensions import override
 
-from adk_graph_memory import errors, graph
+from adk_graph_memory import errors, graph, telemetry
 from adk_graph_memory.adk import codec, dotenv, parts
 from adk_graph_memory.blobs import Blobs
 from adk_graph_memory.graph.artifacts import Content, Name, StoredVersion
@@ -37,6 +37,7 @@ _OF_USER = ""
 """Stands where a session's id would; none is empty."""
 
 
+@telemetry.operations
 class Neo4jArtifactService(BaseArtifactService):
     """Files of users and sessions, every version of them.
 

@@ -17,13 +17,23 @@ from google.adk.memory.memory_entry import MemoryEntry
 from google.adk.sessions.session import Session
 from typing_extensions import override
 
+from adk_graph_memory import embeddings, extraction, graph, llm, redaction, retrieval
 from adk_graph_memory.adk import dotenv, entries
-from adk_graph_memory.memory import GraphMemory, Options
+from adk_graph_memory.memory import GraphMemory
+from adk_graph_memory.records import NO_SESSION
 
 logger = logging.getLogger(__name__)
 
-NO_SESSION = ":no-session:"
-"""The stream of events that came without a session id; one a user."""
+
+class Options(graph.ConnectionOptions, total=False):
+    """All that may be chosen beside the address, as :class:`adk_graph_memory.GraphMemory` takes it."""
+
+    model: str | llm.BaseLlm | None
+    embedder: embeddings.Choice
+    retrieval_query: str | None
+    redact: redaction.Choice
+    topics: Sequence[extraction.Topic | str] | None
+    weights: retrieval.Weights | None
 
 
 class Neo4jMemoryService(BaseMemoryService):

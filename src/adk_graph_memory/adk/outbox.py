@@ -5,11 +5,13 @@ from __future__ import annotations
 import logging
 import threading
 from collections import OrderedDict
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from google.adk.sessions.session import Session
 
+from adk_graph_memory import telemetry
 from adk_graph_memory.adk import entries
 from adk_graph_memory.adk.memory_service import Neo4jMemoryService
 from adk_graph_memory.records import Turn
@@ -39,10 +41,17 @@ class Key(NamedTuple):
 
 @dataclass(slots=True)
 class Letter:
-    """What was said in a session since it was last taken out, and what a rewind has taken back."""
+    """What was said in a session since it was last taken out, what a rewind took back, and the runs of it."""
 
     turns: list[Turn] = field(default_factory=list)
     undone: list[Turn] = field(default_factory=list)
+    links: list[telemetry.Link] = field(default_factory=list)
+
+    def add(self, turns: Sequence[Turn], undone: Sequence[Turn], links: Sequence[telemetry.Link]) -> None:
+        """Puts what came later behind."""
+        self.turns += turns
+        self.undone += undone
+        self.links += links
 
 
 class Outbox:
@@ -68,9 +77,7 @@ class Outbox:
             if not turns and not undone:
                 return None
             is_first = key not in self._letters
-            letter = self._letters.setdefault(key, Letter())
-            letter.turns += turns
-            letter.undone += undone
+            self._letters.setdefault(key, Letter()).add(turns, undone, telemetry.here())
             if len(self._letters) > MOST_WAITING:
                 self._give_up(next(iter(self._letters)))
         return key if is_first else None
@@ -84,8 +91,7 @@ class Outbox:
         """What could not be delivered stands before what came meanwhile."""
         with self._lock:
             if later := self._letters.pop(key, None):
-                letter.turns += later.turns
-                letter.undone += later.undone
+                letter.add(later.turns, later.undone, later.links)
             self._letters[key] = letter
             self._letters.move_to_end(key, last=False)
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections import Counter
+from collections import Counter, defaultdict
+from collections.abc import Sequence
 
-from adk_graph_memory import errors
+from adk_graph_memory import errors, telemetry
 from adk_graph_memory.adk.memory_service import Neo4jMemoryService
 from adk_graph_memory.adk.outbox import Key, Letter, Outbox, Owner
 from adk_graph_memory.graph import Locks
@@ -43,6 +44,7 @@ class Reader:
         self._sweeps: dict[tuple[Neo4jMemoryService, str], asyncio.Task[None]] = {}
         self._queuing: set[asyncio.Task[None] | None] = set()
         self._waiting: Counter[Owner] = Counter()
+        self._asked: defaultdict[Owner, list[telemetry.Link]] = defaultdict(list)
         self._timers: dict[Owner, asyncio.TimerHandle] = {}
         self._running: dict[Owner, asyncio.Task[None]] = {}
 
@@ -66,7 +68,8 @@ class Reader:
                 if (letter := self._outbox.take(key)) is None:
                     return
                 try:
-                    queued = await _write(key, letter)
+                    with telemetry.apart("queue_said", letter.links):
+                        queued = await _write(key, letter)
                 except errors.DatabaseUnavailable as error:
                     self._outbox.put_back(key, letter)
                     logger.warning("What was said in session %s waits to be queued: %s", key.id, error)
@@ -74,17 +77,18 @@ class Reader:
                     self._outbox.put_back(key, letter)
                     raise
                 else:
-                    self._see_to(key.owner, queued)
+                    self._see_to(key.owner, queued, letter.links)
                     return
             await asyncio.sleep(pause)
             pause = min(2 * pause, LONGEST_PAUSE)
 
-    def _see_to(self, owner: Owner, queued: int) -> None:
+    def _see_to(self, owner: Owner, queued: int, links: Sequence[telemetry.Link]) -> None:
         app = owner.memory, owner.app_name
         if app not in self._sweeps:
             self._sweeps[app] = asyncio.create_task(self._sweep(*app))
         if queued:
             self._waiting[owner] += queued
+            self._asked[owner] += links
             self._stop_timer(owner)
             if self._waiting[owner] >= self._every:
                 self._read(owner)
@@ -127,7 +131,8 @@ class Reader:
         try:
             while self._waiting.pop(owner, 0):
                 async with self._slots:
-                    await owner.memory.memory.resume(app_name=owner.app_name, user_id=owner.user_id, tries=TRIES)
+                    with telemetry.apart("read_queued", self._asked.pop(owner, ())):
+                        await owner.memory.memory.resume(app_name=owner.app_name, user_id=owner.user_id, tries=TRIES)
         except Exception:  # it stays queued, with the reason
             logger.exception("What was said by %s stays queued, for it could not be read.", owner[1:])
         finally:
@@ -139,7 +144,8 @@ class Reader:
         while True:
             try:
                 async with self._slots:
-                    await memory.memory.resume(app_name=app_name, before=before, tries=TRIES)
+                    with telemetry.apart("sweep_queued"):
+                        await memory.memory.resume(app_name=app_name, before=before, tries=TRIES)
             except Exception:
                 logger.exception(
                     "What an earlier process left of app %s stays queued, for it could not be read.", app_name

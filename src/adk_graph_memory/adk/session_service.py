@@ -20,15 +20,11 @@ from google.adk.events.event import Event
 from google.adk.events.event_actions import EventActions
 from google.adk.platform import time as platform_time
 from google.adk.platform import uuid as platform_uuid
-from google.adk.sessions.base_session_service import (
-    BaseSessionService,
-    GetSessionConfig,
-    ListSessionsResponse,
-)
+from google.adk.sessions.base_session_service import BaseSessionService, GetSessionConfig, ListSessionsResponse
 from google.adk.sessions.session import Session
 from typing_extensions import override
 
-from adk_graph_memory import errors, graph
+from adk_graph_memory import errors, graph, telemetry
 from adk_graph_memory.adk import codec, dotenv, expiry
 from adk_graph_memory.records import Scope
 
@@ -41,6 +37,7 @@ class ListEventsResponse:
     last_seq: int | None
 
 
+@telemetry.operations
 class Neo4jSessionService(BaseSessionService):
     """Sessions, events and state in Neo4j.
 
@@ -316,10 +313,7 @@ class Neo4jSessionService(BaseSessionService):
         return self
 
     async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         await self.close()
 

@@ -56,7 +56,7 @@ async def open_missing(connection: Connection, lock: Transaction, found: State) 
         raise errors.ConfigurationError(reason=reason)
     texts = statements(chosen, settings)
     for analyzer in new:
-        await connection.run_text(texts[analyzer])
+        await connection.run_text(texts[analyzer], name=index_of(analyzer))
     if new:
         await await_online(connection, [index_of(analyzer) for analyzer in new])
         await lock.run("record_analyzers", analyzers=chosen)

@@ -19,7 +19,7 @@ from neo4j import AsyncDriver, AsyncGraphDatabase, Driver, GraphDatabase, Record
 from neo4j import exceptions as driver_errors
 from neo4j.auth_management import AuthManager
 
-from adk_graph_memory import errors
+from adk_graph_memory import errors, telemetry
 from adk_graph_memory.graph.locks import Locks
 from adk_graph_memory.graph.queries import Statements
 from adk_graph_memory.graph.translation import translated
@@ -90,16 +90,17 @@ class Connection:
 
         Only for statements that may run twice: a lost acknowledgement cannot be told from a lost request.
         """
-        return await self.run_text(self.statements[name], {**(parameters or {}), **more})
+        return await self.run_text(self.statements[name], {**(parameters or {}), **more}, name)
 
-    async def run_text(self, text: str, parameters: Parameters | None = None) -> list[Record]:
-        """The same for a statement that stands in no block: schema changes."""
+    async def run_text(self, text: str, parameters: Parameters | None = None, name: str = "schema") -> list[Record]:
+        """The same for a statement that stands in no block of its own: schema changes."""
 
         async def once(driver: AsyncDriver) -> list[Record]:
             async with driver.session(**self._session_options) as session:
                 return [record async for record in await session.run(text, dict(parameters or {}))]
 
-        return await self._retried(once)
+        with telemetry.statement(name, self.place):
+            return await self._retried(once)
 
     async def transact(self, work: Callable[[Transaction], Awaitable[T]]) -> T:
         """All of ``work`` in one transaction, run again as a whole after a deadlock or a lost connection."""
@@ -109,7 +110,7 @@ class Connection:
                 driver.session(**self._session_options) as session,
                 await session.begin_transaction() as transaction,
             ):
-                done = await work(Transaction(transaction, self.statements))
+                done = await work(Transaction(transaction, self.statements, self.place))
                 await transaction.commit()
                 return done
 
@@ -149,6 +150,16 @@ class Connection:
     def statements(self) -> Statements:
         """The named statements for this deployment and the server's line."""
         return Statements.of(self.settings, self.line)
+
+    @property
+    def place(self) -> telemetry.Attributes:
+        """Where statements run, as telemetry says it."""
+        return telemetry.place(None if self._given else self.settings.uri, self.settings.database)
+
+    @property
+    def store(self) -> str:
+        """What telemetry calls the graph: its database, and the labels' prefix where there is one."""
+        return "/".join(filter(None, (self.settings.database, self.settings.label_prefix)))
 
     # -- drivers ----------------------------------------------------------------------------------------------
 
@@ -255,9 +266,12 @@ class _Held:
 class Transaction:
     """Named statements inside one open transaction."""
 
-    def __init__(self, transaction: neo4j.AsyncTransaction, statements: Statements) -> None:
-        self._transaction, self._statements = transaction, statements
+    def __init__(
+        self, transaction: neo4j.AsyncTransaction, statements: Statements, place: telemetry.Attributes
+    ) -> None:
+        self._transaction, self._statements, self._place = transaction, statements, place
 
     async def run(self, name: str, parameters: Parameters | None = None, /, **more: Any) -> list[Record]:
-        result = await self._transaction.run(self._statements[name], {**(parameters or {}), **more})
-        return [record async for record in result]
+        with telemetry.statement(name, self._place):
+            result = await self._transaction.run(self._statements[name], {**(parameters or {}), **more})
+            return [record async for record in result]

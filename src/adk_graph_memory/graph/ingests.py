@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -9,6 +11,7 @@ from typing import Any
 
 from neo4j import Record
 
+from adk_graph_memory import telemetry
 from adk_graph_memory.graph.connection import Connection, Transaction
 from adk_graph_memory.graph.members import Delta
 from adk_graph_memory.graph.queries import scoped
@@ -61,6 +64,8 @@ class Pending:
     reason: str | None
     topics: tuple[str, ...] = ()
     """labels of the topics that were allowed; empty for all"""
+    waited: float = 0.0
+    """seconds since it was made"""
 
 
 async def claim(
@@ -161,17 +166,19 @@ async def pending(
     user_id: str | None = None,
     before: float | None = None,
     tries: int | None = None,
-    now: float,
 ) -> list[Pending]:
     """Requests to remember that nobody works at, the oldest first; of one app or user, or made before some time.
 
     With ``tries``, only those that were tried fewer times.
     """
-    wanted = {"before": before, "tries": tries, "now": now}
+    wanted = {"before": before, "tries": tries, "now": time.time()}
     if app_name is not None and user_id is not None:
         rows = await connection.run("pending_ingests_of_user", wanted, scope=Scope(app_name, user_id).key)
     else:
         rows = await connection.run("pending_ingests", wanted, app_name=app_name, user_id=user_id)
+    if user_id is None:
+        none = {app_name: 0} if app_name is not None else {}
+        telemetry.waiting(none | Counter(row["app_name"] for row in rows))
     return [
         Pending(
             Scope(row["app_name"], row["user_id"]),
@@ -180,6 +187,7 @@ async def pending(
             row["attempts"],
             row["reason"],
             tuple(row["topics"]),
+            row["waited"],
         )
         for row in rows
     ]

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
+from adk_graph_memory import telemetry
 from adk_graph_memory.graph import rows, words
 from adk_graph_memory.graph.connection import Connection, Transaction
 from adk_graph_memory.graph.ingests import Claim
@@ -124,6 +125,7 @@ async def add(connection: Connection, scope: Scope, facts: Sequence[PlannedFact]
         await _write(transaction, "write_facts", written, scope=scope.key, extractor="direct", **slot)
 
     await connection.transact(work)
+    telemetry.written({"ADD": len(facts)})
 
 
 async def changed(connection: Connection, scope: Scope) -> list[dict[str, Any]]:

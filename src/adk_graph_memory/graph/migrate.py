@@ -98,7 +98,7 @@ async def migrate(connection: Connection) -> None:
         found = await state(connection)
         for name, blocks in pending(found.version):
             for block in blocks:
-                await connection.run_text(filled(block.text, connection.settings))
+                await connection.run_text(filled(block.text, connection.settings), name=block.name)
             made = [block.name for block in blocks if block.text.startswith("CREATE")]
             await await_online(connection, made)
             await lock.run("record_migration", version=number(name), name=name, checksum=checksum(blocks))
@@ -107,7 +107,7 @@ async def migrate(connection: Connection) -> None:
     if not connection.settings.shared_database and (await state(connection)).version == 0:
         await _refuse_taken_labels(connection)
     first, *_ = files("migrations").values()
-    await connection.run_text(filled(first[0].text, connection.settings))
+    await connection.run_text(filled(first[0].text, connection.settings), name=first[0].name)
     await connection.transact(under_lock)
 
 

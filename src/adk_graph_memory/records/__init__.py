@@ -31,6 +31,7 @@ from adk_graph_memory.records.plan import (
     Standing,
 )
 from adk_graph_memory.records.turns import (
+    NO_SESSION,
     Role,
     Scope,
     Statement,
@@ -45,6 +46,7 @@ from adk_graph_memory.records.words import (
 )
 
 __all__ = [
+    "NO_SESSION",
     "Candidates",
     "Doubt",
     "ExtractedEntity",

@@ -13,6 +13,9 @@ from adk_graph_memory.records.words import digest
 
 Role = Literal["user", "model"]
 
+NO_SESSION = ":no-session:"
+"""The stream of turns that came without a session id; one a user."""
+
 
 @dataclass(frozen=True, slots=True)
 class Scope:

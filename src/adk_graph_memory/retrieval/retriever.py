@@ -17,7 +17,7 @@ from neo4j_graphrag.embeddings.base import Embedder
 from neo4j_graphrag.retrievers import HybridCypherRetriever
 from neo4j_graphrag.types import RawSearchResult, RetrieverResultItem
 
-from adk_graph_memory import errors
+from adk_graph_memory import errors, telemetry
 from adk_graph_memory.graph import Connection, Slot, analyzers, lucene
 from adk_graph_memory.graph.queries import filled
 from adk_graph_memory.records import Filters, Scope
@@ -138,7 +138,7 @@ class GraphMemoryRetriever(HybridCypherRetriever):
         ]
         records: list[neo4j.Record] = []
         if hits:
-            records = self._read(self._expansion, {**(query_params or {}), "hits": hits, **self._bound})
+            records = self._run("hits", self._expansion, {**(query_params or {}), "hits": hits, **self._bound}).records
         scores = {one.id: one for one in found}
         return RawSearchResult(records=records, metadata={"query_vector": query_vector, "scored": scores, **seen})
 
@@ -163,7 +163,7 @@ class GraphMemoryRetriever(HybridCypherRetriever):
             errors.DatabaseError: the server could not be asked.
         """
         try:
-            _, summary, columns = self._run(f"EXPLAIN {self._expansion}", {"hits": [], **self._bound})
+            _, summary, columns = self._run("EXPLAIN hits", f"EXPLAIN {self._expansion}", {"hits": [], **self._bound})
         except (driver_errors.Neo4jError, driver_errors.DriverError) as error:
             if not str(getattr(error, "code", "")).startswith(_ABOUT_CYPHER):
                 raise self._connection.translated(error) from error
@@ -224,23 +224,23 @@ class GraphMemoryRetriever(HybridCypherRetriever):
         return parameters
 
     def _legs(self, parameters: dict[str, Any]) -> list[neo4j.Record]:
-        statements = self._connection.statements
         if "vector" not in parameters or self.slot is None:
-            return self._read(statements["legs_text"], parameters)
+            return self._read("legs_text", parameters)
         indexed = f"legs_{self.slot.name}"
-        if self._filters or indexed not in statements:
-            return self._read(statements["legs_scan"], parameters)
+        if self._filters or indexed not in self._connection.statements:
+            return self._read("legs_scan", parameters)
         try:
-            return self._read(statements[indexed], parameters)
+            return self._read(indexed, parameters)
         except driver_errors.ClientError as error:
             if error.code != _NO_INDEX:
                 raise
-            return self._read(statements["legs_scan"], parameters)
+            return self._read("legs_scan", parameters)
 
-    def _read(self, statement: str, parameters: dict[str, Any]) -> list[neo4j.Record]:
-        return self._run(statement, parameters).records
+    def _read(self, name: str, parameters: dict[str, Any]) -> list[neo4j.Record]:
+        return self._run(name, self._connection.statements[name], parameters).records
 
-    def _run(self, statement: str, parameters: dict[str, Any]) -> neo4j.EagerResult:
-        return self.driver.execute_query(
-            statement, parameters, database_=self.neo4j_database, routing_=neo4j.RoutingControl.READ
-        )
+    def _run(self, name: str, statement: str, parameters: dict[str, Any]) -> neo4j.EagerResult:
+        with telemetry.statement(name, self._connection.place):
+            return self.driver.execute_query(
+                statement, parameters, database_=self.neo4j_database, routing_=neo4j.RoutingControl.READ
+            )

@@ -111,8 +111,8 @@ RETURN i.id AS id, i.session_id AS session_id, i.state AS state, i.reason AS rea
 ORDER BY i.requested_at
 
 // pending_ingests
-// a row for each request that nobody works at, the oldest first: whose it is, why it failed, and
-// [id, author, role, text, timestamp, seq] of its turns
+// a row for each request that nobody works at, the oldest first: whose it is, why it failed, how many seconds ago it was made,
+// and [id, author, role, text, timestamp, seq] of its turns
 MATCH (i:@Ingest) WHERE i.state IN ['pending', 'claimed']
 MATCH (u:@User {scope: i.scope})
 WHERE ($app_name IS NULL OR u.app_name = $app_name) AND ($user_id IS NULL OR u.user_id = $user_id)
@@ -133,7 +133,8 @@ MATCH (i)-[:READS]->(e:@Event) WHERE e.ingest = i.id AND e.memory_id IS NOT NULL
 WITH u, i, e ORDER BY e.seq
 WITH u, i, collect([e.id, e.author, e.role, e.text, e.timestamp, e.seq]) AS turns
 RETURN u.app_name AS app_name, u.user_id AS user_id, i.session_id AS session_id, i.attempts AS attempts,
-       i.reason AS reason, coalesce(i.topics, []) AS topics, turns
+       i.reason AS reason, coalesce(i.topics, []) AS topics, turns,
+       (datetime().epochMillis - i.requested_at.epochMillis) / 1000.0 AS waited
 ORDER BY i.requested_at
 
 // ingest_reports

@@ -1,0 +1,19 @@
+"""The stages of some work go in, as each ends; how long each took comes out."""
+
+from __future__ import annotations
+
+import time
+
+
+class Stopwatch:
+    """Milliseconds by stage."""
+
+    def __init__(self) -> None:
+        self.laps: dict[str, float] = {}
+        self._last = time.perf_counter()
+
+    def lap(self, stage: str) -> None:
+        """Ends a stage and begins the next."""
+        now = time.perf_counter()
+        self.laps[stage] = round(self.laps.get(stage, 0.0) + (now - self._last) * 1_000, 1)
+        self._last = now
