@@ -86,8 +86,7 @@ class GraphMemory:
             errors.ConfigurationError: there is no such topic; nothing is stored.
             errors.RedactionFailed: the redaction failed; nothing is stored.
             errors.ModelError: the model failed.
-            errors.EmbedderMissing: no embedder is installed.
-            errors.EmbedderMismatch: the graph's vectors are another embedder's.
+            errors.EmbedderMissing, errors.EmbedderMismatch: none is installed; the graph's vectors are another's.
             errors.DatabaseError: the graph could not be written.
         """
         if not turns:
@@ -167,8 +166,7 @@ class GraphMemory:
             explain: fills each one's ``shares``: what every signal added to its score.
 
         Raises:
-            errors.EmbedderMissing: no embedder is installed.
-            errors.EmbedderMismatch: the graph's vectors are another embedder's.
+            errors.EmbedderMissing, errors.EmbedderMismatch: none is installed; the graph's vectors are another's.
             errors.DatabaseError: the graph could not be read.
         """
         await graph.prepared(self.connection)

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextvars
 import logging
+import os
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -13,13 +17,16 @@ from google.adk.agents import LlmAgent
 from google.adk.memory import InMemoryMemoryService
 from google.adk.runners import Runner
 from google.adk.sessions import InMemorySessionService
+from google.adk.tools.agent_tool import AgentTool
 from google.genai import types
+from tests.wire import Wire
 
 from adk_graph_memory import Neo4jMemoryService, Neo4jSessionService, graph
-from adk_graph_memory.adk import GraphMemoryPlugin
+from adk_graph_memory.adk import GraphMemoryPlugin, outbox, reader
 from adk_graph_memory.extraction import RuleExtractor
 from adk_graph_memory.records import Scope
-from adk_graph_memory.testing import HashEmbedder, ScriptedLlm
+from adk_graph_memory.settings import Settings
+from adk_graph_memory.testing import HashEmbedder, ScriptedLlm, called
 
 PREFIX = "TestHash"
 """Vectors are a database's own: under this prefix they are all HashEmbedder's."""
@@ -29,13 +36,13 @@ class World:
     """One fresh app with a talkative agent on our services."""
 
     def __init__(self, settings: Any, app_name: str) -> None:
-        self.app_name = app_name
+        self.app_name, self.settings = app_name, settings
         self.memory = Neo4jMemoryService(settings=settings, embedder=HashEmbedder(), model="rules")
         self.sessions: Any = Neo4jSessionService(settings=settings)
         self.plugins: list[GraphMemoryPlugin] = []
 
-    def runner(self, replies: int = 100, memory: Any = None, **chosen: Any) -> Runner:
-        plugin = GraphMemoryPlugin(**chosen)
+    def runner(self, replies: int = 100, memory: Any = None, memory_given: Any = None, **chosen: Any) -> Runner:
+        plugin = GraphMemoryPlugin(memory=memory_given, **chosen)
         self.plugins.append(plugin)
         agent = LlmAgent(name="companion", model=ScriptedLlm.of(*["I see."] * replies))
         return Runner(
@@ -60,6 +67,16 @@ class World:
 
     async def states(self, user_id: str = "ada") -> list[str]:
         return [one["state"] for one in await self.ingests(user_id)]
+
+    async def words(self, user_id: str = "ada") -> list[str]:
+        """All that memory holds or is asked to hold of what was said, in its order, but for "I see."."""
+        connection = await graph.prepared(self.memory.memory.connection)
+        rows = await connection.run_text(
+            f"MATCH (e:{PREFIX}Event {{scope: $scope}}) WHERE e.memory_id IS NOT NULL "
+            "RETURN e.text AS text ORDER BY e.timestamp",
+            {"scope": Scope(self.app_name, user_id).key},
+        )
+        return [row["text"] for row in rows if row["text"] != "I see."]
 
     async def until(self, is_so: Callable[[], Any], seconds: float = 20.0) -> None:
         end = time.monotonic() + seconds
@@ -206,18 +223,221 @@ async def failed(world: World) -> bool:
     return any("no model today" in (one["reason"] or "") for one in await world.ingests())
 
 
-async def test_a_database_that_is_away_breaks_no_reply_and_the_next_run_takes_it_along(world, monkeypatch):
-    async def away(*_: Any, **__: Any) -> int:
-        raise ConnectionError("away")
+async def test_what_cannot_be_queued_is_taken_along_by_the_next_run(world, monkeypatch):
+    async def fails(*_: Any, **__: Any) -> int:
+        raise ConnectionError("a bug")
 
     runner = world.runner(idle=0)
     await world.start()
     with monkeypatch.context() as patch:
-        patch.setattr(type(world.memory.memory), "queue", away)
+        patch.setattr(type(world.memory.memory), "queue", fails)
         await world.say(runner, "My dog is called Rex.")
         await asyncio.sleep(0.2)
     await world.say(runner, "He is three.")
     await world.until(lambda: world.found("What is my dog called?"))
+
+
+@pytest.fixture
+def wire(neo4j_server, world, monkeypatch) -> Iterator[Wire]:
+    """Between the memory that the plugin fills and the server; the sessions live elsewhere."""
+    monkeypatch.setattr(reader, "LONGEST_PAUSE", 0.1)
+    world.sessions = InMemorySessionService()
+    with Wire(neo4j_server.uri) as wire:
+        username, password = neo4j_server.auth
+        settings = Settings(
+            uri=wire.uri, username=username, password=password, label_prefix=PREFIX, retry_time=0, model="rules"
+        )
+        world.cut_off = Neo4jMemoryService(settings=settings, embedder=HashEmbedder())
+        yield wire
+
+
+async def test_what_is_said_while_the_database_is_away_is_queued_when_it_is_back(world, wire):
+    runner = world.runner(memory=world.cut_off, idle=60)
+    await world.start()
+    await world.say(runner, "Zero.")
+    await world.until(lambda: queued(world, 1))
+    wire.cut()
+    for words in ("My dog is called Rex.", "He is three.", "He is afraid of thunder."):
+        await world.say(runner, words)
+    await asyncio.sleep(0.3)
+    wire.mend()
+    await world.until(lambda: queued(world, 2))
+    await world.plugins[0].close()
+    assert await world.words() == ["Zero.", "My dog is called Rex.", "He is three.", "He is afraid of thunder."]
+
+
+async def test_a_database_that_is_away_is_not_waited_for_with_a_task_a_run(world, wire):
+    runner = world.runner(memory=world.cut_off, idle=60, drain=0.1)
+    await world.start()
+    wire.cut()
+    for number in range(30):
+        await world.say(runner, f"Number {number}.")
+    _, filling = world.plugins[0]._life
+    assert len(filling._queuing) == 1
+    assert len(world.plugins[0]._outbox.waiting()) == 1
+
+
+async def test_what_closing_could_not_queue_is_said_and_waits_for_the_next_life(world, wire, caplog):
+    runner = world.runner(memory=world.cut_off, idle=60, drain=0.2)
+    await world.start()
+    wire.cut()
+    with caplog.at_level(logging.ERROR):
+        await world.say(runner, "My dog is called Rex.")
+        await world.plugins[0].close()
+    assert "The last words of 1 sessions could not be queued" in caplog.text
+    wire.mend()
+    await world.start("t")
+    await world.say(runner, "Hello.", "t")
+    await world.until(lambda: queued(world, 2))
+    assert "My dog is called Rex." in await world.words()
+
+
+async def test_when_too_many_wait_the_one_that_has_waited_longest_is_left_to_its_next_run(
+    world, wire, caplog, monkeypatch
+):
+    monkeypatch.setattr(outbox, "MOST_WAITING", 3)
+    runner = world.runner(memory=world.cut_off, idle=60, drain=0.2)
+    wire.cut()
+    with caplog.at_level(logging.ERROR):
+        for number in range(5):
+            await world.start(f"s{number}")
+            await world.say(runner, f"Number {number}.", f"s{number}")
+    assert "Too much waits for the database" in caplog.text
+    assert len(world.plugins[0]._outbox.waiting()) <= 3
+    wire.mend()
+    for number in range(5):
+        await world.say(runner, "Again.", f"s{number}")
+
+    async def all_are_there() -> bool:
+        return sorted(await world.words()) == [*["Again."] * 5, *(f"Number {number}." for number in range(5))]
+
+    await world.until(all_are_there)
+
+
+async def test_a_run_that_fails_is_remembered_as_far_as_it_went(world):
+    runner = world.runner(idle=0)
+    runner.agent.model = ScriptedLlm.of(RuntimeError("no model today"))
+    await world.start()
+    with pytest.raises(RuntimeError, match="no model today"):
+        await world.say(runner, "My dog is called Rex.")
+    await world.until(lambda: world.found("What is my dog called?"))
+
+
+async def test_a_plugin_may_be_closed_and_go_on(world):
+    runner = world.runner(idle=0, at_once=1)
+    for number in range(4):
+        await world.start(f"s{number}", f"user{number}")
+        await world.say(runner, f"My number is {number}.", f"s{number}", f"user{number}")
+        await runner.close()
+        assert await world.states(f"user{number}") == ["done"]
+    assert world.sessions.on_close_session == []
+
+
+async def test_two_runners_may_share_a_plugin_and_fill_two_memories(world, neo4j_server):
+    another = World(neo4j_server.settings(label_prefix=PREFIX), f"{world.app_name}-too")
+    async with another.memory, another.sessions:
+        shared = world.runner(idle=0).plugin_manager.plugins
+        for one in (world, another):
+            runner = one.runner()
+            runner.plugin_manager.plugins[:] = shared
+            await one.start()
+            await one.say(runner, f"My dog is called {one.app_name}.")
+        for one in (world, another):
+            await one.until(lambda one=one: one.found("What is my dog called?"))
+        assert another.plugins[0]._life is None
+
+
+async def test_what_is_read_in_the_background_is_read_in_nobodys_context(world):
+    tenant = contextvars.ContextVar("tenant", default="nobody")
+    seen: list[str] = []
+
+    def reply(request: Any) -> str:
+        seen.append(tenant.get())
+        return '{"entities": [], "facts": []}'
+
+    memory = Neo4jMemoryService(settings=world.settings, embedder=HashEmbedder(), model=ScriptedLlm.of(*[reply] * 3))
+    runner = world.runner(memory=memory, idle=0)
+    await world.start()
+    tenant.set("ada")
+    await world.say(runner, "My dog is called Rex.")
+    await world.until(lambda: world.found("What is my dog called?"))
+    await world.plugins[0].close()
+    assert set(seen) == {"nobody"}
+    await memory.close()
+
+
+@pytest.mark.parametrize("is_given", [False, True])
+async def test_what_agents_tell_each_other_is_no_users_word(world, is_given, caplog):
+    helper = LlmAgent(name="researcher", model=ScriptedLlm.of("He lives in Oslo."))
+    replies = called("researcher", request="I live in Rome."), "Done."
+    runner = world.runner(idle=0, memory_given=world.memory if is_given else None)
+    runner.agent.model = ScriptedLlm.of(*replies)
+    runner.agent.tools = [AgentTool(helper)]
+    await world.start()
+    with caplog.at_level(logging.WARNING):
+        await world.say(runner, "Please look something up.")
+        await world.plugins[0].close()
+    assert await world.words() == ["Please look something up.", "Done."]
+    assert "remembers nothing" not in caplog.text
+
+
+async def test_a_request_that_no_model_can_read_is_not_paid_for_for_ever(world, monkeypatch):
+    monkeypatch.setattr(reader, "TRIES", 2)
+    model = ScriptedLlm.of(*[RuntimeError("poison")] * 2)
+    memory = Neo4jMemoryService(
+        settings=world.settings.model_copy(update={"model_retries": 0}), embedder=HashEmbedder(), model=model
+    )
+    runner = world.runner(memory=memory, idle=0)
+    await world.start()
+    for number in range(4):
+        await world.say(runner, "Poison.", "s")
+        await world.until(lambda number=number: tried(world, min(number + 1, 2)))
+    await world.plugins[0].close()
+    await memory.close()
+
+
+async def tried(world: World, times: int) -> bool:
+    return sum(one["reason"] is not None and "poison" in one["reason"] for one in await world.ingests()) >= 1
+
+
+def test_a_process_that_ends_without_closing_has_queued_what_was_said(neo4j_server, app_name, tmp_path):
+    script = tmp_path / "talk.py"
+    script.write_text(ENDS_WITHOUT_CLOSING)
+    username, password = neo4j_server.auth
+    environment = {**os.environ, "NEO4J_URI": neo4j_server.uri, "NEO4J_USERNAME": username, "NEO4J_PASSWORD": password}
+    environment["ADK_GRAPH_MEMORY_LABEL_PREFIX"] = PREFIX
+    subprocess.run([sys.executable, str(script), app_name], env=environment, check=True, timeout=120)
+    world = World(neo4j_server.settings(label_prefix=PREFIX), app_name)
+    assert asyncio.run(closing(world, world.words())) == ["My dog is called Rex."]
+
+
+ENDS_WITHOUT_CLOSING = """
+import asyncio, sys
+
+from google.adk.agents import LlmAgent
+from google.adk.apps import App
+from google.adk.runners import Runner
+from google.adk.sessions import InMemorySessionService
+from google.genai import types
+
+from adk_graph_memory import Neo4jMemoryService
+from adk_graph_memory.adk import GraphMemoryPlugin
+from adk_graph_memory.testing import HashEmbedder, ScriptedLlm
+
+
+async def main() -> None:
+    agent = LlmAgent(name="companion", model=ScriptedLlm.of("I see."))
+    app = App(name=sys.argv[1], root_agent=agent, plugins=[GraphMemoryPlugin()])
+    sessions, memory = InMemorySessionService(), Neo4jMemoryService(embedder=HashEmbedder(), model="rules")
+    runner = Runner(app=app, session_service=sessions, memory_service=memory)
+    await sessions.create_session(app_name=sys.argv[1], user_id="ada", session_id="s")
+    message = types.Content(role="user", parts=[types.Part(text="My dog is called Rex.")])
+    async for _ in runner.run_async(user_id="ada", session_id="s", new_message=message):
+        pass
+
+
+asyncio.run(main())
+"""
 
 
 async def test_sessions_that_live_elsewhere_are_remembered_too(world):

@@ -25,7 +25,8 @@ from opentelemetry.trace import SpanKind, StatusCode
 
 from adk_graph_memory import Neo4jArtifactService, Neo4jMemoryService, Neo4jSessionService, errors
 from adk_graph_memory.adk.background import Background
-from adk_graph_memory.adk.reader import Owner, Reader
+from adk_graph_memory.adk.outbox import Outbox
+from adk_graph_memory.adk.reader import Reader
 from adk_graph_memory.records import Scope, Turn
 from adk_graph_memory.telemetry import instruments, spans
 from adk_graph_memory.testing import HashEmbedder, ScriptedLlm
@@ -493,21 +494,26 @@ async def test_what_waits_is_counted_when_an_apps_requests_are_listed(world: Wor
 # -- in the background ------------------------------------------------------------------------------------------
 
 
-async def test_what_a_run_queues_is_in_its_trace_and_what_is_read_later_links_to_it(world: World, seen: Seen) -> None:
-    reader, background = Reader(every=100, idle=60, at_once=4), Background("test")
-    owner = Owner(world.app_name, USER)
+async def test_what_goes_on_in_the_background_is_linked_to_the_runs_it_comes_from(world: World, seen: Seen) -> None:
+    outbox = Outbox()
+    reader = Reader(outbox, every=100, idle=60, at_once=4, drain=60)
+    background = Background("test", reader.finish)
+    session = Session(id="monday", app_name=world.app_name, user_id=USER)
     tracer = seen.tracers.get_tracer("the application's")
     for number in range(2):
-        turn = Turn(f"t{number}", "user", f"I keep {number} bees.", NOON)
+        content = types.Content(role="user", parts=[types.Part(text=f"I keep {number} bees.")])
+        session.events.append(Event(id=f"e{number}", author="user", content=content))
         with tracer.start_as_current_span("run"):
-            queued = background.submit(reader.queue(world.memory, owner, "monday", [turn]))
-        await asyncio.wrap_future(queued)
-    await asyncio.wrap_future(background.submit(reader.finish(60)))
-    background.stop()
+            key = outbox.put(world.memory, session)
+        await asyncio.wrap_future(background.submit(reader.queue(key)))
+    await asyncio.wrap_future(background.end())
     runs = {run.context.span_id: run for run in seen.named("run")}
-    for span in seen.named("queue_memory"):
-        assert span.parent and span.context.trace_id == runs[span.parent.span_id].context.trace_id
-        assert (span.attributes or {})["gen_ai.conversation.id"] == "monday"
+    queued = seen.named("queue_said")
+    assert {link.context.span_id for span in queued for link in span.links} == set(runs)
+    for span in queued:
+        assert span.parent is None
+        [queuing] = seen.under(span)
+        assert (queuing.name, (queuing.attributes or {})["gen_ai.conversation.id"]) == ("queue_memory", "monday")
     read = seen.one("read_queued")
     assert read.parent is None
     assert {link.context.span_id for link in read.links} == set(runs)

@@ -63,7 +63,7 @@ class Outbox:
         self._last: OrderedDict[Key, str] = OrderedDict()
 
     def put(self, memory: Neo4jMemoryService, session: Session) -> Key | None:
-        """Takes in what is new in a session; its key, if that is the first that waits of it."""
+        """Takes in what is new in a session; its key, if there is anything."""
         key = Key(Owner(memory, session.app_name, session.user_id), session.id)
         with self._lock:
             ids = [event.id for event in session.events]
@@ -76,11 +76,9 @@ class Outbox:
                 self._last.popitem(last=False)
             if not turns and not undone:
                 return None
-            is_first = key not in self._letters
             self._letters.setdefault(key, Letter()).add(turns, undone, telemetry.here())
-            if len(self._letters) > MOST_WAITING:
-                self._give_up(next(iter(self._letters)))
-        return key if is_first else None
+            self._give_up_too_many()
+        return key
 
     def take(self, key: Key) -> Letter | None:
         """All that waits of a session; None if nothing does."""
@@ -94,6 +92,7 @@ class Outbox:
                 letter.add(later.turns, later.undone, later.links)
             self._letters[key] = letter
             self._letters.move_to_end(key, last=False)
+            self._give_up_too_many()
 
     def waiting(self) -> list[Key]:
         """The sessions of which something waits."""
@@ -105,7 +104,8 @@ class Outbox:
         with self._lock:
             self._last.pop(key, None)
 
-    def _give_up(self, key: Key) -> None:
-        del self._letters[key]
-        self._last.pop(key, None)
-        logger.error("Too much waits for the database; what was said in session %s waits for its next run.", key.id)
+    def _give_up_too_many(self) -> None:
+        while len(self._letters) > MOST_WAITING:
+            key, _ = self._letters.popitem(last=False)
+            self._last.pop(key, None)
+            logger.error("Too much waits for the database; what was said in session %s waits for its next run.", key.id)

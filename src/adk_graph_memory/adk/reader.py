@@ -42,7 +42,7 @@ class Reader:
         self._started = time.time()
         self._memories: set[Neo4jMemoryService] = set()
         self._sweeps: dict[tuple[Neo4jMemoryService, str], asyncio.Task[None]] = {}
-        self._queuing: set[asyncio.Task[None] | None] = set()
+        self._queuing: dict[Key, asyncio.Task[None] | None] = {}
         self._waiting: Counter[Owner] = Counter()
         self._asked: defaultdict[Owner, list[telemetry.Link]] = defaultdict(list)
         self._timers: dict[Owner, asyncio.TimerHandle] = {}
@@ -50,37 +50,36 @@ class Reader:
 
     async def queue(self, key: Key) -> None:
         """Queues what waits of a session, and sees to it that it is read; and what others left of its app."""
-        task = asyncio.current_task()
-        self._queuing.add(task)
+        if key in self._queuing:
+            return  # whoever is at it looks for more when done
+        self._queuing[key] = asyncio.current_task()
         self._memories.add(key.owner.memory)
         try:
-            await self._delivered(key)
+            pause = PAUSE
+            while not await self._is_delivered(key):
+                await asyncio.sleep(pause)
+                pause = min(2 * pause, LONGEST_PAUSE)
         except Exception:  # its own fault, or a setting's: the session's next run brings all of it again
             self._outbox.skip(key)
             logger.exception("What was said in session %s could not be queued for memory.", key.id)
         finally:
-            self._queuing.discard(task)
+            del self._queuing[key]
 
-    async def _delivered(self, key: Key) -> None:
-        pause = PAUSE
-        while True:
-            async with self._writers, self._locks.hold(key.owner):  # in the order in which it was said
-                if (letter := self._outbox.take(key)) is None:
-                    return
+    async def _is_delivered(self, key: Key) -> bool:
+        async with self._writers, self._locks.hold(key.owner):  # in the order in which it was said
+            while letter := self._outbox.take(key):
                 try:
                     with telemetry.apart("queue_said", letter.links):
                         queued = await _write(key, letter)
                 except errors.DatabaseUnavailable as error:
                     self._outbox.put_back(key, letter)
                     logger.warning("What was said in session %s waits to be queued: %s", key.id, error)
+                    return False
                 except asyncio.CancelledError:
                     self._outbox.put_back(key, letter)
                     raise
-                else:
-                    self._see_to(key.owner, queued, letter.links)
-                    return
-            await asyncio.sleep(pause)
-            pause = min(2 * pause, LONGEST_PAUSE)
+                self._see_to(key.owner, queued, letter.links)
+        return True
 
     def _see_to(self, owner: Owner, queued: int, links: Sequence[telemetry.Link]) -> None:
         app = owner.memory, owner.app_name
@@ -108,10 +107,10 @@ class Reader:
                 while self._queuing or self._waiting or self._running:
                     for owner in list(self._waiting):
                         self._read(owner)
-                    await asyncio.wait(filter(None, (*self._queuing, *self._running.values())))
+                    await asyncio.wait(filter(None, (*self._queuing.values(), *self._running.values())))
         except TimeoutError:
             logger.info("What could not be read in time stays queued.")
-        late = [*filter(None, self._queuing), *self._running.values(), *self._sweeps.values()]
+        late = [*filter(None, self._queuing.values()), *self._running.values(), *self._sweeps.values()]
         for task in late:
             task.cancel()
         if late:

@@ -1,0 +1,78 @@
+"""A wire to a server that can be cut and mended, in a thread of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from types import TracebackType
+from typing import Self
+from urllib.parse import urlsplit
+
+
+class Wire:
+    """Leads from an address of its own to a server's, as long as it is whole.
+
+    Args:
+        uri: the server's.
+    """
+
+    def __init__(self, uri: str) -> None:
+        address = urlsplit(uri)
+        self._place = address.hostname or "", address.port or 0
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
+        self._ends: set[asyncio.StreamWriter] = set()
+        self._is_whole = True
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        self._server = asyncio.run_coroutine_threadsafe(
+            asyncio.start_server(self._lead, "127.0.0.1", 0), self._loop
+        ).result()
+        self.uri = f"bolt://127.0.0.1:{self._server.sockets[0].getsockname()[1]}"
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.cut()
+        self._loop.call_soon_threadsafe(self._server.close)
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join(10)
+        while left := asyncio.all_tasks(self._loop):
+            self._loop.run_until_complete(asyncio.wait(left))
+        self._loop.close()
+
+    def cut(self) -> None:
+        """Ends all connections; further ones end at once."""
+        self._is_whole = False
+        asyncio.run_coroutine_threadsafe(self._close_all(), self._loop).result()
+
+    def mend(self) -> None:
+        """Lets connections through again."""
+        self._is_whole = True
+
+    async def _close_all(self) -> None:
+        ends, self._ends = self._ends, set()
+        for end in ends:
+            end.close()
+        await asyncio.gather(*(end.wait_closed() for end in ends), return_exceptions=True)
+
+    async def _lead(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if not self._is_whole:
+            writer.close()
+            return
+        server_reader, server_writer = await asyncio.open_connection(*self._place)
+        self._ends |= {writer, server_writer}
+        await asyncio.gather(_pump(reader, server_writer), _pump(server_reader, writer))
+
+
+async def _pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    try:
+        while data := await reader.read(65_536):
+            writer.write(data)
+            await writer.drain()
+    except OSError:
+        pass  # it was cut
+    finally:
+        writer.close()
