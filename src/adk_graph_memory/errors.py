@@ -7,7 +7,7 @@ GraphMemoryError
 ├── SchemaError                   SchemaMissing  SchemaTooNew  LabelsTaken  EmbedderMismatch
 ├── SessionClosed
 ├── ArtifactError                 StoreUnusable  ContentMissing
-├── EmbeddingError                EmbedderMissing  EmbedderFailed
+├── EmbeddingError                EmbedderMissing  EmbedderFailed  KeyMissing
 ├── ModelError                    ModelFailed  ReplyUnusable  ReplyCutOff
 ├── RedactionError                RedactionFailed  RedactorMissing
 └── LocalServerError              JavaMissing  JarsMissing  PortTaken  StoreInUse  DiskFull  ServerDied  NotReady
@@ -153,6 +153,12 @@ class EmbedderMissing(EmbeddingError):
 
 class EmbedderFailed(EmbeddingError):
     """The embedder {name} failed: {reason}"""
+
+
+class KeyMissing(EmbeddingError):
+    """The embedder {model} has no credentials ({reason}). Set GOOGLE_API_KEY, or for Vertex AI
+    GOOGLE_GENAI_USE_VERTEXAI=1 with GOOGLE_CLOUD_PROJECT and GOOGLE_CLOUD_LOCATION; embedder=False works without
+    vectors, by full text alone."""
 
 
 class ModelError(GraphMemoryError):

@@ -124,7 +124,7 @@ class Ingestion:
         Each is written for itself, so a model that fails at one takes nothing from the others; its error is raised
         when all are through.
         """
-        slots = asyncio.Semaphore(self._connection.settings.model_concurrency)
+        slots = asyncio.Semaphore(self._connection.settings.model_concurrency)  # a long session keeps no other waiting
         readings = [asyncio.create_task(_read(reader, claimed, slots)) for claimed in claims.windows]
         report, failure = IngestReport(extractor=self._extractor.version), None
         try:

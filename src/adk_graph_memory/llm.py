@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import json
-import random
 from collections.abc import Mapping
 from dataclasses import dataclass
-from itertools import count
 from typing import Any, Generic, NamedTuple, TypeVar, get_args, get_origin
 
 from google.adk.models.base_llm import BaseLlm as BaseLlm
@@ -18,7 +15,7 @@ from google.genai import types
 from pydantic import BaseModel, TypeAdapter, ValidationError
 from pydantic_core import from_json
 
-from adk_graph_memory import errors, telemetry
+from adk_graph_memory import calls, errors, telemetry
 from adk_graph_memory.records import Usage
 from adk_graph_memory.settings import Settings
 
@@ -40,7 +37,7 @@ def resolved(model: str | BaseLlm) -> BaseLlm:
         return model
     try:
         return LLMRegistry.new_llm(model)
-    except ValueError as error:
+    except (ValueError, ImportError) as error:
         raise errors.ConfigurationError(reason=f"ADK knows no model named {model!r} ({error})") from error
 
 
@@ -60,16 +57,18 @@ class Patience:
         seconds: for one call.
         retries: after an error that passes: too many requests, an overloaded server, a lost connection, no answer.
         pause: seconds before the first of them; doubled for each further one.
+        at_once: calls that may run at a time, of all users of this process.
     """
 
     seconds: float
     retries: int = 0
     pause: float = 1.0
+    at_once: int = 4
 
     @classmethod
     def of(cls, settings: Settings) -> Patience:
         """As the settings say."""
-        return cls(settings.model_timeout, settings.model_retries)
+        return cls(settings.model_timeout, settings.model_retries, at_once=settings.model_concurrency)
 
 
 async def structured(model: BaseLlm, prompt: str, schema: type[Reply], patience: Patience) -> Answer[Reply]:
@@ -147,18 +146,18 @@ async def _asked(
         model=model.model, contents=list(conversation), config=types.GenerateContentConfig(temperature=0.0)
     )
     request.set_output_schema(schema)
-    for failures in count():
+    for failures, pause in enumerate(calls.pauses(patience.pause)):
         try:
-            async with asyncio.timeout(patience.seconds):
+            async with calls.throttle(patience.at_once).hold(), asyncio.timeout(patience.seconds):
                 responses = [response async for response in model.generate_content_async(request)]
             break
         except Exception as error:  # every provider raises its own kinds, and none of them may lose the session
-            if failures >= patience.retries or not _passes(error):
+            if failures >= patience.retries or not calls.passes(error):
                 reason = str(error) and f": {error}"
                 late = f"no answer within {patience.seconds:g} s" if isinstance(error, TimeoutError) else ""
                 reason = late or f"{type(error).__name__}{reason}"
                 raise errors.ModelFailed(model=model.model, reason=reason) from error
-        await asyncio.sleep(patience.pause * 2**failures * random.uniform(0.5, 1.5))  # noqa: S311
+        await asyncio.sleep(pause)
     whole = [response for response in responses if not response.partial]
     text = "".join(_text(response) for response in whole)
     endings = {str(getattr(ending, "value", ending)) for r in whole for ending in (r.finish_reason, r.error_code)}
@@ -175,16 +174,6 @@ def _provider(model: BaseLlm) -> str:
     known = {"gemini": "gcp.gen_ai", "claude": "anthropic"}
     named = next((provider for start, provider in known.items() if name.startswith(start)), None)
     return named or (model.model.partition("/")[0] if "/" in model.model else type(model).__name__)
-
-
-_PASSING = {408, 429, 500, 502, 503, 504}
-
-
-def _passes(error: Exception) -> bool:
-    """Whether the same request may do better a little later."""
-    codes = {getattr(error, name, None) for name in ("code", "status_code")}
-    by_the_way = type(error).__module__.partition(".")[0] in ("httpx", "httpcore", "aiohttp")
-    return bool(codes & _PASSING) or by_the_way or isinstance(error, (OSError, json.JSONDecodeError))
 
 
 def _content(role: str, text: str) -> types.Content:

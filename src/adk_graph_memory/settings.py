@@ -85,10 +85,11 @@ class Settings(BaseSettings):
     embedder: str | None = None
     redact: Literal["secrets"] | None = None
     embed_timeout: float = Field(default=10.0, gt=0, description="seconds a search waits for its embedding")
-    embed_concurrency: int = Field(default=8, ge=1)
+    embed_concurrency: int = Field(default=8, ge=1, description="calls of a hosted embedder at a time")
+    embed_dimensions: int | None = Field(default=None, ge=1, description="numbers a vector, of a Gemini model by name")
     model_timeout: float = Field(default=120.0, gt=0, description="seconds for one call of the model")
     model_retries: int = Field(default=2, ge=0, description="how often a call that failed by the way is made again")
-    model_concurrency: int = Field(default=4, ge=1, description="windows of one session that are read side by side")
+    model_concurrency: int = Field(default=4, ge=1, description="calls of the model at a time")
     prices: tuple[tuple[str, float, float, float], ...] = Field(
         default=(), description="model, and what a million tokens cost in, out and cached, for `adk-graph-memory stats`"
     )

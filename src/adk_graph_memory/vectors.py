@@ -35,13 +35,18 @@ class GraphVectors:
         settings = self._connection.settings
         if self._choice is False:
             return None
-        return embeddings.Vectors(self._choice or settings.embedder, concurrency=settings.embed_concurrency)
+        return embeddings.Vectors(
+            self._choice or settings.embedder,
+            concurrency=settings.embed_concurrency,
+            dimensions=settings.embed_dimensions,
+        )
 
     async def check(self) -> None:
         """Loads the embedder and sees that the graph's vectors, if it has any, are its own.
 
         Raises:
             errors.EmbedderMissing: no embedder is installed.
+            errors.KeyMissing: it has no credentials.
             errors.EmbedderMismatch: the graph's vectors are another embedder's.
         """
         if self.embedder is not None:
@@ -75,7 +80,7 @@ class GraphVectors:
         if (vector := self._asked.pop(query, None)) is None:
             try:
                 async with asyncio.timeout(self._connection.settings.embed_timeout):
-                    [vector] = await self.embedder.of([query])
+                    vector = await self.embedder.of_question(query)
             except (errors.EmbedderFailed, TimeoutError) as error:
                 reason = str(error) or "the embedder took too long"
                 logger.warning("Searched by full text alone: %s", reason)

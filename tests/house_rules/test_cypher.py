@@ -38,7 +38,7 @@ OF_THE_WHOLE_DATABASE = {
 DRIVERS_ARE_OPENED_IN = ("graph", "local_neo4j")
 NEO4J_IS_KNOWN_TO = (*DRIVERS_ARE_OPENED_IN, "retrieval", "adk", "memory.py", "recall.py", "testing.py")
 """Rooms that may import neo4j: those behind the last two for the types of what they are handed."""
-GRAPHRAG_IS_KNOWN_TO = ("retrieval", "embeddings.py", "recall.py", "testing.py")
+GRAPHRAG_IS_KNOWN_TO = ("retrieval", "embeddings", "recall.py", "testing.py")
 """The same of neo4j-graphrag."""
 SHOWN_NOT_RUN = {"show.py": "the demo ends with a statement to paste into Neo4j Browser"}
 

@@ -93,12 +93,70 @@ async def test_an_embedder_does_not_block_the_loop() -> None:
     assert ticks >= 5
 
 
-async def test_an_async_embedder_runs_in_the_loop() -> None:
+def test_an_embedder_that_could_be_awaited_is_not_for_it_would_belong_to_one_loop() -> None:
     class Awaited(One):
-        async def async_embed_query(self, text: str) -> list[float]:
-            return [float(threading.current_thread() is threading.main_thread())]
+        loop: asyncio.AbstractEventLoop | None = None
 
-    assert await vectors(Awaited()).of(["a"]) == [[1.0]]
+        async def async_embed_query(self, text: str) -> list[float]:
+            running = asyncio.get_running_loop()
+            self.loop = self.loop or running
+            if self.loop is not running:
+                raise RuntimeError("Event loop is closed")
+            return self.make(text)
+
+    made = vectors(Awaited())
+    assert [asyncio.run(made.of(["a"])) for _ in range(2)] == [[[1.0, 1.0]]] * 2
+
+
+class Asymmetric(Many):
+    """Embeds questions in another way than documents, as models of the E5 kind do."""
+
+    def __init__(self) -> None:
+        super().__init__(lambda text: [1.0, 0.0])
+
+    def embed_documents(self, texts: list[str]) -> list[list[float]]:
+        return [[0.0, 1.0] for _ in texts]
+
+
+async def test_a_question_is_embedded_as_one_and_a_stored_text_as_a_document() -> None:
+    made = vectors(Asymmetric())
+    assert await made.of(["a", "b"]) == [[0.0, 1.0]] * 2
+    assert await made.of_question("a") == [1.0, 0.0]
+
+
+async def test_a_question_of_another_length_than_the_texts_is_an_error() -> None:
+    embedder = Asymmetric()
+    made = vectors(embedder)
+    await made.of(["a"])
+    embedder.make = lambda text: [1.0]
+    with pytest.raises(errors.EmbedderFailed, match="1 numbers a vector, 2 before"):
+        await made.of_question("a")
+
+
+async def test_calls_at_a_time_are_bounded_whoever_asks() -> None:
+    embedder = One()
+    made = vectors(embedder, concurrency=3)
+
+    def another_loop() -> None:
+        asyncio.run(made.of(["x"] * 6))
+
+    others = [asyncio.to_thread(another_loop) for _ in range(2)]
+    await asyncio.gather(made.of(["x"] * 6), made.of(["x"] * 6), *others)
+    assert 1 < embedder.most <= 3
+
+
+async def test_after_a_failure_no_further_call_is_made() -> None:
+    asked = 0
+
+    def failing(text: str) -> list[float]:
+        nonlocal asked
+        asked += 1
+        raise ConnectionError("no route to the model")
+
+    with pytest.raises(errors.EmbedderFailed, match="no route"):
+        await vectors(failing, concurrency=2).of(["x"] * 50)
+    await asyncio.sleep(0.05)
+    assert asked <= 4
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,269 @@
+"""Gemini's embedding models over the wire: each way in which they go wrong without a word is a test."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import threading
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import pytest
+from neo4j_graphrag.embeddings import GeminiEmbedder as PlainEmbedder
+from tests.fake_gemini import HANG, FakeGemini, embedded, refused, vector
+
+from adk_graph_memory import errors
+from adk_graph_memory.embeddings import GeminiEmbedder, LocalEmbedder, Vectors
+from adk_graph_memory.embeddings.gemini import BLANK, MOST_CHARACTERS, MOST_TEXTS
+from adk_graph_memory.records import Usage
+
+SIZE = 8
+MODELS = ("gemini-embedding-001", "gemini-embedding-2")
+
+
+@pytest.fixture
+def gemini(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeGemini]:
+    with FakeGemini() as fake:
+        for name, value in fake.environment.items():
+            monkeypatch.setenv(name, value)
+        yield fake
+
+
+@pytest.fixture(params=["Gemini API", "Vertex AI"])
+def service(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Vertex AI by a key alone ("express"), the one way to it that the environment can lead elsewhere."""
+    if request.param == "Vertex AI":
+        monkeypatch.setenv("GOOGLE_GENAI_USE_VERTEXAI", "1")
+    return str(request.param)
+
+
+def embedder(model: str = MODELS[0], **options: Any) -> GeminiEmbedder:
+    made = GeminiEmbedder(model, SIZE, **options)
+    made.pause = 0.001
+    return made
+
+
+def near(one: Sequence[float], other: Sequence[float]) -> float:
+    return sum(a * b for a, b in zip(one, other, strict=True)) / (math.hypot(*one) * math.hypot(*other))
+
+
+@pytest.mark.parametrize("model", [*MODELS, "text-embedding-005"])
+@pytest.mark.usefixtures("service")
+def test_every_text_gets_a_vector_of_its_own(gemini: FakeGemini, model: str) -> None:
+    texts = ["bees in a hive", "a yellow car", "the spare key"]
+    vectors = embedder(model).embed_documents(texts)
+    sent = [text for request in gemini.requests for text in embedded(request)]
+    assert len(sent) == len(vectors) == 3
+    assert all(text in one for text, one in zip(texts, sent, strict=True))
+    assert min(near(one, vector(text, SIZE)) for one, text in zip(vectors, sent, strict=True)) == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("model", [*MODELS, "text-embedding-005"])
+@pytest.mark.parametrize("blank", ["", " ", "\n"])
+@pytest.mark.usefixtures("service")
+def test_an_empty_text_shifts_no_vector(gemini: FakeGemini, model: str, blank: str) -> None:
+    first, nothing, last = embedder(model).embed_documents(["bees", blank, "car"])
+    assert [text for request in gemini.requests for text in embedded(request)][1].endswith(BLANK)
+    assert embedder(model).embed_documents(["bees", "car"]) == [first, last]
+    assert nothing not in (first, last)
+
+
+@pytest.mark.parametrize("count", [0, 1, 3])
+def test_a_wrong_number_of_vectors_is_an_error(gemini: FakeGemini, count: int) -> None:
+    gemini.script = [(200, {"embeddings": [{"values": [1.0] * SIZE}] * count})]
+    with pytest.raises(errors.EmbedderFailed, match=f"{count} vectors for 2 texts"):
+        embedder().embed_documents(["a", "b"])
+
+
+def test_a_question_and_what_it_is_compared_with_are_different_tasks(gemini: FakeGemini) -> None:
+    embedder().embed_documents(["bees", "car"])
+    embedder().embed_query("bees?")
+    stored, asked = gemini.requests
+    assert [one["taskType"] for one in stored["requests"]] == ["RETRIEVAL_DOCUMENT"] * 2
+    assert [one["taskType"] for one in asked["requests"]] == ["RETRIEVAL_QUERY"]
+
+
+@pytest.mark.usefixtures("service")
+def test_a_model_that_knows_no_tasks_is_told_in_words(gemini: FakeGemini) -> None:
+    embedder("gemini-embedding-2").embed_documents(["bees"])
+    embedder("gemini-embedding-2").embed_query("bees?")
+    assert list(map(embedded, gemini.requests)) == [
+        ["title: none | text: bees"],
+        ["task: search result | query: bees?"],
+    ]
+    assert "task" not in str(gemini.requests[0]).lower()
+
+
+def test_texts_go_in_requests_of_as_many_as_the_service_takes(gemini: FakeGemini) -> None:
+    texts = [f"text {n}" for n in range(2 * MOST_TEXTS + 1)]
+    assert len(embedder().embed_documents(texts)) == len(texts)
+    assert [len(embedded(request)) for request in gemini.requests] == [MOST_TEXTS, MOST_TEXTS, 1]
+    assert [text for request in gemini.requests for text in embedded(request)] == texts
+
+
+def test_a_request_has_no_more_characters_than_the_service_takes(gemini: FakeGemini) -> None:
+    texts = ["x" * (MOST_CHARACTERS // 2 - 1)] * 5 + ["long " * MOST_CHARACTERS, "short"]
+    assert len(embedder().embed_documents(texts)) == 7
+    assert [len(embedded(request)) for request in gemini.requests] == [2, 2, 1, 1, 1]
+    assert max(len("".join(embedded(request))) for request in gemini.requests) == MOST_CHARACTERS
+
+
+def test_vectors_are_as_long_as_was_chosen_and_of_length_one(gemini: FakeGemini) -> None:
+    made = embedder().embed_documents(["bees in a hive"])[0]
+    assert gemini.requests[0]["requests"][0]["outputDimensionality"] == len(made) == SIZE
+    assert math.hypot(*vector("bees in a hive", SIZE)) == pytest.approx(2.0)
+    assert math.hypot(*made) == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("chosen", [PlainEmbedder, GeminiEmbedder])
+def test_one_embedder_serves_many_event_loops(gemini: FakeGemini, chosen: Any) -> None:
+    vectors = Vectors(chosen(), concurrency=2)
+    for _ in range(3):
+        assert len(asyncio.run(vectors.of(["a", "b"]))) == 2
+        assert len(asyncio.run(vectors.of_question("a"))) == 768
+
+
+def test_it_can_be_awaited_in_many_event_loops(gemini: FakeGemini) -> None:
+    made = embedder()
+    assert [len(asyncio.run(made.async_embed_query("a"))) for _ in range(3)] == [SIZE] * 3
+
+
+# -- what fails -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("status", [429, 500, 503])
+def test_what_passes_is_tried_again(gemini: FakeGemini, status: int) -> None:
+    gemini.script = [refused(status, "UNAVAILABLE"), (502, b"<html>"), (200, b'{"embeddings": [')]
+    assert len(embedder().embed_documents(["bees"])) == 1
+    assert len(gemini.requests) == 4
+
+
+def test_what_does_not_pass_is_not_tried_again(gemini: FakeGemini) -> None:
+    gemini.script = [refused(400, "INVALID_ARGUMENT", "no such thing")]
+    with pytest.raises(Exception, match="no such thing"):
+        embedder().embed_documents(["bees"])
+    assert len(gemini.requests) == 1
+
+
+@pytest.mark.parametrize("method", ["embed_documents", "embed_query"])
+def test_trying_again_has_an_end(gemini: FakeGemini, method: str) -> None:
+    gemini.script = [refused(429, "RESOURCE_EXHAUSTED", "too many")] * 1000
+    made = embedder(patience=0.5)
+    with pytest.raises(Exception, match="too many|timed out"):
+        getattr(made, method)("bees" if method == "embed_query" else ["bees"])
+    assert 2 <= len(gemini.requests) <= 12
+
+
+def test_a_service_that_hangs_is_given_up_and_asked_again(gemini: FakeGemini) -> None:
+    gemini.script = [HANG]
+    assert len(embedder(timeout=0.2).embed_documents(["bees"])) == 1
+    assert len(gemini.requests) == 2
+
+
+def test_a_question_is_given_up_in_the_time_of_one_request(gemini: FakeGemini) -> None:
+    gemini.script = [HANG] * 1000
+    with pytest.raises(Exception, match="timed out"):
+        embedder(timeout=0.2, patience=1000).embed_query("bees")
+    assert len(gemini.requests) <= 3
+
+
+async def test_what_the_service_says_is_in_the_error(gemini: FakeGemini) -> None:
+    gemini.script = [refused(400, "INVALID_ARGUMENT", "API key not valid")]
+    with pytest.raises(errors.EmbedderFailed, match=r"gemini-embedding-001.*API key not valid"):
+        await Vectors(embedder(), concurrency=1).of(["bees"])
+
+
+async def test_without_a_key_the_error_says_what_to_set(gemini: FakeGemini, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("GOOGLE_API_KEY")
+    vectors = Vectors("gemini-embedding-001", concurrency=1)
+    for asked in (vectors.ready, lambda: vectors.of(["bees"]), lambda: vectors.of_question("bees?")):
+        with pytest.raises(errors.KeyMissing, match=r"(?s)gemini-embedding-001.*GOOGLE_API_KEY.*USE_VERTEXAI"):
+            await asked()
+    monkeypatch.setenv("GOOGLE_API_KEY", "come at last")
+    await vectors.ready()
+    assert len(await vectors.of(["bees"])) == 1
+    assert gemini.headers[-1]["x-goog-api-key"] == "come at last"
+
+
+async def test_on_vertex_too(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
+    monkeypatch.setenv("GOOGLE_GENAI_USE_VERTEXAI", "1")
+    monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", str(tmp_path / "none.json"))
+    for project in ({}, {"GOOGLE_CLOUD_PROJECT": "p", "GOOGLE_CLOUD_LOCATION": "l"}):
+        for name, value in project.items():
+            monkeypatch.setenv(name, value)
+        with pytest.raises(errors.KeyMissing, match="GOOGLE_CLOUD_PROJECT"):
+            await Vectors("gemini-embedding-001", concurrency=1).of(["bees"])
+
+
+# -- as the memory uses it ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", [*MODELS, "models/gemini-embedding-001"])
+def test_a_name_is_enough(name: str) -> None:
+    made = Vectors(name, concurrency=1).embedder
+    assert isinstance(made, GeminiEmbedder)
+    assert (made.model, made.embedding_dim) == (name.removeprefix("models/"), 768)
+
+
+def test_the_dimensions_of_a_named_model_can_be_chosen() -> None:
+    made = Vectors("gemini-embedding-001", concurrency=1, dimensions=1536).embedder
+    assert isinstance(made, GeminiEmbedder)
+    assert made.embedding_dim == 1536
+
+
+@pytest.mark.parametrize("name", ["./gemini-embedding-001", "google/embeddinggemma-300m", "all-MiniLM-L6-v2"])
+def test_any_other_name_is_a_model_on_this_machine(name: str) -> None:
+    assert isinstance(Vectors(name, concurrency=1).embedder, LocalEmbedder)
+
+
+def test_the_same_model_by_either_class_has_the_same_name(gemini: FakeGemini) -> None:
+    made = [GeminiEmbedder("models/gemini-embedding-001", 256), GeminiEmbedder(), PlainEmbedder()]
+    assert {Vectors(one, concurrency=1).name for one in made} == {
+        "neo4j_graphrag.embeddings.google_genai.GeminiEmbedder:gemini-embedding-001"
+    }
+    assert Vectors("gemini-embedding-2", concurrency=1).name.endswith(":gemini-embedding-2")
+
+
+async def test_a_hundred_texts_are_one_request_and_a_question_is_a_question(gemini: FakeGemini) -> None:
+    vectors = Vectors(embedder(), concurrency=4)
+    await vectors.of([f"text {n}" for n in range(100)])
+    await vectors.of_question("text?")
+    stored, asked = gemini.requests
+    assert {one["taskType"] for one in stored["requests"]} == {"RETRIEVAL_DOCUMENT"}
+    assert [one["taskType"] for one in asked["requests"]] == ["RETRIEVAL_QUERY"]
+
+
+async def test_requests_run_side_by_side_and_come_back_in_order(
+    gemini: FakeGemini, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GOOGLE_GENAI_USE_VERTEXAI", "1")
+    watched, running, most, lock = embedder(), 0, 0, threading.Lock()
+    ask = watched.embed_documents
+
+    def counted(texts: list[str]) -> list[list[float]]:
+        nonlocal running, most
+        with lock:
+            running += 1
+            most = max(most, running)
+        try:
+            return ask(texts)
+        finally:
+            with lock:
+                running -= 1
+
+    monkeypatch.setattr(watched, "embed_documents", counted)
+    vectors, texts = Vectors(watched, concurrency=3), [f"text number {n}" for n in range(20)]
+    made = await asyncio.gather(vectors.of(texts), vectors.of(texts), vectors.of(texts))
+    assert 1 < most <= 3
+    assert made[0] == made[1] == made[2]
+    assert min(near(one, vector(text, SIZE)) for one, text in zip(made[0], texts, strict=True)) == pytest.approx(1.0)
+
+
+async def test_what_was_used_is_counted(gemini: FakeGemini, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = embedder()
+    made.embed_documents(["bees in a hive"] * 101)
+    assert made.usage == Usage(calls=2)
+    monkeypatch.setenv("GOOGLE_GENAI_USE_VERTEXAI", "1")
+    on_vertex = embedder()
+    on_vertex.embed_documents(["bees in a hive"] * 3)
+    assert on_vertex.usage == Usage(calls=3, input_tokens=12)
