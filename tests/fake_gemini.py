@@ -26,10 +26,13 @@ class FakeGemini:
 
     Args:
         answer: from the request's body to the part.
+        keeps_alive: leave connections open, which ADK's client never closes, so that a test would complain of them.
     """
 
-    def __init__(self, answer: Callable[[Request], Part] = lambda request: {"text": "hello"}) -> None:
-        self.answer = answer
+    def __init__(
+        self, answer: Callable[[Request], Part] = lambda request: {"text": "hello"}, *, keeps_alive: bool = True
+    ) -> None:
+        self.answer, self.keeps_alive = answer, keeps_alive
         self.requests: list[Request] = []
         self.paths: list[str] = []
         self.headers: list[dict[str, str]] = []
@@ -91,6 +94,7 @@ class FakeGemini:
                 self.send_response(status)
                 self.send_header("Content-Type", "text/event-stream" if is_streamed else "application/json")
                 self.send_header("Content-Length", str(len(data)))
+                self.send_header("Connection", "keep-alive" if fake.keeps_alive else "close")
                 self.end_headers()
                 self.wfile.write(data)
 

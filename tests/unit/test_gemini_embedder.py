@@ -149,7 +149,7 @@ def test_what_does_not_pass_is_not_tried_again(gemini: FakeGemini) -> None:
 def test_trying_again_has_an_end(gemini: FakeGemini, method: str) -> None:
     gemini.script = [refused(429, "RESOURCE_EXHAUSTED", "too many")] * 1000
     made = embedder(patience=0.5)
-    with pytest.raises(Exception, match="too many|timed out"):
+    with pytest.raises(Exception, match=r"too many|timed out"):
         getattr(made, method)("bees" if method == "embed_query" else ["bees"])
     assert 2 <= len(gemini.requests) <= 12
 

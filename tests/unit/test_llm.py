@@ -131,6 +131,44 @@ async def test_a_model_that_hangs_is_given_up_in_time() -> None:
         await llm.structured(Hanging(), "How many?", Answer, llm.Patience(0.05))
 
 
+class Crowded(ScriptedLlm):
+    """Counts how many are asked at once."""
+
+    running: int = 0
+    most: int = 0
+
+    async def generate_content_async(
+        self, llm_request: LlmRequest, stream: bool = False
+    ) -> AsyncGenerator[LlmResponse, None]:
+        self.running += 1
+        self.most = max(self.most, self.running)
+        await asyncio.sleep(0.005)
+        self.running -= 1
+        yield spoken(GOOD)
+
+
+async def test_calls_at_a_time_are_bounded_whoever_makes_them() -> None:
+    model = Crowded()
+    calls = [llm.structured(model, "How many?", Answer, llm.Patience(30, at_once=3)) for _ in range(12)]
+    await asyncio.gather(*calls)
+    assert model.most == 3
+
+
+async def test_what_waits_for_its_turn_is_not_late() -> None:
+    model = Crowded()
+    calls = [llm.structured(model, "How many?", Answer, llm.Patience(0.5, at_once=1)) for _ in range(150)]
+    assert len(await asyncio.gather(*calls)) == 150
+
+
+async def test_a_call_that_failed_keeps_nobody_from_theirs_while_it_waits() -> None:
+    failing = ScriptedLlm.of(OSError("no route"), GOOD)
+    waiting = asyncio.create_task(llm.structured(failing, "?", Answer, llm.Patience(30, 1, pause=0.2, at_once=1)))
+    await asyncio.sleep(0.01)
+    await llm.structured(ScriptedLlm.of(GOOD), "?", Answer, llm.Patience(30, at_once=1))
+    assert not waiting.done()
+    assert (await waiting).reply.number == 7
+
+
 async def test_cancelling_is_not_taken_for_a_failure() -> None:
     asking = asyncio.create_task(llm.structured(Hanging(), "How many?", Answer, llm.Patience(60)))
     await asyncio.sleep(0.01)
