@@ -38,6 +38,8 @@ class FakeGemini:
         self.headers: list[dict[str, str]] = []
         self.script: list[Scripted] = []
         """what the next requests are answered with instead, each a status and a body"""
+        self.broken: dict[str, Scripted] = {}
+        """what every request of a verb is answered with for now"""
         self._is_over = threading.Event()
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
         self._server.daemon_threads = True
@@ -65,12 +67,12 @@ class FakeGemini:
         self._server.server_close()
 
     def _reply(self, path: str, body: Request) -> tuple[int, Any]:
-        scripted = self.script.pop(0) if self.script else None
+        verb = path.partition("?")[0].rpartition(":")[2]
+        scripted = self.script.pop(0) if self.script else self.broken.get(verb)
         if scripted == HANG:
             self._is_over.wait()
         elif scripted:
             return scripted
-        verb = path.partition("?")[0].rpartition(":")[2]
         embed = {"batchEmbedContents": _many, "predict": _predicted, "embedContent": _one}.get(verb)
         return embed(path, body) if embed else (200, generated(self.answer(body)))
 

@@ -116,7 +116,8 @@ class GeminiEmbedder(google_genai.GeminiEmbedder):
         try:
             return genai.Client(**self._options)
         except (ValueError, DefaultCredentialsError) as error:
-            raise errors.KeyMissing(model=self.model, reason=error) from error
+            # Without its frames: they hold the half-made client, which would log errors when a loop's thread frees it.
+            raise errors.KeyMissing(model=self.model, reason=error) from error.with_traceback(None)
 
     def _embedded(self, texts: list[str], kind: _Kind, seconds: float) -> list[list[float]]:
         takes_words = "gemini-embedding-2" in self.model  # and drops the argument without a word
