@@ -72,7 +72,7 @@ async def planned(connection: graph.Connection, vectors: embeddings.Vectors, *, 
     counts = await graph.reembed.counts(connection, found.slot)
     if not found.is_begun:  # whatever the slot holds is another embedder's, and goes
         counts = [Count(count.kind, count.texts, count.texts, 0) for count in counts]
-    size = batch if isinstance(vectors.embedder, embeddings.Batching) else 1
+    size = min(batch, vectors.texts_a_call or batch)
     return Plan(found, counts, sum(math.ceil((count.left + count.failed) / size) for count in counts))
 
 
@@ -191,7 +191,7 @@ def main(
             stack.push_async_callback(connection.close)
             if failed:
                 return await _failed(connection)
-            vectors = embeddings.Vectors(chosen(embedder), concurrency=connection.settings.embed_concurrency)
+            vectors = embeddings.Vectors.of_settings(chosen(embedder), connection.settings)
             if dry_run:
                 plan = await planned(connection, vectors, batch=batch, force=force)
                 return asdict(plan), _plan_text(plan), True

@@ -35,11 +35,7 @@ class GraphVectors:
         settings = self._connection.settings
         if self._choice is False:
             return None
-        return embeddings.Vectors(
-            self._choice or settings.embedder,
-            concurrency=settings.embed_concurrency,
-            dimensions=settings.embed_dimensions,
-        )
+        return embeddings.Vectors.of_settings(self._choice or settings.embedder, settings)
 
     async def check(self) -> None:
         """Loads the embedder and sees that the graph's vectors, if it has any, are its own.

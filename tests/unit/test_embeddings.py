@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy
 import pytest
 from neo4j_graphrag.embeddings.base import Embedder
 
@@ -210,6 +211,20 @@ def letters(text: str) -> Sequence[float]:
 )
 def test_an_embedder_is_known_by_kind_and_model(choice: Any, name: str) -> None:
     assert vectors(choice).name == name
+
+
+async def test_a_local_model_with_prompts_of_its_own_gets_them() -> None:
+    class Model:
+        def encode_query(self, texts: list[str], **options: Any) -> Any:
+            return numpy.array([[1.0, 0.0]] * len(texts))
+
+        def encode_document(self, texts: list[str], **options: Any) -> Any:
+            return numpy.array([[0.0, 1.0]] * len(texts))
+
+    embedder = LocalEmbedder("mine")
+    vars(embedder)["loaded"] = Model()
+    made = vectors(embedder)
+    assert (await made.of(["a", "b"]), await made.of_question("a")) == ([[0.0, 1.0]] * 2, [1.0, 0.0])
 
 
 def test_a_local_model_is_not_loaded_before_it_is_needed() -> None:

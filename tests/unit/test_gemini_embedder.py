@@ -224,6 +224,17 @@ def test_the_same_model_by_either_class_has_the_same_name(gemini: FakeGemini) ->
     assert Vectors("gemini-embedding-2", concurrency=1).name.endswith(":gemini-embedding-2")
 
 
+@pytest.mark.parametrize(
+    ("model", "texts"), [("gemini-embedding-001", 1), ("gemini-embedding-2", 1), ("text-embedding-005", 100)]
+)
+def test_a_request_takes_so_many_texts_on_vertex(
+    gemini: FakeGemini, monkeypatch: pytest.MonkeyPatch, model: str, texts: int
+) -> None:
+    assert Vectors(GeminiEmbedder(model), concurrency=1).texts_a_call == 100
+    monkeypatch.setenv("GOOGLE_GENAI_USE_VERTEXAI", "1")
+    assert Vectors(GeminiEmbedder(model), concurrency=1).texts_a_call == texts
+
+
 async def test_a_hundred_texts_are_one_request_and_a_question_is_a_question(gemini: FakeGemini) -> None:
     vectors = Vectors(embedder(), concurrency=4)
     await vectors.of([f"text {n}" for n in range(100)])

@@ -92,9 +92,14 @@ class GeminiEmbedder(google_genai.GeminiEmbedder):
         """A vector for each text that questions will be compared with, in their order."""
         return [vector for batch in self.batches(texts) for vector in self._embedded(batch, _DOCUMENT, self.patience)]
 
+    @property
+    def texts_a_request(self) -> int:
+        """How many the service takes: of Gemini's models Vertex AI takes one, and google-genai sends no more."""
+        return 1 if self.client.vertexai and "gemini" in self.model else MOST_TEXTS
+
     def batches(self, texts: list[str]) -> list[list[str]]:
         """The texts in portions, each of which is one request."""
-        most = 1 if self.client.vertexai and "gemini" in self.model else MOST_TEXTS
+        most = self.texts_a_request
         found: list[list[str]] = []
         filled = 0
         for text in texts:

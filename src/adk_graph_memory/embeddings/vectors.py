@@ -15,8 +15,10 @@ from adk_graph_memory import errors
 from adk_graph_memory.embeddings.gemini import GeminiEmbedder
 from adk_graph_memory.embeddings.local import DEFAULT_MODEL, LocalEmbedder
 from adk_graph_memory.language.fluency import fluency
+from adk_graph_memory.settings import Settings
 
-Choice = Embedder | Callable[[str], Sequence[float]] | str | Literal[False] | None
+Chosen = Embedder | Callable[[str], Sequence[float]] | str | None
+Choice = Chosen | Literal[False]
 T = TypeVar("T")
 Numbers = Sequence[Sequence[float]]
 
@@ -59,7 +61,7 @@ class FunctionEmbedder(Embedder):
         return [float(number) for number in self.function(text)]
 
 
-def _embedder(choice: Embedder | Callable[[str], Sequence[float]] | str | None, dimensions: int | None) -> Embedder:
+def _embedder(choice: Chosen, dimensions: int | None) -> Embedder:
     if isinstance(choice, Embedder):
         return choice
     if callable(choice):
@@ -82,17 +84,23 @@ class Vectors:
         dimensions: numbers a vector, where one of Gemini's models is named.
     """
 
-    def __init__(
-        self,
-        choice: Embedder | Callable[[str], Sequence[float]] | str | None,
-        *,
-        concurrency: int,
-        dimensions: int | None = None,
-    ) -> None:
+    def __init__(self, choice: Chosen, *, concurrency: int, dimensions: int | None = None) -> None:
         self.embedder = _embedder(choice, dimensions)
         takes_all = isinstance(self.embedder, Batching) and not isinstance(self.embedder, Splitting)
         self._threads = 1 if takes_all else concurrency
         self._length: int | None = None
+
+    @classmethod
+    def of_settings(cls, choice: Chosen, settings: Settings) -> Vectors:
+        """As the settings say."""
+        return cls(choice, concurrency=settings.embed_concurrency, dimensions=settings.embed_dimensions)
+
+    @property
+    def texts_a_call(self) -> int | None:
+        """How many texts one call takes at most; None for any number."""
+        if isinstance(self.embedder, GeminiEmbedder):
+            return self.embedder.texts_a_request
+        return None if isinstance(self.embedder, Batching) else 1
 
     @property
     def name(self) -> str:
