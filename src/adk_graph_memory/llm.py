@@ -152,6 +152,9 @@ async def _asked(
                 responses = [response async for response in model.generate_content_async(request)]
             break
         except Exception as error:  # every provider raises its own kinds, and none of them may lose the session
+            if request.config.temperature is not None and "temperature" in str(error):
+                request.config.temperature = None  # models that reason know only their own
+                continue
             if failures >= patience.retries or not calls.passes(error):
                 reason = str(error) and f": {error}"
                 late = f"no answer within {patience.seconds:g} s" if isinstance(error, TimeoutError) else ""
@@ -189,10 +192,12 @@ def _cost(response: LlmResponse) -> Usage:
     counted = response.usage_metadata
     if counted is None:
         return Usage()
+    prompt, total = counted.prompt_token_count or 0, counted.total_token_count
+    answered, thought = counted.candidates_token_count or 0, counted.thoughts_token_count or 0
+    if total:  # Gemini counts thoughts beside the answer, OpenAI's kin within
+        thought = min(thought, max(total - prompt - answered, 0))
     return Usage(
-        input_tokens=counted.prompt_token_count or 0,
-        output_tokens=(counted.candidates_token_count or 0) + (counted.thoughts_token_count or 0),
-        cached_tokens=counted.cached_content_token_count or 0,
+        input_tokens=prompt, output_tokens=answered + thought, cached_tokens=counted.cached_content_token_count or 0
     )
 
 

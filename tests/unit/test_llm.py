@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import importlib.util
 from collections.abc import AsyncGenerator
 from typing import Any
 
@@ -188,6 +189,23 @@ async def test_costs_of_both_attempts_are_added() -> None:
     assert (await asked(costing("{"), costing(GOOD)))[1] == Usage(2, 20, 10, 8)
 
 
+async def test_thoughts_that_are_counted_with_the_answer_are_not_counted_twice() -> None:
+    reply = spoken(GOOD)
+    reply.usage_metadata = types.GenerateContentResponseUsageMetadata(
+        prompt_token_count=10, candidates_token_count=5, thoughts_token_count=2, total_token_count=15
+    )
+    assert (await asked(reply))[1] == Usage(1, 10, 5, 0)
+
+
+async def test_a_model_that_refuses_a_temperature_is_asked_without_one() -> None:
+    def refusing(request: LlmRequest) -> Any:
+        refused = request.config.temperature is not None
+        return ValueError("only temperature=1 is supported") if refused else GOOD
+
+    model = ScriptedLlm.of(refusing, refusing)
+    assert (await llm.structured(model, "How many?", Answer, llm.Patience(5))).reply.number == 7
+
+
 async def test_the_schema_goes_with_the_request() -> None:
     model = ScriptedLlm.of(GOOD)
     await llm.structured(model, "How many?", Answer, llm.Patience(5))
@@ -207,6 +225,13 @@ def test_a_name_is_looked_up_in_adks_registry() -> None:
 def test_an_unknown_name_is_a_configuration_error() -> None:
     with pytest.raises(errors.ConfigurationError, match="no-such-model"):
         llm.resolved("no-such-model")
+
+
+@pytest.mark.skipif(importlib.util.find_spec("litellm") is not None, reason="LiteLLM is installed")
+@pytest.mark.parametrize("name", ["openai/gpt-4o-mini", "litellm:openai/gpt-4o-mini"])
+def test_a_name_that_needs_another_package_says_which(name: str) -> None:
+    with pytest.raises(errors.ConfigurationError, match=r"(?is)gpt-4o-mini.*litellm"):
+        llm.resolved(name)
 
 
 def test_the_reply_schema_is_one_that_gemini_takes() -> None:

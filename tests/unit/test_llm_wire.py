@@ -125,7 +125,7 @@ async def test_a_reply_without_words_is_a_failure_with_its_reason(gemini: FakeGe
 
 async def test_thoughts_are_paid_for_and_not_read(gemini: FakeGemini) -> None:
     reply = generated({"text": "Seven, I think.", "thought": True}, GOOD)
-    reply["usageMetadata"] |= {"thoughtsTokenCount": 30, "cachedContentTokenCount": 4}
+    reply["usageMetadata"] |= {"thoughtsTokenCount": 30, "cachedContentTokenCount": 4, "totalTokenCount": 45}
     gemini.script = [(200, reply)]
     assert await asked() == (Answer(number=7, words=["a"]), Usage(1, 10, 35, 4), {})
 

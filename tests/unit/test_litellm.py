@@ -1,0 +1,121 @@
+"""Any model that LiteLLM knows, through ADK's wrapper and against a server on this machine."""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import pytest
+from pydantic import BaseModel
+
+from adk_graph_memory import errors, llm
+from adk_graph_memory.records import Usage
+
+os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")  # or the import would fetch one
+pytest.importorskip("litellm", reason="LiteLLM is no dependency of ours: pip install litellm")
+
+
+class Answer(BaseModel):
+    number: int
+    words: list[str] = []
+
+
+class OpenAi:
+    """Answers like OpenAI's chat completions: with what the script says, or else with the same answer."""
+
+    def __init__(self) -> None:
+        self.requests: list[dict[str, Any]] = []
+        self.script: list[tuple[int, dict[str, Any]]] = []
+
+    def reply(self, request: dict[str, Any]) -> tuple[int, dict[str, Any]]:
+        self.requests.append(request)
+        if self.script:
+            return self.script.pop(0)
+        message = {"role": "assistant", "content": '{"number": 7, "words": ["a"]}'}
+        usage = {
+            "prompt_tokens": 10,
+            "completion_tokens": 5,
+            "total_tokens": 15,
+            "prompt_tokens_details": {"cached_tokens": 4},
+            "completion_tokens_details": {"reasoning_tokens": 2},
+        }
+        choice = {"index": 0, "finish_reason": "stop", "message": message}
+        kind = {"id": "1", "object": "chat.completion", "created": 1, "model": request["model"]}
+        return 200, {**kind, "choices": [choice], "usage": usage}
+
+
+@pytest.fixture
+def openai(monkeypatch: pytest.MonkeyPatch) -> Iterator[OpenAi]:
+    fake = OpenAi()
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            status, reply = fake.reply(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
+            data = json.dumps(reply).encode()
+            self.send_response(status)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(len(data)))
+            self.end_headers()
+            self.wfile.write(data)
+
+        def log_message(self, *_: Any) -> None:
+            """Says nothing."""
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server.daemon_threads = True
+    threading.Thread(target=server.serve_forever, args=[0.01], daemon=True).start()
+    url = f"http://127.0.0.1:{server.server_address[1]}/v1"
+    for name in ("OPENAI_API_BASE", "OPENAI_BASE_URL"):
+        monkeypatch.setenv(name, url)
+    for name, value in {"OPENAI_API_KEY": "none", "NO_PROXY": "127.0.0.1", "no_proxy": "127.0.0.1"}.items():
+        monkeypatch.setenv(name, value)
+    yield fake
+    server.shutdown()
+    server.server_close()
+
+
+async def asked(name: str) -> llm.Answer[Answer]:
+    patience = llm.Patience(30, retries=2, pause=0.001)
+    return await llm.structured(llm.resolved(name), "How many?", Answer, patience)
+
+
+@pytest.mark.parametrize("name", ["openai/gpt-4o-mini", "litellm:openai/gpt-4o-mini", "openai/a-model-of-ones-own"])
+async def test_a_name_is_enough_and_the_schema_goes_with_it(openai: OpenAi, name: str) -> None:
+    assert await asked(name) == (Answer(number=7, words=["a"]), Usage(1, 10, 5, 4), {})
+    [request] = openai.requests
+    assert request["model"] == name.rpartition("/")[2]
+    assert request["messages"] == [{"role": "user", "content": "How many?"}]
+    schema = request["response_format"]["json_schema"]
+    assert (schema["name"], schema["strict"], set(schema["schema"]["properties"])) == (
+        "Answer",
+        True,
+        {"number", "words"},
+    )
+
+
+@pytest.mark.parametrize("name", ["openai/gpt-5-mini", "openai/o3-mini"])
+async def test_a_model_that_reasons_is_asked_without_a_temperature(openai: OpenAi, name: str) -> None:
+    assert (await asked(name)).reply.number == 7
+    assert "temperature" not in openai.requests[-1]
+
+
+@pytest.mark.parametrize("status", [429, 500, 503])
+async def test_what_passes_is_asked_again(openai: OpenAi, status: int) -> None:
+    openai.script = [(status, {"error": {"message": "slow down"}})] * 3
+    assert (await asked("openai/gpt-4o-mini")).reply.number == 7
+
+
+async def test_what_does_not_pass_is_not_asked_again(openai: OpenAi) -> None:
+    openai.script = [(401, {"error": {"message": "no such key"}})] * 3
+    with pytest.raises(errors.ModelFailed, match="no such key"):
+        await asked("openai/gpt-4o-mini")
+    assert len(openai.requests) == 1
+
+
+def test_a_provider_that_nobody_knows_is_a_configuration_error() -> None:
+    with pytest.raises(errors.ConfigurationError, match="nobody/knows"):
+        llm.resolved("nobody/knows")
