@@ -14,23 +14,10 @@ from pathlib import Path
 
 import httpx
 from neo4j import Driver
+from tests.documents import blocks
 from tests.fake_gemini import Part, Request, call, responses, said
 
-AGENT = '''
-from google.adk.agents import LlmAgent
-from google.adk.tools import ToolContext, load_memory, preload_memory
-from google.genai import types
-
-
-async def save_note(text: str, tool_context: ToolContext) -> int:
-    """Saves a note."""
-    return await tool_context.save_artifact("note.txt", types.Part(text=text))
-
-
-tools = [preload_memory, load_memory, save_note]
-root_agent = LlmAgent(name="{name}", model="gemini-2.5-flash", tools=tools)
-'''
-SERVICES = "from adk_graph_memory.adk import register\n\nregister()\n"
+SERVICES, AGENT = (block.text for block in blocks("docs/samples.md")[:3] if block.language == "python")
 
 
 def answered(request: Request) -> Part:
@@ -49,7 +36,7 @@ def write_agent(agents: Path, name: str) -> Path:
     folder = agents / name
     folder.mkdir(parents=True)
     (folder / "__init__.py").write_text("from . import agent\n")
-    (folder / "agent.py").write_text(AGENT.format(name=name))
+    (folder / "agent.py").write_text(AGENT.replace('"companion"', f'"{name}"'))
     (agents / "services.py").write_text(SERVICES)
     return folder
 

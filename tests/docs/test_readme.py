@@ -6,65 +6,24 @@ import os
 import re
 import shlex
 import socket
-from collections.abc import Iterator
-from pathlib import Path
 
-import pytest
 from google.adk.cli import service_registry
-from google.adk.models.google_llm import Gemini
-from google.adk.models.llm_request import LlmRequest
-from google.adk.models.llm_response import LlmResponse
-from google.adk.models.registry import LLMRegistry
+from tests.documents import ROOT, blocks, run
 from typer.testing import CliRunner
 
 from adk_graph_memory import Neo4jMemoryService
 from adk_graph_memory.cli import app
 from adk_graph_memory.settings import Settings
-from adk_graph_memory.testing import ScriptedLlm, called, spoken
 
-README = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
-FENCED = re.findall(r"^```(\w*)\n(.*?)^```$", README, re.DOTALL | re.MULTILINE)
-PYTHON = [text for language, text in FENCED if language == "python"]
-COMMANDS = [line for language, text in FENCED if not language for line in text.splitlines() if line.startswith("adk-")]
-
-
-class Companion(ScriptedLlm):
-    """Stands in for Gemini: looks into its memory when asked about a dog, and says what it found."""
-
-    @classmethod
-    def supported_models(cls) -> list[str]:
-        return [r"gemini-.*"]
-
-    async def generate_content_async(self, llm_request: LlmRequest, stream: bool = False) -> Iterator[LlmResponse]:  # type: ignore[override]
-        last = llm_request.contents[-1].parts[0]
-        if last.function_response:
-            memories = last.function_response.response["result"].memories
-            yield spoken(" / ".join(entry.content.parts[0].text for entry in memories))
-        elif "afraid of?" in (last.text or ""):
-            yield called("load_memory", query=last.text)
-        else:
-            yield spoken("I will remember that.")
+README = (ROOT / "README.md").read_text("utf-8")
+BLOCKS = blocks("README.md")
+PYTHON = [block.text for block in BLOCKS if block.language == "python"]
+COMMANDS = [
+    line for block in BLOCKS if not block.language for line in block.text.splitlines() if line.startswith("adk-")
+]
 
 
-@pytest.fixture
-def at_the_test_server(neo4j_server, monkeypatch):
-    monkeypatch.setenv("NEO4J_URI", neo4j_server.uri)
-    monkeypatch.setenv("NEO4J_USERNAME", neo4j_server.auth[0])
-    monkeypatch.setenv("NEO4J_PASSWORD", neo4j_server.auth[1])
-
-
-@pytest.fixture
-def without_gemini():
-    LLMRegistry.register(Companion)
-    yield
-    LLMRegistry.register(Gemini)
-
-
-def run(block: str, app_name: str) -> None:
-    exec(compile(block.replace('"home"', f'"{app_name}"'), "README.md", "exec"), {"__name__": "__main__"})  # noqa: S102
-
-
-def test_the_agent_recalls_in_another_session(at_the_test_server, without_gemini, app_name, capsys):
+def test_the_agent_recalls_in_another_session(at_the_test_server, gemini, app_name, capsys):
     run(PYTHON[0], app_name)
     assert "afraid of thunder" in capsys.readouterr().out.splitlines()[-1]
 
@@ -121,7 +80,7 @@ def test_every_setting_stands_in_the_table_with_its_default():
 
 
 def test_every_variable_in_the_table_is_read_somewhere():
-    sources = "".join(p.read_text() for p in (Path(__file__).parents[2] / "src").rglob("*.py"))
+    sources = "".join(p.read_text() for p in (ROOT / "src").rglob("*.py"))
     known = {f"ADK_GRAPH_MEMORY_{name.upper()}" for name in Settings.model_fields}
     for variable in set(re.findall(r"^\| ((?:NEO4J|ADK_GRAPH)[A-Z0-9_]+)", README, re.MULTILINE)):
         assert variable in known or variable in sources, variable

@@ -290,12 +290,8 @@ class Neo4jSessionService(BaseSessionService):
         Raises:
             SessionNotFoundError: there is no such session.
         """
-        closed = await graph.sessions.close(
-            await self._connected(session.app_name),
-            Scope(session.app_name, session.user_id),
-            id=session.id,
-            now=platform_time.get_time(),
-        )
+        scope, now = Scope(session.app_name, session.user_id), platform_time.get_time()
+        closed = await graph.sessions.close(await self._connected(session.app_name), scope, id=session.id, now=now)
         if closed is None:
             raise SessionNotFoundError(f"Session {session.id} not found.")
         for told in self.on_close_session:

@@ -1,0 +1,49 @@
+"""What a reader of the documents has: a database in the environment, and a key for a model."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from tests.fake_gemini import FakeGemini, Part, Request, call, said
+
+
+@pytest.fixture
+def at_the_test_server(neo4j_server: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NEO4J_URI", neo4j_server.uri)
+    monkeypatch.setenv("NEO4J_USERNAME", neo4j_server.auth[0])
+    monkeypatch.setenv("NEO4J_PASSWORD", neo4j_server.auth[1])
+
+
+@pytest.fixture
+def gemini(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeGemini]:
+    with FakeGemini(answered, keeps_alive=False) as fake:
+        for name, value in fake.environment.items():
+            monkeypatch.setenv(name, value)
+        yield fake
+
+
+def answered(request: Request) -> Part:
+    """A question has all tools asked, one after the other, and is answered by nothing but what they found."""
+    question = said({"contents": [one for one in request["contents"] if "text" in one["parts"][0]]})
+    if "?" not in question:
+        return {"text": "I will remember that."}
+    found = {
+        part["functionResponse"]["name"]: part["functionResponse"]["response"]["result"]
+        for content in request["contents"]
+        for part in content["parts"]
+        if "functionResponse" in part
+    }
+    for tool in request["tools"][0]["functionDeclarations"]:
+        if tool["name"] not in found:
+            [argument] = tool["parameters_json_schema"]["properties"]
+            return call(tool["name"], **{argument: question})
+    return {"text": " ".join(_told(found))}
+
+
+def _told(found: dict[str, Any]) -> Iterator[str]:
+    for memory in found["load_memory"]["memories"][:1]:
+        yield f"You said: “{memory['content']['parts'][0]['text']}”"
+        yield from (f"Also known: “{fact}”" for fact in memory["custom_metadata"].get("also_known", ()))
+    yield from (f"The handbook says: “{page}”" for page in found.get("read_handbook", ()))

@@ -1,0 +1,54 @@
+"""Every sample in docs/samples.md runs, and prints what is shown below it."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from tests.documents import blocks, run
+from tests.fake_gemini import FakeGemini, embedded
+
+BLOCKS = blocks("docs/samples.md")
+SAMPLES = {
+    code.heading: (code.text, shown.text)
+    for code, shown in pairwise(BLOCKS)
+    if (code.language, shown.language) == ("python", "text")
+}
+
+
+@pytest.fixture
+def printed(at_the_test_server: None, gemini: FakeGemini, app_name: str, capsys: Any) -> Any:
+    def of(code: str) -> str:
+        run(code, app_name)
+        return str(capsys.readouterr().out)
+
+    return of
+
+
+def test_two_memories_are_asked(printed: Any) -> None:
+    code, shown = SAMPLES["Two memories in one agent"]
+    assert printed(code) == shown
+
+
+def test_the_traversal_brings_along_what_else_is_known(printed: Any) -> None:
+    code, shown = SAMPLES["A traversal of your own"]
+    assert printed(code) == shown
+
+
+def test_the_hosted_model_makes_the_vectors(printed: Any, gemini: FakeGemini) -> None:
+    code, shown = SAMPLES["Hosted embeddings"]
+    assert printed(code) == shown
+    texts = [text for request in gemini.requests for text in embedded(request)]
+    assert {"My dog Rex is afraid of thunder.", "What is my dog afraid of?"} <= set(texts)
+
+
+def test_no_block_is_left_out() -> None:
+    """``adk web``'s two are run by the tests of ADK's servers, on which this agent lives."""
+    python = [block.heading for block in BLOCKS if block.language == "python"]
+    assert python == ["An agent for `adk web`", "An agent for `adk web`", *SAMPLES]
+
+
+@pytest.mark.parametrize("heading", SAMPLES)
+def test_a_sample_is_short(heading: str) -> None:
+    assert len(SAMPLES[heading][0].splitlines()) <= 35

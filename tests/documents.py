@@ -1,0 +1,33 @@
+"""README.md and the documents beside it: their code blocks, each with the heading that it stands under."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).parents[1]
+_HEADING_OR_BLOCK = re.compile(r"^## ([^\n]+)$|^```(\w*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+
+
+class Block(NamedTuple):
+    """One code block."""
+
+    heading: str
+    language: str
+    text: str
+
+
+def blocks(document: str) -> list[Block]:
+    """All of a document's, in their order."""
+    found, latest = [], ""
+    for heading, language, text in _HEADING_OR_BLOCK.findall((ROOT / document).read_text("utf-8")):
+        latest = heading or latest
+        if not heading:
+            found.append(Block(latest, language, text))
+    return found
+
+
+def run(block: str, app_name: str) -> None:
+    """Runs a block as a stranger would, for an app of its own."""
+    exec(compile(block.replace('"home"', f'"{app_name}"'), "<document>", "exec"), {"__name__": "__main__"})  # noqa: S102
