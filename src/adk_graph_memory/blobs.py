@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import io
 from collections.abc import AsyncIterator, Iterable
-from datetime import datetime
+from datetime import UTC, datetime
 from functools import cached_property
+from itertools import starmap
 from pathlib import Path
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
@@ -19,6 +20,8 @@ from adk_graph_memory import errors
 _PAGE = 500
 _PIECE = 65_536
 """Bytes read at a time, at least."""
+_UNFINISHED = "#"
+"""Stands before a number in the names of files that obstore is still writing."""
 
 
 class Blobs:
@@ -32,11 +35,20 @@ class Blobs:
     def __init__(self, url: str) -> None:
         self.url = url if "://" in url else Path(url).expanduser().absolute().as_uri()
 
+    def within(self, name: str) -> Blobs:
+        """A part of the store, apart from all others."""
+        return Blobs(f"{self.url.rstrip('/')}/{name}")
+
+    @cached_property
+    def _folder(self) -> Path | None:
+        return Path(url2pathname(urlsplit(self.url).path)) if self.url.startswith("file://") else None
+
     @cached_property
     def _store(self) -> ObjectStore:
         try:
-            if self.url.startswith("file://"):
-                Path(url2pathname(urlsplit(self.url).path)).mkdir(mode=0o700, parents=True, exist_ok=True)
+            if self._folder is not None:
+                self._folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+                self._folder.mkdir(mode=0o700, exist_ok=True)
             return from_url(self.url)
         except (BaseError, OSError, ValueError) as error:
             raise errors.StoreUnusable(url=self.url, reason=_first_line(error)) from error
@@ -75,11 +87,16 @@ class Blobs:
         Raises:
             errors.StoreUnusable: some could not be deleted.
         """
-        deleted = (self._store.delete_async(f"{owner}/{id}") for owner, id in contents)
-        results = await asyncio.gather(*deleted, return_exceptions=True)
+        results = await asyncio.gather(*starmap(self._deleted, contents), return_exceptions=True)
         for error in results:
             if isinstance(error, BaseException) and not isinstance(error, FileNotFoundError):
                 raise errors.StoreUnusable(url=self.url, reason=_first_line(error)) from error
+
+    async def _deleted(self, owner: str, id: str) -> None:
+        if self._folder is not None and _UNFINISHED in id:
+            await asyncio.to_thread((self._folder / owner / id).unlink)
+        else:
+            await self._store.delete_async(f"{owner}/{id}")
 
     async def contents(self, *, until: datetime) -> AsyncIterator[list[tuple[str, str]]]:
         """Owners and ids of all contents that were stored by then, some hundreds at a time."""
@@ -87,8 +104,17 @@ class Blobs:
             async for page in self._store.list(chunk_size=_PAGE):
                 paths = (str(found["path"]).rpartition("/") for found in page if found["last_modified"] <= until)
                 yield [(owner, id) for owner, _, id in paths]
+            if unfinished := await asyncio.to_thread(self._unfinished, until):
+                yield unfinished
         except (BaseError, OSError) as error:
             raise errors.StoreUnusable(url=self.url, reason=_first_line(error)) from error
+
+    def _unfinished(self, until: datetime) -> list[tuple[str, str]]:
+        """What a process was writing into a directory when it was killed; obstore hides it."""
+        folder = self._folder
+        found = folder.rglob(f"*{_UNFINISHED}*") if folder else ()
+        old = (path for path in found if datetime.fromtimestamp(path.stat().st_mtime, UTC) <= until)
+        return [(path.parent.relative_to(folder).as_posix(), path.name) for path in old if folder]
 
 
 def _first_line(error: BaseException) -> str:

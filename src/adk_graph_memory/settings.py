@@ -11,7 +11,7 @@ import os
 import sys
 from pathlib import Path
 from typing import Annotated, Any, Literal
-from urllib.parse import parse_qsl, unquote, urlsplit
+from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
 from pydantic import Field, SecretStr, StringConstraints, ValidationError, field_validator
 from pydantic_settings import (
@@ -170,6 +170,9 @@ def of_address(uri: str | None) -> dict[str, Any]:
     address = urlsplit(uri)
     if address.scheme not in SCHEMES:
         raise errors.UnknownScheme(uri=redacted(uri))
+    if "@" in address.path + address.query or address.fragment or not _is_port(address):
+        reason = f"{address.scheme}://… cannot be read; percent-encode user and password, above all / ? # @ and :"
+        raise errors.ConfigurationError(reason=reason)
     host = address.netloc.rpartition("@")[2]
     named: dict[str, Any] = {
         "uri": host and f"{address.scheme}://{host}",
@@ -178,11 +181,19 @@ def of_address(uri: str | None) -> dict[str, Any]:
         "database": unquote(address.path.strip("/")),
     }
     for name, value in parse_qsl(address.query, keep_blank_values=True):
+        name = "schema_mode" if name == "schema" else name
         if name in named or name not in Settings.model_fields:
             places = "; user and password stand before the host" if name in named else ""
             raise errors.ConfigurationError(reason=f"{redacted(uri)}: there is no setting {name!r}{places}")
         named[name] = _members(uri, name, value) if value.startswith("[") else value
     return {name: value for name, value in named.items() if value}
+
+
+def _is_port(address: SplitResult) -> bool:
+    try:
+        return address.port is None or address.port > 0
+    except ValueError:
+        return False
 
 
 def _members(uri: str, name: str, value: str) -> Any:

@@ -11,11 +11,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from google.adk.errors.input_validation_error import InputValidationError
 from google.genai import types
 from typer.testing import CliRunner
 
 from adk_graph_memory import Neo4jArtifactService, Neo4jSessionService, cli, errors, graph
 from adk_graph_memory.adk import artifact_service
+from adk_graph_memory.blobs import Blobs
 from adk_graph_memory.graph.artifacts import Name
 from adk_graph_memory.records import Scope
 
@@ -79,6 +81,49 @@ async def test_a_save_that_dies_before_its_version_leaves_an_orphan_that_is_list
     [orphan] = [id async for id in artifacts.orphans(delete=True)]
     assert orphan.id not in {path.name for path in stored(tmp_path)}
     assert (await artifacts.load_artifact(filename="kept", **owner)) == blob(LARGE)
+
+
+async def test_a_store_may_be_shared_and_each_graph_looks_after_its_own(
+    artifacts, neo4j_server, owner, tmp_path, monkeypatch
+):
+    await artifacts.save_artifact(filename="a", artifact=blob(LARGE), **owner)
+    (tmp_path / "store" / "holiday").mkdir()
+    (tmp_path / "store" / "holiday" / "photo.jpg").write_bytes(b"x")
+    monkeypatch.setattr(artifact_service, "SETTLED", timedelta(seconds=-1))
+    elsewhere = neo4j_server.settings(artifact_store=str(tmp_path / "store"), label_prefix="TestHash")
+    async with Neo4jArtifactService(settings=elsewhere) as another:
+        await another.save_artifact(filename="b", artifact=blob(LARGE), **owner)
+        for service in (artifacts, another):
+            assert [orphan async for orphan in service.orphans(delete=True)] == []
+    assert len(stored(tmp_path)) == 3
+
+
+async def test_what_was_being_written_when_the_process_was_killed_is_an_orphan(artifacts, owner, tmp_path, monkeypatch):
+    await artifacts.save_artifact(filename="a", artifact=blob(LARGE), **owner)
+    [path] = stored(tmp_path)
+    path.with_name(f"{path.name}#1").write_bytes(LARGE)
+    assert [orphan async for orphan in artifacts.orphans(delete=True)] == []  # it might still be written
+    monkeypatch.setattr(artifact_service, "SETTLED", timedelta(seconds=-1))
+    assert [orphan.id async for orphan in artifacts.orphans(delete=True)] == [f"{path.name}#1"]
+    assert stored(tmp_path) == [path]
+
+
+async def test_what_is_deleted_while_it_is_loaded_is_not_there(artifacts, owner, monkeypatch):
+    await artifacts.save_artifact(filename="a", artifact=blob(LARGE), **owner)
+    get = Blobs.get
+
+    async def late(self: Blobs, *content: str) -> bytes:
+        await artifacts.delete_artifact(filename="a", **owner)
+        return await get(self, *content)
+
+    monkeypatch.setattr(Blobs, "get", late)
+    assert await artifacts.load_artifact(filename="a", **owner) is None
+
+
+async def test_a_description_that_is_no_unicode_is_named(artifacts, owner):
+    part = types.Part(inline_data=types.Blob(data=b"x", mime_type="text/plain", display_name="\ud800"))
+    with pytest.raises(InputValidationError, match="no Unicode"):
+        await artifacts.save_artifact(filename="a", artifact=part, **owner)
 
 
 async def test_content_that_the_store_has_lost_is_an_error_that_names_it(artifacts, owner, tmp_path):
@@ -206,8 +251,8 @@ async def test_the_command_lists_a_users_artifacts(artifacts, owner, command):
 
 async def test_the_command_lists_and_deletes_orphans(artifacts, owner, command, monkeypatch, tmp_path):
     await artifacts.save_artifact(filename="a", artifact=blob(LARGE), **owner)
-    (tmp_path / "store" / "ab").mkdir()
-    (tmp_path / "store" / "ab" / "abandoned").write_bytes(b"x")
+    [path] = stored(tmp_path)
+    path.with_name("abandoned").write_bytes(b"x")
     monkeypatch.setattr(artifact_service, "SETTLED", timedelta(seconds=-1))
     assert "abandoned" in (await command("--orphans")).output
     assert (await command("--orphans", "--delete")).exit_code == 1  # nobody said yes

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -185,6 +186,17 @@ def test_what_is_no_setting_is_named_and_no_secret_shown(query: str, said: str) 
     with pytest.raises(errors.ConfigurationError, match=said) as raised:
         of_address(f"neo4j://u:{SECRET}@localhost?{query}")
     assert SECRET not in str(raised.value)
+
+
+@pytest.mark.parametrize("password", ["12#xq", "zx#xq", "zx/xq", "12/xq", "12?xq", "zx?xq", "zx:xq/"])
+def test_credentials_that_are_not_encoded_are_named_and_not_repeated(password: str) -> None:
+    with pytest.raises(errors.ConfigurationError, match="percent-encode") as raised:
+        of_address(f"neo4j://neo4j:{password}@host:7687")
+    assert not {password[:2], "xq"} & set(re.findall(r"\w+", str(raised.value)))
+
+
+def test_an_address_may_say_what_becomes_of_the_schema() -> None:
+    assert configured(**of_address("neo4j://localhost?schema=check")).schema_mode == "check"
 
 
 def test_no_address_shows_its_password() -> None:

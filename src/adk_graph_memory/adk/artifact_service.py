@@ -10,7 +10,6 @@ import json
 import logging
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
-from functools import cached_property
 from types import TracebackType
 from typing import Any, Self, Unpack
 
@@ -22,19 +21,15 @@ from google.genai import types
 from typing_extensions import override
 
 from adk_graph_memory import errors, graph, telemetry
-from adk_graph_memory.adk import codec, dotenv, parts
+from adk_graph_memory.adk import artifact_names, codec, dotenv, parts
 from adk_graph_memory.blobs import Blobs
 from adk_graph_memory.graph.artifacts import Content, Name, StoredVersion
-from adk_graph_memory.records import Scope
 from adk_graph_memory.settings import data_home
 
 logger = logging.getLogger(__name__)
 
-USER_NAMESPACE = "user:"
 SETTLED = timedelta(hours=1)
 """How long after its content was stored a version is there, or never will be."""
-_OF_USER = ""
-"""Stands where a session's id would; none is empty."""
 
 
 @telemetry.operations
@@ -54,6 +49,7 @@ class Neo4jArtifactService(BaseArtifactService):
         self, uri: str | None = None, *, agents_dir: str | None = None, **options: Unpack[graph.ConnectionOptions]
     ) -> None:
         self._connection, self._agents_dir = graph.Connection(uri, **options), agents_dir
+        self._own: Blobs | None = None
 
     async def prepare(self) -> None:
         """Connects and makes the schema fit now rather than at the first request."""
@@ -76,20 +72,21 @@ class Neo4jArtifactService(BaseArtifactService):
             InputValidationError: a name or an id is no safe path, or the part has no content of a kind that is kept.
             errors.StoreUnusable: large content could not be stored; there is no new version then.
         """
-        name = _name(app_name, user_id, filename, session_id)
+        name = artifact_names.full(app_name, user_id, filename, session_id)
         part = ensure_part(artifact)
         id, content = platform_uuid.new_uuid(), parts.content(part)
         if artifact_util.is_artifact_ref(part):
             parts.target(part, name.scope, session_id, hops=1)
         connection = await self._connected(app_name)
         is_large = content is not None and len(content) > connection.settings.artifact_inline_limit
-        if is_large and content is not None:
-            await self._blobs.put(name.scope.key, id, content)
+        store = await self._own_store(connection) if is_large else None
+        if store is not None and content is not None:
+            await store.put(name.scope.key, id, content)
         version = {
             "id": id,
             "part": parts.without_content(part),
             "content": None if is_large else content,
-            "store": self._blobs.url if is_large else None,
+            "store": store.url if store is not None else None,
             "mime_type": parts.mime_type(part),
             "metadata": json.dumps(codec.jsonable(custom_metadata or {})),
             "create_time": platform_time.get_time(),
@@ -113,23 +110,26 @@ class Neo4jArtifactService(BaseArtifactService):
             errors.ContentMissing: the store has lost the content.
         """
         connection = await self._connected(app_name)
-        name, hops = _name(app_name, user_id, filename, session_id), artifact_util._MAX_ARTIFACT_REFERENCE_DEPTH
+        name, hops = (
+            artifact_names.full(app_name, user_id, filename, session_id),
+            artifact_util._MAX_ARTIFACT_REFERENCE_DEPTH,
+        )
         while stored := await graph.artifacts.get(connection, name, version, with_content=True):
             part = types.Part.model_validate_json(stored.part)
             if not artifact_util.is_artifact_ref(part):
-                whole = await self._whole(name.scope, stored, part)
-                return None if artifact_util._is_rewind_tombstone(whole) else whole
+                whole = await self._whole(connection, name, stored, part)
+                return None if whole is None or artifact_util._is_rewind_tombstone(whole) else whole
             target = parts.target(part, name.scope, session_id, hops)
-            name, version = _name(app_name, user_id, target.filename, target.session_id), target.version
+            name, version = artifact_names.full(app_name, user_id, target.filename, target.session_id), target.version
             session_id, hops = target.session_id, hops - 1
         return None
 
     @override
     async def list_artifact_keys(self, *, app_name: str, user_id: str, session_id: str | None = None) -> list[str]:
         """Names of the user's own artifacts, each with ``user:``, and of the session's if one is given; sorted."""
-        scope, session_id = _scope(app_name, user_id), _session(session_id)
+        scope, session_id = artifact_names.scope(app_name, user_id), artifact_names.session(session_id)
         found = await graph.artifacts.names(await self._connected(app_name), scope, session_id)
-        return sorted(one.name if one.session_id else f"{USER_NAMESPACE}{one.name}" for one in found)
+        return sorted(one.name if one.session_id else f"{artifact_names.USER_NAMESPACE}{one.name}" for one in found)
 
     @override
     async def delete_artifact(
@@ -139,10 +139,10 @@ class Neo4jArtifactService(BaseArtifactService):
 
         Content that a store does not let go of is logged; ``adk-graph-memory artifacts --orphans`` lists it.
         """
-        name = _name(app_name, user_id, filename, session_id)
+        name = artifact_names.full(app_name, user_id, filename, session_id)
         for content, store in await graph.artifacts.delete(await self._connected(app_name), name):
             try:
-                await self._blobs_at(store).delete([content])
+                await self._store_at(store).delete([content])
             except errors.StoreUnusable as error:
                 logger.warning("The content of a deleted artifact stays in its store: %s", error)
 
@@ -151,7 +151,7 @@ class Neo4jArtifactService(BaseArtifactService):
         self, *, app_name: str, user_id: str, filename: str, session_id: str | None = None
     ) -> list[int]:
         """The numbers of all versions, the first first."""
-        name = _name(app_name, user_id, filename, session_id)
+        name = artifact_names.full(app_name, user_id, filename, session_id)
         stored = await graph.artifacts.versions(await self._connected(app_name), name)
         return [one.version for one in stored]
 
@@ -160,7 +160,7 @@ class Neo4jArtifactService(BaseArtifactService):
         self, *, app_name: str, user_id: str, filename: str, session_id: str | None = None
     ) -> list[ArtifactVersion]:
         """All versions with what is known of them, the first first."""
-        name = _name(app_name, user_id, filename, session_id)
+        name = artifact_names.full(app_name, user_id, filename, session_id)
         stored = await graph.artifacts.versions(await self._connected(app_name), name)
         return [parts.described(name, one) for one in stored]
 
@@ -175,23 +175,25 @@ class Neo4jArtifactService(BaseArtifactService):
         version: int | None = None,
     ) -> ArtifactVersion | None:
         """What is known of a version, the latest without a number; None if there is none."""
-        name = _name(app_name, user_id, filename, session_id)
+        name = artifact_names.full(app_name, user_id, filename, session_id)
         stored = await graph.artifacts.get(await self._connected(app_name), name, version)
         return parts.described(name, stored) if stored else None
 
     async def orphans(self, *, delete: bool = False) -> AsyncIterator[Content]:
         """Contents in the store that no version names: left by a process that died, or not let go of.
 
-        What was stored within the last hour is passed over: its version may just be on its way.
+        What was stored within the last hour is passed over: its version may just be on its way. Nobody else's are
+        looked at, though others may use the same store.
 
         Args:
             delete: deletes each as well.
         """
         connection = await graph.prepared(self._connection)
-        async for contents in self._blobs.contents(until=datetime.now(UTC) - SETTLED):
+        store = await self._own_store(connection)
+        async for contents in store.contents(until=datetime.now(UTC) - SETTLED):
             orphans = await graph.artifacts.unknown(connection, [Content(*content) for content in contents])
             if delete:
-                await self._blobs.delete(orphans)
+                await store.delete(orphans)
             for orphan in orphans:
                 yield orphan
 
@@ -213,34 +215,27 @@ class Neo4jArtifactService(BaseArtifactService):
         dotenv.read(self._agents_dir, app_name, self._connection)
         return await graph.prepared(self._connection)
 
-    @cached_property
-    def _blobs(self) -> Blobs:
-        return Blobs(self._connection.settings.artifact_store or str(data_home() / "artifacts"))
+    async def _own_store(self, connection: graph.Connection) -> Blobs:
+        """Where new content goes: a place of this graph's own in the store, which other graphs may use too."""
+        if self._own is None:
+            store = Blobs(connection.settings.artifact_store or str(data_home() / "artifacts"))
+            self._own = store.within(await graph.artifacts.place(connection))
+        return self._own
 
-    def _blobs_at(self, url: str) -> Blobs:
+    def _store_at(self, url: str) -> Blobs:
         """The store that a version names, which may not be the one that new ones go to."""
-        return self._blobs if url == self._blobs.url else Blobs(url)
+        return self._own if self._own is not None and url == self._own.url else Blobs(url)
 
-    async def _whole(self, scope: Scope, stored: StoredVersion, part: types.Part) -> types.Part:
-        blobs = self._blobs_at(stored.store) if stored.store else None
-        return parts.with_content(part, await blobs.get(scope.key, stored.id) if blobs else stored.content)
-
-
-def _scope(app_name: str, user_id: str) -> Scope:
-    artifact_util.validate_path_segment(app_name, "app_name")
-    artifact_util.validate_path_segment(user_id, "user_id")
-    return Scope(codec.checked_id("app_name", app_name), codec.checked_id("user_id", user_id))
-
-
-def _session(session_id: str | None) -> str:
-    if session_id is None:
-        return _OF_USER
-    artifact_util.validate_path_segment(session_id, "session_id")
-    return codec.checked_id("session_id", session_id)
-
-
-def _name(app_name: str, user_id: str, filename: str, session_id: str | None) -> Name:
-    name = filename.removeprefix(USER_NAMESPACE)
-    artifact_util.validate_path_segment(name, "filename")
-    session = _OF_USER if name != filename else _session(session_id)
-    return Name(_scope(app_name, user_id), session, codec.checked_id("filename", name))
+    async def _whole(
+        self, connection: graph.Connection, name: Name, stored: StoredVersion, part: types.Part
+    ) -> types.Part | None:
+        """The part with its content; None if it was deleted at this moment."""
+        if stored.store is None:
+            return parts.with_content(part, stored.content)
+        try:
+            return parts.with_content(part, await self._store_at(stored.store).get(name.scope.key, stored.id))
+        except errors.ContentMissing:
+            now = await graph.artifacts.get(connection, name, stored.version)
+            if now is not None and now.id == stored.id:
+                raise
+            return None

@@ -8,6 +8,7 @@ from google.adk.artifacts import artifact_util
 from google.adk.artifacts.base_artifact_service import ArtifactVersion
 from google.adk.errors.input_validation_error import InputValidationError
 from google.genai import types
+from pydantic_core import PydanticSerializationError
 
 from adk_graph_memory.graph.artifacts import Name, StoredVersion
 from adk_graph_memory.records import Scope
@@ -47,7 +48,10 @@ def without_content(part: types.Part) -> str:
         kept.inline_data = part.inline_data.model_copy(update={"data": b""})
     else:
         kept.text = None
-    return kept.model_dump_json(exclude_none=True)
+    try:
+        return kept.model_dump_json(exclude_none=True)
+    except PydanticSerializationError as error:
+        raise InputValidationError(f"The artifact's description is no Unicode: {error}") from error
 
 
 def with_content(part: types.Part, content: bytes | None) -> types.Part:

@@ -92,3 +92,9 @@ async def unknown(connection: Connection, contents: Sequence[Content]) -> list[C
     rows = await connection.run("known_contents", contents=[content._asdict() for content in contents])
     known = {Content(row["scope"], row["id"]) for row in rows}
     return [content for content in contents if content not in known]
+
+
+async def place(connection: Connection) -> str:
+    """A name of this graph's own, under which its contents lie in a store that others may use too."""
+    [row] = await connection.run("place_of_contents")
+    return str(row["place"])
