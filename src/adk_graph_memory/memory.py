@@ -29,8 +29,8 @@ class GraphMemory:
         schema: ``auto`` (migrate at first use), ``check`` (refuse an unfit schema) or ``off``.
         model: what reads entities and facts: the name of any model that ADK knows, a ``BaseLlm``, or ``"rules"``,
             which is also what None means where ADK_GRAPH_MEMORY_MODEL is not set.
-        embedder: a neo4j-graphrag ``Embedder``, a function from text to numbers, the name or path of a
-            sentence-transformers model (None: all-MiniLM-L6-v2), or False to work by full text alone.
+        embedder: a neo4j-graphrag ``Embedder``, a function from text to numbers, a name of Gemini's, the name or path
+            of a sentence-transformers model (None: all-MiniLM-L6-v2), or False to work by full text alone.
         retrieval_query: your own traversal, as for neo4j-graphrag's retrievers: it goes on from ``node``, ``score``
             and ``$scope``, and returns at least ``text`` and ``score``.
         redact: what is done to every text before it is stored, sent or embedded, and to every question: a pure
@@ -86,7 +86,7 @@ class GraphMemory:
             errors.ConfigurationError: there is no such topic; nothing is stored.
             errors.RedactionFailed: the redaction failed; nothing is stored.
             errors.ModelError: the model failed.
-            errors.EmbedderMissing, errors.EmbedderMismatch: none is installed; the graph's vectors are another's.
+            errors.EmbedderMissing, errors.KeyMissing, errors.EmbedderMismatch: no vector would fit the graph's.
             errors.DatabaseError: the graph could not be written.
         """
         if not turns:
@@ -166,7 +166,7 @@ class GraphMemory:
             explain: fills each one's ``shares``: what every signal added to its score.
 
         Raises:
-            errors.EmbedderMissing, errors.EmbedderMismatch: none is installed; the graph's vectors are another's.
+            errors.EmbedderMissing, errors.KeyMissing, errors.EmbedderMismatch: no vector would fit the graph's.
             errors.DatabaseError: the graph could not be read.
         """
         await graph.prepared(self.connection)
