@@ -31,12 +31,12 @@ def answered(request: Request) -> Part:
     return {"text": f"I heard: {said(request)}"}
 
 
-def write_agent(agents: Path, name: str) -> Path:
+def write_agent(agents: Path, name: str, agent: str = AGENT) -> Path:
     """The folder of a new agent, with ``services.py`` beside it."""
     folder = agents / name
     folder.mkdir(parents=True)
     (folder / "__init__.py").write_text("from . import agent\n")
-    (folder / "agent.py").write_text(AGENT.replace('"companion"', f'"{name}"'))
+    (folder / "agent.py").write_text(agent.replace('"companion"', f'"{name}"'))
     (agents / "services.py").write_text(SERVICES)
     return folder
 

@@ -35,6 +35,16 @@ class Server:
         return Settings(uri=self.uri, username=self.auth[0], password=self.auth[1], **chosen)
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--kills", type=int, default=4, help="how often a server is killed in the middle of its work")
+
+
+@pytest.fixture
+def kills(pytestconfig: pytest.Config) -> int:
+    """How often a server is killed in the middle of its work."""
+    return int(pytestconfig.getoption("--kills"))
+
+
 def pytest_configure(config: pytest.Config) -> None:
     """Starts the server before any worker is started; they find it by NEO4J_TEST_URI."""
     os.environ.setdefault("ADK_GRAPH_MEMORY_CACHE", str(cache()))

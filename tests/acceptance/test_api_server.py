@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import random
+import re
 import subprocess
+import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -15,7 +18,7 @@ import httpx
 import pytest
 from neo4j import GraphDatabase
 from tests.adk_server import answered, remembered, started, write_agent
-from tests.fake_gemini import FakeGemini, preloaded, said
+from tests.fake_gemini import FakeGemini, Part, Request, call, preloaded, responses, said
 
 
 class Api:
@@ -102,25 +105,108 @@ def test_sessions_memory_and_artifacts_outlive_the_process(serving: Callable[[],
         assert "My dog is called Rex." in preloaded(asked)
 
 
-def test_what_is_said_is_remembered_though_the_server_is_killed(serving: Callable[[], Any], neo4j_server: Any) -> None:
-    for number in range(3):
+def test_what_is_said_is_remembered_once_though_the_server_is_killed(
+    serving: Callable[[], Any], neo4j_server: Any, kills: int
+) -> None:
+    chance = random.Random(kills)
+    for number in range(kills):
         with serving() as api:
             api.create(f"s{number}")
             api.run(f"s{number}", f"My bee number {number} is called Bee{number}.")
-            time.sleep(number * 0.1)  # before it is queued, while, and after
+            if number % 2:
+                threading.Thread(target=cut_off, args=[api.remember, f"s{number}"]).start()
+            time.sleep(chance.uniform(0, 0.8 if number % 2 else 0.2))  # before it is queued or read, while, and after
             api.process.kill()
     with serving() as api, GraphDatabase.driver(neo4j_server.uri, auth=neo4j_server.auth) as driver:
-        api.create("last")
-        for number in range(3):
+        for number in range(kills):
             api.run(f"s{number}", "Hello again.")
         app_name, end = api.app_name, time.monotonic() + 60
-        while (turns := remembered(driver, app_name)) != {"s0": 4, "s1": 4, "s2": 4, "last": 0}:
+        while (turns := remembered(driver, app_name)) != {f"s{number}": 4 for number in range(kills)}:
             assert time.monotonic() < end, turns
             time.sleep(0.2)
         facts, _, _ = driver.execute_query(FACTS, app_name=app_name)
-        assert sorted(row["text"] for row in facts if "bee number" in row["text"] and row["author"] == "user") == [
-            f"My bee number {number} is called Bee{number}." for number in range(3)
-        ]
+        assert sorted(
+            row["text"] for row in facts if "bee number" in row["text"] and row["author"] == "user"
+        ) == sorted(f"My bee number {number} is called Bee{number}." for number in range(kills))
+
+
+def cut_off(ask: Callable[[str], None], session_id: str) -> None:
+    """Asks a server that is killed before it can answer, or just after."""
+    with suppress(httpx.TransportError, RuntimeError):
+        ask(session_id)
 
 
 FACTS = "MATCH (u:User {app_name: $app_name}) MATCH (f:Fact {scope: u.scope}) RETURN f.text AS text, f.author AS author"
+
+
+def test_agents_side_by_side_and_as_tools_share_one_memory_in_a_session_that_is_compacted(
+    serving: Callable[[], Any], gemini: FakeGemini, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(gemini, "answer", answered_by_a_team)
+    with serving() as api:
+        write_agent(tmp_path / "agents", team := f"team_{api.app_name}", TEAM)
+        api = Api(str(api.client.base_url), team, api.process)
+        api.create("first")
+        told = api.run("first", "My dog is called Rex.")
+        said_by = {event["author"]: event["content"]["parts"][0].get("text") for event in told}
+        assert [said_by[f"scout{number}"] for number in range(3)] == ["I am scout 0.", "I am scout 1.", "I am scout 2."]
+        assert said_by["speaker"] == "The archivist says: I keep the files."
+        api.remember("first")
+
+        assert "My dog is called Rex." in api.run("first", "What is he called?")[-1]["content"]["parts"][0]["text"]
+        session = api.client.get(f"{api.user}/sessions/first").json()
+        assert session["state"]["scout2"] == "I am scout 2."
+        [compaction] = [one["actions"]["compaction"] for one in session["events"] if one["actions"].get("compaction")]
+        assert compaction["compactedContent"]["parts"][0]["text"] == "They spoke of a dog."
+        api.run("first", "Go on.")
+        assert any("They spoke of a dog." in json.dumps(request["contents"]) for request in gemini.requests[-8:])
+        api.client.close()
+
+
+def answered_by_a_team(request: Request) -> Part:
+    """What the models of its agents say, each by its instruction."""
+    told = json.dumps(request.get("systemInstruction", {}))
+    if scout := re.search(r"You are scout \d", told):
+        return {"text": scout[0].replace("You are", "I am") + "."}
+    if "You are the archivist." in told:
+        return {"text": "I keep the files."}
+    if "You are the speaker." not in told:
+        return {"text": "They spoke of a dog."}  # the summary of a compacted session
+    if found := responses(request):
+        return {"text": f"The {found[0]['name']} says: {' '.join(map(str, found[0]['response'].values()))}"}
+    if "called?" in json.dumps(request["contents"][-4:]):
+        return call("search_elsewhere", question="What is the dog called?")
+    return call("archivist", request="What do you keep?")
+
+
+TEAM = '''
+import asyncio
+
+from google.adk.agents import LlmAgent, ParallelAgent, SequentialAgent
+from google.adk.apps import App
+from google.adk.apps.app import EventsCompactionConfig
+from google.adk.apps.llm_event_summarizer import LlmEventSummarizer
+from google.adk.models import Gemini
+from google.adk.tools import ToolContext
+from google.adk.tools.agent_tool import AgentTool
+
+MODEL = "gemini-2.5-flash"
+
+
+async def search_elsewhere(question: str, tool_context: ToolContext) -> str:
+    """Searches the memory in another thread, with an event loop of its own."""
+    found = await asyncio.to_thread(lambda: asyncio.run(tool_context.search_memory(question)))
+    return " ".join(entry.content.parts[0].text for entry in found.memories)
+
+
+scouts = [
+    LlmAgent(name=f"scout{n}", model=MODEL, instruction=f"You are scout {n}.", output_key=f"scout{n}") for n in range(3)
+]
+archivist = LlmAgent(name="archivist", model=MODEL, instruction="You are the archivist.")
+tools = [AgentTool(archivist), search_elsewhere]
+speaker = LlmAgent(name="speaker", model=MODEL, instruction="You are the speaker.", tools=tools)
+team = SequentialAgent(name="team", sub_agents=[ParallelAgent(name="scouts", sub_agents=scouts), speaker])
+summarizer = LlmEventSummarizer(llm=Gemini(model=MODEL))
+compaction = EventsCompactionConfig(summarizer=summarizer, compaction_interval=2, overlap_size=0)
+app = App(name="companion", root_agent=team, events_compaction_config=compaction)
+'''
