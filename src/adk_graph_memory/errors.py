@@ -6,6 +6,8 @@ GraphMemoryError
 │                                 UnsupportedServer  QueryFailed  ConstraintViolated  DriverClosed  NoUnicode  Contended
 ├── SchemaError                   SchemaMissing  SchemaTooNew  LabelsTaken  EmbedderMismatch
 ├── SessionClosed
+├── NotFound
+├── Unreadable
 ├── ArtifactError                 StoreUnusable  ContentMissing
 ├── EmbeddingError                EmbedderMissing  EmbedderFailed  KeyMissing
 ├── ModelError                    ModelFailed  ReplyUnusable  ReplyCutOff
@@ -125,6 +127,15 @@ class EmbedderMismatch(SchemaError):
 
 class SessionClosed(GraphMemoryError, ValueError):
     """Session {session_id!r} was closed at {closed_at} and takes no more events; create a new one."""
+
+
+class NotFound(GraphMemoryError, LookupError):
+    """There is no {what}: see {where}."""
+
+
+class Unreadable(GraphMemoryError, ValueError):
+    """{place} cannot be read: {reason}. Wanted is a session as `adk run --save_session` writes it, a JSON list of them,
+    or one a line."""
 
 
 class ArtifactError(GraphMemoryError):

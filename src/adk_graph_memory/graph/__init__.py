@@ -1,6 +1,16 @@
 """The only room that speaks Cypher: it fetches and applies, and knows neither models nor ADK."""
 
-from adk_graph_memory.graph import artifacts, candidates, forgetting, ingests, memories, migrate, reembed, sessions
+from adk_graph_memory.graph import (
+    artifacts,
+    candidates,
+    forgetting,
+    ingests,
+    knowledge,
+    memories,
+    migrate,
+    reembed,
+    sessions,
+)
 from adk_graph_memory.graph.connection import Auth, Connection
 from adk_graph_memory.graph.locks import Locks
 from adk_graph_memory.graph.migrate import prepared
@@ -9,4 +19,5 @@ from adk_graph_memory.graph.slots import LiveSlot, Slot
 from adk_graph_memory.graph.speakers import Speakers
 
 __all__ = ["Auth", "Connection", "ConnectionOptions", "LiveSlot", "Locks", "Slot", "Speakers", "prepared"]
-__all__ += ["artifacts", "candidates", "forgetting", "ingests", "memories", "migrate", "reembed", "sessions"]
+__all__ += ["artifacts", "candidates", "forgetting", "ingests", "knowledge", "memories", "migrate", "reembed"]
+__all__ += ["sessions"]

@@ -13,6 +13,11 @@ async def forget(connection: Connection, scope: Scope, ids: Sequence[str]) -> Re
     return await connection.transact(lambda transaction: _forget(transaction, scope, ids))
 
 
+async def learned_from(connection: Connection, scope: Scope, session_id: str) -> Receipt:
+    """Takes away all that memory holds of a session, and the facts that rested on it alone; the session stays."""
+    return await connection.transact(lambda transaction: forget_session(transaction, scope, session_id))
+
+
 async def forget_session(transaction: Transaction, scope: Scope, session_id: str) -> Receipt:
     """Takes away all that memory holds of a session."""
     [row] = await transaction.run("session_memories", scope=scope.key, session_id=session_id)

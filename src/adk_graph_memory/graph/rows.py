@@ -83,7 +83,7 @@ def known_fact(
         row["predicate"],
         row["subject"],
         row["object"],
-        _said_at(row["timestamp"]),
+        said_at(row["timestamp"]),
         row["author"],
         row["modality"],
         moment(row["valid_from"]),
@@ -92,17 +92,21 @@ def known_fact(
         bool(row["correction"]),
         bool(row["single"]),
     )
-    sources = (
-        Source(turn_ids.get(event, event), quote, start, end, _said_at(timestamp), seq or 0, session, verified is None)
-        for event, quote, start, end, timestamp, seq, session, verified in row["sources"]
-    )
-    kept = tuple(source for source in sources if source.turn_id not in edited)
+    sources = (source((turn_ids.get(event, event), *said)) for event, *said in row["sources"])
+    kept = tuple(one for one in sources if one.turn_id not in edited)
     standing = Standing(row["state"], moment(row["valid_to"]))
     was = row["subject_was"], row["object_was"]
     return KnownFact(row["id"], said, kept, standing, tuple(row["absorbed"]), is_complete, was)
 
 
-def _said_at(timestamp: float) -> datetime:
+def source(row: Sequence[Any]) -> Source:
+    """Words that a fact rests on, as statements return them."""
+    id, quote, start, end, timestamp, seq, session, verified = row
+    return Source(id, quote, start, end, said_at(timestamp), seq or 0, session, verified is None)
+
+
+def said_at(timestamp: float) -> datetime:
+    """When something was said, in UTC."""
     return datetime.fromtimestamp(timestamp, UTC)
 
 

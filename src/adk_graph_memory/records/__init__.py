@@ -6,6 +6,8 @@ from adk_graph_memory.records.answers import (
     Receipt,
     Recollection,
     Share,
+    StoredEntity,
+    StoredFact,
 )
 from adk_graph_memory.records.extraction import (
     ExtractedEntity,
@@ -73,6 +75,8 @@ __all__ = [
     "Source",
     "Standing",
     "Statement",
+    "StoredEntity",
+    "StoredFact",
     "Turn",
     "Usage",
     "check_aware",

@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal, NamedTuple
 
-from adk_graph_memory.records.extraction import Usage
+from adk_graph_memory.records.extraction import Modality, Source, Usage
+from adk_graph_memory.records.plan import State
 
 Kind = Literal["fact", "event"]
 
@@ -96,6 +97,43 @@ class Recollection:
         """The text as a reader needs it: a short answer with its question, and whether it is so no longer."""
         asked = f"(asked: {self.asked}) " if self.asked else ""
         return asked + self.text + ENDED * (not self.is_current) + STALE * self.is_stale
+
+
+@dataclass(frozen=True, slots=True)
+class StoredFact:
+    """A fact as the graph holds it, whether or not it is still so, with the words it rests on."""
+
+    id: str
+    text: str
+    subject: str | None
+    """a name, as ``object``"""
+    predicate: str
+    object: str | None
+    modality: Modality
+    topic: str | None
+    author: str | None
+    at: datetime
+    """when it was said first"""
+    valid_from: datetime | None
+    valid_to: datetime | None
+    state: State
+    is_stale: bool
+    """whether a fact that it rests on is no longer so"""
+    holds: bool
+    """whether it is so now, as far as is known"""
+    sources: tuple[Source, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class StoredEntity:
+    """Somebody or something that the graph knows, and in how many facts that hold."""
+
+    key: str
+    name: str
+    type: str
+    aliases: tuple[str, ...]
+    about: str
+    facts: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,61 @@
+// holds @fragment
+// whether a fact is so at $now, as far as is known
+f.state <> 'retracted' AND f.stale IS NULL AND coalesce(f.valid_to > $now, f.state = 'current')
+
+// facts_held @fragment
+// how many facts that hold speak of an entity
+COUNT {
+  MATCH (n)<-[:SUBJECT|OBJECT]-(f:@Fact)
+  WHERE
+// include holds
+  RETURN DISTINCT f
+}
+
+// facts
+// a row for each of the user's facts (of all, or of those that hold; about whom or what is called so), the newest first
+MATCH (f:@Fact {scope: $scope})
+WHERE f.id IS NOT NULL
+  AND ($after IS NULL OR f.timestamp < $after.timestamp OR (f.timestamp = $after.timestamp AND f.id > $after.id))
+  AND ($all OR (
+// include holds
+  ))
+  AND ($about IS NULL OR EXISTS {
+    MATCH (f)-[:SUBJECT|OBJECT]->(n:@Entity)
+    WHERE n.key = $about OR any(name IN [n.name] + n.aliases WHERE toLower(name) = toLower($about))
+  })
+WITH f ORDER BY f.timestamp DESC, f.id LIMIT $limit
+RETURN f.memory_id AS id, f.text AS text, f.predicate AS predicate, f.modality AS modality, f.topic AS topic,
+       f.author AS author, f.timestamp AS timestamp, f.valid_from AS valid_from, f.valid_to AS valid_to, f.state AS state,
+       f.stale IS NOT NULL AS is_stale,
+// include holds
+       AS holds,
+       head(COLLECT { MATCH (f)-[:SUBJECT]->(n) RETURN n.name }) AS subject,
+       head(COLLECT { MATCH (f)-[:OBJECT]->(n) RETURN n.name }) AS object,
+       COLLECT {
+         MATCH (f)-[s:SUPPORTED_BY]->(e)
+         RETURN [e.id, s.quote, s.start, s.end, e.timestamp, e.seq, e.session_id, s.verified] ORDER BY e.timestamp, e.seq
+       } AS sources
+ORDER BY f.timestamp DESC, f.id
+
+// fact_place
+// one row, or none: where a fact stands in that listing
+MATCH (f:@Memory {scope: $scope, memory_id: $id}) WHERE f:@Fact
+RETURN f.timestamp AS timestamp, f.id AS id
+
+// entities
+// a row for each of the user's entities (of one type, or of all), that of most facts first
+MATCH (n:@Entity {scope: $scope})
+WHERE n.key IS NOT NULL AND NOT (n)-[:MERGED_INTO]->() AND ($type IS NULL OR toLower(n.type) = toLower($type))
+WITH n,
+// include facts_held
+  AS facts
+WHERE $after IS NULL OR facts < $after.facts OR (facts = $after.facts AND n.key > $after.key)
+WITH n, facts ORDER BY facts DESC, n.key LIMIT $limit
+RETURN n.key AS key, n.name AS name, n.type AS type, n.aliases AS aliases, n.about AS about, facts
+
+// entity_place
+// one row, or none: where an entity stands in that listing
+MATCH (n:@Entity {scope: $scope, key: $key})
+RETURN n.key AS key,
+// include facts_held
+  AS facts

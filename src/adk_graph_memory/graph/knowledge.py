@@ -1,0 +1,117 @@
+"""A user goes in; what memory knows of them comes out, page by page: facts, and whom and what they speak of."""
+
+from __future__ import annotations
+
+import unicodedata
+from datetime import datetime
+from typing import Any
+
+from adk_graph_memory import errors
+from adk_graph_memory.graph import rows
+from adk_graph_memory.graph.connection import Connection
+from adk_graph_memory.records import Scope, StoredEntity, StoredFact
+
+
+async def facts(
+    connection: Connection,
+    scope: Scope,
+    *,
+    now: datetime,
+    about: str | None = None,
+    past: bool = False,
+    limit: int,
+    after: str | None = None,
+) -> list[StoredFact]:
+    """The user's facts, the newest first.
+
+    Args:
+        connection: a prepared connection.
+        scope: whose memory it is.
+        now: what is so at this time is so.
+        about: only facts about whom or what is called so, or has this key.
+        past: also what ended, was retracted or is stale.
+        limit: at most so many.
+        after: the id of the last fact of the page before.
+
+    Raises:
+        errors.NotFound: ``after`` names no fact of this user.
+    """
+    found = await connection.run(
+        "facts",
+        scope=scope.key,
+        now=now,
+        about=_normal(about),
+        all=past,
+        limit=limit,
+        after=await _place(connection, "fact_place", after, scope=scope.key, id=after),
+    )
+    return [
+        StoredFact(
+            id=row["id"],
+            text=row["text"],
+            subject=row["subject"],
+            predicate=row["predicate"],
+            object=row["object"],
+            modality=row["modality"],
+            topic=row["topic"] or None,
+            author=row["author"],
+            at=rows.said_at(row["timestamp"]),
+            valid_from=rows.moment(row["valid_from"]),
+            valid_to=rows.moment(row["valid_to"]),
+            state=row["state"],
+            is_stale=row["is_stale"],
+            holds=row["holds"],
+            sources=tuple(map(rows.source, row["sources"])),
+        )
+        for row in found
+    ]
+
+
+async def entities(
+    connection: Connection,
+    scope: Scope,
+    *,
+    now: datetime,
+    type: str | None = None,
+    limit: int,
+    after: str | None = None,
+) -> list[StoredEntity]:
+    """Whom and what the user's memory knows, that of most facts first; of those found to be one, the one.
+
+    Args:
+        connection: a prepared connection.
+        scope: whose memory it is.
+        now: facts count that are so at this time.
+        type: only of this kind: ``person``, ``place`` …
+        limit: at most so many.
+        after: the key of the last entity of the page before.
+
+    Raises:
+        errors.NotFound: ``after`` names no entity of this user.
+    """
+    asked = {"scope": scope.key, "now": now}
+    place = await _place(connection, "entity_place", after, key=after, **asked)
+    found = await connection.run("entities", asked, type=_normal(type), limit=limit, after=place)
+    return [
+        StoredEntity(row["key"], row["name"], row["type"], tuple(row["aliases"]), row["about"] or "", row["facts"])
+        for row in found
+    ]
+
+
+async def is_known(connection: Connection, scope: Scope) -> bool:
+    """Whether anything was ever stored of this user."""
+    return bool(await connection.run("get_user_state", scope=scope.key))
+
+
+async def _place(connection: Connection, name: str, after: str | None, **asked: Any) -> dict[str, Any] | None:
+    """Where a page begins."""
+    if after is None:
+        return None
+    if found := await connection.run(name, **asked):
+        return dict(found[0])
+    raise errors.NotFound(what=f"place {after!r} in this list", where="the last id of the page before")
+
+
+def _normal(name: str | None) -> str | None:
+    """In Unicode's NFC, as names are stored."""
+    return name and unicodedata.normalize("NFC", name)
