@@ -42,6 +42,17 @@ def checked_id(name: str, value: str) -> str:
     return value
 
 
+def checked_time(event: Event) -> float:
+    """The event's time as it is.
+
+    Raises:
+        InputValidationError: it is no time in seconds.
+    """
+    if not 0 <= event.timestamp < _YEAR_10000:
+        raise InputValidationError(f"Event {event.id} has the timestamp {event.timestamp}; seconds are wanted.")
+    return event.timestamp
+
+
 # -- events -----------------------------------------------------------------------------------------------------
 
 
@@ -51,12 +62,10 @@ def event_row(event: Event) -> dict[str, Any]:
     Raises:
         InputValidationError: the id is too long, the time is no number, or a text is no Unicode.
     """
-    if not 0 <= event.timestamp < _YEAR_10000:
-        raise InputValidationError(f"Event {event.id} has the timestamp {event.timestamp}; seconds are wanted.")
     return {
         "id": checked_id("The event's id", event.id),
         "author": event.author,
-        "timestamp": event.timestamp,
+        "timestamp": checked_time(event),
         "invocation_id": event.invocation_id,
         "branch": event.branch,
         "text": text_of(event) or None,

@@ -50,7 +50,7 @@ def turns(events: Sequence[Event]) -> list[Turn]:
             id=codec.checked_id("The event's id", event.id),
             author=event.author,
             text=text,
-            at=datetime.fromtimestamp(event.timestamp, UTC),
+            at=datetime.fromtimestamp(codec.checked_time(event), UTC),
             role="user" if event.author == "user" or _role(event) == "user" else "model",
         )
         for event in events

@@ -20,7 +20,7 @@ from typing_extensions import override
 from adk_graph_memory import embeddings, extraction, graph, llm, redaction, retrieval
 from adk_graph_memory.adk import dotenv, entries
 from adk_graph_memory.memory import GraphMemory
-from adk_graph_memory.records import NO_SESSION
+from adk_graph_memory.records import NO_SESSION, IngestReport
 
 logger = logging.getLogger(__name__)
 
@@ -69,12 +69,16 @@ class Neo4jMemoryService(BaseMemoryService):
         Raises:
             errors.ModelError: the model failed; what was to be remembered is stored and pending.
         """
+        await self.remember(session)
+
+    async def remember(self, session: Session) -> IngestReport:
+        """Does what :meth:`add_session_to_memory` does, and says what it came to."""
         memory, app_name, user_id = self._of(session.app_name), session.app_name, session.user_id
         turns, undone = entries.told(session.events)
         if undone:
             ids = [turn.memory_id(session.id) for turn in undone]
             await memory.forget(ids, app_name=app_name, user_id=user_id)
-        await memory.remember(turns, app_name=app_name, user_id=user_id, session_id=session.id)
+        return await memory.remember(turns, app_name=app_name, user_id=user_id, session_id=session.id)
 
     @override
     async def add_events_to_memory(
