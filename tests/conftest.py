@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import uuid
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import hypothesis
 import pytest
+from typer.testing import CliRunner, Result
 
 from adk_graph_memory.local_neo4j import LocalNeo4j
 from adk_graph_memory.local_neo4j.places import cache
@@ -90,3 +93,23 @@ def _no_foreign_configuration(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -
 def app_name() -> str:
     """An app that no other test knows."""
     return f"app-{uuid.uuid4().hex[:12]}"
+
+
+Command = Callable[..., Awaitable[Result]]
+
+
+@pytest.fixture
+def command(neo4j_server: Server, monkeypatch: pytest.MonkeyPatch) -> Command:
+    """The command line on the run's Neo4j, 80 columns wide; ``stdin`` is what is typed or piped in."""
+    from adk_graph_memory import cli
+
+    username, password = neo4j_server.auth
+    chosen = {"NEO4J_URI": neo4j_server.uri, "NEO4J_USERNAME": username, "NEO4J_PASSWORD": password, "COLUMNS": "80"}
+    for name, value in chosen.items():
+        monkeypatch.setenv(name, value)
+
+    async def run(*arguments: str, stdin: str | None = None) -> Result:
+        runner, name = CliRunner(), "adk-graph-memory"
+        return await asyncio.to_thread(runner.invoke, cli.app, list(arguments), input=stdin, prog_name=name)
+
+    return run

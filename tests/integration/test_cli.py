@@ -2,37 +2,39 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 from google.adk.events import Event
 from google.genai import types
-from typer.testing import CliRunner
+from rich.cells import cell_len
 
-from adk_graph_memory import GraphMemory, Neo4jSessionService, Turn, cli
+from adk_graph_memory import GraphMemory, Neo4jArtifactService, Neo4jSessionService, Turn
+from adk_graph_memory.cli import application
 
 NOON = 1_780_000_000.0
+PREFIX = "TestMini"
 
 
-@pytest.fixture
-def command(neo4j_server, monkeypatch):
-    monkeypatch.setenv("NEO4J_URI", neo4j_server.uri)
-    monkeypatch.setenv("NEO4J_USERNAME", neo4j_server.auth[0])
-    monkeypatch.setenv("NEO4J_PASSWORD", neo4j_server.auth[1])
+@pytest.fixture(autouse=True)
+def _with_prefix(monkeypatch):
+    monkeypatch.setenv("ADK_GRAPH_MEMORY_LABEL_PREFIX", PREFIX)
 
-    async def run(*arguments: str) -> Any:
-        return await asyncio.to_thread(CliRunner().invoke, cli.app, list(arguments))
 
-    return run
+def whose(app_name: str, user_id: str = "ana") -> tuple[str, ...]:
+    return "--app", app_name, "--user", user_id
+
+
+def one_line(text: str) -> str:
+    return " ".join(text.split())
 
 
 @pytest.fixture
 async def told(neo4j_server, app_name):
     """Two sessions of Ana and one of Bea; in Ana's first an agent has used a tool."""
-    async with Neo4jSessionService(settings=neo4j_server.settings()) as sessions:
+    async with Neo4jSessionService(settings=neo4j_server.settings(label_prefix=PREFIX)) as sessions:
         for user_id, session_id in (("ana", "monday"), ("ana", "friday"), ("bea", "monday")):
             session = await sessions.create_session(app_name=app_name, user_id=user_id, session_id=session_id)
             parts = [types.Part(text="My dog is [called] Rex."), types.Part.from_function_call(name="save", args={})]
@@ -42,20 +44,41 @@ async def told(neo4j_server, app_name):
     return app_name
 
 
+LIFE = (
+    "My dog is called Rex.",
+    "I live in Lisbon.",
+    "My sister Inés keeps bees in Braga.",
+    "I live in Porto.",
+)
+
+
+@pytest.fixture
+async def known(neo4j_server, app_name):
+    """Ana has told something of her life, a day each, and moved in the course of it."""
+    async with GraphMemory(settings=neo4j_server.settings(label_prefix=PREFIX), embedder=False) as memory:
+        start = datetime.fromtimestamp(NOON, UTC)
+        turns = [Turn(f"t{n}", "user", text, start + timedelta(days=n)) for n, text in enumerate(LIFE)]
+        await memory.remember(turns, app_name=app_name, user_id="ana", session_id="life")
+    return app_name
+
+
+# -- sessions and events ----------------------------------------------------------------------------------------
+
+
 async def test_sessions_are_listed(command, told):
     shown = (await command("sessions", "--app", told)).output
     assert shown.count("monday") == 2 and "friday" in shown and "bea" in shown
-    assert "bea" not in (await command("sessions", "--app", told, "--user", "ana")).output
-    rows = json.loads((await command("sessions", "--app", told, "--json")).output)
+    assert "bea" not in (await command("sessions", *whose(told))).output
+    rows = json.loads((await command("sessions", "--app", told, "--json")).stdout)
     assert {(row["userId"], row["id"]) for row in rows} == {("ana", "monday"), ("ana", "friday"), ("bea", "monday")}
 
 
 async def test_sessions_come_in_pages(command, told):
-    whose = ("sessions", "--app", told, "--user", "ana", "--limit", "1")
-    first = (await command(*whose)).output.split("--after ")[1].strip()
-    second = (await command(*whose, "--after", first)).output.split("--after ")[1].strip()
+    some = ("sessions", *whose(told), "--limit", "1")
+    first = (await command(*some)).stderr.split("--after ")[1].strip()
+    second = (await command(*some, "--after", first)).stderr.split("--after ")[1].strip()
     assert {first, second} == {"monday", "friday"}
-    assert "No sessions." in (await command(*whose, "--after", second)).output
+    assert "No sessions." in (await command(*some, "--after", second)).output
 
 
 async def test_a_page_after_nothing_is_told_in_a_line(command, told):
@@ -65,26 +88,347 @@ async def test_a_page_after_nothing_is_told_in_a_line(command, told):
 
 
 async def test_events_are_printed_as_they_were_said(command, told):
-    whose = ("events", "monday", "--app", told, "--user", "ana")
-    shown = (await command(*whose)).output
+    monday = ("events", "monday", *whose(told))
+    shown = (await command(*monday)).output
     assert "My dog is [called] Rex." in shown and "calls save" in shown
-    assert [row["author"] for row in json.loads((await command(*whose, "--json")).output)] == ["user", "agent"]
-    first = (await command(*whose, "--limit", "1")).output
+    rows = json.loads((await command(*monday, "--json")).stdout)
+    assert [(row["author"], row["session_id"]) for row in rows] == [("user", "monday"), ("agent", "monday")]
+    first = (await command(*monday, "--limit", "1")).output
     assert "calls save" not in first and "--after 1" in first
-    assert "calls save" in (await command(*whose, "--after", "1")).output
-    assert "No events." in (await command("events", "nothing", "--app", told, "--user", "ana")).output
+    assert "calls save" in (await command(*monday, "--after", "1")).output
+    assert "No events." in (await command(*monday, "--after", "2")).output
 
 
-async def test_what_is_forgotten_is_gone_and_only_if_somebody_says_yes(command, neo4j_server, app_name, monkeypatch):
-    monkeypatch.setenv("ADK_GRAPH_MEMORY_LABEL_PREFIX", "TestMini")
-    owner, whose = {"app_name": app_name, "user_id": "ana"}, ("--app", app_name, "--user", "ana")
-    async with GraphMemory(settings=neo4j_server.settings(label_prefix="TestMini")) as memory:
-        turns = [Turn("t1", "user", "My dog is called Rex.", datetime.now(UTC))]
-        await memory.remember(turns, session_id="s", **owner)
-        ids = [one.id for one in await memory.recall("What is my dog called?", **owner)]
-        assert (await command("forget", *ids, *whose)).exit_code == 1
-        assert await memory.recall("What is my dog called?", **owner)
-        assert "1 facts" in (await command("forget", *ids, *whose, "--yes")).output
-        assert await memory.recall("What is my dog called?", **owner) == []
-    receipt = json.loads((await command("forget", *ids, *whose, "--yes", "--json")).output)
+# -- facts and entities -----------------------------------------------------------------------------------------
+
+
+async def test_facts_are_listed_newest_first_and_what_ended_only_on_request(command, known):
+    shown = (await command("facts", *whose(known))).stdout
+    places = [shown.find(words) for words in ("Porto", "bees in Braga", "called Rex")]
+    assert -1 not in places and places == sorted(places)
+    assert "Lisbon" not in shown and "2026-05-31" in shown
+    everything = one_line((await command("facts", *whose(known), "--all")).stdout)
+    assert "I live in Lisbon. fact:" in everything and "· ended 2026-05-31" in everything
+
+
+async def test_facts_as_json_say_what_they_rest_on(command, known):
+    rows = json.loads((await command("facts", *whose(known), "--all", "--json")).stdout)
+    [lisbon] = [row for row in rows if "Lisbon" in row["text"]]
+    assert (lisbon["state"], lisbon["holds"], lisbon["object"]) == ("superseded", False, "Lisbon")
+    assert datetime.fromisoformat(lisbon["valid_to"]) == datetime.fromtimestamp(NOON, UTC) + timedelta(days=3)
+    [source] = lisbon["sources"]
+    assert (source["turn_id"], source["session_id"], source["quote"]) == ("t1", "life", "I live in Lisbon.")
+    assert sum(row["holds"] for row in rows) == len(rows) - 1
+
+
+async def test_facts_about_somebody(command, known):
+    shown = (await command("facts", *whose(known), "--about", "inés")).stdout
+    assert "bees" in shown and "Rex" not in shown
+    decomposed = "Ine\u0301s"
+    assert (await command("facts", *whose(known), "--about", decomposed)).stdout == shown
+    nothing = await command("facts", *whose(known), "--about", "Zoe")
+    assert "No facts." in nothing.stdout and "adk-graph-memory entities" in nothing.stderr
+    [key] = [
+        e["key"] for e in json.loads((await command("entities", *whose(known), "--json")).stdout) if "In" in e["name"]
+    ]
+    assert (await command("facts", *whose(known), "--about", key)).stdout == shown
+
+
+@pytest.mark.parametrize(("name", "id"), [("facts", "id"), ("entities", "key")])
+async def test_pages_hold_everything_once(command, known, name, id):
+    options = (name, *whose(known), *(["--all"] if name == "facts" else []))
+    all_of_it = [row[id] for row in json.loads((await command(*options, "--json")).stdout)]
+    paged, after = [], []
+    while rows := json.loads((await command(*options, "--json", "--limit", "2", *after)).stdout):
+        paged += [row[id] for row in rows]
+        after = ["--after", paged[-1]]
+    assert paged == all_of_it and len(all_of_it) > 3
+    assert f"--after {all_of_it[1]}" in (await command(*options, "--limit", "2")).stderr
+    wrong = await command(*options, "--after", "nobody")
+    assert wrong.exit_code == 1 and "'nobody'" in wrong.stderr
+
+
+async def test_entities_are_counted_by_what_is_so_and_chosen_by_type(command, known):
+    rows = json.loads((await command("entities", *whose(known), "--json")).stdout)
+    counts = {row["name"]: row["facts"] for row in rows}
+    assert counts["Porto"] == 1 and counts["Lisbon"] == 0
+    assert [row["facts"] for row in rows] == sorted(counts.values(), reverse=True)
+    shown = (await command("entities", *whose(known), "--type", "Place")).stdout
+    assert "Porto" in shown and "Rex" not in shown and "1 fact " in shown
+    assert "No entities." in (await command("entities", *whose(known), "--type", "galaxy")).stdout
+
+
+# -- recalling and forgetting -----------------------------------------------------------------------------------
+
+
+async def test_what_is_recalled_shows_where_it_comes_from(command, known):
+    question = ("recall", "What is my dog called?", *whose(known), "--limit", "1")
+    shown = (await command(*question, "--explain")).stdout
+    assert "My dog is called Rex." in shown and "text +" in shown
+    [memory] = json.loads((await command(*question, "--json")).stdout)
+    assert memory["id"] in shown
+    assert datetime.fromisoformat(memory["at"]) == datetime.fromtimestamp(NOON, UTC)
+
+
+async def test_what_is_forgotten_is_gone_and_only_if_somebody_says_yes(command, known):
+    facts = ("facts", *whose(known), "--about", "Rex", "--json")
+    ids = [row["id"] for row in json.loads((await command(*facts)).stdout)]
+    assert (await command("forget", *ids, *whose(known))).exit_code == 1
+    assert (await command("forget", *ids, *whose(known), stdin="n\n")).exit_code == 1
+    assert len(json.loads((await command(*facts)).stdout)) == len(ids) == 1
+    assert "1 facts" in (await command("forget", *ids, *whose(known), stdin="y\n")).output
+    assert json.loads((await command(*facts)).stdout) == []
+    receipt = json.loads((await command("forget", *ids, *whose(known), "--yes", "--json")).stdout)
     assert receipt == {"events": 0, "facts": 0, "entities": 0}
+
+
+async def test_a_sessions_memory_is_forgotten_and_the_session_stays(command, told):
+    ingest, forget = (("ingest", "--session", "monday"), ("forget", "--session", "monday", "--yes", "--json"))
+    assert "1 turns remembered" in (await command(*ingest, *whose(told))).stdout
+    assert (await command(*ingest, *whose(told, "bea"))).exit_code == 0
+    assert json.loads((await command(*forget, *whose(told))).stdout)["events"] == 1
+    assert "No facts." in (await command("facts", *whose(told))).stdout
+    assert "[called] Rex" in (await command("events", "monday", *whose(told))).stdout
+    assert "nothing new" in (await command(*ingest, *whose(told))).stdout
+    assert "[called] Rex" in (await command("facts", *whose(told, "bea"))).stdout
+
+
+async def test_what_remembering_came_to_is_summed_up(command, known):
+    shown = (await command("stats", "--app", known)).stdout
+    assert f"ana of {known}" in one_line(shown) and "rules@" in shown
+    [entry] = json.loads((await command("stats", "--app", known, "--json")).stdout)
+    assert entry["report"]["turns"] == len(LIFE)
+    assert "Nothing has been remembered yet." in (await command("stats", "--app", f"{known}-other")).stdout
+
+
+# -- the server -------------------------------------------------------------------------------------------------
+
+
+async def test_the_schemas_version_is_told(command, neo4j_server):
+    shown = await command("migrate")
+    told = json.loads((await command("migrate", "--json")).stdout)
+    assert f"is at version {told['version']}." in shown.stdout and told["uri"] == neo4j_server.uri
+    assert "CREATE CONSTRAINT" in json.loads((await command("migrate", "--print", "--json")).stdout)["cypher"]
+
+
+async def test_a_server_that_does_not_run_is_told(command):
+    assert json.loads((await command("down", "--json")).stdout) == {"stopped": False}
+    result = await command("status", "--json")
+    assert (result.exit_code, json.loads(result.stdout)) == (1, None)
+    assert "adk-graph-memory up" in (await command("status")).stdout
+
+
+async def test_a_server_of_no_known_version_is_not_started(command):
+    error = complaint(await command("up", "--version", "1.9", "--json"))
+    assert "1.9" in error["message"] and "2026" in error["message"]
+
+
+# -- the demo ---------------------------------------------------------------------------------------------------
+
+
+async def test_the_demo_takes_a_conversation_of_ones_own(command, tmp_path, app_name):
+    turn = {"author": "user", "at": "2026-05-01T12:00:00Z", "text": "My dog is called Rex."}
+    question = {"question": "What is my dog called?", "answer": "Rex", "evidence": ["monday#0"]}
+    talk = {"title": "[Ana]", "app_name": app_name, "user_id": "ana", "questions": [question]}
+    (tmp_path / "talk.json").write_text(json.dumps(talk | {"sessions": [{"id": "monday", "turns": [turn]}]}))
+    demo = ("demo", "--data", str(tmp_path / "talk.json"), "--model", "rules")
+    came_to = json.loads((await command(*demo, "--json")).stdout)
+    assert (came_to["held"]["turns"], came_to["answerable"], came_to["among_three"]) == (1, 1, 1)
+    shown = (await command(*demo)).stdout
+    assert "[Ana]" in shown and "My dog is called Rex." in shown
+    assert f"facts --app {came_to['app_name']} --user ana --all\n" in shown
+    wrong = await command("demo", "--data", str(tmp_path / "nothing.json"), "--json")
+    assert "nothing.json cannot be read" in complaint(wrong)["message"]
+
+
+# -- what goes wrong --------------------------------------------------------------------------------------------
+
+OF_A_USER = {
+    "facts": ("facts",),
+    "entities": ("entities",),
+    "recall": ("recall", "Where does Inés live?"),
+    "forget": ("forget", "fact:0", "--yes"),
+    "sessions": ("sessions",),
+    "events": ("events", "monday"),
+    "artifacts": ("artifacts",),
+    "ingest --session": ("ingest", "--session", "monday"),
+    "forget --session": ("forget", "--session", "monday", "--yes"),
+}
+each_of_a_user = pytest.mark.parametrize("arguments", OF_A_USER.values(), ids=OF_A_USER)
+OF_ANYBODY = {
+    "stats": ("stats",),
+    "migrate": ("migrate",),
+    "ingest --pending": ("ingest", "--pending"),
+    "artifacts --orphans": ("artifacts", "--orphans"),
+}
+each_of_anybody = pytest.mark.parametrize("arguments", OF_ANYBODY.values(), ids=OF_ANYBODY)
+
+
+def complaint(result: Any) -> dict[str, str]:
+    """The one line on stderr by which a command has failed."""
+    assert result.exit_code == 1 and isinstance(result.exception, SystemExit)
+    [line] = result.stderr.splitlines()
+    assert result.stdout == ""
+    return dict(json.loads(line))
+
+
+@pytest.fixture
+def nobody_listens(command, monkeypatch):
+    monkeypatch.setenv("NEO4J_URI", "bolt://127.0.0.1:9")
+    monkeypatch.setenv("ADK_GRAPH_MEMORY_RETRY_TIME", "0")
+
+
+@each_of_a_user
+async def test_nobody_knows_this_user(command, app_name, arguments):
+    error = complaint(await command(*arguments, *whose(app_name), "--json"))
+    assert error["error"] == "NotFound"
+    assert "'ana'" in error["message"] and app_name in error["message"] and "adk-graph-memory" in error["message"]
+
+
+@each_of_a_user
+async def test_the_server_is_down(command, nobody_listens, arguments):
+    error = complaint(await command(*arguments, *whose("home"), "--json"))
+    assert error["error"] == "DatabaseUnavailable" and "Is the server running" in error["message"]
+
+
+@each_of_anybody
+async def test_the_server_is_down_for_an_operator_too(command, nobody_listens, arguments):
+    assert complaint(await command(*arguments, "--json"))["error"] == "DatabaseUnavailable"
+    result = await command(*arguments)
+    assert result.exit_code == 1 and len(result.stderr.splitlines()) == 1
+
+
+async def test_the_credentials_are_wrong(command, monkeypatch):
+    monkeypatch.setenv("NEO4J_USERNAME", "nobody")  # a wrong password would lock the real user out for a while
+    error = complaint(await command("stats", "--json"))
+    assert error["error"] == "AuthenticationFailed" and "NEO4J_PASSWORD" in error["message"]
+
+
+async def test_no_server_is_named(command, monkeypatch):
+    monkeypatch.delenv("NEO4J_URI")
+    error = complaint(await command("stats", "--json"))
+    assert error["error"] == "NoDatabaseConfigured" and "adk-graph-memory up" in error["message"]
+
+
+@pytest.mark.parametrize("arguments", [("events", "no"), ("ingest", "--session", "no"), ("forget", "--session", "no")])
+async def test_there_is_no_such_session(command, told, arguments):
+    yes = ["--yes"] if arguments[0] == "forget" else []
+    error = complaint(await command(*arguments, *whose(told), *yes, "--json"))
+    assert error["error"] == "NotFound" and "session 'no'" in error["message"]
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("ingest",),
+        ("ingest", "file.json", "--pending"),
+        ("ingest", "--session", "monday"),
+        ("ingest", "--session", "monday", "--pending", *whose("home")),
+        ("forget", *whose("home")),
+        ("forget", "fact:0", "--session", "monday", *whose("home")),
+        ("facts", "--app", "home"),
+        ("facts", *whose("home"), "--limit", "0"),
+        ("no-such-command",),
+    ],
+    ids=" ".join,
+)
+async def test_wrong_usage_has_an_exit_code_of_its_own(command, arguments):
+    result = await command(*arguments)
+    assert result.exit_code == 2 and "Usage:" in result.stderr
+
+
+async def test_a_bug_keeps_its_traceback(command, monkeypatch):
+    monkeypatch.setattr("adk_graph_memory.graph.Connection", None)
+    assert isinstance((await command("stats")).exception, TypeError)
+
+
+# -- 80 columns -------------------------------------------------------------------------------------------------
+
+UUID = "3f2a9c1e-8b7d-4c5a-9e1f-0123456789ab"
+LONG = "a" * 300
+SAID = (
+    "My name is Inés Álvarez-Quintanilla and I live in Lisbon.",
+    "My dog is [red]Rex[/red] :dog: and \x1b[31mhe\x1b[0m is afraid of thunder\\",
+    "我住在上海，我的猫叫小明，她非常害怕打雷和闪电，每天晚上都要睡在我的床上，否则就会一直叫个不停。",
+    f"I work at https://example.org/{LONG} every day of the week.",
+)
+
+
+@pytest.fixture
+async def awkward(neo4j_server, app_name, command):
+    """A user of long ids who says what no table likes."""
+    user = {"app_name": app_name, "user_id": UUID}
+    async with Neo4jSessionService() as sessions, Neo4jArtifactService() as artifacts:
+        for session_id in (UUID, LONG, "长" * 80):
+            session = await sessions.create_session(**user, session_id=session_id, state={"[red]": SAID[2]})
+            for n, text in enumerate(SAID):
+                content = types.Content(role="user", parts=[types.Part(text=text)])
+                event = Event(author="[red]agent" if n == 2 else "user", timestamp=NOON + n, content=content)
+                await sessions.append_event(session, event)
+        part = types.Part.from_bytes(data=b"x", mime_type=f"application/{'x' * 80}")
+        await artifacts.save_artifact(**user, filename=f"user:[red]{LONG}", artifact=part)
+    assert (await command("ingest", "--session", UUID, *whose(app_name, UUID))).exit_code == 0
+    return app_name
+
+
+async def test_everything_fits_80_columns_and_no_id_is_cut(command, awkward):
+    user = whose(awkward, UUID)
+    ids = {row["id"] for row in json.loads((await command("facts", *user, "--json")).stdout)}
+    for arguments, words in {
+        ("sessions",): {UUID, LONG, "长" * 80},
+        ("events", UUID): {"[red]Rex[/red] :dog:", SAID[2]},
+        ("artifacts",): {f"user:[red]{LONG}"},
+        ("facts", "--all"): {*ids, "[red]Rex[/red] :dog:", SAID[2], "thunder\\"},
+        ("entities",): {"Inés", "Álvarez-Quintanilla"},
+        ("recall", "dog thunder", "--explain"): {"[red]Rex[/red] :dog:"},
+        ("stats",): {UUID, awkward},
+    }.items():
+        result = await command(*arguments, *user)
+        assert result.exit_code == 0, result.output
+        assert max(map(cell_len, result.stdout.splitlines())) <= 80
+        assert "\x1b" not in result.stdout
+        shown = columns(result.stdout)
+        assert [word for word in words if not any(unspaced(word) in column for column in shown)] == []
+
+
+def columns(shown: str) -> list[str]:
+    """What stands in each column of a table, or in all of a list, as if nothing had been folded."""
+    lines = [line.split("│") for line in shown.splitlines() if "│" in line] or [[line] for line in shown.splitlines()]
+    return [unspaced("".join(cells)) for cells in zip(*lines, strict=True)]
+
+
+def unspaced(text: str) -> str:
+    return "".join(text.split())
+
+
+async def test_what_is_to_be_typed_again_stands_on_one_line(command, awkward):
+    result = await command("sessions", *whose(awkward, UUID), "--limit", "2")
+    after = result.stderr.split("--after ")[1].removesuffix("\n")
+    assert after in (UUID, LONG, "长" * 80)
+    assert (await command("sessions", *whose(awkward, UUID), "--after", after)).exit_code == 0
+
+
+# -- the shell --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("words", "wanted"), [("rec", "recall"), ("facts --ab", "--about"), ("ingest --pe", "--pending")]
+)
+async def test_the_shell_completes(command, monkeypatch, words, wanted):
+    monkeypatch.setenv("_ADK_GRAPH_MEMORY_COMPLETE", "complete_bash")
+    monkeypatch.setenv("COMP_WORDS", f"adk-graph-memory {words}")
+    monkeypatch.setenv("COMP_CWORD", str(len(words.split())))
+    assert (await command()).output.split() == [wanted]
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+async def test_completion_is_shown_and_installed(command, monkeypatch, tmp_path, shell):
+    monkeypatch.setenv("_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION", "1")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert "_ADK_GRAPH_MEMORY_COMPLETE" in (await command("--show-completion", shell)).output
+    assert "completion installed" in (await command("--install-completion", shell)).output
+    assert any("_ADK_GRAPH_MEMORY_COMPLETE" in file.read_text() for file in tmp_path.rglob("*") if file.is_file())
+
+
+async def test_nothing_stored_steers_the_terminal():
+    assert application.plain("a\x1b[31mb\x07\u202ec\r\nd\te") == "a\ufffd[31mb\ufffd\ufffdc\nd e"

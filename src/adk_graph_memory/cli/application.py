@@ -2,26 +2,50 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from google.adk.errors.input_validation_error import InputValidationError
+from google.adk.sessions.base_session_service import GetSessionConfig
+from google.adk.sessions.session import Session
+from pydantic_core import to_json
 from rich.console import Console
-from rich.markup import escape
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    ProgressColumn,
+    TextColumn,
+    TimeElapsedColumn,
+)
+from rich.text import Text
 
-from adk_graph_memory import errors
+from adk_graph_memory import errors, graph
+from adk_graph_memory.adk import Neo4jSessionService
+from adk_graph_memory.cli.layout import plain
+from adk_graph_memory.records import Scope
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode="rich", pretty_exceptions_enable=False)
-console = Console(highlight=False)
-complaints = Console(stderr=True, highlight=False)
+console = Console(highlight=False, emoji=False, markup=False)
+complaints = Console(stderr=True, highlight=False, emoji=False, markup=False)
 
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
+SERVER, CONVERSATIONS, MEMORY, EXAMPLE = "Server", "Conversations", "Memory", "Example"
+"""Headings of the help, under which commands are listed."""
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, and errors as JSON on stderr.")]
 AppName = Annotated[str, typer.Option("--app", help="The app's name.")]
 UserId = Annotated[str, typer.Option("--user", help="The user's id.")]
 OfApp = Annotated[str | None, typer.Option("--app", help="Of this app only.")]
 OfUser = Annotated[str | None, typer.Option("--user", help="Of this user only.")]
+Limit = Annotated[int, typer.Option("--limit", min=1, help="How many at most.")]
+After = Annotated[str | None, typer.Option("--after", help="The last id of the page before.")]
+Yes = Annotated[bool, typer.Option("--yes", help="Do not ask first.")]
+
+KNOWN_ERRORS = (errors.GraphMemoryError, InputValidationError)
+"""Errors of ours, and input that ADK's contract refuses; anything else is a bug."""
 
 
 @app.callback()
@@ -30,17 +54,74 @@ def main() -> None:
 
     The database is NEO4J_URI (with NEO4J_USERNAME, NEO4J_PASSWORD, NEO4J_DATABASE), or else the local server that
     `adk-graph-memory up` has started.
+
+    Exit codes: 0 done, 1 failed or not confirmed (stderr says why), 2 wrong usage.
     """
 
 
 @contextmanager
-def failing_well() -> Iterator[None]:
-    """An error of ours, or input that ADK's contract refuses, is one sentence on stderr and exit code 1.
-
-    Anything else is a bug and keeps its traceback.
-    """
+def failing_well(as_json: bool = False) -> Iterator[None]:
+    """An error that is known is one line on stderr and exit code 1; a bug keeps its traceback."""
     try:
         yield
-    except (errors.GraphMemoryError, InputValidationError) as error:
-        complaints.print(f"[red]{type(error).__name__}[/]: {escape(' '.join(str(error).split()))}")
+    except KNOWN_ERRORS as error:
+        complain(error, as_json)
         raise typer.Exit(1) from error
+
+
+def complain(error: Exception, as_json: bool = False, *, of: str = "") -> None:
+    """Says on stderr what is wrong, and of what it is."""
+    if as_json:
+        typer.echo(json.dumps(told(error) | ({"of": of} if of else {}), ensure_ascii=False), err=True)
+        return
+    of = f"{of}: " if of else ""
+    kind, message = told(error).values()
+    complaints.print(Text.assemble(plain(of), (kind, "red"), f": {plain(message)}"), soft_wrap=True)
+
+
+def told(error: Exception) -> dict[str, str]:
+    """The error as JSON tells it, its message on one line."""
+    return {"error": type(error).__name__, "message": " ".join(str(error).split())}
+
+
+def show_json(value: Any) -> None:
+    """Prints records, times and whatever else as JSON."""
+    typer.echo(to_json(value, indent=1))
+
+
+def hint(text: str) -> None:
+    """Says on stderr how to go on; what is to be typed keeps together on one line."""
+    complaints.print(plain(text), style="dim", soft_wrap=True)
+
+
+def progress(what: str, *counts: ProgressColumn) -> Progress:
+    """A bar on stderr, where that is a terminal; gone when all is done."""
+    columns = (TextColumn(what), BarColumn(), *(counts or (MofNCompleteColumn(), TimeElapsedColumn())))
+    return Progress(*columns, console=complaints, transient=True, disable=not complaints.is_terminal)
+
+
+async def check_user(app_name: str, user_id: str) -> None:
+    """Where nothing was found: tells a user who has nothing from one who does not exist.
+
+    Raises:
+        errors.NotFound: nothing was ever stored of the user.
+    """
+    async with graph.Connection() as connection:
+        if not await graph.knowledge.is_known(await graph.prepared(connection), Scope(app_name, user_id)):
+            lists = "`adk-graph-memory sessions` and `adk-graph-memory stats`"
+            raise errors.NotFound(what=f"user {user_id!r} in app {app_name!r}", where=lists)
+
+
+async def stored_session(app_name: str, user_id: str, session_id: str, *, recent: int | None = None) -> Session:
+    """A session with its events, or with so many of them.
+
+    Raises:
+        errors.NotFound: the user has no such session.
+    """
+    config = GetSessionConfig(num_recent_events=recent)
+    async with Neo4jSessionService() as sessions:
+        found = await sessions.get_session(app_name=app_name, user_id=user_id, session_id=session_id, config=config)
+    if found is None:
+        what = f"session {session_id!r} of user {user_id!r} in app {app_name!r}"
+        raise errors.NotFound(what=what, where="`adk-graph-memory sessions`")
+    return found

@@ -3,19 +3,28 @@
 from __future__ import annotations
 
 import asyncio
-import json
-from datetime import UTC, datetime
 from typing import Annotated, Any
 
 import typer
-from rich.markup import escape
 from rich.table import Table
 
 from adk_graph_memory.adk import Neo4jArtifactService
-from adk_graph_memory.cli.application import AsJson, OfApp, OfUser, app, console, failing_well
+from adk_graph_memory.cli.application import (
+    CONVERSATIONS,
+    AsJson,
+    OfApp,
+    OfUser,
+    Yes,
+    app,
+    check_user,
+    console,
+    failing_well,
+    show_json,
+)
+from adk_graph_memory.cli.layout import minute, plain
 
 
-@app.command()
+@app.command(rich_help_panel=CONVERSATIONS)
 def artifacts(
     app_name: OfApp = None,
     user_id: OfUser = None,
@@ -24,7 +33,7 @@ def artifacts(
     ] = None,
     orphans: Annotated[bool, typer.Option("--orphans", help="Contents in the store that no artifact names.")] = False,
     delete: Annotated[bool, typer.Option("--delete", help="With --orphans: delete them.")] = False,
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask before anything is deleted.")] = False,
+    yes: Yes = False,
     as_json: AsJson = False,
 ) -> None:
     """List a user's artifacts with their latest versions, or what a store of contents holds for nobody."""
@@ -44,10 +53,12 @@ def artifacts(
             found = [(name, await service.get_artifact_version(filename=name, **owner)) for name in names]
             return [{"name": name, **latest.model_dump()} for name, latest in found if latest]
 
-    with failing_well():
+    with failing_well(as_json):
         rows = asyncio.run(listed())
+        if not rows and app_name and user_id:
+            asyncio.run(check_user(app_name, user_id))
     if as_json:
-        typer.echo(json.dumps(rows, ensure_ascii=False))
+        show_json(rows)
     elif orphans:
         done = "deleted" if delete else "found; --delete removes them"
         console.print(
@@ -60,8 +71,11 @@ def artifacts(
 
 
 def _table(rows: list[dict[str, Any]]) -> Table:
-    table = Table("name", "versions", "type", "saved", show_edge=False)
+    table = Table("saved", show_edge=False)
+    for column in ("name", "type"):
+        table.add_column(column, overflow="fold")
+    table.add_column("versions", justify="right")
     for row in rows:
-        saved = datetime.fromtimestamp(row["create_time"], UTC).strftime("%Y-%m-%d %H:%M")
-        table.add_row(escape(row["name"]), str(row["version"] + 1), escape(row["mime_type"] or ""), saved)
+        saved, versions = minute(row["create_time"]), str(row["version"] + 1)
+        table.add_row(saved, plain(row["name"]), plain(row["mime_type"]), versions)
     return table

@@ -7,40 +7,46 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.console import Console
+from rich.markup import escape
 
 from adk_graph_memory.adk import Neo4jSessionService
-from adk_graph_memory.cli.application import app, console, failing_well
+from adk_graph_memory.cli.application import EXAMPLE, AsJson, app, failing_well, show_json
 from adk_graph_memory.cli.server import started
 from adk_graph_memory.memory import GraphMemory
 from adk_graph_memory.settings import configured, is_set, redacted
 
 
-@app.command()
+@app.command(rich_help_panel=EXAMPLE)
 def demo(
     data: Annotated[Path | None, typer.Option(help="A conversation in the demo's own JSON form.")] = None,
     questions: Annotated[int | None, typer.Option(min=0, help="How many of its questions to ask.")] = None,
     model: Annotated[str | None, typer.Option(help="What reads facts: a model's name, or rules.")] = None,
+    as_json: AsJson = False,
 ) -> None:
     """Run the main job on a real conversation: sessions, memory, questions.
 
     Gemini reads it if GOOGLE_API_KEY is set. Otherwise the demo's own conversation is read by replies that a language
-    model once gave to these prompts, and any other by rules.
+    model once gave to these prompts, and any other by rules. As JSON only what it came to is printed.
     """
     from adk_graph_memory import demo as demonstration
 
-    with failing_well():
+    screen = Console(highlight=False, quiet=as_json)
+    with failing_well(as_json):
         conversation = demonstration.load(data)
         if not is_set("NEO4J_URI"):
             started(7687, None, any_port=True)
         settings = configured()
         reader = demonstration.model(model or settings.model, has_key=is_set("GOOGLE_API_KEY"), is_own=data is None)
         told = reader if isinstance(reader, str) else "recorded replies of a language model"
-        console.print(f"Neo4j at {redacted(settings.uri or '')}, facts read by [bold]{told}[/]\n")
+        screen.print(f"Neo4j at {escape(redacted(settings.uri or ''))}, facts read by [bold]{escape(told)}[/]\n")
 
-        async def played() -> None:
+        async def played() -> demonstration.Played:
             async with Neo4jSessionService() as sessions, GraphMemory(model=reader) as memory:
-                await demonstration.play(
-                    conversation, sessions=sessions, memory=memory, console=console, questions=questions
+                return await demonstration.play(
+                    conversation, sessions=sessions, memory=memory, console=screen, questions=questions
                 )
 
-        asyncio.run(played())
+        result = asyncio.run(played())
+    if as_json:
+        show_json(result)

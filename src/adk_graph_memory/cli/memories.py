@@ -1,85 +1,43 @@
-"""Commands around memory: what waits, what it came to, what is known."""
+"""Commands over memory as a whole: asking it, making it forget, and what it came to and cost."""
 
 from __future__ import annotations
 
 import asyncio
-import json
-from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Annotated
 
 import typer
-from rich.markup import escape
 from rich.table import Table
+from rich.text import Text
 
 from adk_graph_memory import graph, ledger
-from adk_graph_memory.cli.application import AppName, AsJson, OfApp, OfUser, UserId, app, console, failing_well
+from adk_graph_memory.cli.application import (
+    MEMORY,
+    AppName,
+    AsJson,
+    Limit,
+    OfApp,
+    OfUser,
+    UserId,
+    Yes,
+    app,
+    check_user,
+    console,
+    failing_well,
+    show_json,
+    stored_session,
+)
+from adk_graph_memory.cli.layout import day, listed, with_details
 from adk_graph_memory.memory import GraphMemory
-from adk_graph_memory.records import Filters, IngestReport, Kind, Receipt, Recollection
+from adk_graph_memory.records import Filters, Kind, Receipt, Recollection, Scope
 
 
-@app.command()
-def ingest(
-    pending: Annotated[bool, typer.Option("--pending", help="Take up what was asked for and never finished.")] = False,
-    app_name: OfApp = None,
-    user_id: OfUser = None,
-    as_json: AsJson = False,
-) -> None:
-    """Remember what waits to be remembered: a process died, a model failed."""
-    if not pending:
-        raise typer.BadParameter("say what to ingest: --pending")
-
-    async def resumed() -> IngestReport:
-        async with GraphMemory() as memory:
-            return sum(await memory.resume(app_name=app_name, user_id=user_id), IngestReport(extractor="nobody"))
-
-    with failing_well():
-        report = asyncio.run(resumed())
-    if as_json:
-        typer.echo(json.dumps(asdict(report), ensure_ascii=False))
-        return
-    changes = ", ".join(f"{count} {op.lower()}" for op, count in sorted(report.facts.items())) or "nothing new"
-    console.print(f"{report.turns} turns remembered: {changes}." if report.turns else "Nothing was waiting.")
-
-
-@app.command()
-def stats(
-    app_name: OfApp = None,
-    user_id: OfUser = None,
-    as_json: AsJson = False,
-) -> None:
-    """Sum up what remembering came to, by user, day and extractor; with its cost where prices are configured."""
-
-    async def summed() -> list[ledger.Entry]:
-        async with graph.Connection() as connection:
-            rows = await graph.ingests.reports(await graph.prepared(connection), app_name=app_name, user_id=user_id)
-            return ledger.entries(rows, connection.settings.prices)
-
-    with failing_well():
-        entries = asyncio.run(summed())
-    if as_json:
-        typer.echo(json.dumps([asdict(entry) for entry in entries], ensure_ascii=False))
-        return
-    table = Table(show_edge=False)
-    for column in ("app", "user", "day", "extractor"):
-        table.add_column(column, overflow="fold")
-    for column in ("turns", "facts", "calls", "tokens in", "out", "cost"):
-        table.add_column(column, justify="right")
-    for entry in entries:
-        report, usage = entry.report, entry.report.usage
-        cost = "" if entry.cost is None else f"{entry.cost:.4f}"
-        counts = (report.turns, report.facts.get("ADD", 0), usage.calls, usage.input_tokens, usage.output_tokens)
-        named = map(escape, (entry.app_name, entry.user_id, entry.day, entry.extractor))
-        table.add_row(*named, *(f"{count:,}" for count in counts), cost)
-    console.print(table if entries else "Nothing has been remembered yet.")
-
-
-@app.command()
+@app.command(rich_help_panel=MEMORY)
 def recall(
-    query: str,
+    query: Annotated[str, typer.Argument(help="A question, or any words.")],
     app_name: AppName,
     user_id: UserId,
-    limit: Annotated[int, typer.Option(min=1, help="How many at most.")] = 10,
+    limit: Limit = 10,
     since: Annotated[datetime | None, typer.Option(help="Said at this time (UTC) or later.")] = None,
     until: Annotated[datetime | None, typer.Option(help="Said at this time (UTC) or earlier.")] = None,
     kind: Annotated[Kind | None, typer.Option(help="Facts only, or turns (events) only.")] = None,
@@ -105,44 +63,106 @@ def recall(
                 explain=explain,
             )
 
-    with failing_well():
+    with failing_well(as_json):
         memories = asyncio.run(found())
+        if not memories:
+            asyncio.run(check_user(app_name, user_id))
     if as_json:
-        typer.echo(json.dumps([asdict(memory) for memory in memories], default=str, ensure_ascii=False, indent=1))
+        show_json(memories)
         return
-    table = Table(show_edge=False, show_header=False, padding=(0, 1))
-    for memory in memories:
-        when = memory.at.strftime("%Y-%m-%d") if memory.at else ""
-        table.add_row(f"{memory.score:.2f}", when, memory.kind, escape(memory.author or ""), _told(memory))
-    console.print(table if memories else "Nothing is remembered about this.")
+    rows = ((f"{memory.score:.2f}", day(memory.at), _told(memory)) for memory in memories)
+    console.print(listed(rows) if memories else "Nothing is remembered about this.")
 
 
-def _told(memory: Recollection) -> str:
+def _told(memory: Recollection) -> Text:
     told = ["words not found"] * (not memory.is_verified) + [f"before: {text}" for text in memory.previously]
-    text = escape(memory.told + (f" ({'; '.join(told)})" if told else ""))
-    shares = (f"{one.signal} {one.amount:+.2f}{f' through {one.through}' * bool(one.through)}" for one in memory.shares)
-    return f"{text}\n[dim]{' · '.join(shares)}[/]" if memory.shares else text
+    text = memory.told + (f" ({'; '.join(told)})" if told else "")
+    return with_details(text, " · ".join(filter(None, (memory.id, memory.author))), *_shares(memory))
 
 
-@app.command()
+def _shares(memory: Recollection) -> list[str]:
+    """What the score is made of, in a line for each memory through which it comes; first what is its own."""
+    by: dict[str | None, list[str]] = {None: []}
+    for share in memory.shares:
+        by.setdefault(share.through, []).append(f"{share.signal} {share.amount:+.2f}")
+    return [" · ".join(told) + f" through {through}" * bool(through) for through, told in by.items() if told]
+
+
+@app.command(rich_help_panel=MEMORY)
 def forget(
-    ids: Annotated[list[str], typer.Argument(help="As `recall --json` gives them.")],
     app_name: AppName,
     user_id: UserId,
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask before anything is forgotten.")] = False,
+    ids: Annotated[list[str] | None, typer.Argument(help="As `recall` and `facts` give them.")] = None,
+    session_id: Annotated[
+        str | None, typer.Option("--session", help="All that memory holds of this session; the session stays.")
+    ] = None,
+    yes: Yes = False,
     as_json: AsJson = False,
 ) -> None:
     """Forget memories for good, and the facts that rest on them alone; adding their session brings none back."""
+    if bool(ids) == bool(session_id):
+        raise typer.BadParameter("say what to forget: ids of memories, or --session")
     if not yes:
-        typer.confirm(f"Forget {len(ids)} for good, and what rests on them alone?", abort=True, err=True)
+        what = f"{len(ids)} by id" if ids else f"all that memory holds of session {session_id!r}"
+        typer.confirm(f"Forget {what} for good, and the facts that rest on that alone?", abort=True, err=True)
 
     async def forgotten() -> Receipt:
+        if session_id:
+            return await _forgotten_session(app_name, user_id, session_id.strip())
         async with GraphMemory() as memory:
-            return await memory.forget(ids, app_name=app_name, user_id=user_id)
+            return await memory.forget(ids or (), app_name=app_name, user_id=user_id)
 
-    with failing_well():
+    with failing_well(as_json):
         receipt = asyncio.run(forgotten())
+        if not any((receipt.events, receipt.facts)):
+            asyncio.run(check_user(app_name, user_id))
     if as_json:
-        typer.echo(json.dumps(asdict(receipt)))
+        show_json(receipt)
         return
     console.print(f"Forgotten: {receipt.facts} facts, {receipt.events} turns and {receipt.entities} entities.")
+
+
+async def _forgotten_session(app_name: str, user_id: str, session_id: str) -> Receipt:
+    """What memory held of a session, which may be stored here or elsewhere; one that nobody knows is a slip."""
+    async with graph.Connection() as connection:
+        scope = Scope(app_name, user_id)
+        receipt = await graph.forgetting.learned_from(await graph.prepared(connection), scope, session_id)
+    if not receipt.events:
+        await stored_session(app_name, user_id, session_id, recent=0)
+    return receipt
+
+
+@app.command(rich_help_panel=MEMORY)
+def stats(
+    app_name: OfApp = None,
+    user_id: OfUser = None,
+    as_json: AsJson = False,
+) -> None:
+    """Sum up what remembering came to, by user, day and extractor; with its cost where prices are configured."""
+
+    async def summed() -> list[ledger.Entry]:
+        async with graph.Connection() as connection:
+            rows = await graph.ingests.reports(await graph.prepared(connection), app_name=app_name, user_id=user_id)
+            return ledger.entries(rows, connection.settings.prices)
+
+    with failing_well(as_json):
+        entries = asyncio.run(summed())
+    if as_json:
+        show_json(entries)
+        return
+    console.print(_ledger(entries) if entries else "Nothing has been remembered yet.")
+
+
+def _ledger(entries: list[ledger.Entry]) -> Table:
+    table = Table("day", show_edge=False)
+    table.add_column("user of app", overflow="fold", ratio=1)
+    for column in ("turns", "facts", "calls", "tokens", "cost"):
+        table.add_column(column, justify="right", no_wrap=True)
+    for entry in entries:
+        report, usage = entry.report, entry.report.usage
+        whose = with_details(f"{entry.user_id} of {entry.app_name}", entry.extractor)
+        counts = (report.turns, report.facts.get("ADD", 0), usage.calls)
+        tokens = f"{usage.input_tokens:,} in\n{usage.output_tokens:,} out"
+        cost = "" if entry.cost is None else f"{entry.cost:.4f}"
+        table.add_row(entry.day, whose, *(f"{count:,}" for count in counts), tokens, cost)
+    return table

@@ -4,80 +4,109 @@ from __future__ import annotations
 
 import asyncio
 import json
-from datetime import UTC, datetime
 from typing import Annotated
 
 import typer
 from google.adk.events.event import Event
 from google.adk.sessions.session import Session
-from rich.markup import escape
+from rich.cells import cell_len
 from rich.table import Table
 
 from adk_graph_memory.adk import Neo4jSessionService, codec
-from adk_graph_memory.cli.application import AppName, AsJson, OfUser, UserId, app, console, failing_well
+from adk_graph_memory.cli.application import (
+    CONVERSATIONS,
+    After,
+    AppName,
+    AsJson,
+    Limit,
+    OfUser,
+    UserId,
+    app,
+    check_user,
+    console,
+    failing_well,
+    hint,
+    show_json,
+    stored_session,
+)
+from adk_graph_memory.cli.layout import listed, minute, plain, with_details
 
 
-@app.command()
+@app.command(rich_help_panel=CONVERSATIONS)
 def sessions(
     app_name: AppName,
     user_id: OfUser = None,
-    limit: Annotated[int, typer.Option(min=1, help="How many at most.")] = 20,
-    after: Annotated[str | None, typer.Option(help="The last id of the page before.")] = None,
+    limit: Limit = 20,
+    after: After = None,
     as_json: AsJson = False,
 ) -> None:
     """List an app's sessions, most recently active first."""
 
-    async def listed() -> list[Session]:
+    async def found_() -> list[Session]:
         async with Neo4jSessionService() as service:
             found = await service.list_sessions(
                 app_name=app_name, user_id=user_id, limit=limit, after=after, newest_first=True
             )
             return found.sessions
 
-    with failing_well():
-        found = asyncio.run(listed())
+    with failing_well(as_json):
+        found = asyncio.run(found_())
+        if not found and user_id is not None:
+            asyncio.run(check_user(app_name, user_id))
     if as_json:
-        typer.echo(json.dumps([one.model_dump(mode="json", by_alias=True) for one in found], ensure_ascii=False))
+        show_json([one.model_dump(mode="json", by_alias=True) for one in found])
         return
-    table = Table("session", "user", "last active", "state", show_edge=False)
+    console.print(_table(found) if found else "No sessions.")
+    if len(found) == limit:
+        hint(f"There may be more: --after {found[-1].id}")
+
+
+def _table(found: list[Session]) -> Table:
+    """A session's id is what other commands take: it gets the room that it needs before anything else does."""
+    table = Table("last active", show_edge=False)
+    widest = max(cell_len("session"), *(cell_len(one.id) for one in found))
+    table.add_column("session", overflow="fold", width=min(MOST_OF_AN_ID, widest))
+    table.add_column("user", overflow="fold")
     for one in found:
         state = json.dumps(one.state, ensure_ascii=False, default=str) if one.state else ""
-        table.add_row(escape(one.id), escape(one.user_id), _time(one.last_update_time), escape(_short(state)))
-    console.print(table if found else "No sessions.")
-    if len(found) == limit:
-        console.print(f"There may be more: --after {escape(found[-1].id)}")
+        table.add_row(minute(one.last_update_time), with_details(one.id, _short(state)), plain(one.user_id))
+    return table
 
 
-@app.command()
+@app.command(rich_help_panel=CONVERSATIONS)
 def events(
-    session_id: str,
+    session_id: Annotated[str, typer.Argument(help="The session's id.")],
     app_name: AppName,
     user_id: UserId,
-    limit: Annotated[int, typer.Option(min=1, help="How many at most.")] = 50,
+    limit: Limit = 50,
     after: Annotated[int | None, typer.Option(help="The number of the last event of the page before.")] = None,
     as_json: AsJson = False,
 ) -> None:
     """Print what was said and done in a session, oldest first."""
 
-    async def listed() -> tuple[list[Event], int | None]:
+    async def page() -> tuple[list[Event], int | None]:
         async with Neo4jSessionService() as service:
             page = await service.list_events(
                 app_name=app_name, user_id=user_id, session_id=session_id, after_seq=after, limit=limit
             )
             return page.events, page.last_seq
 
-    with failing_well():
-        found, last = asyncio.run(listed())
+    with failing_well(as_json):
+        found, last = asyncio.run(page())
+        if not found:
+            asyncio.run(stored_session(app_name, user_id, session_id, recent=0))
     if as_json:
-        told = [one.model_dump(mode="json", by_alias=True, exclude_none=True) for one in found]
-        typer.echo(json.dumps(told, ensure_ascii=False))
+        named = {"session_id": session_id}
+        show_json([named | one.model_dump(mode="json", by_alias=True, exclude_none=True) for one in found])
         return
-    table = Table(show_edge=False, show_header=False, padding=(0, 1))
-    for one in found:
-        table.add_row(_time(one.timestamp), escape(one.author), escape(_told(one)))
-    console.print(table if found else "No events.")
+    rows = ((minute(one.timestamp), plain(one.author), plain(_told(one))) for one in found)
+    console.print(listed(rows) if found else "No events.")
     if len(found) == limit:
-        console.print(f"There may be more: --after {last}")
+        hint(f"There may be more: --after {last}")
+
+
+MOST_OF_AN_ID = 36
+"""Columns that an id may take of a line: those of a UUID."""
 
 
 def _told(event: Event) -> str:
@@ -89,7 +118,3 @@ def _told(event: Event) -> str:
 
 def _short(text: str, most: int = 60) -> str:
     return text if len(text) <= most else f"{text[: most - 2]} …"
-
-
-def _time(timestamp: float) -> str:
-    return datetime.fromtimestamp(timestamp, UTC).strftime("%Y-%m-%d %H:%M")

@@ -2,6 +2,6 @@
 
 from adk_graph_memory.demo.conversation import Conversation, Question, load
 from adk_graph_memory.demo.replies import model
-from adk_graph_memory.demo.show import play
+from adk_graph_memory.demo.show import Played, play
 
-__all__ = ["Conversation", "Question", "load", "model", "play"]
+__all__ = ["Conversation", "Played", "Question", "load", "model", "play"]

@@ -30,6 +30,20 @@ SHOWN, FOUND = 3, 10
 """Memories printed for each question, and looked at for the count at the end."""
 
 
+@dataclass(frozen=True)
+class Played:
+    """Whose memory the demo has filled, what it holds, what this run changed, and how its questions were answered."""
+
+    app_name: str
+    user_id: str
+    held: dict[str, int]
+    facts: dict[str, int]
+    model_calls: int
+    answerable: int
+    among_three: int
+    among_ten: int
+
+
 async def play(
     conversation: Conversation,
     *,
@@ -37,7 +51,7 @@ async def play(
     memory: GraphMemory,
     console: Console,
     questions: int | None = None,
-) -> None:
+) -> Played:
     """Stores the conversation, remembers it and asks its questions; what an earlier run stored is not stored again.
 
     Args:
@@ -46,6 +60,9 @@ async def play(
         memory: what is to remember them; both on the same graph.
         console: the screen.
         questions: how many of the questions; None for all.
+
+    Returns:
+        What it came to.
     """
     app_name = f"{conversation.app_name}-{memory.extractor.version.split('@')[0].split()[0]}"
     scope = Scope(app_name, conversation.user_id)
@@ -60,14 +77,17 @@ async def play(
     console.print(_changes(await graph.memories.changed(memory.connection, scope)))
     asked = conversation.questions[:questions]
     found = [await _ask(question, scope, memory, console) for question in asked]
-    answerable = sum(bool(question.evidence) for question in asked)
-    if answerable:
-        shown, ten = (sum(place < most for place in found if place is not None) for most in (SHOWN, FOUND))
+    places = [place for question, place in zip(asked, found, strict=True) if question.evidence]
+    shown, ten = (sum(place < most for place in places if place is not None) for most in (SHOWN, FOUND))
+    if places:
         console.print(
-            f"\nOf {answerable} answerable questions [bold]{shown}[/] show words they rest on ([green]●[/]); "
+            f"\nOf {len(places)} answerable questions [bold]{shown}[/] show words they rest on ([green]●[/]); "
             f"[bold]{ten}[/] have them among the first {FOUND} memories."
         )
-    console.print(_further(scope))
+    console.print(_further(scope), soft_wrap=True)  # what is to be pasted keeps to one line
+    return Played(
+        scope.app_name, scope.user_id, held, dict(learned.facts), learned.usage.calls, len(places), shown, ten
+    )
 
 
 @dataclass
@@ -213,6 +233,7 @@ def _further(scope: Scope) -> str:
     return (
         "\n[bold]Look further[/]\n"
         f'  {command} recall "Where does she work?" {who}\n'
+        f"  {command} facts {who} --all\n"
         f"  {command} status   [dim]# the address and password for Neo4j Browser or cypher-shell[/]\n"
         f"  MATCH (f:Fact {{scope: '{scope.key}'}})-\\[s:SUPPORTED_BY]->(e:Event)\n"
         "  RETURN f.text, s.quote, e.author, e.session_id LIMIT 25\n"
