@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import re
 import shlex
 import socket
+from pathlib import Path
 
 from google.adk.cli import service_registry
+from google.adk.events import Event
+from google.genai import types
 from tests.documents import ROOT, blocks, run
 from typer.testing import CliRunner
 
-from adk_graph_memory import Neo4jMemoryService
+from adk_graph_memory import Neo4jMemoryService, Neo4jSessionService
 from adk_graph_memory.cli import app
 from adk_graph_memory.settings import Settings
 
@@ -54,13 +58,30 @@ def test_no_block_is_left_out():
 def test_the_commands_run(monkeypatch, tmp_path):
     monkeypatch.setenv("ADK_GRAPH_MEMORY_HOME", str(tmp_path))
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    monkeypatch.chdir(tmp_path)
     for command in COMMANDS:
         arguments = shlex.split(command)[1:]
         if arguments == ["up"]:
             arguments += ["--port", str(free_port())]
         result = CliRunner().invoke(app, arguments)
         assert result.exit_code == 0, f"{command}: {result.output}"
+        if arguments[0] == "up":
+            asyncio.run(told_on_monday_and_friday(tmp_path))
+        elif arguments[0] in ("recall", "facts"):
+            assert "thunder" in result.output
     assert "adk-graph-memory down" in COMMANDS
+
+
+async def told_on_monday_and_friday(folder: Path) -> None:
+    """What the commands speak of: a session that is stored, and one that was saved to a file."""
+    said = "My dog is called Rex and Rex is afraid of thunder."
+    async with Neo4jSessionService() as sessions:
+        for id in ("monday", "friday"):
+            session = await sessions.create_session(app_name="home", user_id="ana", session_id=id)
+            content = types.Content(role="user", parts=[types.Part(text=said)])
+            await sessions.append_event(session, Event(author="user", content=content))
+            (folder / f"{id}.session.json").write_text(session.model_dump_json(by_alias=True), encoding="utf-8")
+        await sessions.delete_session(app_name="home", user_id="ana", session_id="friday")
 
 
 def free_port() -> int:
