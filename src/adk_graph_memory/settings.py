@@ -149,7 +149,9 @@ def configured(**chosen: Any) -> Settings:
     try:
         return Settings(**chosen)
     except ValidationError as error:
-        reasons = "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors())
+        reasons = "; ".join(
+            f"{'.'.join(map(str, e['loc']))}: {e['msg'].removeprefix('Value error, ')}" for e in error.errors()
+        )
         raise errors.ConfigurationError(reason=reasons) from error
     except SettingsError as error:  # a list that is no JSON, which is found before any field is validated
         raise errors.ConfigurationError(reason=f'{error}; give a JSON list, like ["one", "two"]') from error

@@ -8,12 +8,14 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from functools import cached_property
 
-from adk_graph_memory import embeddings, errors, graph
+from adk_graph_memory import calls, embeddings, errors, graph
 
 logger = logging.getLogger(__name__)
 
 MOST_ASKED = 100
 """Questions whose vectors are kept in mind."""
+MOST_REFUSED = 5
+"""Texts that an embedder may refuse, one by one, until it is taken to refuse all."""
 
 
 class GraphVectors:
@@ -53,17 +55,18 @@ class GraphVectors:
         """Vectors of the texts, each once; without any where the embedder fails, to be made up for later."""
         if self.embedder is None or not texts:
             return graph.memories.Embedded()
-        unique = list(dict.fromkeys(texts))
+        vectors = dict[str, list[float]]()
         try:
             async with asyncio.timeout(self._connection.settings.lease / 2):  # the other half is for writing
-                vectors = await self.embedder.of(unique)
+                await _embed(self.embedder, list(dict.fromkeys(texts)), vectors)
         except (errors.EmbedderFailed, TimeoutError) as error:
-            logger.warning("Remembered without vectors for now: %s", str(error) or "the embedder took too long")
+            logger.warning("Remembered without some vectors for now: %s", str(error) or "the embedder took too long")
+        if not vectors:
             return graph.memories.Embedded(wanted=True)
-        slot = await self.live.find(self.embedder.name, len(vectors[0]), may_open=True)
+        slot = await self.live.find(self.embedder.name, len(next(iter(vectors.values()))), may_open=True)
         if slot is None:
             return graph.memories.Embedded(wanted=True)
-        return graph.memories.Embedded(slot, dict(zip(unique, vectors, strict=True)), wanted=True)
+        return graph.memories.Embedded(slot, vectors, wanted=True)
 
     async def of_question(self, query: str) -> tuple[list[float] | None, graph.Slot | None, str | None]:
         """The question's vector and the slot to compare it with, or why there is none.
@@ -88,3 +91,26 @@ class GraphVectors:
         if self.live.is_outdated:
             return None, None, "the memories were re-embedded by another embedder"
         return (vector, slot, None) if slot else (None, None, None)
+
+
+async def _embed(embedder: embeddings.Vectors, texts: list[str], found: dict[str, list[float]]) -> None:
+    """Finds a vector for each text; where some are refused, halves and halves again until only those are without.
+
+    Raises:
+        errors.EmbedderFailed: some were refused, or the embedder is not to be had at all.
+    """
+    batches, refused = [texts], list[errors.EmbedderFailed]()
+    while batches and len(refused) < MOST_REFUSED:
+        batch = batches.pop()
+        try:
+            found |= zip(batch, await embedder.of(batch), strict=True)
+        except errors.EmbedderFailed as error:
+            if isinstance(error.__cause__, Exception) and calls.passes(error.__cause__):
+                raise
+            half = len(batch) // 2
+            if half:
+                batches += [batch[half:], batch[:half]]
+            else:
+                refused.append(error)
+    if refused:
+        raise refused[0]

@@ -865,13 +865,19 @@ async def test_an_embedder_that_hangs_in_a_search_is_not_waited_for(
 
 @pytest.mark.parametrize(
     "vectors",
-    [[], [[1.0] * 64], [[1.0] * 64, [1.0] * 63, [1.0] * 64], [[], [], []], [[float("nan")] * 64] * 3],
-    ids=["none", "too_few", "varying", "empty", "nan"],
+    [[], [[1.0] * 64] * 4, [[1.0] * 64, [1.0] * 63, [1.0] * 64], [[], [], []], [[float("nan")] * 64] * 3],
+    ids=["none", "too_many", "varying", "empty", "nan"],
 )
 async def test_vectors_that_cannot_be_used_cost_the_vectors_only(connect: Connect, vectors: list[list[float]]) -> None:
     app = connect(NOTHING, embedder=Odd(*vectors))
     await app.told("one", "two", "three")
     assert await app.count("Memory", "n.unembedded AND n.embedding_a IS NULL") == 3
+
+
+async def test_an_embedder_that_makes_one_vector_of_many_texts_is_asked_for_each(connect: Connect) -> None:
+    app = connect(NOTHING, embedder=Odd([1.0] * 64))
+    await app.told("one", "two", "three")
+    assert await app.count("Memory", "n.embedding_a IS NOT NULL") == 3
 
 
 async def test_an_embedder_that_changes_its_size_is_noticed(connect: Connect) -> None:
@@ -895,19 +901,30 @@ async def test_an_embedder_that_fails_while_remembering_is_made_up_for_later(con
     assert await app.count("Memory", "n.embedding_a IS NOT NULL") == 2
 
 
-async def test_an_async_embedder_is_awaited(connect: Connect) -> None:
-    class Awaited(Posing, HashEmbedder):
-        embed_documents = None
+class Refusing(Posing, HashEmbedder):
+    """Takes no batch that holds a certain word."""
 
-        def embed_query(self, text: str) -> list[float]:
-            raise AssertionError("asked in a thread")
+    def embed_documents(self, texts: list[str]) -> list[list[float]]:
+        if any("poison" in text for text in texts):
+            self.calls += 1
+            raise ValueError("refused")
+        return super().embed_documents(texts)
 
-        async def async_embed_query(self, text: str) -> list[float]:
-            return self._vector(text)
 
-    app = connect(embedder=Awaited())
-    await app.told("I keep bees in the garden")
-    assert await app.count("Memory", "n.unembedded") == 0
+async def test_a_text_that_an_embedder_refuses_costs_no_other_its_vector(connect: Connect) -> None:
+    app = connect(NOTHING, NOTHING, embedder=Refusing())
+    await app.told("I keep bees", "They eat poison", "They make honey", "It is dark", id="s1")
+    assert await app.count("Memory", "n.unembedded") == 1
+    await app.told("I sell it", id="s2")
+    assert await app.count("Memory", "n.embedding_a IS NOT NULL") == 4
+
+
+async def test_an_embedder_that_refuses_everything_is_soon_asked_no_more(connect: Connect) -> None:
+    embedder = Refusing()
+    app = connect(NOTHING, embedder=embedder)
+    await app.told(*(f"poison number {number}" for number in range(64)))
+    assert embedder.calls < 20
+    assert await app.count("Memory", "n.unembedded") == 64
 
 
 # --- models that fail ---------------------------------------------------------------------------------------

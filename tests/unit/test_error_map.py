@@ -85,3 +85,15 @@ def test_the_reason_is_what_the_driver_said() -> None:
 async def test_an_error_of_the_callers_is_left_alone() -> None:
     with pytest.raises(ZeroDivisionError):
         await connection(ZeroDivisionError()).server_agent()
+
+
+@pytest.mark.parametrize(
+    ("code", "kind"),
+    [
+        ("Neo.ClientError.General.WriteOnReadOnlyAccessDatabase", errors.ReadOnly),
+        ("Neo.ClientError.Security.AuthenticationRateLimit", errors.AuthenticationFailed),
+    ],
+)
+def test_what_a_server_says_by_a_code_alone_is_known_too(code: str, kind: type[Exception]) -> None:
+    error = exceptions.ClientError._hydrate_neo4j(code=code, message="boom")
+    assert type(connection(error).translated(error)) is kind

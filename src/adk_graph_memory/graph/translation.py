@@ -45,8 +45,11 @@ TRANSLATIONS: dict[type[Exception], type[errors.GraphMemoryError]] = {
 }
 """The driver's exceptions, all of them, and what each becomes for our callers."""
 
-_READ_ONLY = "Neo.ClientError.General.WriteOnReadOnlyAccessDatabase"
-"""A code of a bare ClientError: what a server says whose configuration forbids writes."""
+_BY_CODE = {
+    "Neo.ClientError.General.WriteOnReadOnlyAccessDatabase": errors.ReadOnly,
+    "Neo.ClientError.Security.AuthenticationRateLimit": errors.AuthenticationFailed,
+}
+"""Codes of bare ClientErrors: what a server says whose configuration forbids writes, or to too many wrong passwords."""
 
 
 def translated(error: Exception, **about: str) -> errors.GraphMemoryError:
@@ -56,9 +59,8 @@ def translated(error: Exception, **about: str) -> errors.GraphMemoryError:
         error: what the driver raised.
         about: what messages need besides: where the server is, who asked, and which database.
     """
-    known = next(TRANSLATIONS[kind] for kind in type(error).__mro__ if kind in TRANSLATIONS)
-    if getattr(error, "code", None) == _READ_ONLY:
-        known = errors.ReadOnly
+    by_kind = next(TRANSLATIONS[kind] for kind in type(error).__mro__ if kind in TRANSLATIONS)
+    known = _BY_CODE.get(getattr(error, "code", None) or "", by_kind)
     # An error of the driver's own says all in str(); its message is the same whatever happened.
     said = error.message if isinstance(error, driver_errors.Neo4jError) else None
     return known(**about, reason=said or str(error), found=str(error))
