@@ -258,9 +258,9 @@ async def test_the_model_that_reads_is_a_span_with_what_it_cost(world: World, se
     memory = world.reading(ScriptedLlm.of(answered("I keep bees")))
     async with memory:
         await memory.add_session_to_memory(world.session("I keep bees"))
-    span = seen.one("generate_content scripted", SpanKind.CLIENT)
+    span = seen.one("chat scripted", SpanKind.CLIENT)
     assert dict(span.attributes or {}) == {
-        "gen_ai.operation.name": "generate_content",
+        "gen_ai.operation.name": "chat",
         "gen_ai.provider.name": "ScriptedLlm",
         "gen_ai.request.model": "scripted",
         "gen_ai.usage.input_tokens": 100,

@@ -102,10 +102,18 @@ def place(uri: str | None, database: str) -> Attributes:
 
 @contextmanager
 def inference(provider: str, model: str) -> Iterator[Callable[[Usage], None]]:
-    """Around a call of a language model; what it gives takes in what the call cost."""
-    measured = {"gen_ai.operation.name": "generate_content", "gen_ai.provider.name": provider}
-    measured["gen_ai.request.model"] = model
-    with Span(f"generate_content {model}", SpanKind.CLIENT, measured, instruments.current.operations) as span:
+    """Around a call of a language model; what it gives takes in what the call cost.
+
+    It is a ``chat`` even where Gemini is the model: ``adk web`` takes every ``generate_content`` for the work of one of
+    its agents, and shows none of a session's spans if one of them names no event (``google/adk/cli/browser``;
+    ``tests/acceptance/test_trace_view.py`` tells when that is over).
+    """
+    measured = {
+        "gen_ai.operation.name": "chat",
+        "gen_ai.provider.name": provider,
+        "gen_ai.request.model": model,
+    }
+    with Span(f"chat {model}", SpanKind.CLIENT, measured, instruments.current.operations) as span:
 
         def spent(usage: Usage) -> None:
             for direction, tokens in (("input", usage.input_tokens), ("output", usage.output_tokens)):
