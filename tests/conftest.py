@@ -39,7 +39,7 @@ class Server:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--kills", type=int, default=4, help="how often a server is killed in the middle of its work")
+    parser.addoption("--kills", type=int, default=2, help="how often a server is killed in the middle of its work")
 
 
 @pytest.fixture

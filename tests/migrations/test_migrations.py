@@ -49,7 +49,6 @@ MAY_SCAN = {
     "reembed_unmark": {"UnionNodeByLabelsScan"},
     "reembed_failures": {"UnionNodeByLabelsScan"},
     "reembed_empty": {"UnionNodeByLabelsScan"},
-    "reembed_running_ingests": {"NodeByLabelScan"},
     "reembed_reopen": {"CartesianProduct"},
 }
 """Blocks whose plans may hold what is costly, and why."""

@@ -120,8 +120,8 @@ WHERE ($app_name IS NULL OR u.app_name = $app_name) AND ($user_id IS NULL OR u.u
 
 // pending_ingests_of_user
 // the same of one user
-MATCH (u:@User {scope: $scope})
 MATCH (i:@Ingest {scope: $scope}) WHERE i.state IN ['pending', 'claimed']
+MATCH (u:@User {scope: i.scope})
 // include unfinished
 
 // unfinished @fragment
