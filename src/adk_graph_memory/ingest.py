@@ -149,7 +149,8 @@ class Ingestion:
         """Compares what was read with what is known and writes what that changes, in one transaction."""
         clock.lap("wait")
         await self._vectors.live.check(claimed.live)
-        texts = sorted({*(turn.text for turn in claimed.turns), *claimed.unembedded.values(), *_texts(read)})
+        new = {*(turn.text for turn in claimed.turns), *_texts(read)}  # first: what was refused may be refused again
+        texts = [*sorted(new), *sorted({*claimed.unembedded.values()} - new)]
         embedded = await self._vectors.of_texts(texts)
         clock.lap("embed")
         report = IngestReport(
@@ -215,10 +216,10 @@ async def _read(reader: extraction.Extractor, claimed: Claim, slots: asyncio.Sem
 
 
 def _by_session(waiting: Sequence[Pending]) -> list[Pending]:
-    """Requests of one session for the same topics become one, where the first of them stood."""
-    together: dict[tuple[Scope, str, tuple[str, ...]], Pending] = {}
-    for one in waiting:
-        key = one.scope, one.session_id, one.topics
+    """Requests of one session for the same topics become one; what failed before is tried, and counted, by itself."""
+    together: dict[tuple[Scope, str, tuple[str, ...], int], Pending] = {}
+    for number, one in enumerate(waiting, start=1):
+        key = one.scope, one.session_id, one.topics, number if one.attempts else 0
         earlier = together.get(key)
         together[key] = replace(earlier, turns=(*earlier.turns, *one.turns)) if earlier else one
     return list(together.values())

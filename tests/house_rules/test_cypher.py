@@ -23,6 +23,7 @@ INCLUDED = {name for _, block in BLOCKS for name in re.findall(r"^// include (\w
 
 NOT_OF_ONE_USER = {
     "pending_ingests": "an operator, or a starting process, takes up what waits for anybody",
+    "count_waiting": "an operator sees how much of an app waits",
     "ingest_reports": "an operator asks what remembering cost",
     "list_sessions_of_app": "ADK lists a whole app's sessions when no user is named",
     "session_positions": "the cursor of that listing",

@@ -660,6 +660,15 @@ async def test_forgetting_a_fact_leaves_its_event(connect: Connect) -> None:
     assert await app.texts("bees") == ["I keep bees in the garden"]
 
 
+async def test_forgetting_what_is_not_there_changes_nothing(app: App, traffic: Counter[str]) -> None:
+    await app.told("I keep bees in the garden")
+    before = await app.rows("MATCH (u:@User {scope: $scope}) RETURN u.writes")
+    traffic.clear()
+    assert await app.memory.forget(["no such memory"], **app.owner) == Receipt()
+    assert traffic["statements"] == 1
+    assert await app.rows("MATCH (u:@User {scope: $scope}) RETURN u.writes") == before
+
+
 async def test_forgetting_nothing_gives_an_empty_receipt(app: App) -> None:
     await app.told("I keep bees in the garden")
     assert await app.memory.forget([], **app.owner) == Receipt()
@@ -917,6 +926,13 @@ async def test_a_text_that_an_embedder_refuses_costs_no_other_its_vector(connect
     assert await app.count("Memory", "n.unembedded") == 1
     await app.told("I sell it", id="s2")
     assert await app.count("Memory", "n.embedding_a IS NOT NULL") == 4
+
+
+async def test_what_was_refused_before_costs_nothing_new_its_vector(connect: Connect) -> None:
+    app = connect(NOTHING, NOTHING, embedder=Refusing())
+    await app.told(*(f"poison {number}" for number in range(8)), id="s1")
+    await app.told("I keep bees", "They make honey", id="s2")
+    assert await app.count("Memory", "n.embedding_a IS NOT NULL") == 2
 
 
 async def test_an_embedder_that_refuses_everything_is_soon_asked_no_more(connect: Connect) -> None:

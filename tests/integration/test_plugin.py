@@ -8,17 +8,21 @@ import logging
 import os
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from google.adk.agents import LlmAgent
+from google.adk.agents import LlmAgent, RunConfig
+from google.adk.events import Event
 from google.adk.memory import InMemoryMemoryService
 from google.adk.runners import Runner
 from google.adk.sessions import InMemorySessionService
+from google.adk.sessions.base_session_service import GetSessionConfig
 from google.adk.tools.agent_tool import AgentTool
 from google.genai import types
+from neo4j import AsyncGraphDatabase
 from tests.wire import Wire
 
 from adk_graph_memory import Neo4jMemoryService, Neo4jSessionService, graph
@@ -382,23 +386,113 @@ async def test_what_agents_tell_each_other_is_no_users_word(world, is_given, cap
     assert "remembers nothing" not in caplog.text
 
 
-async def test_a_request_that_no_model_can_read_is_not_paid_for_for_ever(world, monkeypatch):
-    monkeypatch.setattr(reader, "TRIES", 2)
-    model = ScriptedLlm.of(*[RuntimeError("poison")] * 2)
-    memory = Neo4jMemoryService(
-        settings=world.settings.model_copy(update={"model_retries": 0}), embedder=HashEmbedder(), model=model
-    )
+async def test_a_turn_that_no_model_can_read_is_tried_a_few_times_and_keeps_no_other_out(world, monkeypatch):
+    monkeypatch.setattr(reader, "TRIES", 3)
+    asked: list[str] = []
+
+    def reply(request: Any) -> str:
+        asked.append(request.contents[0].parts[0].text.rpartition("<conversation>")[2])
+        if "Poison." in asked[-1].rpartition('"context_only": true')[2]:
+            raise RuntimeError("refused")
+        return '{"entities": [], "facts": []}'
+
+    settings = world.settings.model_copy(update={"model_retries": 0})
+    memory = Neo4jMemoryService(settings=settings, embedder=HashEmbedder(), model=ScriptedLlm.of(*[reply] * 20))
     runner = world.runner(memory=memory, idle=0)
     await world.start()
-    for number in range(4):
-        await world.say(runner, "Poison.", "s")
-        await world.until(lambda number=number: tried(world, min(number + 1, 2)))
+    for words in ("Poison.", "My dog is called Rex.", "He is three.", "He is black.", "He is fast.", "He is mine."):
+        await world.say(runner, words)
+        await world.until(lambda: nobody_reads(world))
     await world.plugins[0].close()
     await memory.close()
+    assert [one["state"] for one in await world.ingests() if one["state"] != "superseded"].count("pending") == 1
+    assert "He is mine." in await world.found("Whose is the dog?")
+    assert sum("Poison." in text and "Rex" not in text for text in asked) == 3
 
 
-async def tried(world: World, times: int) -> bool:
-    return sum(one["reason"] is not None and "poison" in one["reason"] for one in await world.ingests()) >= 1
+async def nobody_reads(world: World) -> bool:
+    await asyncio.sleep(0.3)
+    [life] = [plugin._life for plugin in world.plugins]
+    return not (life[1]._running or life[1]._waiting or life[1]._queuing)
+
+
+async def test_an_event_that_cannot_be_stored_takes_no_other_with_it(world, caplog):
+    world.sessions = InMemorySessionService()
+    runner = world.runner(idle=60)
+    await world.start()
+    session = world.sessions.sessions[world.app_name]["ada"]["s"]
+    content = types.Content(role="user", parts=[types.Part(text="Said in milliseconds.")])
+    session.events.append(Event(author="user", content=content, timestamp=1_800_000_000_000.0))
+    await world.say(runner, "My dog is \ud83d called Rex.")
+    await world.say(runner, "He is three.")
+    await world.plugins[0].close()
+    assert await world.words() == ["My dog is ? called Rex.", "He is three."]
+    assert "cannot be remembered" in caplog.text
+
+
+async def test_what_comes_in_while_a_queuing_fails_is_queued(world, monkeypatch):
+    queue, begun, go_on = type(world.memory.memory).queue, threading.Event(), threading.Event()
+
+    async def fails_once(self: Any, turns: Any, **more: Any) -> int:
+        if not begun.is_set():
+            begun.set()
+            await asyncio.to_thread(go_on.wait)
+            raise ConnectionError("a bug")
+        return await queue(self, turns, **more)
+
+    monkeypatch.setattr(type(world.memory.memory), "queue", fails_once)
+    runner = world.runner(idle=60)
+    await world.start()
+    await world.say(runner, "My dog is called Rex.")
+    await asyncio.to_thread(begun.wait)
+    await world.say(runner, "He is three.")
+    go_on.set()
+    await world.until(lambda: queued(world, 1))
+    assert await world.words() == ["He is three."]  # the other comes with the session's next run
+    await world.say(runner, "He is black.")
+    await world.plugins[0].close()
+    assert await world.words() == ["My dog is called Rex.", "He is three.", "He is black."]
+
+
+async def test_a_memory_with_a_driver_of_anothers_loop_is_left_alone(world, neo4j_server, caplog):
+    async with AsyncGraphDatabase.driver(neo4j_server.uri, auth=neo4j_server.auth) as driver:
+        memory = Neo4jMemoryService(driver=driver, settings=world.settings, embedder=False)
+        runner = world.runner(memory=memory, idle=0)
+        await world.start()
+        with caplog.at_level(logging.WARNING):
+            await world.say(runner, "My dog is called Rex.")
+    assert "give it an address instead" in caplog.text
+
+
+async def test_closing_a_plugin_leaves_searches_alone(world):
+    runner = world.runner(idle=0)
+    await world.start()
+    await world.say(runner, "My dog is called Rex.")
+    await world.until(lambda: world.found("What is my dog called?"))
+    before = world.memory.memory.connection.sync_driver
+    await runner.close()
+    assert world.memory.memory.connection.sync_driver is before
+    assert await world.found("What is my dog called?")
+
+
+async def test_a_rewind_is_seen_though_a_run_loads_only_the_latest_events(world):
+    runner = world.runner(idle=0.1)
+    await world.start()
+    await world.say(runner, "My dog is called Rex.")
+    await world.until(lambda: world.found("What is my dog called?"))
+    stored = await world.sessions.get_session(app_name=world.app_name, user_id="ada", session_id="s")
+    first = stored.events[0].invocation_id
+    await runner.rewind_async(user_id="ada", session_id="s", rewind_before_invocation_id=first)
+    message = types.Content(role="user", parts=[types.Part(text="My cat is called Muschi.")])
+    recent = RunConfig(get_session_config=GetSessionConfig(num_recent_events=1))
+    async for _ in runner.run_async(user_id="ada", session_id="s", new_message=message, run_config=recent):
+        pass
+
+    async def only_the_cat_is_known() -> bool:
+        told = " ".join(await world.found("What are my dog and my cat called?"))
+        return "Muschi" in told and "Rex" not in told
+
+    await world.until(only_the_cat_is_known)
 
 
 def test_a_process_that_ends_without_closing_has_queued_what_was_said(neo4j_server, app_name, tmp_path):

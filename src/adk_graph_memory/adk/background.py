@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import atexit
+import logging
 import threading
 from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
 from contextvars import Context
 from typing import Any, TypeVar
+
+logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
@@ -53,8 +56,9 @@ _running: set[Background] = set()
 
 
 def _at_exit() -> None:
-    for one in [one for one in _running if one.is_running]:
-        one.end().result()
+    endings = [one.end() for one in list(_running) if one.is_running]
+    for error in filter(None, (ending.exception() for ending in endings)):
+        logger.error("What a plugin had left to do at the end failed.", exc_info=error)
 
 
 # atexit comes after the thread pools are shut down, by which asyncio looks up a server's name: this comes before.

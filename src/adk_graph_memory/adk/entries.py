@@ -43,30 +43,56 @@ ALLOWED_TOPICS = "allowed_topics"
 _warned: set[str] = set()
 
 
-def turns(events: Sequence[Event]) -> list[Turn]:
-    """What people and agents said in these events; tool traffic, thoughts, errors and system text are no turns."""
-    return [
-        Turn(
-            id=codec.checked_id("The event's id", event.id),
-            author=event.author,
-            text=text,
-            at=datetime.fromtimestamp(codec.checked_time(event), UTC),
-            role="user" if event.author == "user" or _role(event) == "user" else "model",
-        )
-        for event in events
-        if not event.partial
-        and not event.error_code
-        and event.author != "system"
-        and not (event.actions and event.actions.compaction)
-        and (text := codec.text_of(event))
-    ]
+def turns(events: Sequence[Event], *, lenient: bool = False) -> list[Turn]:
+    """What people and agents said in these events; tool traffic, thoughts, errors and system text are no turns.
+
+    Args:
+        events: of a session.
+        lenient: leaves out an event that cannot be stored, with a line in the log, so that it takes no other with it.
+
+    Raises:
+        InputValidationError: an id is too long, or a time is none.
+    """
+    found = []
+    for event in events:
+        if text := _said(event):
+            try:
+                found.append(_turn(event, text.encode("utf-8", "replace").decode() if lenient else text))
+            except InputValidationError as error:
+                if not lenient:
+                    raise
+                logger.error("An event cannot be remembered: %s", error)
+    return found
 
 
-def told(events: Sequence[Event], start: int = 0) -> tuple[list[Turn], list[Turn]]:
+def _said(event: Event) -> str:
+    is_traffic = event.partial or event.error_code or event.author == "system" or event.actions.compaction
+    return "" if is_traffic else codec.text_of(event)
+
+
+def _turn(event: Event, text: str) -> Turn:
+    return Turn(
+        id=codec.checked_id("The event's id", event.id),
+        author=event.author,
+        text=text,
+        at=datetime.fromtimestamp(codec.checked_time(event), UTC),
+        role="user" if event.author == "user" or _role(event) == "user" else "model",
+    )
+
+
+def told(events: Sequence[Event], start: int = 0, *, lenient: bool = False) -> tuple[list[Turn], list[Turn]]:
     """What was said in a session from this event on, and all that a rewind among them has taken back."""
     new = events[start:]
     undone = _undone(events) if any(event.actions.rewind_before_invocation_id for event in new) else set()
-    return turns([event for event in new if event.id not in undone]), turns([e for e in events if e.id in undone])
+    kept = turns([event for event in new if event.id not in undone], lenient=lenient)
+    return kept, turns([event for event in events if event.id in undone], lenient=lenient)
+
+
+def reaches_back(events: Sequence[Event]) -> bool:
+    """Whether a rewind names something that was said before all of these events."""
+    known = {event.invocation_id for event in events}
+    targets = (event.actions.rewind_before_invocation_id for event in events)
+    return any(target is not None and target not in known for target in targets)
 
 
 def _undone(events: Sequence[Event]) -> set[str]:

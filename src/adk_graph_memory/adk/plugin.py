@@ -18,6 +18,7 @@ from google.adk.sessions.session import Session
 from google.adk.tools._forwarding_artifact_service import ForwardingArtifactService
 from typing_extensions import override
 
+from adk_graph_memory.adk import entries
 from adk_graph_memory.adk.background import Background
 from adk_graph_memory.adk.memory_service import Neo4jMemoryService
 from adk_graph_memory.adk.outbox import Outbox
@@ -68,7 +69,7 @@ class GraphMemoryPlugin(BasePlugin):
         """Queues what is new in the session; returns before that is done."""
         try:
             if not _is_inner(invocation_context):
-                self._take(invocation_context)
+                self._take(invocation_context, await _whole(invocation_context))
         except Exception:  # whatever it is, the reply was given
             logger.exception("A run could not be queued for memory; the session's next one takes it along.")
 
@@ -77,8 +78,8 @@ class GraphMemoryPlugin(BasePlugin):
         """The same: what was said before the error was said all the same."""
         await self.after_run_callback(invocation_context=invocation_context)
 
-    def _take(self, context: InvocationContext) -> None:
-        session, memory = context.session, self._ours(context.memory_service)
+    def _take(self, context: InvocationContext, session: Session) -> None:
+        memory = self._ours(context.memory_service)
         if memory is None or session.id.startswith(EVALUATION):
             return
         sessions = context.session_service
@@ -101,13 +102,16 @@ class GraphMemoryPlugin(BasePlugin):
         return self._life
 
     def _ours(self, memory: BaseMemoryService | None) -> Neo4jMemoryService | None:
-        if self._memory is not None:
-            return self._memory
-        if isinstance(memory, Neo4jMemoryService):
-            return memory
+        ours = self._memory or memory
+        if not isinstance(ours, Neo4jMemoryService):
+            reason = f"the Runner's memory service is {type(ours).__name__}"
+        elif ours.memory.connection.belongs_to_a_loop:
+            reason = "its memory was given driver=, of which another loop has no use; give it an address instead"
+        else:
+            return ours
         if not self._has_complained:
             self._has_complained = True
-            logger.warning("%s remembers nothing: the Runner's memory service is %s.", self.name, type(memory).__name__)
+            logger.warning("%s remembers nothing: %s.", self.name, reason)
         return None
 
     def _closed(self, session: Session) -> None:
@@ -131,3 +135,14 @@ class GraphMemoryPlugin(BasePlugin):
 def _is_inner(context: InvocationContext) -> bool:
     """Whether one agent runs as another's tool: what they tell each other is no user's word."""
     return isinstance(context.artifact_service, ForwardingArtifactService)
+
+
+async def _whole(context: InvocationContext) -> Session:
+    """The run's session, with all its events where one takes back what this run has not loaded."""
+    session = context.session
+    if not entries.reaches_back(session.events):
+        return session
+    whole = await context.session_service.get_session(
+        app_name=session.app_name, user_id=session.user_id, session_id=session.id
+    )
+    return whole or session

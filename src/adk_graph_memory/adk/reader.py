@@ -8,10 +8,9 @@ import time
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 
-from adk_graph_memory import errors, telemetry
+from adk_graph_memory import errors, graph, telemetry
 from adk_graph_memory.adk.memory_service import Neo4jMemoryService
 from adk_graph_memory.adk.outbox import Key, Letter, Outbox, Owner
-from adk_graph_memory.graph import Locks
 
 logger = logging.getLogger(__name__)
 
@@ -38,7 +37,7 @@ class Reader:
 
     def __init__(self, outbox: Outbox, *, every: int, idle: float, at_once: int, drain: float) -> None:
         self._outbox, self._every, self._idle, self._drain = outbox, every, idle, drain
-        self._writers, self._slots, self._locks = asyncio.Semaphore(WRITERS), asyncio.Semaphore(at_once), Locks()
+        self._writers, self._slots, self._locks = asyncio.Semaphore(WRITERS), asyncio.Semaphore(at_once), graph.Locks()
         self._started = time.time()
         self._memories: set[Neo4jMemoryService] = set()
         self._sweeps: dict[tuple[Neo4jMemoryService, str], asyncio.Task[None]] = {}
@@ -59,9 +58,6 @@ class Reader:
             while not await self._is_delivered(key):
                 await asyncio.sleep(pause)
                 pause = min(2 * pause, LONGEST_PAUSE)
-        except Exception:  # its own fault, or a setting's: the session's next run brings all of it again
-            self._outbox.skip(key)
-            logger.exception("What was said in session %s could not be queued for memory.", key.id)
         finally:
             del self._queuing[key]
 
@@ -78,7 +74,11 @@ class Reader:
                 except asyncio.CancelledError:
                     self._outbox.put_back(key, letter)
                     raise
-                self._see_to(key.owner, queued, letter.links)
+                except Exception:  # its own fault, or a setting's: the session's next run brings all of it again
+                    self._outbox.skip(key)
+                    logger.exception("What was said in session %s could not be queued for memory.", key.id)
+                else:
+                    self._see_to(key.owner, queued, letter.links)
         return True
 
     def _see_to(self, owner: Owner, queued: int, links: Sequence[telemetry.Link]) -> None:
@@ -107,7 +107,8 @@ class Reader:
                 while self._queuing or self._waiting or self._running:
                     for owner in list(self._waiting):
                         self._read(owner)
-                    await asyncio.wait(filter(None, (*self._queuing.values(), *self._running.values())))
+                    busy = filter(None, (*self._queuing.values(), *self._running.values()))
+                    await asyncio.wait(busy, return_when=asyncio.FIRST_COMPLETED)
         except TimeoutError:
             logger.info("What could not be read in time stays queued.")
         late = [*filter(None, self._queuing.values()), *self._running.values(), *self._sweeps.values()]
@@ -118,7 +119,7 @@ class Reader:
         if lost := self._outbox.waiting():
             logger.error("The last words of %d sessions could not be queued; their next runs bring them.", len(lost))
         for memory in self._memories:
-            await memory.close()
+            await memory.memory.connection.leave()
 
     def _read(self, owner: Owner) -> None:
         """Starts to read, unless that is being done already: whoever does it looks for more when done."""
@@ -129,11 +130,14 @@ class Reader:
     async def _resume(self, owner: Owner) -> None:
         try:
             while self._waiting.pop(owner, 0):
-                async with self._slots:
-                    with telemetry.apart("read_queued", self._asked.pop(owner, ())):
-                        await owner.memory.memory.resume(app_name=owner.app_name, user_id=owner.user_id, tries=TRIES)
-        except Exception:  # it stays queued, with the reason
-            logger.exception("What was said by %s stays queued, for it could not be read.", owner[1:])
+                try:
+                    async with self._slots:
+                        with telemetry.apart("read_queued", self._asked.pop(owner, ())):
+                            await owner.memory.memory.resume(
+                                app_name=owner.app_name, user_id=owner.user_id, tries=TRIES
+                            )
+                except Exception:  # it stays queued, with the reason
+                    logger.exception("What was said by %s stays queued, for it could not be read.", owner[1:])
         finally:
             del self._running[owner]
 
@@ -145,6 +149,7 @@ class Reader:
                 async with self._slots:
                     with telemetry.apart("sweep_queued"):
                         await memory.memory.resume(app_name=app_name, before=before, tries=TRIES)
+                        await graph.ingests.count_waiting(memory.memory.connection, app_name)
             except Exception:
                 logger.exception(
                     "What an earlier process left of app %s stays queued, for it could not be read.", app_name

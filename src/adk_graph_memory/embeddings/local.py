@@ -16,6 +16,8 @@ from adk_graph_memory import errors
 DEFAULT_MODEL = "all-MiniLM-L6-v2"
 BATCH = 8
 """Texts a forward pass: each is as long as its longest, and a long turn stands beside many short names and facts."""
+PORTION = 32
+"""Texts a call; between two of them a question gets its turn."""
 
 
 class LocalEmbedder(Embedder):
@@ -49,6 +51,10 @@ class LocalEmbedder(Embedder):
     def _vectors(self, encode: Callable[..., Any], texts: list[str]) -> list[list[float]]:
         made = encode(texts, batch_size=BATCH, convert_to_numpy=True, show_progress_bar=False)
         return [vector.tolist() for vector in made]
+
+    def batches(self, texts: list[str]) -> list[list[str]]:
+        """The texts in portions that take a moment each, so that a question need not wait for all of them."""
+        return [texts[start : start + PORTION] for start in range(0, len(texts), PORTION)]
 
     def load(self) -> None:
         """Loads the model now (some seconds) rather than at the first text."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 import math
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -87,7 +88,8 @@ class Vectors:
     def __init__(self, choice: Chosen, *, concurrency: int, dimensions: int | None = None) -> None:
         self.embedder = _embedder(choice, dimensions)
         takes_all = isinstance(self.embedder, Batching) and not isinstance(self.embedder, Splitting)
-        self._threads = 1 if takes_all else concurrency
+        self._threads = 1 if takes_all or isinstance(self.embedder, LocalEmbedder) else concurrency
+        self._is_ready = False
         self._length: int | None = None
 
     @classmethod
@@ -114,15 +116,20 @@ class Vectors:
 
     def fluency(self, text: str) -> float:
         """0…1: how well the embedder knows the text's language, as far as its tokenizer shows."""
-        model = (
-            self.embedder.loaded if isinstance(self.embedder, LocalEmbedder) else getattr(self.embedder, "model", None)
-        )
-        return fluency(text, getattr(model, "tokenizer", None))
+        return fluency(text, self._tokenizer)
+
+    @cached_property
+    def _tokenizer(self) -> object:
+        """One of our own: a tokenizer serves no two threads at a time, and the embedder's own is at work in another."""
+        own = self.embedder.loaded if isinstance(self.embedder, LocalEmbedder) else None
+        model = own or getattr(self.embedder, "model", None)
+        return copy.deepcopy(getattr(model, "tokenizer", None))
 
     async def ready(self) -> None:
         """Loads a local model, or sees to the key of a hosted one, so that the first text's time is the text's own."""
-        if isinstance(self.embedder, LocalEmbedder | GeminiEmbedder):
+        if not self._is_ready and isinstance(self.embedder, LocalEmbedder | GeminiEmbedder):
             await self._in_thread(self.embedder.load)
+            self._is_ready = True
 
     async def of(self, texts: Sequence[str]) -> list[list[float]]:
         """A vector for each text that is to be stored, all of one length.

@@ -201,10 +201,19 @@ class Connection:
                 self._sync = GraphDatabase.driver(self._address, auth=self._credentials, **self._driver_options)
             return self._sync
 
-    async def close(self) -> None:
-        """Closes what was opened here for this event loop and for threads; may be called again."""
+    @property
+    def belongs_to_a_loop(self) -> bool:
+        """Whether it is of no use in another event loop: whoever passed a driver opened it in one."""
+        return self._given is not None
+
+    async def leave(self) -> None:
+        """Closes what was opened here for this event loop; others go on."""
         if held := self._held.pop(asyncio.get_running_loop(), None):
             await held.generator.aclose()
+
+    async def close(self) -> None:
+        """Closes what was opened here for this event loop and for threads; may be called again."""
+        await self.leave()
         with self._sync_lock:
             sync, self._sync = self._sync, None
         if sync is not None:

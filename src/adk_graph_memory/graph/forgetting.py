@@ -25,7 +25,7 @@ async def forget_session(transaction: Transaction, scope: Scope, session_id: str
 
 
 async def _forget(transaction: Transaction, scope: Scope, ids: Sequence[str]) -> Receipt:
-    if not ids:
+    if not ids or not await transaction.run("known_memories", scope=scope.key, ids=list(ids)):
         return Receipt()
     [told] = await transaction.run("forget_facts", scope=scope.key, ids=list(ids))
     [said] = await transaction.run("forget_events", scope=scope.key, ids=list(ids))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -176,9 +175,6 @@ async def pending(
         rows = await connection.run("pending_ingests_of_user", wanted, scope=Scope(app_name, user_id).key)
     else:
         rows = await connection.run("pending_ingests", wanted, app_name=app_name, user_id=user_id)
-    if user_id is None:
-        none = {app_name: 0} if app_name is not None else {}
-        telemetry.waiting(none | Counter(row["app_name"] for row in rows))
     return [
         Pending(
             Scope(row["app_name"], row["user_id"]),
@@ -191,6 +187,12 @@ async def pending(
         )
         for row in rows
     ]
+
+
+async def count_waiting(connection: Connection, app_name: str) -> None:
+    """Tells telemetry how many requests of an app wait, those that were given up included."""
+    [row] = await connection.run("count_waiting", app_name=app_name)
+    telemetry.waiting({app_name: row["waiting"]})
 
 
 async def reports(

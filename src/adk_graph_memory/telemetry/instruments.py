@@ -40,7 +40,7 @@ class Instruments:
         self.pending = meter.create_gauge(
             f"{NAME}.ingest.pending",
             "{request}",
-            "Requests to remember of an app that wait, as last listed.",
+            "Requests to remember of an app that wait or are being read.",
         )
         self.facts = meter.create_counter(f"{NAME}.facts", "{fact}", "Facts that were written, by operation.")
 

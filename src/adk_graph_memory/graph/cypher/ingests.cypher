@@ -124,6 +124,12 @@ MATCH (i:@Ingest {scope: $scope}) WHERE i.state IN ['pending', 'claimed']
 MATCH (u:@User {scope: i.scope})
 // include unfinished
 
+// count_waiting
+// one row: how many requests of an app wait, or are being read
+MATCH (i:@Ingest) WHERE i.state IN ['pending', 'claimed']
+MATCH (u:@User {scope: i.scope}) WHERE u.app_name = $app_name
+RETURN count(i) AS waiting
+
 // unfinished @fragment
 // the rows of both, of users u and their requests i
 WITH u, i

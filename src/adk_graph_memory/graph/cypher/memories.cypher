@@ -256,6 +256,14 @@ ON CREATE SET u.app_name = $app_name, u.user_id = $user_id, u.state = []
 MATCH (e:@Event {scope: $scope}) WHERE e.memory_id IS NOT NULL AND e.session_id = $session_id
 RETURN collect(e.memory_id) AS ids
 
+// known_memories
+// one row if memory holds anything by one of these ids, or was asked to
+OPTIONAL MATCH (m:@Memory {scope: $scope}) WHERE m.memory_id IN $ids
+WITH count(m) AS memories
+OPTIONAL MATCH (e:@Event {scope: $scope}) WHERE e.memory_id IN $ids
+WITH memories, count(e) AS turns WHERE memories + turns > 0
+RETURN memories + turns AS known
+
 // forget_facts
 // one row: how many facts went; their words are marked, so that they do not come back
 OPTIONAL MATCH (u:@User {scope: $scope})
