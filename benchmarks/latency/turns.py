@@ -16,8 +16,9 @@ from google.genai import types
 from adk_graph_memory import Neo4jMemoryService, Neo4jSessionService
 from adk_graph_memory.adk import GraphMemoryPlugin, codec
 from adk_graph_memory.settings import Settings
-from adk_graph_memory.testing import HashEmbedder, ScriptedLlm
+from adk_graph_memory.testing import ScriptedLlm
 from benchmarks.latency.clock import timed
+from benchmarks.latency.memories import Meter
 from benchmarks.latency.result import Result
 from benchmarks.latency.scale import Scale
 from benchmarks.latency.services import USER
@@ -35,7 +36,7 @@ async def plugin(settings: Settings, scale: Scale) -> AsyncIterator[Result]:
     note = "two events a turn; the plugin queues each turn and reads by rules after twenty events, beside the replies"
     async with (
         Neo4jSessionService(settings=settings) as sessions,
-        Neo4jMemoryService(settings=settings, model="rules", embedder=HashEmbedder(384)) as memory,
+        Neo4jMemoryService(settings=settings, model="rules", embedder=Meter()) as memory,
     ):
         await memory.prepare()
         filling = GraphMemoryPlugin(idle=1.0)

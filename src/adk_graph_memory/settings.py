@@ -210,12 +210,17 @@ def checked_address(uri: str | None) -> str | None:
 
     Raises:
         errors.UnknownScheme: it is none that Neo4j's driver knows.
-        errors.ConfigurationError: it holds a user or password, which the driver would refuse, and show in full.
+        errors.ConfigurationError: it holds a user or password, which the driver would refuse, and show in full, or a
+            database or settings, which it would not see.
     """
     if uri is not None and urlsplit(uri).scheme not in SCHEMES:
         raise errors.UnknownScheme(uri=redacted(uri))
     if uri is not None and "@" in urlsplit(uri).netloc:
         reason = f"{redacted(uri)} holds credentials; give them as NEO4J_USERNAME and NEO4J_PASSWORD"
+        raise errors.ConfigurationError(reason=reason)
+    address = urlsplit(uri or "")
+    if address.path.strip("/") or any(name in Settings.model_fields for name, _ in parse_qsl(address.query)):
+        reason = f"{redacted(uri or '')} holds more than a host; give the rest as NEO4J_DATABASE and ADK_GRAPH_MEMORY_…"
         raise errors.ConfigurationError(reason=reason)
     return uri
 

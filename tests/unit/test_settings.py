@@ -145,6 +145,18 @@ def test_credentials_in_the_address_are_refused_and_not_repeated() -> None:
 # -- what an address says ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("rest", ["/other", "?token_budget=9", "/?embedder=gemini-embedding-001"])
+def test_what_the_driver_would_not_see_of_an_address_is_refused(rest: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NEO4J_URI", f"neo4j://localhost{rest}")
+    with pytest.raises(errors.ConfigurationError, match="NEO4J_DATABASE"):
+        configured()
+
+
+def test_a_routing_context_is_the_drivers_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NEO4J_URI", "neo4j://localhost?policy=eu")
+    assert configured().uri == "neo4j://localhost?policy=eu"
+
+
 def test_an_address_may_name_every_setting() -> None:
     named = of_address(
         "neo4j+s://an%40a:p%3Aw%2F@db.example.org:7687/other?model=gemini&topics=%5B%22A%22%5D&token_budget=9"

@@ -35,7 +35,7 @@ def recollection(record: Record, degraded: str | None, now: datetime) -> Recolle
     further = {key: _plain(value) for key, value in row.items() if key not in _COLUMNS and value is not None}
     return Recollection(
         id=row.get("id") or "",
-        kind=row.get("kind") or "fact",
+        kind=row.get("kind") or ("event" if str(row.get("id")).startswith("event:") else "fact"),
         text=row["text"],
         score=row["score"],
         at=valid_from or said,
