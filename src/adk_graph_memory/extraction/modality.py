@@ -77,6 +77,11 @@ _PAST = re.compile(
     re.IGNORECASE,
 )
 _PERFECT = re.compile(r"(?:['’]ve|\bhave|['’]s|\bhas)\s+(?:\w+ly\s+|just\s+|not\s+)?(?:been|\w+ed)\b", re.IGNORECASE)
+_OF_ANOTHER_TIME = re.compile(
+    r"\b(?:booked|reserved|scheduled|arranged|planned|signed up|registered|enrolled|applied|invited|born|tickets?)\b",
+    re.IGNORECASE,
+)
+"""What was done, but for a day of its own: a flight booked for December, somebody born in June of whatever year."""
 _FIRST_CLAUSE = re.compile(r"[,;:]|\s(?:but|and|so|because|aber|und|pero|y)\s")
 _FICTION = _words(
     *(
@@ -156,6 +161,6 @@ def direction_of(sentence: str) -> Direction | None:
     """Whether an English sentence looks back or ahead; None where its verbs do not tell."""
     ahead = is_planned(sentence) or is_hypothetical(sentence) or is_ongoing(sentence)
     back = _PAST.search(sentence) is not None or _PERFECT.search(sentence) is not None
-    if ahead == back:
+    if ahead == back or (back and _OF_ANOTHER_TIME.search(sentence)):
         return None
     return "past" if back else "future"
