@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from functools import cached_property
-from types import TracebackType
-from typing import Any, Self, Unpack
+from typing import Any, Unpack
 
 from adk_graph_memory import consolidation, embeddings, extraction, graph, llm, redaction, retrieval, telemetry
+from adk_graph_memory.closing import Closing
 from adk_graph_memory.graph.members import Delta
 from adk_graph_memory.ingest import Ingestion
 from adk_graph_memory.recall import Recall, Wanted
@@ -16,7 +16,7 @@ from adk_graph_memory.records import Filters, IngestReport, Receipt, Recollectio
 from adk_graph_memory.vectors import GraphVectors
 
 
-class GraphMemory:
+class GraphMemory(Closing):
     """The memory of many users in one graph.
 
     Args:
@@ -224,14 +224,6 @@ class GraphMemory:
     async def close(self) -> None:
         """Closes the connections opened in the running event loop; may be called again."""
         await self.connection.close()
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        await self.close()
 
     def _ingestion(self, connection: graph.Connection) -> Ingestion:
         return Ingestion(connection, self.vectors, self.extractor, self.judge)

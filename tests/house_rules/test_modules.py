@@ -18,10 +18,10 @@ MEANINGLESS = {"utils", "util", "helpers", "helper", "base", "manager", "factory
 MAX_LINES, USUAL_LINES = 400, 250
 LONG_MODULES = {
     "pipelines/reembed.py": 260,
-    "src/adk_graph_memory/adk/session_service.py": 356,
-    "src/adk_graph_memory/graph/connection.py": 286,
+    "src/adk_graph_memory/adk/session_service.py": 342,
+    "src/adk_graph_memory/graph/connection.py": 281,
     "src/adk_graph_memory/graph/sessions.py": 285,
-    "src/adk_graph_memory/memory.py": 260,
+    "src/adk_graph_memory/memory.py": 252,
 }
 """The modules above the usual length and how long each may be; these numbers only ever shrink."""
 

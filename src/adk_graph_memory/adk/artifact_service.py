@@ -10,8 +10,7 @@ import json
 import logging
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
-from types import TracebackType
-from typing import Any, Self, Unpack
+from typing import Any, Unpack
 
 from google.adk.artifacts import artifact_util
 from google.adk.artifacts.base_artifact_service import ArtifactVersion, BaseArtifactService, ensure_part
@@ -23,6 +22,7 @@ from typing_extensions import override
 from adk_graph_memory import errors, graph, telemetry
 from adk_graph_memory.adk import artifact_names, codec, dotenv, parts
 from adk_graph_memory.blobs import Blobs
+from adk_graph_memory.closing import Closing
 from adk_graph_memory.graph.artifacts import Content, Name, StoredVersion
 from adk_graph_memory.settings import data_home
 
@@ -33,7 +33,7 @@ SETTLED = timedelta(hours=1)
 
 
 @telemetry.operations
-class Neo4jArtifactService(BaseArtifactService):
+class Neo4jArtifactService(Closing, BaseArtifactService):
     """Files of users and sessions, every version of them.
 
     A name that starts with ``user:``, and any name without a session, is the user's own; it is listed with ``user:``,
@@ -200,14 +200,6 @@ class Neo4jArtifactService(BaseArtifactService):
     async def close(self) -> None:
         """Closes the connections this service opened in the running event loop; may be called again."""
         await self._connection.close()
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        await self.close()
 
     # -- content ----------------------------------------------------------------------------------------------
 

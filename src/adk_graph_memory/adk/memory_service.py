@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
-from types import TracebackType
-from typing import Self, Unpack
+from typing import Unpack
 
 from google.adk.events.event import Event
 from google.adk.memory.base_memory_service import BaseMemoryService, SearchMemoryResponse
@@ -19,6 +18,7 @@ from typing_extensions import override
 
 from adk_graph_memory import embeddings, extraction, graph, llm, redaction, retrieval
 from adk_graph_memory.adk import dotenv, entries
+from adk_graph_memory.closing import Closing
 from adk_graph_memory.memory import GraphMemory
 from adk_graph_memory.records import NO_SESSION, IngestReport
 
@@ -36,7 +36,7 @@ class Options(graph.ConnectionOptions, total=False):
     weights: retrieval.Weights | None
 
 
-class Neo4jMemoryService(BaseMemoryService):
+class Neo4jMemoryService(Closing, BaseMemoryService):
     """Long-term memory for the agents of a Runner: entities, facts and turns in Neo4j.
 
     Args:
@@ -136,11 +136,3 @@ class Neo4jMemoryService(BaseMemoryService):
     async def close(self) -> None:
         """Closes the connections this service opened in the running event loop; may be called again."""
         await self.memory.close()
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        await self.close()

@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from types import TracebackType
-from typing import Any, Self, Unpack
+from typing import Any, Unpack
 
 from google.adk.errors import StaleSessionError
 from google.adk.errors.already_exists_error import AlreadyExistsError
@@ -26,6 +25,7 @@ from typing_extensions import override
 
 from adk_graph_memory import errors, graph, telemetry
 from adk_graph_memory.adk import codec, dotenv, expiry
+from adk_graph_memory.closing import Closing
 from adk_graph_memory.records import Scope
 
 
@@ -38,7 +38,7 @@ class ListEventsResponse:
 
 
 @telemetry.operations
-class Neo4jSessionService(BaseSessionService):
+class Neo4jSessionService(Closing, BaseSessionService):
     """Sessions, events and state in Neo4j.
 
     Args:
@@ -304,14 +304,6 @@ class Neo4jSessionService(BaseSessionService):
     async def close(self) -> None:
         """Closes the connections this service opened in the running event loop; may be called again."""
         await self._connection.close()
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        await self.close()
 
 
 def _is_news(session: Session, event: Event, appended: graph.sessions.Appended) -> bool:

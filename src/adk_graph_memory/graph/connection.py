@@ -12,7 +12,7 @@ import threading
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from functools import cached_property
-from typing import Any, Self, TypeVar
+from typing import Any, TypeVar
 
 import neo4j
 from neo4j import AsyncDriver, AsyncGraphDatabase, Driver, GraphDatabase, Record
@@ -20,6 +20,7 @@ from neo4j import exceptions as driver_errors
 from neo4j.auth_management import AuthManager
 
 from adk_graph_memory import errors, telemetry
+from adk_graph_memory.closing import Closing
 from adk_graph_memory.graph.locks import Locks
 from adk_graph_memory.graph.queries import Statements
 from adk_graph_memory.graph.translation import translated
@@ -34,7 +35,7 @@ _RACES = {"Neo.ClientError.Statement.EntityNotFound", "Neo.ClientError.Schema.Eq
 _NOT_WORTH_RETRYING = (errors.ReadOnly, errors.AuthenticationFailed)
 
 
-class Connection:
+class Connection(Closing):
     """Where the graph is and how to talk to it; safe to share among event loops and threads.
 
     Args:
@@ -218,12 +219,6 @@ class Connection:
             sync, self._sync = self._sync, None
         if sync is not None:
             await asyncio.to_thread(sync.close)
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        await self.close()
 
     @property
     def _address(self) -> str:
