@@ -9,7 +9,7 @@ export HF_HUB_OFFLINE := 1
 export TOKENIZERS_PARALLELISM := false
 export ADK_GRAPH_MEMORY_NEO4J := $(NEO4J)
 
-.PHONY: setup demo test lint bench quality neo4j-lock clean
+.PHONY: setup demo test test-all lint bench quality neo4j-lock clean
 
 setup: $(VENV)/.ready
 
@@ -30,7 +30,11 @@ else
 	$(BIN)/adk-graph-memory demo $(if $(QUESTIONS),--questions $(QUESTIONS))
 endif
 
+# One case of each kind, in minutes; `make test-all` runs every case.
 test: setup lint
+	$(BIN)/python -m pytest -n 2 --dist loadgroup -m 'not full' $(ARGS)
+
+test-all: setup lint
 	$(BIN)/python -m pytest -n 2 --dist loadgroup $(ARGS)
 
 lint: setup
@@ -46,11 +50,12 @@ $(VENV)/.bench: $(VENV)/.ready
 bench: $(VENV)/.bench
 	$(BIN)/python -m benchmarks.latency
 
-# What memory is worth: life histories with scripted replies, recorded replies against gold facts, who is who, who
-# sees whose words, what a search finds. DATA=path/to/locomo.json and XQUAD=folder ask those too.
+# What memory is worth: life histories with scripted replies, recorded replies against gold facts and with something
+# wrong in them, who is who, who sees whose words, what a search finds. DATA=path/to/locomo.json and XQUAD=folder ask those too.
 quality: setup
 	$(BIN)/python -m benchmarks.quality.truth
 	$(BIN)/python -m benchmarks.quality.replies
+	$(BIN)/python -m benchmarks.quality.perturbed
 	$(BIN)/python -m benchmarks.quality.aliases
 	$(BIN)/python -m benchmarks.quality.tenants
 	$(BIN)/python -m benchmarks.quality $(if $(DATA),--locomo '$(DATA)' --ablate) $(if $(XQUAD),--xquad '$(XQUAD)')

@@ -61,6 +61,11 @@ def pytest_configure(config: pytest.Config) -> None:
     os.environ["NEO4J_TEST_USERNAME"], os.environ["NEO4J_TEST_PASSWORD"] = server.auth
 
 
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """What changes the schema comes late: after it the server has to plan every statement anew, whoever asks."""
+    items.sort(key=lambda item: (_is_pure(config, str(item.path)), item.get_closest_marker("schema") is not None))
+
+
 def pytest_unconfigure(config: pytest.Config) -> None:
     if server := config.stash.get(SERVER, None):
         server.close()

@@ -21,11 +21,35 @@ from rich.table import Table
 
 from adk_graph_memory import Filters, GraphMemory, Neo4jMemoryService, Neo4jSessionService, Weights
 from adk_graph_memory.adk import entries
-from adk_graph_memory.records import Kind
+from adk_graph_memory.recall import Recall, Wanted
+from adk_graph_memory.records import Kind, Scope
 from adk_graph_memory.settings import Settings
 from benchmarks import machine, server
-from benchmarks.quality import changes, chats, ingest, locomo, unanswerable, updates, variants, xquad
-from benchmarks.quality.asked import Answer, Search, answers, by_kind, cells, in_order, recognised
+from benchmarks.quality import (
+    arabic,
+    changes,
+    chats,
+    echoes,
+    few_words,
+    ingest,
+    locomo,
+    unanswerable,
+    updates,
+    variants,
+    xquad,
+)
+from benchmarks.quality.asked import (
+    Answer,
+    Search,
+    answers,
+    by_kind,
+    cells,
+    fallen,
+    first,
+    in_order,
+    misled,
+    recognised,
+)
 from benchmarks.quality.dialogue import Conversation
 
 PREFIX = "Quality"
@@ -33,8 +57,8 @@ NOTHING = Weights(**dict.fromkeys((field.name for field in fields(Weights)), 0.0
 ALONE = {"full text alone": replace(NOTHING, text=1.0), "vectors alone": replace(NOTHING, vector=1.0)}
 NO_GRAPH = replace(NOTHING, text=Weights().text, vector=Weights().vector)
 FALSE_ALARMS = 0.05
-MOST_CHANGES = 40
-"""In one conversation."""
+MOST_CHANGES = 300
+"""In all conversations."""
 CROWD = 10
 """Users who ask in the first person, in one store and in one each."""
 
@@ -64,6 +88,8 @@ def sets(arguments: argparse.Namespace) -> Iterator[Told]:
     yield Told("updates", changing)
     yield Told("updates, ends known", changing, model=changes.reader(changing))
     yield Told("unanswerable", unanswerable.load())
+    yield Told("unanswerable, Arabic", [arabic.load()])
+    yield Told("few words", few_words.load(), first=5)
     if arguments.locomo:
         conversations = locomo.load(arguments.locomo)
         yield Told("locomo", conversations)
@@ -72,6 +98,7 @@ def sets(arguments: argparse.Namespace) -> Iterator[Told]:
     if arguments.xquad:
         for path in sorted(arguments.xquad.glob("xquad.*.json")):
             yield Told(path.stem, [xquad.load(path)], first=5)
+            yield Told(f"{path.stem}, half left out", [xquad.load(path, left_out=2)], first=5)
 
 
 class Bench:
@@ -121,6 +148,19 @@ class Bench:
             await memory.prepare()
             return await self.ask(told, what, search, kinds=kinds)
 
+    async def spoken(self, told: Told) -> None:
+        """Asks each user's questions as if it were known in which language they are asked."""
+        async with GraphMemory(settings=self._settings, model="rules") as memory:
+            recall = Recall(memory.connection, memory.vectors, memory.speakers, None, None)
+
+            async def search(user_id: str, query: str) -> list[MemoryEntry]:
+                wanted = Wanted(language=few_words.language_of(user_id))
+                found = await recall.run(Scope(told.app_name, user_id), query, wanted)
+                return [entries.entry(one) for one in found]
+
+            await memory.prepare()
+            await self.ask(told, "with the language given", search, kinds=True)
+
     async def crowd(self, told: Told) -> None:
         """What users ask of themselves, in the store of all and in a store each: others must not be in their way."""
         asked = [_first_person(conversation) for conversation in told.conversations[:CROWD]]
@@ -141,15 +181,30 @@ class Bench:
             self.table.add_row(told.name, what, kind, *cells(some))
         return given
 
+    async def ask_again(self, told: Told, given: Sequence[Answer]) -> None:
+        """Asks once more in a store that heard each question, and "I do not know"."""
+        await self.tell(replace(told, conversations=[echoes.of(conversation) for conversation in told.conversations]))
+        fell = fallen(given, await self.weighted(told, "every question asked before"))
+        self.lines.append(f"{told.name}: answers that fall by more than one place once asked: {fell} of {len(given)}")
+
     async def compare(self, told: Told, *, ablate: bool) -> None:
         """Everything that is measured of one set."""
         in_memory = await self.tell(told)
         given = await self.weighted(told, "all signals", kinds=True)
         if told.name.startswith("updates"):
             self.lines.append(f"{told.name}: current before outdated: {100 * in_order(given):.1f} %")
-        if told.name == "unanswerable":
+            wrong = misled(given)
+            self.lines.append(
+                f"{told.name}: outdated turn unmarked or before its successor: {sum(wrong)} of {len(wrong)}"
+            )
+            self.lines.append(f"{told.name}: the right answer first: {100 * first(given):.1f} %")
+        if told.name == "updates, ends known":
+            await self.ask_again(told, given)
+        if told.name == "few words":
+            await self.spoken(told)
+        if any(answer.kind == "unanswerable" for answer in given):
             share = recognised(given, unanswerable="unanswerable", false_alarms=FALSE_ALARMS)
-            self.lines.append(f"unanswerable: recognised at 5 % false alarms: {100 * share:.1f} %")
+            self.lines.append(f"{told.name}: unanswerable recognised at 5 % false alarms: {100 * share:.1f} %")
         if told.name in ("chats", "locomo"):
             for what, weights in {**ALONE, "both, no graph": NO_GRAPH}.items():
                 await self.weighted(told, what, weights)

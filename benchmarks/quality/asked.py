@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 import time
 from collections import defaultdict
@@ -21,13 +22,19 @@ TOKENS = 1_024
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """How well one question was answered, and how fast; without evidence there is only the first score."""
+    """How well one question was answered, and how fast; without evidence there is only the first score.
+
+    ``place`` is that of the first evidence, from 0; ``misleads`` tells whether an outdated turn stands among the first
+    without saying so, or before what took its place.
+    """
 
     kind: str
     recall: float
     ndcg: float
     recall_in_tokens: float
     is_in_order: bool | None
+    misleads: bool | None
+    place: float
     score: float
     milliseconds: float
 
@@ -49,13 +56,15 @@ async def _answer(search: Search, user_id: str, question: Question, first: int) 
     affordable = scores.event_ids(scores.within(found, TOKENS))
     score = float((found[0].custom_metadata or {}).get("score", 0.0)) if found else 0.0
     if not (wanted := question.evidence):
-        return Answer(question.kind, 0.0, 0.0, 0.0, None, score, milliseconds)
+        return Answer(question.kind, 0.0, 0.0, 0.0, None, None, math.inf, score, milliseconds)
     return Answer(
         question.kind,
         scores.recall(ids[:first], wanted),
         scores.ndcg(ids[:first], wanted, first),
         scores.recall(affordable, wanted),
         scores.place(ids, wanted) < scores.place(ids, question.outdated) if question.outdated else None,
+        scores.misleads(found[:first], wanted, question.outdated) if question.outdated else None,
+        scores.place(ids, wanted),
         score,
         milliseconds,
     )
@@ -80,6 +89,22 @@ def by_kind(answers: Sequence[Answer]) -> Mapping[str, list[Answer]]:
 def in_order(answers: Sequence[Answer]) -> float:
     """The share of changes whose current statement stands before the outdated one."""
     return statistics.fmean(answer.is_in_order for answer in answers if answer.is_in_order is not None)
+
+
+def misled(answers: Sequence[Answer]) -> list[bool]:
+    """Of each change whether an outdated turn passes for what is so."""
+    return [answer.misleads for answer in answers if answer.misleads is not None]
+
+
+def first(answers: Sequence[Answer]) -> float:
+    """The share of changes whose current statement stands first of all."""
+    return statistics.fmean(answer.place == 0 for answer in answers if answer.is_in_order is not None)
+
+
+def fallen(before: Sequence[Answer], after: Sequence[Answer]) -> int:
+    """How many answers stand more than one place lower than before."""
+    pairs = zip(before, after, strict=True)
+    return sum(new.place > old.place + 1 for old, new in pairs if math.isfinite(old.place))
 
 
 def recognised(answers: Sequence[Answer], *, unanswerable: str, false_alarms: float) -> float:

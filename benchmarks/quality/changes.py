@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from itertools import count
 from typing import Any
 
 from google.adk.models.llm_request import LlmRequest
@@ -13,6 +14,8 @@ from adk_graph_memory.testing import ScriptedLlm
 from benchmarks.quality.dialogue import Conversation
 
 CALLS = 10_000
+CORRECTED = (1, 5, 9)
+"""Which changes of a conversation are read as corrections: what was said before was never so."""
 
 
 def predicate(number: int) -> str:
@@ -21,20 +24,30 @@ def predicate(number: int) -> str:
 
 
 def reader(conversations: Sequence[Conversation]) -> ScriptedLlm:
-    """Reads of each statement that a question is about whose it is, in its words, and what it is a value of."""
-    about: dict[tuple[str, str], str] = {}
+    """Reads of each statement that a question is about whose it is, in its words, and what it is a value of.
+
+    Some are read as corrections of what was said before.
+    """
+    about: dict[tuple[str, str], dict[str, Any]] = {}
+    fresh = count()
     for conversation in conversations:
         texts = {turn.id: (turn.author, turn.text) for session in conversation.sessions for turn in session.turns}
         changes = [question for question in conversation.questions if question.outdated]
         for number, question in enumerate(changes):
-            for id in (*question.evidence, *question.outdated):
-                about[texts[id]] = predicate(number)
+            said = [texts[id] for id in (*question.outdated, *question.evidence)]
+            known = [about[one]["predicate"] for one in said if one in about]  # others may have said the same
+            named = known[0] if known else predicate(next(fresh))
+            for one in about.values():
+                one["predicate"] = named if one["predicate"] in known else one["predicate"]
+            for one in said:
+                is_correction = number in CORRECTED and one == said[-1]
+                about[one] = {"predicate": named, "correction": is_correction}
 
     def answer(request: LlmRequest) -> str:
         [prompt] = (part.text or "" for part in request.contents[0].parts or ())
         if "<conversation>" not in prompt:
             return json.dumps({"ops": [], "depends": [], "same": []})
-        turns = [line for line in prompts.lines(prompt, "conversation") if "turn" in line]
+        turns = [line for line in prompts.lines(prompt, "conversation") if line.get("turn", -1) >= 0]
         authors = list(dict.fromkeys(turn["author"] for turn in turns))
         facts = [_fact(turn, authors, about) for turn in turns if (turn["author"], turn["text"]) in about]
         people = [{"ref": ref, "name": name, "type": "person"} for ref, name in enumerate(authors)]
@@ -43,10 +56,10 @@ def reader(conversations: Sequence[Conversation]) -> ScriptedLlm:
     return ScriptedLlm.of(*[answer] * CALLS)
 
 
-def _fact(turn: dict[str, Any], authors: list[str], about: dict[tuple[str, str], str]) -> dict[str, Any]:
+def _fact(turn: dict[str, Any], authors: list[str], about: dict[tuple[str, str], dict[str, Any]]) -> dict[str, Any]:
     return {
         "subject": authors.index(turn["author"]),
-        "predicate": about[turn["author"], turn["text"]],
+        **about[turn["author"], turn["text"]],
         "text": f"{turn['author']}: {turn['text']}",
         "quote": turn["text"],
         "turns": [turn["turn"]],

@@ -379,6 +379,103 @@ def _plans() -> list[History]:
             (Held(berlin, "superseded", 100), Held(berlin), Held(berlin)),
             functional=(HOME,),
         ),
+        *_outcomes(),
+    ]
+
+
+def _outcomes() -> list[History]:
+    """What a plan was to end, by what came of it."""
+    lisbon, berlin, rome = (_lives(0, city).text for city in ("Lisbon", "Berlin", "Rome"))
+    off, left = "The move to Berlin is off.", "The user left Lisbon."
+    rents = Said(1, "The user rents a flat in Lisbon.", "rents_in", "Lisbon")
+    leaves = Said(
+        50, "The user leaves Lisbon on day 100.", "leaves", "Lisbon", fields={"modality": "planned", "valid_from": 100}
+    )
+    went = "The user was in Vigo."
+    trip = Said(
+        1, "The user goes to Vigo on day 100.", "visits", "Vigo", fields={"modality": "planned", "valid_from": 100}
+    )
+    left_it = {(left, leaves.text): "SUPERSEDE", (leaves.text, rents.text): "SUPERSEDE"}
+    move = _lives(50, "Berlin", modality="planned", valid_from=100)
+    ends = {(berlin, lisbon): "SUPERSEDE", (off, berlin): "SUPERSEDE", (rome, berlin): "SUPERSEDE"}
+    given_up = Said(60, off, HOME, "Berlin", fields={"modality": "negated"})
+    return [
+        History(
+            "outcome: called off before its day, it ended nothing",
+            _each(_lives(1, "Lisbon"), move, given_up),
+            (Held(lisbon), Held(berlin, "superseded", 60), Held(off)),
+            ends,
+        ),
+        History(
+            "outcome: called off and taken up again",
+            _each(_lives(1, "Lisbon"), move, given_up, _lives(70, "Berlin", modality="planned", valid_from=100)),
+            (
+                Held(lisbon, "superseded", 100),
+                Held(berlin, "superseded", 60),
+                Held(off),
+                Held(berlin),
+            ),
+            ends,
+            functional=(HOME,),
+        ),
+        History(
+            "outcome: denied once its day was over, it had been kept",
+            _each(_lives(1, "Lisbon"), move, _says(160, off, HOME, modality="negated")),
+            (Held(lisbon, "superseded", 100), Held(berlin, "superseded", 160), Held(off)),
+            ends,
+        ),
+        History(
+            "outcome: heard where it was, and then called off",
+            _each(_lives(1, "Lisbon"), move, given_up, _lives(200, "Lisbon")),
+            (Held(lisbon, support=2), Held(berlin, "superseded", 60), Held(off)),
+            ends,
+        ),
+        History(
+            "outcome: another plan takes its place, with a day of its own",
+            _each(_lives(1, "Lisbon"), move, _lives(60, "Rome", modality="planned", valid_from=130)),
+            (Held(lisbon, "superseded", 130), Held(berlin, "superseded", 60), Held(rome)),
+            ends,
+        ),
+        History(
+            "outcome: the plan in its place was called off too",
+            _each(
+                _lives(1, "Lisbon"),
+                move,
+                _lives(60, "Rome", modality="planned", valid_from=130),
+                _lives(90, "Rome", modality="negated"),
+            ),
+            (Held(lisbon), Held(berlin, "superseded", 60), Held(rome, "superseded", 90), Held(rome)),
+            ends,
+            functional=(HOME,),
+        ),
+        History(
+            "outcome: carried out later than planned",
+            _each(rents, leaves, Said(140, left, "leaves", "Lisbon", fields={"valid_from": 107})),
+            (Held(rents.text, "superseded", 107), Held(leaves.text, "superseded", 107), Held(left)),
+            left_it,
+        ),
+        History(
+            "outcome: carried out before its day, as was heard",
+            _each(rents, leaves, Said(80, left, "leaves", "Lisbon")),
+            (Held(rents.text, "superseded", 80), Held(leaves.text, "superseded", 80), Held(left)),
+            left_it,
+        ),
+        History(
+            "outcome: carried out, nobody says when",
+            _each(rents, leaves, Said(140, left, "leaves", "Lisbon")),
+            (Held(rents.text, "superseded", 100), Held(leaves.text, "superseded", 140), Held(left)),
+            left_it,
+        ),
+        History(
+            "outcome: what happened once on the day of a plan was the plan, as a rule",
+            _each(trip, Said(160, went, "visits", "Vigo", fields={"valid_from": 100, "valid_to": 104})),
+            (Held(trip.text, "superseded", 100), Held(went, until=104)),
+        ),
+        History(
+            "outcome: what happened on another day was not the plan, as a rule",
+            _each(trip, Said(160, went, "visits", "Vigo", fields={"valid_from": 20, "valid_to": 24})),
+            (Held(trip.text), Held(went, until=24)),
+        ),
     ]
 
 
@@ -463,7 +560,7 @@ def _people() -> list[History]:
 
 
 def _dependencies() -> list[History]:
-    commute = "The user's commute to Acme takes 40 minutes."
+    commute, train = "The user's commute to Acme takes 40 minutes.", "The user takes the train to Bolt."
     acme, bolt = _works(0, "Acme").text, _works(0, "Bolt").text
     way = Said(20, commute, "commute", "Acme")
     pay = Said(20, "The user will earn 5,000 a month at Bolt.", "earns_at", "Bolt", fields={"modality": "planned"})
@@ -488,6 +585,23 @@ def _dependencies() -> list[History]:
             (Held(acme, "superseded", 100), Held(bolt), Held(commute, support=2)),
             rests={commute: (acme,)},
             functional=(JOB,),
+        ),
+        History(
+            "rests: what has ended ended no later than what it rested on",
+            ((_works(10, "Acme", valid_to=60), way), (_says(100, train, "commute"),)),
+            (Held(acme, until=60), Held(commute, "superseded", 60), Held(train)),
+            {(train, commute): "SUPERSEDE"},
+            {commute: (acme,)},
+        ),
+        History(
+            "rests: heard again after the end of what it rested on, it ended later",
+            (
+                (_works(10, "Acme", valid_to=60), way),
+                (Said(70, commute, "commute", "Acme"), _says(100, train, "commute")),
+            ),
+            (Held(acme, until=60), Held(commute, "superseded", 100, support=2), Held(train)),
+            {(train, commute): "SUPERSEDE"},
+            {commute: (acme,)},
         ),
         History(
             "rests: on a plan that came true",

@@ -43,7 +43,7 @@ def reader(history: History) -> ScriptedLlm:
     def answer(request: LlmRequest) -> str:
         [prompt] = (part.text or "" for part in request.contents[0].parts or ())
         if "<conversation>" in prompt:
-            told = [line for line in prompts.lines(prompt, "conversation") if "turn" in line]
+            told = [line for line in prompts.lines(prompt, "conversation") if line.get("turn", -1) >= 0]
             return _read(history, told, by_turn)
         return _judged(history, prompt)
 
@@ -78,9 +78,9 @@ def _read(history: History, lines: list[dict[str, Any]], by_turn: Mapping[str, S
         }
         for number, one in read
     ]
-    for fact in facts:
-        ends = {history.relations.get((fact["quote"], by.text)) for _, by in read}
-        fact["correction"] = fact.get("correction", False) or ("RETRACT" in ends and bool(fact["replaces"]))
+    corrections = {later for (later, _), op in history.relations.items() if op == "RETRACT"}
+    for fact in facts:  # whoever corrects says so, whether or not what they correct was said in this conversation
+        fact["correction"] = fact.get("correction", False) or fact["quote"] in corrections
     return json.dumps({"entities": entities, "facts": facts})
 
 
@@ -107,7 +107,15 @@ def _judged(history: History, prompt: str) -> str:
                 said = str(fact["text"]), str(about["text"])
                 if (op := history.relations.get(said)) and one is not other:
                     reason = f"{said[0]} {op} {said[1]}"
-                    ops.append({"fact": fact["number"], "op": op, "targets": [about["number"]], "reason": reason})
+                    ops.append(
+                        {
+                            "fact": fact["number"],
+                            "op": op,
+                            "targets": [about["number"]],
+                            "quotes": [fact["quote"], about["quote"]],
+                            "reason": reason,
+                        }
+                    )
                 if said[1] in history.rests.get(said[0], ()):
                     depends.append({"fact": fact["number"], "on": [about["number"]]})
     names = re.findall(r'^\{"number": (\d+), "names": \["([^"]+)"', prompt.rpartition("Names in doubt:\n")[2], re.M)

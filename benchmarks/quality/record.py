@@ -2,7 +2,8 @@
 
     python -m benchmarks.quality.record demo FOLDER
 
-Each ``NN.prompt.md`` waits for its ``NN.reply.json``. A prompt that has a reply already is not asked again, so a
+Each ``NN.prompt.md``, with the schema that a model gets beside it, waits for its ``NN.reply.json``. A prompt that has a
+reply already is not asked again, so a
 recording that was broken off, or whose prompts have changed in part, goes on where it was.
 """
 
@@ -20,7 +21,7 @@ from google.adk.models.base_llm import BaseLlm
 from google.adk.models.llm_request import LlmRequest
 from google.adk.models.llm_response import LlmResponse
 from google.genai import types
-from pydantic import PrivateAttr
+from pydantic import BaseModel, PrivateAttr
 
 from adk_graph_memory import GraphMemory
 from adk_graph_memory.adk import entries
@@ -57,6 +58,11 @@ class AskingLlm(BaseLlm):
     ) -> AsyncGenerator[LlmResponse, None]:
         [prompt] = (part.text or "" for part in llm_request.contents[0].parts or ())
         reply = self._place(prompt)
+        schema = llm_request.config.response_schema
+        assert isinstance(schema, type)
+        assert issubclass(schema, BaseModel)
+        place = reply.with_name(reply.name.replace(".reply.", ".schema."))
+        place.write_text(json.dumps(schema.model_json_schema(), ensure_ascii=False), "utf-8")
         while not reply.exists():  # noqa: ASYNC110  # somebody else writes it, by hand perhaps
             await asyncio.sleep(0.5)
         text = reply.read_text("utf-8")
@@ -78,8 +84,9 @@ async def main(name: str, folder: Path) -> None:
     async with server.serving("Record") as (settings, _):
         patient = settings.model_copy(update={"model_timeout": PATIENCE, "lease": PATIENCE, "model_retries": 0})
         async with GraphMemory(settings=patient, model=model) as memory:
-            for session in conversation(name).sessions:
-                turns = entries.turns(session.events())
+            talk = conversation(name)
+            for session in talk.sessions:
+                turns = entries.turns(session.events(), zone=talk.zone)
                 await memory.remember(turns, app_name=app_name, user_id="ada", session_id=session.id)
     place = resources.files("adk_graph_memory.demo") / "replies.json" if name == "demo" else None
     written = Path(str(place)) if place else HERE / "recordings" / f"{name}.json"

@@ -41,6 +41,18 @@ def place(found: Sequence[str], wanted: Sequence[str]) -> float:
     return min((place for place, id in enumerate(found) if id in wanted), default=math.inf)
 
 
+def misleads(found: Sequence[MemoryEntry], wanted: Sequence[str], outdated: Sequence[str]) -> bool:
+    """Whether a memory of outdated words does not say that they are, or stands before any of the wanted."""
+    is_known = False
+    for memory in found:
+        about, sources = memory.custom_metadata or {}, _sources(memory)
+        is_known = is_known or not set(wanted).isdisjoint(sources)
+        is_marked = about.get("current") is False or bool(about.get("superseded_by"))
+        if not set(outdated).isdisjoint(sources) and not (is_known and is_marked):
+            return True
+    return False
+
+
 def ndcg(found: Sequence[str], wanted: Sequence[str], depth: int) -> float:
     """Discounted gain of the wanted ids where they stand among the first, to that of all of them standing in front."""
     gain = sum(_discount(place) for place, id in enumerate(found[:depth]) if id in wanted)

@@ -31,7 +31,7 @@ _TEMPLATES = (
     "{name} told me that {mark} is the word for the gate.",
     "I live in {mark} near {name}.",
     "I moved to {mark}.",
-    "Do you remember {name} and the {mark}?",
+    "Do you remember {name}? We painted the {mark} together.",
     "我和{name}在{mark}見面。",
 )
 _IDS = ("ada", "Ada Lovelace", "ада", "*", "a/b", "user:1", "' OR 1=1 //", "$scope", "{}", "0" * 32, "José")

@@ -8,25 +8,34 @@ from __future__ import annotations
 import json
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 from benchmarks.quality.dialogue import Conversation, Question, Session, Turn
 
 _FIRST = datetime(2026, 1, 1, tzinfo=UTC)
 
 
-def load(path: Path | str) -> Conversation:
-    """The file's language as one user: a paragraph is a turn, an article a session a day."""
+def load(path: Path | str, *, left_out: int = 0) -> Conversation:
+    """The file's language as one user: a paragraph is a turn, an article a session a day.
+
+    Args:
+        path: the file.
+        left_out: of this many paragraphs the last is not told, and nothing answers the questions about it.
+    """
     path = Path(path)
     sessions, questions = [], []
     for day, article in enumerate(json.loads(path.read_text("utf-8"))["data"]):
         turns = []
         for place, paragraph in enumerate(article["paragraphs"]):
             turn = Turn(f"{day}-{place}", "user", paragraph["context"], _FIRST + timedelta(days=day, minutes=place))
-            turns.append(turn)
-            questions += [_question(asked["question"], asked["answers"], turn) for asked in paragraph["qas"]]
+            is_told = not left_out or (place + 1) % left_out != 0
+            turns += [turn] * is_told
+            questions += [_question(asked, turn if is_told else None) for asked in paragraph["qas"]]
         sessions.append(Session(f"article-{day}", tuple(turns)))
     return Conversation(path.stem, tuple(sessions), tuple(questions))
 
 
-def _question(text: str, answers: list[dict[str, str]], turn: Turn) -> Question:
-    return Question(text, answers[0]["text"], "paragraph", (turn.id,))
+def _question(asked: dict[str, Any], turn: Turn | None) -> Question:
+    if turn is None:
+        return Question(asked["question"], "", "unanswerable", ())
+    return Question(asked["question"], asked["answers"][0]["text"], "paragraph", (turn.id,))

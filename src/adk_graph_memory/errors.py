@@ -1,7 +1,7 @@
 """Every error this package raises of its own; a docstring is the default message, its data are attributes.
 
 GraphMemoryError
-├── ConfigurationError            UnknownScheme  NoDatabaseConfigured
+├── ConfigurationError            UnknownScheme  UnknownTimezone  NoDatabaseConfigured
 ├── DatabaseError                 DatabaseUnavailable  AuthenticationFailed  PermissionDenied  ReadOnly
 │                                 UnsupportedServer  QueryFailed  ConstraintViolated  DriverClosed  NoUnicode  Contended
 ├── SchemaError                   SchemaMissing  SchemaTooNew  LabelsTaken  EmbedderMismatch
@@ -42,6 +42,10 @@ class ConfigurationError(GraphMemoryError, ValueError):
 class UnknownScheme(ConfigurationError):
     """{uri!r} is no Neo4j address: it has to start with neo4j://, neo4j+s://, neo4j+ssc://, bolt://, bolt+s://
     or bolt+ssc://, for example neo4j://localhost:7687."""
+
+
+class UnknownTimezone(ConfigurationError):
+    """{name!r} is no time zone: give its IANA name, for example Europe/Berlin or UTC."""
 
 
 class NoDatabaseConfigured(ConfigurationError):
@@ -148,8 +152,7 @@ class StoreUnusable(ArtifactError):
 
 
 class ContentMissing(ArtifactError):
-    """The store of artifacts {url} has no content {id!r}, though a version names it. It was deleted there by hand, or
-    the store is not mounted."""
+    """The store of artifacts {url} has no content {id!r}, though a version names it: is the store mounted?"""
 
 
 class EmbeddingError(GraphMemoryError):
@@ -167,9 +170,8 @@ class EmbedderFailed(EmbeddingError):
 
 
 class KeyMissing(EmbeddingError):
-    """The embedder {model} has no credentials ({reason}). Set GOOGLE_API_KEY, or for Vertex AI
-    GOOGLE_GENAI_USE_VERTEXAI=1 with GOOGLE_CLOUD_PROJECT and GOOGLE_CLOUD_LOCATION; embedder=False works without
-    vectors, by full text alone."""
+    """The embedder {model} has no credentials ({reason}). Set GOOGLE_API_KEY, or for Vertex AI GOOGLE_CLOUD_PROJECT,
+    GOOGLE_CLOUD_LOCATION and GOOGLE_GENAI_USE_VERTEXAI=1; embedder=False works by full text alone."""
 
 
 class ModelError(GraphMemoryError):

@@ -9,6 +9,7 @@ import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 
 from adk_graph_memory import consolidation, errors, extraction, graph, telemetry
 from adk_graph_memory.graph.ingests import Claim, Claims, Pending
@@ -149,8 +150,8 @@ class Ingestion:
         """Compares what was read with what is known and writes what that changes, in one transaction."""
         clock.lap("wait")
         await self._vectors.live.check(claimed.live)
-        new = {*(turn.text for turn in claimed.turns), *_texts(read)}  # first: what was refused may be refused again
-        texts = [*sorted(new), *sorted({*claimed.unembedded.values()} - new)]
+        new = set(_texts(claimed, read))
+        texts = [*sorted(new), *sorted({*claimed.unembedded.values()} - new)]  # what was refused may be again
         embedded = await self._vectors.of_texts(texts)
         clock.lap("embed")
         report = IngestReport(
@@ -167,8 +168,8 @@ class Ingestion:
         self, scope: Scope, claimed: Claim, read: Extraction, embedded: Embedded, report: IngestReport, clock: Stopwatch
     ) -> IngestReport:
         """Looks up what is known, decides, and writes; again if another process has written meanwhile."""
-        functional, usage = self._extractor.functional, Usage()
-        wanted = consolidation.Lookup(read, functional)
+        single, usage = self._extractor.functional, Usage()
+        wanted, resolve = consolidation.Lookup(read, single), partial(consolidation.resolve, read, functional=single)
         asked: consolidation.Draft | None = None
         for _ in range(ATTEMPTS):
             candidates, writes = await graph.candidates.looked_up(
@@ -180,18 +181,17 @@ class Ingestion:
                 slot=embedded.slot,
                 is_judged=self._judge is not None,
             )
-            draft = consolidation.resolve(read, candidates, functional=functional)
+            draft = await asyncio.to_thread(resolve, candidates)
             clock.lap("compare")
             decisions = consolidation.Decisions()
             if self._judge and draft.is_open:
                 if asked is None or asked.questions != draft.questions:
                     decided, cost = await self._judge.decide(draft)
-                    asked, usage = draft, usage + cost
-                    report = replace(report, judge=self._judge.version)
+                    asked, usage, report = draft, usage + cost, replace(report, judge=self._judge.version)
                     clock.lap("decide")
-                told = consolidation.resolve(read, candidates, functional=functional, same=decided.same)
-                draft, decisions = told, decided.about(draft, told)
-            plan = consolidation.reconcile(draft, decisions)
+                told = await asyncio.to_thread(resolve, candidates, same=decided.same)
+                draft, decisions = told, await asyncio.to_thread(decided.about, draft, told)
+            plan = await asyncio.to_thread(consolidation.reconcile, draft, decisions)
             done = replace(_told(report, plan), usage=report.usage + usage, milliseconds=clock.laps)
             outcome = await graph.memories.apply(self._connection, scope, claimed, plan, embedded, done, writes=writes)
             clock.lap("write")
@@ -211,8 +211,7 @@ async def _read(reader: extraction.Extractor, claimed: Claim, slots: asyncio.Sem
         clock = Stopwatch()
         read = await reader.extract(claimed.turns, claimed.known, claimed.context)
         clock.lap("extract")
-        authors = tuple(sorted({(turn.author, turn.role) for turn in claimed.turns}))
-        return replace(read, authors=authors), clock
+        return replace(read, authors=tuple(sorted({(turn.author, turn.role) for turn in claimed.turns}))), clock
 
 
 def _by_session(waiting: Sequence[Pending]) -> list[Pending]:
@@ -225,10 +224,10 @@ def _by_session(waiting: Sequence[Pending]) -> list[Pending]:
     return list(together.values())
 
 
-def _texts(read: Extraction) -> Iterator[str]:
-    """What an extraction adds to what one ingest embeds, in one batch."""
-    yield from (entity.name for entity in read.entities)
-    yield from (fact.text for fact in read.facts)
+def _texts(claimed: Claim, read: Extraction) -> Iterator[str]:
+    """What one ingest embeds, in one batch."""
+    yield from (turn.text for turn in claimed.turns if turn.id not in read.forget)
+    yield from (*(entity.name for entity in read.entities), *(fact.text for fact in read.facts))
 
 
 def _told(report: IngestReport, plan: Plan) -> IngestReport:
@@ -237,6 +236,7 @@ def _told(report: IngestReport, plan: Plan) -> IngestReport:
         entities_new=sum(entity.is_new for entity in plan.entities),
         entities_known=sum(not entity.is_new for entity in plan.entities),
         facts=plan.ops,
+        forgotten=len(plan.forget),
         dropped=plan.dropped,
     )
 

@@ -90,21 +90,25 @@ async def structured(model: BaseLlm, prompt: str, schema: type[Reply], patience:
             spent(cost)
         usage += cost
         try:
-            return Answer(schema.model_validate_json(_unfenced(text)), usage, {})
+            return Answer(await asyncio.to_thread(schema.model_validate_json, _unfenced(text)), usage, {})
         except ValidationError as error:
-            problem = "; ".join(
-                ": ".join(filter(None, (".".join(map(str, e["loc"])), e["msg"]))) for e in error.errors()[:5]
-            )
+            problem = await asyncio.to_thread(_describe_problem, error)
             if is_cut_off:
-                answer = _salvaged(text, schema, usage)
+                answer = await asyncio.to_thread(_salvaged, text, schema, usage)
                 raise errors.ReplyCutOff(model=model.model, answer=answer, usage=usage) from error
             if is_last:
-                answer = _salvaged(text, schema, usage)
+                answer = await asyncio.to_thread(_salvaged, text, schema, usage)
                 if answer is None:
                     raise errors.ReplyUnusable(model=model.model, reason=problem) from error
                 return answer
             conversation += [_content("model", text), _content("user", _REPAIR.format(reason=problem))]
     raise AssertionError("unreachable")
+
+
+def _describe_problem(error: ValidationError) -> str:
+    """The first five things that are wrong, and where."""
+    wrong = error.errors(include_url=False, include_context=False, include_input=False)[:5]
+    return "; ".join(": ".join(filter(None, (".".join(map(str, one["loc"])), one["msg"]))) for one in wrong)
 
 
 def _salvaged(text: str, schema: type[Reply], usage: Usage) -> Answer[Reply] | None:
@@ -120,7 +124,8 @@ def _salvaged(text: str, schema: type[Reply], usage: Usage) -> Answer[Reply] | N
         if get_origin(field.annotation) is not list or not isinstance(items, list):
             continue
         [kind] = get_args(field.annotation)
-        kept[name] = [item for item in items if _fits(kind, item)]
+        adapter = TypeAdapter(kind)
+        kept[name] = [item for item in items if _fits(adapter, item)]
         dropped += len(items) - len(kept[name])
     if not any(kept.values()):
         return None
@@ -130,9 +135,9 @@ def _salvaged(text: str, schema: type[Reply], usage: Usage) -> Answer[Reply] | N
         return None
 
 
-def _fits(kind: Any, item: object) -> bool:
+def _fits(adapter: TypeAdapter[Any], item: object) -> bool:
     try:
-        TypeAdapter(kind).validate_python(item)
+        adapter.validate_python(item)
     except ValidationError:
         return False
     return True

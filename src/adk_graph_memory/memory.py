@@ -27,6 +27,7 @@ class GraphMemory(Closing):
         sync_driver: a sync one beside it (neo4j-graphrag's retrievers are sync); neither is ever closed here.
         settings: all settings, instead of the environment's.
         schema: ``auto`` (migrate at first use), ``check`` (refuse an unfit schema) or ``off``.
+        timezone: IANA name of the zone of users of whom no other is known, whose days "yesterday" is one of.
         model: what reads entities and facts: the name of any model that ADK knows, a ``BaseLlm``, or ``"rules"``,
             which is also what None means where ADK_GRAPH_MEMORY_MODEL is not set.
         embedder: a neo4j-graphrag ``Embedder``, a function from text to numbers, a name of Gemini's, the name or path
@@ -36,9 +37,8 @@ class GraphMemory(Closing):
         redact: what is done to every text before it is stored, sent or embedded, and to every question: a pure
             function from text to text, or ``"secrets"`` (the extra ``privacy``); without it ADK_GRAPH_MEMORY_REDACT.
             A turn that it makes another text of than before counts as edited, and is read again.
-        topics: what is worth remembering: a :class:`Topic` each, or the label of one of Memory Bank's
-            (``USER_PREFERENCES`` and its kin); a fact of no topic is left out. Without any, whatever matters. They
-            need a model.
+        topics: what a model keeps to: a :class:`Topic` each, or the label of one of Memory Bank's
+            (``USER_PREFERENCES`` and its kin); a fact of no topic is left out. Without any, whatever matters.
         weights: what each signal adds to a memory's score.
     """
 
@@ -56,8 +56,8 @@ class GraphMemory(Closing):
     ) -> None:
         self._model, self._redact, self._topics = model, redact, topics
         self.connection = graph.Connection(uri, **options)
-        self.vectors = GraphVectors(self.connection, embedder)
-        self._recall = Recall(self.connection, self.vectors, retrieval_query, weights)
+        self.vectors, self.speakers = GraphVectors(self.connection, embedder), graph.Speakers(self.connection)
+        self._recall = Recall(self.connection, self.vectors, self.speakers, retrieval_query, weights)
 
     @telemetry.operation("upsert_memory")
     async def remember(

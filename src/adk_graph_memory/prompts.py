@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -35,9 +36,14 @@ class Prompt:
         return Template(self.text).substitute(values)
 
 
+FRAMES = ("conversation", "known", "new")
+"""What the prompts put between angle brackets to say where data begins and ends."""
+_FRAME = re.compile(rf"<(?=\s*/?\s*(?:{'|'.join(FRAMES)})\b)", re.IGNORECASE)
+
+
 def line(data: Mapping[str, Any]) -> str:
-    """One line of JSON that cannot pass for the prompt's own frame, which is made of line breaks and angle brackets."""
-    return json.dumps(data, ensure_ascii=False).replace("<", "\\u003c")
+    """One line of JSON that cannot pass for the prompt's own frame; angle brackets of code stay as they are."""
+    return _FRAME.sub(r"\\u003c", json.dumps(data, ensure_ascii=False))
 
 
 def lines(prompt: str, frame: str) -> list[dict[str, Any]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import datetime
 
 from neo4j import exceptions as driver_errors
 
@@ -20,7 +20,7 @@ SPARE = 10
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """How much is wanted of which memories; None is what the settings say."""
+    """How much is wanted of which memories; None is what the settings say, or what the user's own turns do."""
 
     limit: int | None = None
     token_budget: int | None = None
@@ -28,6 +28,7 @@ class Wanted:
     now: datetime | None = None
     filters: Filters | None = None
     explain: bool = False
+    language: str | None = None
 
     def settled(self, settings: Settings) -> Wanted:
         """With the settings' numbers where there was none.
@@ -60,6 +61,7 @@ class Recall:
     Args:
         connection: a connection; prepared before anything is asked.
         vectors: what makes the question's vector.
+        speakers: what knows who speaks, and in which time zone.
         retrieval_query: a caller's own traversal.
         weights: a caller's own weights.
     """
@@ -68,12 +70,12 @@ class Recall:
         self,
         connection: graph.Connection,
         vectors: GraphVectors,
+        speakers: graph.Speakers,
         retrieval_query: str | None,
         weights: retrieval.Weights | None,
     ) -> None:
         self._connection, self._vectors = connection, vectors
-        self._speakers = graph.Speakers(connection)
-        self._retrieval_query, self._weights = retrieval_query, weights
+        self._speakers, self._retrieval_query, self._weights = speakers, retrieval_query, weights
         self._is_checked = retrieval_query is None
 
     async def run(self, scope: Scope, query: str, wanted: Wanted) -> list[Recollection]:
@@ -101,13 +103,13 @@ class Recall:
         if "live" in seen:
             await self._vectors.live.check(seen["live"])
             self._speakers.seen(scope, seen["writes"])
-        now = wanted.now or datetime.now(UTC)
+        now = wanted.now or datetime.now(retriever.zone)
         found = [retrieval.recollection(record, degraded, now) for record in raw.records]
         if wanted.explain:
             scored = seen["scored"]
             found = [replace(one, shares=scored[one.id].shares if one.id in scored else ()) for one in found]
         good = [memory for memory in found if memory.score >= least]
-        return retrieval.packed(good, query=query, limit=limit, token_budget=budget)
+        return retrieval.packed(good, query=query, language=asked.ordinary_in, limit=limit, token_budget=budget)
 
     async def retriever(
         self,
@@ -123,6 +125,7 @@ class Recall:
             errors.ConfigurationError: the caller's ``retrieval_query`` is not one; it is planned once, without running.
         """
         wanted, vectors = wanted or Wanted(), self._vectors.embedder
+        speech = await self._speakers.of(scope)
         made = retrieval.GraphMemoryRetriever(
             self._connection,
             scope,
@@ -133,7 +136,9 @@ class Recall:
             weights=self._weights,
             filters=wanted.filters,
             now=wanted.now,
-            speakers=await self._speakers.of(scope),
+            zone=speech.zone,
+            speakers=speech.names,
+            languages=(wanted.language,) if wanted.language else speech.languages,
             redact=redact,
         )
         if not self._is_checked:

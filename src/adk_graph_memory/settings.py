@@ -12,6 +12,7 @@ import sys
 from pathlib import Path
 from typing import Annotated, Any, Literal
 from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
+from zoneinfo import ZoneInfo
 
 from pydantic import Field, SecretStr, StringConstraints, ValidationError, field_validator
 from pydantic_settings import (
@@ -24,6 +25,7 @@ from pydantic_settings import (
 )
 
 from adk_graph_memory import errors
+from adk_graph_memory.language.zones import named_zone
 
 Analyzer = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_-]*$")]
 """One of Neo4j's full-text analyzers, by its name."""
@@ -81,6 +83,8 @@ class Settings(BaseSettings):
     shared_database: bool = False
     analyzers: tuple[Analyzer, ...] = Field(default=("english", "cjk"), min_length=1, max_length=6)
 
+    timezone: ZoneInfo = Field(default=ZoneInfo("UTC"), description="of users of whom no other is known; an IANA name")
+
     model: str | None = None
     embedder: str | None = None
     redact: Literal["secrets"] | None = None
@@ -119,6 +123,7 @@ class Settings(BaseSettings):
         super().__init__(**values)
 
     _known_scheme = field_validator("uri")(lambda uri: checked_address(uri))
+    _known_zone = field_validator("timezone", mode="before")(lambda name: named_zone(name))
 
     @classmethod
     def settings_customise_sources(

@@ -14,6 +14,7 @@ from adk_graph_memory import Neo4jMemoryService, Neo4jSessionService
 from adk_graph_memory.demo import Conversation, load
 from adk_graph_memory.records import Scope, token_count
 
+pytestmark = pytest.mark.xdist_group("demo")  # one worker plays the conversation for all
 PREFIX = "TestMini"
 ENOUGH = 9
 """Answerable questions, of fifteen, whose evidence has to be among the first ten turns found."""

@@ -29,6 +29,8 @@ LEAST = {
     "workshop": (4, 45, 25),
     "shigoto": (4, 35, 25),
     "long": (2, 170, 45),
+    "xiangmu": (4, 55, 35),
+    "pairing": (4, 30, 30),
 }
 
 Gold = dict[str, Any]

@@ -89,7 +89,7 @@ def asked(server: Any, app_name: str, lease: float, more: str) -> str:
     return ran.stdout
 
 
-@pytest.mark.parametrize("more", ["once added", "while reading"])
+@pytest.mark.parametrize("more", [pytest.param("once added", marks=pytest.mark.full), "while reading"])
 async def test_a_new_process_recalls_what_a_killed_one_was_told(neo4j_server: Any, app_name: str, more: str) -> None:
     lease = 0.5 if more == "while reading" else 600
     await asyncio.to_thread(told_and_killed, neo4j_server, app_name, lease, more)

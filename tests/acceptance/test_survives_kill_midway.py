@@ -63,7 +63,13 @@ print("DONE", flush=True)
 
 VEGAN, STEAK = "I am a vegan", "I eat steak again"
 LATER = NOON + timedelta(days=30)
-ENDS = json.dumps({"ops": [{"fact": 0, "op": "SUPERSEDE", "targets": [1], "reason": "No vegan eats steak."}]})
+ENDS = json.dumps(
+    {
+        "ops": [
+            {"fact": 0, "op": "SUPERSEDE", "targets": [1], "quotes": [STEAK, VEGAN], "reason": "No vegan eats steak."}
+        ]
+    }
+)
 
 STATE = """
 MATCH (f:TestHashFact {scope: $scope})-[s:SUPPORTED_BY]->(e)
@@ -108,14 +114,14 @@ def killed(server: Any, app_name: str, stage: str) -> None:
 @pytest.mark.parametrize(
     ("stage", "calls"),
     [
-        ("after unread_turns", 2),
+        pytest.param("after unread_turns", 2, marks=pytest.mark.full),
         ("after claim_turns", 2),
         ("while reading", 2),
-        ("while embedding", 2),
-        ("after candidate_facts", 2),
-        ("while judging", 2),
-        ("after finish_ingest", 2),
-        ("after write_facts", 2),
+        pytest.param("while embedding", 2, marks=pytest.mark.full),
+        pytest.param("after candidate_facts", 2, marks=pytest.mark.full),
+        pytest.param("while judging", 2, marks=pytest.mark.full),
+        pytest.param("after finish_ingest", 2, marks=pytest.mark.full),
+        pytest.param("after write_facts", 2, marks=pytest.mark.full),
         ("after write_changes", 2),
         ("after the commit", 0),
     ],

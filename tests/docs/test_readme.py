@@ -9,6 +9,7 @@ import shlex
 import socket
 from pathlib import Path
 
+import pytest
 from google.adk.cli import service_registry
 from google.adk.events import Event
 from google.genai import types
@@ -46,6 +47,7 @@ def test_the_memory_is_used_by_hand(at_the_test_server, app_name, capsys):
     assert "Receipt(events=" in out
 
 
+@pytest.mark.full
 def test_a_server_of_ones_own(app_name, capsys):
     run(PYTHON[3], app_name)
     assert "ready at bolt://127.0.0.1:" in capsys.readouterr().out

@@ -29,7 +29,6 @@ MAX_FUNCTION, USUAL_FUNCTION = 60, 40
 LONG_FUNCTIONS = {
     "graph/ingests.py:claim": "one transaction, told in its order",
     "graph/ingests.py:work": "the same, as its inner part",
-    "graph/memories.py:apply": "one transaction, told in its order",
     "graph/sessions.py:create": "a third of it is the signature",
 }
 """Functions above the usual length, and why."""

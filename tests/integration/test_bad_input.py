@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import time
+from collections import Counter
+from collections.abc import Awaitable
 from datetime import UTC, datetime
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -12,6 +16,8 @@ from typer.testing import CliRunner
 
 from adk_graph_memory import GraphMemory, Turn, errors, graph
 from adk_graph_memory.cli import app
+from adk_graph_memory.graph.connection import Transaction
+from adk_graph_memory.graph.queries import CHUNK
 from adk_graph_memory.records import Scope, Statement
 from adk_graph_memory.testing import HashEmbedder, ScriptedLlm
 
@@ -110,6 +116,14 @@ async def test_an_embedder_that_gives_only_zeros_leaves_the_search_to_full_text(
         ("RETRUN node.text AS text, score", "RETRUN"),
         ("RETURN nobody.text AS text, score", "nobody"),
         ("SET node.text = '' RETURN node.text AS text, score", "only read"),
+        ("CALL db.createLabel('X') RETURN node.text AS text, score", "only read"),
+        ("LOAD CSV FROM 'file:///etc/hostname' AS line RETURN line[0] AS text, score", "LOAD CSV"),
+        ("CALL () { load /**/ csv FROM 'http://a/' AS line RETURN line } RETURN line[0] AS text, score", "LOAD CSV"),
+        ("RETURN head(COLLECT { LOAD CSV FROM 'file:///x' AS line RETURN line[0] }) AS text, score", "LOAD CSV"),
+        ("RETURN node.text AS text, score UNION LOAD CSV FROM 'x' AS l RETURN l[0] AS text, 1 AS score", "LOAD CSV"),
+        ("CALL db.stats.clear('QUERIES') YIELD section RETURN section AS text, score", "db.stats.clear"),
+        ("CALL `dbms`.`listConfig`() YIELD name RETURN name AS text, score", "only read"),
+        ("RETURN head(COLLECT { CALL db.stats.stop('x') YIELD data RETURN data }) AS text, score", "db.stats.stop"),
     ],
 )
 async def test_a_retrieval_query_that_cannot_be_is_refused_before_it_runs(neo4j_server, app_name, query, reason):
@@ -119,6 +133,54 @@ async def test_a_retrieval_query_that_cannot_be_is_refused_before_it_runs(neo4j_
         for asked in (memory.retriever(**owner(app_name)), memory.recall("bees", **owner(app_name))):
             with pytest.raises(errors.ConfigurationError, match=f"(?s)retrieval_query.*{reason}"):
                 await asked
+
+
+@pytest.mark.parametrize(
+    ("query", "sees_others"),
+    [
+        ("RETURN node.text AS text, score", False),
+        ("OPTIONAL MATCH (node)-[:SUPPORTED_BY]->(turn) RETURN coalesce(turn.text, node.text) AS text, score", False),
+        ("RETURN head(COLLECT { MATCH (node)-[:NEXT]->(turn) RETURN turn.text }) AS text, score", False),
+        ("MATCH (other:TestHashMemory {scope: $scope}) RETURN other.text AS text, score", False),
+        (
+            "MATCH (a:TestHashEvent {scope: $scope}) MATCH (b:TestHashFact) WHERE b.scope = $scope "
+            "RETURN a.text + b.text AS text, score",
+            False,
+        ),
+        (
+            "RETURN substring(node.text, 0, 2) + [1, 2, 3][..(size(node.text) % 2)][0] "
+            "+ dateTime.truncate('day', datetime()) AS text, score",
+            False,
+        ),
+        (
+            "RETURN head(COLLECT { MATCH (m:TestHashMemory) WHERE $scope = m.scope RETURN m.text }) AS text, score",
+            False,
+        ),
+        ("MATCH (other:TestHashMemory) RETURN other.text AS text, score", True),
+        (
+            "MATCH (mine:TestHashMemory {scope: $scope}) MATCH (other:TestHashMemory) WHERE other.role = mine.role "
+            "RETURN other.text AS text, score",
+            True,
+        ),
+        ("MATCH (other:TestHashMemory) RETURN other.text + $scope AS text, score // other.scope = $scope", True),
+        ("RETURN head(COLLECT { MATCH (m:TestHashMemory) RETURN m.text + 'x = $scope' }) AS text, score", True),
+        (
+            "CALL db.index.fulltext.queryNodes('adk_TestHashmemory_text', node.text) YIELD node AS other "
+            "RETURN other.text AS text, score",
+            True,
+        ),
+    ],
+)
+async def test_a_retrieval_query_that_sees_other_users_is_told_so_once(
+    neo4j_server, app_name, caplog, query, sees_others
+):
+    settings = neo4j_server.settings(label_prefix="TestHash")
+    async with GraphMemory(settings=settings, embedder=HashEmbedder(), retrieval_query=query) as memory:
+        await memory.remember([turn("I keep bees in here")], session_id="s", **owner(app_name))
+        for _ in range(2):
+            await memory.retriever(**owner(app_name))
+    warnings = [record for record in caplog.records if "other users" in record.getMessage()]
+    assert len(warnings) == sees_others
 
 
 async def test_a_retrieval_query_is_planned_once_and_may_have_parameters(neo4j_server, app_name):
@@ -193,3 +255,129 @@ def test_filters_that_cannot_be_are_told_in_a_line():
 def test_a_turn_without_text_is_named():
     with pytest.raises(errors.ConfigurationError, match="None is no text"):
         turn(None)
+
+
+@pytest.mark.parametrize("metadata", ["circular", "deep"])
+async def test_metadata_that_json_cannot_hold_are_named(memory, app_name, metadata):
+    value: dict[str, Any] = {}
+    value["x"] = value
+    if metadata == "deep":
+        for _ in range(100_000):
+            value = {"x": value}
+    with pytest.raises(errors.ConfigurationError, match="cannot be kept as JSON"):
+        await memory.remember([turn("I keep bees")], session_id="s", metadata={"x": value}, **owner(app_name))
+
+
+async def test_metadata_may_hold_bytes_and_five_hundred_levels(memory, app_name):
+    value: Any = b"\xff"
+    for _ in range(500):
+        value = {"x": value}
+    await memory.remember([turn("I keep bees in here")], session_id="s", metadata={"x": value}, **owner(app_name))
+    assert await memory.recall("bees", **owner(app_name))
+
+
+@pytest.mark.parametrize("year", [1, 9999])
+def test_a_time_at_the_calendars_end_is_named(year):
+    with pytest.raises(errors.ConfigurationError, match="between the years 2 and 9998"):
+        Turn("t", author="user", text="x", at=datetime(year, 6, 1, tzinfo=UTC))
+
+
+async def test_a_turn_from_before_1970_is_remembered(memory, app_name):
+    old = Turn("t", author="user", text="I keep bees in here", at=datetime(1950, 1, 1, tzinfo=UTC))
+    await memory.remember([old], session_id="s", **owner(app_name))
+    [found, *_] = await memory.recall("bees", **owner(app_name))
+    assert found.at == old.at
+
+
+def test_half_a_character_in_an_id_is_nobody_elses():
+    assert Scope("a", "\U0001f600").key
+    for user in ("\ud83d\ude00", "\ud83d"):
+        with pytest.raises(errors.NoUnicode):
+            Scope("a", user).key  # noqa: B018  # the property raises
+
+
+@pytest.mark.parametrize("size", [1e300, pytest.param(1e38, marks=pytest.mark.full), 1e-300])
+async def test_an_embedder_whose_numbers_are_huge_or_tiny_serves(neo4j_server, app_name, size):
+    def embed(text: str) -> list[float]:
+        return [size * (1 + text.count(letter)) for letter in "abcdefgh"]
+
+    settings = neo4j_server.settings(label_prefix="TestHuge")
+    async with GraphMemory(settings=settings, embedder=embed) as memory:
+        report = await memory.remember([turn("I keep bees in here")], session_id="s", **owner(app_name))
+        assert report.unembedded == 0
+        [found, *_] = await memory.recall("bees", **owner(app_name))
+        assert not found.degraded
+
+
+async def test_no_statement_takes_more_vectors_than_a_chunk(neo4j_server, app_name, monkeypatch):
+    most = Counter[str]()
+    run = Transaction.run
+
+    def count_vectors(value: Any) -> int:
+        if isinstance(value, dict):
+            return ("vector" in value and value["vector"] is not None) + sum(map(count_vectors, value.values()))
+        return sum(map(count_vectors, value)) if isinstance(value, list) else 0
+
+    async def counting(self: Any, name: str, parameters: Any = None, /, **more: Any) -> Any:
+        most[name] = max(most[name], count_vectors({**(parameters or {}), **more}))
+        return await run(self, name, parameters, **more)
+
+    monkeypatch.setattr(Transaction, "run", counting)
+    entities = [{"ref": n, "name": f"Person{n}", "type": "person"} for n in range(300)]
+    replies, turns = list[str](), list[Turn]()
+    for n, plant in enumerate(("roses", "tulips")):
+        words = [f"Person{n} grows {n} {plant} in the garden." for n in range(300)]
+        facts = [
+            {"ref": n, "subject": n, "predicate": f"grows_{plant}", "text": said, "quote": said, "turns": [0]}
+            for n, said in enumerate(words)
+        ]
+        turns.append(turn(" ".join(words), f"t{n}"))
+        replies += [json.dumps({"entities": entities, "facts": facts})]
+    model = ScriptedLlm.of(*replies, "{}")
+    settings = neo4j_server.settings(label_prefix="TestHash")
+    async with GraphMemory(settings=settings, model=model, embedder=HashEmbedder()) as memory:
+        for n, said in enumerate(turns):
+            await memory.remember([said], session_id=f"s{n}", **owner(app_name))
+        counts = await graph.memories.counts(memory.connection, Scope(app_name, "ann"))
+    assert counts["facts"] == 600
+    assert most["near_facts"] == most["write_facts"] == max(most.values()) == CHUNK
+
+
+async def longest_gap(work: Awaitable[Any]) -> float:
+    """The longest time for which the event loop did nothing else, as a share of all the time that the work took."""
+    beats = [time.monotonic()]
+
+    async def beat() -> None:
+        while True:
+            await asyncio.sleep(0.02)
+            beats.append(time.monotonic())
+
+    beating = asyncio.create_task(beat())
+    await asyncio.sleep(0)
+    await work
+    beating.cancel()
+    beats.append(time.monotonic())
+    return max(later - earlier for earlier, later in pairwise(beats)) / (beats[-1] - beats[0])
+
+
+async def test_a_reply_of_two_thousand_facts_and_a_long_turn_leave_the_loop_to_others(neo4j_server, app_name):
+    words = [f"Person{n} grows {n} roses in the garden." for n in range(2_000)]
+    entities = [{"ref": n, "name": f"Person{n}", "type": "person"} for n in range(2_000)]
+    facts = [
+        {"ref": n, "subject": n, "predicate": "grows", "text": said, "quote": said, "turns": [n // 10]}
+        for n, said in enumerate(words)
+    ]
+    turns = [turn(" ".join(words[n : n + 10]), f"t{n}") for n in range(0, 2_000, 10)]
+    model = ScriptedLlm.of(json.dumps({"entities": entities, "facts": facts}), EMPTY)
+    settings = neo4j_server.settings(label_prefix="TestHash", window_tokens=1_000_000)
+    async with GraphMemory(settings=settings, model=model, embedder=HashEmbedder()) as memory:
+        await memory.prepare()
+        long = turn("It's bees-and-roses. " * 15_000, "long")
+
+        async def work() -> None:
+            await memory.remember(turns, session_id="s", **owner(app_name))
+            await memory.remember([long], session_id="s", **owner(app_name))
+
+        assert await longest_gap(work()) < 0.5
+        counts = await graph.memories.counts(memory.connection, Scope(app_name, "ann"))
+    assert (counts["facts"], counts["turns"]) == (2_000, 201)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from datetime import UTC, datetime, timedelta
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pytest
 from google.adk.events import Event
@@ -13,6 +14,7 @@ from rich.cells import cell_len
 
 from adk_graph_memory import GraphMemory, Neo4jArtifactService, Neo4jSessionService, Turn
 from adk_graph_memory.cli import application
+from adk_graph_memory.testing import ScriptedLlm
 
 NOON = 1_780_000_000.0
 PREFIX = "TestMini"
@@ -55,7 +57,17 @@ LIFE = (
 @pytest.fixture
 async def known(neo4j_server, app_name):
     """Ana has told something of her life, a day each, and moved in the course of it."""
-    async with GraphMemory(settings=neo4j_server.settings(label_prefix=PREFIX), embedder=False) as memory:
+    settings = neo4j_server.settings(label_prefix=PREFIX, functional_predicates=("lives_in",))
+    entities = [("user", "person"), ("Rex", "animal"), ("Lisbon", "place"), ("Inés", "person"), ("Porto", "place")]
+    named = [{"ref": ref, "name": name, "type": kind} for ref, (name, kind) in enumerate(entities)]
+    facts = [
+        {"subject": subject, "predicate": predicate, "object": object, "text": text, "quote": text, "turns": [turn]}
+        for turn, (text, subject, predicate, object) in enumerate(
+            zip(LIFE, (1, 0, 3, 0), ("is_called", "lives_in", "keeps", "lives_in"), (None, 2, None, 4), strict=True)
+        )
+    ]
+    model = ScriptedLlm.of(json.dumps({"entities": named, "facts": facts}))
+    async with GraphMemory(settings=settings, embedder=False, model=model) as memory:
         start = datetime.fromtimestamp(NOON, UTC)
         turns = [Turn(f"t{n}", "user", text, start + timedelta(days=n)) for n, text in enumerate(LIFE)]
         await memory.remember(turns, app_name=app_name, user_id="ana", session_id="life")
@@ -117,8 +129,33 @@ async def test_facts_as_json_say_what_they_rest_on(command, known):
     assert (lisbon["state"], lisbon["holds"], lisbon["object"]) == ("superseded", False, "Lisbon")
     assert datetime.fromisoformat(lisbon["valid_to"]) == datetime.fromtimestamp(NOON, UTC) + timedelta(days=3)
     [source] = lisbon["sources"]
-    assert (source["turn_id"], source["session_id"], source["quote"]) == ("t1", "life", "I live in Lisbon.")
+    assert (source["turn_id"], source["session_id"], source["quote"]) == ("t1", "life", "I live in Lisbon")
     assert sum(row["holds"] for row in rows) == len(rows) - 1
+
+
+async def test_facts_that_lie_behind_are_listed_apart_from_what_is_so(command, known, neo4j_server):
+    def of(text, **more):
+        return {"subject": 1, "predicate": text, "text": text, "quote": "so", "turns": [0], **more}
+
+    facts = [
+        of("Ana walked in the Alps", valid_from="2024-02-03", valid_to="2024-02-09"),
+        of("Ana plans to see Lima", valid_from="2024-10", modality="planned"),
+    ]
+    reply = json.dumps({"entities": [{"ref": 1, "name": "Ana"}], "facts": facts})
+    model, settings = ScriptedLlm.of(reply, '{"ops": []}'), neo4j_server.settings(label_prefix=PREFIX)
+    async with GraphMemory(settings=settings, embedder=False, model=model) as memory:
+        turn = Turn("t9", "user", "so", datetime(2024, 5, 1, tzinfo=UTC))
+        await memory.remember([turn], app_name=known, user_id="ana", session_id="s")
+    shown = one_line((await command("facts", *whose(known))).stdout)
+    so, _, rest = shown.partition("Planned, and nothing was heard of it since:")
+    lapsed, _, happened = rest.partition("Happened:")
+    assert "Porto" in so and "Lima" not in so and "Alps" not in so
+    assert "Lima" in lapsed and "· for 2024-10" in lapsed
+    assert "Alps" in happened and "· from 2024-02-03 · until 2024-02-09" in happened
+    rows = json.loads((await command("facts", *whose(known), "--json")).stdout)
+    status = {row["text"]: row["status"] for row in rows}
+    assert (status["Ana walked in the Alps"], status["Ana plans to see Lima"]) == ("happened", "lapsed")
+    assert status["I live in Porto."] == "holds"
 
 
 async def test_facts_about_somebody(command, known):
@@ -161,6 +198,26 @@ async def test_entities_are_counted_by_what_is_so_and_chosen_by_type(command, kn
 # -- recalling and forgetting -----------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize(
+    ("bounds", "is_found"),
+    [
+        (("--since", "2026-05-29"), True),
+        (("--until", "2026-05-29"), True),
+        (("--until", "2026-05-28"), False),
+        (("--until", "2026-05-29T04:59:59"), False),
+        (("--since", "2026-05-29T05:00:01"), False),
+    ],
+)
+async def test_days_are_those_of_the_user(command, neo4j_server, app_name, bounds, is_found):
+    early = datetime(2026, 5, 29, 5, tzinfo=ZoneInfo("Asia/Tokyo"))  # the 28th in UTC
+    settings = neo4j_server.settings(label_prefix=PREFIX)
+    async with GraphMemory(settings=settings, embedder=False) as memory:
+        told = [Turn("t", "user", LIFE[0], early)]
+        await memory.remember(told, app_name=app_name, user_id="ana", session_id="s")
+    shown = (await command("recall", "dog", *whose(app_name), *bounds)).output
+    assert ("Rex" in shown) == is_found
+
+
 async def test_what_is_recalled_shows_where_it_comes_from(command, known):
     question = ("recall", "What is my dog called?", *whose(known), "--limit", "1")
     shown = (await command(*question, "--explain")).stdout
@@ -195,7 +252,7 @@ async def test_a_sessions_memory_is_forgotten_and_the_session_stays(command, tol
 
 async def test_what_remembering_came_to_is_summed_up(command, known):
     shown = (await command("stats", "--app", known)).stdout
-    assert f"ana of {known}" in one_line(shown) and "rules@" in shown
+    assert f"ana of {known}" in one_line(shown) and "scripted extract@" in shown
     [entry] = json.loads((await command("stats", "--app", known, "--json")).stdout)
     assert entry["report"]["turns"] == len(LIFE)
     assert "Nothing has been remembered yet." in (await command("stats", "--app", f"{known}-other")).stdout

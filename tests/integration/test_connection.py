@@ -322,6 +322,7 @@ KEEPS_BEES = {"subject": 1, "predicate": "keeps", "text": "Bees.", "quote": "I k
 
 
 @pytest.mark.xdist_group("own-server")
+@pytest.mark.full
 async def test_an_ingest_whose_server_dies_is_taken_up_where_the_turns_were_claimed(
     own_server: LocalNeo4j, app_name: str
 ) -> None:
@@ -349,6 +350,7 @@ async def test_an_ingest_whose_server_dies_is_taken_up_where_the_turns_were_clai
 
 
 @pytest.mark.xdist_group("own-server")
+@pytest.mark.full
 async def test_a_read_only_database_is_named_as_such(own_server: LocalNeo4j, app_name: str) -> None:
     await asyncio.to_thread(own_server.stop)
     conf = {"server.databases.default_to_read_only": "true"}

@@ -19,7 +19,7 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
-from adk_graph_memory import GraphMemory, Turn, cli, errors, graph
+from adk_graph_memory import GraphMemory, Turn, cli, errors, graph, prompts
 from adk_graph_memory.adk import entries
 from adk_graph_memory.records import Scope
 from adk_graph_memory.testing import HashEmbedder, ScriptedLlm
@@ -80,7 +80,7 @@ async def states(memory: GraphMemory, owner: dict[str, str]) -> dict[str, str]:
 
 VEGAN, STEAK = "I am a vegan", "I eat steak again"
 WHY = "No vegan eats steak."
-ENDS = json.dumps({"ops": [{"fact": 0, "op": "SUPERSEDE", "targets": [1], "reason": WHY}]})
+ENDS = json.dumps({"ops": [{"fact": 0, "op": "SUPERSEDE", "targets": [1], "quotes": [STEAK, VEGAN], "reason": WHY}]})
 
 
 async def changed(make: Make, owner: dict[str, str]) -> GraphMemory:
@@ -217,11 +217,23 @@ async def test_questions_too_many_for_one_reply_are_asked_in_halves(make: Make, 
     )
     soup = "I cook with cream"
     new = reply(told(STEAK), told(soup, turns=[1]))
-    memory = make(reply(told(VEGAN)), new, cut_off, '{"ops": []}', ENDS)
+    memory = make(reply(told(VEGAN)), new, cut_off, ENDS, '{"ops": []}')
     await memory.remember([turn(VEGAN)], session_id="s1", **owner)
     report = await memory.remember([turn(STEAK, "t1", 30), turn(soup, "t2", 30)], session_id="s2", **owner)
     assert report.usage.calls == 4
     assert (await states(memory, owner))[VEGAN] == "superseded"
+
+
+async def test_an_open_plan_is_shown_however_much_was_said_since(make: Make, owner: dict[str, str]) -> None:
+    plan = told("I will give up fish", modality="planned", predicate="plans_to")
+    since = [told(f"I eat dish {number}") for number in range(50)]
+    memory = make(reply(plan), reply(*since), '{"ops": []}', reply(told(STEAK)), '{"ops": []}')
+    await memory.remember([turn("I will give up fish")], session_id="s1", **owner)
+    await memory.remember([turn(". ".join(one["text"] for one in since), "t1", 30)], session_id="s2", **owner)
+    await memory.remember([turn(STEAK, "t2", 60)], session_id="s3", **owner)
+    known = [line["text"] for line in prompts.lines(asked(memory)[-1], "known")]
+    assert "I will give up fish" in known
+    assert len(known) < 45
 
 
 async def test_what_is_taken_up_keeps_to_the_topics_it_was_asked_for(make: Make, owner: dict[str, str]) -> None:
@@ -545,3 +557,48 @@ async def test_a_fact_that_was_forgotten_while_it_was_judged_is_asked_about_agai
     await memory.remember([turn(STEAK, "t1", 30)], session_id="s2", **owner)
     assert await states(memory, owner) == {STEAK: "current"}
     assert [receipt.facts for receipt in forgotten] == [1]
+
+
+DEBT, PLEASE = "I owe Tom 900 euros", "Please do not remember what I owe"
+WHOLE_GRAPH = """
+MATCH (n) WHERE n.scope = $scope
+UNWIND keys(n) AS key
+WITH n, key WHERE key <> 'body' AND NOT n:@Ingest
+RETURN collect(DISTINCT n[key])
+"""
+
+
+async def test_what_its_author_asks_not_to_be_remembered_is_as_if_never_said(make: Make, owner: dict[str, str]) -> None:
+    first = reply(told(DEBT, object=2), told("I keep bees", turns=[1]), Tom=2)
+    memory = make(first, json.dumps({"forget": [{"request": 0, "turns": [-2, 0]}]}), first)
+    await memory.remember([turn(DEBT, "t0"), turn("I keep bees", "t1")], session_id="s", **owner)
+    turns = [turn(DEBT, "t0"), turn("I keep bees", "t1"), turn(PLEASE, "t2")]
+    report = await memory.remember(turns, session_id="s", **owner)
+    assert (report.turns, report.forgotten) == (1, 2)
+    assert await states(memory, owner) == {"I keep bees": "current"}
+    found = await memory.recall("What do I owe Tom?", **owner)
+    assert not any("Tom" in one.text or "owe" in one.text for one in found)
+    [[properties]] = await rows(memory, owner, WHOLE_GRAPH)
+    assert not [value for value in properties if "Tom" in str(value) or "owe" in str(value)]
+    again = await memory.remember(turns, session_id="s", **owner)
+    assert (again.turns, again.usage.calls) == (0, 0)
+
+
+async def test_what_is_not_to_be_remembered_is_never_embedded(make: Make, owner: dict[str, str]) -> None:
+    memory = make(json.dumps({"forget": [{"request": 1, "turns": [0, 1]}]}))
+    seen: list[str] = []
+    embedder = memory.vectors.embedder.embedder
+    embed = embedder.embed_documents
+    embedder.embed_documents = lambda texts: (seen.extend(texts), embed(texts))[1]
+    await memory.remember([turn(DEBT, "t0"), turn(PLEASE, "t1"), turn("I keep bees", "t2")], session_id="s", **owner)
+    assert seen == ["I keep bees"]
+
+
+async def test_a_turn_that_is_not_plainly_its_authors_word_is_marked(make: Make, owner: dict[str, str]) -> None:
+    marks = json.dumps({"turns": [{"turn": 0, "kind": "pasted", "origin": "Bo"}]})
+    memory = make(marks, '{"turns": [{"turn": 0, "kind": "joking"}]}')
+    query = "MATCH (e:@Event {scope: $scope}) RETURN e.text, e.manner, e.origin ORDER BY e.text"
+    await memory.remember([turn("Bo wrote: I quit", "t0"), turn("My cat is Mau", "t1")], session_id="s", **owner)
+    assert await rows(memory, owner, query) == [["Bo wrote: I quit", "pasted", "Bo"], ["My cat is Mau", None, None]]
+    await memory.remember([turn("Bo quit, ha ha", "t0")], session_id="s", **owner)
+    assert (await rows(memory, owner, query))[0] == ["Bo quit, ha ha", "joking", None]

@@ -52,6 +52,14 @@ def test_nobody_gets_in_with_the_default_password(server: LocalNeo4j) -> None:
         driver.verify_connectivity()
 
 
+@pytest.mark.parametrize(
+    "address", ["file:///etc/hostname", "file:///", "http://127.0.0.1:1/", "http://[::1]:1/", "ftp://127.0.0.1:1/"]
+)
+def test_no_statement_reads_the_machines_files_or_reaches_out(server: LocalNeo4j, address: str) -> None:
+    with pytest.raises(exceptions.ClientError, match=r"allow_csv_import_from_file_urls|cypher_ip_blocklist"):
+        asked(server, f"LOAD CSV FROM '{address}' AS line RETURN line")
+
+
 def test_its_store_is_in_use(server: LocalNeo4j) -> None:
     with pytest.raises(errors.StoreInUse, match=f"The store in {server.home} is in use"):
         LocalNeo4j(home=server.home).start()
@@ -76,6 +84,7 @@ def test_data_survive_a_kill_and_a_stop(server: LocalNeo4j) -> None:
     assert server.home.exists()
 
 
+@pytest.mark.full
 async def test_a_server_that_only_reads() -> None:
     async with (
         LocalNeo4j(conf={"server.databases.default_to_read_only": "true"}) as server,

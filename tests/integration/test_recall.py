@@ -5,15 +5,18 @@ from __future__ import annotations
 import asyncio
 import json
 import math
+import random
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
-from adk_graph_memory import Filters, GraphMemory, Neo4jMemoryService, Topic, Turn, Weights, errors
+from adk_graph_memory import Filters, GraphMemory, Neo4jMemoryService, Topic, Turn, Weights, errors, prompts
 from adk_graph_memory.graph import analyzers
 from adk_graph_memory.graph.slots import state
+from adk_graph_memory.records import Scope
 from adk_graph_memory.testing import HashEmbedder, ScriptedLlm
 
 Owner = dict[str, str]
@@ -25,11 +28,19 @@ def owner(app_name: str) -> Owner:
     return {"app_name": app_name, "user_id": "ada"}
 
 
+def phone(number: int) -> str:
+    return f"My phone number is 555 01{number:02}."
+
+
 @pytest.fixture
 async def memory(neo4j_server, owner: Owner) -> AsyncIterator[GraphMemory]:  # type: ignore[no-untyped-def]
-    settings = neo4j_server.settings(label_prefix="TestRecall")
-    async with GraphMemory(settings=settings, embedder=HashEmbedder(), model="rules") as made:
-        told = ["I live in Porto.", "I keep two goats.", "I moved to Vigo.", "The goats like apples."]
+    settings = neo4j_server.settings(label_prefix="TestRecall", functional_predicates=("lives_in", "phone_number"))
+    told = ["I live in Porto.", "I keep two goats.", "I moved to Vigo.", "The goats like apples."]
+    homes = {told[0]: "Porto", told[2]: "Vigo", "I moved to Braga on 10 July 2026.": "Braga"}
+    facts = {text: [{"predicate": "states", "text": text}] for text in told}
+    facts |= {text: [{"predicate": "lives_in", "text": text, "object": place}] for text, place in homes.items()}
+    facts |= {phone(number): [{"predicate": "phone_number", "text": phone(number)}] for number in range(80)}
+    async with GraphMemory(settings=settings, embedder=HashEmbedder(), model=reader(facts)) as made:
         for day, text in enumerate(told):
             turn = Turn(f"t{day}", "user", text, START + timedelta(days=30 * day))
             await made.remember([turn], session_id=f"s{day}", **owner)
@@ -112,7 +123,7 @@ def test_a_filter_that_cannot_be_is_named(chosen: dict[str, Any], reason: str) -
         ({"min_score": "0.3"}, "min_score='0.3'"),
         ({"min_score": float("nan")}, "min_score=nan"),
         ({"now": datetime(2026, 1, 1)}, "no time zone"),
-        ({"now": datetime(1, 1, 1, tzinfo=UTC)}, "1900"),
+        ({"now": datetime(1, 1, 1, tzinfo=UTC)}, "between the years"),
         ({"now": datetime(2026, 1, 1), "filters": Filters(until=START)}, "no time zone"),
         ({"filters": {"kind": "fact"}}, "Filters"),
     ],
@@ -164,10 +175,32 @@ async def test_as_of_then_what_is_told_later_is_not_known_yet(memory: GraphMemor
 
 async def test_a_slot_of_many_values_has_one_that_holds(memory: GraphMemory, owner: Owner) -> None:
     for number in range(30):
-        told = Turn(f"n{number}", "user", f"My phone number is 555 01{number:02}.", START + timedelta(hours=number))
+        told = Turn(f"n{number}", "user", phone(number), START + timedelta(hours=number))
         await memory.remember([told], session_id=f"n{number}", **owner)
     [first, *_] = await memory.recall("What is my phone number?", **owner)
     assert "555 0129" in first.text
+
+
+async def test_what_a_search_reads_of_a_slot_grows_with_its_values_alone(memory: GraphMemory, owner: Owner) -> None:
+    expansion = memory.connection.statements.fragments["retrieval_query"]
+    latest = "MATCH (node:TestRecallFact {scope: $scope, predicate: 'phone_number', state: 'current'})"
+    profile = f"PROFILE {latest} WITH node, 1.0 AS score {expansion}"
+
+    async def profiled(values: int) -> tuple[list[str], int]:
+        told = [Turn(f"n{n}", "user", phone(n), START + timedelta(hours=n)) for n in range(values)]
+        whose = owner | {"user_id": f"caller of {values}"}
+        await memory.remember(told, session_id="n", **whose)
+        known = {"scope": Scope(**whose).key, "until": None, "readable": 480, "facts": []}
+        done = await asyncio.to_thread(memory.connection.sync_driver.execute_query, profile, known)
+        return done.records[0]["previously"], _db_hits(done.summary.profile)
+
+    (_, few), (previously, many) = await profiled(20), await profiled(80)
+    assert previously == [phone(78), phone(77), phone(76)]
+    assert many - few < 100 * (80 - 20)
+
+
+def _db_hits(plan: dict[str, Any]) -> int:
+    return int(plan["args"]["DbHits"]) + sum(map(_db_hits, plan.get("children", ())))
 
 
 async def test_one_memory_alone_is_as_sure_as_among_many(neo4j_server, owner: Owner) -> None:  # type: ignore[no-untyped-def]
@@ -254,6 +287,7 @@ async def test_any_script_is_found_by_its_words(neo4j_server, owner: Owner, told
         assert (await found(memory, owner, question))[0] == told
 
 
+@pytest.mark.schema
 async def test_an_analyzer_may_be_added_later(neo4j_server, owner: Owner) -> None:  # type: ignore[no-untyped-def]
     for names in (("english",), ("english", "russian")):
         settings = neo4j_server.settings(label_prefix=f"Test{owner['app_name'][4:]}", analyzers=names)
@@ -282,3 +316,197 @@ async def test_a_short_answer_comes_with_its_question(neo4j_server, owner: Owner
         found = (await service.search_memory(query="blue pot", **owner)).memories
         texts = [part.text for entry in found for part in entry.content.parts or ()]
         assert "(asked: And where is the spare key?) Under the blue pot." in texts
+
+
+ORDINARY = """
+    time year people way day man thing woman life child world school state family student group country problem hand
+    part place case week company system program question work government number night point home water room mother
+    area money story fact month lot right study book eye job word business issue side kind head house service friend
+    father power hour game line end member law car city community name president team minute idea kid body information
+    back parent face others level office door health person art war history party result change morning reason research
+    girl guy moment air teacher force education foot boy age policy music market sense nation plan college interest
+    death experience effect use class control field development role effort rate heart drug show leader light voice wife
+    police mind price report decision son view relationship town road arm difference value building action season
+"""
+
+
+@pytest.mark.parametrize("place", ["the end", "the beginning"])
+async def test_a_message_of_three_thousand_words_finds_what_it_asks_for(  # type: ignore[no-untyped-def]
+    neo4j_server, owner: Owner, place: str
+) -> None:
+    chance, ordinary = random.Random(1), ORDINARY.split()
+
+    def talk(words: int) -> str:
+        return " ".join(f"The {' '.join(chance.choices(ordinary, k=5))}." for _ in range(words // 6))
+
+    settings = neo4j_server.settings(label_prefix="TestRecall")
+    told = [talk(12) for _ in range(300)]
+    told[150] = "I keep bees in two hives behind the barn."
+    asked = "And how are my bees doing?"
+    message = f"{talk(3_000)} {asked}" if place == "the end" else f"{asked} {talk(3_000)}"
+    async with GraphMemory(settings=settings, embedder=False) as memory:
+        turns = [Turn(f"t{n}", "user", text, START + timedelta(minutes=n)) for n, text in enumerate(told)]
+        await memory.remember(turns, session_id="s", **owner)
+        assert told[150] in await found(memory, owner, message, limit=20)
+
+
+# -- a turn is no truer than its facts ---------------------------------------------------------------------------
+
+
+def reader(facts: dict[str, list[dict[str, Any]]]) -> ScriptedLlm:
+    """Reads of each of these turns these facts about whoever speaks; whatever is asserted ends a plan."""
+
+    def answer(request: Any) -> str:
+        prompt = request.contents[0].parts[0].text
+        if "<conversation>" not in prompt:
+            plans = [line for line in prompts.lines(prompt, "known") if "plans to" in line["text"]]
+            targets = {"targets": [plan["number"] for plan in plans], "reason": "done"}
+            ops = [
+                {
+                    "fact": line["number"],
+                    "op": "SUPERSEDE",
+                    **targets,
+                    "quotes": [one["quote"] for one in (line, *plans)],
+                }
+                for line in prompts.lines(prompt, "new")
+                if plans
+            ]
+            return json.dumps({"ops": ops, "depends": [], "same": []})
+        turns = [line for line in prompts.lines(prompt, "conversation") if line.get("turn", -1) >= 0]
+        named = [(turn, fact) for turn in turns for fact in facts.get(turn["text"], ())]
+        names = ["user", *(fact["object"] for _, fact in named if "object" in fact)]
+        entities = [{"ref": ref, "name": name, "type": "place" if ref else "person"} for ref, name in enumerate(names)]
+        read = [
+            {
+                "subject": 0,
+                "quote": turn["text"],
+                "turns": [turn["turn"]],
+                "speaker": "user",
+                **fact,
+                "object": names.index(fact["object"]) if "object" in fact else None,
+            }
+            for turn, fact in named
+        ]
+        return json.dumps({"entities": entities, "facts": read})
+
+    return ScriptedLlm.of(*[answer] * 100)
+
+
+def lives(text: str, **more: Any) -> dict[str, Any]:
+    return {"predicate": "lives_in", "text": text, **more}
+
+
+@pytest.fixture
+def telling(neo4j_server, owner: Owner):  # type: ignore[no-untyped-def]
+    """A memory that was told these turns, a month apart, and reads these facts in them."""
+
+    @asynccontextmanager
+    async def open_memory(facts: dict[str, list[dict[str, Any]]], *others: str) -> AsyncIterator[GraphMemory]:
+        settings = neo4j_server.settings(label_prefix="TestRecall", functional_predicates=("lives_in", "has_plan"))
+        async with GraphMemory(settings=settings, embedder=HashEmbedder(), model=reader(facts)) as made:
+            for number, text in enumerate((*facts, *others)):
+                turn = Turn(f"t{number}", "user", text, START + timedelta(days=30 * number))
+                await made.remember([turn], session_id=f"s{number}", **owner)
+            yield made
+
+    return open_memory
+
+
+PORTO, VIGO = "I live in Porto near the river.", "My new home is Vigo."
+MOVED = {PORTO: [lives("Ada lives in Porto.")], VIGO: [lives("Ada lives in Vigo.")]}
+TAKEN_BACK = {PORTO: [lives("Ada lives in Porto.")], VIGO: [lives("Ada lives in Vigo.", correction=True)]}
+
+
+@pytest.mark.parametrize(("facts", "told"), [(MOVED, "no longer so"), (TAKEN_BACK, "taken back")])
+async def test_a_turn_whose_fact_is_over_says_so_and_stands_behind(  # type: ignore[no-untyped-def]
+    telling, owner: Owner, facts: dict[str, list[dict[str, Any]]], told: str
+) -> None:
+    async with telling(facts) as memory:
+        found = await memory.recall("Where do I live, in Porto near the river?", **owner)
+    [place] = [place for place, one in enumerate(found) if one.text == PORTO]
+    assert any("Vigo" in one.text for one in found[:place])
+    assert (found[place].is_current, found[place].superseded_by) == (False, ("Ada lives in Vigo.",))
+    assert found[place].told == f"{PORTO} ({told}; since then: Ada lives in Vigo.)"
+
+
+@pytest.mark.parametrize(("facts", "first"), [(MOVED, "Porto"), (TAKEN_BACK, "Vigo")])
+async def test_a_question_about_the_past_finds_what_was_but_not_what_never_was(  # type: ignore[no-untyped-def]
+    telling, owner: Owner, facts: dict[str, list[dict[str, Any]]], first: str
+) -> None:
+    async with telling(facts) as memory:
+        found = await memory.recall("Where did I live before, near the river in Porto?", **owner)
+    assert first in found[0].text
+
+
+async def test_as_of_then_what_was_taken_back_later_still_holds(telling, owner: Owner) -> None:  # type: ignore[no-untyped-def]
+    async with telling(TAKEN_BACK) as memory:
+        found = await memory.recall("Where do I live?", now=START + timedelta(days=10), **owner)
+    assert {(one.text, one.is_current, one.superseded_by) for one in found} <= {
+        (PORTO, True, ()),
+        ("Ada lives in Porto.", True, ()),
+    }
+
+
+async def test_a_turn_of_which_some_is_over_says_what_came_since(telling, owner: Owner) -> None:  # type: ignore[no-untyped-def]
+    both = "I live in Porto and I keep two goats."
+    goats = {"predicate": "states", "text": "Ada keeps two goats."}
+    async with telling({both: [lives("Ada lives in Porto."), goats], VIGO: MOVED[VIGO]}) as memory:
+        about_goats = await memory.recall("Who keeps two goats?", **owner)
+        about_home = await memory.recall("Where do I live, in Porto?", **owner)
+    assert about_goats[0].text in ("Ada keeps two goats.", both)
+    assert "Vigo" in about_home[0].text
+    marked = [one for one in (*about_goats, *about_home) if one.text == both]
+    assert all(one.is_current and one.superseded_by == ("Ada lives in Vigo.",) for one in marked)
+
+
+async def test_a_plan_that_came_true_was_no_earlier_value(telling, owner: Owner) -> None:  # type: ignore[no-untyped-def]
+    plan = "I am going to move to Vigo."
+    facts = {PORTO: MOVED[PORTO], plan: [lives("Ada plans to live in Vigo.", modality="planned")], VIGO: MOVED[VIGO]}
+    async with telling(facts) as memory:
+        found = await memory.recall("Where do I live? In Vigo?", **owner)
+        told = {one.text: one.told for one in await memory.recall("Did I once plan to move?", **owner)}
+    [vigo] = [one for one in found if one.text in ("Ada lives in Vigo.", VIGO) and one.kind == "fact"]
+    assert vigo.previously == ("Ada lives in Porto.",)
+    assert told[plan] == f"{plan} (was planned; since then: Ada lives in Vigo.)"
+
+
+async def test_a_denial_does_not_read_as_its_opposite(telling, owner: Owner) -> None:  # type: ignore[no-untyped-def]
+    said = "I am not allergic to nuts."
+    denied = {"predicate": "allergic_to", "text": "Ada is not allergic to nuts.", "modality": "negated"}
+    async with telling({said: [denied]}) as memory:
+        [found] = await memory.recall("allergic to nuts", filters=Filters(kind="fact"), **owner)
+    assert (found.modality, found.metadata["predicate"]) == ("negated", "not allergic_to")
+
+
+async def test_a_fact_stands_for_a_turn_that_leaves_out_its_year(telling, owner: Owner) -> None:  # type: ignore[no-untyped-def]
+    said = "The harvest feast of the goats is on 24 October"
+    fact = {"predicate": "states", "text": "The harvest feast of the goats is on 24 October 2026."}
+    async with telling({said: [fact], PORTO: [{"predicate": "states", "text": PORTO}]}) as memory:
+        feast = await memory.recall("When is the harvest feast of the goats?", **owner)
+        home = await memory.recall("Where is home near the river, in Porto?", **owner)
+    assert (feast[0].text, feast[0].quote) == (fact["text"], said)
+    assert said not in [one.text for one in feast]
+    assert home[0].text == PORTO
+
+
+async def test_a_question_asked_before_and_i_do_not_know_are_no_answers(telling, owner: Owner) -> None:  # type: ignore[no-untyped-def]
+    question = "Where do I live?"
+    async with telling(MOVED, question, "I do not know.", "I will remember that.") as memory:
+        found = await memory.recall(question, **owner)
+        unheard = await memory.recall("What about my dog?", **owner)
+    assert "Vigo" in found[0].text
+    assert not {question, "I do not know.", "I will remember that."} & {one.text for one in (*found, *unheard)}
+
+
+@pytest.mark.parametrize("manner", ["pasted", "quoted", "joking", "hypothetical"])
+async def test_what_is_not_plainly_ones_own_word_counts_less_and_says_so(  # type: ignore[no-untyped-def]
+    telling, owner: Owner, manner: str
+) -> None:
+    said = "The goats like green apples most."
+    async with telling({}, said, said) as memory:
+        meant = {"scope": Scope(**owner).key, "manner": manner, "by": "Bob"}
+        statement = "MATCH (e:TestRecallEvent {scope: $scope, session_id: 's1'}) SET e.manner = $manner, e.origin = $by"
+        await asyncio.to_thread(memory.connection.sync_driver.execute_query, statement, meant)
+        found = [one for one in await memory.recall("goats like apples", **owner) if one.kind == "event"]
+    assert [(one.manner, one.origin) for one in found] == [(None, None), (manner, "Bob")]
+    assert found[1].told == f"{said} ({manner} from Bob)"

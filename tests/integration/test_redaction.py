@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Any
 
 import pytest
+from google.adk.agents import LlmAgent
 from google.adk.events.event import Event
 from google.adk.memory.memory_entry import MemoryEntry
+from google.adk.runners import Runner
+from google.adk.sessions import InMemorySessionService
 from google.genai import types
 from neo4j import GraphDatabase
 
-from adk_graph_memory import GraphMemory, Neo4jMemoryService, Neo4jSessionService, Statement, Turn, errors
+from adk_graph_memory import GraphMemory, Neo4jMemoryService, Neo4jSessionService, Statement, Turn, errors, graph
+from adk_graph_memory.adk import GraphMemoryPlugin
 from adk_graph_memory.records import Scope
 from adk_graph_memory.testing import HashEmbedder, ScriptedLlm
 
@@ -175,3 +180,35 @@ async def test_a_turn_read_before_redaction_is_read_again_without_its_secret(neo
     async with GraphMemory(settings=settings, embedder=Listening(), redact="secrets") as memory:
         assert (await memory.remember(turns, session_id="s", **owner(app_name))).turns == 1
     assert is_nowhere(TOKEN, stored(neo4j_server, app_name))
+
+
+@pytest.mark.parametrize("is_read", [False, True], ids=["queued", "read"])
+async def test_what_the_plugin_queues_and_reads_is_redacted(neo4j_server, app_name, is_read):
+    settings, embedder = neo4j_server.settings(label_prefix=PREFIX), Listening()
+    sessions = InMemorySessionService()  # a session of ours would keep what was said
+    async with Neo4jMemoryService(settings=settings, embedder=embedder, redact="secrets") as service:
+        plugin = GraphMemoryPlugin(idle=0.1 if is_read else 60.0)
+        agent = LlmAgent(name="companion", model=ScriptedLlm.of(f"I wrote {TOKEN} down."))
+        runner = Runner(
+            agent=agent, app_name=app_name, session_service=sessions, memory_service=service, plugins=[plugin]
+        )
+        await sessions.create_session(session_id="s", **owner(app_name))
+        said = content(f"My bees know {TOKEN} by heart and cost {CARD}.")
+        async for _ in runner.run_async(user_id="ann", session_id="s", new_message=said):
+            pass
+        connection = await graph.prepared(service.memory.connection)
+        wanted = {"done" if is_read else "pending"}
+        for _ in range(600):
+            states = {one["state"] for one in await graph.ingests.listed(connection, Scope(app_name, "ann"))}
+            if states == wanted:
+                break
+            await asyncio.sleep(0.05)
+        assert states == wanted
+        kept = stored(neo4j_server, app_name)
+        assert "[GitHub token]" in str(kept)
+        assert "[card number]" in str(kept)
+        for secret in (TOKEN, CARD):
+            assert is_nowhere(secret, kept)
+        await plugin.close()
+    assert is_nowhere(TOKEN, embedder.heard)
+    assert any("[GitHub token]" in text for text in embedder.heard) >= is_read

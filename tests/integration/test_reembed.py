@@ -31,6 +31,7 @@ from adk_graph_memory.embeddings import Vectors
 from adk_graph_memory.graph import slots
 from adk_graph_memory.testing import HashEmbedder
 
+pytestmark = [pytest.mark.schema, pytest.mark.xdist_group("reembed")]
 PIPELINES = Path(__file__).parents[2] / "pipelines"
 sys.path.append(str(PIPELINES))
 pipeline = importlib.import_module("reembed")
@@ -188,6 +189,7 @@ async def test_every_text_gets_its_vector_and_the_old_ones_go(deployed: Deployed
     assert (outcome.left, outcome.failed, outcome.is_done) == (0, 0, True)
 
 
+@pytest.mark.full
 async def test_the_database_knows_its_new_embedder_alone(deployed: Deployed) -> None:
     db = await deployed()
     await db.reembed(embedder := Scripted())
@@ -198,6 +200,7 @@ async def test_the_database_knows_its_new_embedder_alone(deployed: Deployed) -> 
         assert set((await db.indexes()).values()) == {32}
 
 
+@pytest.mark.full
 async def test_the_next_time_it_goes_back_to_the_first_slot(deployed: Deployed) -> None:
     db = await deployed()
     await db.reembed(Scripted())
@@ -207,6 +210,7 @@ async def test_the_next_time_it_goes_back_to_the_first_slot(deployed: Deployed) 
     assert (await db.state()).live == "a"
 
 
+@pytest.mark.full
 async def test_the_old_vectors_may_be_kept(deployed: Deployed) -> None:
     db = await deployed()
     await db.reembed(Scripted(), keep_old=True)
@@ -214,6 +218,7 @@ async def test_the_old_vectors_may_be_kept(deployed: Deployed) -> None:
     assert [slot.dimensions for slot in (await db.state()).slots] == [64, 32]
 
 
+@pytest.mark.full
 async def test_a_text_is_embedded_once_however_many_said_it(deployed: Deployed) -> None:
     db = await deployed()
     await db.reembed(embedder := Scripted(), batch=100)
@@ -245,6 +250,7 @@ async def test_searches_go_on_throughout(deployed: Deployed) -> None:
     assert [found[0].degraded is not None for found in (during, degraded, after)] == [False, True, False]
 
 
+@pytest.mark.full
 async def test_a_service_with_the_new_embedder_finds_by_vectors(deployed: Deployed) -> None:
     db = await deployed()
     await db.reembed(Scripted())
@@ -263,6 +269,7 @@ async def test_a_service_still_old_is_told_at_its_start(deployed: Deployed) -> N
 # -- writing meanwhile ------------------------------------------------------------------------------------------
 
 
+@pytest.mark.full
 async def test_what_is_said_or_edited_meanwhile_is_not_lost(deployed: Deployed) -> None:
     db = await deployed()
     new = Scripted()
@@ -282,6 +289,7 @@ async def test_what_is_said_or_edited_meanwhile_is_not_lost(deployed: Deployed) 
     assert found == {text: made(text) for text in found}
 
 
+@pytest.mark.full
 async def test_ingests_that_began_before_the_switch_are_waited_for(deployed: Deployed) -> None:
     db = await deployed()
     label = f"{db.settings.label_prefix}Ingest"
@@ -299,12 +307,14 @@ async def test_ingests_that_began_before_the_switch_are_waited_for(deployed: Dep
 # -- stops and starts -------------------------------------------------------------------------------------------
 
 
+@pytest.mark.full
 async def test_an_embedder_that_fails_twice_is_asked_again(deployed: Deployed) -> None:
     db = await deployed()
     outcome = await db.reembed(Scripted(fails=(3, 4)))
     assert outcome.is_done
 
 
+@pytest.mark.full
 async def test_an_embedder_that_fails_for_good_leaves_the_searches_alone(deployed: Deployed) -> None:
     db = await deployed()
     broken = Scripted()
@@ -318,6 +328,7 @@ async def test_an_embedder_that_fails_for_good_leaves_the_searches_alone(deploye
     assert (outcome.embedded, outcome.is_done) == (len(await db.keys()) - written, True)
 
 
+@pytest.mark.full
 async def test_what_another_embedder_had_begun_goes(deployed: Deployed) -> None:
     db = await deployed()
     broken = Scripted(16)
@@ -332,6 +343,7 @@ async def test_what_another_embedder_had_begun_goes(deployed: Deployed) -> None:
         assert set((await db.indexes()).values()) == {32}
 
 
+@pytest.mark.full
 async def test_a_second_run_takes_over_from_the_first(deployed: Deployed) -> None:
     db = await deployed()
     first = Scripted()
@@ -409,6 +421,7 @@ async def test_after_kill_9_the_same_command_goes_on_where_it_stopped(deployed: 
 
 
 @pytest.mark.parametrize("moment", ["switch", "settle", "reopen", "empty", "finish"])
+@pytest.mark.full
 async def test_it_goes_on_from_every_later_moment_too(
     deployed: Deployed, moment: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -437,6 +450,7 @@ async def test_it_goes_on_from_every_later_moment_too(
 # -- texts that cannot be embedded -----------------------------------------------------------------------------
 
 
+@pytest.mark.full
 async def test_a_poison_text_is_marked_and_the_rest_goes_on(deployed: Deployed) -> None:
     db = await deployed()
     outcome = await db.reembed(Scripted(refuses="cello"), batch=100)
@@ -450,6 +464,7 @@ async def test_a_poison_text_is_marked_and_the_rest_goes_on(deployed: Deployed) 
     assert "I play the cello." in [memory.text for memory in found_by_words]
 
 
+@pytest.mark.full
 async def test_failed_texts_are_tried_again_by_the_same_command(deployed: Deployed) -> None:
     db = await deployed()
     await db.reembed(Scripted(refuses="cello"))
@@ -462,12 +477,14 @@ async def test_failed_texts_are_tried_again_by_the_same_command(deployed: Deploy
 # -- what is there to begin with --------------------------------------------------------------------------------
 
 
+@pytest.mark.full
 async def test_an_empty_database(deployed: Deployed) -> None:
     db = await deployed(is_empty=True)
     outcome = await db.reembed(Scripted())
     assert (outcome.embedded, outcome.is_done) == (0, True)
 
 
+@pytest.mark.full
 async def test_a_database_without_vectors_gets_its_first_embedder(deployed: Deployed) -> None:
     db = await deployed(False)
     outcome = await db.reembed(Scripted())
@@ -477,6 +494,7 @@ async def test_a_database_without_vectors_gets_its_first_embedder(deployed: Depl
     assert (await db.service(Scripted()).recall("cello", **ADA))[0].degraded is None
 
 
+@pytest.mark.full
 async def test_the_same_embedder_again_only_by_force(deployed: Deployed) -> None:
     db = await deployed(Scripted(64))
     with pytest.raises(errors.ConfigurationError, match="--force"):
@@ -487,6 +505,7 @@ async def test_the_same_embedder_again_only_by_force(deployed: Deployed) -> None
     assert (await db.memory.recall("cello", **ADA))[0].degraded is None
 
 
+@pytest.mark.full
 async def test_planning_writes_nothing(deployed: Deployed) -> None:
     db = await deployed()
     before = await db.everything()
@@ -515,6 +534,7 @@ def run(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
     return invoke
 
 
+@pytest.mark.full
 async def test_the_command_says_what_it_would_do_does_it_and_refuses_to_do_it_again(
     deployed: Deployed, run: Callable[..., Any]
 ) -> None:

@@ -301,6 +301,7 @@ async def test_of_creates_by_two_services_at_once_exactly_one_wins(app, other):
     assert sorted(type(result).__name__ for result in results) == ["AlreadyExistsError"] * 9 + ["Session"]
 
 
+@pytest.mark.full
 async def test_one_delete_among_many_creates_frees_the_id_for_at_most_one_of_them(app, other):
     for session_id in map(str, range(15)):
         old = await app.start(session_id, state={"n": "old"})
@@ -932,3 +933,18 @@ async def test_an_event_with_fields_of_a_newer_adk_is_still_readable(app, driver
     assert (await app.page(session.id)).events == session.events
     await app.say(await app.again(session), "and on")
     assert texts((await app.again(session)).events) == ["from the future", "and on"]
+
+
+@pytest.mark.parametrize("levels", [200, 500, 20_000])
+async def test_an_event_nested_too_deep_is_refused_and_its_session_can_be_read(app: App, levels: int) -> None:
+    arguments: dict[str, Any] = {}
+    for _ in range(levels):
+        arguments = {"x": arguments}
+    call = types.Part(function_call=types.FunctionCall(name="f", args=arguments))
+    session = await app.start("s")
+    with pytest.raises(InputValidationError, match=r"deep|depth"):
+        await app.sessions.append_event(session, Event(author="m", content=types.Content(role="model", parts=[call])))
+    await app.sessions.append_event(session, said())
+    kept = await app.fetch("s")
+    assert kept is not None
+    assert texts(kept.events) == ["hello"]

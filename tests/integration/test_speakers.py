@@ -53,3 +53,37 @@ async def test_who_speaks_is_forgotten_with_their_last_words(memory: GraphMemory
     query = "MATCH (u:TestHashUser {scope: $scope}) RETURN u.authors AS authors"
     records, _, _ = await driver.execute_query(query, scope=Scope(app_name, "u").key)
     assert [record["authors"] for record in records] == [["ben"]]
+
+
+async def test_what_a_user_speaks_tells_the_language_of_few_words(memory: GraphMemory, app_name: str) -> None:
+    german = [said("ben", f"Ich halte {thing} in meinem Garten.", f"t{thing}") for thing in ("Bienen", "Gänse")]
+    await remember(memory, app_name, "s1", *german)
+    retriever = await memory.retriever(app_name=app_name, user_id="u")
+    assert retriever.understood("Bienen").language == "de"
+    assert retriever.understood("mein Garten").terms == ["Garten"]
+    nobody = await memory.retriever(app_name=app_name, user_id="nobody")
+    assert nobody.understood("dog breed").language == "en"
+
+
+async def test_what_an_agent_says_is_not_what_its_user_speaks(memory: GraphMemory, app_name: str) -> None:
+    agent = [Turn(f"a{n}", "companion", "You may want to ask me for more of that.", NOON, "model") for n in range(5)]
+    await remember(memory, app_name, "s1", said("ben", "Ich halte Bienen in meinem Garten.", "t0"), *agent)
+    retriever = await memory.retriever(app_name=app_name, user_id="u")
+    assert retriever.understood("Bienen").language == "de"
+
+
+@pytest.mark.parametrize("query", ["dog breed", "dog zebra", "zebra dog"])
+async def test_a_word_that_another_language_has_too_is_searched_for(
+    memory: GraphMemory, app_name: str, query: str
+) -> None:
+    await remember(memory, app_name, "s1", said("ben", "My dog is afraid of thunder.", "t0"))
+    assert await first(memory, app_name, query) == "ben"
+
+
+async def test_a_message_of_three_thousand_words_finds_what_one_of_them_names(
+    memory: GraphMemory, app_name: str
+) -> None:
+    await remember(memory, app_name, "s1", said("ben", "I keep bees behind the shed.", "t0"))
+    filler = [f"something{number}" for number in range(3_000)]
+    for place in (0, 1_500, 1_999):
+        assert await first(memory, app_name, " ".join([*filler[:place], "bees", *filler[place:]])) == "ben"

@@ -131,6 +131,7 @@ async def test_a_fresh_database_gets_its_version(deployed: Callable[..., Connect
     assert (await slots.state(connection)).version == migrate.known_version()
 
 
+@pytest.mark.full
 async def test_every_migration_leaves_a_record(
     deployed: Callable[..., Connection], dba: neo4j.Session, prefix: str
 ) -> None:
@@ -183,6 +184,7 @@ async def test_migrating_again_changes_nothing(
     assert everything() == before
 
 
+@pytest.mark.full
 async def test_many_connections_migrate_at_once(
     deployed: Callable[..., Connection], dba: neo4j.Session, prefix: str
 ) -> None:
@@ -242,12 +244,14 @@ async def test_check_accepts_what_a_dba_made_of_the_printed_script(
     assert {row["name"] for row in schema_of(dba, prefix)["INDEXES"]} == named_by_migrations(prefix)
 
 
+@pytest.mark.full
 async def test_the_printed_script_may_run_twice(dba: neo4j.Session, prefix: str) -> None:
     for _ in range(2):
         run_as_cypher_shell(dba, migrate.script(Settings(label_prefix=prefix)))
     assert count(dba, prefix) == {"Meta": 1, "Migration": migrate.known_version()}
 
 
+@pytest.mark.full
 async def test_a_dbas_records_equal_ours(deployed: Callable[..., Connection], dba: neo4j.Session, prefix: str) -> None:
     run_as_cypher_shell(dba, migrate.script(Settings(label_prefix=prefix)))
     other = next(PREFIXES)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -11,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adk_graph_memory import consolidation
+from adk_graph_memory.consolidation import judge
 from adk_graph_memory.consolidation.entities import key_of
 from adk_graph_memory.records import (
     Candidates,
@@ -89,6 +92,16 @@ def test_a_fact_that_the_graph_holds_is_reinforced() -> None:
     assert [source.turn_id for source in after.sources] == ["t1"]
 
 
+@pytest.mark.parametrize(("days", "until"), [(3, 5), (9, 9)])
+def test_what_is_said_again_after_its_end_ends_when_it_was_said_last(days: int, until: int) -> None:
+    told = {"valid_to": NOON + timedelta(days=5)}
+    [before] = resolved(fact(**told)).facts
+    known = KnownFact("f1", before.proposition, before.sources, before.standing)
+    again = fact("Ada keeps bees", "t1", at=NOON + timedelta(days=days), **told)
+    [after] = planned(Extraction((ADA,), (again,)), Candidates(facts=(known,))).facts
+    assert (after.id, after.standing.valid_to) == ("f1", NOON + timedelta(days=until))
+
+
 def test_forgotten_words_make_no_fact() -> None:
     told = fact()
     forgotten = frozenset({("t0", told.sources[0].quote_key)})
@@ -164,10 +177,20 @@ def test_an_alias_that_two_entities_bear_decides_nothing() -> None:
     assert (planned.key, planned.is_new) == (key_of("Anton"), True)
 
 
-def test_what_the_extractor_recognised_goes_before_names() -> None:
+def test_whom_the_number_of_a_known_entity_means_is_open_where_the_name_does_not_say_it() -> None:
     known = KnownEntity("k1", "Inés", "person")
-    [planned] = named(ExtractedEntity(1, "my sister", known_key="k1"), known=(known,)).entities
-    assert (planned.key, planned.name, planned.aliases) == ("k1", "Inés", ("my sister",))
+    sister = ExtractedEntity(1, "my sister", "person", known_key="k1", quotes=("my sister called",))
+    draft = consolidation.resolve(Extraction((sister,)), Candidates(entities=(known,)))
+    assert [(doubt.keys, doubt.quotes) for doubt in draft.resolution.doubts] == [(("k1",), ("my sister called",))]
+    told = consolidation.resolve(Extraction((sister,)), Candidates(entities=(known,)), same={1: "k1"})
+    [planned] = told.resolution.planned
+    assert (planned.key, planned.name, planned.aliases, dict(told.dropped)) == ("k1", "Inés", ("my sister",), {})
+
+
+def test_a_number_that_means_somebody_else_is_counted() -> None:
+    known = KnownEntity("k1", "Tetris", "object")
+    plan = named(ExtractedEntity(1, "John", "person", known_key="k1", quotes=("John is here",)), known=(known,))
+    assert ([entity.name for entity in plan.entities], plan.dropped) == (["John"], {"known_id of somebody else": 1})
 
 
 def test_a_known_key_that_is_not_known_is_ignored() -> None:
@@ -213,3 +236,52 @@ def test_statements_with_ids_are_told_apart_by_them() -> None:
 @given(st.lists(st.text()), st.lists(st.text()))
 def test_a_digest_stands_for_the_strings_and_their_borders(one: list[str], other: list[str]) -> None:
     assert (digest(*one) == digest(*other)) == (one == other)
+
+
+# --- size ---------------------------------------------------------------------------------------------------
+
+
+def many(kind: str, count: int) -> tuple[Extraction, Candidates]:
+    """A reply of so many facts, of a kind in which each has to do with all others."""
+    named = [ExtractedEntity(n, f"Person{n}", "person") for n in range(count)]
+    known = tuple(KnownEntity(key_of(one.name), one.name, "person") for one in named)
+    texts = [f"Ada keeps {n} bees" for n in range(count)]
+    if kind == "said again":
+        return Extraction((ADA,), tuple(fact("Ada keeps bees", f"t{n}") for n in range(count))), NOTHING_KNOWN
+    if kind == "denied":
+        denied = (fact(text, correction=True, modality="negated") for text in texts)
+        return Extraction((ADA,), tuple(denied)), NOTHING_KNOWN
+    if kind == "wrong numbers":
+        quoted = [replace(one, known_key=known[0].key, quotes=(one.name,)) for one in named]
+        named = [replace(one, name=f"{one.name}x") for one in quoted]
+    facts = tuple(fact(text, subject=n) for n, text in enumerate(texts))
+    return Extraction(tuple(named), facts), Candidates(entities=known)
+
+
+def count_calls(work: Callable[[], object]) -> int:
+    """Functions that are called on the way, for time is no measure."""
+    calls = 0
+
+    def count(frame: object, event: str, argument: object) -> None:
+        nonlocal calls
+        calls += event in ("call", "c_call")
+
+    sys.setprofile(count)
+    try:
+        work()
+    finally:
+        sys.setprofile(None)
+    return calls
+
+
+@pytest.mark.parametrize("kind", ["said again", "denied", "known", "wrong numbers"])
+def test_what_is_decided_of_many_facts_grows_with_their_number(kind: str) -> None:
+    def decide(count: int) -> Plan:
+        draft = consolidation.resolve(*many(kind, count))
+        asked, keys = judge._asked(draft)
+        judge._shown(draft, asked, keys)
+        return consolidation.reconcile(draft)
+
+    decide(5)  # what is computed once
+    few, more = count_calls(lambda: decide(50)), count_calls(lambda: decide(500))
+    assert more < 14 * few

@@ -12,6 +12,7 @@ from benchmarks.quality import aliases
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from adk_graph_memory.consolidation import bearers
 from adk_graph_memory.consolidation.entities import decided, key_of, resolved
 from adk_graph_memory.extraction.extractor import joined
 from adk_graph_memory.records import Doubt, ExtractedEntity, Extraction, KnownEntity, PlannedEntity, Resolution
@@ -390,3 +391,105 @@ def test_names_in_many_scripts_are_resolved(ask_gold: bool) -> None:
         scripts = {mention.script for mention in mentions}
         assert len(scripts) >= 8
         assert {script for script in scripts if outcome.b_cubed(script)[2] < 0.95} == set()
+
+
+# --- the number of a known entity ---------------------------------------------------------------------------
+
+
+def numbered(
+    name: str, meant: KnownEntity, *, quote: str | None = None, about: str = "", **more: str
+) -> ExtractedEntity:
+    """An entity whose number is that of the one meant, in words that hold its name."""
+    quotes = (f"{name} is here" if quote is None else quote,)
+    kind = more.get("type", "person")
+    return ExtractedEntity(1, name, kind, about=about, known_key=meant.key, quotes=quotes if quotes[0] else ())
+
+
+INES, TOM, ANNA = held("Inés Moreau", "Nena"), held("Tom"), held("Anna", about="colleague", key="a2")
+
+
+@pytest.mark.parametrize("name", ["Inés Moreau", "inés  moreau", "Ines", "Nena", "I. Moreau"])
+def test_a_number_is_taken_where_the_name_or_an_alias_is_the_same(name: str) -> None:
+    resolution = resolved([numbered(name, INES)], [INES, TOM])
+    assert (resolution.keys[1], resolution.doubts) == (INES.key, ())
+
+
+def test_a_number_tells_namesakes_apart() -> None:
+    sister = held("Anna", about="sister")
+    assert resolved([numbered("Anna", ANNA)], [sister, ANNA]).keys[1] == ANNA.key
+
+
+@pytest.mark.parametrize(("name", "known"), [("my brother", TOM), ("妹", held("美緒")), ("Bob", held("Robert Hale"))])
+def test_a_number_beside_another_name_is_a_doubt_with_the_words(name: str, known: KnownEntity) -> None:
+    resolution = resolved([numbered(name, known)], [known, INES])
+    assert resolution.doubts == (Doubt(1, (known.key,), (f"{name} is here",)),)
+    assert decided(resolution, {1: known.key}, [known, INES]).keys[1] == known.key
+    assert decided(resolution, {1: None}, [known, INES]).keys[1] == key_of(name)
+
+
+@pytest.mark.parametrize(
+    ("entity", "known"),
+    [
+        (numbered("John", held("Tetris", type="object")), [held("Tetris", type="object")]),
+        (numbered("Porto", TOM, type="place"), [TOM]),
+        (numbered("my brother", TOM, quote=""), [TOM]),
+    ],
+)
+def test_a_number_is_passed_over_where_the_kind_clashes_or_no_words_hold_the_name(
+    entity: ExtractedEntity, known: list[KnownEntity]
+) -> None:
+    resolution = resolved([entity], known)
+    assert (resolution.keys[1], resolution.doubts) == (key_of(entity.name), ())
+
+
+@pytest.mark.parametrize(("one", "other"), [(INES, TOM), (TOM, held("Tetris", type="object")), (INES, held("Inés"))])
+def test_numbers_swapped_between_two_change_nobody(one: KnownEntity, other: KnownEntity) -> None:
+    swapped = [
+        ExtractedEntity(ref, mine.name, mine.type, known_key=theirs.key, quotes=(mine.name,), window=0)
+        for ref, mine, theirs in ((1, one, other), (2, other, one))
+    ]
+    resolution = resolved(swapped, [one, other])
+    assert (resolution.keys, resolution.doubts) == ({1: one.key, 2: other.key}, ())
+    assert all(not planned.aliases for planned in resolution.planned)
+
+
+@pytest.mark.parametrize("type", ["person", "agent", "object"])
+def test_whoever_is_named_like_an_author_is_that_author(type: str) -> None:
+    known = [held("Ada", "ada", about="colleague", key="a2"), held("ada"), TOM]
+    resolution = resolved([numbered("ada", TOM, type=type)], known, [("ada", "user")])
+    assert (resolution.keys[1], resolution.doubts) == (key_of("ada"), ())
+
+
+def test_a_place_named_like_an_author_is_a_place() -> None:
+    known = [held("Florence")]
+    assert resolved([ExtractedEntity(1, "Florence", "place")], known, [("Florence", "user")]).keys[1] != key_of(
+        "Florence"
+    )
+
+
+@settings(max_examples=50)
+@given(st.data())
+def test_numbers_make_no_difference_where_names_are_told_apart(data: st.DataObject) -> None:
+    known = [held(name) for name in ("Inés Moreau", "Tom", "Robert Hale", "Mila Novak")]
+    meant = data.draw(st.permutations(known))
+    entities = [
+        ExtractedEntity(ref, mine.name, "person", known_key=theirs.key, quotes=(mine.name,))
+        for ref, (mine, theirs) in enumerate(zip(known, meant, strict=True))
+    ]
+    entities = data.draw(st.permutations(entities))
+    assert resolved(entities, known).keys == {ref: one.key for ref, one in enumerate(known)}
+
+
+def test_nobody_is_compared_with_everybody(monkeypatch) -> None:
+    compared, relation = [0], bearers.relation
+
+    def counted(one: bearers.Bearer, other: bearers.Bearer) -> bearers.Relation:
+        compared[0] += 1
+        return relation(one, other)
+
+    monkeypatch.setattr(bearers, "relation", counted)
+    names = [f"Ann{a}{b} Lee{b}{a}" for a in "abcdefghijklmno" for b in "bcdfghjklmnpqrs"]
+    known = [held(name) for name in names]
+    found = resolved([person(n, name) for n, name in enumerate(names)], known)
+    assert set(found.keys.values()) == {one.key for one in known}
+    assert compared[0] < 10 * len(names)

@@ -2,6 +2,13 @@
 
 from __future__ import annotations
 
+import logging
+from dataclasses import replace
+from datetime import UTC
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import pytest
 from google.adk.events import Event, EventActions
 from google.adk.events._rewind_events import _apply_rewinds  # what ADK itself goes by
 from google.genai import types
@@ -9,6 +16,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adk_graph_memory.adk import entries
+from adk_graph_memory.extraction import RuleExtractor
+from adk_graph_memory.records import Recollection
 
 
 def event(number: int, invocation: int, rewound: int | None) -> Event:
@@ -36,3 +45,88 @@ def test_only_what_is_new_is_told_unless_it_takes_something_back() -> None:
     turns, undone = entries.told([*events, event(3, 3, 1), event(4, 4, None)], 3)
     assert [turn.id for turn in turns] == ["4"]
     assert [turn.id for turn in undone] == ["1", "2", "3"]
+
+
+def test_a_turn_has_the_offset_that_its_zone_had_on_that_day() -> None:
+    january, july = 1_704_099_600.0, 1_719_824_400.0
+    events = [event(0, 0, None), event(1, 1, None)]
+    for one, timestamp in zip(events, (january, july), strict=True):
+        one.timestamp = timestamp
+    turns = entries.turns(events, zone=ZoneInfo("Europe/Berlin"))
+    assert [turn.at.isoformat() for turn in turns] == ["2024-01-01T10:00:00+01:00", "2024-07-01T11:00:00+02:00"]
+    assert [turn.at.tzinfo for turn in entries.turns(events)] == [UTC, UTC]
+
+
+@pytest.mark.parametrize("timestamp", [0.0, 253_370_600_000.0])
+def test_the_ends_of_time_are_turns_in_any_zone(timestamp: float) -> None:
+    one = event(0, 0, None)
+    one.timestamp = timestamp
+    for zone in ("Pacific/Kiritimati", "Pacific/Midway"):
+        [turn] = entries.turns([one], zone=ZoneInfo(zone))
+        assert turn.at.timestamp() == timestamp
+
+
+@pytest.mark.parametrize("named", ["Mars/Olympus", 7, ["UTC"], "", {"a": 1}])
+def test_a_state_s_zone_that_there_is_not_is_warned_of_once_and_loses_nothing(
+    named: object, caplog: pytest.LogCaptureFixture
+) -> None:
+    entries._warn_of_zone.cache_clear()
+    with caplog.at_level(logging.WARNING):
+        assert entries.zone_of({"user:timezone": named}) is None
+        assert entries.zone_of({"user:timezone": named}) is None
+    assert len(caplog.records) == 1
+    assert "user:timezone" in caplog.text
+
+
+FOUND = Recollection(id="event:1", kind="event", text="I live in Porto.", score=0.5, at=None)
+
+
+@pytest.mark.parametrize(
+    ("more", "told"),
+    [
+        ({}, "I live in Porto."),
+        (
+            {"is_current": False, "ending": "replaced", "superseded_by": ("Ana lives in Vigo.",)},
+            "I live in Porto. (no longer so; since then: Ana lives in Vigo.)",
+        ),
+        ({"superseded_by": ("Ana lives in Vigo.",)}, "I live in Porto. (since then: Ana lives in Vigo.)"),
+        ({"is_current": False, "ending": "retracted"}, "I live in Porto. (taken back)"),
+        ({"is_current": False, "ending": "plan"}, "I live in Porto. (was planned)"),
+        ({"is_current": False}, "I live in Porto. (no longer so)"),
+        ({"is_stale": True}, "I live in Porto. (may no longer be so)"),
+        ({"manner": "pasted", "origin": "Bob"}, "I live in Porto. (pasted from Bob)"),
+        ({"manner": "joking", "asked": "Where?"}, "(asked: Where?) I live in Porto. (joking)"),
+    ],
+)
+def test_an_agent_reads_how_far_a_memory_is_still_so(more: dict[str, Any], told: str) -> None:
+    [part] = entries.entry(replace(FOUND, **more)).content.parts or ()
+    assert part.text == told
+
+
+def test_a_callers_metadata_does_not_pass_for_ours() -> None:
+    theirs = {"current": True, "kind": "note", "score": 99, "mood": "good", "modality": "asserted"}
+    about = entries.entry(replace(FOUND, is_current=False, metadata=theirs)).custom_metadata or {}
+    assert (about["current"], about["kind"], about["score"], about["mood"]) == (False, "event", 0.5, "good")
+    assert "modality" not in about
+
+
+def test_what_a_memory_is_stands_in_its_entry() -> None:
+    fact = replace(FOUND, kind="fact", modality="negated", ending="replaced", superseded_by=("b",), manner="quoted")
+    about = entries.entry(replace(fact, origin="Bob", previously=("a",), is_current=False)).custom_metadata or {}
+    assert {key: about[key] for key in ("modality", "ending", "superseded_by", "previously", "manner", "origin")} == {
+        "modality": "negated",
+        "ending": "replaced",
+        "superseded_by": ["b"],
+        "previously": ["a"],
+        "manner": "quoted",
+        "origin": "Bob",
+    }
+
+
+@pytest.mark.parametrize("author", ["user", "companion"])
+async def test_what_stands_beside_a_functions_response_is_nobodys_own_word(author: str) -> None:
+    answered = types.Part.from_function_response(name="read_mail", response={"from": "Rita"})
+    content = types.Content(role="user", parts=[answered, types.Part(text="I live in Lisbon with Ines now.")])
+    [turn] = entries.turns([Event(id="1", author=author, content=content)])
+    assert turn.role == "model"
+    assert (await RuleExtractor().extract([turn], [])).facts == ()

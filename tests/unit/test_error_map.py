@@ -92,8 +92,9 @@ async def test_an_error_of_the_callers_is_left_alone() -> None:
     [
         ("Neo.ClientError.General.WriteOnReadOnlyAccessDatabase", errors.ReadOnly),
         ("Neo.ClientError.Security.AuthenticationRateLimit", errors.AuthenticationFailed),
+        ("Neo.TransientError.General.MemoryPoolOutOfMemoryError", errors.QueryFailed),
     ],
 )
 def test_what_a_server_says_by_a_code_alone_is_known_too(code: str, kind: type[Exception]) -> None:
-    error = exceptions.ClientError._hydrate_neo4j(code=code, message="boom")
+    error = exceptions.Neo4jError._hydrate_neo4j(code=code, message="boom")
     assert type(connection(error).translated(error)) is kind

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import json
+import re
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 from google.adk.models.llm_response import LlmResponse
 from google.genai import types
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from adk_graph_memory import extraction, llm
-from adk_graph_memory.extraction.grounding import located
+from adk_graph_memory import extraction, llm, prompts
+from adk_graph_memory.extraction import grounding
+from adk_graph_memory.extraction.grounding import Transcript, fold, locate
 from adk_graph_memory.records import KnownEntity, Turn, folded, token_count
 from adk_graph_memory.testing import ScriptedLlm, spoken
 
@@ -54,7 +56,7 @@ def turn(text: str, *, author: str = "user", id: str = "t0", **more: Any) -> Tur
     ],
 )
 def test_a_quote_is_found_whatever_its_case_spacing_and_marks(said: str, quote: str, found: str | None) -> None:
-    source = located(quote, turn(said))
+    source = locate(quote, turn(said))
     if found is None:
         assert source is None or said[source.start : source.end] == source.quote
         assert source is None or said == "İstanbul is large"
@@ -70,30 +72,136 @@ def test_a_quote_is_found_whatever_its_case_spacing_and_marks(said: str, quote: 
 @example(before="\u0301", quote="e", after="\u0301")
 def test_what_is_found_folds_to_the_quote(before: str, quote: str, after: str) -> None:
     told = turn(before + quote + after)
-    source = located(quote, told)
+    source = locate(quote, told)
     if source is None:
         return
     assert told.text[source.start : source.end] == source.quote
     assert 0 <= source.start < source.end <= len(told.text)
-    again = located(source.quote, told)
+    again = locate(source.quote, told)
     assert again is not None
     assert again.quote_key == source.quote_key
 
 
-@given(
-    st.text(st.characters(codec="utf-8", categories=("Lu", "Ll", "Nd", "Zs", "Po")), min_size=1, max_size=60), st.data()
+WORDS = st.lists(
+    st.sampled_from(
+        [
+            "bees",
+            "Porto",
+            "naïve",
+            "42",
+            "don't",
+            "3.5",
+            "Straße",
+            "東京",
+            "さくら",
+            "أَحْمَد",
+            "हूँ",
+            "ﬁsh",
+            "mother-in-law",
+        ]
+    ),
+    min_size=3,
+    max_size=12,
 )
-def test_any_slice_of_words_of_a_turn_is_found_in_it(text: str, data: st.DataObject) -> None:
-    start = data.draw(st.integers(0, len(text) - 1))
-    end = data.draw(st.integers(start + 1, len(text)))
-    quote = text[start:end]
-    if any(character.isalnum() for character in quote):
-        assert located(quote, turn(text)) is not None
+NEARLY = {
+    "as it is": lambda text: text,
+    "in capitals": str.upper,
+    "with other spaces": lambda text: text.replace(" ", " \n "),
+    "without apostrophes": lambda text: text.replace("'", ""),
+    "with other apostrophes": lambda text: text.replace("'", "’"),
+    "with Markdown": lambda text: f"**{text.replace(' ', '** _', 1)}_",
+    "with quotation marks": lambda text: f"„{text}“",
+    "with marks nobody sees": lambda text: "\u200b".join(text) + "\u200f",
+    "with soft hyphens": lambda text: "\u00ad".join(text),
+    "without harakat": lambda text: "".join(c for c in text if not "\u064b" <= c <= "\u0652"),
+    "with another end": lambda text: f"{text}。؟،।!…",
+    "without spaces beside CJK": lambda text: re.sub(r" (?=[東さ])|(?<=[京ら]) ", "", text),
+}
+
+
+@pytest.mark.parametrize("nearly", NEARLY)
+@settings(max_examples=30)
+@given(said=WORDS, data=st.data())
+def test_a_near_copy_of_words_of_a_turn_is_found_in_it(nearly: str, said: list[str], data: st.DataObject) -> None:
+    start = data.draw(st.integers(0, len(said) - 3))
+    end = data.draw(st.integers(start + 3, len(said)))
+    words = " ".join(said[start:end])
+    for text, quote in ((" ".join(said), NEARLY[nearly](words)), (NEARLY[nearly](" ".join(said)), words)):
+        source = locate(quote, turn(text))
+        assert source is not None
+        assert fold(source.quote) == fold(quote)
+
+
+@given(said=WORDS, data=st.data())
+def test_two_parts_of_a_turn_are_found_in_their_order(said: list[str], data: st.DataObject) -> None:
+    gap = data.draw(st.sampled_from([" … ", "...", " [...] ", " (…) "]))
+    first, last = "we moved away", "for good reasons"
+    source = locate(f"{first}{gap}{last}", turn(f"And {first} {' '.join(said)} {last}, all of us"))
+    assert source is not None
+    assert source.quote == f"{first} {' '.join(said)} {last}"
+
+
+@pytest.mark.parametrize(
+    ("said", "quote"),
+    [
+        ("I am in Porto with a dog", "a"),
+        ("I am in Porto with a dog", "in"),
+        ("I am in Porto with a dog", "with"),
+        ("I am in Porto with a dog", "I am"),
+        ("I am in Porto with a dog", "og"),
+        ("I am in Porto with a dog", "port"),
+        ("I have 42 hives", "4"),
+        ("vivo en Oporto", "en"),
+        ("猫が好きです", "猫"),
+        ("猫が好きです", "です"),
+        ("I keep bees … and wasps", "and wasps … I keep bees"),
+        ("I keep bees and wasps", "I keep bees … s"),
+    ],
+)
+def test_a_letter_or_an_ordinary_word_proves_nothing(said: str, quote: str) -> None:
+    assert locate(quote, turn(said)) is None
+
+
+@pytest.mark.parametrize(
+    ("said", "quote"),
+    [("No.", "no"), ("猫", "猫"), ("I have 42 hives", "42"), ("in Porto", "Porto"), ("猫が好きです", "好き")],
+)
+def test_a_whole_turn_a_name_or_a_number_proves_something(said: str, quote: str) -> None:
+    assert locate(quote, turn(said)) is not None
+
+
+@pytest.mark.parametrize(
+    ("said", "quote", "found"),
+    [
+        ("she said “yes, I do” twice", "she said “yes, I do", "she said “yes, I do”"),
+        ("she said “yes, I do” twice", "yes, I do” twice", "“yes, I do” twice"),
+        ("she said “yes, I do” twice", "yes, I do", "yes, I do"),
+        ("es heißt „Zum Bären“ und ist alt", "heißt „Zum Bären", "heißt „Zum Bären“"),
+        ("名前は「みよしパン」です", "名前は「みよしパン", "名前は「みよしパン」"),
+        ('a 5" pipe of copper', '5" pipe', '5" pipe'),
+    ],
+)
+def test_a_quote_has_both_marks_of_a_pair_or_neither(said: str, quote: str, found: str) -> None:
+    source = locate(quote, turn(said))
+    assert source is not None
+    assert source.quote == found
+
+
+def test_a_turn_is_folded_once_for_all_quotes(monkeypatch: pytest.MonkeyPatch) -> None:
+    folded_texts = list[str]()
+    fold = grounding._folded
+    monkeypatch.setattr(grounding, "_folded", lambda text: folded_texts.append(text) or fold(text))
+    said = turn("I keep bees in the garden.")
+    transcript = Transcript([said])
+    for quote in ("bees in the garden", "I keep bees", "cats in the garden"):
+        transcript.locate(quote, [0])
+        transcript.locate_once(quote)
+    assert folded_texts.count(said.text) == 1
 
 
 @given(st.text(min_size=1, max_size=60))
 def test_a_whole_turn_is_found_in_itself_or_says_nothing(text: str) -> None:
-    source = located(text, turn(text))
+    source = locate(text, turn(text))
     assert source is not None or not any(character.isalnum() for character in folded(text))
 
 
@@ -222,11 +330,74 @@ async def test_what_was_said_before_explains_and_proves_nothing() -> None:
     before, now = turn("number 0", id="t0"), turn("number 1", id="t1")
     found = await model_extractor.extract([now], [], [before])
     assert [fact.sources[0].turn_id for fact in found.facts] == ["t1"]
-    lines = model.requests[0].contents[0].parts[0].text.partition("<conversation>\n")[2].splitlines()
-    assert [("turn" in json.loads(line), json.loads(line)["text"]) for line in lines[:2]] == [
-        (False, "number 0"),
-        (True, "number 1"),
-    ]
+    _, *lines = prompts.lines(model.requests[0].contents[0].parts[0].text, "conversation")
+    assert [(line["turn"], line["text"]) for line in lines] == [(-1, "number 0"), (0, "number 1")]
+
+
+@pytest.mark.parametrize("numbers", [[1], [7], [-1], [], ["0"], ["turn 0"], "0", [0, 0, "0"]])
+async def test_a_turn_number_that_is_off_loses_no_fact(numbers: Any) -> None:
+    said = [turn("I keep bees", id="t0"), turn("And a dog", id="t1")]
+    found = await extractor(reply({"quote": "keep bees", "turns": numbers}))[0].extract(said, [])
+    assert [source.turn_id for fact in found.facts for source in fact.sources] == ["t0"]
+    assert found.dropped == ({"number that is not the turn's": 1} if numbers in ([1], [7], [-1], []) else {})
+
+
+async def test_of_two_turns_that_say_a_quote_none_is_guessed() -> None:
+    said = [turn("I keep bees", id="t0"), turn("And a dog", id="t1"), turn("I keep bees", id="t2")]
+    found = await extractor(reply({"quote": "keep bees", "turns": [1]}))[0].extract(said, [])
+    assert (found.facts, found.dropped) == ((), {"quote not in the turns it names": 1})
+
+
+ADA_AND_TOM = [{"ref": 1, "name": "Ada"}, {"ref": 2, "name": "Tom"}]
+
+
+@pytest.mark.parametrize(
+    ("fact", "about", "dropped"),
+    [
+        ({"subject": 9, "object": 2, "text": "Ada is Tom's aunt"}, (1, 2), 1),
+        ({"subject": 9, "text": "Ada keeps bees"}, (1, None), 1),
+        ({"subject": "1", "object": "entity 2"}, (1, 2), 0),
+        ({"subject": 1, "object": 9, "text": "Ada is Tom's aunt"}, (1, 2), 1),
+        ({"subject": 1, "object": 9, "text": "Ada keeps bees"}, (1, None), 1),
+    ],
+)
+async def test_a_number_that_no_entity_has_is_read_by_the_name_in_the_text(
+    fact: dict[str, Any], about: tuple[int, int | None], dropped: int
+) -> None:
+    answer = reply({"quote": "keep bees", **fact}, entities=ADA_AND_TOM)
+    found = await extractor(answer)[0].extract([turn("I keep bees")], [])
+    assert [(one.subject, one.object) for one in found.facts] == [about]
+    assert found.dropped.get("number that is no entity's", 0) == dropped
+
+
+async def test_a_fact_about_nobody_is_counted() -> None:
+    answer = reply({"quote": "keep bees", "subject": 9, "text": "Ada and Tom keep bees"}, entities=ADA_AND_TOM)
+    found = await extractor(answer)[0].extract([turn("I keep bees")], [])
+    assert (found.facts, found.dropped["fact about no entity of the reply"]) == ((), 1)
+
+
+async def test_two_entities_of_one_number_are_told_apart_by_the_text() -> None:
+    entities = [{"ref": 1, "name": "Ada"}, {"ref": 1, "name": "Tom"}]
+    facts = [{"quote": "keep bees", "text": f"{name} keeps bees"} for name in ("Ada", "Tom")]
+    found = await extractor(reply(*facts, entities=entities))[0].extract([turn("I keep bees")], [])
+    names = {entity.ref: entity.name for entity in found.entities}
+    assert [names[fact.subject] for fact in found.facts] == ["Ada", "Tom"]
+
+
+async def test_links_between_facts_count_where_one_fact_has_the_number() -> None:
+    facts = [{"quote": "keep bees", "ref": ref, "replaces": links} for ref, links in ((1, []), (1, [2]), (2, [1, 9]))]
+    found = await extractor(reply(*facts))[0].extract([turn("I keep bees")], [])
+    assert [fact.replaces for fact in found.facts] == [(), (2,), ()]
+    assert found.dropped == {"link to no fact of the reply": 2}
+
+
+async def test_the_words_that_name_somebody_known_are_kept() -> None:
+    known = [KnownEntity("k0", "Inés", "person")]
+    entities = [{"ref": 1, "name": "my sister", "known_id": "0"}]
+    facts = [{"quote": "My sister keeps"}, {"quote": "she keeps bees"}]
+    said = turn("My sister keeps wasps and she keeps bees")
+    found = await extractor(reply(*facts, entities=entities))[0].extract([said], known)
+    assert [(one.known_key, one.quotes) for one in found.entities] == [("k0", ("My sister keeps",))]
 
 
 def cut_off(text: str) -> LlmResponse:
@@ -267,8 +438,8 @@ async def test_a_turn_cannot_leave_its_line_in_the_prompt() -> None:
     )
     prompt = model.requests[0].contents[0].parts[0].text
     conversation = prompt.partition("<conversation>\n")[2].splitlines()
-    assert [json.loads(line)["turn"] for line in conversation[:2]] == [0, 1]
-    assert conversation[2] == "</conversation>"
+    assert [json.loads(line)["turn"] for line in conversation[1:3]] == [0, 1]
+    assert conversation[3] == "</conversation>"
 
 
 async def test_the_version_names_model_and_prompt() -> None:

@@ -42,6 +42,19 @@ def test_few_pieces_are_a_language_that_is_known(text: str, tokenizer: object, k
     assert fluency(text, tokenizer) == pytest.approx(known)
 
 
+class Lacking(Pieces):
+    """A tokenizer that knows no character of the text, and gives each word back as unknown."""
+
+    unk_token = "[UNK]"
+
+    def tokenize(self, text: str) -> list[str]:
+        return [self.unk_token for _ in text.split()]
+
+
+def test_a_script_that_the_tokenizer_lacks_is_foreign() -> None:
+    assert fluency("ჩემი და სად ცხოვრობს", Lacking(9)) == 0.0
+
+
 @given(st.text(), st.integers(1, 9))
 def test_it_is_a_share(text: str, length: int) -> None:
     assert 0.0 <= fluency(text, Pieces(length)) <= 1.0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import importlib.util
+import threading
 from collections.abc import AsyncGenerator
 from typing import Any
 
@@ -11,7 +12,7 @@ import pytest
 from google.adk.models.llm_request import LlmRequest
 from google.adk.models.llm_response import LlmResponse
 from google.genai import types
-from pydantic import BaseModel
+from pydantic import BaseModel, model_validator
 
 from adk_graph_memory import errors, llm
 from adk_graph_memory.extraction.schema import ExtractionReply
@@ -33,6 +34,22 @@ async def asked(*replies: Any, seconds: float = 5.0) -> llm.Answer[Answer]:
 
 async def test_a_reply_that_fits_comes_back_as_the_schemas_object() -> None:
     assert (await asked(GOOD))[0] == Answer(number=7, words=["a"])
+
+
+@pytest.mark.parametrize("reply", [GOOD, '{"number": "many"}'])
+async def test_a_reply_is_read_beside_the_event_loop(reply: str) -> None:
+    threads = set[int]()
+
+    class Watched(Answer):
+        @model_validator(mode="before")
+        @classmethod
+        def note_thread(cls, data: Any) -> Any:
+            threads.add(threading.get_ident())
+            return data
+
+    await llm.structured(ScriptedLlm.of(reply, GOOD), "How many?", Watched, llm.Patience(5))
+    assert threads
+    assert threading.get_ident() not in threads
 
 
 @pytest.mark.parametrize("text", [f"```json\n{GOOD}\n```", f"```\n{GOOD}\n```\n", f"\n  {GOOD}\n\n"])
@@ -157,8 +174,8 @@ async def test_calls_at_a_time_are_bounded_whoever_makes_them() -> None:
 
 async def test_what_waits_for_its_turn_is_not_late() -> None:
     model = Crowded()
-    calls = [llm.structured(model, "How many?", Answer, llm.Patience(0.5, at_once=1)) for _ in range(150)]
-    assert len(await asyncio.gather(*calls)) == 150
+    calls = [llm.structured(model, "How many?", Answer, llm.Patience(1.0, at_once=1)) for _ in range(300)]
+    assert len(await asyncio.gather(*calls)) == 300
 
 
 async def test_a_call_that_failed_keeps_nobody_from_theirs_while_it_waits() -> None:

@@ -573,3 +573,9 @@ def test_the_container_is_the_same_server() -> None:
     assert service["image"] == f"neo4j:{jars.version('2026')}-community"
     assert service["environment"]["NEO4J_AUTH"].startswith("neo4j/${NEO4J_PASSWORD:?")
     assert service["environment"]["NEO4J_server_memory_pagecache_size"] == "512m"
+
+
+def test_docker_compose_locks_what_the_local_server_locks() -> None:
+    service = yaml.safe_load((ROOT / "docker-compose.yml").read_text("utf-8"))["services"]["neo4j"]
+    for name, value in installation.LOCKED.items():
+        assert service["environment"]["NEO4J_" + name.replace("_", "__").replace(".", "_")] == value

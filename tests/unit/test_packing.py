@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -108,6 +109,15 @@ def test_ordinary_words_do_not_choose_the_passage(query: str, filler: str, told:
     assert token_count(kept.text) <= 110
 
 
+@pytest.mark.parametrize("filler", ["It rained on the bees and the goats. ", "下雨了。"])
+def test_a_passage_holds_the_quote_of_the_fact_that_it_stands_for(filler: str) -> None:
+    text = filler * 100 + "We take the ferry at nine." + filler * 100
+    long = replace(memory("a", text), quote="the ferry at nine")
+    [kept] = packed([long], query="What about the bees and the goats?", limit=9, token_budget=1_000)
+    assert "the ferry at nine" in kept.text
+    assert token_count(kept.text) <= 120
+
+
 # --- tokens -------------------------------------------------------------------------------------------------
 
 
@@ -116,7 +126,7 @@ def test_ordinary_words_do_not_choose_the_passage(query: str, filler: str, told:
     [
         ("", 0),
         ("word", 1),
-        ("ten words of English make about thirteen tokens or so", 13),
+        ("ten words of English make about eleven tokens or so", 10),
         ("我在花园里养蜜蜂", 8),
         ("ミツバチ", 4),
         ("꿀벌", 2),

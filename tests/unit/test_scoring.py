@@ -15,7 +15,7 @@ from adk_graph_memory.graph.lucene import terms
 from adk_graph_memory.language.spans import Span
 from adk_graph_memory.retrieval import Weights
 from adk_graph_memory.retrieval.candidates import Background, Candidate
-from adk_graph_memory.retrieval.coverage import covered, support, trust
+from adk_graph_memory.retrieval.coverage import best_covered, covered, support, trust
 from adk_graph_memory.retrieval.question import Asked
 from adk_graph_memory.retrieval.scoring import Scored, distinct, scored
 
@@ -142,6 +142,34 @@ def test_what_is_so_takes_the_place_of_what_was() -> None:
     assert order(result(*OLD, vector=1.0, ended=-2.0)) == ["new", "then", "now"]
 
 
+def test_what_took_the_place_of_a_turn_is_later_than_it() -> None:
+    rows = (*OLD, turn("sister", vector=0.85, timestamp=5.0))
+    asked = Asked("x", "x", is_present=True)
+    assert order(result(*rows, asked=asked, vector=1.0, ended=-2.0, recent=2.0))[0] == "new"
+
+
+def test_of_what_took_equal_places_the_nearer_to_the_question_comes_first() -> None:
+    rows = (*OLD, turn("before", vector=0.91, facts=1), turn("after"), fact("other", "after", vector=0.5))
+    gone = fact("gone", "before", vector=0.96, state="superseded", valid_to=NOW - 10, ended_by=("other",))
+    assert order(result(*rows, gone, vector=1.0, ended=-2.0))[0] == "other"
+    assert order(result(*rows, gone, vector=1.0, ended=-2.0, successor=0.5))[0] == "new"
+
+
+@pytest.mark.parametrize("theirs", ["My sister's wedding is in May.", "Ana told me of her wedding."])
+def test_what_is_somebody_elses_stands_behind_where_the_asker_means_their_own(theirs: str) -> None:
+    rows = (turn("theirs", vector=0.9, words=theirs), turn("mine", vector=0.7, words="We marry in June."))
+    own, sisters = ("When is my wedding?", "When is my sister's wedding?")
+    assert order(result(*rows, asked=Asked(own, own), vector=1.0, others=-3.0)) == ["mine", "theirs"]
+    assert order(result(*rows, asked=Asked(sisters, sisters), vector=1.0, others=-3.0)) == ["theirs", "mine"]
+
+
+@pytest.mark.parametrize(
+    "said", ["My wedding is before my sister's wedding.", "My sister's dog is old.", "It's wedding day."]
+)
+def test_what_is_the_speakers_own_is_nobody_elses(said: str) -> None:
+    assert not Asked("wedding", "When is my wedding?").is_of_others(said)
+
+
 def test_a_question_about_the_past_finds_what_was() -> None:
     assert order(result(*OLD, asked=Asked("x", "x", is_past=True), vector=1.0, ended=-2.0))[:2] == ["old", "then"]
 
@@ -154,6 +182,71 @@ def test_what_was_so_at_the_time_that_is_asked_about_comes_first(
     old = fact("old", state="superseded", valid_from=since, valid_to=until)
     [first, second] = result(old, fact("new"), asked=Asked("x", "x", times=(span,), is_past=True), date=2.0)
     assert (first.score, second.score) == ((2.0, 0.0) if is_boosted else (0.0, 0.0))
+
+
+TAKEN_BACK = (
+    turn("then", vector=0.9, facts=1),
+    fact("old", "then", vector=0.95, state="retracted", ended_by=("new",)),
+    turn("now", facts=1),
+    fact("new", "now", vector=0.55),
+)
+
+
+@pytest.mark.parametrize("is_past", [False, True])
+def test_what_was_taken_back_gives_its_place_whatever_is_asked(*, is_past: bool) -> None:
+    found = result(*TAKEN_BACK, asked=Asked("x", "x", is_past=is_past), vector=1.0, ended=-2.0)
+    assert order(found) == ["new", "then", "now"]
+
+
+SEVERAL = (
+    turn("then", vector=0.9, facts=2),
+    fact("job", "then", state="superseded", valid_to=NOW - 10, ended_by=("new",)),
+    fact("age", "then"),
+    turn("now", facts=1),
+    fact("new", "now", vector=0.55),
+)
+
+
+@pytest.mark.parametrize(
+    ("job", "age", "first"),
+    [(0.95, 0.55, ["new", "then"]), (0.55, 0.95, ["age", "then", "new"]), (0.9, 0.95, ["age", "new", "then"])],
+)
+def test_of_a_turn_that_says_several_things_what_is_asked_counts(job: float, age: float, first: list[str]) -> None:
+    rows = [one._replace(vector={"job": job, "age": age}.get(one.id, one.vector)) for one in SEVERAL]
+    assert [id for id in order(result(*rows, vector=1.0, ended=-2.0)) if id in first] == first
+
+
+def test_of_two_things_that_ended_the_one_that_is_asked_gives_the_place() -> None:
+    rows = (
+        turn("then", vector=0.9, facts=2),
+        fact("home", "then", vector=0.7, state="superseded", valid_to=NOW - 10, ended_by=("new home",)),
+        fact("job", "then", vector=0.8, state="superseded", valid_to=NOW - 10, ended_by=("new job",)),
+        fact("new home", vector=0.55),
+        fact("new job", vector=0.55),
+    )
+    assert order(result(*rows, vector=1.0, ended=-2.0))[0] == "new job"
+    swapped = [one._replace(vector={"home": 0.8, "job": 0.7}.get(one.id, one.vector)) for one in rows]
+    assert order(result(*swapped, vector=1.0, ended=-2.0))[0] == "new home"
+
+
+def test_a_turn_that_only_asks_is_no_answer_and_leads_to_one() -> None:
+    rows = (turn("asks", vector=0.95, asks=True, follower="b"), turn("b", size=40), turn("c", vector=0.55))
+    found = scored(
+        rows, ASKED, replace(NOTHING, vector=1.0, answer=0.5), background=BACKGROUND, now=NOW, empty={"asks"}
+    )
+    assert order(found) == ["b", "c"]
+
+
+def test_what_is_not_plainly_ones_own_word_counts_less() -> None:
+    rows = (turn("joke", vector=0.9, manner="joking"), turn("plain", vector=0.85))
+    assert order(result(*rows, vector=1.0, manner=-1.5)) == ["plain", "joke"]
+    assert order(result(*rows, vector=1.0)) == ["joke", "plain"]
+
+
+@pytest.mark.parametrize(("nearness", "named"), [(0.8, "f"), (0.5, None)])
+def test_a_turn_names_the_fact_that_it_stands_for(nearness: float, named: str | None) -> None:
+    [one] = distinct(result(turn("e", vector=0.9), fact("f", "e", vector=nearness), vector=1.0), {"f": ["e"]})
+    assert (one.id, one.fact) == ("e", named)
 
 
 def test_what_ended_after_the_asking_still_holds() -> None:
@@ -185,6 +278,8 @@ CANDIDATES = st.lists(
         asks=st.booleans(),
         ends_asking=st.booleans(),
         follower=st.none() | st.sampled_from(TURNS),
+        facts=st.integers(0, 3),
+        manner=st.sampled_from(["pasted", None]),
         entities=st.lists(st.sampled_from("xyz"), max_size=2),
     )
     | st.builds(
@@ -236,8 +331,40 @@ def test_how_much_of_a_question_texts_cover(terms: list[str], texts: list[str], 
 def test_trust_and_support_grow_with_what_is_found() -> None:
     assert trust(["painted", "Rex"], [], "en") == 0
     assert trust(["painted", "Rex"], ["Rex"], "en") == 1
-    assert 0 < support(None, 0.0) < support(None, 1.0) < 1
-    assert 0 < support(0.1, 0.5) < support(0.6, 0.5) < 1
+    assert 0 < support(None, 0.0, 0.0) < support(None, 1.0, 1.0) < 1
+    assert 0 < support(0.1, 0.5, 0.5) < support(0.6, 0.5, 0.5) < 1
+
+
+def test_where_vectors_do_not_know_the_language_one_text_has_to_have_the_words() -> None:
+    assert support(0.9, 0.7, 0.2, fluency=0.0) == support(0.0, 0.0, 0.2, fluency=0.0) < 0.2
+    assert support(0.9, 0.7, 0.2, fluency=0.0) < support(0.9, 0.7, 0.2, fluency=0.5) < support(0.9, 0.7, 0.2)
+
+
+def test_words_that_several_texts_share_between_them_are_no_answer() -> None:
+    scattered, together = ["أختي في تونس", "كلبي زيتون", "لون البيت"], ["ما لون كلبي؟ أختي تعرف"]
+    terms = ["لون", "كلبي", "أختي"]
+    assert covered(terms, scattered, "ar") == covered(terms, together, "ar") == 1.0
+    assert best_covered(terms, scattered, "ar") < 0.3 < best_covered(terms, together, "ar")
+    assert best_covered(["كلبي"], ["كلبي"], "ar") < best_covered(terms, together, "ar")
+
+
+@pytest.mark.parametrize(
+    ("question", "said"),
+    [
+        ("ماذا تربي جدتي في القرية؟", "جدتي في قرية وتربي النحل"),
+        ("أي لغة أدرس؟", "أدرس اللغة اليابانية"),
+        ("في أي طابق شقتي؟", "شقتي بالطابق الخامس"),
+        ("أين المكتبة؟", "مكتبه للأطفال"),
+    ],
+)
+def test_an_arabic_word_is_found_with_and_without_its_article_and_what_asks_tells_nothing(
+    question: str, said: str
+) -> None:
+    assert covered(terms(question, "ar"), [said], "ar") == 1.0
+
+
+def test_an_arabic_word_that_only_begins_like_an_article_stays_whole() -> None:
+    assert covered(["ألم"], ["وله"], "ar") == covered(["القط"], ["الباب"], "ar") == 0.0
 
 
 # --- what is usual ------------------------------------------------------------------------------------------

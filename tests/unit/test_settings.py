@@ -292,3 +292,17 @@ def test_a_bare_variable_of_the_shell_is_no_setting_of_ours(monkeypatch: pytest.
 def test_a_misspelt_setting_is_named() -> None:
     with pytest.raises(errors.ConfigurationError, match="token_budgett"):
         Settings(token_budgett=3)
+
+
+@pytest.mark.parametrize(
+    "name", ["Mars/Olympus", "../etc/passwd", "/etc/localtime", "Europe", "", "x" * 5_000, "a\x00b", 7]
+)
+def test_a_time_zone_that_there_is_not_is_refused_with_what_to_do(name: object) -> None:
+    with pytest.raises(errors.ConfigurationError, match=r"timezone: .* is no time zone: give its IANA name"):
+        configured(timezone=name)
+
+
+def test_a_time_zone_is_given_by_the_environment_or_the_address(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ADK_GRAPH_MEMORY_TIMEZONE", "Asia/Tokyo")
+    assert str(configured().timezone) == "Asia/Tokyo"
+    assert str(configured(**of_address("neo4j://host?timezone=Europe/Berlin")).timezone) == "Europe/Berlin"

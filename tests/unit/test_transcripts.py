@@ -134,3 +134,12 @@ def test_the_others_are_read_all_the_same() -> None:
 def test_a_file_that_holds_no_session_at_all_is_refused(text: str) -> None:
     with pytest.raises(errors.Unreadable, match=r"talk\.json cannot be read"):
         read(text)
+
+
+@pytest.mark.parametrize("zone", [None, "America/Sao_Paulo"])
+def test_of_a_state_the_time_zone_alone_is_read(zone: str | None) -> None:
+    one = session()
+    one.state = {"k": 1, "user:k": 2, **({"user:timezone": zone} if zone else {})}
+    [found] = read(written(one))
+    assert isinstance(found, Session)
+    assert found.state == ({"user:timezone": zone} if zone else {})

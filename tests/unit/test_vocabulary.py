@@ -47,7 +47,7 @@ async def test_a_fact_of_no_topic_is_left_out_and_counted() -> None:
 async def test_without_topics_any_will_do() -> None:
     reader, model = extractor(Vocabulary(), {"topic": " weather "})
     assert [fact.topic for fact in (await reader.extract(TOLD, [])).facts] == ["weather"]
-    assert "- `topic`: one or two words\n" in prompt(model)
+    assert "- `topic`: one or two words, in English.\n" in prompt(model)
 
 
 async def test_a_request_keeps_to_the_topics_it_allows() -> None:

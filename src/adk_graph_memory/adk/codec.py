@@ -15,7 +15,7 @@ from google.adk.sessions.session import Session
 from google.adk.sessions.state import State
 from google.genai import types
 from pydantic import ValidationError
-from pydantic_core import PydanticSerializationError, to_jsonable_python
+from pydantic_core import to_jsonable_python
 
 from adk_graph_memory.graph.members import Delta
 from adk_graph_memory.graph.sessions import StoredSession
@@ -25,7 +25,10 @@ logger = logging.getLogger(__name__)
 _LENIENT: dict[str, Any] = {"bytes_mode": "base64", "serialize_unknown": True}
 """How to write what ADK's own conversion gives up on: bytes that are no text."""
 
-_YEAR_10000 = 253_402_300_800.0
+_DEPTH = 100
+"""Levels of JSON that can be read again for sure; pydantic gives up behind some two hundred."""
+
+_YEAR_9999 = 253_370_764_800.0
 
 MAX_ID = 1_024
 """Characters; Neo4j refuses an index key above about 8 kB."""
@@ -48,7 +51,7 @@ def checked_time(event: Event) -> float:
     Raises:
         InputValidationError: it is no time in seconds.
     """
-    if not 0 <= event.timestamp < _YEAR_10000:
+    if not 0 <= event.timestamp < _YEAR_9999:
         raise InputValidationError(f"Event {event.id} has the timestamp {event.timestamp}; seconds are wanted.")
     return event.timestamp
 
@@ -75,15 +78,32 @@ def event_row(event: Event) -> dict[str, Any]:
 
 def _body(event: Event) -> str:
     try:
-        return event.model_dump_json(exclude_none=True, by_alias=True)
-    except (PydanticSerializationError, UnicodeError):
-        data = to_jsonable_python(event.model_dump(exclude_none=True, by_alias=True), **_LENIENT)
-        body = json.dumps(data)
+        body, is_checked = event.model_dump_json(exclude_none=True, by_alias=True), False
+    except RecursionError as error:
+        raise InputValidationError(f"Event {event.id} is nested too deep to be kept as JSON.") from error
+    except (ValueError, UnicodeError):  # pydantic's own errors are ValueErrors
+        body, is_checked = _lenient_body(event), True
+    if is_checked or body.count("{") + body.count("[") > _DEPTH:
+        _check_readable(event, body)
+    return body
+
+
+def _lenient_body(event: Event) -> str:
+    try:
+        return json.dumps(to_jsonable_python(event.model_dump(exclude_none=True, by_alias=True), **_LENIENT))
+    except (ValueError, RecursionError) as error:
+        raise InputValidationError(f"Event {event.id} cannot be kept as JSON: {error}.") from error
+
+
+def _check_readable(event: Event, body: str) -> None:
+    """A session that holds an event which cannot be read again is lost as a whole."""
     try:
         event_from(body)
     except ValidationError as error:
+        kinds = {detail["msg"] for detail in error.errors(include_input=False, include_url=False)}
+        if any("recursion" in kind for kind in kinds):
+            raise InputValidationError(f"Event {event.id} is nested too deep to be read again.") from error
         raise InputValidationError(f"Event {event.id} holds text that is no Unicode (a lone surrogate).") from error
-    return body
 
 
 def event_from(body: str) -> Event:
@@ -133,11 +153,19 @@ def deltas(state: Mapping[str, Any], drop: Iterable[str] = ()) -> dict[str, Delt
 
 
 def jsonable(values: dict[str, Any]) -> dict[str, Any]:
-    """The values as ADK's own services would make JSON of them, whatever they are."""
+    """The values as ADK's own services would make JSON of them, whatever they are.
+
+    Raises:
+        InputValidationError: one contains itself, or is nested too deep.
+    """
     try:
         return _session_util.make_json_safe_state(values)
-    except (PydanticSerializationError, UnicodeError):
+    except (ValueError, RecursionError):  # pydantic's own errors are ValueErrors
+        pass
+    try:
         return dict(to_jsonable_python(values, **_LENIENT))
+    except (ValueError, RecursionError) as error:
+        raise InputValidationError(f"A value cannot be kept as JSON: {error}.") from error
 
 
 def session_from(stored: StoredSession, app_name: str) -> Session:

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, tzinfo
+from functools import lru_cache
 from typing import Any
 
 from google.adk.errors.input_validation_error import InputValidationError
 from google.adk.events.event import Event
 from google.adk.memory.memory_entry import MemoryEntry
 from google.adk.platform import time as platform_time
-from google.adk.sessions import _session_util
 from google.genai import types
 
+from adk_graph_memory import errors
 from adk_graph_memory.adk import codec
-from adk_graph_memory.records import Recollection, Statement, Turn
+from adk_graph_memory.language.zones import moment_in, named_zone
+from adk_graph_memory.records import Recollection, Role, Statement, Turn, check_aware
+from adk_graph_memory.records.dates import written
 
 logger = logging.getLogger(__name__)
 
@@ -40,14 +43,34 @@ INERT = frozenset(
 ALLOWED_TOPICS = "allowed_topics"
 """The key by which Memory Bank keeps a request to some topics."""
 
+TIMEZONE = "user:timezone"
+"""The key of a session's state that names the time zone of its user."""
+
 _warned: set[str] = set()
 
 
-def turns(events: Sequence[Event], *, lenient: bool = False) -> list[Turn]:
+def zone_of(state: Mapping[str, Any]) -> tzinfo | None:
+    """The time zone that a session's state names; of one that there is not, a line in the log and None."""
+    if (name := state.get(TIMEZONE)) is None:
+        return None
+    try:
+        return named_zone(name)
+    except errors.UnknownTimezone as error:
+        _warn_of_zone(str(error))
+        return None
+
+
+@lru_cache(maxsize=1_000)
+def _warn_of_zone(reason: str) -> None:
+    logger.warning("A session's state has a %s that cannot be used, so another zone is taken: %s", TIMEZONE, reason)
+
+
+def turns(events: Sequence[Event], *, zone: tzinfo = UTC, lenient: bool = False) -> list[Turn]:
     """What people and agents said in these events; tool traffic, thoughts, errors and system text are no turns.
 
     Args:
         events: of a session.
+        zone: where it was said; ADK's events say when, but no offset.
         lenient: leaves out an event that cannot be stored, with a line in the log, so that it takes no other with it.
 
     Raises:
@@ -57,7 +80,7 @@ def turns(events: Sequence[Event], *, lenient: bool = False) -> list[Turn]:
     for event in events:
         if text := _said(event):
             try:
-                found.append(_turn(event, text.encode("utf-8", "replace").decode() if lenient else text))
+                found.append(_turn(event, text.encode("utf-8", "replace").decode() if lenient else text, zone))
             except InputValidationError as error:
                 if not lenient:
                     raise
@@ -70,22 +93,24 @@ def _said(event: Event) -> str:
     return "" if is_traffic else codec.text_of(event)
 
 
-def _turn(event: Event, text: str) -> Turn:
+def _turn(event: Event, text: str, zone: tzinfo) -> Turn:
     return Turn(
         id=codec.checked_id("The event's id", event.id),
         author=event.author,
         text=text,
-        at=datetime.fromtimestamp(codec.checked_time(event), UTC),
-        role="user" if event.author == "user" or _role(event) == "user" else "model",
+        at=moment_in(zone, codec.checked_time(event)),
+        role=_role(event),
     )
 
 
-def told(events: Sequence[Event], start: int = 0, *, lenient: bool = False) -> tuple[list[Turn], list[Turn]]:
+def told(
+    events: Sequence[Event], start: int = 0, *, zone: tzinfo = UTC, lenient: bool = False
+) -> tuple[list[Turn], list[Turn]]:
     """What was said in a session from this event on, and all that a rewind among them has taken back."""
     new = events[start:]
     undone = _undone(events) if any(event.actions.rewind_before_invocation_id for event in new) else set()
-    kept = turns([event for event in new if event.id not in undone], lenient=lenient)
-    return kept, turns([event for event in events if event.id in undone], lenient=lenient)
+    kept = turns([event for event in new if event.id not in undone], zone=zone, lenient=lenient)
+    return kept, turns([event for event in events if event.id in undone], zone=zone, lenient=lenient)
 
 
 def reaches_back(events: Sequence[Event]) -> bool:
@@ -110,8 +135,10 @@ def _undone(events: Sequence[Event]) -> set[str]:
     return found
 
 
-def _role(event: Event) -> str | None:
-    return event.content.role if event.content else None
+def _role(event: Event) -> Role:
+    """Who speaks; beside a function's response, which ADK gives the role of a user, it may be the function itself."""
+    is_user = event.author == "user" or (event.content is not None and event.content.role == "user")
+    return "user" if is_user and not event.get_function_responses() else "model"
 
 
 def allowed_topics(given: Mapping[str, object] | None) -> list[str]:
@@ -130,15 +157,15 @@ def metadata(given: Mapping[str, object] | None) -> dict[str, Any]:
         _warned.add(key)
         logger.warning("custom_metadata[%r] steers Memory Bank and has no effect here yet.", key)
     kept = {key: value for key, value in (given or {}).items() if key not in INERT | {ALLOWED_TOPICS}}
-    return _session_util.make_json_safe_state(kept)
+    return codec.jsonable(kept)
 
 
-def statements(entries: Iterable[MemoryEntry], further: Mapping[str, Any]) -> list[Statement]:
-    """Entries told to memory itself; those without words are passed over."""
+def statements(entries: Iterable[MemoryEntry], further: Mapping[str, Any], zone: tzinfo = UTC) -> list[Statement]:
+    """Entries told to memory itself, by somebody in this zone; those without words are passed over."""
     return [
         Statement(
             text=text,
-            at=_moment(entry.timestamp),
+            at=_moment(entry.timestamp, zone),
             author=entry.author,
             id=entry.id,
             metadata={**metadata(entry.custom_metadata), **further},
@@ -148,22 +175,24 @@ def statements(entries: Iterable[MemoryEntry], further: Mapping[str, Any]) -> li
     ]
 
 
-def _moment(timestamp: str | None) -> datetime:
-    """An entry's time, in UTC unless it names an offset; now where it has none."""
+def _moment(timestamp: str | None, zone: tzinfo = UTC) -> datetime:
+    """An entry's time, one of this zone unless it names an offset; now where it has none."""
     if timestamp is None:
-        return datetime.fromtimestamp(platform_time.get_time(), UTC)
+        return moment_in(zone, platform_time.get_time())
     try:
         moment = datetime.fromisoformat(timestamp)
+        moment = moment if moment.tzinfo else moment.replace(tzinfo=zone)
+        check_aware(moment)
     except ValueError as error:
-        raise InputValidationError(f"timestamp {timestamp!r} is no ISO 8601 time.") from error
-    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+        raise InputValidationError(f"timestamp {timestamp!r} is no ISO 8601 time: {error}") from error
+    return moment
 
 
 def entry(memory: Recollection) -> MemoryEntry:
     """A recollection as ADK hands it to a model: text first, and in ``custom_metadata`` where it comes from.
 
-    ADK's own tools give a model nothing but the text, so what is stale has to say so itself, and a short answer what
-    was asked.
+    ADK's own tools give a model nothing but the text, so what is over or in doubt has to say so itself, and a short
+    answer what was asked. What a caller keeps under a name of ours does not pass for what memory knows.
     """
     about = {
         "kind": memory.kind,
@@ -171,19 +200,25 @@ def entry(memory: Recollection) -> MemoryEntry:
         "session_id": memory.session_id,
         "source_event_ids": list(memory.source_event_ids),
         "quote": memory.quote,
-        "valid_from": memory.valid_from.isoformat() if memory.valid_from else None,
-        "valid_to": memory.valid_to.isoformat() if memory.valid_to else None,
+        "valid_from": written(memory.valid_from, memory.valid_from_precision),
+        "valid_to": written(memory.valid_to, memory.valid_to_precision, is_end=True),
         "current": None if memory.is_current else False,
+        "ending": memory.ending,
+        "superseded_by": list(memory.superseded_by),
         "previously": list(memory.previously),
         "stale": memory.is_stale or None,
+        "modality": memory.modality,
+        "manner": memory.manner,
+        "origin": memory.origin,
         "verified": None if memory.is_verified else False,
         "degraded": memory.degraded,
     }
     known = {key: value for key, value in about.items() if value not in (None, [])}
+    further = {key: value for key, value in memory.metadata.items() if key not in about}
     return MemoryEntry(
         id=memory.id,
         content=types.Content(role="user", parts=[types.Part(text=memory.told)]),
         author=memory.author,
         timestamp=memory.at.isoformat() if memory.at else None,
-        custom_metadata={**known, **memory.metadata},
+        custom_metadata={**known, **further},
     )

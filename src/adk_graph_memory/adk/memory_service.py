@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
+from datetime import tzinfo
 from typing import Unpack
 
 from google.adk.events.event import Event
@@ -20,7 +21,7 @@ from adk_graph_memory import embeddings, extraction, graph, llm, redaction, retr
 from adk_graph_memory.adk import dotenv, entries
 from adk_graph_memory.closing import Closing
 from adk_graph_memory.memory import GraphMemory
-from adk_graph_memory.records import NO_SESSION, IngestReport
+from adk_graph_memory.records import NO_SESSION, IngestReport, Scope
 
 logger = logging.getLogger(__name__)
 
@@ -74,7 +75,7 @@ class Neo4jMemoryService(Closing, BaseMemoryService):
     async def remember(self, session: Session) -> IngestReport:
         """Does what :meth:`add_session_to_memory` does, and says what it came to."""
         memory, app_name, user_id = self._of(session.app_name), session.app_name, session.user_id
-        turns, undone = entries.told(session.events)
+        turns, undone = entries.told(session.events, zone=self.zone_of(session))
         if undone:
             ids = [turn.memory_id(session.id) for turn in undone]
             await memory.forget(ids, app_name=app_name, user_id=user_id)
@@ -94,8 +95,10 @@ class Neo4jMemoryService(Closing, BaseMemoryService):
 
         Its key ``allowed_topics`` keeps the request to topics of these labels, as with Memory Bank.
         """
-        await self._of(app_name).remember(
-            entries.told(events)[0],
+        memory = self._of(app_name)
+        zone = await _zone(memory, app_name, user_id)
+        await memory.remember(
+            entries.told(events, zone=zone)[0],
             app_name=app_name,
             user_id=user_id,
             session_id=session_id or NO_SESSION,
@@ -113,9 +116,11 @@ class Neo4jMemoryService(Closing, BaseMemoryService):
         custom_metadata: Mapping[str, object] | None = None,
     ) -> None:
         """Writes entries down as they are; of an entry's metadata and the call's, the call's wins."""
-        statements = entries.statements(memories, entries.metadata(custom_metadata))
+        memory = self._of(app_name)
+        zone = await _zone(memory, app_name, user_id)
+        statements = entries.statements(memories, entries.metadata(custom_metadata), zone)
         if statements:
-            await self._of(app_name).add(statements, app_name=app_name, user_id=user_id)
+            await memory.add(statements, app_name=app_name, user_id=user_id)
 
     @override
     async def search_memory(self, *, app_name: str, user_id: str, query: str) -> SearchMemoryResponse:
@@ -129,6 +134,10 @@ class Neo4jMemoryService(Closing, BaseMemoryService):
         if memory_id:
             await self._of(app_name).forget([memory_id], app_name=app_name, user_id=user_id)
 
+    def zone_of(self, session: Session) -> tzinfo:
+        """The time zone that a session's turns are said in: of its state's ``user:timezone``, or else the usual one."""
+        return entries.zone_of(session.state) or self._of(session.app_name).connection.settings.timezone
+
     def _of(self, app_name: str) -> GraphMemory:
         dotenv.read(self._agents_dir, app_name, self.memory.connection)
         return self.memory
@@ -136,3 +145,9 @@ class Neo4jMemoryService(Closing, BaseMemoryService):
     async def close(self) -> None:
         """Closes the connections this service opened in the running event loop; may be called again."""
         await self.memory.close()
+
+
+async def _zone(memory: GraphMemory, app_name: str, user_id: str) -> tzinfo:
+    """The time zone of a user whose session's state is not at hand."""
+    await graph.prepared(memory.connection)
+    return (await memory.speakers.of(Scope(app_name, user_id))).zone

@@ -68,7 +68,8 @@ class Outbox:
         with self._lock:
             ids = [event.id for event in session.events]
             last = self._last.get(key)
-            turns, undone = entries.told(session.events, ids.index(last) + 1 if last in ids else 0, lenient=True)
+            start = ids.index(last) + 1 if last in ids else 0
+            turns, undone = entries.told(session.events, start, zone=memory.zone_of(session), lenient=True)
             if ids:
                 self._last[key] = ids[-1]
                 self._last.move_to_end(key)

@@ -11,7 +11,7 @@ from google.adk.sessions.session import Session
 from pydantic import ValidationError
 
 from adk_graph_memory import errors
-from adk_graph_memory.adk import codec
+from adk_graph_memory.adk import codec, entries
 
 _SPELLINGS = {"id": "id", "appName": "app_name", "userId": "user_id"}
 
@@ -29,8 +29,8 @@ def read(
 ) -> list[Session | errors.Unreadable]:
     """The sessions of a file, in its order; in place of one that cannot be read, the error that says why.
 
-    Events that name their ``session_id``, as ``adk run --jsonl`` prints them, are put together to sessions. State is
-    left out: what is remembered is what was said.
+    Events that name their ``session_id``, as ``adk run --jsonl`` prints them, are put together to sessions. Of the
+    state only the user's time zone is read: what is remembered is what was said.
 
     Args:
         text: JSON, or JSON Lines.
@@ -104,6 +104,7 @@ def _session(piece: Piece, owner: dict[str, str]) -> Session:
         id=named["id"],
         app_name=named["appName"],
         user_id=named["userId"],
+        state=_zone(value),
         events=[_event(event, f"{piece.place}, event {number}") for number, event in enumerate(events, 1)],
     )
 
@@ -111,6 +112,13 @@ def _session(piece: Piece, owner: dict[str, str]) -> Session:
 def _named(value: dict[str, Any]) -> dict[str, Any]:
     """Whose session it is; ADK reads the names in either spelling."""
     return {key: value.get(key, value.get(other)) for key, other in _SPELLINGS.items()}
+
+
+def _zone(value: dict[str, Any]) -> dict[str, Any]:
+    """The one value of its state that tells when something was said."""
+    state = value.get("state")
+    named = state.get(entries.TIMEZONE) if isinstance(state, dict) else None
+    return {} if named is None else {entries.TIMEZONE: named}
 
 
 def _event(value: Any, place: str) -> Event:

@@ -26,6 +26,16 @@ from adk_graph_memory.cli.application import (
 )
 from adk_graph_memory.cli.layout import day, listed, plain, with_details
 from adk_graph_memory.records import Scope, StoredEntity, StoredFact
+from adk_graph_memory.records.dates import brief
+from adk_graph_memory.records.phrases import Status
+
+_PARTS: dict[str, tuple[Status, ...]] = {
+    "": ("holds", "planned"),
+    "Planned, and nothing was heard of it since:": ("lapsed",),
+    "Happened:": ("happened",),
+    "No longer so, or in doubt:": ("over",),
+}
+"""Headings under which facts are listed, by what of them is so now."""
 
 
 @app.command(rich_help_panel=MEMORY)
@@ -38,7 +48,7 @@ def facts(
     after: After = None,
     as_json: AsJson = False,
 ) -> None:
-    """List what is known of a user, the newest first."""
+    """List what is known of a user, the newest first: what is so, what was planned, and what happened once."""
 
     async def found() -> list[StoredFact]:
         async with graph.Connection() as connection:
@@ -54,18 +64,29 @@ def facts(
     if as_json:
         show_json(known)
         return
-    rows = ((day(fact.at), with_details(fact.text, " · ".join([fact.id, *_standing(fact)]))) for fact in known)
-    console.print(listed(rows) if known else "No facts.")
+    for heading, statuses in _PARTS.items():
+        rows = [_fact_row(fact) for fact in known if fact.status in statuses]
+        if rows:
+            console.print(*[heading] * bool(heading), listed(rows), sep="\n")
+    if not known:
+        console.print("No facts.")
     if about and not known:
         hint("`adk-graph-memory entities` lists whom and what facts speak of.")
     if len(known) == limit:
         hint(f"There may be more: --after {known[-1].id}")
 
 
+def _fact_row(fact: StoredFact) -> tuple[str, Text]:
+    return day(fact.at), with_details(fact.text, " · ".join([fact.id, *_standing(fact)]))
+
+
 def _standing(fact: StoredFact) -> list[str]:
-    """Since and until when it holds, and what became of it."""
-    ends = "until" if fact.holds else "ended"
-    told = [f"{word} {day(when)}" for word, when in (("from", fact.valid_from), (ends, fact.valid_to)) if when]
+    """Since and until when it holds, as exactly as that was said, and what became of it."""
+    begins = "for" if fact.modality == "planned" else "from"
+    ends = "ended" if fact.status == "over" else "until"
+    since = brief(fact.valid_from, fact.valid_from_precision)
+    until = brief(fact.valid_to, fact.valid_to_precision, is_end=True)
+    told = [f"{word} {when}" for word, when in ((begins, since), (ends, until)) if when]
     return told + ["retracted"] * (fact.state == "retracted") + ["stale"] * fact.is_stale
 
 

@@ -19,8 +19,8 @@ def plain(text: str | None) -> str:
 
 
 def day(moment: datetime | None) -> str:
-    """The date, in UTC."""
-    return moment.astimezone(UTC).strftime("%Y-%m-%d") if moment else ""
+    """The date, where it was said."""
+    return moment.date().isoformat() if moment else ""
 
 
 def minute(timestamp: float) -> str:

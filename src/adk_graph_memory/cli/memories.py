@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from datetime import UTC, datetime
+from datetime import UTC, datetime, time, timedelta, tzinfo
 from typing import Annotated
 
 import typer
@@ -38,8 +38,8 @@ def recall(
     app_name: AppName,
     user_id: UserId,
     limit: Limit = 10,
-    since: Annotated[datetime | None, typer.Option(help="Said at this time (UTC) or later.")] = None,
-    until: Annotated[datetime | None, typer.Option(help="Said at this time (UTC) or earlier.")] = None,
+    since: Annotated[datetime | None, typer.Option(help="Said on this day of the user's, or later.")] = None,
+    until: Annotated[datetime | None, typer.Option(help="Said on this day of the user's, or earlier.")] = None,
     kind: Annotated[Kind | None, typer.Option(help="Facts only, or turns (events) only.")] = None,
     session_id: Annotated[str | None, typer.Option("--session", help="Of this session only.")] = None,
     topic: Annotated[str | None, typer.Option(help="Facts of this topic only.")] = None,
@@ -49,17 +49,22 @@ def recall(
     as_json: AsJson = False,
 ) -> None:
     """Print what is remembered of a user that fits a question best."""
-    first, last = (moment.replace(tzinfo=UTC) if moment else None for moment in (since, until))
+
+    def filters_in(zone: tzinfo) -> Filters:
+        first, last = since and since.replace(tzinfo=zone), until and _end(until).replace(tzinfo=zone)
+        return Filters(first, last, kind, session_id, topic, entity)
 
     async def found() -> list[Recollection]:
+        filters_in(UTC)  # what cannot be is told without a server
         async with GraphMemory() as memory:
+            zone = (await memory.retriever(app_name=app_name, user_id=user_id)).zone
             return await memory.recall(
                 query,
                 app_name=app_name,
                 user_id=user_id,
                 limit=limit,
                 min_score=min_score,
-                filters=Filters(first, last, kind, session_id, topic, entity),
+                filters=filters_in(zone),
                 explain=explain,
             )
 
@@ -72,6 +77,11 @@ def recall(
         return
     rows = ((f"{memory.score:.2f}", day(memory.at), _told(memory)) for memory in memories)
     console.print(listed(rows) if memories else "Nothing is remembered about this.")
+
+
+def _end(moment: datetime) -> datetime:
+    """The last moment of a day that was given without a time."""
+    return moment + timedelta(days=1, microseconds=-1) if moment.time() == time.min else moment
 
 
 def _told(memory: Recollection) -> Text:

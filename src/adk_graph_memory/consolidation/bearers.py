@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import NamedTuple, Self
 
 from adk_graph_memory.consolidation import letters, names
@@ -22,6 +23,7 @@ _CLOSE = [{"person", "animal"}, {"organization", "place"}, {"organization", "oth
 """Kinds that extractors mix up: a pet, a museum, a product, a festival. Alike in name, they are in doubt."""
 
 
+@lru_cache(maxsize=1_024)
 def kind_of(type: str) -> str:
     """The kind of thing that a type says, empty if it says nothing."""
     return _KIND.get(folded(type), "other") if type.strip() else ""
@@ -91,6 +93,11 @@ class Bearer:
         return kind_of(self.type)
 
     @property
+    def quotes(self) -> tuple[str, ...]:
+        """The words that name it, where it was extracted."""
+        return tuple(dict.fromkeys(quote for member in self.members for quote in member.quotes))
+
+    @property
     def windows(self) -> set[int]:
         """Where it was met."""
         return {member.window for member in self.members}
@@ -117,15 +124,37 @@ class Bearer:
         return names.parsed(self.name, kind), [names.parsed(alias, kind) for alias in self.aliases]
 
 
+class Hooked:
+    """Bearers by their hooks: whom one may have to do with is found without comparing it with everybody.
+
+    Args:
+        bearers: as they are now; what they take later does not count.
+    """
+
+    def __init__(self, bearers: Sequence[Bearer]) -> None:
+        self._bearers = bearers
+        self._places: dict[str, list[int]] = {}
+        for place, bearer in enumerate(bearers):
+            for hook in bearer.hooks:
+                self._places.setdefault(hook, []).append(place)
+
+    def to(self, one: Bearer) -> list[Bearer]:
+        """Those that share a hook with this one, in their order."""
+        places = {place for hook in one.hooks for place in self._places.get(hook, ())}
+        return [self._bearers[place] for place in sorted(places)]
+
+
 def grouped(entities: Iterable[ExtractedEntity]) -> list[Bearer]:
     """The entities of one window, as bearers: the same name in the same context is one, listed twice by mistake."""
     groups: dict[tuple[str, ...], list[ExtractedEntity]] = {}
+    kinds: dict[tuple[str, ...], dict[str, None]] = {}
     for entity in sorted(entities, key=_order):
-        sort = (folded(entity.name), folded(entity.about), entity.known_key or "")
-        kinds = [found for found in groups if found[:3] == sort]
-        kind = kind_of(entity.type)
-        at = (*sort, kinds[0][3] if not kind and len(kinds) == 1 else kind)
-        groups.setdefault(at, []).append(entity)
+        sort, kind = (folded(entity.name), folded(entity.about), entity.known_key or ""), kind_of(entity.type)
+        listed = kinds.setdefault(sort, {})
+        if not kind and len(listed) == 1:
+            [kind] = listed
+        listed[kind] = None
+        groups.setdefault((*sort, kind), []).append(entity)
     return [Bearer.new(members) for members in groups.values()]
 
 

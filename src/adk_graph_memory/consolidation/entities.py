@@ -12,8 +12,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from adk_graph_memory.consolidation import bearers
-from adk_graph_memory.consolidation.bearers import Bearer, Relation
+from adk_graph_memory.consolidation import bearers, claims
+from adk_graph_memory.consolidation.bearers import Bearer, Hooked, Relation
 from adk_graph_memory.consolidation.names import Likeness
 from adk_graph_memory.records import Doubt, ExtractedEntity, KnownEntity, PlannedEntity, Resolution, digest, folded
 from adk_graph_memory.records.turns import Role
@@ -48,22 +48,27 @@ def with_authors(
     return replace(resolution, planned=tuple(planned))
 
 
-def resolved(entities: Sequence[ExtractedEntity], known: Sequence[KnownEntity]) -> Resolution:
+def resolved(
+    entities: Sequence[ExtractedEntity], known: Sequence[KnownEntity], authors: Iterable[tuple[str, Role]] = ()
+) -> Resolution:
     """The key of each extracted entity, the entities to create or to extend, and the doubts.
 
     Args:
         entities: in any order.
         known: in any order; all those of whom an extracted entity may be one.
+        authors: whose turns they were read in.
     """
+    speaking = {folded(name) for name, _ in authors}
+    entities = claims.without_numbers(entities, speaking)
     held = [Bearer.known(entity) for entity in sorted(known, key=lambda entity: entity.key)]
     doubts: list[_Doubted] = []
     for window in sorted({entity.window for entity in entities}):
         groups = bearers.grouped(entity for entity in entities if entity.window == window)
-        new = _settled(groups, held)
+        new = _settled(groups, held, speaking)
         held += [bearer for bearer, _ in new]
         doubts += [(bearer, others) for bearer, others in new if others]
     _give_keys(held)
-    doubts += _claimed(held, known)
+    doubts += claims.doubt_names(held, known)
     refs = {member.ref: bearer for bearer in held for member in bearer.members}
     return Resolution(
         keys={ref: refs[ref].key for ref in sorted(refs)},
@@ -71,7 +76,7 @@ def resolved(entities: Sequence[ExtractedEntity], known: Sequence[KnownEntity]) 
         doubts=tuple(
             sorted(
                 (
-                    Doubt(bearer.members[0].ref, tuple(sorted(other.key for other in others)))
+                    Doubt(bearer.members[0].ref, tuple(sorted(other.key for other in others)), bearer.quotes)
                     for bearer, others in doubts
                 ),
                 key=lambda doubt: doubt.ref,
@@ -141,17 +146,17 @@ class _Verdict(NamedTuple):
     perhaps: tuple[Bearer, ...] = ()
 
 
-def _settled(pending: list[Bearer], held: Sequence[Bearer]) -> list[_Doubted]:
+def _settled(pending: list[Bearer], held: Sequence[Bearer], authors: Collection[str]) -> list[_Doubted]:
     """Those of one window who are somebody new, each with those whom it may be; the others joined their bearers."""
     by_key = {key: bearer for bearer in held if bearer.is_known for key in (*bearer.merged, bearer.key)}
     found: list[_Doubted] = []
-    for group in pending:
-        if bearer := by_key.get(group.members[0].known_key or ""):
-            bearer.take(group.members)
-    pending = [group for group in pending if (group.members[0].known_key or "") not in by_key]
+    claims.join_authors(pending, held, authors)
+    numbered = claims.join_numbered(pending, held, by_key)
+    taken = {member.ref for bearer in held for member in bearer.members}
+    pending = [group for group in pending if group.members[0].ref not in taken]
     while True:
-        free = [bearer for bearer in held if not any(bearer.windows & group.windows for group in pending[:1])]
-        verdicts = [(group, _verdict(group, free, held)) for group in pending]
+        near = Hooked(held)
+        verdicts = [(one, _weighed(_verdict(one, near), numbered.get(one))) for one in pending]
         best = max((verdict.rank for _, verdict in verdicts if verdict.bearer), default=None)
         if best is None:
             break
@@ -159,8 +164,8 @@ def _settled(pending: list[Bearer], held: Sequence[Bearer]) -> list[_Doubted]:
         for group, verdict in verdicts:
             if verdict.bearer and verdict.rank == best:
                 wanted[id(verdict.bearer)].append((group, verdict.bearer))
+        pending = [group for group, verdict in verdicts if not verdict.bearer or verdict.rank != best]
         for wishes in wanted.values():
-            pending = [group for group in pending if all(group is not wisher for wisher, _ in wishes)]
             given, losers = _given(wishes)
             if given:
                 pending += losers
@@ -177,7 +182,8 @@ def _given(wishes: Sequence[tuple[Bearer, Bearer]]) -> tuple[bool, list[Bearer]]
     return len(fitting) == 1, [group for group, _ in wishes if [group] != fitting]
 
 
-def _verdict(group: Bearer, free: Sequence[Bearer], held: Sequence[Bearer]) -> _Verdict:
+def _verdict(group: Bearer, near: Hooked) -> _Verdict:
+    free = [bearer for bearer in near.to(group) if not bearer.windows & group.windows]
     related = [(bearer, found) for bearer in free if (found := bearers.relation(group, bearer)).likeness]
     related = [pair for pair in related if not pair[1].other_kind] or related
     if not related:
@@ -192,31 +198,23 @@ def _verdict(group: Bearer, free: Sequence[Bearer], held: Sequence[Bearer]) -> _
     best = _best(related)
     bearer, found = best[0]
     rivals = best if found.likeness >= Likeness.LOOSE else related
-    if len(rivals) > 1 or best[0] not in fitting or (found.likeness is Likeness.SHORT and _is_shared(bearer, held)):
+    is_short = found.likeness is Likeness.SHORT
+    if len(rivals) > 1 or best[0] not in fitting or (is_short and claims.is_shared(bearer, near)):
         return _Verdict(perhaps=tuple(other for other, _ in related))
     return _Verdict(bearer, (False, found.likeness))
+
+
+def _weighed(verdict: _Verdict, numbered: Bearer | None) -> _Verdict:
+    """The verdict beside the one whose number the reply gave: where no name is the same, it may be meant."""
+    if numbered is None or numbered is verdict.bearer or verdict.rank[1] >= Likeness.LOOSE:
+        return verdict
+    short = (verdict.bearer,) if verdict.bearer else ()
+    return _Verdict(perhaps=tuple(dict.fromkeys((*short, *verdict.perhaps, numbered))))
 
 
 def _best(pairs: Sequence[tuple[Bearer, Relation]]) -> list[tuple[Bearer, Relation]]:
     most = max((found.likeness for _, found in pairs), default=None)
     return [pair for pair in pairs if pair[1].likeness is most]
-
-
-def _is_shared(bearer: Bearer, held: Sequence[Bearer]) -> bool:
-    """Whether a short name may be another's as well: an Inés, when there is also an Inés Costa, need not be Moreau."""
-    return any(other is not bearer and bearers.relation(bearer, other).likeness >= Likeness.SHORT for other in held)
-
-
-def _claimed(held: Sequence[Bearer], known: Sequence[KnownEntity]) -> list[_Doubted]:
-    """Those known who were given, as a name they had not borne before, the very name of somebody else known."""
-    borne = {entity.key: {entity.name, *entity.aliases} for entity in known}
-    found: list[_Doubted] = []
-    for bearer in (one for one in held if one.is_known and one.members):
-        names = {folded(name) for name in bearer.aliases} - set(map(folded, borne[bearer.key]))
-        others = [other for other in held if other.is_known and folded(other.name) in names]
-        perhaps = [one for one in others if bearers.agree(bearer.kind, one.kind) and not one.windows & bearer.windows]
-        found += [(bearer, tuple(perhaps))] * bool(perhaps)
-    return found
 
 
 def _give_keys(held: Sequence[Bearer]) -> None:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+import itertools
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from datetime import date, datetime
 
-from adk_graph_memory.consolidation.timeline import Ending
+from adk_graph_memory.consolidation.letters import spelled
+from adk_graph_memory.consolidation.strands import Ending
+from adk_graph_memory.language.words import WIDE_RUN
 from adk_graph_memory.records import (
     ExtractedFact,
     PlannedFact,
@@ -12,7 +16,9 @@ from adk_graph_memory.records import (
     Statement,
     digest,
     folded,
+    is_wide,
 )
+from adk_graph_memory.records.dates import Precision, days_of, lie_within, precision_of
 from adk_graph_memory.records.plan import STATES
 
 
@@ -31,6 +37,8 @@ def proposition_of(fact: ExtractedFact, keys: Mapping[int, str], functional: Col
         topic=fact.topic,
         correction=fact.correction,
         is_single=fact.predicate in functional,
+        valid_from_precision=fact.valid_from_precision or precision_of(fact.valid_from),
+        valid_to_precision=fact.valid_to_precision or precision_of(fact.valid_to),
     )
 
 
@@ -42,19 +50,103 @@ def may_end(said: Proposition) -> bool:
 def ending(later: Proposition, earlier: Proposition) -> Ending | None:
     """How the one ends the other, if it was said later: a changed value, a plan come true or given up, a denial.
 
-    Apart from corrections that deny the very thing, only of what there is one at a time: a subject may have two plans
-    about one city, and give up one of them.
+    Apart from corrections that deny the very thing and of plans that came true on their day, only of what there is one
+    at a time: a subject may have two plans about one city, and give up one of them.
     """
     if later.subject is None or (later.subject, later.predicate) != (earlier.subject, earlier.predicate):
         return None
     if later.correction and (later.modality, earlier.modality) == ("negated", "asserted"):
         return "RETRACT" if later.value == earlier.value else None
+    if carries_out(later, earlier):
+        return "SUPERSEDE"
     if not (later.is_single and earlier.is_single):
         return None
     if later.value == earlier.value:
         ends = {"asserted": ("planned", "negated"), "negated": ("planned", "asserted")}.get(later.modality, ())
         return "SUPERSEDE" if earlier.modality in ends else None
     return "SUPERSEDE" if later.modality == earlier.modality == "asserted" else None
+
+
+def carries_out(later: Proposition, earlier: Proposition) -> bool:
+    """Whether the one asserts what the other plans: the same of the same pair, for the day that was planned."""
+    if (later.modality, earlier.modality) != ("asserted", "planned") or later.object is None:
+        return False
+    is_one = (later.subject, later.predicate, later.object) == (earlier.subject, earlier.predicate, earlier.object)
+    mine, theirs = next(_dates(later, earlier))
+    return bool(is_one and mine and theirs) and (_agrees(mine, theirs) or _agrees(theirs, mine))
+
+
+def are_of_one(one: Proposition, other: Proposition) -> bool:
+    """Whether two may be wordings of one fact: they are of one subject, or of one pair."""
+    return one.subject == other.subject or {one.subject, one.object} == {other.subject, other.object}
+
+
+def are_close(one: Proposition, other: Proposition, names: Collection[str]) -> bool:
+    """Whether they have more than a subject in common: whom else they speak of, or words beside the subject's names.
+
+    Of two predicates it takes two words, and half of the shorter text; of one predicate a third of it, or half of it if
+    that is a single word.
+    """
+    objects = (other.object, other.subject) if one.subject != other.subject else (other.object,)
+    if one.object is not None and one.object in objects:
+        return True
+    known = set().union(*map(_parts, names))
+    mine, theirs = _parts(one.text) - known, _parts(other.text) - known
+    common, least = len(mine & theirs), min(len(mine), len(theirs))
+    is_of_one = one.predicate == other.predicate
+    return (is_of_one or common > 1) and (3 if is_of_one and common > 1 else 2) * common >= least
+
+
+def _parts(text: str) -> set[str]:
+    """The words of a text without its numbers, and of what is written without spaces every pair of characters."""
+    apart = WIDE_RUN.sub(lambda run: f" {run[0]} ", folded(text))
+    words = (word for word in spelled(apart) if not word.isdigit())
+    return {part for word in words for part in (map("".join, itertools.pairwise(word)) if is_wide(word) else (word,))}
+
+
+def differ(one: Proposition, other: Proposition) -> bool:
+    """Whether no wording of one fact can say both: other objects or days, other numbers on each side, one denies."""
+    objects = {one.object, other.object} - {None}
+    is_pair_turned = (one.object, one.subject) == (other.subject, other.object)
+    return (
+        (len(objects) > 1 and not is_pair_turned)
+        or not all(_agrees(mine, theirs) or _agrees(theirs, mine) for mine, theirs in _dates(one, other))
+        or not (_numbers(one) <= _numbers(other) or _numbers(other) <= _numbers(one))
+        or (one.modality == "negated") != (other.modality == "negated")
+    )
+
+
+def says_all_of(exact: Proposition, vague: Proposition) -> bool:
+    """Whether the one has every number and, as exactly, every date of the other, and nothing in it is against that."""
+    return (
+        not differ(exact, vague)
+        and _numbers(vague) <= _numbers(exact)
+        and all((mine or not theirs) and _agrees(mine, theirs) for mine, theirs in _dates(exact, vague))
+    )
+
+
+def _numbers(said: Proposition) -> set[str]:
+    return set(said.numerals.split())
+
+
+_Days = tuple[date, date] | None
+
+
+def _dates(one: Proposition, other: Proposition) -> Iterator[tuple[_Days, _Days]]:
+    """What each says of its beginning, and of its end: the first and the last day that are meant, if it says any."""
+    yield _days(one.valid_from, one.valid_from_precision), _days(other.valid_from, other.valid_from_precision)
+    ends = ((said.valid_to, said.valid_to_precision) for said in (one, other))
+    mine, theirs = (_days(*end, is_end=True) for end in ends)
+    yield mine, theirs
+
+
+def _days(moment: datetime | None, precision: Precision | None, *, is_end: bool = False) -> _Days:
+    return None if moment is None else days_of(moment, precision, is_end=is_end)
+
+
+def _agrees(exact: _Days, vague: _Days) -> bool:
+    """Whether the one is a day, month or year within the other, or either is not known."""
+    return not (exact and vague) or lie_within(exact, vague)
 
 
 def wording(said: Iterable[Proposition], refined: Collection[tuple[str, str]] = ()) -> Proposition:

@@ -53,6 +53,7 @@ def alike(one: str, other: str) -> bool | None:
     return digraphs(one) == other or digraphs(other) == one
 
 
+@lru_cache(maxsize=16_384)
 def digraphs(word: str) -> str:
     """The word as those write it who have no umlauts: mueller for müller."""
     return plain(word.translate(_DIGRAPHS))

@@ -38,7 +38,7 @@ class Lookup:
 
     def propositions(self, known: Sequence[KnownEntity]) -> list[Proposition]:
         """What its facts say, of these entities; one whose subject is in doubt is told of each whom it may mean."""
-        resolution = entities.resolved(self._extraction.entities, known)
+        resolution = entities.resolved(self._extraction.entities, known, self._extraction.authors)
         others = perhaps(resolution)
         said = [facts.proposition_of(fact, resolution.keys, self._functional) for fact in self._extraction.facts]
         said += [replace(one, subject=key) for one in said for key in others.get(one.subject or "", ())]

@@ -10,7 +10,7 @@ from adk_graph_memory.consolidation import facts
 from adk_graph_memory.consolidation.decisions import Decisions, Settled
 from adk_graph_memory.consolidation.draft import Draft
 from adk_graph_memory.consolidation.tenets import Tenet
-from adk_graph_memory.consolidation.timeline import Run
+from adk_graph_memory.consolidation.timeline import Run, run_at
 from adk_graph_memory.records import (
     KnownFact,
     Link,
@@ -22,7 +22,7 @@ from adk_graph_memory.records import (
     Standing,
     digest,
 )
-from adk_graph_memory.records.plan import Op
+from adk_graph_memory.records.plan import Change, Op
 
 NOTHING_DECIDED = Decisions()
 
@@ -44,7 +44,7 @@ def reconcile(draft: Draft, decisions: Decisions = NOTHING_DECIDED) -> Plan:
             revisions += _revised(settled, name, run, known.get(name))
             links += _links(settled, name, run, ids)
         changed += [_emptied(fact) for fact in known.values() if fact.id not in ids[id] and fact.sources]
-    was = {(link.later, link.earlier, link.op) for link in draft.candidates.links}
+    was = {_key(link) for link in draft.candidates.links}
     return Plan(
         entities=draft.resolution.planned,
         facts=tuple(sorted(changed, key=lambda fact: fact.id)),
@@ -52,6 +52,8 @@ def reconcile(draft: Draft, decisions: Decisions = NOTHING_DECIDED) -> Plan:
         links=tuple(sorted((link for link in links if _key(link) not in was), key=_key)),
         dependencies=tuple(sorted(_dependencies(settled, ids))),
         mentions=draft.mentions,
+        remarks=draft.remarks,
+        forget=draft.forget,
         dropped=dict(settled.dropped),
         ops=dict(_ops(draft, settled, ids)),
     )
@@ -85,12 +87,19 @@ def _said(settled: Settled, run: Run) -> Proposition:
 
 
 def _standing(run: Run, known: KnownFact | None) -> Standing:
-    """The run's standing; but what has ended is never opened again, nor retimed by half of what is known of it."""
-    if known is None or run.standing == known.standing:
+    """The run's standing; but what has ended is not retimed by half of what is known of it, nor opened again.
+
+    Where plans had ended it that were called off, and all else is known, it is open again. What was said to be so
+    after the end that it was given ends when it was said last.
+    """
+    if known is None or run.standing == known.standing or known.standing == Standing():
         return run.standing
-    if run.standing.state == "current" or not (known.is_complete or known.standing.state == "current"):
-        return known.standing
-    return run.standing
+    was, until = known.standing, run.standing.valid_to
+    if until and was.valid_to and was.state == "current" and was.valid_to < until == max(s.at for s in run.sources):
+        return run.standing
+    if run.standing.state == "current":
+        return run.standing if run.called_off and known.is_complete else known.standing
+    return run.standing if known.is_complete or known.standing.state == "current" else known.standing
 
 
 def _changed(settled: Settled, name: str, run: Run, known: KnownFact | None) -> Iterator[PlannedFact]:
@@ -129,17 +138,19 @@ def _revised(settled: Settled, name: str, run: Run, known: KnownFact | None) -> 
                 op: Op = "REFINE" if settled.is_vague(run.strand, other.text) else "REINFORCE"
                 yield _revision(name, other, op, run.standing, why, new)
     before, after = known.standing if known else None, _standing(run, known)
-    if run.ended and after != before:
-        op = "RETRACT" if after.state == "retracted" else "SUPERSEDE"
-        whys = dict.fromkeys(settled.why_ended(run.strand, ended.strand) for ended in run.ended)
+    is_reopened = before is not None and before.state != "current" and after.state == "current"
+    if (run.ended or is_reopened) and after != before:
+        change: Change = "REOPEN" if is_reopened else "RETRACT" if after.state == "retracted" else "SUPERSEDE"
+        by = run.called_off if is_reopened else run.ended
+        whys = dict.fromkeys(settled.why_ended(run.strand, ended.strand) for ended in by)
         was = known.proposition if known else said
-        evidence = tuple(ended.source for ended in run.ended)
+        evidence = dict.fromkeys(source for ended in by for source in (ended.source, ended.outcome) if source)
         standing = before or Standing(valid_to=was.valid_to)
-        yield _revision(name, was, op, standing, "; ".join(filter(None, whys)), evidence)
+        yield _revision(name, was, change, standing, "; ".join(filter(None, whys)), tuple(evidence))
 
 
 def _revision(
-    name: str, was: Proposition, op: Op, standing: Standing, reason: str, evidence: tuple[Source, ...]
+    name: str, was: Proposition, op: Change, standing: Standing, reason: str, evidence: tuple[Source, ...]
 ) -> PlannedRevision:
     return PlannedRevision(name, op, was.text, was.signature, standing, reason, evidence, by_model=bool(reason))
 
@@ -148,10 +159,14 @@ def _revision(
 
 
 def _links(settled: Settled, name: str, run: Run, ids: Mapping[str, Sequence[str]]) -> Iterator[Link]:
-    for ended in run.ended:
+    """What ended the run; and what would have, but was called off, for it may be taken up again."""
+    ends: dict[str, Link] = {}
+    for ended in (*run.ended, *run.called_off):
         named = zip(ids[ended.strand], settled.runs[ended.strand], strict=True)
         later = next(id for id, other in named if ended.source in other.sources)
-        yield Link(later, name, ended.how, settled.why_ended(run.strand, ended.strand))
+        why = settled.why_ended(run.strand, ended.strand)
+        ends.setdefault(later, Link(later, name, ended.how, why, is_void=ended not in run.ended))
+    yield from ends.values()
 
 
 def _dependencies(settled: Settled, ids: Mapping[str, Sequence[str]]) -> Iterator[tuple[str, str]]:
@@ -162,9 +177,8 @@ def _dependencies(settled: Settled, ids: Mapping[str, Sequence[str]]) -> Iterato
             continue
         for run, name in zip(settled.runs[dependent], ids[dependent], strict=True):
             if not _keys(settled.tenets[dependent].new).isdisjoint(_keys(run.sources)):
-                named = zip(ids[on], settled.runs[on], strict=True)
-                held = [id for id, other in named if other.sources[0].at <= run.sources[0].at]
-                yield name, (held or ids[on])[-1]
+                held = settled.runs[on].index(run_at(settled.runs[on], run.sources[0].at))
+                yield name, ids[on][held]
 
 
 # -- the account ------------------------------------------------------------------------------------------------
@@ -172,15 +186,15 @@ def _dependencies(settled: Settled, ids: Mapping[str, Sequence[str]]) -> Iterato
 
 def _ops(draft: Draft, settled: Settled, ids: Mapping[str, Sequence[str]]) -> Counter[str]:
     """What became of each tenet that was read, and how many facts ended by it."""
-    ops = Counter({"NOOP": settled.left_out})
+    ops: Counter[str] = Counter()
     for id, tenet in draft.tenets.items():
-        home = settled.home.get(id)
-        if home is None:
-            continue
+        home, texts = settled.home[id], [one.text for one in tenet.wordings]
         if tenet.facts:
             ops["REINFORCE"] += bool(tenet.new)
         elif settled.tenets[home].facts or home != id:
-            ops["REFINE" if any(settled.is_exact(home, one.text) for one in tenet.wordings) else "REINFORCE"] += 1
+            is_exact = any(settled.is_exact(home, text) for text in texts)
+            is_vague = any(settled.is_vague(home, text) for text in texts)
+            ops["REFINE" if is_exact else "ALREADY_KNOWN" if is_vague else "REINFORCE"] += 1
         else:
             ops["ADD"] += 1
     for id, found in settled.runs.items():
@@ -202,5 +216,5 @@ def _without(sources: Iterable[Source], others: Iterable[Source]) -> tuple[Sourc
     return tuple(source for source in sources if source.key not in keys)
 
 
-def _key(link: Link) -> tuple[str, str, str]:
-    return link.later, link.earlier, link.op
+def _key(link: Link) -> tuple[str, str, str, bool]:
+    return link.later, link.earlier, link.op, link.is_void

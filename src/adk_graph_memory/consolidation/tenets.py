@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from adk_graph_memory.consolidation import facts
-from adk_graph_memory.consolidation.timeline import Strand
+from adk_graph_memory.consolidation.strands import Strand
 from adk_graph_memory.records import Candidates, KnownFact, Proposition, Source
+
+Support = tuple[Proposition, tuple[Source, ...]]
+"""What was said, and the words that it rests on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,19 +44,21 @@ def known(candidates: Candidates) -> dict[str, Tenet]:
     return tenets
 
 
-def supported(tenet: Tenet, said: Proposition, sources: tuple[Source, ...]) -> Tenet:
-    """The tenet with another wording and further words that support it."""
-    known = {source.key for source in tenet.sources}
-    new = tuple(source for source in sources if source.key not in known)
+def supported(tenet: Tenet, said: Sequence[Support]) -> Tenet:
+    """The tenet with further wordings and the words that support each."""
+    once = {source.key: source for source in tenet.sources}
+    new: dict[tuple[str, str], Source] = {}
+    for _, sources in said:
+        new |= {key: source for source in sources if (key := source.key) not in once and key not in new}
     return replace(
         tenet,
-        wordings=tuple(dict.fromkeys((*tenet.wordings, said))),
-        sources=_united(tenet.sources, new),
-        new=_united(tenet.new, new),
+        wordings=tuple(dict.fromkeys((*tenet.wordings, *(wording for wording, _ in said)))),
+        sources=_united(tenet.sources, new.values()),
+        new=_united(tenet.new, new.values()),
     )
 
 
-def _united(*many: Sequence[Source]) -> tuple[Source, ...]:
+def _united(*many: Iterable[Source]) -> tuple[Source, ...]:
     """All of them, each words of a turn once, in the order they were said."""
     once = {source.key: source for sources in many for source in sources}
     ordered = sorted(once.items(), key=lambda one: (one[1].at, one[1].seq, one[1].turn_id, one[1].start, one[0]))

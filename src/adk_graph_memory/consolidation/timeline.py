@@ -10,102 +10,68 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import Literal, NamedTuple
 
-from adk_graph_memory.records import Proposition, Source, Standing
+from adk_graph_memory.consolidation.outcomes import Outcomes
+from adk_graph_memory.consolidation.strands import Effect, Ended, Exclusion, Exclusions, Moment, Strand, periods
+from adk_graph_memory.records import Precision, Source, Standing
 from adk_graph_memory.records.plan import State
 
-Ending = Literal["SUPERSEDE", "RETRACT"]
 BREATH = timedelta(hours=12)
 """How far apart words of one session may be to count as one telling."""
-Moment = tuple[datetime, datetime, int, str, float]
-
-
-class Exclusion(NamedTuple):
-    """That one strand ends another, and how.
-
-    A rule looks at nothing but time. Who understood the words also says which of two came after: that counts where
-    both were told in one breath, in whatever order; otherwise time decides, and either may end the other
-    (``is_reverse`` is the direction that was not the one decided).
-    """
-
-    how: Ending
-    is_ruled: bool = False
-    is_reverse: bool = False
-
-
-Exclusions = Mapping[tuple[str, str], Exclusion]
-"""(ids of a strand that ends another, and of that other) → what the one does to the other."""
-
-
-@dataclass(frozen=True, slots=True)
-class Strand:
-    """One proposition with the words that support it."""
-
-    id: str
-    proposition: Proposition
-    sources: tuple[Source, ...]
-
-    @property
-    def is_past(self) -> bool:
-        """Whether it speaks of what was over when it was said: to a rule it says nothing of what came after."""
-        over = self.proposition.valid_to
-        return over is not None and all(over <= source.at for source in self.sources)
-
-    @property
-    def is_intent(self) -> bool:
-        """Whether it speaks of what somebody has in mind, and not of the world."""
-        return self.proposition.modality in ("planned", "hypothetical")
-
-    @property
-    def observations(self) -> list[tuple[Moment, Source]]:
-        """When it was so for certain: when it was said, or from when on if that lay ahead; earliest first.
-
-        A plan is one from the moment it is spoken of, however far ahead its day lies.
-        """
-        return self._told(None if self.is_intent else self.proposition.valid_from)
-
-    def _told(self, begins: datetime | None) -> list[tuple[Moment, Source]]:
-        told = [(max(source.at, begins) if begins else source.at, source) for source in self.sources]
-        seen = [((at, s.at, s.seq, s.turn_id, s.start), s) for at, s in told]
-        return sorted(seen, key=lambda one: (one[0], one[1].quote_key))
-
-    def effects_on(self, other: Strand) -> list[tuple[Moment, Source]]:
-        """When its words tell on another: another plan changes at once, the world on the day that was named."""
-        return self.observations if other.is_intent else self._told(self.proposition.valid_from)
-
-
-@dataclass(frozen=True, slots=True)
-class Ended:
-    """What ended a run: a strand, by these words."""
-
-    strand: str
-    source: Source
-    how: Ending
+DEEPEST = 4
+"""How many facts may rest on each other in a row for the end of the one to end the last."""
+End = tuple[datetime, Precision | None]
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """A period in which a strand held without a break."""
+    """A period in which a strand held without a break.
+
+    ``called_off`` are plans that were to end it and came to nothing.
+    """
 
     strand: str
     sources: tuple[Source, ...]
     standing: Standing
     ended: tuple[Ended, ...] = ()
+    called_off: tuple[Ended, ...] = ()
 
 
-def runs(strands: Iterable[Strand], exclusions: Exclusions) -> dict[str, list[Run]]:
-    """The runs of every strand, earliest first; a pure function of what was said."""
+def runs(
+    strands: Iterable[Strand], exclusions: Exclusions, rests: Iterable[tuple[str, str]] = ()
+) -> dict[str, list[Run]]:
+    """The runs of every strand, earliest first; a pure function of what was said.
+
+    Args:
+        strands: all that was said.
+        exclusions: what ends what.
+        rests: ids of a strand, and of one without which it would not hold.
+    """
     by_id = {strand.id: strand for strand in strands}
-    endings: dict[str, list[tuple[Moment, Ended]]] = {id: [] for id in by_id}
+    effects: dict[str, list[Effect]] = {id: [] for id in by_id}
     for (ending, ended), exclusion in exclusions.items():
         if ending in by_id and ended in by_id and not (exclusion.is_ruled and by_id[ending].is_past):
-            endings[ended] += _endings(by_id[ending], by_id[ended], exclusion)
-    return {id: _runs(strand, sorted(endings[id], key=_when), by_id) for id, strand in by_id.items()}
+            effects[ended] += _effects(by_id[ending], by_id[ended], exclusion)
+    for id, found in effects.items():
+        found.sort(key=_when)
+        if by_id[id].is_past:  # it ended by itself, but it may turn out never to have been
+            effects[id] = [effect for effect in found if effect.ended.how == "RETRACT"]
+    outcomes = Outcomes(by_id, effects)
+    timed = {}
+    for id, strand in by_id.items():
+        came = sorted((one for effect in effects[id] for one in outcomes.follow_effect(effect, strand)), key=_when)
+        timed[id] = _runs(strand, came, by_id)
+    return _ended_with_bases(timed, by_id, rests)
 
 
-def _endings(ending: Strand, ended: Strand, exclusion: Exclusion) -> Iterator[tuple[Moment, Ended]]:
-    """The moments at which the words of the one end the other; what nobody is known to have said ends nothing."""
+def _effects(ending: Strand, ended: Strand, exclusion: Exclusion) -> Iterator[Effect]:
+    """The moments at which the words of the one end the other; what nobody is known to have said ends nothing.
+
+    One plan takes the place of another when it is spoken of, whatever its own day.
+    """
+    is_at_once = ended.is_intent and ending.is_intent
+    said = ending.proposition
+    begins = (None, None) if is_at_once else (said.valid_from, said.valid_from_precision)
     for moment, source in ending.effects_on(ended):
         if not source.is_verified:
             continue
@@ -115,7 +81,7 @@ def _endings(ending: Strand, ended: Strand, exclusion: Exclusion) -> Iterator[tu
         if together:
             at, told, seq, turn, start = together[-1]
             moment = max(moment, (at, told, seq, turn, start + 0.5))  # right after the last words of what it ends
-        yield moment, Ended(ending.id, source, exclusion.how)
+        yield Effect(moment, Ended(ending.id, source, exclusion.how), *begins)
 
 
 def _in_one_breath(one: Source, other: Source) -> bool:
@@ -123,52 +89,104 @@ def _in_one_breath(one: Source, other: Source) -> bool:
     return bool(one.session_id) and one.session_id == other.session_id and abs(one.at - other.at) <= BREATH
 
 
-def _runs(strand: Strand, endings: Sequence[tuple[Moment, Ended]], strands: Mapping[str, Strand]) -> list[Run]:
-    if strand.is_past:  # it ended by itself, but it may turn out never to have been
-        unmade = [(moment, ended) for moment, ended in endings if ended.how == "RETRACT"]
-        return [_run(strand, strand.observations, unmade, strands)]
-    found: list[list[tuple[Moment, Source]]] = []
-    for moment, source in strand.observations:
-        if found and not any(found[-1][-1][0] < at < moment for at, _ in endings):
-            found[-1].append((moment, source))
-        else:
-            found.append([(moment, source)])
-    return [_run(strand, run, endings, strands) for run in found]
+def _runs(strand: Strand, effects: Sequence[Effect], strands: Mapping[str, Strand]) -> list[Run]:
+    real, void = ([one for one in effects if one.is_void is is_void] for is_void in (False, True))
+    return [_run(strand, period, real, void, strands) for period in periods(strand, real)]
 
 
 def _run(
     strand: Strand,
-    run: Sequence[tuple[Moment, Source]],
-    endings: Sequence[tuple[Moment, Ended]],
+    period: Sequence[tuple[Moment, Source]],
+    effects: Sequence[Effect],
+    void: Sequence[Effect],
     strands: Mapping[str, Strand],
 ) -> Run:
-    last = run[-1][0]
-    after = [(moment, ended) for moment, ended in endings if moment > last]
-    told = strand.proposition.valid_to
-    ends = [_end(strand, last, ending, strands) for ending in after[:1]]
-    until = min([moment for moment in (told, *ends) if moment], default=None)
+    last = period[-1][0]
+    after = [effect for effect in effects if effect.moment > last]
+    ends = [_end(last, effect) for effect in after[:1]]
+    until = min([*_told_end(strand, period), *ends], default=None, key=lambda end: end[0])
     # Every strand that excludes this one leaves its mark, by the first of its words that came after. A correction
     # unmakes what stood when it was made, not what had ended before.
-    first = {ended.strand: ended for _, ended in reversed(after)}
-    if after and strands[after[0][1].strand].proposition.correction:
-        first[after[0][1].strand] = replace(after[0][1], how="RETRACT")
+    first = {effect.ended.strand: effect.ended for effect in reversed(after)}
+    if after and strands[after[0].ended.strand].proposition.correction:
+        first[after[0].ended.strand] = replace(after[0].ended, how="RETRACT")
     ended = tuple(first[id] for id in sorted(first))
     state: State = "current"
     if ended:
         state = "retracted" if any(one.how == "RETRACT" for one in ended) else "superseded"
-    return Run(strand.id, tuple(source for _, source in run), Standing(state, until), ended)
+    return Run(
+        strand.id,
+        tuple(source for _, source in period),
+        Standing(state, *(until or ())),
+        ended,
+        tuple(effect.ended for effect in void if effect.moment > period[0][0]),
+    )
 
 
-def _end(strand: Strand, last: Moment, ending: tuple[Moment, Ended], strands: Mapping[str, Strand]) -> datetime:
-    """When what came next began: since when it is said to hold, unless that contradicts the words that it ends.
+def _told_end(strand: Strand, period: Sequence[tuple[Moment, Source]]) -> Iterator[End]:
+    """The end that its own words name; what was said to be so after that ended no earlier than it was said."""
+    said = strand.proposition
+    if said.valid_to is None or (said.valid_from is not None and said.valid_to < said.valid_from):
+        return
+    last = max(source.at for _, source in period)
+    if last > said.valid_to and not (strand.is_past or strand.is_intent):
+        yield last, "time"
+    else:
+        yield said.valid_to, said.valid_to_precision
 
-    One plan takes the place of another when it is spoken of, whatever its own day.
-    """
-    moment, ended = ending
-    other = strands[ended.strand]
-    begins = None if strand.is_intent and other.is_intent else other.proposition.valid_from
-    return begins if begins is not None and begins > last[0] else moment[0]
+
+def _end(last: Moment, effect: Effect) -> End:
+    """When what came next began: since when it is said to hold, unless that contradicts the words that it ends."""
+    if effect.begins is not None and effect.begins > last[0]:
+        return effect.begins, effect.precision
+    return effect.moment[0], "time"
 
 
-def _when(ending: tuple[Moment, Ended]) -> tuple[Moment, str]:
-    return ending[0], ending[1].strand
+def _when(effect: Effect) -> tuple[Moment, str]:
+    return effect.moment, effect.ended.strand
+
+
+# -- what rests on what -----------------------------------------------------------------------------------------
+
+
+def run_at(found: Sequence[Run], at: datetime) -> Run:
+    """Which of a strand's runs held then: the last that had begun, or else the last of all."""
+    return ([run for run in found if run.sources[0].at <= at] or found)[-1]
+
+
+def _ended_with_bases(
+    timed: Mapping[str, list[Run]], strands: Mapping[str, Strand], rests: Iterable[tuple[str, str]]
+) -> dict[str, list[Run]]:
+    """The same, where what has ended ended no later than what it rested on."""
+    bases: dict[str, list[str]] = {}
+    for id, base in sorted(set(rests)):
+        if id in timed and id != base and not strands[id].is_intent and _is_assertion(strands.get(base)):
+            bases.setdefault(id, []).append(base)
+    ended = dict(timed)
+    for _ in range(DEEPEST if bases else 0):
+        before = dict(ended)
+        for id, on in bases.items():
+            ended[id] = [
+                _cut(run, strands[id], [run_at(before[base], run.sources[0].at).standing for base in on])
+                for run in timed[id]
+            ]
+    return ended
+
+
+def _is_assertion(strand: Strand | None) -> bool:
+    return strand is not None and strand.proposition.modality == "asserted" and bool(strand.sources)
+
+
+def _cut(run: Run, strand: Strand, bases: Sequence[Standing]) -> Run:
+    """The run up to the end of what it rested on, unless it was heard after that, or began later."""
+    until = run.standing.valid_to
+    if run.standing.state != "superseded" or until is None:
+        return run
+    last = max(moment[0] for moment, source in strand.observations if source in run.sources)
+    ends = [
+        (base.valid_to, base.valid_to_precision)
+        for base in bases
+        if base.state != "retracted" and base.valid_to is not None and last < base.valid_to < until
+    ]
+    earliest = min(ends, default=None, key=lambda end: end[0])
+    return run if earliest is None else replace(run, standing=Standing("superseded", *earliest))

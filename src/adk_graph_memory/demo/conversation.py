@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import datetime, tzinfo
 from importlib import resources
 from pathlib import Path
 from typing import Literal
@@ -12,6 +12,7 @@ from google.genai import types
 from pydantic import AwareDatetime, BaseModel, ValidationError
 
 from adk_graph_memory import errors
+from adk_graph_memory.language.zones import named_zone
 
 
 class Spoken(BaseModel):
@@ -61,8 +62,14 @@ class Conversation(BaseModel):
     about: str = ""
     app_name: str
     user_id: str
+    timezone: str = "UTC"
     sessions: list[Sitting]
     questions: list[Question] = []
+
+    @property
+    def zone(self) -> tzinfo:
+        """Where it took place."""
+        return named_zone(self.timezone)
 
     @property
     def last_said(self) -> datetime:

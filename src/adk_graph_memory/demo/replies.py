@@ -57,7 +57,7 @@ class Recording(BaseModel):
     def _judged(self, prompt: str, reply: Mapping[str, Any]) -> None:
         texts = {line["number"]: line["text"] for frame in ("known", "new") for line in prompts.lines(prompt, frame)}
         for op in reply.get("ops", ()):
-            for target in op.get("targets") or ([op["fact"]] if op["op"] == "NOOP" else []):
+            for target in op.get("targets", ()):
                 if op["fact"] in texts and target in texts and op["op"] != "ADD":
                     decision = (texts[op["fact"]], op["op"], texts[target], op.get("reason", ""))
                     self.decisions.append(decision)
@@ -110,11 +110,19 @@ class RecordedLlm(BaseLlm):
         return {**found, "entities": entities}
 
     def _decisions(self, prompt: str) -> dict[str, Any]:
-        new = {line["text"]: line["number"] for line in prompts.lines(prompt, "new")}
-        numbers = {line["text"]: line["number"] for line in prompts.lines(prompt, "known")} | new
+        known_lines, new_lines = prompts.lines(prompt, "known"), prompts.lines(prompt, "new")
+        new = {line["text"]: line["number"] for line in new_lines}
+        numbers = {line["text"]: line["number"] for line in known_lines} | new
+        quotes = {line["text"]: line["quote"] for line in (*known_lines, *new_lines)}
         known = {name: number for number, name in _entities(prompt, "Known:")}
         ops = [
-            {"fact": numbers[text], "op": op, "targets": [numbers[target]], "reason": reason}
+            {
+                "fact": numbers[text],
+                "op": op,
+                "targets": [numbers[target]],
+                "quotes": [quotes[text], quotes[target]],
+                "reason": reason,
+            }
             for text, op, target, reason in self._recording.decisions
             if {text, target} <= numbers.keys() and {text, target} & new.keys()
         ]
@@ -133,7 +141,8 @@ class RecordedLlm(BaseLlm):
 
 def _read_of(prompt: str) -> str:
     """Stands for the turns that are to be read."""
-    return digest(*(f"{line['at']} {line['text']}" for line in prompts.lines(prompt, "conversation") if "turn" in line))
+    lines = (line for line in prompts.lines(prompt, "conversation") if line.get("turn", -1) >= 0)
+    return digest(*(f"{line['at']} {line['text']}" for line in lines))
 
 
 def _known(prompt: str) -> dict[int, list[str]]:

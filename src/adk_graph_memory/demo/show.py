@@ -9,6 +9,7 @@ import time
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from datetime import UTC
 from pathlib import Path
 from typing import Any
 
@@ -101,10 +102,11 @@ class Stored:
 
 async def _store(conversation: Conversation, scope: Scope, sessions: Neo4jSessionService, console: Console) -> Stored:
     stored, start = Stored(), time.perf_counter()
+    app, user, state = scope.app_name, scope.user_id, {entries.TIMEZONE: conversation.timezone}
     for sitting in track(conversation.sessions, "Storing sessions", console=console, transient=True):
-        session = await sessions.get_session(
-            app_name=scope.app_name, user_id=scope.user_id, session_id=sitting.id
-        ) or await sessions.create_session(app_name=scope.app_name, user_id=scope.user_id, session_id=sitting.id)
+        session = await sessions.get_session(app_name=app, user_id=user, session_id=sitting.id)
+        if session is None:
+            session = await sessions.create_session(app_name=app, user_id=user, session_id=sitting.id, state=state)
         missing: list[Event] = sitting.events()[len(session.events) :]
         for event in missing:
             await sessions.append_event(session, event)
@@ -136,10 +138,9 @@ async def _remember(sessions: Sequence[Session], scope: Scope, memory: GraphMemo
         await memory.prepare()
     learned, start = Learned(), time.perf_counter()
     for session in track(sessions, "Remembering", console=console, transient=True):
-        turns = entries.turns(session.events)
-        learned.take(
-            await memory.remember(turns, app_name=scope.app_name, user_id=scope.user_id, session_id=session.id)
-        )
+        turns = entries.turns(session.events, zone=entries.zone_of(session.state) or UTC)
+        app, user = scope.app_name, scope.user_id
+        learned.take(await memory.remember(turns, app_name=app, user_id=user, session_id=session.id))
     learned.seconds = time.perf_counter() - start
     return learned
 

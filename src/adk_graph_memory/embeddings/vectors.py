@@ -159,8 +159,7 @@ class Vectors:
             raise
         except Exception as error:  # an embedder is anybody's code and may raise anything
             raise errors.EmbedderFailed(name=self.name, reason=f"{type(error).__name__}: {error}") from error
-        self._check(vectors, len(texts))
-        return vectors
+        return await asyncio.to_thread(self._checked, vectors, len(texts))
 
     async def _batches(self, texts: list[str]) -> list[list[str]]:
         if isinstance(self.embedder, Splitting):
@@ -193,7 +192,7 @@ class Vectors:
         """Threads of its own: an embedder that hangs must not take those of everybody else."""
         return ThreadPoolExecutor(self._threads, thread_name_prefix="embedder")
 
-    def _check(self, vectors: list[list[float]], expected: int) -> None:
+    def _checked(self, vectors: list[list[float]], expected: int) -> list[list[float]]:
         if len(vectors) != expected:
             raise errors.EmbedderFailed(name=self.name, reason=f"{len(vectors)} vectors for {expected} texts")
         lengths = {len(vector) for vector in vectors}
@@ -203,9 +202,16 @@ class Vectors:
         if self._length not in (None, length):
             raise errors.EmbedderFailed(name=self.name, reason=f"{length} numbers a vector, {self._length} before")
         self._length = length
-        if not all(math.isfinite(sum(vector)) and any(vector) for vector in vectors):
+        if not all(math.isfinite(math.hypot(*vector)) and any(vector) for vector in vectors):
             raise errors.EmbedderFailed(name=self.name, reason="a vector holds NaN or infinity, or nothing but zeros")
+        return [_scaled(vector) for vector in vectors]
 
 
 def _numbers(make: Callable[[list[str]], Numbers], texts: list[str]) -> list[list[float]]:
     return [[float(number) for number in vector] for vector in make(texts)]
+
+
+def _scaled(vector: list[float]) -> list[float]:
+    """The vector as Neo4j can compare it, in single precision: of length one where its own is out of that range."""
+    length = math.hypot(*vector)
+    return vector if 1e-15 < length < 1e15 else [number / length for number in vector]

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from copy import copy
 from dataclasses import replace
-from typing import Any, Protocol
+from datetime import date
+from typing import Protocol
 
 from adk_graph_memory import errors, llm, prompts
+from adk_graph_memory.extraction.remarks import heed_remarks
 from adk_graph_memory.extraction.reply import understood
 from adk_graph_memory.extraction.schema import ExtractionReply
 from adk_graph_memory.extraction.vocabulary import FREE, Vocabulary
@@ -18,8 +21,10 @@ from adk_graph_memory.records import (
     ExtractedFact,
     Extraction,
     KnownEntity,
+    Remark,
     Turn,
 )
+from adk_graph_memory.records.dates import weekday_time
 
 
 class Extractor(Protocol):
@@ -100,11 +105,7 @@ class ModelExtractor:
         Raises:
             errors.ModelError: the model failed; nothing was extracted.
         """
-        prompt = self._prompt.filled(
-            known_entities="\n".join(_known_line(i, entity) for i, entity in enumerate(known)) or "(none yet)",
-            turns="\n".join([*map(_context_line, context), *(_turn_line(i, turn) for i, turn in enumerate(turns))]),
-            **self._vocabulary.prompt(),
-        )
+        prompt = await asyncio.to_thread(self._fill_prompt, turns, known, context)
         try:
             answer = await llm.structured(self._model, prompt, ExtractionReply, self._patience)
         except errors.ReplyCutOff as error:
@@ -117,8 +118,21 @@ class ModelExtractor:
             if error.answer is None:
                 raise
             answer = error.answer
-        read = understood(answer.reply, turns, known, self._vocabulary, keeps_unverified=self._keeps_unverified)
+        read = await asyncio.to_thread(self._read_reply, answer.reply, turns, known, context)
         return replace(read, usage=answer.usage, dropped=Counter(read.dropped) + Counter(answer.dropped))
+
+    def _fill_prompt(self, turns: Sequence[Turn], known: Sequence[KnownEntity], context: Sequence[Turn]) -> str:
+        return self._prompt.filled(
+            known_entities="\n".join(_known_line(i, entity) for i, entity in enumerate(known)) or "(none yet)",
+            turns="\n".join(_turn_lines(context, turns)),
+            **self._vocabulary.prompt(),
+        )
+
+    def _read_reply(
+        self, reply: ExtractionReply, turns: Sequence[Turn], known: Sequence[KnownEntity], context: Sequence[Turn]
+    ) -> Extraction:
+        read = understood(reply, turns, known, self._vocabulary, keeps_unverified=self._keeps_unverified)
+        return heed_remarks(read, reply, turns, context)
 
 
 def _known_line(number: int, entity: KnownEntity) -> str:
@@ -126,18 +140,17 @@ def _known_line(number: int, entity: KnownEntity) -> str:
     return f"{number}: {prompts.line({'names': [entity.name, *entity.aliases], 'type': entity.type, **about})}"
 
 
-def _turn_line(number: int, turn: Turn) -> str:
-    """One line of JSON, so that nothing said in a turn can pass for the conversation's own frame."""
-    return prompts.line({"turn": number, **_said(turn)})
-
-
-def _context_line(turn: Turn) -> str:
-    """A turn without number: it explains the others, and no fact can rest on it."""
-    return prompts.line({**_said(turn), "context_only": True})
-
-
-def _said(turn: Turn) -> dict[str, Any]:
-    return {"at": turn.at.isoformat(), "author": turn.author, "role": turn.role, "text": turn.text}
+def _turn_lines(context: Sequence[Turn], turns: Sequence[Turn]) -> Iterator[str]:
+    """The date wherever it changes, and one line of JSON a turn; what was read before has negative numbers."""
+    day: date | None = None
+    for number, turn in enumerate((*context, *turns), start=-len(context)):
+        if turn.at.date() != day:
+            day = turn.at.date()
+            yield prompts.line({"date": day.isoformat()})
+        role = {"role": turn.role} if turn.role == "model" else {}
+        yield prompts.line(
+            {"turn": number, "at": weekday_time(turn.at), "author": turn.author, **role, "text": turn.text}
+        )
 
 
 def joined(parts: Sequence[Extraction]) -> Extraction:
@@ -145,6 +158,8 @@ def joined(parts: Sequence[Extraction]) -> Extraction:
     entities: list[ExtractedEntity] = []
     facts: list[ExtractedFact] = []
     mentions: list[tuple[str, int]] = []
+    remarks: list[Remark] = []
+    forget: list[str] = []
     dropped: Counter[str] = Counter()
     usage = sum((part.usage for part in parts), Extraction().usage)
     for number, part in enumerate(parts):
@@ -163,5 +178,15 @@ def joined(parts: Sequence[Extraction]) -> Extraction:
             for fact in part.facts
         ]
         mentions += [(turn_id, new[ref]) for turn_id, ref in part.mentions]
+        remarks += part.remarks
+        forget += part.forget
         dropped.update(part.dropped)
-    return Extraction(tuple(entities), tuple(facts), tuple(mentions), dict(dropped), usage)
+    return Extraction(
+        entities=tuple(entities),
+        facts=tuple(facts),
+        mentions=tuple(mentions),
+        dropped=dict(dropped),
+        usage=usage,
+        remarks=tuple(remarks),
+        forget=tuple(forget),
+    )

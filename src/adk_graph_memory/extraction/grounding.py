@@ -1,42 +1,189 @@
-"""A quote and a turn go in; where the turn says it comes out, or nothing: no fact is kept on words nobody said."""
+"""Find the words of a quote in the turn that said them: no fact is kept on words nobody said.
+
+What counts are the words: case, width, spacing, punctuation, marks of Markdown and what nobody sees make no difference.
+"""
 
 from __future__ import annotations
 
+import re
 import unicodedata
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator
+from itertools import chain, islice, repeat
 
+from adk_graph_memory.language.words import WIDE, WIDE_CHARACTER, language_of, ordinary_words
 from adk_graph_memory.records import Source, Turn
 
-_SAME = str.maketrans(
-    {
-        **dict.fromkeys("\u2018\u2019\u201a\u201b\u00b4\u0060", "'"),
-        **dict.fromkeys("\u201c\u201d\u201e\u201f\u00ab\u00bb", '"'),
-        **dict.fromkeys("\u2010\u2011\u2012\u2013\u2014\u2212", "-"),
-        "\u2026": "...",
-    }
+_LEFT_OUT = frozenset("'’‘‚‛ʼ´`*_~ـ")
+"""Apostrophes (dont), marks of Markdown inside words, tatweel."""
+_BETWEEN_WORDS = frozenset("|^<>=…")
+_POINTS = ((0x064B, 0x0655), (0x0670, 0x0670), (0x0591, 0x05C7))
+"""Vowel points of Arabic and Hebrew, which are written or not."""
+_PAIRS = re.compile(
+    "|".join(f"[{marks}](?:[^{marks}\n]|\n(?!\n))*[{marks}]" for marks in ('"', "“”„‟", "«»", "「」", "『』"))
 )
-_EDGES = " .,;:!?\"'-"
+"""What stands in quotation marks, within a paragraph; which mark opens and which closes is a matter of language."""
+_NEEDLESS = re.compile(rf"(?<=[{WIDE}]) +| +(?=[ {WIDE}])")
+_GAP = re.compile(r"\s*[\[(]?(?:…|\.{3,})[\])]?\s*")
+_LONG = 10
+"""Characters from which on a quote need not begin and end with a word."""
+_ENOUGH_WORDS, _ENOUGH_LETTERS, _SHORTEST = 3, 5, 3
+"""Words, and letters of two words, that prove something however ordinary; letters of one word that is not."""
 
 
-def located(quote: str, turn: Turn) -> Source | None:
-    """The place in the turn that says the quote, whatever its case, spacing and typographic marks; or None."""
-    wanted = _folded(quote)[0].strip(_EDGES)
-    said, places = _folded(turn.text)
-    start = said.find(wanted) if wanted else -1
-    if start < 0:
+class _Folds(dict[str, str]):
+    """Each character as it is compared."""
+
+    def __missing__(self, character: str) -> str:
+        folds = "".join(map(_fold, unicodedata.normalize("NFKC", character).casefold()))
+        self[character] = folds = _fold(character) if character in _LEFT_OUT else folds
+        return folds
+
+
+def _fold(character: str) -> str:
+    category = unicodedata.category(character)
+    if character in _LEFT_OUT or category == "Cf" or any(a <= ord(character) <= b for a, b in _POINTS):
+        return ""
+    return " " if category[0] in "PZC" or category == "Sk" or character in _BETWEEN_WORDS else character
+
+
+_FOLDS = _Folds()
+
+
+class FoldedTurn:
+    """A turn as quotes are looked up in it; folded once, whatever the number of quotes.
+
+    Args:
+        turn: what was said.
+    """
+
+    def __init__(self, turn: Turn) -> None:
+        self.turn = turn
+        self._text, self._places = _folded(turn.text)
+        self._pairs: list[tuple[int, int]] | None = None
+
+    def locate(self, quote: str) -> Source | None:
+        """The place that says the quote; with a gap ("A … B"), the place from the first part to the last."""
+        wanted = fold(quote)
+        if found := self._find(wanted):
+            return self._source(*found)
+        parts = [fold(part) for part in _GAP.split(quote)]
+        parts = [part for part in parts if part]
+        if len(parts) < 2 or not _proves(" ".join(parts)):
+            return None
+        places: list[tuple[int, int]] = []
+        for part in parts:
+            place = self._place(part, places[-1][1] if places else 0)
+            if place is None:
+                return None
+            places.append(place)
+        return self._source(places[0][0], places[-1][1])
+
+    def _find(self, wanted: str) -> tuple[int, int] | None:
+        """Where the folded words stand, as words; where they prove nothing, they have to be all that was said."""
+        if not wanted or (not _proves(wanted) and wanted != self._text.strip()):
+            return None
+        return self._place(wanted)
+
+    def _place(self, wanted: str, begin: int = 0) -> tuple[int, int] | None:
+        while (start := self._text.find(wanted, begin)) >= 0:
+            end = start + len(wanted)
+            if len(wanted) >= _LONG or not (self._is_within_word(start) or self._is_within_word(end)):
+                return start, end
+            begin = start + 1
         return None
-    first, last = places[start], places[start + len(wanted) - 1]
-    return Source.of(turn, first, last + 1)
+
+    def _is_within_word(self, place: int) -> bool:
+        around = self._text[max(place - 1, 0) : place + 1]
+        return len(around) == 2 and around.isalnum() and not WIDE_CHARACTER.search(around)
+
+    def _source(self, start: int, end: int) -> Source:
+        """The words in the turn, with both marks of a pair of quotation marks of which they would have one."""
+        first, last = self._places[start], self._places[end - 1]
+        text = self.turn.text
+        while last + 1 < len(text) and _FOLDS[text[last + 1]] == "" and text[last + 1] not in _LEFT_OUT:
+            last += 1  # what belongs to the last letter, like a vowel point
+        if self._pairs is None:
+            self._pairs = [(pair.start(), pair.end() - 1) for pair in _PAIRS.finditer(text)]
+        for opening, closing in self._pairs[max(bisect_right(self._pairs, (first, 0)) - 1, 0) :]:
+            if opening > last:
+                break
+            if opening < first <= closing <= last or first <= opening <= last < closing:
+                first, last = min(first, opening), max(last, closing)
+        return Source.of(self.turn, first, last + 1)
+
+
+class Transcript:
+    """The turns of a window, as the quotes of a reply are looked up in them.
+
+    Args:
+        turns: in their order; their places are their numbers.
+    """
+
+    def __init__(self, turns: Iterable[Turn]) -> None:
+        self._turns = list(turns)
+        self._by_id = {turn.id: turn for turn in reversed(self._turns)}
+        self._folded: dict[int, FoldedTurn] = {}
+
+    def locate(self, quote: str, numbers: Iterable[int]) -> tuple[Source, ...]:
+        """Where the turns of these numbers say the quote."""
+        return tuple(self._located(quote, self._numbers(numbers)))
+
+    def locate_once(self, quote: str) -> tuple[Source, ...]:
+        """Where the quote is said, if it is in one turn only."""
+        found = tuple(islice(self._located(quote, range(len(self._turns))), 2))
+        return found if len(found) == 1 else ()
+
+    def named(self, numbers: Iterable[int]) -> list[Turn]:
+        """The turns of these numbers, each once."""
+        return [self._turns[number] for number in self._numbers(numbers)]
+
+    def turn(self, id: str) -> Turn:
+        """The turn of this id."""
+        return self._by_id[id]
+
+    def _numbers(self, numbers: Iterable[int]) -> list[int]:
+        return [number for number in dict.fromkeys(numbers) if 0 <= number < len(self._turns)]
+
+    def _located(self, quote: str, numbers: Iterable[int]) -> Iterator[Source]:
+        for number in numbers:
+            if number not in self._folded:
+                self._folded[number] = FoldedTurn(self._turns[number])
+            if source := self._folded[number].locate(quote):
+                yield source
+
+
+def locate(quote: str, turn: Turn) -> Source | None:
+    """The place in one turn that says the quote, or None."""
+    return FoldedTurn(turn).locate(quote)
+
+
+def fold(text: str) -> str:
+    """The text as quotes are compared."""
+    return _folded(unicodedata.normalize("NFC", text))[0].strip()
 
 
 def _folded(text: str) -> tuple[str, list[int]]:
     """The text as it is compared, and for each of its characters the place in the original."""
-    characters: list[str] = []
-    places: list[int] = []
-    for place, original in enumerate(text):
-        for character in unicodedata.normalize("NFKC", original.translate(_SAME)).casefold():
-            blank = character.isspace()
-            if blank and (not characters or characters[-1] == " "):
-                continue
-            characters.append(" " if blank else character)
-            places.append(place)
-    return "".join(characters), places
+    pieces = list(map(_FOLDS.__getitem__, text))
+    places = list(chain.from_iterable(repeat(place, len(piece)) for place, piece in enumerate(pieces)))
+    spaced, kept, kept_places, end = "".join(pieces), list[str](), list[int](), 0
+    for needless in _NEEDLESS.finditer(spaced):
+        kept.append(spaced[end : needless.start()])
+        kept_places += places[end : needless.start()]
+        end = needless.end()
+    return "".join((*kept, spaced[end:])), kept_places + places[end:]
+
+
+def _proves(wanted: str) -> bool:
+    """Whether folded words say something: not a letter, not an ordinary word."""
+    if WIDE_CHARACTER.search(wanted):
+        letters = [character for character in wanted if character.isalnum()]
+        return len(letters) > 2 or (len(letters) == 2 and not all("\u3040" <= letter <= "\u309f" for letter in letters))
+    words = wanted.split()
+    if any(character.isdigit() for character in wanted):
+        return sum(map(len, words)) > 1
+    if len(words) >= _ENOUGH_WORDS or (len(words) > 1 and sum(map(len, words)) >= _ENOUGH_LETTERS):
+        return True
+    ordinary = ordinary_words("en") | ordinary_words(language_of(wanted))
+    return any(len(word) >= _SHORTEST and word not in ordinary for word in words)

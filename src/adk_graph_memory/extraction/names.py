@@ -1,191 +1,171 @@
-"""Sentences go in; the names in them come out, told by how they are written, since no model reads them.
+"""A sentence goes in; the names in it come out, told by a spaCy model or, without one, by how they are written.
 
-Cased scripts: runs of capitalised words, other than a sentence's first word. Scripts without case: what a title or a
-particle marks as a name, and words of one script inside a sentence of another.
+spaCy is the extra ``spacy``; a model of a language is installed beside it (``spacy download en_core_web_sm``).
 """
 
 from __future__ import annotations
 
+import importlib.util
 import re
-from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+import threading
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cache
+from typing import Any, NamedTuple, Protocol
 
+from adk_graph_memory.extraction.sentences import ABBREVIATED
 from adk_graph_memory.language.dates import calendar_words
 from adk_graph_memory.language.words import WIDE, WORD, ordinary_words
 
-_TITLE = re.compile(r"\.\s")
+
+class Name(NamedTuple):
+    """A name as it is written, and what kind of thing it names, where that is known."""
+
+    words: str
+    type: str = "name"
+    opens: bool = False
+    """whether it opens its sentence, where its first word would have a capital anyway"""
+
+
+class NameFinder(Protocol):
+    """Finds names in a sentence; ``version`` stands for what it knows."""
+
+    version: str
+
+    def find(self, sentence: str, language: str) -> Iterable[Name]:
+        """The names in a sentence of this language."""
+
+
 _TOKEN = re.compile(rf"(?<!\w)[^\W\d_{WIDE}]\.(?=\s?[^\W\d_{WIDE}])|{WORD.pattern}")
-_INSIDE_NAMES = frozenset(
-    [
-        "van",
-        "von",
-        "der",
-        "den",
-        "de",
-        "del",
-        "della",
-        "di",
-        "da",
-        "dos",
-        "la",
-        "le",
-        "bin",
-        "ibn",
-        "al",
-        "of",
-        "y",
-        "e",
-    ]
-)
+_INSIDE_NAMES = re.compile("van|von|der|den|del?|della|di|da|dos|la|le|bin|ibn|al|of|y|e")
+_INSIDE = re.compile(r"[^\W\d_][^:*•–—]*$")
 _JOINS = re.compile(r" | & |\s?(?=\.)|(?<=\.)\s?")
-_OPENERS = re.compile(r"[\"'“”„«»‹‘¿¡(\[*_\-–—•>#]\s*$")
 _TITLED = re.compile(
     r"(?<![お御\u4e00-\u9fff\u30a0-\u30ff])([\u4e00-\u9fff]{2,5}|[\u30a0-\u30ff]{2,})(?=さん|さま|様|くん|ちゃん)"
-    r"|(?<![가-힣])([가-힣]{2,4})(?=\s씨)"
+    r"|(?<![가-힣])([가-힣]{2,4})(?=\s씨)|([\u30a1-\u30fa\u30fc]+(?:[・＝][\u30a1-\u30fa\u30fc]+)+)"
 )
-_DOTTED = re.compile(r"[\u30a1-\u30fa\u30fc]+(?:[・＝][\u30a1-\u30fa\u30fc]+)+")
 _FOREIGN = re.compile(
     rf"(?<![{WIDE}])[{WIDE}]{{2,8}}(?![{WIDE}])|(?<!\w)[\u0590-\u074f]{{2,}}(?: [\u0590-\u074f]{{2,}})?(?!\w)"
 )
-_THING_BEFORE = re.compile(
-    r"\b(?:d(?:er|ie|as|en|em|es)|(?:k|m|d|s)?ein(?:e[mnrs]?)?|(?:ihr|unser|euer|eur|dies|jed|viel|wenig|all|welch)"
-    r"(?:e[mnrs]?)?|[ai]m|[ai]ns|zu[mr]|vom|beim|kein\w*|\w+(?:e|en|er|es|em))\s+$",
+_NOUN_BEHIND = re.compile(r"\b(?:[ai]m|[ai]ns|vom|zu[mr]|beim|das|\w*(?:e|en|er|es|em|ein))\s+$", re.IGNORECASE)
+_NOUN = re.compile(r"\w+(?:ung|heit|keit|schaft|tion|tät|nis|zeit|tag|jahr)e?[ns]?$")
+"""German writes every noun with a capital: behind an article or an adjective, or with such an ending, it is no name."""
+_LONGEST, _NEAR = 7, 60
+"""Words that a name has at most (more are a title or shouting), and characters before it that tell what it is."""
+
+_CASED = rf"(?-i:[^\W\d_a-z{WIDE}])[^\W\d_]+"
+_MY_NAME_IS = re.compile(
+    r"\W*(?:\w+(?: \w+)?[,!]\s+)?(?:my (?:full )?name['’]?(?: i)?s|I(?:['’]m| am) called|me llamo|mi nombre es"
+    r"|ich hei(?:ß|ss)e|mein name ist|je m['’]appelle|mi chiamo|me chamo|ik heet|με λένε|меня зовут)\s+"
+    rf"({_CASED}(?:[ \-](?:(?:van|von|de|der|la|bin|al) )*{_CASED}){{0,3}})"
+    r"(?=\s*(?:[.,;:!()]|$|\b(?:and|but|und|aber|y|pero|и|а|et)\b))"
+    r"|(?:.{0,6}[、。！，,!\s])?(?:私|僕|俺|わたし)の名前は([^\s、。，！!?？はがをに]{1,12}?)(?:です|だ|といいます|と申します)"
+    r"|(?:.{0,6}[。！，,!\s])?(?:我叫|我的名字(?:是|叫))([\u4e00-\u9fff]{2,4})(?=[，。！,.!\s]|$)",
     re.IGNORECASE,
 )
-_ABSTRACT = re.compile(r"\w+(?:ung|heit|keit|schaft|tion|tät|nis|zeit|tag|jahr)e?[ns]?$")
-_PHRASE = re.compile(
-    r"\b(?:the|my|our)\s+((?:[a-z]{3,}\s){0,2}[a-z]{3,})"
-    r"(?=[.,;:!?)]|$|\s+(?:is|was|are|were|has|had|in|of|on|at|for|with|and|to|from|by|that|who|which)\b)"
+_CALLED = re.compile(
+    rf",?\s*(?:and|but|und|aber) (?:every(?:one|body) calls me|alle nennen mich) ({_CASED})(?=[.,;!]|$)", re.IGNORECASE
 )
-_LONGEST = 6
-"""Words that a name has at most; a longer run is a title or shouting."""
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
-    """A name as it is written, and what kind of thing it names, where that is known."""
-
-    name: str
-    type: str = "name"
-
-
-@dataclass(frozen=True, slots=True)
-class _Run:
-    words: str
-    opens: bool
+def own_names(sentence: str) -> list[str]:
+    """The name that its speaker gives themselves in plain words at its beginning, if they do, and their nickname."""
+    match = _MY_NAME_IS.match(sentence)
+    nickname = _CALLED.match(sentence, match.end()) if match else None
+    given = [str(found[found.lastindex or 0]) for found in (match, nickname) if found]
+    return [name for name in given if not name[:1].islower()]
 
 
-def names(sentences: Sequence[tuple[str, str]]) -> list[Found]:
-    """The names in sentences (each with its language), in the order in which they are first used."""
-    inside, opening = Counter[str](), Counter[str]()
-    order: dict[str, None] = {}
-    for sentence, language in sentences:
+class WrittenNames:
+    """Tells names by their capitals, and without such by titles, particles and words of one script inside another."""
+
+    version = "written"
+
+    def find(self, sentence: str, language: str) -> Iterator[Name]:
+        """The names in a sentence of this language."""
+        yield from (Name(next(filter(None, match.groups()))) for match in _TITLED.finditer(sentence))
+        if language not in ("ja", "zh", "ko", "th", "ar", "fa", "he"):
+            yield from map(Name, _FOREIGN.findall(sentence))
         for run in _runs(sentence, language):
-            order.setdefault(run.words)
-            (opening if run.opens else inside)[run.words] += 1
-    lower = {word for sentence, _ in sentences for word in WORD.findall(sentence) if word.islower()}
-    kept = [
-        name
-        for name in order
-        if name in inside
-        or (" " in name and not _is_tail(name, inside))
-        or (opening[name] > 1 and name.casefold() not in lower)
-    ]
-    return [Found(name) for name in kept]
+            if 0 < len(run) <= _LONGEST:
+                yield from _name(sentence, run, language)
 
 
-def _is_tail(name: str, inside: Counter[str]) -> bool:
-    """Whether a sentence's first word only stands before a name ("Perhaps Anna", where Anna is known)."""
-    return name.partition(" ")[2] in inside
-
-
-def phrases(turns: Sequence[Sequence[tuple[str, str]]]) -> list[Found]:
-    """English noun phrases and Japanese loan words that more than one turn uses: what the talk keeps coming back to."""
-    seen = Counter[str]()
-    for sentences in turns:
-        here = (match for sentence, language in sentences for match in _phrases_of(sentence, language))
-        seen.update(sorted(set(here)))
-    return [Found(phrase, "thing") for phrase, count in seen.items() if count > 1]
-
-
-def _phrases_of(sentence: str, language: str) -> Iterator[str]:
-    if language == "en":
-        for match in _PHRASE.finditer(sentence):
-            words = match[1].split()
-            if not any(word in ordinary_words("en") or word in calendar_words("en") for word in words):
-                yield match[1]
-    if language == "ja":
-        yield from re.findall(r"(?<![\u30a0-\u30ff])[\u30a1-\u30fa\u30fc]{3,}(?![\u30a0-\u30ff])", sentence)
-
-
-def _runs(sentence: str, language: str) -> Iterator[_Run]:
-    yield from (_Run(words, opens=False) for words in _uncased(sentence, language))
+def _runs(sentence: str, language: str) -> Iterator[list[re.Match[str]]]:
+    """Words that begin with a capital and stand together, "van" and the like between them."""
     run: list[re.Match[str]] = []
     for match in _TOKEN.finditer(sentence):
-        if run and not _continues(sentence, run, match):
-            yield from _run(sentence, run, language)
+        is_title = ABBREVIATED.fullmatch(match[0]) and sentence.startswith(".", match.end())
+        is_capital = _is_capitalised(match[0], language) and not is_title
+        goes_on = run and _JOINS.fullmatch(sentence, run[-1].end(), match.start())
+        if run and not (goes_on and (is_capital or _INSIDE_NAMES.fullmatch(match[0]))):
+            yield run
             run = []
-        if (run and match[0] in _INSIDE_NAMES) or (
-            _is_capitalised(match[0], language) and not _is_a_title(sentence, match)
-        ):
+        if is_capital or run:
             run.append(match)
-        elif run:
-            yield from _run(sentence, run, language)
-            run = []
-    if run:
-        yield from _run(sentence, run, language)
-
-
-def _continues(sentence: str, run: list[re.Match[str]], match: re.Match[str]) -> bool:
-    return _JOINS.fullmatch(sentence, run[-1].end(), match.start()) is not None
+    yield run
 
 
 def _is_capitalised(word: str, language: str) -> bool:
-    if word.endswith("."):
-        return word[0].isupper()
     if len(word) == 1 or word[:2] in ("I'", "I’") or word.casefold() in calendar_words(language):
         return False
     return word[0].isupper() and not (word.isupper() and len(word) > 5)
 
 
-def _is_a_title(sentence: str, match: re.Match[str]) -> bool:
-    """Whether it is shortened and what it is short for comes before a name ("Dr. Anna")."""
-    return 1 < len(match[0]) <= 5 and bool(_TITLE.match(sentence, match.end()))
-
-
-def _run(sentence: str, run: list[re.Match[str]], language: str) -> Iterator[_Run]:
+def _name(sentence: str, run: list[re.Match[str]], language: str) -> Iterator[Name]:
     """The name that a run of capitalised words is, without the ordinary words around it."""
-    opens = not WORD.search(sentence[: run[0].start()]) or bool(_OPENERS.search(sentence[: run[0].start()][-3:]))
-    ordinary = ordinary_words(language)
-    while run and run[-1][0] in _INSIDE_NAMES:
-        run = run[:-1]
-    while run and (run[0][0].casefold() in ordinary or run[0][0].endswith(".")) and (opens or len(run) == 1):
-        if run[0][0].endswith(".") and len(run) > 1:
-            break
-        run, opens = run[1:], False if len(run) > 1 else opens
-    while run and run[0][0] in _INSIDE_NAMES:
+    before = sentence[: run[0].start()][-_NEAR:]
+    opens = not _INSIDE.search(before)
+    while run and _INSIDE_NAMES.fullmatch(run[-1][0]):
+        run.pop()
+    while run and run[0][0].casefold() in ordinary_words(language) and (opens or len(run) == 1):
+        run, opens = run[1:], False
+    before = sentence[: run[0].start()][-_NEAR:] if run else ""
+    if language == "de" and run and (_NOUN_BEHIND.search(before) or _NOUN.fullmatch(run[0][0])):
+        run, opens = run[1:], False
+    while run and _INSIDE_NAMES.fullmatch(run[0][0]):
         run = run[1:]
-    if opens and len(run) == 1 and not re.match(r"['’]?s?\s+\w", sentence[run[0].end() :][:4]):
-        return
-    if not run or len(run) > _LONGEST or (len(run) == 1 and run[0][0].endswith(".")):
-        return
-    words = sentence[run[0].start() : run[-1].end()]
-    if language == "de" and _is_a_noun(sentence[: run[0].start()], run[0][0]):
-        if len(run) == 1:
+    if run and not (len(run) == 1 and (opens or run[0][0].endswith("."))):
+        yield Name(sentence[run[0].start() : run[-1].end()], opens=opens)
+
+
+_KINDS = {"PERSON": "person", "PER": "person", "ORG": "organization", "EVENT": "event", "MISC": "name"}
+_KINDS |= dict.fromkeys(("GPE", "LOC", "FAC"), "place") | dict.fromkeys(("PRODUCT", "WORK_OF_ART"), "object")
+_ONE_AT_A_TIME = threading.Lock()
+
+
+@cache
+def installed_names() -> NameFinder:
+    """What tells names best here: spaCy's models where some are installed."""
+    if importlib.util.find_spec("spacy") is None:
+        return WrittenNames()
+    from spacy.util import get_installed_models
+
+    return SpacyNames(get_installed_models())
+
+
+class SpacyNames:
+    """Tells names by a model of the language (of several by lg), and where there is none by how they are written."""
+
+    def __init__(self, models: Sequence[str]) -> None:
+        self._models = {model.partition("_")[0]: model for model in sorted(models, reverse=True)}
+        self._written = WrittenNames()
+        self.version = " ".join(sorted(self._models.values())) or self._written.version
+
+    def find(self, sentence: str, language: str) -> Iterator[Name]:
+        """The names in a sentence of this language."""
+        if language not in self._models:
+            yield from self._written.find(sentence, language)
             return
-        words = sentence[run[1].start() : run[-1].end()]
-    yield _Run(words, opens)
+        with _ONE_AT_A_TIME:
+            doc = _loaded(self._models[language])(sentence)
+        for entity in doc.ents:
+            tokens = [token for token in entity if token.pos_ not in ("DET", "PART", "PUNCT")]
+            if entity.label_ in _KINDS and any(token.pos_ == "PROPN" for token in tokens):
+                yield Name(doc[tokens[0].i : tokens[-1].i + 1].text, _KINDS[entity.label_])
 
 
-def _is_a_noun(before: str, word: str) -> bool:
-    """German writes every noun with a capital: after an article, an adjective or with such an ending it is no name."""
-    return bool(_THING_BEFORE.search(before[-16:])) or bool(_ABSTRACT.fullmatch(word))
+@cache
+def _loaded(model: str) -> Any:
+    import spacy
 
-
-def _uncased(sentence: str, language: str) -> Iterator[str]:
-    for match in _TITLED.finditer(sentence):
-        yield match[1] or match[2]
-    yield from _DOTTED.findall(sentence)
-    if language not in ("ja", "zh", "ko", "th", "ar", "fa", "he"):
-        yield from _FOREIGN.findall(sentence)
+    return spacy.load(model)

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
-from collections.abc import Collection, Sequence
-from datetime import MAXYEAR, MINYEAR, UTC, datetime, timedelta
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 
-from adk_graph_memory.extraction.grounding import located
+from adk_graph_memory.extraction.dates import interval
+from adk_graph_memory.extraction.grounding import Transcript, fold
 from adk_graph_memory.extraction.schema import EntityReply, ExtractionReply, FactReply
 from adk_graph_memory.extraction.vocabulary import FREE, Vocabulary, predicate
-from adk_graph_memory.records import ExtractedEntity, ExtractedFact, Extraction, KnownEntity, Source, Turn
+from adk_graph_memory.records import ExtractedEntity, ExtractedFact, Extraction, KnownEntity, Source, Turn, folded
 
 
 def understood(
@@ -21,15 +21,17 @@ def understood(
     *,
     keeps_unverified: bool = False,
 ) -> Extraction:
-    """The reply as data of ours: references checked, quotes found, dates read; what fails is counted by reason."""
+    """The reply as data of ours: references checked, quotes found, dates read; what fails is counted by reason.
+
+    A number that is one off is put right where the words say which entity or turn is meant, and counted too.
+    """
     dropped: Counter[str] = Counter()
-    entities = {entity.ref: _entity(entity, known, vocabulary) for entity in reply.entities if entity.name.strip()}
-    dropped["entity without a name, or named twice"] += len(reply.entities) - len(entities)
+    cast = _Cast(reply.entities, known, vocabulary, dropped)
+    transcript, places = Transcript(turns), _unique(fact.ref for fact in reply.facts)
     facts, mentions = [], set()
-    for fact in reply.facts:
-        sources = _sources(fact, turns, keeps_unverified=keeps_unverified)
-        topic = vocabulary.topic(fact.topic.strip())
-        if fact.subject not in entities:
+    for ref, fact in enumerate(reply.facts):
+        topic, about = vocabulary.topic(fact.topic.strip()), cast.of(fact)
+        if about is None:
             dropped["fact about no entity of the reply"] += 1
         elif not fact.text.strip() or not fact.predicate.strip():
             dropped["fact without words"] += 1
@@ -37,88 +39,134 @@ def understood(
             dropped["fact of no topic that was asked for"] += 1
         elif not vocabulary.has(predicate(fact.predicate)):
             dropped["fact of no predicate that was asked for"] += 1
-        elif not sources:
+        elif not (sources := _sources(fact, transcript, dropped, keeps_unverified=keeps_unverified)):
             dropped["quote not in the turns it names"] += 1
         else:
-            facts.append(_fact(fact, topic, sources, turns, entities))
-            about = [ref for ref in (fact.subject, fact.object) if ref in entities]
-            mentions |= {(source.turn_id, ref) for source in sources for ref in about if ref is not None}
+            links = [tuple(places[one] for one in refs if one in places) for refs in (fact.replaces, fact.depends_on)]
+            dropped["link to no fact of the reply"] += len(fact.replaces) + len(fact.depends_on) - sum(map(len, links))
+            said_in = transcript.turn(sources[0].turn_id)
+            subject, object = about
+            read = _fact(fact, topic, sources, said_in, dropped)
+            facts.append(replace(read, ref=ref, subject=subject, object=object, replaces=links[0], depends_on=links[1]))
+            mentions |= {(source.turn_id, one) for source in sources for one in about if one is not None}
+    entities = cast.entities
     if vocabulary.topics:  # whoever is spoken of in no fact that was asked for is not remembered either
         spoken_of = {ref for fact in facts for ref in (fact.subject, fact.object)}
-        entities = {ref: entity for ref, entity in entities.items() if ref in spoken_of}
-    return Extraction(tuple(entities.values()), tuple(facts), tuple(sorted(mentions)), +dropped)
+        entities = [entity for entity in entities if entity.ref in spoken_of]
+    return Extraction(tuple(_quoted(entities, facts)), tuple(facts), tuple(sorted(mentions)), +dropped)
 
 
-def _entity(reply: EntityReply, known: Sequence[KnownEntity], vocabulary: Vocabulary) -> ExtractedEntity:
-    is_known = reply.known_id is not None and 0 <= reply.known_id < len(known)
+class _Cast:
+    """The entities of a reply, each with a number of its own, and which of them a fact is about."""
+
+    def __init__(
+        self,
+        replies: Sequence[EntityReply],
+        known: Sequence[KnownEntity],
+        vocabulary: Vocabulary,
+        dropped: Counter[str],
+    ) -> None:
+        listed = {(one.ref, folded(one.name)): one for one in replies if one.name.strip()}
+        dropped["entity without a name, or named twice"] += len(replies) - len(listed)
+        self._dropped = dropped
+        self._by_ref: dict[int, list[ExtractedEntity]] = {}
+        free = max((ref for ref, _ in listed), default=0) + 1
+        for number, one in enumerate(listed.values()):
+            ref = free + number if one.ref in self._by_ref else one.ref
+            self._by_ref.setdefault(one.ref, []).append(_entity(one, ref, known, vocabulary, dropped))
+        self.entities = [entity for listed in self._by_ref.values() for entity in listed]
+
+    def of(self, fact: FactReply) -> tuple[int, int | None] | None:
+        """Subject and object; where a number is nobody's, or of two, the only one whose name is in the text."""
+        subject, object = self._numbered(fact.subject), self._numbered(fact.object)
+        if subject is None:
+            subject = self._named(fact.subject, fact.text, beside=object)
+        if object is None and fact.object is not None:
+            object = self._named(fact.object, fact.text, beside=subject)
+        if subject is None:
+            return None
+        self._dropped["number that is no entity's"] += (subject != fact.subject) + (object != fact.object)
+        return subject, object
+
+    def _numbered(self, ref: int | None) -> int | None:
+        found = self._by_ref.get(ref, ()) if ref is not None else ()
+        return found[0].ref if len(found) == 1 else None
+
+    def _named(self, ref: int, text: str, beside: int | None) -> int | None:
+        said = fold(text)
+        named = [
+            one.ref
+            for one in self._by_ref.get(ref, self.entities)
+            if one.ref != beside and any(fold(name) in said for name in (one.name, *one.aliases))
+        ]
+        return named[0] if len(named) == 1 else None
+
+
+def _unique(refs: Iterable[int]) -> dict[int, int]:
+    """The place of each fact whose number no other has."""
+    listed = list(refs)
+    times = Counter(listed)
+    return {ref: place for place, ref in enumerate(listed) if times[ref] == 1}
+
+
+def _entity(
+    reply: EntityReply, ref: int, known: Sequence[KnownEntity], vocabulary: Vocabulary, dropped: Counter[str]
+) -> ExtractedEntity:
+    number = reply.known_id
+    is_known = number is not None and 0 <= number < len(known)
+    dropped["known_id of nobody"] += number is not None and not is_known
     return ExtractedEntity(
-        ref=reply.ref,
+        ref=ref,
         name=reply.name.strip(),
         type=vocabulary.entity_type(reply.type.strip().lower() or "thing"),
         aliases=tuple(alias.strip() for alias in reply.aliases if alias.strip()),
-        known_key=known[reply.known_id].key if is_known and reply.known_id is not None else None,
+        known_key=known[number].key if is_known and number is not None else None,
         about=reply.about.strip(),
     )
 
 
-def _sources(fact: FactReply, turns: Sequence[Turn], *, keeps_unverified: bool) -> tuple[Source, ...]:
-    """Where the named turns say the quote."""
-    named = [turns[i] for i in dict.fromkeys(fact.turns) if 0 <= i < len(turns)]
-    found = tuple(source for turn in named if (source := located(fact.quote, turn)))
-    return found or tuple(Source.unverified(turn) for turn in named if keeps_unverified)
+def _quoted(entities: Iterable[ExtractedEntity], facts: Iterable[ExtractedFact]) -> Iterator[ExtractedEntity]:
+    """Those that the reply takes for somebody known, with the words that hold one of their names."""
+    told: dict[int | None, dict[str, None]] = {}
+    for fact in facts:
+        for ref in (fact.subject, fact.object):
+            told.setdefault(ref, {}).update(dict.fromkeys(one.quote for one in fact.sources if one.is_verified))
+    for entity in entities:
+        names = [fold(name) for name in (entity.name, *entity.aliases)] if entity.known_key else []
+        quotes = told.get(entity.ref, {}) if names else {}
+        yield replace(entity, quotes=tuple(one for one in quotes if any(name in fold(one) for name in names if name)))
+
+
+def _sources(
+    fact: FactReply, transcript: Transcript, dropped: Counter[str], *, keeps_unverified: bool
+) -> tuple[Source, ...]:
+    """Where the named turns say the quote, or else the one turn that does."""
+    if found := transcript.locate(fact.quote, fact.turns):
+        return found
+    if found := transcript.locate_once(fact.quote):
+        dropped["number that is not the turn's"] += 1
+        return found
+    return tuple(map(Source.unverified, transcript.named(fact.turns))) if keeps_unverified else ()
 
 
 def _fact(
-    fact: FactReply,
-    topic: str,
-    sources: tuple[Source, ...],
-    turns: Sequence[Turn],
-    entities: Collection[int],
+    fact: FactReply, topic: str, sources: tuple[Source, ...], said_in: Turn, dropped: Counter[str]
 ) -> ExtractedFact:
-    said_in = next(turn for turn in turns if turn.id == sources[0].turn_id)
+    when = interval(fact.valid_from, fact.valid_to, said_in.at, is_ahead=fact.modality == "planned")
+    dropped["end before its beginning"] += when.is_inverted
     return ExtractedFact(
         subject=fact.subject,
         predicate=predicate(fact.predicate),
-        object=fact.object if fact.object in entities else None,
+        object=fact.object,
         text=fact.text.strip(),
         sources=sources,
         speaker=fact.speaker.strip() or said_in.author,
         at=said_in.at,
         modality=fact.modality,
-        valid_from=_moment(fact.valid_from),
-        valid_to=_end(fact, said_in),
+        valid_from=when.begins.at if when.begins else None,
+        valid_from_precision=when.begins.precision if when.begins else None,
+        valid_to=when.ends.at if when.ends else None,
+        valid_to_precision=when.ends.precision if when.ends else None,
         topic=topic,
-        ref=fact.ref,
-        replaces=tuple(fact.replaces),
-        depends_on=tuple(fact.depends_on),
         correction=fact.correction,
     )
-
-
-def _end(fact: FactReply, said_in: Turn) -> datetime | None:
-    """When it stopped to be true; what ended on the day that it was told was over by then, if it is not yet to come."""
-    end = _moment(fact.valid_to, is_end=True)
-    is_of_the_day = (fact.valid_to or "").strip() == said_in.at.date().isoformat()
-    return said_in.at if is_of_the_day and fact.modality != "planned" else end
-
-
-def _moment(text: str | None, *, is_end: bool = False) -> datetime | None:
-    """The ISO 8601 year, month, date or time that the text is, in UTC unless it names an offset; else None.
-
-    A year, a month or a day begins with its first moment, and ends where the next one begins.
-    """
-    given = (text or "").strip()
-    is_day = bool(re.fullmatch(r"\d{4}-\d\d-\d\d", given))
-    if coarse := re.fullmatch(r"(\d{4})(?:-(\d\d))?", given):
-        year, month = int(coarse[1]), coarse[2]
-        if is_end:
-            year, month = (year, f"{int(month) + 1:02}") if month and month != "12" else (year + 1, "01")
-        given = f"{year:04}-{month or '01'}-01"
-    try:
-        moment = datetime.fromisoformat(given) + timedelta(days=is_end and is_day)
-        moment = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment
-        utc = moment.astimezone(UTC)
-    except (ValueError, OverflowError):
-        return None
-    is_odd = bool((moment.utcoffset() or timedelta()).seconds % 60)  # an offset that no calendar of the graph knows
-    return None if utc.year in (MINYEAR, MAXYEAR) else utc if is_odd else moment

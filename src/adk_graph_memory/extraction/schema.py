@@ -1,51 +1,75 @@
 """The reply that a model is asked for: flat, small, with integers for references, so that small models manage it too.
 
-Gemini's schema subset allows no unions, no tuples, no free-form objects; every field here is one it takes.
+Gemini's schema subset allows no unions, no tuples, no free-form objects; every field here is one it takes. What a field
+means is said here or in the prompt, not in both.
 """
 
 from __future__ import annotations
 
-from typing import Literal
+import re
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, BeforeValidator, Field
+
+from adk_graph_memory.records import Manner
+
+
+def _number(said: Any) -> Any:
+    """The number in "3" or "turn 3"."""
+    found = re.search(r"-?\d+", said) if isinstance(said, str) else None
+    return int(found[0]) if found else said
+
+
+def _numbers(said: Any) -> Any:
+    """A list of numbers, whether or not it came as one."""
+    listed = said if isinstance(said, list) else [] if said is None else [said]
+    return list(dict.fromkeys(number for number in map(_number, listed) if isinstance(number, int)))
+
+
+Number = Annotated[int, BeforeValidator(_number)]
+Numbers = Annotated[list[int], BeforeValidator(_numbers)]
 
 
 class EntityReply(BaseModel):
-    """Somebody or something that the conversation is about."""
-
-    ref: int = Field(description="a number of your choice, unique in this reply")
-    name: str = Field(description="the fullest name used, as it is written")
-    type: str = Field(default="thing", description="person, organization, place, animal, event, object or topic")
-    aliases: list[str] = Field(default=[], description="other names used for the same")
-    about: str = Field(default="", description="what tells it from another of the same name, in a few words")
-    known_id: int | None = Field(
-        default=None, description="the number in the list of known entities, if it is one of them"
-    )
+    ref: Number = Field(description="a number of your choice")
+    name: str
+    type: str = "thing"
+    aliases: list[str] = []
+    about: str = Field(default="", description="what tells it from a namesake, in a few words")
+    known_id: Number | None = None
 
 
 class FactReply(BaseModel):
-    """One statement, with the words that it rests on."""
-
-    ref: int = Field(default=0, description="a number of your choice, unique among the facts of this reply")
-    subject: int = Field(description="the ref of the entity the fact is about")
-    predicate: str = Field(description="what links subject and object, in snake_case, for example lives_in")
-    object: int | None = Field(default=None, description="the ref of the other entity, if there is one")
-    text: str = Field(description="the fact as one sentence that can be understood alone")
-    quote: str = Field(description="the words it rests on, copied exactly from one turn")
-    turns: list[int] = Field(description="the numbers of the turns that say so")
-    speaker: str = Field(default="", description="who said it")
+    ref: Number = Field(default=0, description="a number of your choice")
+    subject: Number = Field(description="ref of an entity")
+    predicate: str
+    object: Number | None = Field(default=None, description="ref of the other entity, if there is one")
+    text: str = Field(description="one short sentence")
+    quote: str
+    turns: Numbers = Field(description="numbers of the turns that contain the quote")
+    speaker: str = Field(default="", description="whose word it is, if not the author's of the turn")
     modality: Literal["asserted", "negated", "planned", "hypothetical", "reported"] = "asserted"
-    valid_from: str | None = Field(default=None, description="ISO 8601 date or time since when it is true, if said")
-    valid_to: str | None = Field(default=None, description="ISO 8601 date or time until when it was true, if said")
-    date_basis: Literal["explicit", "relative", "none"] = "none"
-    topic: str = Field(default="", description="one or two words")
-    replaces: list[int] = Field(default=[], description="refs of facts of this reply that this one ended or corrects")
-    correction: bool = Field(default=False, description="whether it says that something told before was never true")
-    depends_on: list[int] = Field(default=[], description="refs of facts of this reply that it would not hold without")
+    valid_from: str | None = None
+    valid_to: str | None = None
+    topic: str = ""
+    replaces: Numbers = Field(default=[], description="refs of facts of this reply")
+    correction: bool = False
+    depends_on: Numbers = Field(default=[], description="refs of facts of this reply")
+
+
+class TurnReply(BaseModel):
+    turn: Number
+    kind: Manner
+    origin: str = Field(default="", description="who wrote it, if said")
+
+
+class ForgetReply(BaseModel):
+    request: Number = Field(description="the turn that asks for it")
+    turns: Numbers = Field(description="those of its author that it covers, and answers that repeat them")
 
 
 class ExtractionReply(BaseModel):
-    """Everything worth remembering in the turns."""
-
     entities: list[EntityReply] = []
     facts: list[FactReply] = []
+    turns: list[TurnReply] = []
+    forget: list[ForgetReply] = []

@@ -92,9 +92,9 @@ class Vocabulary:
         kinds = f"one of {', '.join(self.entity_types)}" if self.entity_types else _TYPES
         only = f" Use no others than these, and leave out what fits none of them: {', '.join(self.predicates)}."
         return {
-            "topics": "\n".join((_LABELS, *map(_line, self.topics))) if self.topics else "one or two words",
+            "topics": "\n".join((_LABELS, *map(_line, self.topics))) if self.topics else _ANY_TOPIC,
             "entity_types": kinds,
-            "predicates": only if self.predicates else "",
+            "predicates": only if self.predicates else _PREDICATES,
         }
 
     def topic(self, said: str) -> str | None:
@@ -113,6 +113,13 @@ class Vocabulary:
         return not self.predicates or said in self.predicates
 
 
+_ANY_TOPIC = "one or two words, in English."
+_PREDICATES = (
+    " Of people: lives_in, works_at, works_as, studies_at, born_on, married_to, parent_of, sibling_of, friend_of,"
+    " likes, dislikes, prefers, owns, uses, takes, allergic_to, suffers_from, phone_number, plans_to, visited, decided."
+    " Of tasks and things: done_by, due_on, uses, depends_on, has_status, located_in, part_of, costs."
+    " Where none of these fits, one of your own."
+)
 _TYPES = "person, organization, place, animal, event, object or topic"
 _LABELS = "one of these labels, letter by letter; a fact that belongs to none of them is left out:"
 

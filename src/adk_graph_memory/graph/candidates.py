@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import asyncio
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Protocol
+
+from neo4j import Record
 
 from adk_graph_memory.graph import lucene, rows
 from adk_graph_memory.graph.connection import Connection, Transaction
 from adk_graph_memory.graph.ingests import MOST_KNOWN_ENTITIES, Claim, known_entity
+from adk_graph_memory.graph.queries import CHUNK
 from adk_graph_memory.graph.slots import Slot
 from adk_graph_memory.records import Candidates, KnownEntity, Link, Proposition, Scope
 from adk_graph_memory.records.plan import STATES
@@ -19,8 +23,10 @@ NAMESAKES = 10
 NEAR, NEAREST, RECENT = 0.70, 5, 300
 """Similarity (0 to 1, as Neo4j scales the cosine) above which a fact is worth a look, though it decides nothing; how
 many such a new fact gets for each of its entities; and among how many of the entity's latest facts they are sought."""
-AROUND = 40
-"""Facts last heard of the entities that an extraction names, shown to whoever judges it."""
+_NEARNESS = {"near": NEAR, "nearest": NEAREST, "recent": RECENT}
+AROUND, PLANS = 30, 10
+"""Facts last heard of the entities that an extraction names, shown to whoever judges it, and the latest plans of theirs
+that nobody has ended: what comes of a plan is often heard long after it."""
 
 
 class Lookup(Protocol):
@@ -68,36 +74,65 @@ async def looked_up(
         is_judged: whether anybody will decide what rules cannot; if so, facts that may have to do with one of the
             extraction's are looked for as well: about the same two entities, or near in meaning.
     """
-    memory_ids = claimed.memory_ids
-    turn_ids = {memory_id: id for id, memory_id in memory_ids.items()}
-    graves = {f"{memory_ids[turn_id]}:{quote_key}": (turn_id, quote_key) for turn_id, quote_key in wanted.quotes}
+    keys, queries, graves = await asyncio.to_thread(_wanted, scope, claimed, wanted)
 
-    is_all_known = len(claimed.known) < MOST_KNOWN_ENTITIES
-    fields = ("name", "aliases")
-    queries = [] if is_all_known else [lucene.scoped(scope.key, lucene.terms(one), fields) for one in wanted.names]
+    place = slot.property if slot else None
+
+    def asked_about(known: Sequence[KnownEntity]) -> tuple[dict[str, Any], list[list[dict[str, Any]]]]:
+        said, keys = wanted.propositions(known), {entity.key for entity in known}
+        return _asked(said, is_judged), _vectors(said, vectors, keys) if is_judged else []
 
     async def work(transaction: Transaction) -> tuple[Candidates, int]:
         [named] = await transaction.run(
-            "entities_by_name", scope=scope.key, keys=wanted.entity_keys, queries=queries, namesakes=NAMESAKES
+            "entities_by_name", scope=scope.key, keys=keys, queries=queries, namesakes=NAMESAKES
         )
         entities = _now([*claimed.known, *map(known_entity, named["entities"])])
-        asked = _asked(wanted.propositions(entities), vectors if is_judged else {}, is_judged)
-        place = slot.property if slot else None
-        [row] = await transaction.run("candidate_facts", asked, scope=scope.key, slot=place, quotes=list(graves))
-        core, near = set(row["core"]), dict[str, tuple[str, ...]]()
-        for text, fact, _ in sorted(row["near"], key=lambda one: (-one[2], one[1])):
-            near[text] = (*near.get(text, ()), fact)
-        known = Candidates(
-            entities,
-            tuple(rows.known_fact(fact, turn_ids, claimed.edited, fact["id"] in core) for fact in row["facts"]),
-            tuple(Link(*link) for link in row["links"]),
-            near,
-            tuple(row["around"]),
-            frozenset(graves[key] for key in row["forgotten"]),
-        )
-        return known, named["writes"]
+        asked, said = await asyncio.to_thread(asked_about, entities)
+        near = [
+            (row["text"], row["fact"], row["score"])
+            for part in said
+            for row in await transaction.run("near_facts", _NEARNESS, scope=scope.key, slot=place, rows=part)
+        ]
+        alike = sorted({fact for _, fact, _ in near})
+        [row] = await transaction.run("candidate_facts", asked, scope=scope.key, alike=alike, quotes=list(graves))
+        known = await transaction.run("known_facts", scope=scope.key, ids=row["facts"]) if row["facts"] else []
+        return await asyncio.to_thread(_known, claimed, graves, entities, row, near, known), named["writes"]
 
     return await connection.transact(work)
+
+
+def _wanted(
+    scope: Scope, claimed: Claim, wanted: Lookup
+) -> tuple[Sequence[str], list[str], dict[str, tuple[str, str]]]:
+    """Keys and Lucene queries of the entities that it may be about, and the words it rests on by their tombstones."""
+    memory_ids, fields = claimed.memory_ids, ("name", "aliases")
+    graves = {f"{memory_ids[turn_id]}:{quote_key}": (turn_id, quote_key) for turn_id, quote_key in wanted.quotes}
+    names = () if len(claimed.known) < MOST_KNOWN_ENTITIES else wanted.names
+    queries = [query for name in names for query in lucene.queries(scope.key, lucene.terms(name), fields)]
+    return wanted.entity_keys, queries, graves
+
+
+def _known(
+    claimed: Claim,
+    graves: Mapping[str, tuple[str, str]],
+    entities: tuple[KnownEntity, ...],
+    row: Record,
+    alike: Sequence[tuple[str, str, float]],
+    known: Sequence[Record],
+) -> Candidates:
+    turn_ids = {memory_id: id for id, memory_id in claimed.memory_ids.items()}
+    core, near = set(row["core"]), dict[str, tuple[str, ...]]()
+    for text, fact, _ in sorted({*alike, *map(tuple, row["near"])}, key=lambda one: (-one[2], one[1], one[0])):
+        near[text] = (*near.get(text, ()), fact)
+    return Candidates(
+        entities,
+        tuple(rows.known_fact(fact, turn_ids, claimed.edited, fact["id"] in core) for [fact] in known),
+        tuple(Link(*link) for link in row["links"]),
+        near,
+        tuple(row["around"]),
+        frozenset(graves[key] for key in row["forgotten"]),
+        tuple((one, base) for one, base in row["dependencies"]),
+    )
 
 
 def _now(entities: Sequence[KnownEntity]) -> tuple[KnownEntity, ...]:
@@ -107,7 +142,7 @@ def _now(entities: Sequence[KnownEntity]) -> tuple[KnownEntity, ...]:
     return tuple(entity for key, entity in found.items() if key not in gone)
 
 
-def _asked(said: Sequence[Proposition], vectors: Mapping[str, Sequence[float]], is_judged: bool) -> dict[str, Any]:
+def _asked(said: Sequence[Proposition], is_judged: bool) -> dict[str, Any]:
     """What the statement takes: by what it finds facts that say the same, of one slot, of one pair, or near."""
     return {
         "signatures": sorted({one.signature for one in said}),
@@ -121,19 +156,30 @@ def _asked(said: Sequence[Proposition], vectors: Mapping[str, Sequence[float]], 
             for one in said
             if is_judged and one.object is not None
         ],
-        "said": [
-            {"entity": entity, "text": one.text, "vector": vectors[one.text]}
-            for one in said
-            for entity in _entities(one)
-            if one.text in vectors
-        ],
         "entities": sorted({entity for one in said for entity in _entities(one)}) if is_judged else [],
-        "recent": RECENT,
         "around": AROUND,
+        "plans": PLANS,
         "most": MOST_OF_A_SLOT,
-        "near": NEAR,
         "nearest": NEAREST,
     }
+
+
+def _vectors(
+    said: Sequence[Proposition], vectors: Mapping[str, Sequence[float]], known: Collection[str]
+) -> list[list[dict[str, Any]]]:
+    """Each entity that the graph knows, with what is said of it and its vector, as many as one statement takes.
+
+    Of a new entity there is nothing near.
+    """
+    pairs = sorted({(entity, one.text) for one in said if one.text in vectors for entity in _entities(one)})
+    pairs = [pair for pair in pairs if pair[0] in known]
+    parts: list[list[dict[str, Any]]] = []
+    for start in range(0, len(pairs), CHUNK):
+        texts: dict[str, list[dict[str, Any]]] = {}
+        for entity, text in pairs[start : start + CHUNK]:
+            texts.setdefault(entity, []).append({"text": text, "vector": vectors[text]})
+        parts.append([{"entity": entity, "texts": told} for entity, told in texts.items()])
+    return parts
 
 
 def _entities(said: Proposition) -> list[str]:

@@ -24,6 +24,7 @@ from adk_graph_memory.closing import Closing
 from adk_graph_memory.graph.locks import Locks
 from adk_graph_memory.graph.queries import Statements
 from adk_graph_memory.graph.translation import translated
+from adk_graph_memory.language.zones import named_zone
 from adk_graph_memory.settings import Settings, configured, of_address, redacted
 
 T = TypeVar("T")
@@ -48,6 +49,7 @@ class Connection(Closing):
         sync_driver: the same for the retrievers of neo4j-graphrag, which are synchronous.
         settings: instead of the environment.
         schema: ``auto`` migrates at first use, ``check`` refuses an unfit schema, ``off`` asks nothing.
+        timezone: IANA name of the zone of users of whom no other is known.
     """
 
     def __init__(
@@ -60,19 +62,17 @@ class Connection(Closing):
         sync_driver: Driver | None = None,
         settings: Settings | None = None,
         schema: str | None = None,
+        timezone: str | None = None,
     ) -> None:
-        chosen = {"database": database, "schema_mode": schema}
+        chosen = {"database": database, "schema_mode": schema, "timezone": timezone and named_zone(timezone)}
         self._overrides = of_address(uri) | {name: value for name, value in chosen.items() if value is not None}
-        self._auth = auth
-        self._given_settings = settings
+        self._auth, self._given_settings = auth, settings
         self._given, self._given_sync = driver, sync_driver
         self._held: dict[asyncio.AbstractEventLoop, _Held] = {}
         self._sync: Driver | None = None
         self._sync_lock = threading.Lock()
-        self._reached = False
-        self.line = "2026"
-        self.prepared = False
-        self.locks = Locks()
+        self._reached = self.prepared = False
+        self.line, self.locks = "2026", Locks()
 
     @cached_property
     def settings(self) -> Settings:

@@ -10,7 +10,7 @@ from adk_graph_memory.records import Receipt, Scope
 
 async def forget(connection: Connection, scope: Scope, ids: Sequence[str]) -> Receipt:
     """Takes these memories away for good, and the facts that rested on them alone; unknown ids are no error."""
-    return await connection.transact(lambda transaction: _forget(transaction, scope, ids))
+    return await connection.transact(lambda transaction: forget_memories(transaction, scope, ids))
 
 
 async def learned_from(connection: Connection, scope: Scope, session_id: str) -> Receipt:
@@ -21,10 +21,11 @@ async def learned_from(connection: Connection, scope: Scope, session_id: str) ->
 async def forget_session(transaction: Transaction, scope: Scope, session_id: str) -> Receipt:
     """Takes away all that memory holds of a session."""
     [row] = await transaction.run("session_memories", scope=scope.key, session_id=session_id)
-    return await _forget(transaction, scope, row["ids"])
+    return await forget_memories(transaction, scope, row["ids"])
 
 
-async def _forget(transaction: Transaction, scope: Scope, ids: Sequence[str]) -> Receipt:
+async def forget_memories(transaction: Transaction, scope: Scope, ids: Sequence[str]) -> Receipt:
+    """Takes these memories away within a transaction that does more."""
     if not ids or not await transaction.run("known_memories", scope=scope.key, ids=list(ids)):
         return Receipt()
     [told] = await transaction.run("forget_facts", scope=scope.key, ids=list(ids))

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
 from typing import Any
 
 from neo4j import Record
@@ -14,6 +14,7 @@ from adk_graph_memory import telemetry
 from adk_graph_memory.graph.connection import Connection, Transaction
 from adk_graph_memory.graph.members import Delta
 from adk_graph_memory.graph.queries import scoped
+from adk_graph_memory.language.zones import moment_at, offset_of
 from adk_graph_memory.records import KnownEntity, Scope, Turn, digest
 
 MOST_KNOWN_ENTITIES = 300
@@ -105,6 +106,7 @@ async def claim(
             session_id=session_id,
             foreign_uid=foreign_uid,
             turns=[{**_turn(turn, session_id), "text_key": turn.text_key} for turn in turns],
+            offset=offset_of(turns[-1].at),
             now=now,
             lease=lease,
         )
@@ -114,7 +116,8 @@ async def claim(
             first = next(iter(unread.values()))
             mine = _placed([turn for turn in turns if turn.id in unread], unread, session_id)
             edited = frozenset(id for id, row in unread.items() if row["is_edited"])
-            windows = [Claim(_id(session_id, part), lease, session_id, tuple(part)) for part in split(mine)]
+            parts = await asyncio.to_thread(split, mine)
+            windows = [Claim(_id(session_id, part), lease, session_id, tuple(part)) for part in parts]
             [row] = await transaction.run(
                 "claim_turns",
                 scope=scope.key,
@@ -231,10 +234,11 @@ def _turn(turn: Turn, session_id: str) -> dict[str, Any]:
         "role": turn.role,
         "text": turn.text,
         "timestamp": turn.at.timestamp(),
+        "offset": offset_of(turn.at),
     }
 
 
 def _said(row: Sequence[Any]) -> Turn:
     """A turn of the graph, as statements return one."""
-    id, author, role, text, timestamp, seq = row
-    return Turn(id, author, text, datetime.fromtimestamp(timestamp, UTC), role or "user", seq or 0)
+    id, author, role, text, timestamp, offset, seq = row
+    return Turn(id, author, text, moment_at(timestamp, offset), role or "user", seq or 0)

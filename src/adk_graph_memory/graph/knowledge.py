@@ -6,9 +6,12 @@ import unicodedata
 from datetime import datetime
 from typing import Any
 
+from neo4j import Record
+
 from adk_graph_memory import errors
 from adk_graph_memory.graph import rows
 from adk_graph_memory.graph.connection import Connection
+from adk_graph_memory.language.zones import moment_at
 from adk_graph_memory.records import Scope, StoredEntity, StoredFact
 
 
@@ -29,7 +32,7 @@ async def facts(
         scope: whose memory it is.
         now: what is so at this time is so.
         about: only facts about whom or what is called so, or has this key.
-        past: also what ended, was retracted or is stale.
+        past: also what ended, was retracted or is stale; what happened once, or was planned, is listed in any case.
         limit: at most so many.
         after: the id of the last fact of the page before.
 
@@ -45,26 +48,32 @@ async def facts(
         limit=limit,
         after=await _place(connection, "fact_place", after, scope=scope.key, id=after),
     )
-    return [
-        StoredFact(
-            id=row["id"],
-            text=row["text"],
-            subject=row["subject"],
-            predicate=row["predicate"],
-            object=row["object"],
-            modality=row["modality"],
-            topic=row["topic"] or None,
-            author=row["author"],
-            at=rows.said_at(row["timestamp"]),
-            valid_from=rows.moment(row["valid_from"]),
-            valid_to=rows.moment(row["valid_to"]),
-            state=row["state"],
-            is_stale=row["is_stale"],
-            holds=row["holds"],
-            sources=tuple(map(rows.source, row["sources"])),
-        )
-        for row in found
-    ]
+    return [_fact(row, now) for row in found]
+
+
+def _fact(row: Record, now: datetime) -> StoredFact:
+    when = rows.validity(row)
+    status = when.status(now)
+    return StoredFact(
+        id=row["id"],
+        text=row["text"],
+        subject=row["subject"],
+        predicate=row["predicate"],
+        object=row["object"],
+        modality=row["modality"],
+        topic=row["topic"] or None,
+        author=row["author"],
+        at=moment_at(row["timestamp"], row["offset"]),
+        valid_from=when.valid_from,
+        valid_to=when.valid_to,
+        state=row["state"],
+        is_stale=when.is_stale,
+        holds=row["holds"] and status != "lapsed",
+        status=status,
+        valid_from_precision=when.valid_from_precision,
+        valid_to_precision=when.valid_to_precision,
+        sources=tuple(map(rows.source, row["sources"])),
+    )
 
 
 async def entities(

@@ -7,8 +7,12 @@ from collections.abc import Iterator, Sequence
 from adk_graph_memory.graph import words
 from adk_graph_memory.language.words import WIDE_CHARACTER, WIDE_RUN, ordinary_words
 
-MOST_TERMS = 128
-"""Distinct words that are searched for; Lucene refuses more than 1,024 clauses, and a pasted page needs fewer."""
+MARKS = ".,;:!?()[]{}«»“”„\"'’、。，；：！？（）「」"
+"""What stands beside a word in a sentence."""
+MOST_TERMS = 4_096
+"""Distinct words that are searched for; a message of three thousand words has fewer."""
+TERMS_A_QUERY = 128
+"""Words of one query; Lucene refuses more than 1,024 clauses."""
 
 _ANALYZERS = {
     "ar": "arabic",
@@ -47,6 +51,11 @@ def analyzer(language: str, analyzers: Sequence[str]) -> str:
     return own if own in analyzers else analyzers[0]
 
 
+def language(analyzer: str) -> str:
+    """The language that an analyzer was made for; English where it is made for several, or for none."""
+    return next((language for language, own in _ANALYZERS.items() if own == analyzer != "cjk"), "en")
+
+
 def terms(question: str, language: str = "en") -> list[str]:
     """The question's distinct words, at most :data:`MOST_TERMS`; of more, the longest, which say most.
 
@@ -72,15 +81,21 @@ def _cut(token: str) -> Iterator[str]:
         yield from (run[i : i + 2] for i in range(max(1, len(run) - 1)))
 
 
-def scoped(scope: str, found: Sequence[str], fields: Sequence[str]) -> str:
+def queries(scope: str, found: Sequence[str], fields: Sequence[str], boost: float = 1.0) -> list[str]:
+    """As :func:`scoped`, in as many queries as it takes."""
+    return [scoped(scope, found[i : i + TERMS_A_QUERY], fields, boost) for i in range(0, len(found), TERMS_A_QUERY)]
+
+
+def scoped(scope: str, found: Sequence[str], fields: Sequence[str], boost: float = 1.0) -> str:
     """A query for nodes of the scope that hold any of the words in any of the fields.
 
     Args:
         scope: a scope's key.
         found: words of letters, digits and underscores alone, as :func:`terms` gives them.
         fields: names of properties in the index.
+        boost: what a hit counts beside those of other queries.
     """
     wanted = " ".join(f'{name}:"{term}"' for term in found for name in fields)
     # Whose memories they are is no merit: ^0, or a user's scores would grow with everybody else's memories.
     # Where all words are stop words, Lucene would drop an empty group and then find the whole scope.
-    return f'+scope:"{scope}"^0 +(scope:"nobody" {wanted})'
+    return f'+scope:"{scope}"^0 +(scope:"nobody" {wanted})^{boost}'

@@ -45,8 +45,15 @@ def _prefix(key: str) -> str:
 
 
 def _json(value: Any) -> str:
-    """The value as JSON; dates, sets and models in the form that pydantic gives them, the rest as its repr."""
-    return json.dumps(value, separators=(",", ":"), default=_plain)
+    """The value as JSON; dates, sets and models in the form that pydantic gives them, the rest as its repr.
+
+    Raises:
+        errors.ConfigurationError: the value contains itself, or is nested too deep.
+    """
+    try:
+        return json.dumps(value, separators=(",", ":"), default=_plain)
+    except (RecursionError, ValueError) as error:
+        raise errors.ConfigurationError(reason=f"a value cannot be kept as JSON: {error}") from error
 
 
 def _plain(value: Any) -> Any:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 from adk_graph_memory import telemetry
-from adk_graph_memory.graph import rows, words
+from adk_graph_memory.graph import forgetting, rows, words
 from adk_graph_memory.graph.connection import Connection, Transaction
 from adk_graph_memory.graph.ingests import Claim
-from adk_graph_memory.graph.queries import scoped
+from adk_graph_memory.graph.queries import CHUNK, scoped
 from adk_graph_memory.graph.slots import Slot
 from adk_graph_memory.records import (
     IngestReport,
@@ -21,9 +22,7 @@ from adk_graph_memory.records import (
 )
 
 Outcome = Literal["written", "taken", "outdated"]
-
-CHUNK = 1_000
-"""Rows one statement takes."""
+_Changes = dict[str, list[Any]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,8 +58,8 @@ async def apply(
         ``written``; ``taken`` if another worker had taken the claim over; ``outdated`` if this user was written to
         since the candidates were looked up (``writes`` was the count then): look again.
     """
-    memory_ids = claimed.memory_ids
     slot = embedded.parameters()
+    changes = await asyncio.to_thread(_changes, claimed, plan, embedded, report)
 
     async def work(transaction: Transaction) -> Outcome:
         standing = await transaction.run(
@@ -77,42 +76,26 @@ async def apply(
             return "taken"
         if not standing[0]["is_current"]:
             return "outdated"
-        await _write(transaction, "write_entities", _entities(plan, embedded, report.judge), scope=scope.key, **slot)
-        events = _events(claimed, plan, embedded, report.extractor)
-        await _write(transaction, "write_events", events, scope=scope.key, **slot)
-        facts = [rows.fact(fact, embedded.vectors, memory_ids) | {"ingest": claimed.ingest} for fact in plan.facts]
-        await _write(transaction, "write_facts", facts, scope=scope.key, extractor=report.extractor, **slot)
-        await _write_changes(transaction, scope, claimed, plan, report)
-        await _write(transaction, "retract_support", _still_said(claimed, plan), scope=scope.key)
-        late = [
-            {"memory_id": id, "vector": embedded.vectors[text]}
-            for id, text in claimed.unembedded.items()
-            if text in embedded.vectors
-        ]
-        await _write(transaction, "embed_memories", late, scope=scope.key, **slot)
+        await _write(transaction, "write_entities", changes["entities"], scope=scope.key, **slot)
+        await _write(transaction, "write_events", changes["events"], scope=scope.key, **slot)
+        await _write(transaction, "write_facts", changes["facts"], scope=scope.key, extractor=report.extractor, **slot)
+        await _write_changes(transaction, scope, claimed.ingest, changes)
+        await _write(transaction, "retract_support", changes["still_said"], scope=scope.key)
+        await _write(transaction, "embed_memories", changes["late"], scope=scope.key, **slot)
+        await forgetting.forget_memories(transaction, scope, changes["forget"])
         return "written"
 
     return await connection.transact(work)
 
 
-async def _write_changes(
-    transaction: Transaction, scope: Scope, claimed: Claim, plan: Plan, report: IngestReport
-) -> None:
-    """What ended, what rests on what, and the revisions; nothing is asked of the graph where nothing changed."""
-    touched = {fact.id for fact in plan.facts if fact.standing.state != "current" or not fact.is_new}
-    touched |= {id for pair in plan.dependencies for id in pair}
-    if not (plan.links or plan.revisions or touched):
-        return
-    memory_ids = claimed.memory_ids
-    await transaction.run(
-        "write_changes",
-        scope=scope.key,
-        ingest=claimed.ingest,
-        links=[asdict(link) for link in plan.links],
-        dependencies=[list(pair) for pair in plan.dependencies],
-        revisions=[rows.revision(revision, memory_ids, report.judge) for revision in plan.revisions],
-        touched=sorted(touched),
-    )
+async def _write_changes(transaction: Transaction, scope: Scope, ingest: str, changes: _Changes) -> None:
+    """What ended, what rests on what, and the revisions, in chunks; which facts went stale is asked with the last."""
+    names = ("links", "dependencies", "revisions")
+    longest = max(len(changes[name]) for name in names)
+    for start in range(0, longest or len(changes["touched"][:1]), CHUNK):
+        chunk = {name: changes[name][start : start + CHUNK] for name in names}
+        touched = changes["touched"] if start + CHUNK >= longest else []
+        await transaction.run("write_changes", chunk, scope=scope.key, ingest=ingest, touched=touched)
 
 
 async def add(connection: Connection, scope: Scope, facts: Sequence[PlannedFact], embedded: Embedded) -> None:
@@ -145,8 +128,30 @@ async def _write(transaction: Transaction, name: str, given: Sequence[Mapping[st
         await transaction.run(name, rows=given[start : start + CHUNK], **more)
 
 
+def _changes(claimed: Claim, plan: Plan, embedded: Embedded, report: IngestReport) -> _Changes:
+    """What the writing statements take."""
+    memory_ids, vectors = claimed.memory_ids, embedded.vectors
+    touched = {fact.id for fact in plan.facts if fact.standing.state != "current" or not fact.is_new}
+    touched |= {id for pair in plan.dependencies for id in pair}
+    return {
+        "entities": _entities(plan, embedded, report.judge),
+        "events": _events(claimed, plan, embedded, report.extractor),
+        "facts": [rows.fact(fact, vectors, memory_ids) | {"ingest": claimed.ingest} for fact in plan.facts],
+        "links": [asdict(link) for link in plan.links],
+        "dependencies": [list(pair) for pair in plan.dependencies],
+        "revisions": [rows.revision(revision, memory_ids, report.judge) for revision in plan.revisions],
+        "touched": sorted(touched),
+        "still_said": _still_said(claimed, plan),
+        "late": [
+            {"memory_id": id, "vector": vectors[text]} for id, text in claimed.unembedded.items() if text in vectors
+        ],
+        "forget": _to_forget(claimed, plan),
+    }
+
+
 def _events(claimed: Claim, plan: Plan, embedded: Embedded, extractor: str) -> list[dict[str, Any]]:
     memory_ids = claimed.memory_ids
+    remarks = {remark.turn_id: remark for remark in plan.remarks}
     mentioned: dict[str, list[str]] = {}
     for turn_id, key in plan.mentions:
         mentioned.setdefault(turn_id, []).append(key)
@@ -157,9 +162,18 @@ def _events(claimed: Claim, plan: Plan, embedded: Embedded, extractor: str) -> l
             "extracted": f"{extractor}:{turn.text_key}",
             "mentions": mentioned.get(turn.id, []),
             "vector": embedded.vectors.get(turn.text),
+            "manner": remarks[turn.id].manner if turn.id in remarks else None,
+            "origin": remarks[turn.id].origin or None if turn.id in remarks else None,
         }
         for turn in claimed.turns
+        if turn.id not in plan.forget
     ]
+
+
+def _to_forget(claimed: Claim, plan: Plan) -> list[str]:
+    """Memory ids of what is not to be remembered, of turns that were read before too."""
+    turns = (*claimed.context, *claimed.turns)
+    return sorted({turn.memory_id(claimed.session_id) for turn in turns if turn.id in plan.forget})
 
 
 def _entities(plan: Plan, embedded: Embedded, judge: str) -> list[dict[str, Any]]:

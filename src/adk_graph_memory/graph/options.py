@@ -19,3 +19,4 @@ class ConnectionOptions(TypedDict, total=False):
     sync_driver: Driver | None
     settings: Settings | None
     schema: str | None
+    timezone: str | None

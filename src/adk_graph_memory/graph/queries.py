@@ -26,6 +26,9 @@ FRAGMENT = "fragment"
 TEMPLATE = "template"
 """What a block is tagged with whose braces are filled in before it is a statement."""
 
+CHUNK = 250
+"""Rows one statement takes: the driver packs them in one go, and the event loop waits meanwhile."""
+
 _HEADER = re.compile(r"(?:\A|\n\n)// ([a-z0-9_]+)(?: @([\w.]+))?\n")
 _INCLUDE = re.compile(r"^// include (\w+)$", re.MULTILINE)
 _IDENTIFIER = re.compile(r"@(\w+)")

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from datetime import UTC, datetime, timedelta, timezone
+from datetime import datetime
 from typing import Any
 
 from adk_graph_memory.graph import words
 from adk_graph_memory.graph.members import Delta
+from adk_graph_memory.language.zones import moment_at, offset_of, with_offset
 from adk_graph_memory.records import KnownFact, PlannedFact, PlannedRevision, Proposition, Source, Standing, digest
+from adk_graph_memory.records.dates import precision_of
+from adk_graph_memory.records.phrases import Validity
 
 
 def fact(fact: PlannedFact, vectors: Mapping[str, Sequence[float]], memory_ids: Mapping[str, str]) -> dict[str, Any]:
@@ -25,9 +28,13 @@ def fact(fact: PlannedFact, vectors: Mapping[str, Sequence[float]], memory_ids: 
         "topic": said.topic,
         "author": said.speaker,
         "timestamp": said.at.timestamp(),
+        "offset": offset_of(said.at),
         "valid_from": said.valid_from,
+        "valid_from_precision": said.valid_from_precision,
         "said_to": said.valid_to,
+        "said_to_precision": said.valid_to_precision,
         "valid_to": fact.standing.valid_to,
+        "valid_to_precision": fact.standing.valid_to_precision,
         "state": fact.standing.state,
         "correction": said.correction or None,
         "single": said.is_single or None,
@@ -83,7 +90,7 @@ def known_fact(
         row["predicate"],
         row["subject"],
         row["object"],
-        said_at(row["timestamp"]),
+        moment_at(row["timestamp"], row["offset"]),
         row["author"],
         row["modality"],
         moment(row["valid_from"]),
@@ -91,28 +98,36 @@ def known_fact(
         row["topic"] or "",
         bool(row["correction"]),
         bool(row["single"]),
+        row["valid_from_precision"] or precision_of(moment(row["valid_from"])),
+        row["said_to_precision"] or precision_of(moment(row["said_to"])),
     )
     sources = (source((turn_ids.get(event, event), *said)) for event, *said in row["sources"])
     kept = tuple(one for one in sources if one.turn_id not in edited)
-    standing = Standing(row["state"], moment(row["valid_to"]))
+    standing = Standing(row["state"], moment(row["valid_to"]), row["valid_to_precision"])
     was = row["subject_was"], row["object_was"]
     return KnownFact(row["id"], said, kept, standing, tuple(row["absorbed"]), is_complete, was)
 
 
+def validity(row: Mapping[str, Any]) -> Validity:
+    """When a memory is so and how it was said, as far as a statement returned any of it."""
+    since, until = moment(row.get("valid_from")), moment(row.get("valid_to"))
+    return Validity(
+        row.get("modality"),
+        row.get("state"),
+        since,
+        until,
+        row.get("valid_from_precision") or precision_of(since),
+        row.get("valid_to_precision") or precision_of(until),
+        bool(row.get("stale")),
+    )
+
+
 def source(row: Sequence[Any]) -> Source:
     """Words that a fact rests on, as statements return them."""
-    id, quote, start, end, timestamp, seq, session, verified = row
-    return Source(id, quote, start, end, said_at(timestamp), seq or 0, session, verified is None)
-
-
-def said_at(timestamp: float) -> datetime:
-    """When something was said, in UTC."""
-    return datetime.fromtimestamp(timestamp, UTC)
+    id, quote, start, end, timestamp, offset, seq, session, verified = row
+    return Source(id, quote, start, end, moment_at(timestamp, offset), seq or 0, session, verified is None)
 
 
 def moment(value: Any) -> datetime | None:
     """A datetime of Neo4j's as Python's, with its offset alone: a named zone would be written back as one."""
-    if value is None:
-        return None
-    native: datetime = value.to_native()
-    return native.replace(tzinfo=timezone(native.utcoffset() or timedelta()))
+    return None if value is None else with_offset(value.to_native())

@@ -1,19 +1,41 @@
-"""A user goes in; the names of everybody who speaks in what memory holds of them come out."""
+"""Who speaks in what memory holds of a user, how, and where: kept in mind until the user is written to."""
 
 from __future__ import annotations
 
+import logging
+from datetime import timedelta, timezone, tzinfo
+from typing import NamedTuple
+
+from neo4j import Record
+
+from adk_graph_memory import errors
+from adk_graph_memory.graph import members
 from adk_graph_memory.graph.connection import Connection
+from adk_graph_memory.language.words import languages_of
+from adk_graph_memory.language.zones import named_zone
 from adk_graph_memory.records import Scope
 
 Names = tuple[tuple[str, ...], ...]
 """Of each speaker the author's name, as it stands on the turns, and whatever else they are called."""
 
+SAMPLE, READABLE = 32, 200
+"""Memories that tell in which languages a user speaks, and characters of each."""
+logger = logging.getLogger(__name__)
+
 MOST_USERS = 10_000
 """Users whose speakers are kept in mind."""
 
 
+class Speech(NamedTuple):
+    """Names of all who speak; of people, not the agent, the languages, the most usual first, and the time zone."""
+
+    names: Names
+    languages: tuple[str, ...]
+    zone: tzinfo
+
+
 class Speakers:
-    """Who speaks, kept in mind until the user is written to: one statement a user and process, and one after a write.
+    """Keeps in mind who speaks, and how: one statement a user and process, and one after each write.
 
     Args:
         connection: a connection.
@@ -21,14 +43,16 @@ class Speakers:
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
-        self._known: dict[str, tuple[int, Names]] = {}
+        self._known: dict[str, tuple[int, Speech]] = {}
 
-    async def of(self, scope: Scope) -> Names:
-        """The names of everybody who speaks."""
+    async def of(self, scope: Scope) -> Speech:
+        """Who speaks in what memory holds of a user, in which languages, and in which zone as far as it is known."""
         known = self._known.get(scope.key)
         if known is None:
-            [row] = await self._connection.run("speakers", scope=scope.key)
-            known = row["writes"], tuple(tuple(names) for names in row["speakers"])
+            [row] = await self._connection.run("speakers", scope=scope.key, sample=SAMPLE, readable=READABLE)
+            names = tuple(tuple(names) for names in row["speakers"])
+            zone = _zone(row) or self._connection.settings.timezone
+            known = row["writes"], Speech(names, languages_of(row["texts"]), zone)
             if len(self._known) >= MOST_USERS:
                 self._known.clear()
             self._known[scope.key] = known
@@ -39,3 +63,13 @@ class Speakers:
         known = self._known.get(scope.key)
         if known is not None and known[0] != writes:
             self._known.pop(scope.key, None)
+
+
+def _zone(row: Record) -> tzinfo | None:
+    """The zone that the user's state names, or else the offset in which they were heard last."""
+    if named := members.read(row["timezone"]).get("timezone"):
+        try:
+            return named_zone(named)
+        except errors.UnknownTimezone as error:
+            logger.warning("A user's state names a time zone that there is not. %s", error)
+    return None if row["offset"] is None else timezone(timedelta(seconds=row["offset"]))

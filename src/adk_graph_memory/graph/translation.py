@@ -48,8 +48,10 @@ TRANSLATIONS: dict[type[Exception], type[errors.GraphMemoryError]] = {
 _BY_CODE = {
     "Neo.ClientError.General.WriteOnReadOnlyAccessDatabase": errors.ReadOnly,
     "Neo.ClientError.Security.AuthenticationRateLimit": errors.AuthenticationFailed,
+    "Neo.TransientError.General.MemoryPoolOutOfMemoryError": errors.QueryFailed,
 }
-"""Codes of bare ClientErrors: what a server says whose configuration forbids writes, or to too many wrong passwords."""
+"""Codes of errors of no class of their own: what a server says whose configuration forbids writes, to too many wrong
+passwords, or to a transaction that is too large for it: it is there, and nobody else has to wait for it."""
 
 
 def translated(error: Exception, **about: str) -> errors.GraphMemoryError:

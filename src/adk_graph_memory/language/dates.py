@@ -10,7 +10,7 @@ import re
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import cache, lru_cache
 from typing import Any, Literal
 
@@ -33,17 +33,21 @@ _MORNING = re.compile(r"\b(?:la|esta|guten|am|jeden|diesen)\s+$", re.IGNORECASE)
 LONGEST = 600
 """Characters above which a sentence is not searched for dates."""
 
+_STEPS = {"day": timedelta(weeks=1), "month": timedelta(days=31), "year": timedelta(days=366)}
+"""How much earlier a sentence is read again, by the precision of the day it names."""
+
 ONE_AT_A_TIME = threading.Lock()
 """dateparser keeps what it learned about a language in plain dictionaries."""
 
 
 @dataclass(frozen=True, slots=True)
 class Day:
-    """A day (or the first one of a month or year), and where in the sentence it is named."""
+    """A day (or the first one of a month or year, by its precision), and where in the sentence it is named."""
 
     at: datetime
     start: int
     end: int
+    precision: Literal["year", "month", "day"] = "day"
 
 
 @cache
@@ -87,6 +91,19 @@ def days(sentence: str, at: datetime, language: str, direction: Direction | None
         return _days(sentence, at, language, direction)
 
 
+def day_ago(sentence: str, at: datetime, language: str) -> Day | None:
+    """The one day, month or year that the sentence names by how long ago it was: such a one moves with the moment.
+
+    Of another ("a tape from 1974") it takes somebody who understands the sentence to tell what it is.
+    """
+    named = days(sentence, at, language)
+    if len(named) != 1 or named[0].at > at:
+        return None
+    [day], step = named, _STEPS[named[0].precision]
+    moved = [day.at - earlier.at for earlier in days(sentence, at - step, language)]
+    return day if len(moved) == 1 and timedelta() < moved[0] <= 2.1 * step else None
+
+
 def may_name_a_day(sentence: str, language: str) -> bool:
     if any(character.isdigit() for character in sentence) or language in ("zh", "ja", "ko", "th"):
         return bool(_info(language))
@@ -96,7 +113,16 @@ def may_name_a_day(sentence: str, language: str) -> bool:
 def _days(sentence: str, at: datetime, language: str, direction: Direction | None) -> list[Day]:
     places = named(sentence, at.replace(tzinfo=None), language)
     read = ((_day(sentence[start:end], at, language, direction), start, end) for start, end in places)
-    return [Day(day, start, end) for day, start, end in read if day is not None]
+    return [
+        Day(day, start, end, _precision(sentence[start:end], at, language))
+        for day, start, end in read
+        if day is not None
+    ]
+
+
+def _precision(words: str, at: datetime, language: str) -> Literal["year", "month", "day"]:
+    told = period(words, at.replace(tzinfo=None), language)
+    return "year" if told == "year" else "month" if told == "month" else "day"
 
 
 def named(sentence: str, base: datetime, language: str) -> Iterator[tuple[int, int]]:

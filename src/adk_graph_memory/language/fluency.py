@@ -42,9 +42,15 @@ def fluency(text: str, tokenizer: object) -> float:
     wide, words = WIDE_CHARACTER.findall(text), WIDE_CHARACTER.sub(" ", text).split()
     if not (wide or words):
         return 1.0
-    of_wide = _known(len(tokenizer.tokenize("".join(wide))) / max(1, len(wide)), KNOWN_WIDE, FOREIGN_WIDE)
-    of_words = _known(len(tokenizer.tokenize(" ".join(words))) / max(1, len(words)), KNOWN, FOREIGN)
+    of_wide = _known(_pieces("".join(wide), tokenizer) / max(1, len(wide)), KNOWN_WIDE, FOREIGN_WIDE)
+    of_words = _known(_pieces(" ".join(words), tokenizer) / max(1, len(words)), KNOWN, FOREIGN)
     return (len(wide) * of_wide + len(words) * of_words) / (len(wide) + len(words))
+
+
+def _pieces(text: str, tokenizer: Tokenizer) -> float:
+    """How many pieces a text falls into; a word with a character that the tokenizer lacks comes whole, as unknown."""
+    pieces = tokenizer.tokenize(text)
+    return len(pieces) + (FOREIGN - 1) * pieces.count(getattr(tokenizer, "unk_token", None) or "[UNK]")
 
 
 def _known(pieces: float, known: float, foreign: float) -> float:

@@ -46,6 +46,13 @@ CONF = {
     "db.tx_log.rotation.size": "1m",
 }
 
+LOCKED = {
+    "dbms.security.allow_csv_import_from_file_urls": "false",
+    "internal.dbms.cypher_ip_blocklist": "0.0.0.0/0,::/0",
+    "dbms.security.procedures.allowlist": "db.*,dbms.*",
+}
+"""No statement reads a file of this machine or an address of a network (LOAD CSV), and no plug-in is called."""
+
 # Without its quiet period Bolt's listener closes at once: a stop takes 0.3 s instead of 10.
 CONF_5 = {"internal.dbms.bolt.netty_server_shutdown_quiet_period": "0"}
 CONF_2026 = {
@@ -132,7 +139,7 @@ def configure(home: Path, *, version: str, port: int, page_cache: str, conf: Map
     Raises:
         errors.DiskFull: there is no room even for that.
     """
-    ours = {name: value.format(port=port, page_cache=page_cache) for name, value in CONF.items()}
+    ours = {name: value.format(port=port, page_cache=page_cache) for name, value in (CONF | LOCKED).items()}
     lines = ours | (CONF_5 if jars.is_line_5(version) else CONF_2026) | dict(conf)
     with places.room_in(home, needed=ROOM):
         password(home)

@@ -1,6 +1,7 @@
 """What crosses the doors between rooms: frozen data, no behaviour beyond what it says about itself."""
 
 from adk_graph_memory.records.answers import (
+    Ending,
     IngestReport,
     Kind,
     Receipt,
@@ -9,11 +10,16 @@ from adk_graph_memory.records.answers import (
     StoredEntity,
     StoredFact,
 )
+from adk_graph_memory.records.dates import (
+    Precision,
+)
 from adk_graph_memory.records.extraction import (
     ExtractedEntity,
     ExtractedFact,
     Extraction,
+    Manner,
     Modality,
+    Remark,
     Source,
     Usage,
 )
@@ -51,6 +57,7 @@ __all__ = [
     "NO_SESSION",
     "Candidates",
     "Doubt",
+    "Ending",
     "ExtractedEntity",
     "ExtractedFact",
     "Extraction",
@@ -60,14 +67,17 @@ __all__ = [
     "KnownEntity",
     "KnownFact",
     "Link",
+    "Manner",
     "Modality",
     "Plan",
     "PlannedEntity",
     "PlannedFact",
     "PlannedRevision",
+    "Precision",
     "Proposition",
     "Receipt",
     "Recollection",
+    "Remark",
     "Resolution",
     "Role",
     "Scope",

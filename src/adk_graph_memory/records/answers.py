@@ -8,7 +8,9 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal, NamedTuple
 
+from adk_graph_memory.records.dates import Precision
 from adk_graph_memory.records.extraction import Modality, Source, Usage
+from adk_graph_memory.records.phrases import Status
 from adk_graph_memory.records.plan import State
 
 Kind = Literal["fact", "event"]
@@ -22,6 +24,8 @@ class IngestReport:
     entities_new: int = 0
     entities_known: int = 0
     facts: Mapping[str, int] = field(default_factory=dict)
+    forgotten: int = 0
+    """turns that their author asked not to be remembered"""
     dropped: Mapping[str, int] = field(default_factory=dict)
     usage: Usage = field(default_factory=Usage)
     embedded: int = 0
@@ -38,6 +42,7 @@ class IngestReport:
             entities_new=self.entities_new + other.entities_new,
             entities_known=self.entities_known + other.entities_known,
             facts=Counter(self.facts) + Counter(other.facts),
+            forgotten=self.forgotten + other.forgotten,
             dropped=Counter(self.dropped) + Counter(other.dropped),
             usage=self.usage + other.usage,
             embedded=self.embedded + other.embedded,
@@ -49,7 +54,14 @@ class IngestReport:
         )
 
 
-STALE, ENDED = " (may no longer be so)", " (no longer so)"
+Ending = Literal["replaced", "plan", "retracted"]
+ENDINGS: Mapping[Ending, str] = {"replaced": "no longer so", "plan": "was planned", "retracted": "taken back"}
+"""How what has ended is told: another value took its place, the plan is past, or it was never true."""
+IN_DOUBT = "may no longer be so"
+
+
+_LONGEST_NOTE = 200
+"""Characters of what took the place of a memory, as the memory's own text tells it."""
 
 
 class Share(NamedTuple):
@@ -76,16 +88,31 @@ class Recollection:
     quote: str | None = None
     valid_from: datetime | None = None
     valid_to: datetime | None = None
+    valid_from_precision: Precision | None = None
+    """how exactly the date was said; None where there is none"""
+    valid_to_precision: Precision | None = None
+    plan: str | None = None
+    """of a plan for when it is or when it was spoken of, and whether its day passed without word of it"""
     is_stale: bool = False
     """whether a fact that it rests on is no longer so: then it may not be so either"""
     is_verified: bool = True
     """whether its quote stands in the turns that it names"""
     is_current: bool = True
-    """whether nothing took its place"""
+    """whether nothing took its place; of a turn, whether anything of what is known from it still holds"""
+    ending: Ending | None = None
+    """how it ended, if it did"""
+    superseded_by: tuple[str, ...] = ()
+    """what took its place, or of a turn the place of some of it, as far as it still holds"""
+    modality: Modality | None = None
+    """whether a fact is asserted, negated, planned, hypothetical or reported; None for a turn"""
+    manner: str | None = None
+    """how words that are not plainly their speaker's own were meant: pasted, quoted, joking or hypothetical"""
+    origin: str | None = None
+    """who wrote such words, where that was said"""
     asked: str | None = None
     """the question that it answers, where it is too short to be understood without"""
     previously: tuple[str, ...] = ()
-    """what it took the place of, the latest first"""
+    """earlier values of the same thing, the latest first"""
     shares: tuple[Share, ...] = ()
     """what its score is made of, where that was asked for"""
     metadata: Mapping[str, Any] = field(default_factory=dict)
@@ -94,9 +121,21 @@ class Recollection:
 
     @property
     def told(self) -> str:
-        """The text as a reader needs it: a short answer with its question, and whether it is so no longer."""
+        """The text as a reader needs it: a short answer with its question, how far it is still so, and whose words."""
         asked = f"(asked: {self.asked}) " if self.asked else ""
-        return asked + self.text + ENDED * (not self.is_current) + STALE * self.is_stale
+        notes = [
+            self._described_manner,
+            self.plan or "",
+            "" if self.is_current else ENDINGS[self.ending or "replaced"],
+            f"since then: {' / '.join(map(_shortened, self.superseded_by))}" if self.superseded_by else "",
+            IN_DOUBT if self.is_stale else "",
+        ]
+        described = "; ".join(filter(None, notes))
+        return f"{asked}{self.text} ({described})" if described else asked + self.text
+
+    @property
+    def _described_manner(self) -> str:
+        return f"{self.manner} from {self.origin}" if self.manner and self.origin else self.manner or ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +160,10 @@ class StoredFact:
     """whether a fact that it rests on is no longer so"""
     holds: bool
     """whether it is so now, as far as is known"""
+    status: Status
+    """whether it is so now, is planned, happened once, was planned for a day that is over, or is over itself"""
+    valid_from_precision: Precision | None = None
+    valid_to_precision: Precision | None = None
     sources: tuple[Source, ...] = ()
 
 
@@ -143,6 +186,10 @@ class Receipt:
     events: int = 0
     facts: int = 0
     entities: int = 0
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= _LONGEST_NOTE else f"{text[:_LONGEST_NOTE].rsplit(' ', 1)[0]} …"
 
 
 def _summed(some: Mapping[str, float], more: Mapping[str, float]) -> dict[str, float]:

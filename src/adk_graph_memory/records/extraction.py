@@ -7,10 +7,13 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Literal, Self
 
+from adk_graph_memory.records.dates import Precision
 from adk_graph_memory.records.turns import Role, Turn
 from adk_graph_memory.records.words import digest, folded
 
 Modality = Literal["asserted", "negated", "planned", "hypothetical", "reported"]
+Manner = Literal["pasted", "quoted", "joking", "hypothetical"]
+"""How words were meant that are not plainly their author's own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +58,8 @@ class ExtractedEntity:
     """Somebody or something that the turns name; ``ref`` is what the facts of the same extraction call it.
 
     ``about`` tells namesakes apart, in a few words ("brother", "colleague at Acme"). What one ``window`` lists as two
-    was told apart by the one who read it; the same name in another window is mostly the same.
+    was told apart by the one who read it; the same name in another window is mostly the same. ``known_key`` is the
+    known entity that the reply takes it for, ``quotes`` the words of its facts that hold one of its names.
     """
 
     ref: int
@@ -65,6 +69,7 @@ class ExtractedEntity:
     known_key: str | None = None
     about: str = ""
     window: int = 0
+    quotes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +77,8 @@ class ExtractedFact:
     """One statement about the world, with the words it rests on.
 
     ``ref`` is what other facts of the same extraction call it: ``replaces`` names those that it ended (or, with
-    ``correction``, those that were never true), ``depends_on`` those without which it would not hold.
+    ``correction``, those that were never true), ``depends_on`` those without which it would not hold. A date whose
+    precision is None is a day where it is midnight, else a time.
     """
 
     subject: int
@@ -90,6 +96,17 @@ class ExtractedFact:
     replaces: tuple[int, ...] = ()
     depends_on: tuple[int, ...] = ()
     correction: bool = False
+    valid_from_precision: Precision | None = None
+    valid_to_precision: Precision | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Remark:
+    """That a turn is not plainly its author's own word; ``origin`` is who wrote it, if that was said."""
+
+    turn_id: str
+    manner: Manner
+    origin: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +129,10 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class Extraction:
-    """What was read out of some turns, and what was left out, by reason; ``authors`` are whose turns they are."""
+    """What was read out of some turns, and what was left out, by reason; ``authors`` are whose turns they are.
+
+    ``forget`` are ids of turns that their author asked not to be remembered.
+    """
 
     entities: tuple[ExtractedEntity, ...] = ()
     facts: tuple[ExtractedFact, ...] = ()
@@ -120,3 +140,5 @@ class Extraction:
     dropped: Mapping[str, int] = field(default_factory=dict)
     usage: Usage = field(default_factory=Usage)
     authors: tuple[tuple[str, Role], ...] = ()
+    remarks: tuple[Remark, ...] = ()
+    forget: tuple[str, ...] = ()

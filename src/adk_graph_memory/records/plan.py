@@ -6,13 +6,15 @@ import re
 import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any, Literal
 
-from adk_graph_memory.records.extraction import Modality, Source
+from adk_graph_memory.records.dates import Precision, compared
+from adk_graph_memory.records.extraction import Modality, Remark, Source
 from adk_graph_memory.records.words import digest, folded
 
-Op = Literal["ADD", "REINFORCE", "REFINE", "SUPERSEDE", "RETRACT", "NOOP"]
+Op = Literal["ADD", "REINFORCE", "REFINE", "SUPERSEDE", "RETRACT", "ALREADY_KNOWN"]
+Change = Literal[Op, "REOPEN"]
 State = Literal["current", "superseded", "retracted"]
 
 STATES = "states"
@@ -40,6 +42,8 @@ class Proposition:
     correction: bool = False
     is_single: bool = False
     """whether its subject has one value at a time under this predicate"""
+    valid_from_precision: Precision | None = None
+    valid_to_precision: Precision | None = None
 
     @property
     def words(self) -> str:
@@ -67,7 +71,7 @@ class Proposition:
         Of what there is one at a time the value and the numbers have to agree, the words need not. Elsewhere they
         do: "plans to move to Vigo" and "plans to look for work in Vigo" have all the rest in common.
         """
-        dates = "/".join(when.astimezone(UTC).isoformat() if when else "" for when in (self.valid_from, self.valid_to))
+        dates = "/".join(compared(when) if when else "" for when in (self.valid_from, self.valid_to))
         said = f"{self.value} {self.numerals}" if self.is_single else f"{self.object or ''} {self.words}"
         return digest("fact", self.subject or "", self.predicate, said, self.modality, dates)
 
@@ -93,16 +97,21 @@ class Standing:
 
     state: State = "current"
     valid_to: datetime | None = None
+    valid_to_precision: Precision | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """One fact ended (``SUPERSEDE``) or unmade (``RETRACT``) another: ids, and a model's reason; none if by rule."""
+    """One fact ended (``SUPERSEDE``) or unmade (``RETRACT``) another: ids, and a model's reason; none if by rule.
+
+    One that ``is_void`` would have, but was a plan that was called off.
+    """
 
     later: str
     earlier: str
     op: Op
     reason: str = ""
+    is_void: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,8 +137,8 @@ class Candidates:
     """What the graph holds that an extraction may be about.
 
     ``near`` names for a text the facts that mean something alike (by their vectors): they are worth a look, no more;
-    ``around`` those last heard of anybody whom it names. A source of an earlier ingest has its turn's memory id for
-    ``turn_id``.
+    ``around`` those last heard of anybody whom it names; ``dependencies`` are as a plan's. A source of an earlier
+    ingest has its turn's memory id for ``turn_id``.
     """
 
     entities: tuple[KnownEntity, ...] = ()
@@ -139,6 +148,7 @@ class Candidates:
     around: tuple[str, ...] = ()
     forgotten: frozenset[tuple[str, str]] = frozenset()
     """turn id and quote key of words that no fact may be made of again"""
+    dependencies: tuple[tuple[str, str], ...] = ()
 
 
 # -- consolidation → graph --------------------------------------------------------------------------------------
@@ -164,10 +174,14 @@ class PlannedEntity:
 
 @dataclass(frozen=True, slots=True)
 class Doubt:
-    """An extracted entity and the entities that it may be the same as, which no rule may decide."""
+    """An extracted entity and the entities that it may be the same as, which no rule may decide.
+
+    ``quotes`` are words that name it, where the reply took it for one of them under a name that this one has not borne.
+    """
 
     ref: int
     keys: tuple[str, ...]
+    quotes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,7 +222,7 @@ class PlannedRevision:
     """What a fact was, or another wording that it took in, and why it is no longer so."""
 
     fact: str
-    op: Op
+    op: Change
     text: str
     signature: str
     standing: Standing
@@ -229,5 +243,8 @@ class Plan:
     dependencies: tuple[tuple[str, str], ...] = ()
     """id of a fact, and of one without which it would not hold"""
     mentions: tuple[tuple[str, str], ...] = ()
+    remarks: tuple[Remark, ...] = ()
+    forget: tuple[str, ...] = ()
+    """ids of turns that their author asked not to be remembered"""
     dropped: Mapping[str, int] = field(default_factory=dict)
     ops: Mapping[str, int] = field(default_factory=dict)

@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import Any, Literal
 
 from adk_graph_memory import errors
+from adk_graph_memory.language.zones import with_offset
 from adk_graph_memory.records.words import digest
 
 Role = Literal["user", "model"]
@@ -32,7 +33,7 @@ class Scope:
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """What one author said at one time (an aware datetime), as memory reads it.
+    """What one author said at one time (an aware datetime, with the offset of where it was said), as memory reads it.
 
     ``seq`` is the turn's place in its session: of turns of one time the higher one was said later. Both it and
     ``session_id`` are filled in when the turn is claimed.
@@ -48,6 +49,7 @@ class Turn:
 
     def __post_init__(self) -> None:
         check_aware(self.at)
+        object.__setattr__(self, "at", with_offset(self.at))
         object.__setattr__(self, "text", _normal(self.text))
 
     @property
@@ -72,6 +74,7 @@ class Statement:
 
     def __post_init__(self) -> None:
         check_aware(self.at)
+        object.__setattr__(self, "at", with_offset(self.at))
         object.__setattr__(self, "text", _normal(self.text))
 
 
@@ -88,3 +91,5 @@ def check_aware(moment: datetime) -> None:
         raise errors.ConfigurationError(reason=f"{moment!r} is no datetime")
     if moment.tzinfo is None:
         raise errors.ConfigurationError(reason=f"{moment!r} has no time zone; use datetime.now(UTC) or the like")
+    if not 1 < moment.year < 9999:
+        raise errors.ConfigurationError(reason=f"{moment!r} is not between the years 2 and 9998")

@@ -4,13 +4,29 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import unicodedata
 
-from adk_graph_memory.language.words import WIDE_CHARACTER
+from adk_graph_memory import errors
+from adk_graph_memory.language.words import WIDE, WIDE_CHARACTER
+
+_TOKEN = re.compile(
+    rf"[{WIDE}]"  # a character where words are not parted by spaces
+    r"|[a-zA-ZÀ-ɏ]{1,8}|\d{1,3}|[^\W\d_]{1,2}"  # Latin words, digits, letters of other scripts
+    r"|(?:[^\w\s]|_){1,2}|\n\s*"  # marks, and the indent of a line
+)
 
 
 def digest(*parts: str) -> str:
-    """32 hex characters that stand for these strings and their borders (BLAKE2b, 128 bits)."""
+    """32 hex characters that stand for these strings and their borders (BLAKE2b, 128 bits).
+
+    Raises:
+        errors.NoUnicode: one holds half a character; JSON would spell two halves as the whole one.
+    """
+    try:
+        "".join(parts).encode()
+    except UnicodeEncodeError as error:
+        raise errors.NoUnicode(reason=str(error)) from error
     return hashlib.blake2b(json.dumps(parts).encode(), digest_size=16).hexdigest()
 
 
@@ -25,6 +41,5 @@ def is_wide(text: str) -> bool:
 
 
 def token_count(text: str) -> int:
-    """About how many tokens a model will count: 1.3 a word, and one a character in scripts without spaces."""
-    wide = len(WIDE_CHARACTER.findall(text))
-    return wide + round(1.3 * len(WIDE_CHARACTER.sub(" ", text).split()))
+    """About how many tokens a model will count, in prose, code and any script (GPT-4's tokenizer is the measure)."""
+    return sum(1 for _ in _TOKEN.finditer(text))  # one long call would keep other threads waiting

@@ -9,30 +9,40 @@ from functools import cache
 from pydantic_core import PydanticCustomError
 
 from adk_graph_memory import errors
+from adk_graph_memory.redaction.plain import Plain, Span
 
-Span = tuple[int, int]
 Detector = tuple[str, Callable[[str], Iterable[Span]]]
+
+
+_PIECE, _OVERLAP = 50_000, 2_000
+"""Characters that are searched at a time, and how far a match may reach beyond them."""
+_ROUNDS = 8
+"""Three are the most that texts needed; whoever writes one that needs more does not hold up others."""
 
 
 def without_secrets(text: str) -> str:
     """The text with keys, tokens, passwords and card numbers replaced by what they were, as in ``[card number]``.
 
-    Only how a secret looks decides: nothing is ever looked up or tried anywhere. What this gives is left alone when it
-    is given again.
+    Only how a secret looks decides: nothing is ever looked up or tried anywhere. Characters that nobody sees and
+    full-width letters hide none. What this gives is left alone when it is given again.
 
     Raises:
         errors.RedactorMissing: the libraries behind it are not installed.
     """
-    while (cleaned := _once(text)) != text:  # a secret beside another one may only then stand free
-        text = cleaned
+    for _ in range(_ROUNDS):
+        if (cleaned := _once(text)) == text:
+            break
+        text = cleaned  # a secret beside another one may only now stand free
     return text
 
 
 def _once(text: str) -> str:
+    plain = Plain(text)
     for kind, found in detectors():
-        spans = list(found(text))
+        spans = [plain.original_span(span) for span in found(plain.text)]
         if spans:
             text = "".join(_pieces(text, spans, f"[{kind}]"))
+            plain = Plain(text)
     return text
 
 
@@ -59,36 +69,54 @@ _OURS = (
     ("Slack token", r"\b(?:xox[a-z](?:\.xox[a-z])?|xapp)-[A-Za-z0-9-]{10,}"),
     ("npm token", r"\bnpm_[A-Za-z0-9]{36}"),
     ("Hugging Face token", r"\bhf_[A-Za-z0-9]{34}"),
+    ("Google access token", r"\bya29\.[\w-]{20,}"),
+    ("Google client secret", r"\bGOCSPX-[\w-]{20,}"),
+    ("API key", r"\b(?:gsk_|xai-)[A-Za-z0-9]{20,}"),
 )  # fmt: skip
 """Published formats that detect-secrets 1.5 does not know (OpenAI's and Anthropic's among the API keys), finds only in
 part, or searches for in a time that grows with the square of the text."""
 
 _SURE = (
-    r"(?:pass[_-]?(?:word|phrase|wort|code)|passwd|pwd|contraseña|contrasena|kennwort|"
+    r"(?:pass[_-]?(?:word|phrase|wort|code)|passwd|pswd|pwd?|contraseña|contrasena|kennwort|"
     r"(?:api|auth|access|account|client|private|secret|service|signing)[ _-]?(?:access[ _-]?)?key|"
-    r"(?:client|api|app|shared)[ _-]secret|(?:access|auth|api|bearer|refresh)[ _-]?token)"
+    r"(?:client|api|app|shared)[ _-]?secret|(?:access|auth|api|bearer|refresh)[ _-]?token)"
 )
 _VAGUE = r"(?:secret|token)"
-_BEFORE, _AFTER = r"(?<![\[\w])(?:\w{1,40}?[_.-])?", r"(?:[_-]\w{1,20})?\b(?:[\"'`]\]?)?"
+_BEFORE, _AFTER = r"(?<![\[\w])(?:\w{1,40}?[_.-])?", r"(?:[_-]\w{1,20})?\b(?:\\{0,3}[\"'`]\]?)?"
 _SIGN = r"[ \t]{0,3}(?::=|=>|={1,3}|:)[ \t]{0,3}"
 _OPEN = r"(?!\[[A-Za-z ]+\])"
 """What was replaced already is left alone."""
-_WORD = r"[^\s\"'`,;&]"
+_QUOTE = r"(\\{0,3}[\"'`])"
+_WORD = r"(?:[^\s\"'`,;&\\]|\\(?!\\{0,3}[\"'`]))"
+_LETTER, _DIGIT, _SYMBOL = (rf"(?={_WORD}{{0,200}}?{kind})" for kind in ("[A-Za-z]", "[0-9]", "[0-9@#$%^&*+_]"))
+_VALUE = rf"{_OPEN}(?P<value>{_WORD}"
+_LOOK = 200
+"""How far a pattern looks for a value's end: who says ``token:`` over and over has each look once. What of a value lies
+beyond is found once, by _BEYOND."""
+_BEYOND = re.compile(rf"{_WORD}*")
+_SCHEME = r"(?:Bearer|Basic|Token|ApiKey|Digest)[ \t]{1,3}"
 _ASSIGNED = tuple(
     re.compile(pattern, re.IGNORECASE)
     for pattern in (
-        # password = "correct horse", password=hunter
-        rf"{_BEFORE}{_SURE}{_AFTER}{_SIGN}([\"'`]){_OPEN}(?P<value>[^\"'`\n]{{3,200}})\1",
-        rf"{_BEFORE}(?:{_SURE}|{_VAGUE}){_AFTER}={_OPEN}(?P<value>{_WORD}{{3,}})",
+        # password = "correct horse", password=hunter, and inside of another text {\"password\": \"correct horse\"}
+        rf"{_BEFORE}{_SURE}{_AFTER}{_SIGN}{_QUOTE}{_OPEN}(?P<value>[^\"'`\n\\]{{3,200}})\1",
+        rf"{_BEFORE}(?:{_SURE}|{_VAGUE}){_AFTER}={_VALUE}{{3,200}})",
         # password: hunter2, and without a digit where it ends its line
-        rf"{_BEFORE}{_SURE}{_AFTER}{_SIGN}{_OPEN}(?={_WORD}*[0-9!@#$%^&*+_])(?P<value>{_WORD}{{3,}})",
-        rf"{_BEFORE}{_SURE}{_AFTER}{_SIGN}{_OPEN}(?P<value>{_WORD}{{3,}})(?=[ \t]*(?:\n|$))",
+        rf"{_BEFORE}{_SURE}{_AFTER}{_SIGN}(?={_WORD}{{0,200}}?[0-9!@#$%^&*+_]){_VALUE}{{3,200}})",
+        rf"{_BEFORE}{_SURE}{_AFTER}{_SIGN}{_VALUE}{{3,200}}+)(?=[ \t]{{0,100}}+(?:\n|\Z)|{_WORD})",
         # my password is hunter2
-        rf"{_BEFORE}{_SURE}{_AFTER} (?:is|ist|es|est):? [\"'`]?{_OPEN}"
-        rf"(?={_WORD}*[A-Za-z])(?={_WORD}*[0-9@#$%^&*+_])(?P<value>{_WORD}{{6,}})",
+        rf"{_BEFORE}{_SURE}{_AFTER} (?:is|ist|es|est):? [\"'`]?{_LETTER}{_SYMBOL}{_VALUE}{{6,200}})",
         # token: 8f2c19ab
-        rf"{_BEFORE}{_VAGUE}{_AFTER}{_SIGN}[\"'`]?{_OPEN}"
-        rf"(?={_WORD}*[A-Za-z])(?={_WORD}*[0-9])(?P<value>{_WORD}{{6,}})",
+        rf"{_BEFORE}{_VAGUE}{_AFTER}{_SIGN}(?:\\{{0,3}}[\"'`])?{_LETTER}{_DIGIT}{_VALUE}{{6,200}})",
+        # <password>hunter2</password>, <input type="password" value="hunter2">
+        rf"<(?:[\w.-]{{1,40}}:)?(?:\w{{1,40}}?[_.-])?(?:{_SURE}|{_VAGUE})(?:\s[^<>]{{0,200}})?>\s{{0,20}}+{_OPEN}"
+        r"(?P<value>[^<>]{3,200}?)\s{0,20}</",
+        r"\btype=[\"']?password\b[^<>]{0,200}?\bvalue=[\"'](?P<value>[^\"'<>\n]{3,200})[\"']",
+        # Authorization: Basic YW5hOmh1bnRlcjI=
+        rf"\bAuthorization(?:\\{{0,3}}[\"'`]\]?)?{_SIGN}(?:\\{{0,3}}[\"'`])?{_SCHEME}{_VALUE}{{3,200}})",
+        rf"\bBearer[ \t]{{1,3}}{_OPEN}(?=[\w.~+/=-]{{0,200}}?[0-9])(?P<value>[\w.~+/=-]{{20,200}})",
+        r"\bBasic[ \t]{1,3}(?P<value>"
+        r"(?=[A-Za-z0-9+/]{0,40}?[0-9A-Z][a-z]{0,9}[A-Z0-9])[A-Za-z0-9+/]{10,200}={1,2})",
     )
 )
 """``password: hunter2``. For detect-secrets' own keyword detector a text holds one secret, up to its line's end."""
@@ -109,7 +137,7 @@ def detectors() -> tuple[Detector, ...]:
         raise errors.RedactorMissing(reason=f"{error.name} is not installed") from error
 
     def cards(text: str) -> Iterator[Span]:
-        for match in _CARD.finditer(text):
+        for match in _search_in_pieces(_CARD, text):
             try:
                 number = PaymentCardNumber(re.sub(r"[^0-9]", "", match[0]))
             except PydanticCustomError:
@@ -118,7 +146,7 @@ def detectors() -> tuple[Detector, ...]:
                 yield match.span()
 
     ours: list[Detector] = [(kind, _finder(re.compile(pattern))) for kind, pattern in _OURS]
-    assigned: list[Detector] = [("secret", _finder(pattern, "value")) for pattern in _ASSIGNED]
+    assigned: list[Detector] = [("secret", _finder(pattern, "value", _search_in_pieces)) for pattern in _ASSIGNED]
     return (*ours, *known, ("card number", cards), *assigned)
 
 
@@ -164,17 +192,36 @@ def _known() -> list[Detector]:
     return found + in_address
 
 
-def _finder(pattern: re.Pattern[str], group: int | str = 0) -> Callable[[str], Iterator[Span]]:
+def _search_in_pieces(pattern: re.Pattern[str], text: str) -> Iterator[re.Match[str]]:
+    """The matches of a pattern of which none, with what it looks at behind it, is longer than the overlap.
+
+    One search of a long text would keep all other threads waiting, the event loop's among them.
+    """
+    done = 0
+    for border in range(_PIECE, len(text) + _PIECE, _PIECE):
+        while match := pattern.search(text, max(done, border - _PIECE), border + _OVERLAP):
+            if match.start() >= border:
+                break
+            done = match.end()
+            yield match
+
+
+def _finder(
+    pattern: re.Pattern[str],
+    group: int | str = 0,
+    search: Callable[[re.Pattern[str], str], Iterator[re.Match[str]]] = re.Pattern.finditer,
+) -> Callable[[str], Iterator[Span]]:
     """Finds where a pattern's secret is: in a group of it, or all of it with what of the token goes on behind it."""
 
     def found(text: str) -> Iterator[Span]:
         end = 0
-        for match in pattern.finditer(text):
+        for match in search(pattern, text):
             if match.start() < end:
                 continue
-            end = match.end(group)
-            if not group and (rest := _REST.match(text, end)):
-                end = rest.end()
-            yield match.start(group), end
+            start, end = match.span(group)
+            rest = _BEYOND if end - start >= _LOOK else None if group else _REST
+            if rest and (more := rest.match(text, end)):
+                end = more.end()
+            yield start, end
 
     return found

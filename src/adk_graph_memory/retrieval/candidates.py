@@ -33,6 +33,9 @@ class Candidate(NamedTuple):
     asks: bool = False
     ends_asking: bool = False
     follower: str | None = None
+    facts: int = 0
+    words: str | None = None
+    manner: str | None = None
 
 
 _ENOUGH = 16

@@ -6,13 +6,16 @@ import math
 import re
 import unicodedata
 from collections.abc import Sequence
-from functools import lru_cache
 
-from adk_graph_memory.language.words import ordinary_words
+from adk_graph_memory.language.words import bare, ordinary_words
 from adk_graph_memory.records import is_wide
+from adk_graph_memory.retrieval.message import LONGEST_QUESTION
 
 UNTRUSTED, TRUSTED = 0.1, 0.4
 """The share of a question's words in the best texts up to which they tell nothing, and from which they tell all."""
+BEST_READ = 3
+"""Texts, the best by words, that may share a question's words between them."""
+_WORD = re.compile(r"\w+")
 
 
 def trust(terms: Sequence[str], texts: Sequence[str], language: str) -> float:
@@ -23,46 +26,84 @@ def trust(terms: Sequence[str], texts: Sequence[str], language: str) -> float:
         texts: those that words found best.
         language: the question's.
     """
+    if len(terms) > LONGEST_QUESTION:
+        return 1.0  # the vector is that of its ending alone
     share = covered(terms, texts, language)
     return min(1.0, max(0.0, (share - UNTRUSTED) / (TRUSTED - UNTRUSTED)))
 
 
-def support(nearness: float | None, share: float) -> float:
+def likelihood(
+    nearness: float | None, terms: Sequence[str], texts: Sequence[str], language: str, fluency: float
+) -> float:
+    """How likely it is that anything answers the question, by what vectors and words found; see :func:`support`."""
+    share = covered(terms, texts[:BEST_READ], language)
+    return support(nearness, share, best_covered(terms, texts, language), fluency)
+
+
+def support(nearness: float | None, share: float, best: float, fluency: float = 1.0) -> float:
     """0…1: how likely it is that anything which was said answers the question at all.
 
-    Fitted to the generated questions of ``benchmarks.quality.unanswerable``.
+    Where the vectors know the language they tell it, fitted to ``benchmarks.quality.unanswerable``; where they do not,
+    the words of one text do, fitted to Chinese and Russian questions whose paragraph was left out. Between both count.
 
     Args:
         nearness: of the nearest memory: 0 as near as this user's memories are as a rule, 1 the question itself.
         share: of the question's words in the texts that they found best.
+        best: the share of them that a single text has.
+        fluency: 0…1, how far the vectors know the question's language.
     """
-    evidence = 6.0 * share - 3.0 if nearness is None else 8.2 * nearness + 1.4 * share - 4.5
-    return 1.0 / (1.0 + math.exp(-evidence))
+    by_words = 8.0 * best - 3.6
+    by_vector = by_words if nearness is None else 8.2 * nearness + 1.4 * share - 4.5
+    return 1.0 / (1.0 + math.exp(-(fluency * by_vector + (1.0 - fluency) * by_words)))
+
+
+def best_covered(terms: Sequence[str], texts: Sequence[str], language: str) -> float:
+    """The share of the question's words that one of the texts has; of few words even all say less than of many."""
+    roots = Roots(terms, language)
+    most = max((len(roots.within(text)) for text in map(_normal, texts)), default=0)
+    return most / (len(roots) + 0.5)
 
 
 def covered(terms: Sequence[str], texts: Sequence[str], language: str) -> float:
     """The share of the question's words, but for the most ordinary ones, that the texts have between them."""
-    patterns = telling(terms, language)
-    together = unicodedata.normalize("NFC", "\n".join(texts)).casefold()
-    return sum(pattern.search(together) is not None for pattern in patterns) / max(1, len(patterns))
+    roots = Roots(terms, language)
+    together = _normal("\n".join(texts))
+    return len(roots.within(together)) / max(1, len(roots))
 
 
-def telling(terms: Sequence[str], language: str) -> list[re.Pattern[str]]:
-    """What finds the question's words, but for the most ordinary ones, in casefolded text, each whatever its form.
+class Roots:
+    """What stays of a question's words when their form changes; the most ordinary ones are left out.
 
     Of what punctuation joins ("dog's", "12:30") the parts tell; a single letter does not.
+
+    Args:
+        terms: the question's words.
+        language: whose ordinary words tell nothing; empty for none.
     """
-    parts = [term for term in terms if term.isalnum() and (len(term) > 1 or term.isdigit() or is_wide(term))]
-    telling = [term for term in parts if term.casefold() not in ordinary_words(language)] or parts or list(terms)
-    return [_pattern(root) for root in dict.fromkeys(map(_root, telling))]
+
+    def __init__(self, terms: Sequence[str], language: str) -> None:
+        ordinary = ordinary_words(language)
+        parts = [term for term in terms if term.isalnum() and (len(term) > 1 or term.isdigit() or is_wide(term))]
+        telling = [term for term in parts if term.casefold() not in ordinary] or parts or list(terms)
+        roots = {_root(term) for term in telling}
+        self._beginnings = {root for root in roots if root.isalnum() and not is_wide(root)}
+        self._anywhere = roots - self._beginnings
+        self._lengths = sorted({len(root) for root in self._beginnings})
+
+    def __len__(self) -> int:
+        return len(self._beginnings) + len(self._anywhere)
+
+    def within(self, text: str) -> set[str]:
+        """Those that a casefolded text has: at the beginning of a word, in scripts without spaces anywhere."""
+        starts = {word[:length] for word in set(map(bare, _WORD.findall(text))) for length in self._lengths}
+        return (starts & self._beginnings) | {root for root in self._anywhere if root in text}
+
+
+def _normal(text: str) -> str:
+    return unicodedata.normalize("NFC", text).casefold()
 
 
 def _root(term: str) -> str:
     """What of a word stays when its form changes, roughly: *adopt* of *adopted*."""
-    term = term.casefold()
+    term = bare(term.casefold())
     return term if len(term) <= 4 or is_wide(term) else term[: max(4, round(0.7 * len(term)))]
-
-
-@lru_cache(maxsize=1_024)
-def _pattern(root: str) -> re.Pattern[str]:
-    return re.compile(re.escape(root) if is_wide(root) else rf"(?<!\w){re.escape(root)}")

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import accumulate
 from typing import Any
 
 from adk_graph_memory.graph import lucene
-from adk_graph_memory.language.words import WIDE, language_of
+from adk_graph_memory.language.words import WIDE
 from adk_graph_memory.records import Recollection, folded, token_count
-from adk_graph_memory.retrieval import coverage
+from adk_graph_memory.retrieval.coverage import Roots
 
 _MARKS = 3
 """Tokens of the marks at the ends of a passage."""
@@ -18,7 +20,9 @@ _PASSAGE = 64
 """Tokens that a passage has at least, however small the budget."""
 
 
-def packed(found: Sequence[Recollection], *, query: str = "", limit: int, token_budget: int) -> list[Recollection]:
+def packed(
+    found: Sequence[Recollection], *, query: str = "", language: str = "en", limit: int, token_budget: int
+) -> list[Recollection]:
     """At most ``limit`` recollections of together about ``token_budget`` tokens, but always the first.
 
     What one author said again in the same words counts once, with the events of both. A text that would fill more than
@@ -27,20 +31,22 @@ def packed(found: Sequence[Recollection], *, query: str = "", limit: int, token_
     Args:
         found: best first.
         query: the question.
+        language: whose ordinary words say nothing in it.
         limit: how many at most.
         token_budget: tokens of text at most, by ``token_count``'s count.
     """
     kept: list[Recollection] = []
     places: dict[Any, int] = {}
     spent = 0
+    asked = Roots(lucene.terms(query, language), language)
     longest = max(_PASSAGE, token_budget // 10 - _MARKS)
     for memory in found:
-        said = memory.author, memory.is_current, folded(memory.text).rstrip(_END)
+        said = memory.author, memory.is_current, memory.superseded_by, memory.manner, folded(memory.text).rstrip(_END)
         if (place := places.get(said)) is not None:
             events = dict.fromkeys((*kept[place].source_event_ids, *memory.source_event_ids))
             kept[place] = replace(kept[place], source_event_ids=tuple(events))
             continue
-        cut = replace(memory, text=passage(memory.text, query, most=longest))
+        cut = replace(memory, text=passage(memory.text, asked, quote=memory.quote or "", most=longest))
         cost = token_count(cut.told)
         if len(kept) == limit or (kept and spent + cost > token_budget):
             continue
@@ -55,17 +61,31 @@ _PIECE = re.compile(rf"\s*(?:[{WIDE}]{{1,20}}|[^\s{WIDE}]{{1,200}})")
 """A word with the space before it; what has no spaces is cut into pieces."""
 
 
-def passage(text: str, query: str, *, most: int) -> str:
-    """The text, or of a longer one the run of about ``most`` tokens that shares most words with the question."""
+def passage(text: str, asked: Roots, *, quote: str = "", most: int) -> str:
+    """The text, or of a longer one the run of about ``most`` tokens that has most of the question's words.
+
+    Where the text holds the quote, so does the passage, or as much of it as fits.
+    """
     if token_count(text) <= most and len(text) <= 20 * most:
         return text
-    language = language_of(query)
-    asked = coverage.telling(lucene.terms(query, language), language)
     pieces = _PIECE.findall(text)
     width = max(1, round(most / max(1.3, token_count(text) / len(pieces))))
-    hits = [any(pattern.search(piece) for pattern in asked) for piece in map(str.casefold, pieces)]
+    hits = [bool(asked.within(piece.casefold())) for piece in pieces]
     starts = range(0, max(1, len(pieces) - width + 1), max(1, width // 4))
     candidates = [*starts, max(0, len(pieces) - width)]
+    first, last = _place(pieces, text, quote)
+    if first is not None:
+        candidates = list(range(max(0, last - width), first + 1)) or [first]
     start = max(candidates, key=lambda i: sum(hits[i : i + width]))
     cut = "".join(pieces[start : start + width]).strip()
     return f"{'… ' if start else ''}{cut}{' …' if start + width < len(pieces) else ''}"
+
+
+def _place(pieces: Sequence[str], text: str, quote: str) -> tuple[int | None, int]:
+    """The first of the pieces that hold the quote, and the one behind the last; None where the text does not."""
+    at = text.find(quote) if quote else -1
+    if at < 0:
+        return None, 0
+    ends = list(accumulate(map(len, pieces)))
+    first, last = bisect_right(ends, at), bisect_left(ends, at + len(quote))
+    return min(first, len(pieces) - 1), min(last, len(pieces) - 1) + 1

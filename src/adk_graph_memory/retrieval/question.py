@@ -6,11 +6,13 @@ import re
 from collections.abc import Container, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 
 from adk_graph_memory.graph import lucene
 from adk_graph_memory.language.spans import Span, spans
 from adk_graph_memory.language.words import language_of, ordinary_words
 from adk_graph_memory.records import is_wide
+from adk_graph_memory.retrieval import message
 
 TOLD_LATER = timedelta(days=7)
 """How long after it happened people still tell what happened at the time that a question names."""
@@ -20,13 +22,17 @@ FIRST, LAST = datetime(1900, 1, 1, tzinfo=UTC).timestamp(), datetime(2200, 1, 1,
 
 _PAST = re.compile(
     r"\b(?:used to|previous(?:ly)?|former(?:ly)?|originally|back then|in the past|(?<!how )(?<!years )(?<![-’'])old"
-    r"|antes|anterior(?:mente)?|solía|früher\w*|vorher|damals|avant|ancien\w*|autrefois|prima|раньше|прежн\w*|бывш\w*)\b"
-    r"|以前|之前|从前|最初|昔|かつて|예전|전에|처음",
+    r"|antes|anterior(?:mente)?|solía|früher\w*|vorher|damals|avant|ancien\w*|autrefois|prima|раньше|прежн\w*|бывш\w*"
+    r"|vroeger|eerder|voorheen|wcześniej|dawniej|dříve|předtím|tidigare|förut|tidligere|aiemmin|korábban|înainte|eskiden"
+    r"|önceden|раніше|колишн\w*|πριν|παλιά|לפני כן|בעבר"
+    r"|سابق(?:ا|اً)?|قديم(?:ا|اً)|الماضي|من قبل|قبل ذلك|كنت|كان|كانت|كنا|قبلا|سابقًا)\b"
+    r"|पहले|以前|之前|从前|最初|昔|かつて|예전|전에|처음",
     re.IGNORECASE,
 )
 _EARLIER = re.compile(r"\b(?:before|until|earlier|first)\b", re.IGNORECASE)
 """Tells of the past where the verb does too."""
 _WAS = re.compile(r"\b(?:did|was|were|had|ago)\b", re.IGNORECASE)
+_YEAR = re.compile(r"(?<!\d)(?:19|20)\d\d(?!\d)")
 _AGENT = {
     "en": re.compile(r"\b(?:your?|recommended|suggested)\b", re.IGNORECASE),
     "es": re.compile(r"\b(?:tú|usted|te)\b", re.IGNORECASE),
@@ -50,31 +56,61 @@ _SEVERAL = re.compile(
 """Asks for all that there is, which has no latest answer."""
 _EVER = re.compile(r"^(?!.*\b(?:do|does)\b).*\b(?:has|have)\b", re.IGNORECASE | re.DOTALL)
 """Asks what has ever been."""
+_MINE = re.compile(r"\b(?:my|our)((?:\s+\w+){1,3})", re.IGNORECASE)
+_THEIRS = re.compile(
+    r"(?:\b(?!(?:it|that|this|what|there|here|where|how|who|he|she|let)['’])\w+['’]s|\b(?:his|her|their))"
+    r"((?:\s+\w+){1,3})",
+    re.IGNORECASE,
+)
+"""What belongs to whoever speaks, and what to somebody else."""
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
     """A question about somebody who speaks hardly finds their turns by their name, for these say "I".
 
-    ``words`` is the question without the names of those who speak; ``spoken`` is it as the one it asks about would put
-    it; ``author`` is that one, None if it asks about nobody who speaks, or about several. ``times`` are those that it
-    names, ``is_past`` and ``is_present`` whether it asks what was so before, or what is so now; ``of_agent`` whether it
-    speaks to the agent itself.
+    ``words`` is the question without the names of those who speak, of a long message all of it; all else is told from
+    the message's ending. ``spoken`` is that as the one it asks about would put it; ``author`` is that one, None if it
+    asks about nobody who speaks, or about several. ``is_native`` is whether people here speak its language. ``times``
+    are those that it names, ``is_past`` and ``is_present`` whether it asks what was so before, or what is so now;
+    ``of_agent`` whether it speaks to the agent itself.
     """
 
     words: str
     spoken: str
     author: str | None = None
     language: str = "en"
+    is_native: bool = True
     times: tuple[Span, ...] = ()
     is_past: bool = False
     is_present: bool = False
     of_agent: bool = False
 
     @property
+    def ordinary_in(self) -> str:
+        """The language whose ordinary words say nothing; none where nobody here speaks it ("dog" is Danish too)."""
+        return self.language if self.is_native else ""
+
+    @property
     def terms(self) -> list[str]:
         """The words to search for."""
-        return lucene.terms(self.words, self.language)
+        return lucene.terms(self.words, self.ordinary_in)
+
+    @property
+    def parts(self) -> list[message.Part]:
+        """The same words as they are searched for together: at once, or of a message part by part."""
+        return message.parts(self.words, self.ordinary_in)
+
+    @property
+    def asking_terms(self) -> list[str]:
+        """The words of what is asked: of a message those of its ending."""
+        return lucene.terms(message.ending(self.words, self.ordinary_in), self.ordinary_in)
+
+    def is_of_others(self, words: str) -> bool:
+        """Whether words say of somebody else's what the question asks of its asker's own: "my sister's wedding"."""
+        mine = _own_belongings(self.spoken)
+        theirs = _belongings(_THEIRS, words) if mine else mine
+        return not mine.isdisjoint(theirs) and mine.isdisjoint(_belongings(_MINE, words))
 
     def fits(self, timestamp: float) -> float:
         """1 at a time that the question names, a half in the days after, when people tell of it; else 0."""
@@ -92,26 +128,34 @@ class Asked:
         return any(span.overlaps(start, end) for span in self.times)
 
 
-def understood(question: str, speakers: Sequence[Sequence[str]], now: datetime) -> Asked:
+def understood(
+    question: str, speakers: Sequence[Sequence[str]], now: datetime, languages: Sequence[str] = ("en",)
+) -> Asked:
     """What a question asks.
 
     Args:
         question: as it was typed.
         speakers: of each one the author's name and whatever else they are called.
         now: what "last week" goes by.
+        languages: what people speak here, the most usual first.
     """
-    language = language_of(question)
-    words, spoken, named = _without(question, speakers, ordinary_words(language))
+    language = language_of(question, *languages)
+    ordinary = ordinary_words(language)
+    words, *_ = _without(question, speakers, ordinary)
+    question = message.ending(question, language if language in languages else "")
+    _, spoken, named = _without(question, speakers, ordinary)
     if not lucene.terms(words):
         words = spoken = question
     times = spans(question, now.replace(microsecond=0, second=0, minute=0), language)
     is_earlier = _EARLIER.search(question) is not None and _WAS.search(question) is not None
     is_past = is_earlier or _PAST.search(question) is not None or _is_over(times, now)
+    is_past = is_past or (language != "en" and _names_past_year(question, now))
     return Asked(
         words,
         spoken,
         named[0] if len(named) == 1 else None,
         language,
+        language in languages,
         times,
         is_past=is_past,
         is_present=not is_past and language == "en" and _asks_what_is_so(question),
@@ -119,8 +163,25 @@ def understood(question: str, speakers: Sequence[Sequence[str]], now: datetime) 
     )
 
 
+@lru_cache(maxsize=64)
+def _own_belongings(question: str) -> frozenset[str]:
+    """What a question asks of its asker's own, if it speaks of nobody else's; asked anew for every candidate."""
+    return frozenset() if _THEIRS.search(question) else _belongings(_MINE, question)
+
+
+def _belongings(owner: re.Pattern[str], text: str) -> frozenset[str]:
+    """The words behind those that say whose something is, but for ordinary ones."""
+    found = {word for match in owner.finditer(text) for word in match[1].casefold().split()}
+    return frozenset(found - ordinary_words("en"))
+
+
 def _is_over(times: Sequence[Span], now: datetime) -> bool:
     return any(not span.is_yearly and span.end <= now for span in times)
+
+
+def _names_past_year(question: str, now: datetime) -> bool:
+    """Whether a year that is over stands in the question, in whatever language."""
+    return any(int(year) < now.year for year in _YEAR.findall(question))
 
 
 def _asks_what_is_so(question: str) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, tzinfo
 from typing import Any
 
 import neo4j
@@ -21,8 +21,9 @@ from adk_graph_memory import errors, telemetry
 from adk_graph_memory.graph import Connection, Slot, analyzers, lucene
 from adk_graph_memory.graph.queries import filled
 from adk_graph_memory.records import Filters, Scope
+from adk_graph_memory.retrieval import message, smalltalk, traversal
 from adk_graph_memory.retrieval.candidates import Background, Candidate
-from adk_graph_memory.retrieval.coverage import covered, support, trust
+from adk_graph_memory.retrieval.coverage import likelihood, trust
 from adk_graph_memory.retrieval.question import Asked, understood
 from adk_graph_memory.retrieval.rows import metadata
 from adk_graph_memory.retrieval.scoring import Scored, distinct, scored
@@ -30,17 +31,15 @@ from adk_graph_memory.retrieval.weights import Weights
 
 BY_WORDS, BY_WORDS_FILTERED, BY_VECTOR = 100, 4_000, 150
 """Candidates of each leg, facts and turns together; more by words where a filter leaves only some of them."""
-NAMES = 20
-DEGREE = 50
+NAMES, DEGREE = 20, 50
 SAMPLE = 64
 """Memories that tell how near to a question this user's memories are as a rule."""
 FADING = 8.0
 """Deviations behind the best memory after which a score is e times smaller."""
-FLUENT = 0.5
-"""Knowledge of a language from which a vector tells whether anything answers at all."""
-BEST_READ = 3
 READ, READABLE = 12, 2_000
 """Texts that are read to see how much of the question they cover, and characters of each."""
+READABLE_HIT = 480
+"""Characters from which a turn is shown by the passage that holds what it was found for."""
 _ABOUT_CYPHER = "Neo.ClientError.Statement."
 _NO_INDEX = "Neo.ClientError.Schema.IndexNotFound"
 """The code when an index is gone, or still filling; what it would find is then found by comparing all, only slower."""
@@ -60,11 +59,11 @@ class GraphMemoryRetriever(HybridCypherRetriever):
         retrieval_query: Cypher that goes on from ``node`` and ``score`` (and may use ``$scope``) and returns at least
             ``text`` and ``score``; the default returns a fact with the words that support it.
         result_formatter: makes an item of a record.
-        weights: what each leg counts.
-        filters: what of the user's memories is searched at all.
-        now: what "last week" goes by, and what holds at that time counts as current; without it the present.
+        weights, filters: what each leg counts, and what of the user's memories is searched at all.
+        now: what "last week" goes by, and what is so then counts as current; without it the present.
+        zone: whose days "last week" is made of, unless ``now`` is given, which has its own.
         fluency: how well the embedder knows a question's language, 0 to 1; without it, fully.
-        speakers: who speaks in the user's turns, each by the author's name and whatever else they are called.
+        speakers, languages: who speaks in the user's turns, each by all their names, and what, the most usual first.
         redact: what is done to a question before it is embedded or sent.
     """
 
@@ -83,12 +82,15 @@ class GraphMemoryRetriever(HybridCypherRetriever):
         weights: Weights | None = None,
         filters: Filters | None = None,
         now: datetime | None = None,
+        zone: tzinfo = UTC,
         speakers: Sequence[Sequence[str]] = (),
+        languages: Sequence[str] = (),
         redact: Callable[[str], str] | None = None,
     ) -> None:
         self._connection, self._scope, self.slot = connection, scope, slot
         self._weights, self._redact, self._fluency = weights or Weights(), redact, fluency
-        self._filters, self._now, self._speakers = filters, now, speakers
+        self._filters, self._now, self.zone, self._speakers = filters, now, zone, speakers
+        self._languages = languages or (lucene.language(connection.settings.analyzers[0]),)
         super().__init__(
             connection.sync_driver,
             vector_index_name=filled(f"@memory_vector_{slot.name if slot else 'a'}", connection.settings),
@@ -131,25 +133,23 @@ class GraphMemoryRetriever(HybridCypherRetriever):
         asked = self.understood(query_text)
         if query_vector is None and self.embedder and self.slot and query_text:
             query_vector = self.embedder.embed_query(asked.spoken)
-        found, seen = self._candidates(asked, query_vector)
-        found = found[:top_k]
+        ranked, seen = self._candidates(asked, query_text, query_vector)
+        found = ranked[:top_k]
         hits = [
-            {"id": one.id, "score": seen["support"] * math.exp((one.score - found[0].score) / FADING)} for one in found
+            {"id": one.id, "fact": one.fact, "score": seen["support"] * math.exp((one.score - found[0].score) / FADING)}
+            for one in found
         ]
-        records: list[neo4j.Record] = []
-        if hits:
-            records = self._run("hits", self._expansion, {**(query_params or {}), "hits": hits, **self._bound}).records
-        scores = {one.id: one for one in found}
+        further = {**(query_params or {}), **self._bound(hits)}
+        records = self._run("hits", self._expansion, further).records if hits else []
+        scores = {id: one for one in found for id in (one.id, one.fact) if id is not None}
         return RawSearchResult(records=records, metadata={"query_vector": query_vector, "scored": scores, **seen})
 
-    @property
-    def _until(self) -> float | None:
-        return self._now.timestamp() if self._now else None
-
-    @property
-    def _bound(self) -> dict[str, Any]:
+    def _bound(self, hits: list[dict[str, Any]]) -> dict[str, Any]:
         """What every ``retrieval_query`` may use."""
-        return {"scope": self._scope.key, "until": self._until}
+        facts = [hit["fact"] for hit in hits if hit["fact"] is not None]
+        until = self._now.timestamp() if self._now else None
+        known = {"scope": self._scope.key, "until": until, "readable": READABLE_HIT, "marks": lucene.MARKS}
+        return known | {"hits": hits, "facts": facts}
 
     @property
     def _expansion(self) -> str:
@@ -159,30 +159,33 @@ class GraphMemoryRetriever(HybridCypherRetriever):
         """Has the server plan the ``retrieval_query``, without running it.
 
         Raises:
-            errors.ConfigurationError: it is no valid Cypher, writes, or does not return ``text`` and ``score``.
+            errors.ConfigurationError: it is no valid Cypher, or :func:`~.traversal.check` refuses it.
             errors.DatabaseError: the server could not be asked.
         """
         try:
-            _, summary, columns = self._run("EXPLAIN hits", f"EXPLAIN {self._expansion}", {"hits": [], **self._bound})
+            planned, hits = self._planned(self._expansion), self._planned(self._connection.statements["hits"])
         except (driver_errors.Neo4jError, driver_errors.DriverError) as error:
             if not str(getattr(error, "code", "")).startswith(_ABOUT_CYPHER):
                 raise self._connection.translated(error) from error
             raise errors.ConfigurationError(reason=f"the retrieval_query cannot be run: {error}") from error
-        if summary.query_type != "r":
-            raise errors.ConfigurationError(reason="the retrieval_query writes; it may only read")
-        if missing := sorted({"text", "score"} - set(columns)):
-            raise errors.ConfigurationError(reason=f"the retrieval_query returns no {' and no '.join(missing)}")
+        traversal.check(planned, hits)
+
+    def _planned(self, statement: str) -> neo4j.EagerResult:
+        return self._run("EXPLAIN hits", f"EXPLAIN {statement}", self._bound([]))
 
     def understood(self, question: str) -> Asked:
         """What the question asks of this user's memories."""
-        return understood(question, self._speakers, self._now or datetime.now(UTC))
+        return understood(question, self._speakers, self._now or datetime.now(self.zone), self._languages)
 
-    def _candidates(self, asked: Asked, vector: list[float] | None) -> tuple[list[Scored], dict[str, Any]]:
-        terms = asked.terms
-        if not terms:
+    def _candidates(
+        self, asked: Asked, question: str, vector: list[float] | None
+    ) -> tuple[list[Scored], dict[str, Any]]:
+        if not (terms := asked.terms):
             return [], {}
-        [row] = self._legs(self._parameters(terms, asked.language, vector))
+        [row] = self._legs(self._parameters(asked, vector))
         candidates = [Candidate(*one) for one in row["candidates"]]
+        empty = smalltalk.empty(candidates, question)
+        texts = [text for text in row["texts"] if text not in empty.values()]
         background = Background.of(row["usual"])
         fluency = self._fluency(asked.spoken) if self._fluency and vector is not None else 1.0
         found = scored(
@@ -190,25 +193,24 @@ class GraphMemoryRetriever(HybridCypherRetriever):
             asked,
             self._weights.trusting(fluency),
             background=background,
-            gate=trust(terms, row["texts"], asked.language),
+            gate=trust(terms, texts, asked.ordinary_in),
             now=(self._now or datetime.now(UTC)).timestamp(),
+            empty=empty.keys(),
         )
-        nearest = max((one.vector for one in candidates if one.vector is not None), default=None)
-        nearness = None
-        if nearest is not None and background is not None and fluency > FLUENT:
-            nearness = background.nearness(nearest)
-        likely = support(nearness, covered(terms, row["texts"][:BEST_READ], asked.language))
+        near = [one.vector for one in candidates if one.vector is not None and one.id not in empty]
+        nearness = background.nearness(max(near)) if near and background else None
+        likely = likelihood(nearness, asked.asking_terms, texts, asked.ordinary_in, fluency)
         evidence = {one.id: one.sources for one in candidates if one.sources}
         return distinct(found, evidence), {"live": row["live"], "writes": row["writes"], "support": likely}
 
-    def _parameters(self, terms: list[str], language: str, vector: list[float] | None) -> dict[str, Any]:
-        key, settings = self._scope.key, self._connection.settings
-        analyzer = lucene.analyzer(language, settings.analyzers)
+    def _parameters(self, asked: Asked, vector: list[float] | None) -> dict[str, Any]:
+        key, settings, parts = self._scope.key, self._connection.settings, asked.parts
+        index = analyzers.index_of(lucene.analyzer(asked.language, settings.analyzers))
         parameters = {
             "scope": key,
-            "text_index": filled(f"@{analyzers.index_of(analyzer)}", settings),
-            "text_query": lucene.scoped(key, terms, ("text", "words")),
-            "name_query": lucene.scoped(key, terms, ("name", "aliases")),
+            "text_index": filled(f"@{index}", settings),
+            "text_queries": message.queries(parts, key, ("text", "words")),
+            "name_queries": message.queries(parts, key, ("name", "aliases")),
             "by_words": BY_WORDS_FILTERED if self._filters else BY_WORDS,
             "by_vector": BY_VECTOR,
             "names": NAMES,
@@ -216,8 +218,9 @@ class GraphMemoryRetriever(HybridCypherRetriever):
             "sample": SAMPLE,
             "read": READ,
             "readable": READABLE,
+            "brief": smalltalk.LONGEST,
             "filters": self._filters.parameters() if self._filters else None,
-            "until": self._until,
+            "until": self._now.timestamp() if self._now else None,
         }
         if vector is not None and self.slot is not None:
             parameters |= {"vector": vector, "slot": self.slot.property}

@@ -3,56 +3,125 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from neo4j import Record
 
 from adk_graph_memory import errors
 from adk_graph_memory.graph import members
-from adk_graph_memory.graph.rows import moment
-from adk_graph_memory.records import Recollection
+from adk_graph_memory.graph.rows import validity
+from adk_graph_memory.language.zones import moment_at
+from adk_graph_memory.records import Ending, Recollection
+from adk_graph_memory.records.phrases import Validity
 
 _COLUMNS = frozenset(
     ("text", "score", "id", "kind", "author", "timestamp", "valid_from", "valid_to", "metadata", "session_id", "quote")
-) | {"source_event_ids", "asked", "stale", "verified", "state", "previously"}
+) | {
+    *("source_event_ids", "asked", "stale", "verified", "state", "ended", "facts", "previously"),
+    *("offset", "modality", "valid_from_precision", "valid_to_precision", "manner", "origin"),
+}
 """What a row of a retrieval query is made of; anything further is a caller's own."""
 _LONGEST_QUESTION = 200
 """Characters of a question that stands beside its answer."""
+_MOST_SUCCESSORS = 2
+"""Memories that are named as what took the place of another."""
 _LATEST = datetime.max.replace(tzinfo=UTC, microsecond=0).timestamp()
 
 
 def recollection(record: Record, degraded: str | None, now: datetime) -> Recollection:
     """A row of a retrieval query as a recollection; columns that we do not know go to its metadata."""
     row: dict[str, Any] = dict(zip(record.keys(), record.values(), strict=True))
-    valid_from, valid_to = moment(row.get("valid_from")), moment(row.get("valid_to"))
     if not isinstance(row["text"], str) or not isinstance(row["score"], int | float):
         raise errors.ConfigurationError(
             reason=f"the retrieval_query returned text {row['text']!r} and score {row['score']!r}; leave such rows out"
         )
-    said = datetime.fromtimestamp(min(row["timestamp"], _LATEST), UTC) if row.get("timestamp") is not None else None
-    further = {key: _plain(value) for key, value in row.items() if key not in _COLUMNS and value is not None}
+    timestamp, offset = row.get("timestamp"), row.get("offset")
+    said = moment_at(min(timestamp, _LATEST), offset) if timestamp is not None else None
+    when = validity(row)
+    ended = [one for one in map(_Ended._make, row.get("ended") or ()) if one.is_over(now)]
+    is_current = _is_current(row, when, said, now) and not 0 < row.get("facts", 0) == len(ended)
     return Recollection(
         id=row.get("id") or "",
         kind=row.get("kind") or ("event" if str(row.get("id")).startswith("event:") else "fact"),
         text=row["text"],
         score=row["score"],
-        at=valid_from or said,
+        at=when.valid_from or said,
         author=row.get("author"),
         session_id=row.get("session_id"),
         source_event_ids=tuple(row.get("source_event_ids") or ()),
         quote=row.get("quote"),
-        valid_from=valid_from,
-        valid_to=valid_to,
-        is_stale=bool(row.get("stale")),
+        valid_from=when.valid_from,
+        valid_to=when.valid_to,
+        valid_from_precision=when.valid_from_precision,
+        valid_to_precision=when.valid_to_precision,
+        modality=when.modality,
+        plan=when.plan(row["text"], said, now) if is_current else None,
+        is_stale=when.is_stale,
         is_verified=row.get("verified") is not False,
-        is_current=row.get("state") in (None, "current") or (valid_to is not None and valid_to > now),
+        is_current=is_current,
+        ending=_ending(ended),
+        superseded_by=_successors(ended),
+        manner=row.get("manner"),
+        origin=row.get("origin"),
         asked=_question(row["asked"]) if row.get("asked") else None,
         previously=tuple(row.get("previously") or ()),
-        metadata={**further, **metadata(row.get("metadata"))},
+        metadata={**metadata(row.get("metadata")), **_further(row)},
         degraded=degraded,
     )
+
+
+def _further(row: Mapping[str, Any]) -> dict[str, Any]:
+    """A caller's own columns; what a fact denies is not told as if it were so."""
+    further = {key: _plain(value) for key, value in row.items() if key not in _COLUMNS and value is not None}
+    if row.get("modality") == "negated" and "predicate" in further:
+        further["predicate"] = f"not {further['predicate']}"
+    return further
+
+
+class _Ended(NamedTuple):
+    """A fact that ended; ``successors`` are texts and states of what took its place."""
+
+    state: str
+    modality: str
+    valid_to: Any
+    successors: Sequence[tuple[str, str]]
+
+    def is_over(self, now: datetime) -> bool:
+        """Whether it had ended by then."""
+        return self.state == "retracted" or self.valid_to is None or self.valid_to.to_native() <= now
+
+
+def _is_current(row: Mapping[str, Any], when: Validity, said: datetime | None, now: datetime) -> bool:
+    """Whether it still holds; a caller's own row need not say what ended.
+
+    What nothing took the place of is over on the last day that was named for it; what was over when it was said, and
+    what has a first day, too, says so itself.
+    """
+    if row.get("state") not in (None, "current"):
+        return when.valid_to is not None and when.valid_to > now
+    if when.is_stale or when.valid_from is not None or when.status(now) != "over":
+        return True
+    return said is not None and when.valid_to is not None and when.valid_to <= said
+
+
+def _ending(ended: Sequence[_Ended]) -> Ending | None:
+    """How the facts of a memory ended, in the gravest way."""
+    if not ended:
+        return None
+    if any(one.state == "retracted" for one in ended):
+        return "retracted"
+    return "plan" if all(one.modality in ("planned", "hypothetical") for one in ended) else "replaced"
+
+
+def _successors(ended: Sequence[_Ended]) -> tuple[str, ...]:
+    """What took the place of the facts that ended: what of it still holds, or else what came last."""
+    named: dict[str, None] = {}
+    for one in ended:
+        holding = [text for text, state in one.successors if state == "current"]
+        named.update(dict.fromkeys(holding or [text for text, _ in one.successors[:1]]))
+    return tuple(named)[:_MOST_SUCCESSORS]
 
 
 def _question(text: str) -> str:

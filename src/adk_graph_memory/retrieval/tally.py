@@ -8,7 +8,7 @@ from __future__ import annotations
 import heapq
 import math
 from collections import Counter, defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 
 from adk_graph_memory.records import Share
 from adk_graph_memory.retrieval.candidates import Background, Candidate
@@ -28,6 +28,10 @@ _FEW = 10
 """Candidates that speak of an entity, above which sharing it means nothing."""
 _ALIKE, _ABOUT_AS_WELL = 6, 0.5
 """How many of the best turns may be about the same thing, and the share of the best one's own score that tells so."""
+_JUST = 0.01
+"""What puts a fact before the turn that it stands for."""
+_AS_NEAR = 0.75
+"""Share of the best fact's own score from which what ended of a turn may be what is asked."""
 _LEAD = 10
 """Best memories whose entities are looked for in others."""
 
@@ -35,12 +39,16 @@ _LEAD = 10
 class Tally:
     """The shares of every candidate so far."""
 
-    def __init__(self, found: Mapping[str, Candidate], weights: Weights, gate: float) -> None:
-        self._found, self._weights, self._gate = found, weights, gate
+    def __init__(
+        self, found: Mapping[str, Candidate], weights: Weights, gate: float, empty: Set[str] = frozenset()
+    ) -> None:
+        self._found, self._weights, self._gate, self._empty = found, weights, gate, empty
+        self._telling = {id: one for id, one in found.items() if id not in empty}
         self._shares: dict[str, dict[str, float]] = defaultdict(dict)
         self._through: dict[str, dict[str, str]] = defaultdict(dict)
         self._total = dict.fromkeys(found, 0.0)
         self._own: dict[str, float] = {}
+        self._alike: frozenset[str] = frozenset()
         self._gone: set[str] = set()
         self._facts: dict[str, list[str]] = defaultdict(list)
         for one in found.values():
@@ -58,7 +66,7 @@ class Tally:
     def match(self, background: Background) -> None:
         """What a memory's own words and vector say, and of a turn what its facts' vectors do."""
         weights, found = self._weights, self._found
-        by_text = sorted((one.text for one in found.values() if one.text is not None), reverse=True)
+        by_text = sorted((one.text for one in self._telling.values() if one.text is not None), reverse=True)
         scale = sum(by_text[:_BEST]) / max(1, min(_BEST, len(by_text))) / _AS_GOOD or 1.0
         near = {
             id: (one.vector - background.mean) / max(background.deviation, 0.01)
@@ -84,9 +92,10 @@ class Tally:
                 continue
             signal = "answer" if one.asks else "next"
             self._add(later.id, signal, self._gate * getattr(weights, signal) * own[id], id)
-            self._add(id, "before", self._gate * weights.before * own[later.id], later.id)
-            if (third := found.get(later.follower or "")) is not None and third.size <= _SHORT:
-                self._add(id, "before", self._gate * weights.before / 3 * own[third.id], third.id)
+            third = found.get(later.follower or "")
+            for after, share in ((later, 1.0), (third, 1 / 3)):
+                if after is not None and after.size <= _SHORT and after.id not in self._empty:
+                    self._add(id, "before", self._gate * weights.before * share * own[after.id], after.id)
 
     def weigh(self, one: Candidate, asked: Asked) -> None:
         """What a turn's author, time and form say."""
@@ -96,6 +105,8 @@ class Tally:
         elif one.role == "model" and not asked.of_agent:
             self._add(one.id, "agent", weights.agent)
         self._add(one.id, "date", gate * weights.date * asked.fits(one.timestamp))
+        self._add(one.id, "others", gate * weights.others * (one.words is not None and asked.is_of_others(one.words)))
+        self._add(one.id, "manner", weights.manner * (one.manner is not None))
         if one.ends_asking and one.size <= _VERY_SHORT:
             self._add(one.id, "asks", gate * weights.asks)
         words = math.log1p(one.size / 5.5)
@@ -109,22 +120,22 @@ class Tally:
     def fit_sessions(self) -> None:
         """How well a turn's session fits: its best turn, beside those of all sessions that were found."""
         best: dict[str, float] = defaultdict(float)
-        for id, one in self._found.items():
+        for id, one in self._telling.items():
             if one.kind == "event" and one.session_id is not None:
                 best[one.session_id] = max(best[one.session_id], self._own[id])
         if len(best) < 2:
             return
         mean = sum(best.values()) / len(best)
         deviation = math.sqrt(sum((value - mean) ** 2 for value in best.values()) / len(best)) or 1.0
-        for id, one in self._found.items():
+        for id, one in self._telling.items():
             if one.kind == "event" and one.session_id is not None and one.size <= _SHORT:
                 fit = (best[one.session_id] - mean) / deviation
                 self._add(id, "session", self._gate * self._weights.session * fit)
 
     def share_entities(self) -> None:
         """What the best speak of, others speak of too: the hop from fact to entity to fact."""
-        common = Counter(key for one in self._found.values() for key in one.entities)
-        lead = heapq.nlargest(_LEAD, self._found, key=lambda id: (self._total[id], id))
+        common = Counter(key for one in self._telling.values() for key in one.entities)
+        lead = heapq.nlargest(_LEAD, self._telling, key=lambda id: (self._total[id], id))
         best: dict[str, tuple[float, str]] = {}
         for id in reversed(lead):
             for key in self._found[id].entities:
@@ -139,9 +150,10 @@ class Tally:
 
     def prefer_recent(self) -> None:
         """Of the few turns that fit about as well as the best, the later one is likelier to hold still."""
-        turns = [id for id, one in self._found.items() if one.kind == "event"]
+        turns = [id for id, one in self._telling.items() if one.kind == "event"]
         best = heapq.nlargest(_ALIKE, turns, key=lambda id: (self._own[id], self._found[id].timestamp, id))
         alike = [id for id in best if self._own[id] >= _ABOUT_AS_WELL * self._own[best[0]]]
+        self._alike = frozenset(alike)
         times = sorted(self._found[id].timestamp for id in alike)
         for id in alike if len(alike) > 1 else ():
             later_than = times.index(self._found[id].timestamp) / (len(times) - 1)
@@ -158,23 +170,52 @@ class Tally:
                     if best in amounts and signal not in by_words:
                         self._add(id, signal, amounts[best], best)
 
-    def end(self, now: float) -> None:
-        """What is no longer so gives its place to what is; the words that said it stand behind."""
-        over = {id: one for id, one in self._found.items() if _is_over(one, now)}
-        told = {id: [source for source in one.sources if source in self._total] for id, one in over.items()}
-        places = {id: max(self._total[known] for known in (id, *told[id])) for id in over}
-        for id, one in over.items():
-            for later in set(one.ended_by or ()).intersection(self._total) - over.keys():
-                self._add(later, "replaces", max(0.0, places[id] - self._total[later]), id)
-        for source in sorted({source for sources in told.values() for source in sources}):
-            if all(fact in over for fact in self._facts[source]):
-                self._add(source, "ended", self._weights.ended, min(self._facts[source]))
+    def end(self, now: float, *, is_past: bool, is_present: bool = False) -> None:
+        """What is no longer so gives its place to what is; the words that said it stand behind, unless that is asked.
+
+        What took the place of a turn is later than it, which counts where the latest is asked for.
+        Of a turn that says several things, what is nearest to the question counts. If that holds, it stands for the
+        turn. What was never true is over whatever is asked.
+        """
+        retracted = {id for id, one in self._found.items() if one.state == "retracted"}
+        over = retracted if is_past else {id for id, one in self._found.items() if _is_over(one, now)}
+        turns = {source for id in over for source in self._found[id].sources if source in self._total}
+        nearest = {turn: max(self._facts[turn], key=lambda id: (self._own[id], id)) for turn in turns}
+        ended = {turn for turn in turns if self._is_ended(turn, over)}
+        for id in sorted(over):
+            told = [turn for turn in ended.intersection(self._found[id].sources) if self._is_nearest(id, turn, over)]
+            place = max([self._total[id], *(self._total[turn] + is_present * self._lateness(turn) for turn in told)])
+            for later in (set(self._found[id].ended_by or ()) & self._total.keys()) - over:
+                with_own = place + self._weights.successor * self._own[later]
+                self._add(later, "replaces", max(0.0, with_own - self._total[later]), id)
+        for turn in sorted(turns):
+            fact = nearest[turn]
+            if turn in ended:
+                self._add(turn, "ended", self._weights.ended, fact)
+            elif fact not in over:
+                self._add(fact, "holds", max(0.0, self._total[turn] + _JUST - self._total[fact]), turn)
         self._gone.update(over)
+
+    def _is_nearest(self, fact: str, turn: str, over: Set[str]) -> bool:
+        """Whether of what ended of a turn nothing is nearer to the question: its successor takes the turn's place."""
+        return self._own[fact] >= max(self._own[other] for other in self._facts[turn] if other in over)
+
+    def _lateness(self, turn: str) -> float:
+        """What a turn that fits about as well as the best would have beyond its own score if it were the latest."""
+        return (turn in self._alike) * max(0.0, self._weights.recent - self._shares["recent"].get(turn, 0.0))
+
+    def _is_ended(self, turn: str, over: Set[str]) -> bool:
+        """Whether nothing holds of what a turn says, or not of what it says to the question."""
+        facts = self._facts[turn]
+        ended = [fact for fact in facts if fact in over]
+        nearest = max(self._own[fact] for fact in ended)
+        is_asked = nearest >= _AS_NEAR * max(self._own[fact] for fact in facts) and nearest > 0.0
+        return is_asked or len(ended) >= self._found[turn].facts
 
     def ranked(self) -> list[tuple[str, float]]:
         """Ids and scores of what still holds, best first."""
         return sorted(
-            ((id, score) for id, score in self._total.items() if id not in self._gone),
+            ((id, score) for id, score in self._total.items() if id not in self._gone and id not in self._empty),
             key=lambda one: (-one[1], one[0]),
         )
 
@@ -189,5 +230,5 @@ class Tally:
 
 
 def _is_over(one: Candidate, now: float) -> bool:
-    """Whether another fact took its place; one that ended at its own time still tells what was."""
-    return one.state == "superseded" and (one.valid_to is None or one.valid_to <= now)
+    """Whether it was taken back, or another took its place; one that ended at its own time still tells what was."""
+    return one.state == "retracted" or (one.state == "superseded" and (one.valid_to is None or one.valid_to <= now))

@@ -52,6 +52,14 @@ class Weights:
     (0.0 / −0.8; of what changed, 13 in a hundred answers more stand before what they replaced)"""
     ended: float = -2.0
     """words that said what is no longer so, unless the question is about the past (0.0 / 0.0; for what changed)"""
+    others: float = -3.0
+    """a short turn that says of somebody else's what is asked of the asker's own
+    ("my sister's wedding"; for what changed)"""
+    successor: float = 0.6
+    """of its own score, to what took the place of something that ended, beyond that place
+    (0.0 / 0.0; for what changed)"""
+    manner: float = -1.5
+    """words that are not plainly their speaker's own: pasted, quoted, joking, hypothetical (0.0 / 0.0; none there)"""
 
     def trusting(self, vectors: float) -> Weights:
         """With vectors counting so much of what they count otherwise."""

@@ -2,7 +2,7 @@
 // a row for each given turn that memory has not read as it is: what is known of it, and whether another worker reads it
 MERGE (u:@User {scope: $scope})
 ON CREATE SET u.app_name = $app_name, u.user_id = $user_id, u.state = []
-SET u.lock = 0
+SET u.lock = 0, u.offset = $offset
 WITH u
 OPTIONAL MATCH (s:@Session {scope: $scope, id: $session_id})
 CALL () {
@@ -39,11 +39,11 @@ CALL () {
   WITH i, turn, coalesce(remembered, stored) AS event
   FOREACH (_ IN CASE WHEN event IS NULL THEN [1] ELSE [] END |
     CREATE (new:@Event {scope: $scope, session_uid: $foreign_uid, session_id: $session_id, id: turn.id, seq: turn.seq,
-      author: turn.author, timestamp: turn.timestamp, role: turn.role, text: turn.text, memory_id: turn.memory_id,
-      ingest: i.id})
+      author: turn.author, timestamp: turn.timestamp, offset: turn.offset, role: turn.role, text: turn.text, memory_id: turn.memory_id, ingest: i.id})
     CREATE (i)-[:READS]->(new))
   FOREACH (known IN CASE WHEN event IS NULL THEN [] ELSE [event] END |
-    SET known.text = turn.text, known.role = turn.role, known.memory_id = turn.memory_id, known.ingest = i.id
+    SET known.text = turn.text, known.role = turn.role, known.offset = turn.offset, known.memory_id = turn.memory_id,
+      known.ingest = i.id
     MERGE (i)-[:READS]->(known))
 }
 CALL () {
@@ -62,7 +62,7 @@ CALL () {
   OPTIONAL MATCH (before:@Event {scope: $scope, session_uid: first.session_uid})
   WHERE before.seq >= first.seq - $context AND before.seq < first.seq AND before.memory_id IS NOT NULL
   WITH window, before ORDER BY before.seq
-  WITH window, collect([before.id, before.author, before.role, before.text, before.timestamp, before.seq]) AS said
+  WITH window, collect([before.id, before.author, before.role, before.text, before.timestamp, before.offset, before.seq]) AS said
   RETURN collect([window.ingest, [one IN said WHERE one[0] IS NOT NULL]]) AS contexts
 }
 CALL () {
@@ -137,7 +137,7 @@ WHERE (i.state = 'pending' OR i.lease_until <= $now) AND ($tries IS NULL OR i.at
   AND ($before IS NULL OR i.requested_at.epochMillis <= $before * 1000)
 MATCH (i)-[:READS]->(e:@Event) WHERE e.ingest = i.id AND e.memory_id IS NOT NULL
 WITH u, i, e ORDER BY e.seq
-WITH u, i, collect([e.id, e.author, e.role, e.text, e.timestamp, e.seq]) AS turns
+WITH u, i, collect([e.id, e.author, e.role, e.text, e.timestamp, e.offset, e.seq]) AS turns
 RETURN u.app_name AS app_name, u.user_id AS user_id, i.session_id AS session_id, i.attempts AS attempts,
        i.reason AS reason, coalesce(i.topics, []) AS topics, turns,
        (datetime().epochMillis - i.requested_at.epochMillis) / 1000.0 AS waited

@@ -2,6 +2,11 @@
 // whether a fact is so at $now, as far as is known
 f.state <> 'retracted' AND f.stale IS NULL AND coalesce(f.valid_to > $now, f.state = 'current')
 
+// lies_behind @fragment
+// whether a fact is nothing that ended: what was planned for days that are over, or happened on them, by $now
+f.state = 'current' AND f.stale IS NULL AND f.valid_to <= $now
+  AND (f.modality = 'planned' OR (f.modality = 'asserted' AND f.valid_from IS NOT NULL))
+
 // facts_held @fragment
 // how many facts that hold speak of an entity
 COUNT {
@@ -12,12 +17,15 @@ COUNT {
 }
 
 // facts
-// a row for each of the user's facts (of all, or of those that hold; about whom or what is called so), the newest first
+// a row for each of the user's facts (of all, or of those that hold, happened or were planned; about whom or what is called
+// so), the newest first
 MATCH (f:@Fact {scope: $scope})
 WHERE f.id IS NOT NULL
   AND ($after IS NULL OR f.timestamp < $after.timestamp OR (f.timestamp = $after.timestamp AND f.id > $after.id))
   AND ($all OR (
 // include holds
+  ) OR (
+// include lies_behind
   ))
   AND ($about IS NULL OR EXISTS {
     MATCH (f)-[:SUBJECT|OBJECT]->(n:@Entity)
@@ -25,15 +33,16 @@ WHERE f.id IS NOT NULL
   })
 WITH f ORDER BY f.timestamp DESC, f.id LIMIT $limit
 RETURN f.memory_id AS id, f.text AS text, f.predicate AS predicate, f.modality AS modality, f.topic AS topic,
-       f.author AS author, f.timestamp AS timestamp, f.valid_from AS valid_from, f.valid_to AS valid_to, f.state AS state,
-       f.stale IS NOT NULL AS is_stale,
+       f.author AS author, f.timestamp AS timestamp, f.offset AS offset, f.valid_from AS valid_from, f.valid_to AS valid_to, f.state AS state,
+       f.valid_from_precision AS valid_from_precision, f.valid_to_precision AS valid_to_precision,
+       f.stale AS stale,
 // include holds
        AS holds,
        head(COLLECT { MATCH (f)-[:SUBJECT]->(n) RETURN n.name }) AS subject,
        head(COLLECT { MATCH (f)-[:OBJECT]->(n) RETURN n.name }) AS object,
        COLLECT {
          MATCH (f)-[s:SUPPORTED_BY]->(e)
-         RETURN [e.id, s.quote, s.start, s.end, e.timestamp, e.seq, e.session_id, s.verified] ORDER BY e.timestamp, e.seq
+         RETURN [e.id, s.quote, s.start, s.end, e.timestamp, e.offset, e.seq, e.session_id, s.verified] ORDER BY e.timestamp, e.seq
        } AS sources
 ORDER BY f.timestamp DESC, f.id
 

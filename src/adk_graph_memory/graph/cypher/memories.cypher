@@ -16,10 +16,30 @@ WITH DISTINCT n
 WITH collect([n.key, n.name, n.type, n.aliases, n.about, COLLECT { MATCH (m)-[:MERGED_INTO*]->(n) RETURN m.key }]) AS entities
 RETURN entities, coalesce(head(COLLECT { MATCH (u:@User {scope: $scope}) RETURN u.writes }), 0) AS writes
 
+// near_facts
+// a row for each of these texts and each of an entity's latest facts that means something alike
+UNWIND $rows AS of
+CALL (of) {
+  MATCH (:@Entity {scope: $scope, key: of.entity})<-[:SUBJECT|OBJECT]-(f:@Fact)
+  WHERE f.open AND f[$slot] IS NOT NULL
+  WITH DISTINCT f ORDER BY f.timestamp DESC, f.id LIMIT $recent
+  RETURN collect(f) AS recent
+}
+UNWIND of.texts AS said
+CALL (said, recent) {
+  UNWIND recent AS f
+  WITH said, f WHERE size(f[$slot]) = size(said.vector)
+  WITH said, f, vector.similarity.cosine(f[$slot], said.vector) AS score
+  WHERE score >= $near
+  RETURN f, score ORDER BY score DESC, f.id LIMIT $nearest
+}
+RETURN DISTINCT said.text AS text, f.id AS fact, score
+
 // candidate_facts
-// one row: the facts that an extraction may be about, those next to them included; which of them are looked at for
-// their own sake; the links between any of them; [text, fact, score] of those that may have to do with one; those last heard
-// of any entity named; the forgotten words
+// one row: ids of the facts that an extraction may be about, those next to them included; which of them are looked at for
+// their own sake (what plans among them were to end too, and what ended and rests on any, and the bases); the links between
+// any of them, and what rests on what; [text, fact, score] of those of one pair; those last heard
+// of any entity named, and open plans of any; the forgotten words
 CALL () {
   MATCH (f:@Fact {scope: $scope}) WHERE f.signature IN $signatures RETURN f, null AS text, 0.0 AS score
   UNION
@@ -43,57 +63,75 @@ CALL () {
   }
   RETURN f, pair.text AS text, 1.0 AS score
   UNION
-  UNWIND $entities AS entity
-  CALL (entity) {
-    MATCH (:@Entity {scope: $scope, key: entity})<-[:SUBJECT|OBJECT]-(f:@Fact)
-    WHERE f.open AND f[$slot] IS NOT NULL
-    WITH DISTINCT f ORDER BY f.timestamp DESC, f.id LIMIT $recent
-    RETURN collect(f) AS recent
-  }
-  UNWIND [one IN $said WHERE one.entity = entity] AS said
-  CALL (said, recent) {
-    UNWIND recent AS f
-    WITH said, f WHERE size(f[$slot]) = size(said.vector)
-    WITH said, f, vector.similarity.cosine(f[$slot], said.vector) AS score
-    WHERE score >= $near
-    RETURN f, score ORDER BY score DESC, f.id LIMIT $nearest
-  }
-  RETURN f, said.text AS text, score
+  MATCH (f:@Fact {scope: $scope}) WHERE f.id IN $alike RETURN f, null AS text, 0.0 AS score
   UNION
   UNWIND $entities AS entity
   MATCH (:@Entity {scope: $scope, key: entity})<-[:SUBJECT|OBJECT]-(f:@Fact)
   WHERE f.open
   WITH DISTINCT f ORDER BY f.timestamp DESC, f.id LIMIT $around
   RETURN f, '' AS text, f.timestamp AS score
+  UNION
+  UNWIND $entities AS entity
+  MATCH (:@Entity {scope: $scope, key: entity})<-[:SUBJECT|OBJECT]-(f:@Fact)
+  WHERE f.open AND f.modality = 'planned'
+  WITH DISTINCT f ORDER BY f.timestamp DESC, f.id LIMIT $plans
+  RETURN f, '' AS text, f.timestamp AS score
 }
-WITH collect(DISTINCT f) AS core, [one IN collect([text, f.id, score]) WHERE one[0] IS NOT NULL] AS found
-WITH core, [one IN found WHERE one[0] <> ''] AS near, [one IN found WHERE one[0] = '' | one[1]] AS around
+WITH collect(DISTINCT f) AS sought, [one IN collect([text, f.id, score]) WHERE one[0] IS NOT NULL] AS found
+WITH sought, [one IN found WHERE one[0] <> ''] AS near, [one IN found WHERE one[0] = '' | one[1]] AS around
+CALL (sought) {
+  UNWIND sought AS f
+  CALL (f) {
+    RETURN f AS found
+    UNION
+    MATCH (f)((plan WHERE plan.modality IN ['planned', 'hypothetical'])-[:SUPERSEDES|WOULD_SUPERSEDE]->()){1,4}(found:@Fact)
+    RETURN found
+  }
+  WITH DISTINCT found
+  CALL (found) {
+    RETURN found AS rests
+    UNION
+    MATCH (found)<-[:DEPENDS_ON*1..4]-(rests:@Fact) WHERE rests.state = 'superseded'
+    RETURN rests
+  }
+  WITH DISTINCT rests
+  MATCH (rests)-[:DEPENDS_ON*0..4]->(one:@Fact)
+  RETURN collect(DISTINCT one) AS core
+}
 CALL (core) {
   UNWIND core AS f
-  OPTIONAL MATCH (f)-[:SUPERSEDES]-(next:@Fact)
-  RETURN collect(DISTINCT next) AS beside
+  MATCH (f)-[:SUPERSEDES|WOULD_SUPERSEDE*0..1]-(beside:@Fact)
+  WITH DISTINCT beside
+  MATCH (beside)((plan WHERE plan.modality IN ['planned', 'hypothetical'])<-[:SUPERSEDES]-()){0,4}(by:@Fact)
+  RETURN collect(DISTINCT by) AS facts
 }
-WITH core, near, around, core + [f IN beside WHERE NOT f IN core] AS facts
 OPTIONAL MATCH (grave:@Tombstone {scope: $scope}) WHERE grave.key IN $quotes
 WITH core, near, around, facts, collect(grave.key) AS forgotten
 RETURN near, around, forgotten, [f IN core | f.id] AS core,
-  COLLECT { UNWIND facts AS a MATCH (a)-[s:SUPERSEDES]->(b) WHERE b IN facts RETURN [a.id, b.id, s.op, s.reason] } AS links,
   COLLECT {
-    UNWIND facts AS f
-    WITH f WHERE NOT f.direct
-    RETURN f {
-      .id, .text, .predicate, .modality, .valid_from, .valid_to, .said_to, .topic, .author, .timestamp, .correction, .single, .state,
-      subject: head(COLLECT { MATCH (f)-[:SUBJECT]->(s) RETURN s.key }),
-      object: head(COLLECT { MATCH (f)-[:OBJECT]->(o) RETURN o.key }),
-      subject_was: head(COLLECT { MATCH (f)-[r:SUBJECT]->() RETURN r.was }),
-      object_was: head(COLLECT { MATCH (f)-[r:OBJECT]->() RETURN r.was }),
-      absorbed: COLLECT { MATCH (f)-[:HAS_REVISION]->(r) WHERE r.op IN ['REFINE', 'REINFORCE'] RETURN r.signature },
-      sources: COLLECT {
-        MATCH (f)-[s:SUPPORTED_BY]->(e)
-        RETURN [e.memory_id, s.quote, s.start, s.end, e.timestamp, e.seq, e.session_id, s.verified]
-      }
-    }
-  } AS facts
+    UNWIND facts AS a
+    MATCH (a)-[s:SUPERSEDES|WOULD_SUPERSEDE]->(b) WHERE b IN facts
+    RETURN [a.id, b.id, s.op, s.reason, type(s) = 'WOULD_SUPERSEDE']
+  } AS links,
+  COLLECT { UNWIND facts AS a MATCH (a)-[:DEPENDS_ON]->(b) WHERE b IN facts RETURN [a.id, b.id] } AS dependencies,
+  [f IN facts | f.id] AS facts
+
+// known_facts
+// a row for each of these facts, but those told to memory itself: all that it says, and the words that it rests on
+MATCH (f:@Fact {scope: $scope}) WHERE f.id IN $ids AND NOT f.direct
+RETURN f {
+  .id, .text, .predicate, .modality, .valid_from, .valid_to, .said_to, .valid_from_precision, .valid_to_precision,
+  .said_to_precision, .topic, .author, .timestamp, .offset, .correction, .single, .state,
+  subject: head(COLLECT { MATCH (f)-[:SUBJECT]->(s) RETURN s.key }),
+  object: head(COLLECT { MATCH (f)-[:OBJECT]->(o) RETURN o.key }),
+  subject_was: head(COLLECT { MATCH (f)-[r:SUBJECT]->() RETURN r.was }),
+  object_was: head(COLLECT { MATCH (f)-[r:OBJECT]->() RETURN r.was }),
+  absorbed: COLLECT { MATCH (f)-[:HAS_REVISION]->(r) WHERE r.op IN ['REFINE', 'REINFORCE'] RETURN r.signature },
+  sources: COLLECT {
+    MATCH (f)-[s:SUPPORTED_BY]->(e)
+    RETURN [e.memory_id, s.quote, s.start, s.end, e.timestamp, e.offset, e.seq, e.session_id, s.verified]
+  }
+} AS fact
 
 // write_entities
 // nothing; what was said of those whom an entity absorbs is said of it from now on, and given back if they part again
@@ -132,6 +170,7 @@ CALL db.create.setNodeVectorProperty(n, $slot, row.vector)
 UNWIND $rows AS row
 MATCH (e:@Event {scope: $scope, memory_id: row.memory_id})
 SET e:@Memory, e.kind = 'event', e.open = true, e.words = row.words, e.extracted = row.extracted,
+    e.manner = row.manner, e.origin = row.origin,
     e.unembedded = CASE WHEN row.vector IS NULL AND $embeds THEN true END
 FOREACH (key IN row.mentions | MERGE (n:@Entity {scope: $scope, key: key}) MERGE (e)-[:MENTIONS]->(n))
 WITH e, row WHERE row.vector IS NOT NULL
@@ -145,8 +184,10 @@ MERGE (f:@Fact {scope: $scope, id: row.id})
 ON CREATE SET f:@Memory, f.kind = 'fact', f.memory_id = 'fact:' + row.id, f.recorded_at = datetime(),
   f.direct = row.direct, f.support = 0
 SET f.text = row.text, f.words = row.words, f.signature = row.signature, f.predicate = row.predicate,
-  f.modality = row.modality, f.topic = row.topic, f.author = row.author, f.timestamp = row.timestamp,
-  f.valid_from = row.valid_from, f.said_to = row.said_to, f.valid_to = row.valid_to, f.correction = row.correction, f.single = row.single,
+  f.modality = row.modality, f.topic = row.topic, f.author = row.author, f.timestamp = row.timestamp, f.offset = row.offset,
+  f.valid_from = row.valid_from, f.said_to = row.said_to, f.valid_to = row.valid_to,
+  f.valid_from_precision = row.valid_from_precision, f.said_to_precision = row.said_to_precision,
+  f.valid_to_precision = row.valid_to_precision, f.correction = row.correction, f.single = row.single,
   f.state = row.state, f.open = (row.state = 'current'), f.extractor = $extractor,
   f.retired_at = CASE WHEN row.state = 'retracted' THEN coalesce(f.retired_at, datetime()) END,
   f.metadata = [m IN coalesce(f.metadata, []) WHERE none(k IN row.metadata.keys WHERE m STARTS WITH k)] + row.metadata.members
@@ -188,8 +229,12 @@ CALL () {
   UNWIND $links AS link
   MATCH (later:@Fact {scope: $scope, id: link.later})
   MATCH (earlier:@Fact {scope: $scope, id: link.earlier})
-  MERGE (later)-[s:SUPERSEDES]->(earlier)
-  SET s.op = link.op, s.reason = link.reason, s.recorded_at = coalesce(s.recorded_at, datetime())
+  OPTIONAL MATCH (later)-[was:SUPERSEDES|WOULD_SUPERSEDE]->(earlier)
+  WITH link, later, earlier, was, was.reason AS reason, was.recorded_at AS recorded_at
+  DELETE was
+  MERGE (later)-[s:$(CASE WHEN link.is_void THEN 'WOULD_SUPERSEDE' ELSE 'SUPERSEDES' END)]->(earlier)
+  SET s.op = link.op, s.recorded_at = coalesce(recorded_at, datetime()),
+      s.reason = CASE link.reason WHEN '' THEN coalesce(reason, '') ELSE link.reason END
 }
 CALL () {
   UNWIND $dependencies AS dependency
@@ -316,6 +361,7 @@ CALL (events) {
   WITH DISTINCT e
   REMOVE e:@Memory
   SET e.open = null, e.kind = null, e.words = null, e.extracted = null, e.unembedded = null, e.metadata = null,
+      e.manner = null, e.origin = null,
       e.embedding_a = null, e.embedding_b = null, e.memory_id = null, e.ingest = null
   WITH e WHERE e.body IS NULL
   CALL (e) {

@@ -1,10 +1,13 @@
 // word_legs @fragment
 // the legs that look for words: in memories, and in names that lead to facts
-  CALL db.index.fulltext.queryNodes($text_index, $text_query, {limit: $by_words}) YIELD node, score
+  UNWIND $text_queries AS part
+  CALL db.index.fulltext.queryNodes($text_index, part, {limit: $by_words}) YIELD node, score
   WHERE node.scope = $scope
+  WITH node, max(score) AS score ORDER BY score DESC LIMIT $by_words
   RETURN node, score, 'text' AS leg
   UNION ALL
-  CALL db.index.fulltext.queryNodes('@entity_text', $name_query, {limit: $names}) YIELD node AS entity, score
+  UNWIND $name_queries AS part
+  CALL db.index.fulltext.queryNodes('@entity_text', part, {limit: $names}) YIELD node AS entity, score
   WHERE entity.scope = $scope
   CALL (entity) { MATCH (entity)<-[:SUBJECT|OBJECT]-(node:@Fact) RETURN node LIMIT $degree }
   RETURN node, score, 'entity' AS leg
@@ -26,52 +29,65 @@
 
 // state_then @fragment
 // a fact's state as it was known at $until: what took its place may have been said later
-CASE WHEN $until IS NOT NULL AND node.state = 'superseded' AND EXISTS { (node)<-[:SUPERSEDES]-(:@Fact) }
-  AND NOT EXISTS { MATCH (node)<-[:SUPERSEDES]-(newer:@Fact) WHERE newer.timestamp <= $until }
-  THEN 'current' ELSE node.state END
+CASE WHEN $until IS NOT NULL AND fact.state <> 'current' AND EXISTS { (fact)<-[:SUPERSEDES]-(:@Fact) }
+  AND NOT EXISTS { MATCH (fact)<-[:SUPERSEDES]-(newer:@Fact) WHERE newer.timestamp <= $until }
+  THEN 'current' ELSE fact.state END
 
 // successors @fragment
 // what took a fact's place, and what took that one's; of many what still holds first, for all that ended one may be linked
-CASE node.state WHEN 'superseded' THEN COLLECT {
-  MATCH (node)<-[:SUPERSEDES]-(one:@Fact) WHERE $until IS NULL OR one.timestamp <= $until
-  WITH one ORDER BY one.state = 'superseded', one.timestamp DESC LIMIT 3
+CASE WHEN fact.state <> 'current' THEN COLLECT {
+  MATCH (fact)<-[:SUPERSEDES]-(one:@Fact) WHERE $until IS NULL OR one.timestamp <= $until
+  WITH one ORDER BY one.state <> 'current', one.timestamp DESC LIMIT 3
   OPTIONAL MATCH (one)<-[:SUPERSEDES]-(other:@Fact) WHERE $until IS NULL OR other.timestamp <= $until
-  WITH one, other ORDER BY other.state = 'superseded', other.timestamp DESC LIMIT 6
+  WITH one, other ORDER BY other.state <> 'current', other.timestamp DESC LIMIT 6
   UNWIND [one, other] AS later
   WITH later WHERE later IS NOT NULL
   RETURN DISTINCT later
 } ELSE [] END
 
 // candidates @fragment
-// one row. candidates: of each memory found, of the turns that it rests on, the turn that follows it, and what took its place
-// [id, kind, score by text, by vector, by entity, keys of the entities it speaks of, ids of the turns that it rests on, state,
-// since and until when it holds, ids of the facts that took its place], and of turns further [role, author, time, session,
-// characters, whether it asks, whether it ends so, id of the turn that follows]. texts: of those that words found best.
+// one row. candidates: of each memory found, of the turns that it rests on, the turn that follows it, those of a turn's facts
+// that ended, and what took the place of a fact [id, kind, score by text, by vector, by entity, keys of the entities it speaks
+// of, ids of the turns that it rests on, state, since and until when it holds, ids of the facts that took its place], and of
+// turns further [role, author, time, session, characters, whether it asks, whether it ends so, id of the turn that follows,
+// how many facts rest on it, its words where they are few, how its words were meant]. texts: of those that words found best.
 // live: the slot. writes: how often the user was written to. usual: how near the question is to some of what this user says
 WITH node, max(CASE leg WHEN 'text' THEN score END) AS text, max(CASE leg WHEN 'vector' THEN score END) AS vector,
      max(CASE leg WHEN 'entity' THEN score END) AS entity
 OPTIONAL MATCH (node)-[:NEXT|SUPPORTED_BY]->(beside:@Memory)
 WITH node, text, vector, entity, collect(beside) AS beside
-UNWIND [node] + beside +
-// include successors
-AS found
+UNWIND [node] + beside AS found
 WITH found AS node, max(CASE node WHEN found THEN text END) AS text, max(CASE node WHEN found THEN vector END) AS vector,
      max(CASE node WHEN found THEN entity END) AS entity
+OPTIONAL MATCH (node)<-[:SUPPORTED_BY]-(fact:@Fact)
+WITH node, text, vector, entity, count(fact) AS facts, collect(CASE WHEN fact.state <> 'current' THEN fact END) AS over
+WITH node, text, vector, entity, facts, CASE WHEN node.state <> 'current' THEN [node] ELSE over END AS over
+UNWIND [node] + over + COLLECT {
+  UNWIND over AS fact
+  UNWIND
+// include successors
+  AS later
+  RETURN later
+} AS found
+WITH found AS node, max(CASE node WHEN found THEN text END) AS text, max(CASE node WHEN found THEN vector END) AS vector,
+     max(CASE node WHEN found THEN entity END) AS entity, max(CASE node WHEN found THEN facts END) AS facts
 WHERE
 // include chosen
 OPTIONAL MATCH (node)-[r:NEXT|SUPPORTED_BY|SUBJECT|OBJECT|MENTIONS]->(other)
-WITH node, text, vector, entity, node.text AS told, max(CASE type(r) WHEN 'NEXT' THEN other.memory_id END) AS follower,
+WITH node, node AS fact, text, vector, entity, facts, node.text AS told,
+     max(CASE type(r) WHEN 'NEXT' THEN other.memory_id END) AS follower,
      collect(CASE type(r) WHEN 'SUPPORTED_BY' THEN other.memory_id END) AS sources, collect(other.key) AS entities
 ORDER BY text IS NULL, text DESC
 WITH collect(CASE node.kind WHEN 'event' THEN [
   node.memory_id, 'event', text, vector, entity, entities, [], null, null, null, null,
   node.role, node.author, node.timestamp, node.session_id, size(told), any(mark IN ['?', '？', '؟'] WHERE told CONTAINS mark),
-  any(mark IN ['?', '？', '؟'] WHERE right(told, 4) CONTAINS mark), follower
+  any(mark IN ['?', '？', '؟'] WHERE right(told, 4) CONTAINS mark), follower, facts,
+  CASE WHEN size(told) <= $brief THEN told END, node.manner
 ] ELSE [
   node.memory_id, 'fact', text, vector, entity, entities, sources,
 // include state_then
   , node.valid_from.epochSeconds, node.valid_to.epochSeconds,
-  CASE node.state WHEN 'superseded' THEN [later IN
+  CASE WHEN node.state <> 'current' THEN [later IN
 // include successors
   | later.memory_id] END
 ] END) AS candidates, collect(CASE WHEN text IS NOT NULL THEN left(told, $readable) END)[..$read] AS texts
@@ -88,14 +104,17 @@ RETURN candidates, texts, m.live AS live, coalesce(u.writes, 0) AS writes, COLLE
 } AS usual
 
 // speakers
-// one row: the names of each author of the user's turns, that on the turns first; how often the user was written to
+// one row: the names of each author of the user's turns, that on the turns first; how often the user was written to; the
+// member of the user's state that names their time zone, and the offset of what was heard of them last; beginnings of some of
+// what people (not the agent) said
 OPTIONAL MATCH (u:@User {scope: $scope})
-WITH coalesce(u.authors, []) AS authors, coalesce(u.writes, 0) AS writes
-WITH authors, writes, COLLECT {
+WITH coalesce(u.authors, []) AS authors, coalesce(u.writes, 0) AS writes, u.offset AS offset,
+     [member IN u.state WHERE member STARTS WITH '"timezone":'] AS timezone
+WITH authors, writes, offset, timezone, COLLECT {
   MATCH (n:@Entity {scope: $scope}) WHERE n.key IS NOT NULL AND any(name IN [n.name] + n.aliases WHERE name IN authors)
   RETURN [n.name] + n.aliases
 } AS known
-RETURN writes, COLLECT {
+RETURN writes, timezone, offset, COLLECT {
   UNWIND authors AS author
   RETURN [author] + COLLECT {
     UNWIND [names IN known WHERE author IN names] AS names
@@ -103,7 +122,10 @@ RETURN writes, COLLECT {
     WITH name WHERE name <> author
     RETURN DISTINCT name
   }
-} AS speakers
+} AS speakers, COLLECT {
+  MATCH (some:@Memory {scope: $scope}) WHERE some.memory_id IS NOT NULL AND coalesce(some.role, 'user') <> 'model'
+  RETURN left(some.text, $readable) LIMIT $sample
+} AS texts
 
 // legs_text
 // candidates by words alone
@@ -154,28 +176,47 @@ CALL () {
 // include background
 
 // hits
-// a row a hit, best first, with `node` and `score` bound for the retrieval query that follows
+// a row a hit, best first, with `node` and `score` bound for the retrieval query that follows: a turn, or a fact; the fact
+// that a turn stands in for takes its place where it holds a number, or names somebody or something, that the turn does not
 UNWIND $hits AS hit
-MATCH (node:@Memory {scope: $scope, memory_id: hit.id})
-WITH node, hit.score AS score ORDER BY score DESC
+MATCH (found:@Memory {scope: $scope, memory_id: hit.id})
+OPTIONAL MATCH (fact:@Memory {scope: $scope, memory_id: hit.fact})
+WITH hit.score AS score, CASE WHEN
+  any(word IN split(fact.text, ' ') WHERE word =~ '.*[0-9].*' AND NOT found.text CONTAINS btrim(word, $marks))
+  OR EXISTS {
+    MATCH (fact)-[:SUBJECT|OBJECT]->(n:@Entity)
+    WHERE none(name IN [n.name] + n.aliases WHERE name = found.author OR toLower(found.text) CONTAINS toLower(name))
+  }
+  THEN fact ELSE found END AS node
+WITH node, score ORDER BY score DESC
 RETURN node, score
 
 // retrieval_query @fragment
-// a row a hit, best first: a turn, with the question that it answers where it is short, or a fact with the words that
-// support it and what it is about
+// a row a hit, best first: a turn, with the question that it answers where it is short and the words of the facts it stands
+// for where it is long, or a fact with the words that support it and what it is about; of either what of it has ended
+// [state, modality, until when, texts and states of what took its place]
 OPTIONAL MATCH (node)-[support:SUPPORTED_BY]->(source:@Event)
 WITH node, score, support, source ORDER BY score DESC, node.memory_id, source.timestamp, source.seq
 WITH node, score, collect(source.id) AS source_ids, collect(support.quote) AS quotes, collect(source.session_id) AS sessions,
-     collect(coalesce(support.verified, true)) AS verified
+     collect(coalesce(support.verified, true)) AS verified,
+     collect(coalesce(source.manner, '')) AS manners, collect(source.origin) AS origins
 OPTIONAL MATCH (node)-[:SUBJECT]->(subject:@Entity)
 OPTIONAL MATCH (node)-[:OBJECT]->(object:@Entity)
+WITH *, CASE node.kind WHEN 'event' THEN COLLECT {
+  MATCH (node)<-[:SUPPORTED_BY]-(said:@Fact) RETURN said ORDER BY said.memory_id
+} ELSE [node] END AS facts
 WITH *
 ORDER BY score DESC, node.memory_id
 RETURN node.text AS text, score, node.memory_id AS id, node.kind AS kind, node.author AS author,
-       node.timestamp AS timestamp, node.valid_from AS valid_from, node.valid_to AS valid_to, node.metadata AS metadata,
+       node.timestamp AS timestamp, node.offset AS offset, node.valid_from AS valid_from, node.valid_to AS valid_to,
+       node.valid_from_precision AS valid_from_precision, node.valid_to_precision AS valid_to_precision,
+       node.modality AS modality, node.metadata AS metadata,
        CASE node.kind WHEN 'event' THEN [node.id] ELSE source_ids END AS source_event_ids,
        CASE node.kind WHEN 'event' THEN node.session_id ELSE head(sessions) END AS session_id,
-       head(quotes) AS quote, subject.name AS subject, node.predicate AS predicate, object.name AS object,
+       CASE WHEN node.kind = 'fact' THEN head(quotes) WHEN size(node.text) > $readable THEN head(COLLECT {
+         MATCH (node)<-[support:SUPPORTED_BY]-(said:@Fact) WHERE said.memory_id IN $facts RETURN support.quote LIMIT 1
+       }) END AS quote,
+       subject.name AS subject, node.predicate AS predicate, object.name AS object,
        CASE node.topic WHEN '' THEN null ELSE node.topic END AS topic,
        CASE WHEN node.kind = 'event' AND size(node.text) <= 60 THEN head(COLLECT {
          MATCH (before:@Memory)-[:NEXT]->(node)
@@ -183,9 +224,28 @@ RETURN node.text AS text, score, node.memory_id AS id, node.kind AS kind, node.a
          RETURN before.text LIMIT 1
        }) END AS asked,
        COLLECT {
-         MATCH (node)-[:SUPERSEDES]->(earlier:@Fact) WHERE earlier.state = 'superseded'
+         MATCH (node)-[:SUPERSEDES]->(earlier:@Fact)
+         WHERE earlier.state = 'superseded' AND earlier.predicate = node.predicate
+           AND (NOT earlier.modality IN ['planned', 'hypothetical'] OR earlier.modality = node.modality)
+           AND EXISTS { (node)-[:SUBJECT]->(:@Entity)<-[:SUBJECT]-(earlier) }
+         WITH DISTINCT earlier
          RETURN earlier.text ORDER BY earlier.timestamp DESC LIMIT 3
        } AS previously,
+       size(facts) AS facts,
+       COLLECT {
+         UNWIND facts AS fact
+         WITH fact,
 // include state_then
-       AS state,
-       CASE WHEN node.stale THEN true END AS stale, CASE WHEN verified <> [] AND NOT true IN verified THEN false END AS verified
+         AS state
+         WHERE state <> 'current'
+         RETURN [state, fact.modality, fact.valid_to, COLLECT {
+           UNWIND
+// include successors
+           AS later
+           RETURN [later.text, later.state]
+         }]
+       } AS ended,
+       CASE WHEN any(fact IN facts WHERE fact.stale AND fact.state = 'current') THEN true END AS stale,
+       CASE WHEN verified <> [] AND NOT true IN verified THEN false END AS verified,
+       CASE WHEN node.kind = 'event' THEN node.manner WHEN NOT '' IN manners THEN head(manners) END AS manner,
+       CASE WHEN node.kind = 'event' THEN node.origin WHEN NOT '' IN manners THEN head(origins) END AS origin

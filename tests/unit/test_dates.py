@@ -1,0 +1,179 @@
+"""A date is read where it was said, keeps its precision, and is written no more exactly than it was said."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta, timezone
+
+import pytest
+
+from adk_graph_memory.extraction.dates import interval
+from adk_graph_memory.language.dates import days
+from adk_graph_memory.records import Proposition
+from adk_graph_memory.records.dates import Precision, in_words, precision_of, written
+from adk_graph_memory.records.phrases import Status, Validity
+
+SAO_PAULO = timezone(timedelta(hours=-3))
+SAID = datetime(2024, 6, 10, 23, 30, tzinfo=SAO_PAULO)
+NOW = datetime(2024, 11, 2, 9, tzinfo=SAO_PAULO)
+
+
+@pytest.mark.parametrize(
+    ("text", "moment", "precision"),
+    [
+        ("2024", "2024-01-01T00:00:00-03:00", "year"),
+        ("2024-05", "2024-05-01T00:00:00-03:00", "month"),
+        ("2024-05-07", "2024-05-07T00:00:00-03:00", "day"),
+        ("20240507", "2024-05-07T00:00:00-03:00", "day"),
+        ("2024-05-07T15:00", "2024-05-07T15:00:00-03:00", "time"),
+        ("2024-05-07 15:00", "2024-05-07T15:00:00-03:00", "time"),
+        ("2024-05-07T15:00+09:00", "2024-05-07T15:00:00+09:00", "time"),
+    ],
+)
+def test_a_date_begins_where_it_was_said(text: str, moment: str, precision: Precision) -> None:
+    begins = interval(text, None, SAID, is_ahead=False).begins
+    assert begins is not None
+    assert (begins.at.isoformat(), begins.precision) == (moment, precision)
+    shown = {"year": moment[:4], "month": moment[:7], "day": moment[:10], "time": moment}[precision]
+    assert written(begins.at, begins.precision) == shown
+
+
+@pytest.mark.parametrize(
+    ("text", "moment", "precision", "shown"),
+    [
+        ("2023", "2024-01-01T00:00:00-03:00", "year", "2023"),
+        ("2024-05", "2024-06-01T00:00:00-03:00", "month", "2024-05"),
+        ("2024-12", "2025-01-01T00:00:00-03:00", "month", "2024-12"),
+        ("2024-02-28", "2024-02-29T00:00:00-03:00", "day", "2024-02-28"),
+        ("2024-06-10", "2024-06-10T23:30:00-03:00", "day", "2024-06-10"),
+        ("2024-06-09T18:00", "2024-06-09T18:00:00-03:00", "time", "2024-06-09T18:00:00-03:00"),
+    ],
+)
+def test_a_date_ends_with_its_last_moment(text: str, moment: str, precision: Precision, shown: str) -> None:
+    ends = interval(None, text, SAID, is_ahead=False).ends
+    assert ends is not None
+    assert (ends.at.isoformat(), ends.precision) == (moment, precision)
+    assert written(ends.at, ends.precision, is_end=True) == shown
+
+
+def test_an_end_before_its_beginning_is_dropped_and_said_so() -> None:
+    found = interval("2024-06", "2024-05", SAID, is_ahead=False)
+    assert (found.begins is not None, found.ends, found.is_inverted) == (True, None, True)
+    for since, until in (("2024-06-10", "2024-06-10"), ("2024", "2024-03"), ("2024-06-10T23:45", "2024-06-10")):
+        found = interval(since, until, SAID, is_ahead=False)
+        assert found.begins is not None
+        assert found.ends is not None
+        assert found.begins.at <= found.ends.at
+        assert not found.is_inverted
+
+
+@pytest.mark.parametrize("text", ["yesterday", "", None, "2024-13", "9999-12", "9999", "0001", "-1", "2024-02-30"])
+def test_what_is_no_date_is_none(text: str | None) -> None:
+    assert interval(text, text, SAID, is_ahead=False) == (None, None, False)
+
+
+def test_yesterday_late_in_the_evening_is_the_speaker_s() -> None:
+    [found] = days("I saw a heron yesterday.", SAID, "en", "past")
+    assert (found.at.isoformat(), found.precision) == ("2024-06-09T00:00:00-03:00", "day")
+    [found] = days("I saw a heron yesterday.", SAID.astimezone(UTC), "en", "past")
+    assert found.at.isoformat() == "2024-06-10T00:00:00+00:00"
+
+
+@pytest.mark.parametrize(
+    ("words", "precision"), [("in 2019", "year"), ("in May 2019", "month"), ("on 3 May 2019", "day")]
+)
+def test_a_day_that_a_sentence_names_has_its_precision(words: str, precision: str) -> None:
+    [found] = days(f"I moved to Vigo {words}.", SAID, "en", "past")
+    assert found.precision == precision
+
+
+def said(since: datetime, precision: Precision = "day") -> Proposition:
+    return Proposition("Ada moved", "moved", "a", None, SAID, valid_from=since, valid_from_precision=precision)
+
+
+def test_a_day_is_the_same_day_in_every_zone_and_precision() -> None:
+    one = said(datetime(2024, 5, 1, tzinfo=UTC))
+    assert one.signature == said(datetime(2024, 5, 1, tzinfo=SAO_PAULO)).signature
+    assert one.signature == said(datetime(2024, 5, 1, tzinfo=UTC), "month").signature
+    assert one.signature != said(datetime(2024, 5, 2, tzinfo=UTC)).signature
+    three = datetime(2024, 5, 1, 15, tzinfo=SAO_PAULO)
+    assert said(three).signature == said(three.astimezone(UTC)).signature
+    assert said(three).signature != said(three.replace(tzinfo=UTC)).signature
+
+
+@pytest.mark.parametrize(
+    ("precision", "words"),
+    [("year", "2024"), ("month", "October 2024"), ("day", "24 October 2024"), ("time", "24 October 2024, 00:00")],
+)
+def test_words_say_no_more_than_was_said(precision: Precision, words: str) -> None:
+    assert in_words(datetime(2024, 10, 24, tzinfo=UTC), precision) == words
+
+
+def test_of_a_date_that_is_older_than_precisions_midnight_is_a_day() -> None:
+    assert precision_of(None) is None
+    assert precision_of(datetime(2024, 10, 24, tzinfo=SAO_PAULO)) == "day"
+    assert precision_of(SAID) == "time"
+
+
+def local(text: str) -> datetime:
+    return datetime.fromisoformat(text).replace(tzinfo=SAO_PAULO)
+
+
+OCTOBER_24 = local("2024-10-24")
+
+
+@pytest.mark.parametrize(
+    ("when", "status", "plan"),
+    [
+        (
+            Validity("planned", "current", OCTOBER_24, None, "day"),
+            "lapsed",
+            "planned for 24 October 2024; nothing was heard of it since",
+        ),
+        (Validity("planned", "current", local("2024-11-02"), None, "day"), "planned", "planned for 2 November 2024"),
+        (Validity("planned", "current", local("2024-11-01"), None, "month"), "planned", "planned for November 2024"),
+        (Validity("planned", "current", local("2024-01-01"), None, "year"), "planned", "planned for 2024"),
+        (
+            Validity("planned", "current", local("2023-01-01"), None, "year"),
+            "lapsed",
+            "planned for 2023; nothing was heard of it since",
+        ),
+        (
+            Validity("planned", "current", local("2024-10-30T15:00"), None, "time"),
+            "lapsed",
+            "planned for 30 October 2024, 15:00; nothing was heard of it since",
+        ),
+        (
+            Validity("planned", "current", OCTOBER_24, local("2024-11-09"), "day", "day"),
+            "planned",
+            "planned for 24 October 2024",
+        ),
+        (
+            Validity("planned", "current", None, local("2024-10-25"), None, "day"),
+            "lapsed",
+            "planned until 24 October 2024; nothing was heard of it since",
+        ),
+        (Validity("planned", "current", None, None), "planned", "planned; spoken of on 10 June 2024"),
+        (Validity("planned", "superseded", OCTOBER_24, None, "day"), "over", None),
+        (Validity("planned", "retracted", OCTOBER_24, None, "day"), "over", None),
+        (Validity("asserted", "current", local("2024-05-01"), local("2024-05-04")), "happened", None),
+        (Validity("asserted", "current", local("2024-05-01"), local("2024-12-04")), "holds", None),
+        (Validity("asserted", "current", local("2024-05-01"), None), "holds", None),
+        (Validity("asserted", "current", None, local("2024-05-04")), "over", None),
+        (Validity("asserted", "superseded", local("2024-05-01"), local("2024-05-04")), "over", None),
+        (Validity("asserted", "current", None, None, is_stale=True), "over", None),
+        (Validity("negated", "current", local("2024-05-01"), local("2024-05-04")), "over", None),
+        (Validity(None, None, None, None), "holds", None),
+    ],
+)
+def test_what_of_a_fact_is_so_now(when: Validity, status: Status, plan: str | None) -> None:
+    assert (when.status(NOW), when.plan("Ada plans to leave", SAID, NOW)) == (status, plan)
+
+
+def test_a_plan_whose_text_names_its_date_says_it_once() -> None:
+    when = Validity("planned", "current", local("2024-12-01"), None, "day")
+    assert when.plan("Ada leaves on 1 December 2024", SAID, NOW) is None
+    assert when.plan("Ada leaves on 1 December", SAID, NOW) == "planned for 1 December 2024"
+    lapsed = Validity("planned", "current", OCTOBER_24, None, "day")
+    assert lapsed.plan("Ada leaves on 24 October 2024", SAID, NOW) == (
+        "planned for 24 October 2024; nothing was heard of it since"
+    )

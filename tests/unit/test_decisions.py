@@ -1,0 +1,243 @@
+"""What a judge's reply may change: nothing is lost or ended by a number that is one off."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from adk_graph_memory import consolidation
+from adk_graph_memory.consolidation import judge
+from adk_graph_memory.consolidation.judge import ConsolidationReply
+from adk_graph_memory.records import (
+    Candidates,
+    ExtractedEntity,
+    ExtractedFact,
+    Extraction,
+    KnownEntity,
+    KnownFact,
+    Plan,
+    Source,
+)
+
+NOON = datetime(2026, 5, 4, 12, tzinfo=UTC)
+DAY = timedelta(days=1)
+PEOPLE = tuple(ExtractedEntity(ref, name, "person") for ref, name in ((1, "Ada"), (2, "Tom"), (3, "Ben"), (4, "Eve")))
+
+
+def fact(text: str, at: datetime = NOON, **more: Any) -> ExtractedFact:
+    sources = (Source(f"t{at.day}", text, 0, len(text), at, session_id=f"s{at.day}"),)
+    values = {"subject": 1, "predicate": "keeps", "object": None, "speaker": "ada", "ref": at.day}
+    return ExtractedFact(**{**values, "text": text, "sources": sources, "at": at, **more})
+
+
+def judged(known: ExtractedFact, new: ExtractedFact, **op: Any) -> Plan:
+    """What becomes of a new fact and a known one once a model has said this of them: 0 is the new one, 1 the known."""
+    [before] = consolidation.reconcile(consolidation.resolve(Extraction(PEOPLE, (known,)), Candidates())).facts
+    held = KnownFact(before.id, before.proposition, before.sources)
+    draft = consolidation.resolve(
+        Extraction(PEOPLE, (new,)), Candidates(facts=(held,), near={new.text: (held.id,)}, around=(held.id,))
+    )
+    asked = [*(question.new for question in draft.open), before.proposition.signature]
+    reply = ConsolidationReply.model_validate({"ops": [{"fact": 0, "targets": [1], **op}]})
+    return consolidation.reconcile(draft, judge.understood(reply, draft, asked, []))
+
+
+BEES = fact("Ada keeps bees")
+HIVES = fact("Ada keeps bees in 3 hives", NOON + DAY)
+
+
+def test_what_is_already_known_supports_what_says_more() -> None:
+    plan = judged(HIVES, fact("Ada has bees", NOON + 2 * DAY), op="ALREADY_KNOWN")
+    [kept] = plan.facts
+    assert (kept.is_new, kept.is_reworded, len(kept.sources), plan.ops) == (False, False, 1, {"ALREADY_KNOWN": 1})
+
+
+@pytest.mark.parametrize("targets", [[], [7], [0], [-1]])
+def test_what_is_already_known_by_no_fact_is_added(targets: list[int]) -> None:
+    plan = judged(BEES, HIVES, op="ALREADY_KNOWN", targets=targets)
+    assert plan.ops == {"ADD": 1}
+    assert plan.dropped["already known, but no fact that says it"] == 1
+
+
+@pytest.mark.parametrize("op", ["ALREADY_KNOWN", "REINFORCE", "REFINE"])
+@pytest.mark.parametrize(
+    ("known", "new"),
+    [
+        ({"object": 2}, {"object": 3}),
+        ({"text": "Ada keeps 3 hives"}, {"text": "Ada keeps 4 hives"}),
+        ({"text": "Ada has 3 hives"}, {"text": "Ada has hives", "subject": 2}),
+        ({"valid_from": NOON}, {"valid_from": NOON + DAY}),
+        ({"valid_to": NOON}, {"valid_to": NOON + DAY}),
+        ({}, {"modality": "negated"}),
+    ],
+)
+def test_facts_that_differ_stay_two(op: str, known: dict[str, Any], new: dict[str, Any]) -> None:
+    plan = judged(
+        fact(**{"text": "Ada keeps hives", **known}), fact(**{"text": "Ada has hives", "at": NOON + DAY, **new}), op=op
+    )
+    assert plan.ops == {"ADD": 1}
+    assert sum(plan.dropped.values()) == 1
+
+
+def test_a_fact_is_no_more_exact_than_one_that_says_more() -> None:
+    assert judged(HIVES, fact("Ada has bees", NOON + 2 * DAY), op="REFINE").ops == {"ADD": 1}
+
+
+def test_of_two_that_say_the_same_the_words_with_more_numbers_stand() -> None:
+    plan = judged(BEES, HIVES, op="REINFORCE")
+    assert [(one.proposition.text, one.is_new) for one in plan.facts] == [("Ada keeps bees in 3 hives", False)]
+
+
+def test_what_is_known_learns_its_end_from_what_is_more_exact() -> None:
+    until = fact("Ada keeps bees until 31 July", NOON + DAY, valid_to=NOON + 80 * DAY)
+    [kept] = judged(BEES, until, op="REFINE").facts
+    assert (kept.is_new, kept.standing.state, kept.standing.valid_to) == (False, "current", NOON + 80 * DAY)
+
+
+YEAR = {"valid_from": datetime(2024, 1, 1, tzinfo=UTC), "valid_from_precision": "year"}
+MONTH = {"valid_from": datetime(2024, 5, 1, tzinfo=UTC), "valid_from_precision": "month"}
+THIRD = {"valid_from": datetime(2024, 5, 3, tzinfo=UTC), "valid_from_precision": "day"}
+NEXT_YEAR = {"valid_to": datetime(2025, 1, 1, tzinfo=UTC), "valid_to_precision": "year"}
+IN_MAY = {"valid_to": datetime(2024, 5, 4, tzinfo=UTC), "valid_to_precision": "day"}
+
+
+@pytest.mark.parametrize(
+    ("vague", "exact"), [(YEAR, THIRD), (YEAR, MONTH), (MONTH, THIRD), (NEXT_YEAR, IN_MAY), ({}, THIRD)]
+)
+def test_a_day_within_what_was_said_less_exactly_is_a_refinement(vague: dict[str, Any], exact: dict[str, Any]) -> None:
+    one, other = fact("Ada keeps bees", **vague), fact("Ada keeps bees, exactly", NOON + DAY, **exact)
+    [kept] = judged(one, other, op="REFINE").facts
+    said = kept.proposition
+    assert (kept.is_new, said.valid_from, said.valid_to) == (False, exact.get("valid_from"), exact.get("valid_to"))
+    assert judged(replace(other, at=NOON), replace(one, at=NOON + DAY), op="REFINE").ops == {"ADD": 1}
+
+
+@pytest.mark.parametrize(("one", "other"), [(YEAR, {**MONTH, "valid_from": NOON}), (MONTH, {"valid_from": NOON})])
+def test_a_day_outside_of_what_was_said_less_exactly_is_another(one: dict[str, Any], other: dict[str, Any]) -> None:
+    for op in ("REFINE", "REINFORCE", "ALREADY_KNOWN"):
+        plan = judged(fact("Ada keeps bees", **one), fact("Ada keeps bees", NOON + DAY, **other), op=op)
+        assert (plan.ops, plan.dropped) == ({"ADD": 1}, {"merger of facts that differ": 1})
+
+
+@pytest.mark.parametrize("op", ["ALREADY_KNOWN", "REINFORCE", "REFINE"])
+@pytest.mark.parametrize(
+    ("known", "new"),
+    [
+        ({"text": "Ada lives in Whitby", "predicate": "lives_in", "object": 2}, {"text": "Ada's sugar was high"}),
+        ({"text": "Ada likes short answers", "predicate": "likes"}, {"text": "Ada likes a room at the back"}),
+        ({"text": "Ada is a joiner", "predicate": "works_as"}, {"text": "Ada is away in June", "predicate": "away"}),
+        ({"text": "Ada是素食者"}, {"text": "Ada住在三楼"}),
+    ],
+)
+def test_facts_that_share_no_words_beside_the_name_stay_two(
+    op: str, known: dict[str, Any], new: dict[str, Any]
+) -> None:
+    plan = judged(fact(**known), fact(**{"at": NOON + DAY, "predicate": known.get("predicate", "keeps"), **new}), op=op)
+    assert (plan.ops, plan.dropped) == ({"ADD": 1}, {"merger of facts that have little in common": 1})
+
+
+@pytest.mark.parametrize(
+    ("known", "new"),
+    [
+        ({"text": "Ada lives on the third floor"}, {"text": "Ada's flat in Moabit is on the third floor"}),
+        ({"text": "The part of Ada's tool that reads is called scraper"}, {"text": "Ada calls the part scraper"}),
+        ({"text": "Ada has a heart doctor", "object": 2}, {"text": "Ada sees Tom twice", "object": 2}),
+        (
+            {"text": "Ada has listened on port 8080 since May"},
+            {"text": "Ada still listens on port 8080 after the move"},
+        ),
+        ({"text": "第一版定于四月上线"}, {"text": "第一版在四月上线"}),
+    ],
+)
+def test_facts_that_share_words_or_somebody_may_be_one(known: dict[str, Any], new: dict[str, Any]) -> None:
+    plan = judged(fact(**known), fact(**{"at": NOON + DAY, **new}), op="REINFORCE")
+    assert plan.ops == {"REINFORCE": 1}
+
+
+def test_facts_that_have_nothing_but_the_subject_in_common_stay_two() -> None:
+    [before] = consolidation.reconcile(consolidation.resolve(Extraction(PEOPLE, (BEES,)), Candidates())).facts
+    held = KnownFact(before.id, before.proposition, before.sources)
+    tea = fact("Ada likes tea", NOON + DAY, predicate="likes")
+    draft = consolidation.resolve(Extraction(PEOPLE, (tea,)), Candidates(facts=(held,)))
+    decision = consolidation.Decision(draft.open[0].new, "REINFORCE", (before.proposition.signature,))
+    plan = consolidation.reconcile(draft, consolidation.Decisions((decision,)))
+    assert (plan.ops, plan.dropped) == ({"ADD": 1}, {"merger of facts that have little in common": 1})
+
+
+GONE = fact("Ada sold her bees", NOON + DAY)
+
+
+@pytest.mark.parametrize(
+    "quotes", [["Ada sold her bees", "Ada keeps bees"], ["ada sold her bees.", "“Ada keeps bees”"]]
+)
+def test_an_ending_that_quotes_both_facts_is_taken(quotes: list[str]) -> None:
+    plan = judged(BEES, GONE, op="SUPERSEDE", quotes=quotes)
+    assert (plan.ops, plan.dropped) == ({"ADD": 1, "SUPERSEDE": 1}, {})
+
+
+@pytest.mark.parametrize("op", ["SUPERSEDE", "RETRACT"])
+@pytest.mark.parametrize("quotes", [[], ["Ada sold her bees"], ["Ada sold her bees", "Ada plays the cello"], ["bees"]])
+def test_an_ending_without_the_words_of_both_is_refused(op: str, quotes: list[str]) -> None:
+    plan = judged(BEES, GONE, op=op, quotes=quotes)
+    assert (plan.ops, plan.dropped) == ({"ADD": 1}, {"ending without the words of both facts": 1})
+
+
+def test_a_retraction_by_what_corrects_nothing_is_a_change() -> None:
+    words = [GONE.text, BEES.text]
+    assert judged(BEES, GONE, op="RETRACT", quotes=words).ops == {"ADD": 1, "SUPERSEDE": 1}
+    correction = fact(GONE.text, GONE.at, correction=True)
+    assert judged(BEES, correction, op="RETRACT", quotes=words).ops == {"ADD": 1, "RETRACT": 1}
+
+
+def test_a_corrected_number_unmakes_nothing_that_says_more() -> None:
+    known = fact("The museum pays Ada for her 7 hives", predicate="paid_by", object=2)
+    new = fact("Ada has 6 hives, not 7", NOON + DAY, predicate="has", correction=True)
+    plan = judged(known, new, op="RETRACT", quotes=[known.text, new.text])
+    assert plan.ops == {"ADD": 1}
+    assert plan.dropped["retraction of what says something else"] == 1
+
+
+def test_of_two_states_the_one_said_last_ends_the_other_whatever_the_model_says() -> None:
+    plan = judged(GONE, BEES, op="SUPERSEDE", quotes=[GONE.text, BEES.text])
+    assert {one.proposition.text: one.standing.state for one in plan.facts} == {"Ada keeps bees": "superseded"}
+
+
+def test_what_was_said_before_a_plan_does_not_end_it() -> None:
+    plan = judged(
+        fact("Ada will sell her bees", NOON + DAY, modality="planned"),
+        BEES,
+        op="SUPERSEDE",
+        quotes=["Ada keeps bees", "Ada will sell her bees"],
+    )
+    assert {one.standing.state for one in plan.facts} == {"current"}
+
+
+# --- what the judge is shown --------------------------------------------------------------------------------
+
+
+def shown(draft: consolidation.Draft) -> list[dict[str, Any]]:
+    asked = [question.new for question in draft.open]
+    return [json.loads(line) for line in judge._shown(draft, asked, [])["new"].splitlines()]
+
+
+def test_new_facts_come_in_the_order_they_were_said_with_speaker_and_what_they_replace() -> None:
+    first = fact("Ada keeps wasps", speaker="tom", ref=7)
+    second = fact("Ada keeps geese", NOON + timedelta(minutes=1), ref=8, replaces=(7,))
+    third = fact("Ada keeps ants", NOON + timedelta(minutes=2), ref=9)
+    lines = shown(consolidation.resolve(Extraction(PEOPLE, (third, second, first)), Candidates()))
+    assert [(line["text"], line["speaker"], line.get("replaces")) for line in lines] == [
+        ("Ada keeps wasps", "tom", None),
+        ("Ada keeps geese", "ada", [0]),
+        ("Ada keeps ants", "ada", None),
+    ]
+
+
+def test_a_name_in_doubt_is_shown_with_the_words_that_name_it() -> None:
+    brother = ExtractedEntity(1, "my brother", "person", known_key="k", quotes=("my brother is here",))
+    draft = consolidation.resolve(Extraction((brother,)), Candidates(entities=(KnownEntity("k", "Tom", "person"),)))
+    line = judge._shown(draft, [], ["k"])["names"]
+    assert json.loads(line.rpartition(", perhaps")[0])["quotes"] == ["my brother is here"]

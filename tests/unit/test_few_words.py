@@ -1,0 +1,133 @@
+"""Few words are no language: what people here speak tells which of them are ordinary."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime
+
+import pytest
+
+from adk_graph_memory.graph import lucene
+from adk_graph_memory.language.words import language_of, languages_of
+from adk_graph_memory.retrieval import message
+from adk_graph_memory.retrieval.question import understood
+
+NOW = datetime(2026, 11, 21, tzinfo=UTC)
+
+QUERIES = re.split(
+    ", ",
+    "dog breed, cat food, car model, dog zebra, son school, red car, van hire, hat size, den colour, die cast, "
+    "job title, phone number, home address, sister name, blood type, wine list, tea brand, flat rent, gym day, "
+    "train time, visa date, pet name, bus line, man bag, sun cream, tv show, card pin, rose garden, part time, "
+    "sol beer, data plan, dog walker, cat allergy, car insurance, son birthday, red wine, van parked, hut key, "
+    "sit spot, care home, plus size, over coat, mit degree, sin tax, para sport, come back, fin whale, bent spoon, "
+    "fast train, gift shop, war film, art class, note book, arm pain, rat trap, bad tooth, tag price, mode shop, "
+    "pour over, tout agency, fort visit, soft toy, dove cage, era music, due date, sera test, mama visit, alle cat, "
+    "man cave, hans boat, era dress, mine shaft, dos laptop",
+)
+
+
+def searched(query: str, *languages: str) -> list[str]:
+    return understood(query, (), NOW, languages).terms
+
+
+def test_no_word_of_a_short_query_is_lost() -> None:
+    assert len(set(QUERIES)) >= 69
+    assert [query for query in QUERIES if searched(query, "en") != query.split()] == []
+
+
+@pytest.mark.parametrize("language", ["ja", "ru", "ar"])
+def test_nor_is_it_where_people_write_another_script(language: str) -> None:
+    assert [query for query in QUERIES if searched(query, language) != query.split()] == []
+
+
+@pytest.mark.parametrize(
+    ("query", "language", "terms"),
+    [
+        ("perra de mi hermana", "es", ["perra", "hermana"]),
+        ("Hund von meiner Schwester", "de", ["Hund", "Schwester"]),
+        ("chien de ma sœur", "fr", ["chien", "sœur"]),
+        ("кто моя сестра", "ru", ["сестра"]),
+    ],
+)
+def test_what_is_ordinary_where_people_speak_so_is_left_out(query: str, language: str, terms: list[str]) -> None:
+    assert searched(query, language) == terms
+
+
+def test_of_a_language_that_nobody_speaks_no_word_is_ordinary() -> None:
+    question = "¿Cuándo fue la última vez que estuve con mi hermano en Cuenca?"
+    asked = understood(question, (), NOW, ("en",))
+    assert asked.language == "es"
+    assert {"Cuándo", "la", "mi"} <= set(asked.terms)
+    assert not {"la", "mi"} & set(searched(question, "en", "es"))
+
+
+@pytest.mark.parametrize(("query", "language"), [("was ist das", "de"), ("¿qué es?", "es"), ("who is it", "en")])
+def test_ordinary_words_alone_are_searched_for(query: str, language: str) -> None:
+    assert searched(query, language) == query.strip("¿?").split()
+
+
+@pytest.mark.parametrize(
+    ("text", "spoken", "language"),
+    [
+        ("dog breed", ("en",), "en"),
+        ("dog breed", ("en", "da"), "da"),
+        ("mi perro", ("en", "es"), "es"),
+        ("Reisepass", ("de", "en"), "de"),
+        ("dog cat car son visa", ("en",), "en"),
+        ("Wo wohnt meine Schwester jetzt, und mit wem?", ("en",), "de"),
+        ("東京 天気", ("ja",), "ja"),
+        ("東京 天気", ("en",), "zh"),
+        ("собака", ("uk", "en"), "uk"),
+        ("iPhone", ("zh",), "en"),
+        ("12345", ("de",), "de"),
+    ],
+)
+def test_few_words_are_in_a_language_that_people_speak(text: str, spoken: tuple[str, ...], language: str) -> None:
+    assert language_of(text, *spoken) == language
+
+
+def test_what_people_speak_is_told_from_all_they_said() -> None:
+    german, spanish = ["Ich halte Bienen in meinem Garten."] * 3, ["Tengo abejas en mi jardín.", "Perro malo."]
+    assert languages_of([*german, *spanish, "dog breed", "car", "👍"]) == ("de", "es")
+    assert languages_of(["Trabajo en Cuenca.", "Vivo con mi madre.", "No lo sé."]) == ("es",)
+    assert languages_of(["我养蜜蜂", "bees"]) == ("zh",)
+    assert languages_of(["", "👍"]) == languages_of([]) == ()
+
+
+@pytest.mark.parametrize(("analyzer", "language"), [("german", "de"), ("cjk", "en"), ("standard-no-stop-words", "en")])
+def test_where_nothing_was_said_the_first_analyzer_tells(analyzer: str, language: str) -> None:
+    assert lucene.language(analyzer) == language
+
+
+def test_a_long_message_is_searched_by_all_of_its_words() -> None:
+    sentences = [f"Then word{number} met name{number} by chance." for number in range(750)]
+    parts = message.parts(" ".join([*sentences, "How are my bees?"]), "en")
+    words = [term for part in parts for term in part.terms if part.boost == 1.0]
+    assert {"word0", "name374", "word749", "bees"} <= set(words)
+    assert len(words) == len(set(words))
+    assert max(part.boost for part in parts if "bees" in part.terms) > 1.0
+    assert len(parts) < 400
+
+
+def test_a_list_of_words_makes_no_query_of_each() -> None:
+    parts = message.parts("\n".join(f"word{number}" for number in range(10_000)), "en")
+    assert len(parts) < 1_100
+    one_sentence = message.parts(" ".join(f"word{number}" for number in range(1_500)), "en")
+    queries = [query for part in one_sentence for query in lucene.queries("abc", part.terms, ("text", "words"))]
+    assert max(query.count('"') // 2 for query in queries) <= 1_024
+
+
+def test_what_a_message_asks_stands_at_its_end() -> None:
+    told = " ".join(f"In 2019 word{number} was an old friend of Bob." for number in range(200))
+    asked = understood(f"{told} How are my bees doing in the garden now? Thanks!", (("Bob",),), NOW, ("en",))
+    assert asked.spoken.endswith("How are my bees doing in the garden now? Thanks!")
+    assert len(asked.spoken) < 200
+    assert "bees" in asked.asking_terms and "word7" not in asked.asking_terms
+    assert {"bees", "word7"} <= set(asked.terms)
+
+
+def test_a_question_is_searched_at_once_and_as_it_is() -> None:
+    asked = understood("Who is it? Where do my bees sleep?", (), NOW, ("en",))
+    assert message.queries(asked.parts, "abc", ["text"]) == lucene.queries("abc", asked.asking_terms, ["text"])
+    assert asked.spoken == "Who is it? Where do my bees sleep?"

@@ -1,0 +1,270 @@
+"""When facts end: whatever was said in whatever order, no fact ends before it was last said to be so, and a plan that
+was called off ends nothing."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from adk_graph_memory.consolidation.strands import Exclusion, Exclusions, Strand
+from adk_graph_memory.consolidation.timeline import Run, run_at, runs
+from adk_graph_memory.records import Proposition, Source
+
+START = datetime(2024, 1, 1, 12, tzinfo=UTC)
+days = st.integers(0, 40)
+modalities = st.sampled_from(["asserted", "asserted", "negated", "planned", "reported", "hypothetical"])
+
+
+def day(number: int) -> datetime:
+    return START + timedelta(days=number)
+
+
+@st.composite
+def strands(draw: st.DrawFn, id: str) -> Strand:
+    since, until = draw(st.none() | days), draw(st.none() | days)
+    sources = tuple(
+        Source(f"{id}{n}", f"{id} {n}", 0, 3, day(at), n, draw(st.sampled_from(["s1", "s2"])))
+        for n, at in enumerate(draw(st.lists(days, min_size=1, max_size=4)))
+    )
+    said = Proposition(
+        id,
+        "lives_in",
+        "ada",
+        id,
+        min(source.at for source in sources),
+        modality=draw(modalities),
+        valid_from=None if since is None else day(since),
+        valid_to=None if until is None else day(until),
+        correction=draw(st.booleans()),
+    )
+    return Strand(id, said, sources)
+
+
+History = tuple[list[Strand], Exclusions, set[tuple[str, str]]]
+
+
+@st.composite
+def draw_history(draw: st.DrawFn) -> History:
+    known = [draw(strands(id)) for id in "abc"]
+    pairs = draw(st.lists(st.permutations("abc").map(lambda ids: (ids[0], ids[1])), max_size=4))
+    exclusions = {
+        pair: Exclusion(draw(st.sampled_from(["SUPERSEDE", "RETRACT"])), draw(st.booleans()), draw(st.booleans()))
+        for pair in pairs
+    }
+    rests = draw(st.sets(st.permutations("abc").map(lambda ids: (ids[0], ids[1])), max_size=3))
+    return known, exclusions, rests
+
+
+def timed(known: History) -> dict[str, tuple[Strand, list[Run]]]:
+    found = runs(*known)
+    return {strand.id: (strand, found[strand.id]) for strand in known[0]}
+
+
+histories = draw_history().map(timed)
+
+
+@given(histories)
+def test_no_fact_ends_before_it_was_last_said(history: dict[str, tuple[Strand, list[Run]]]) -> None:
+    for strand, found in history.values():
+        for run in found:
+            until = run.standing.valid_to
+            if until is not None and not (strand.is_past or strand.is_intent):
+                assert until >= max(source.at for source in run.sources)
+
+
+@given(histories)
+def test_no_interval_is_inverted(history: dict[str, tuple[Strand, list[Run]]]) -> None:
+    for strand, found in history.values():
+        since = strand.proposition.valid_from
+        for run in found:
+            until = run.standing.valid_to
+            if since is not None and until is not None and not strand.is_intent:
+                assert since <= until
+
+
+@given(histories)
+def test_an_end_has_a_precision_and_nothing_else_does(history: dict[str, tuple[Strand, list[Run]]]) -> None:
+    for _, found in history.values():
+        for run in found:
+            assert run.standing.valid_to is not None or run.standing.valid_to_precision is None
+
+
+@given(draw_history(), st.randoms(use_true_random=False))
+def test_it_makes_no_difference_in_which_order_it_was_learned(known: History, chance: random.Random) -> None:
+    said, exclusions, rests = known
+    turned = [replace(strand, sources=strand.sources[::-1]) for strand in chance.sample(said, len(said))]
+    again = runs(turned, dict(chance.sample(sorted(exclusions.items()), len(exclusions))), rests)
+    assert again == runs(said, exclusions, rests)
+
+
+@given(histories)
+def test_what_nothing_ended_is_open_and_what_a_plan_ended_it_was_not_called_off_for(
+    history: dict[str, tuple[Strand, list[Run]]],
+) -> None:
+    for strand, found in history.values():
+        for run in found:
+            assert (run.standing.state == "current") == (not run.ended)
+            assert not set(run.ended) & set(run.called_off)
+            assert not (strand.is_intent and run.called_off)
+            assert all(history[off.strand][0].is_intent for off in run.called_off)
+
+
+@given(draw_history())
+def test_what_has_ended_ended_no_later_than_what_it_rested_on(known: History) -> None:
+    history = timed(known)
+    for id, base in known[2]:
+        (strand, found), (other, bases) = history[id], history[base]
+        for run in found if other.proposition.modality == "asserted" and not strand.is_intent else ():
+            on, since = run_at(bases, run.sources[0].at).standing, strand.proposition.valid_from
+            last = max([source.at for source in run.sources] + ([since] if since else []))
+            if run.standing.state == "superseded" and on.state != "retracted" and on.valid_to and on.valid_to > last:
+                assert run.standing.valid_to is not None
+                assert run.standing.valid_to <= on.valid_to
+
+
+def source(number: int) -> Source:
+    return Source(f"t{number}", "at Tom's", 0, 8, day(number), number, f"s{number}")
+
+
+def test_what_is_said_again_after_its_end_was_so_until_then() -> None:
+    said = Proposition("Ada stays at Tom's", "stays_with", "ada", "tom", day(1), valid_to=day(5))
+    [run] = runs([Strand("a", said, (source(1), source(8)))], {})["a"]
+    assert (run.standing.valid_to, run.standing.valid_to_precision) == (day(8), "time")
+    [run] = runs([Strand("a", said, (source(1), source(4)))], {})["a"]
+    assert run.standing.valid_to == day(5)
+    [run] = runs([Strand("a", said, (source(8), source(9)))], {})["a"]
+    assert run.standing.valid_to == day(5)
+
+
+# -- what came of plans -----------------------------------------------------------------------------------------
+
+MOVE = {"object": "rome", "modality": "planned", "valid_from": day(60), "valid_from_precision": "day"}
+
+
+def make_strand(id: str, at: int, **more: Any) -> Strand:
+    given = {"predicate": "lives_in", "subject": "ada", "object": id, **more}
+    return Strand(id, Proposition(text=id, at=day(at), **given), (source(at),))
+
+
+def home(*after: Strand, plan: Mapping[str, Any] = MOVE, **ends: str) -> tuple[str, int | None, str | None]:
+    """State and end of where Ada lived once she plans to move, and of each plan by what ended it."""
+    known = [make_strand("porto", 1), make_strand("plan", 10, **plan), *after]
+    exclusions = {("plan", "porto"): Exclusion("SUPERSEDE")}
+    exclusions |= {(by, ended): Exclusion("SUPERSEDE") for by, ended in ends.items()}
+    [run] = runs(known, exclusions)["porto"]
+    until = run.standing.valid_to
+    return run.standing.state, (until - START).days if until else None, run.standing.valid_to_precision
+
+
+OPEN = ("current", None, None)
+
+
+def test_a_plan_ends_what_is_so_on_its_day() -> None:
+    assert home() == ("superseded", 60, "day")
+
+
+@pytest.mark.parametrize(
+    "off",
+    [
+        {"object": "rome", "modality": "negated"},
+        {"object": "porto"},
+        {"object": "tom", "predicate": "married_to"},
+        {"object": "cello", "predicate": "plans_to", "modality": "planned"},
+        {"object": "porto", "modality": "planned"},
+    ],
+)
+def test_a_plan_that_was_called_off_before_its_day_ends_nothing(off: dict[str, Any]) -> None:
+    assert home(make_strand("off", 30, **off), off="plan") == OPEN
+
+
+def test_a_plan_without_a_day_is_called_off_at_any_time() -> None:
+    undated = {"object": "rome", "modality": "planned"}
+    assert home(plan=undated) == ("superseded", 10, "time")
+    assert home(make_strand("off", 90, object="rome", modality="negated"), plan=undated, off="plan") == OPEN
+    assert home(make_strand("off", 90, object="tom", predicate="likes"), plan=undated, off="plan") == (
+        "superseded",
+        10,
+        "time",
+    )
+
+
+def test_a_plan_for_a_month_is_called_off_until_the_month_is_over() -> None:
+    month = {**MOVE, "valid_from": datetime(2024, 3, 1, tzinfo=UTC), "valid_from_precision": "month"}
+    assert home(plan=month) == ("superseded", 59, "month")
+    for at, found in ((70, OPEN), (95, ("superseded", 59, "month"))):
+        assert home(make_strand("off", at, object="rome", modality="negated"), plan=month, off="plan") == found
+
+
+def test_what_denies_a_plan_after_its_day_leaves_what_it_ended() -> None:
+    assert home(make_strand("off", 90, object="rome", modality="negated"), off="plan") == ("superseded", 60, "day")
+
+
+def test_who_never_had_a_plan_did_not_end_anything_by_it() -> None:
+    never = make_strand("never", 90, object="rome", modality="negated", correction=True)
+    assert home(never, never="plan") == OPEN
+
+
+def test_another_plan_of_the_same_kind_takes_the_place_of_a_plan() -> None:
+    athens = make_strand("athens", 30, **{**MOVE, "object": "athens", "valid_from": day(80)})
+    assert home(athens, athens="plan") == ("superseded", 80, "day")
+    undated = make_strand("athens", 30, object="athens", modality="planned")
+    assert home(undated, athens="plan") == ("superseded", 60, "day")
+    off = make_strand("off", 40, object="athens", modality="negated")
+    assert home(athens, off, athens="plan", off="athens") == OPEN
+
+
+@pytest.mark.parametrize(
+    ("news", "found"),
+    [
+        ({"valid_from": day(67), "valid_from_precision": "day"}, ("superseded", 67, "day")),
+        ({"valid_from": day(31), "valid_from_precision": "month"}, ("superseded", 31, "month")),
+        ({"valid_from": datetime(2024, 3, 1, tzinfo=UTC), "valid_from_precision": "month"}, ("superseded", 60, "day")),
+        ({}, ("superseded", 60, "day")),
+        ({"object": "rome", "predicate": "moved_to", "valid_from": day(67)}, ("superseded", 67, None)),
+    ],
+)
+def test_what_came_of_a_plan_tells_the_day(news: dict[str, Any], found: tuple[str, int, str]) -> None:
+    assert home(make_strand("rome", 100, **news), rome="plan") == found
+
+
+def test_what_came_of_a_plan_before_its_day_ends_things_when_it_was_heard() -> None:
+    assert home(make_strand("rome", 40), rome="plan") == ("superseded", 40, "time")
+
+
+def test_a_plan_that_is_taken_up_again_ends_what_it_was_to_end() -> None:
+    porto, off = make_strand("porto", 1), make_strand("off", 30, object="rome", modality="negated")
+    plan = replace(make_strand("plan", 10, **MOVE), sources=(source(10), source(40)))
+    ends = {("plan", "porto"): Exclusion("SUPERSEDE"), ("off", "plan"): Exclusion("SUPERSEDE")}
+    [run] = runs([porto, plan, off], ends)["porto"]
+    assert (run.standing.state, run.standing.valid_to) == ("superseded", day(60))
+    assert [one.source.at for one in (*run.ended, *run.called_off)] == [day(40), day(10)]
+
+
+# -- what rests on what -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("base", "until"),
+    [
+        ({"valid_to": day(40), "valid_to_precision": "day"}, 40),
+        ({"valid_to": day(80)}, 60),
+        ({"valid_to": day(20)}, 60),
+        ({"valid_to": day(40), "modality": "planned"}, 60),
+        ({"valid_to": day(40), "modality": "reported"}, 60),
+        ({}, 60),
+    ],
+)
+def test_what_was_superseded_ended_with_what_it_rested_on(base: dict[str, Any], until: int) -> None:
+    office, job, next_job = make_strand("office", 30), make_strand("job", 1, **base), make_strand("next", 60)
+    known = [office, job, next_job]
+    [run] = runs(known, {("next", "office"): Exclusion("SUPERSEDE")}, {("office", "job")})["office"]
+    assert (run.standing.state, run.standing.valid_to) == ("superseded", day(until))
+    [alone] = runs(known, {}, {("office", "job")})["office"]
+    assert alone.standing.state == "current"
