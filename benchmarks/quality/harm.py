@@ -55,8 +55,9 @@ class Graph:
 
     @cached_property
     def endings(self) -> set[tuple[str, str]]:
-        """Text and state of what is over."""
-        return {(fact["text"], fact["state"]) for fact in self.facts if fact["state"] != "current"}
+        """What is over: its text, in each wording it has had, and its state."""
+        over = [fact for fact in self.facts if fact["state"] != "current"]
+        return {(text, fact["state"]) for fact in over for text in (fact["text"], *fact["former"])}
 
     @cached_property
     def bearers(self) -> dict[str, set[str]]:
@@ -107,7 +108,8 @@ def harm(
         for one in other.facts
         if not {other.name[key] for key in one["subjects"]} <= _meant(one["text"], right, said)
     ]
-    aliases = sum(min(len(names - others) for others in right.names.values()) for names in other.names.values())
+    with_aliases = (names for names in other.names.values() if len(names) > 1)
+    aliases = sum(min(len(names - others) for others in right.names.values()) for names in with_aliases)
     replaced = _replaced(readings)
     over = [one for one in other.facts if one["state"] != "current" and one["text"] not in replaced]
     new = [one for one in over if (one["text"], one["state"]) not in right.endings]

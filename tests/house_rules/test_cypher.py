@@ -149,12 +149,12 @@ def test_only_fragments_are_included() -> None:
 def test_block_names_the_scope(case: tuple[str, Block]) -> None:
     _, block = case
     whole = Statements(Settings(), block.line or "2026")[block.name]
-    assert ("$scope" in whole) != (block.name in NOT_OF_ONE_USER)
+    assert ("$given.scope" in whole) != (block.name in NOT_OF_ONE_USER)
 
 
 @pytest.mark.parametrize("name", NOT_OF_ONE_USER)
 def test_blocks_without_scope_name_the_app(name: str) -> None:
-    assert "$app_name" in Statements(Settings(), "2026")[name]
+    assert "$given.app_name" in Statements(Settings(), "2026")[name]
 
 
 @pytest.mark.parametrize("case", BLOCKS + MIGRATIONS, ids=title)

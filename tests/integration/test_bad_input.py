@@ -99,6 +99,7 @@ async def test_one_id_is_forgotten_as_well_as_a_list(memory, app_name):
     assert receipt.facts + receipt.events >= 1
 
 
+@pytest.mark.schema
 async def test_an_embedder_that_gives_only_zeros_leaves_the_search_to_full_text(neo4j_server, app_name):
     settings = neo4j_server.settings(label_prefix="TestZeros")
     async with GraphMemory(settings=settings, embedder=lambda text: [0.0] * 64) as memory:
@@ -222,14 +223,16 @@ async def test_the_wrong_embedder_is_noticed_before_a_model_is_paid(neo4j_server
     assert (await memory.remember([turn("I keep cats in here", "t2")], session_id="s", **owner(app_name))).turns == 1
 
 
-async def test_an_embedder_that_hangs_leaves_the_vectors_for_later(neo4j_server, app_name):
-    class Hanging(HashEmbedder):
-        def embed_documents(self, texts):
-            time.sleep(2)
-            return super().embed_documents(texts)
+async def test_an_embedder_that_hangs_leaves_the_vectors_for_later(neo4j_server, app_name, monkeypatch):
+    embed = HashEmbedder.embed_documents
 
-    settings = neo4j_server.settings(label_prefix="TestHanging", lease=1)
-    async with GraphMemory(settings=settings, embedder=Hanging()) as memory:
+    def hang(self, texts):
+        time.sleep(2)
+        return embed(self, texts)
+
+    monkeypatch.setattr(HashEmbedder, "embed_documents", hang)
+    settings = neo4j_server.settings(label_prefix="TestHash", lease=1)
+    async with GraphMemory(settings=settings, embedder=HashEmbedder()) as memory:
         report = await memory.remember([turn("I keep bees in here")], session_id="s", **owner(app_name))
     assert (report.turns, report.embedded) == (1, 0)
     assert report.unembedded > 0
@@ -296,6 +299,7 @@ def test_half_a_character_in_an_id_is_nobody_elses():
             Scope("a", user).key  # noqa: B018  # the property raises
 
 
+@pytest.mark.schema
 @pytest.mark.parametrize("size", [1e300, pytest.param(1e38, marks=pytest.mark.full), 1e-300])
 async def test_an_embedder_whose_numbers_are_huge_or_tiny_serves(neo4j_server, app_name, size):
     def embed(text: str) -> list[float]:

@@ -218,6 +218,12 @@ async def test_days_are_those_of_the_user(command, neo4j_server, app_name, bound
     assert ("Rex" in shown) == is_found
 
 
+async def test_a_day_beyond_the_calendar_is_refused(command, known):
+    for bound in ("--since", "--until"):
+        error = complaint(await command("recall", "dog", *whose(known), bound, "9999-12-31", "--json"))
+        assert "not between the years" in error["message"]
+
+
 async def test_what_is_recalled_shows_where_it_comes_from(command, known):
     question = ("recall", "What is my dog called?", *whose(known), "--limit", "1")
     shown = (await command(*question, "--explain")).stdout

@@ -15,6 +15,7 @@ import pytest
 
 from adk_graph_memory import Filters, GraphMemory, Neo4jMemoryService, Topic, Turn, Weights, errors, prompts
 from adk_graph_memory.graph import analyzers
+from adk_graph_memory.graph.queries import GIVEN
 from adk_graph_memory.graph.slots import state
 from adk_graph_memory.records import Scope
 from adk_graph_memory.testing import HashEmbedder, ScriptedLlm
@@ -34,7 +35,7 @@ def phone(number: int) -> str:
 
 @pytest.fixture
 async def memory(neo4j_server, owner: Owner) -> AsyncIterator[GraphMemory]:  # type: ignore[no-untyped-def]
-    settings = neo4j_server.settings(label_prefix="TestRecall", functional_predicates=("lives_in", "phone_number"))
+    settings = neo4j_server.settings(label_prefix="TestHash", functional_predicates=("lives_in", "phone_number"))
     told = ["I live in Porto.", "I keep two goats.", "I moved to Vigo.", "The goats like apples."]
     homes = {told[0]: "Porto", told[2]: "Vigo", "I moved to Braga on 10 July 2026.": "Braga"}
     facts = {text: [{"predicate": "states", "text": text}] for text in told}
@@ -81,7 +82,7 @@ async def test_an_entity_is_found_by_its_name_in_any_case(memory: GraphMemory, o
 
 async def test_a_topic_leaves_its_facts(neo4j_server, owner: Owner) -> None:  # type: ignore[no-untyped-def]
     settings, topics = (
-        neo4j_server.settings(label_prefix="TestRecall"),
+        neo4j_server.settings(label_prefix="TestHash"),
         [Topic("animals", "pets"), Topic("places", "towns")],
     )
     named = {"subject": 1, "object": None, "turns": [0], "predicate": "states"}
@@ -183,7 +184,7 @@ async def test_a_slot_of_many_values_has_one_that_holds(memory: GraphMemory, own
 
 async def test_what_a_search_reads_of_a_slot_grows_with_its_values_alone(memory: GraphMemory, owner: Owner) -> None:
     expansion = memory.connection.statements.fragments["retrieval_query"]
-    latest = "MATCH (node:TestRecallFact {scope: $scope, predicate: 'phone_number', state: 'current'})"
+    latest = "MATCH (node:TestHashFact {scope: $scope, predicate: 'phone_number', state: 'current'})"
     profile = f"PROFILE {latest} WITH node, 1.0 AS score {expansion}"
 
     async def profiled(values: int) -> tuple[list[str], int]:
@@ -191,7 +192,8 @@ async def test_what_a_search_reads_of_a_slot_grows_with_its_values_alone(memory:
         whose = owner | {"user_id": f"caller of {values}"}
         await memory.remember(told, session_id="n", **whose)
         known = {"scope": Scope(**whose).key, "until": None, "readable": 480, "facts": []}
-        done = await asyncio.to_thread(memory.connection.sync_driver.execute_query, profile, known)
+        parameters = known | {GIVEN: known}
+        done = await asyncio.to_thread(memory.connection.sync_driver.execute_query, profile, parameters)
         return done.records[0]["previously"], _db_hits(done.summary.profile)
 
     (_, few), (previously, many) = await profiled(20), await profiled(80)
@@ -204,12 +206,13 @@ def _db_hits(plan: dict[str, Any]) -> int:
 
 
 async def test_one_memory_alone_is_as_sure_as_among_many(neo4j_server, owner: Owner) -> None:  # type: ignore[no-untyped-def]
-    settings = neo4j_server.settings(label_prefix="TestRecall")
+    settings = neo4j_server.settings(label_prefix="TestHash")
     async with GraphMemory(settings=settings, embedder=HashEmbedder()) as memory:
         await memory.remember([Turn("a", "user", "The boiler code is 4711", START)], session_id="s", **owner)
         assert await memory.recall("boiler code", min_score=0.28, **owner)
 
 
+@pytest.mark.schema
 async def test_a_function_embeds_for_the_retriever_too(neo4j_server, owner: Owner) -> None:  # type: ignore[no-untyped-def]
     settings = neo4j_server.settings(label_prefix="TestRecallFunction")
     async with GraphMemory(settings=settings, embedder=_letters) as memory:
@@ -225,7 +228,7 @@ def _letters(text: str) -> list[float]:
 
 
 async def test_an_own_retrieval_query_may_be_explained(neo4j_server, owner: Owner) -> None:  # type: ignore[no-untyped-def]
-    settings = neo4j_server.settings(label_prefix="TestRecall")
+    settings = neo4j_server.settings(label_prefix="TestHash")
     query = "RETURN node.text AS text, score, {own: 1} AS metadata"
     async with GraphMemory(settings=settings, embedder=HashEmbedder(), retrieval_query=query) as memory:
         await memory.remember([Turn("a", "user", "The boiler code is 4711", START)], session_id="s", **owner)
@@ -234,7 +237,7 @@ async def test_an_own_retrieval_query_may_be_explained(neo4j_server, owner: Owne
 
 
 async def test_a_row_without_text_is_named(neo4j_server, owner: Owner) -> None:  # type: ignore[no-untyped-def]
-    settings = neo4j_server.settings(label_prefix="TestRecall")
+    settings = neo4j_server.settings(label_prefix="TestHash")
     query = "RETURN null AS text, score"
     async with GraphMemory(settings=settings, embedder=HashEmbedder(), retrieval_query=query) as memory:
         await memory.remember([Turn("a", "user", "The boiler code is 4711", START)], session_id="s", **owner)
@@ -263,7 +266,7 @@ async def test_below_the_least_score_nothing_comes_back(memory: GraphMemory, own
 
 
 async def test_weights_of_ones_own_are_kept_to(neo4j_server, memory: GraphMemory, owner: Owner) -> None:  # type: ignore[no-untyped-def]
-    settings = neo4j_server.settings(label_prefix="TestRecall")
+    settings = neo4j_server.settings(label_prefix="TestHash")
     weights = Weights(text=0.0)
     async with GraphMemory(settings=settings, embedder=HashEmbedder(), weights=weights) as other:
         memories = await other.recall("What do the goats like?", explain=True, **owner)
@@ -280,7 +283,7 @@ async def test_weights_of_ones_own_are_kept_to(neo4j_server, memory: GraphMemory
     ],
 )
 async def test_any_script_is_found_by_its_words(neo4j_server, owner: Owner, told: str, question: str) -> None:  # type: ignore[no-untyped-def]
-    settings = neo4j_server.settings(label_prefix="TestRecallText")
+    settings = neo4j_server.settings(label_prefix="TestHash")
     async with GraphMemory(settings=settings, embedder=False) as memory:
         turns = [Turn("a", "user", told, START), Turn("b", "user", "Something else entirely", START)]
         await memory.remember(turns, session_id="s", **owner)
@@ -300,7 +303,7 @@ async def test_an_analyzer_may_be_added_later(neo4j_server, owner: Owner) -> Non
 
 
 async def test_a_short_answer_comes_with_its_question(neo4j_server, owner: Owner) -> None:  # type: ignore[no-untyped-def]
-    settings = neo4j_server.settings(label_prefix="TestRecall")
+    settings = neo4j_server.settings(label_prefix="TestHash")
     told = [
         "Noted. And where is the spare key?",
         "Under the blue pot.",
@@ -330,6 +333,7 @@ ORDINARY = """
 """
 
 
+@pytest.mark.schema
 @pytest.mark.parametrize("place", ["the end", "the beginning"])
 async def test_a_message_of_three_thousand_words_finds_what_it_asks_for(  # type: ignore[no-untyped-def]
     neo4j_server, owner: Owner, place: str
@@ -339,7 +343,7 @@ async def test_a_message_of_three_thousand_words_finds_what_it_asks_for(  # type
     def talk(words: int) -> str:
         return " ".join(f"The {' '.join(chance.choices(ordinary, k=5))}." for _ in range(words // 6))
 
-    settings = neo4j_server.settings(label_prefix="TestRecall")
+    settings = neo4j_server.settings(label_prefix="TestRecall")  # how rare a word is goes by the whole store
     told = [talk(12) for _ in range(300)]
     told[150] = "I keep bees in two hives behind the barn."
     asked = "And how are my bees doing?"
@@ -402,7 +406,7 @@ def telling(neo4j_server, owner: Owner):  # type: ignore[no-untyped-def]
 
     @asynccontextmanager
     async def open_memory(facts: dict[str, list[dict[str, Any]]], *others: str) -> AsyncIterator[GraphMemory]:
-        settings = neo4j_server.settings(label_prefix="TestRecall", functional_predicates=("lives_in", "has_plan"))
+        settings = neo4j_server.settings(label_prefix="TestHash", functional_predicates=("lives_in", "has_plan"))
         async with GraphMemory(settings=settings, embedder=HashEmbedder(), model=reader(facts)) as made:
             for number, text in enumerate((*facts, *others)):
                 turn = Turn(f"t{number}", "user", text, START + timedelta(days=30 * number))
@@ -505,7 +509,7 @@ async def test_what_is_not_plainly_ones_own_word_counts_less_and_says_so(  # typ
     said = "The goats like green apples most."
     async with telling({}, said, said) as memory:
         meant = {"scope": Scope(**owner).key, "manner": manner, "by": "Bob"}
-        statement = "MATCH (e:TestRecallEvent {scope: $scope, session_id: 's1'}) SET e.manner = $manner, e.origin = $by"
+        statement = "MATCH (e:TestHashEvent {scope: $scope, session_id: 's1'}) SET e.manner = $manner, e.origin = $by"
         await asyncio.to_thread(memory.connection.sync_driver.execute_query, statement, meant)
         found = [one for one in await memory.recall("goats like apples", **owner) if one.kind == "event"]
     assert [(one.manner, one.origin) for one in found] == [(None, None), (manner, "Bob")]

@@ -73,7 +73,7 @@ def test_near_copies(name: str, quote: str, copy: str) -> None:
 
 def fact(text: str, subject: str, **changed: Any) -> dict[str, Any]:
     given = {"id": text, "text": text, "state": "current", "subjects": [subject], "said": [1.0], "enders": []}
-    return {**given, "correction": False, **changed}
+    return {**given, "former": [], "correction": False, **changed}
 
 
 NAMES = {"u": frozenset({"user", "callum"}), "t": frozenset({"tom"})}
@@ -104,6 +104,18 @@ def test_a_fact_of_somebody_else_has_a_wrong_subject() -> None:
 
 def test_a_name_that_nobody_bears_beside_the_others_is_a_wrong_alias() -> None:
     assert compared(*RIGHT.facts, names={**NAMES, "t": frozenset({"tom", "callum"})}).aliases == 1
+
+
+def test_a_name_of_ones_own_is_no_alias() -> None:
+    assert compared(*RIGHT.facts, names={**NAMES, "m": frozenset({"mrs. alderton"})}).aliases == 0
+
+
+def test_what_is_over_is_over_in_each_wording_it_has_had() -> None:
+    over = fact("Tom lived in Faro until 2025.", "t", state="superseded", former=["Tom lives in Faro."])
+    right = Graph([over], RIGHT.name, NAMES)
+    earlier, unknown = (fact(text, "t", state="superseded") for text in ("Tom lives in Faro.", "Tom lives in Lagos."))
+    assert harm(right, Graph([earlier], RIGHT.name, NAMES), [], set()).endings == 0
+    assert harm(right, Graph([unknown], RIGHT.name, NAMES), [], set()).endings == 1
 
 
 def test_an_ending_is_wrong_unless_the_reply_quotes_both_and_time_and_words_agree() -> None:

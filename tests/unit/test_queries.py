@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from adk_graph_memory.graph.queries import LABELS, Statements, files, filled, parse
@@ -84,6 +86,20 @@ def test_a_block_for_another_line_is_not_there() -> None:
 def test_an_unknown_name_is_an_error() -> None:
     with pytest.raises(KeyError, match="no_such_block"):
         Statements(Settings(), "2026")["no_such_block"]
+
+
+def test_all_parameters_travel_in_one_map() -> None:
+    statements = Statements(Settings(), "2026")
+    text, parameters = statements.bind("ingests", {"scope": "s", "app_name": "a"})
+    assert "$given.scope" in text and "$scope" not in text
+    assert parameters == {"given": {"scope": "s", "app_name": "a"}}
+    for statement in (*map(statements.__getitem__, statements), *statements.fragments.values()):
+        assert set(re.findall(r"\$(\w+)", statement)) <= {"given", "options"}
+
+
+def test_a_parameter_that_is_not_given_is_named() -> None:
+    with pytest.raises(KeyError, match="ingests needs scope"):
+        Statements(Settings(), "2026").bind("ingests", {"app_name": "a"})
 
 
 def test_statements_are_filled_once_for_equal_settings() -> None:

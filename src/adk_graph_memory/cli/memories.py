@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from datetime import UTC, datetime, time, timedelta, tzinfo
+from datetime import UTC, datetime, time, tzinfo
 from typing import Annotated
 
 import typer
@@ -81,7 +81,7 @@ def recall(
 
 def _end(moment: datetime) -> datetime:
     """The last moment of a day that was given without a time."""
-    return moment + timedelta(days=1, microseconds=-1) if moment.time() == time.min else moment
+    return datetime.combine(moment, time.max) if moment.time() == time.min else moment
 
 
 def _told(memory: Recollection) -> Text:

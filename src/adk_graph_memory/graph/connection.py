@@ -91,7 +91,7 @@ class Connection(Closing):
 
         Only for statements that may run twice: a lost acknowledgement cannot be told from a lost request.
         """
-        return await self.run_text(self.statements[name], {**(parameters or {}), **more}, name)
+        return await self.run_text(*self.statements.bind(name, {**(parameters or {}), **more}), name)
 
     async def run_text(self, text: str, parameters: Parameters | None = None, name: str = "schema") -> list[Record]:
         """The same for a statement that stands in no block of its own: schema changes."""
@@ -277,5 +277,5 @@ class Transaction:
 
     async def run(self, name: str, parameters: Parameters | None = None, /, **more: Any) -> list[Record]:
         with telemetry.statement(name, self._place):
-            result = await self._transaction.run(self._statements[name], {**(parameters or {}), **more})
+            result = await self._transaction.run(*self._statements.bind(name, {**(parameters or {}), **more}))
             return [record async for record in result]

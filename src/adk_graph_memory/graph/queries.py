@@ -2,16 +2,19 @@
 
 After an empty line a block starts with ``// name`` or, for one server line only, ``// name @2026``;
 the comment under it says what it
-returns. ``@Session`` is a label and ``@memory_text`` an index, named as the settings choose; all values are parameters.
+returns. ``@Session`` is a label and ``@memory_text`` an index, named as the settings choose; all values are parameters,
+which travel in one map: Neo4j plans a statement anew, for up to a second, for each new combination of parameter types,
+where lists and texts of another order of magnitude in length count as another type. A map is one type, whatever it holds.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from importlib import resources
+from typing import Any
 
 from adk_graph_memory.records import Scope
 from adk_graph_memory.settings import Settings
@@ -29,9 +32,14 @@ TEMPLATE = "template"
 CHUNK = 250
 """Rows one statement takes: the driver packs them in one go, and the event loop waits meanwhile."""
 
+GIVEN = "given"
+"""The one parameter of our statements: a map of all that they name. In their files ``$given.scope`` is ``$scope``."""
+
 _HEADER = re.compile(r"(?:\A|\n\n)// ([a-z0-9_]+)(?: @([\w.]+))?\n")
 _INCLUDE = re.compile(r"^// include (\w+)$", re.MULTILINE)
 _IDENTIFIER = re.compile(r"@(\w+)")
+_PARAMETER = re.compile(r"(?<!OPTIONS )\$(?=[a-z])")  # a new index takes its options from no map
+_GIVEN = re.compile(rf"\${GIVEN}\.(\w+)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,12 +97,25 @@ class Statements:
         self._texts = {
             block.name: self._included(filled(block.text, settings)) for block in blocks if block.line in (None, line)
         }
+        for texts in (self.fragments, self._texts):
+            texts.update({name: _PARAMETER.sub(f"${GIVEN}.", text) for name, text in texts.items()})
+        self._names = {name: frozenset(_GIVEN.findall(text)) for name, text in self._texts.items()}
 
     def _included(self, text: str) -> str:
         return _INCLUDE.sub(lambda include: self._included(self.fragments[include[1]]), text)
 
     def __getitem__(self, name: str) -> str:
         return self._texts[name]
+
+    def bind(self, name: str, parameters: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
+        """The statement and its parameters, as a driver takes them.
+
+        Raises:
+            KeyError: it names one that is not there; Cypher would take null for it.
+        """
+        if missing := self._names[name] - parameters.keys():
+            raise KeyError(f"{name} needs {', '.join(sorted(missing))}")
+        return self._texts[name], {GIVEN: dict(parameters)}
 
     def __contains__(self, name: str) -> bool:
         return name in self._texts

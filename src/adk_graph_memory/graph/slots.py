@@ -75,7 +75,8 @@ async def open_slot(connection: Connection, name: str, embedder: str, dimensions
     mode = connection.settings.schema_mode
     if connection.line == "2026" and mode == "auto":
         for nodes in ("memory", "entity"):
-            await connection.run(f"{nodes}_vectors_{name}", options=index_options(dimensions))
+            index = f"{nodes}_vectors_{name}"
+            await connection.run_text(connection.statements[index], {"options": index_options(dimensions)}, index)
     if connection.line == "2026" and mode != "off":
         await await_online(connection, [f"memory_vector_{name}", f"entity_vector_{name}"])
     await connection.run("fill_slot", slot=name, embedder=embedder, dimensions=dimensions)

@@ -19,7 +19,7 @@ from neo4j_graphrag.types import RawSearchResult, RetrieverResultItem
 
 from adk_graph_memory import errors, telemetry
 from adk_graph_memory.graph import Connection, Slot, analyzers, lucene
-from adk_graph_memory.graph.queries import filled
+from adk_graph_memory.graph.queries import GIVEN, filled
 from adk_graph_memory.records import Filters, Scope
 from adk_graph_memory.retrieval import message, smalltalk, traversal
 from adk_graph_memory.retrieval.candidates import Background, Candidate
@@ -149,7 +149,7 @@ class GraphMemoryRetriever(HybridCypherRetriever):
         facts = [hit["fact"] for hit in hits if hit["fact"] is not None]
         until = self._now.timestamp() if self._now else None
         known = {"scope": self._scope.key, "until": until, "readable": READABLE_HIT, "marks": lucene.MARKS}
-        return known | {"hits": hits, "facts": facts}
+        return known | {GIVEN: known | {"hits": hits, "facts": facts}}
 
     @property
     def _expansion(self) -> str:
@@ -240,7 +240,7 @@ class GraphMemoryRetriever(HybridCypherRetriever):
             return self._read("legs_scan", parameters)
 
     def _read(self, name: str, parameters: dict[str, Any]) -> list[neo4j.Record]:
-        return self._run(name, self._connection.statements[name], parameters).records
+        return self._run(name, *self._connection.statements.bind(name, parameters)).records
 
     def _run(self, name: str, statement: str, parameters: dict[str, Any]) -> neo4j.EagerResult:
         with telemetry.statement(name, self._connection.place):
