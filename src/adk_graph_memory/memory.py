@@ -27,7 +27,7 @@ class GraphMemory(Closing):
         sync_driver: a sync one beside it (neo4j-graphrag's retrievers are sync); neither is ever closed here.
         settings: all settings, instead of the environment's.
         schema: ``auto`` (migrate at first use), ``check`` (refuse an unfit schema) or ``off``.
-        timezone: IANA name of the zone of users of whom no other is known, whose days "yesterday" is one of.
+        timezone: IANA name of the time zone for users whose own is not known; "yesterday" is a day there.
         model: what reads entities and facts: the name of any model that ADK knows, a ``BaseLlm``, or ``"rules"``,
             which is also what None means where ADK_GRAPH_MEMORY_MODEL is not set.
         embedder: a neo4j-graphrag ``Embedder``, a function from text to numbers, a name of Gemini's, the name or path

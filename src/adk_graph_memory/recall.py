@@ -104,12 +104,16 @@ class Recall:
             await self._vectors.live.check(seen["live"])
             self._speakers.seen(scope, seen["writes"])
         now = wanted.now or datetime.now(retriever.zone)
-        found = [retrieval.recollection(record, degraded, now) for record in raw.records]
-        if wanted.explain:
-            scored = seen["scored"]
-            found = [replace(one, shares=scored[one.id].shares if one.id in scored else ()) for one in found]
-        good = [memory for memory in found if memory.score >= least]
-        return retrieval.packed(good, query=query, language=asked.ordinary_in, limit=limit, token_budget=budget)
+
+        def recollect() -> list[Recollection]:
+            found = [retrieval.recollection(record, degraded, now) for record in raw.records]
+            if wanted.explain:
+                scored = seen["scored"]
+                found = [replace(one, shares=scored[one.id].shares if one.id in scored else ()) for one in found]
+            good = [memory for memory in found if memory.score >= least]
+            return retrieval.packed(good, query=query, language=asked.ordinary_in, limit=limit, token_budget=budget)
+
+        return await asyncio.to_thread(recollect)  # a long text takes its time
 
     async def retriever(
         self,

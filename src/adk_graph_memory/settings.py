@@ -83,7 +83,7 @@ class Settings(BaseSettings):
     shared_database: bool = False
     analyzers: tuple[Analyzer, ...] = Field(default=("english", "cjk"), min_length=1, max_length=6)
 
-    timezone: ZoneInfo = Field(default=ZoneInfo("UTC"), description="of users of whom no other is known; an IANA name")
+    timezone: ZoneInfo = Field(default=ZoneInfo("UTC"), description="for users whose own is not known; an IANA name")
 
     model: str | None = None
     embedder: str | None = None

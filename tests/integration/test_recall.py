@@ -236,6 +236,16 @@ async def test_an_own_retrieval_query_may_be_explained(neo4j_server, owner: Owne
         assert (first.shares, first.metadata) == ((), {"own": 1})
 
 
+@pytest.mark.parametrize("column", ["['a'] AS facts", "'2024' AS ended", "'2024' AS valid_from"])
+async def test_a_column_that_means_something_else_is_named(neo4j_server, owner: Owner, column: str) -> None:  # type: ignore[no-untyped-def]
+    settings = neo4j_server.settings(label_prefix="TestHash")
+    query = f"RETURN node.text AS text, score, {column}"
+    async with GraphMemory(settings=settings, embedder=HashEmbedder(), retrieval_query=query) as memory:
+        await memory.remember([Turn("a", "user", "The boiler code is 4711", START)], session_id="s", **owner)
+        with pytest.raises(errors.ConfigurationError, match=r"retrieval_query.*valid_to"):
+            await memory.recall("boiler", **owner)
+
+
 async def test_a_row_without_text_is_named(neo4j_server, owner: Owner) -> None:  # type: ignore[no-untyped-def]
     settings = neo4j_server.settings(label_prefix="TestHash")
     query = "RETURN null AS text, score"

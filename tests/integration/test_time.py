@@ -79,6 +79,29 @@ async def test_the_zone_is_the_state_s_or_the_caller_s_or_the_setting_s(
     assert answer.memories[0].timestamp == hour
 
 
+@pytest.mark.parametrize(("chosen", "offset"), [(None, -3), ("Asia/Tokyo", 9)])
+async def test_where_no_zone_is_named_the_last_offset_is_the_users(
+    make: Make, app_name: str, chosen: str | None, offset: int
+) -> None:
+    service, whose = make(timezone=chosen), {"app_name": app_name, "user_id": "ada"}
+    await service.memory.remember([Turn("t", "user", "I saw a heron.", LATE)], session_id="s", **whose)
+    await service.add_events_to_memory(events=[event("e", "I saw an egret.")], **whose)
+    [egret] = [one for one in await service.memory.recall("egret", **whose) if "egret" in one.text]
+    assert egret.at is not None
+    assert egret.at.utcoffset() == timedelta(hours=offset)
+
+
+async def test_a_zone_that_changes_counts_from_the_next_events_on(make: Make, app_name: str, neo4j_server: Any) -> None:
+    service, whose = make(), {"app_name": app_name, "user_id": "ada"}
+    async with Neo4jSessionService(settings=neo4j_server.settings(label_prefix=PREFIX)) as sessions:
+        for zone, bird in (("Asia/Tokyo", "heron"), ("America/Sao_Paulo", "egret")):
+            await sessions.create_session(state={"user:timezone": zone}, **whose)
+            await service.add_events_to_memory(events=[event(bird, f"I saw a {bird}.")], **whose)
+    found = {one.source_event_ids[0]: one.at for one in await service.memory.recall("heron egret", **whose)}
+    hours = {id: at and (at.utcoffset() or timedelta()) / timedelta(hours=1) for id, at in found.items()}
+    assert hours == {"heron": 9, "egret": -3}
+
+
 async def test_what_is_queued_keeps_its_offset_for_whoever_reads_it(make: Make, app_name: str) -> None:
     said = session(app_name, "I saw a heron yesterday.", **SAO_PAULO)
     queuing, outbox = make(), Outbox()

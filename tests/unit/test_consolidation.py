@@ -102,6 +102,16 @@ def test_what_is_said_again_after_its_end_ends_when_it_was_said_last(days: int, 
     assert (after.id, after.standing.valid_to) == ("f1", NOON + timedelta(days=until))
 
 
+def test_a_fact_whose_words_were_all_edited_decides_nothing() -> None:
+    [before] = resolved(fact("Ada kept bees", valid_to=NOON - timedelta(days=400))).facts
+    edited = Candidates(facts=(KnownFact("f1", before.proposition, ()),))
+    draft = consolidation.resolve(Extraction((ADA,), (fact("Ada sells honey"),)), edited)
+    ids = {tenet.strand.proposition.text: id for id, tenet in draft.tenets.items()}
+    plan = consolidation.reconcile(replace(draft, dependencies=((ids["Ada sells honey"], ids["Ada kept bees"]),)))
+    assert [one.proposition.text for one in plan.facts] == ["Ada sells honey"]
+    assert plan.dependencies == ()
+
+
 def test_forgotten_words_make_no_fact() -> None:
     told = fact()
     forgotten = frozenset({("t0", told.sources[0].quote_key)})

@@ -177,3 +177,10 @@ def test_a_plan_whose_text_names_its_date_says_it_once() -> None:
     assert lapsed.plan("Ada leaves on 24 October 2024", SAID, NOW) == (
         "planned for 24 October 2024; nothing was heard of it since"
     )
+
+
+def test_what_ended_on_a_day_of_which_no_hour_is_known_did_not_end_the_day_before() -> None:
+    midnight = datetime(2024, 5, 7, tzinfo=UTC)
+    ends = interval(None, "2024-05-07", midnight, is_ahead=False).ends
+    assert ends is not None
+    assert written(*ends, is_end=True) == "2024-05-07"

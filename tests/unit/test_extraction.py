@@ -359,6 +359,7 @@ ADA_AND_TOM = [{"ref": 1, "name": "Ada"}, {"ref": 2, "name": "Tom"}]
         ({"subject": "1", "object": "entity 2"}, (1, 2), 0),
         ({"subject": 1, "object": 9, "text": "Ada is Tom's aunt"}, (1, 2), 1),
         ({"subject": 1, "object": 9, "text": "Ada keeps bees"}, (1, None), 1),
+        ({"subject": 1, "object": 9, "text": "Ada likes tomatoes"}, (1, None), 1),
     ],
 )
 async def test_a_number_that_no_entity_has_is_read_by_the_name_in_the_text(
@@ -400,6 +401,21 @@ async def test_the_words_that_name_somebody_known_are_kept() -> None:
     assert [(one.known_key, one.quotes) for one in found.entities] == [("k0", ("My sister keeps",))]
 
 
+@pytest.mark.parametrize("name", ["speaker", "topic"])
+async def test_a_null_is_nothing_said(name: str) -> None:
+    answer = reply(
+        {"quote": "keep bees", name: None, "turns": [0.0]}, entities=[{"ref": 1.0, "name": "Ada", "aliases": None}]
+    )
+    found = await extractor(answer)[0].extract([turn("I keep bees")], [])
+    assert (len(found.facts), found.dropped) == (1, {})
+
+
+@pytest.mark.parametrize("number", ["turn-0", "turn 0", "0", 0.0])
+async def test_a_number_may_be_written_in_many_ways(number: object) -> None:
+    found = await extractor(reply({"quote": "keep bees", "turns": number}))[0].extract([turn("I keep bees")], [])
+    assert (len(found.facts), found.dropped) == (1, {})
+
+
 def cut_off(text: str) -> LlmResponse:
     answer = spoken(text)
     answer.finish_reason = types.FinishReason.MAX_TOKENS
@@ -415,6 +431,17 @@ async def test_turns_too_many_for_one_reply_are_read_in_halves() -> None:
     assert len({fact.ref for fact in found.facts}) == 2
     assert all(fact.replaces == (fact.ref,) for fact in found.facts)
     assert len(model.requests) == found.usage.calls == 3
+
+
+async def test_one_half_may_ask_to_forget_what_the_other_says() -> None:
+    texts = [turn("I moved to Porto", id="t0"), turn("I keep bees", id="t1")]
+    texts += [turn("Forget what I said", id="t2"), turn("Good night", id="t3")]
+    moved, keeps = {"quote": "moved to Porto", "text": "Ada moved"}, {"quote": "keep bees", "turns": [1]}
+    request = json.dumps({"entities": [], "facts": [], "forget": [{"request": 0, "turns": [-2, 0]}]})
+    model_extractor, _ = extractor(cut_off('{"entities": [], "fac'), reply(moved, keeps), request)
+    read = await model_extractor.extract(texts, [], [turn("Hello", id="c0"), turn("Hi", id="c1")])
+    assert read.forget == ("t0", "t2")
+    assert [fact.text for fact in read.facts] == ["Ada keeps bees"]
 
 
 async def test_of_one_turn_too_long_for_a_reply_what_was_answered_is_kept() -> None:

@@ -31,14 +31,14 @@ def strands(draw: st.DrawFn, id: str) -> Strand:
     since, until = draw(st.none() | days), draw(st.none() | days)
     sources = tuple(
         Source(f"{id}{n}", f"{id} {n}", 0, 3, day(at), n, draw(st.sampled_from(["s1", "s2"])))
-        for n, at in enumerate(draw(st.lists(days, min_size=1, max_size=4)))
+        for n, at in enumerate(draw(st.lists(days, max_size=4)))
     )
     said = Proposition(
         id,
         "lives_in",
         "ada",
         id,
-        min(source.at for source in sources),
+        min((source.at for source in sources), default=START),
         modality=draw(modalities),
         valid_from=None if since is None else day(since),
         valid_to=None if until is None else day(until),
@@ -121,7 +121,8 @@ def test_what_has_ended_ended_no_later_than_what_it_rested_on(known: History) ->
     history = timed(known)
     for id, base in known[2]:
         (strand, found), (other, bases) = history[id], history[base]
-        for run in found if other.proposition.modality == "asserted" and not strand.is_intent else ():
+        decides = bases and other.proposition.modality == "asserted" and not strand.is_intent
+        for run in found if decides else ():
             on, since = run_at(bases, run.sources[0].at).standing, strand.proposition.valid_from
             last = max([source.at for source in run.sources] + ([since] if since else []))
             if run.standing.state == "superseded" and on.state != "retracted" and on.valid_to and on.valid_to > last:

@@ -52,7 +52,9 @@ def checked_time(event: Event) -> float:
         InputValidationError: it is no time in seconds.
     """
     if not 0 <= event.timestamp < _YEAR_9999:
-        raise InputValidationError(f"Event {event.id} has the timestamp {event.timestamp}; seconds are wanted.")
+        raise InputValidationError(
+            f"Event {event.id} has the timestamp {event.timestamp}; seconds since 1970 are wanted, up to the year 9998."
+        )
     return event.timestamp
 
 

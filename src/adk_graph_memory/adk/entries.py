@@ -50,7 +50,7 @@ _warned: set[str] = set()
 
 
 def zone_of(state: Mapping[str, Any]) -> tzinfo | None:
-    """The time zone that a session's state names; of one that there is not, a line in the log and None."""
+    """The time zone that a session's state names; None, with a line in the log, where there is no such zone."""
     if (name := state.get(TIMEZONE)) is None:
         return None
     try:
@@ -182,9 +182,14 @@ def _moment(timestamp: str | None, zone: tzinfo = UTC) -> datetime:
     try:
         moment = datetime.fromisoformat(timestamp)
         moment = moment if moment.tzinfo else moment.replace(tzinfo=zone)
-        check_aware(moment)
     except ValueError as error:
         raise InputValidationError(f"timestamp {timestamp!r} is no ISO 8601 time: {error}") from error
+    try:
+        check_aware(moment)
+    except errors.ConfigurationError as error:
+        raise InputValidationError(
+            f"timestamp {timestamp!r} cannot be used: it is not between the years 2 and 9998"
+        ) from error
     return moment
 
 

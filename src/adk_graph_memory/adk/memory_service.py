@@ -150,4 +150,5 @@ class Neo4jMemoryService(Closing, BaseMemoryService):
 async def _zone(memory: GraphMemory, app_name: str, user_id: str) -> tzinfo:
     """The time zone of a user whose session's state is not at hand."""
     await graph.prepared(memory.connection)
+    memory.speakers.seen(Scope(app_name, user_id), None)  # a user's state changes without a write to memory
     return (await memory.speakers.of(Scope(app_name, user_id))).zone

@@ -170,7 +170,7 @@ def _fact_line(number: int, tenet: Tenet, alike: Sequence[int] | None, replaces:
     dates = {
         "valid_from": brief(said.valid_from, said.valid_from_precision),
         "valid_to": brief(said.valid_to, said.valid_to_precision, is_end=True),
-        "ended": over and brief(over.valid_to, over.valid_to_precision),
+        "ended": over and over.valid_to != said.valid_to and brief(over.valid_to, over.valid_to_precision),
     }
     return prompts.line(
         {

@@ -173,7 +173,7 @@ def _dependencies(settled: Settled, ids: Mapping[str, Sequence[str]]) -> Iterato
     """For each dependency of tenets that of facts: the run that was said, on the run that held when it was."""
     for one, base in settled.dependencies:
         dependent, on = settled.home.get(one), settled.home.get(base)
-        if dependent is None or on is None or dependent == on:
+        if dependent is None or on is None or dependent == on or not settled.runs[on]:
             continue
         for run, name in zip(settled.runs[dependent], ids[dependent], strict=True):
             if not _keys(settled.tenets[dependent].new).isdisjoint(_keys(run.sources)):

@@ -42,7 +42,7 @@ class Strand:
     def is_past(self) -> bool:
         """Whether it speaks of what was over when it was said: to a rule it says nothing of what came after."""
         over = self.proposition.valid_to
-        return over is not None and all(over <= source.at for source in self.sources)
+        return over is not None and bool(self.sources) and all(over <= source.at for source in self.sources)
 
     @property
     def is_intent(self) -> bool:

@@ -43,7 +43,7 @@ def interval(begins: str | None, ends: str | None, said: datetime, *, is_ahead: 
     if end is not None:
         over = _end(end)
         is_of_the_day = end.precision == "day" and end.at.date() == said.date()
-        if is_of_the_day and not is_ahead and (first is None or first < said):
+        if is_of_the_day and said > end.at and not is_ahead and (first is None or first < said):
             over = said
         end = Date(over, end.precision) if over else None
     if end and first and (end.at < first or (end.at == first and end.precision != "time")):

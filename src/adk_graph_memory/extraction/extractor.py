@@ -11,7 +11,7 @@ from datetime import date
 from typing import Protocol
 
 from adk_graph_memory import errors, llm, prompts
-from adk_graph_memory.extraction.remarks import heed_remarks
+from adk_graph_memory.extraction.remarks import heed_remarks, leave_out
 from adk_graph_memory.extraction.reply import understood
 from adk_graph_memory.extraction.schema import ExtractionReply
 from adk_graph_memory.extraction.vocabulary import FREE, Vocabulary
@@ -181,12 +181,11 @@ def joined(parts: Sequence[Extraction]) -> Extraction:
         remarks += part.remarks
         forget += part.forget
         dropped.update(part.dropped)
-    return Extraction(
+    whole = Extraction(
         entities=tuple(entities),
         facts=tuple(facts),
         mentions=tuple(mentions),
-        dropped=dict(dropped),
         usage=usage,
         remarks=tuple(remarks),
-        forget=tuple(forget),
     )
+    return leave_out(whole, frozenset(forget), dropped)  # one part may ask to forget what another part says

@@ -35,7 +35,7 @@ def heed_remarks(
         covered = set(_cover(request, numbered, {id for id, one in remarks.items() if one.kind in _SOMEBODY_ELSES}))
         dropped["request to forget that its author may not make"] += not covered
         forget |= covered
-    return _without(extraction, frozenset(forget), dropped)
+    return leave_out(extraction, frozenset(forget), dropped)
 
 
 def _cover(request: ForgetReply, numbered: dict[int, Turn], pasted: set[str]) -> Iterator[str]:
@@ -52,7 +52,7 @@ def _cover(request: ForgetReply, numbered: dict[int, Turn], pasted: set[str]) ->
             yield turn.id
 
 
-def _without(extraction: Extraction, forget: frozenset[str], dropped: Counter[str]) -> Extraction:
+def leave_out(extraction: Extraction, forget: frozenset[str], dropped: Counter[str]) -> Extraction:
     """What rests on other words than these, and those entities alone of which something is still said."""
     if not forget:
         return replace(extraction, dropped=+dropped)

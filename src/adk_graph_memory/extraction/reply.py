@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -10,7 +11,16 @@ from adk_graph_memory.extraction.dates import interval
 from adk_graph_memory.extraction.grounding import Transcript, fold
 from adk_graph_memory.extraction.schema import EntityReply, ExtractionReply, FactReply
 from adk_graph_memory.extraction.vocabulary import FREE, Vocabulary, predicate
-from adk_graph_memory.records import ExtractedEntity, ExtractedFact, Extraction, KnownEntity, Source, Turn, folded
+from adk_graph_memory.records import (
+    ExtractedEntity,
+    ExtractedFact,
+    Extraction,
+    KnownEntity,
+    Source,
+    Turn,
+    folded,
+    is_wide,
+)
 
 
 def understood(
@@ -93,13 +103,20 @@ class _Cast:
         return found[0].ref if len(found) == 1 else None
 
     def _named(self, ref: int, text: str, beside: int | None) -> int | None:
-        said = fold(text)
         named = [
             one.ref
             for one in self._by_ref.get(ref, self.entities)
-            if one.ref != beside and any(fold(name) in said for name in (one.name, *one.aliases))
+            if one.ref != beside and any(_stands_in(text, name) for name in (one.name, *one.aliases))
         ]
         return named[0] if len(named) == 1 else None
+
+
+def _stands_in(text: str, name: str) -> bool:
+    """Whether the text has the name as words of its own, where its script has words."""
+    said, name = folded(text), folded(name)
+    if not any(character.isalnum() for character in name):
+        return False
+    return name in said if is_wide(name) else bool(re.search(rf"(?<!\w){re.escape(name)}(?!\w)", said))
 
 
 def _unique(refs: Iterable[int]) -> dict[int, int]:

@@ -15,8 +15,10 @@ from adk_graph_memory.records import Manner
 
 
 def _number(said: Any) -> Any:
-    """The number in "3" or "turn 3"."""
-    found = re.search(r"-?\d+", said) if isinstance(said, str) else None
+    """The number in "3", "turn-3" or 3.0."""
+    if isinstance(said, float) and said.is_integer():
+        return int(said)
+    found = re.search(r"(?<!\w)-?\d+", said) if isinstance(said, str) else None
     return int(found[0]) if found else said
 
 
@@ -26,16 +28,23 @@ def _numbers(said: Any) -> Any:
     return list(dict.fromkeys(number for number in map(_number, listed) if isinstance(number, int)))
 
 
+def _text(said: Any) -> Any:
+    """What a null stands for in a text that may be left out."""
+    return "" if said is None else said
+
+
 Number = Annotated[int, BeforeValidator(_number)]
 Numbers = Annotated[list[int], BeforeValidator(_numbers)]
+Text = Annotated[str, BeforeValidator(_text)]
+Texts = Annotated[list[str], BeforeValidator(lambda said: [] if said is None else said)]
 
 
 class EntityReply(BaseModel):
     ref: Number = Field(description="a number of your choice")
     name: str
     type: str = "thing"
-    aliases: list[str] = []
-    about: str = Field(default="", description="what tells it from a namesake, in a few words")
+    aliases: Texts = []
+    about: Text = Field(default="", description="what tells it from a namesake, in a few words")
     known_id: Number | None = None
 
 
@@ -47,11 +56,11 @@ class FactReply(BaseModel):
     text: str = Field(description="one short sentence")
     quote: str
     turns: Numbers = Field(description="numbers of the turns that contain the quote")
-    speaker: str = Field(default="", description="whose word it is, if not the author's of the turn")
+    speaker: Text = Field(default="", description="whose word it is, if not the author's of the turn")
     modality: Literal["asserted", "negated", "planned", "hypothetical", "reported"] = "asserted"
     valid_from: str | None = None
     valid_to: str | None = None
-    topic: str = ""
+    topic: Text = ""
     replaces: Numbers = Field(default=[], description="refs of facts of this reply")
     correction: bool = False
     depends_on: Numbers = Field(default=[], description="refs of facts of this reply")
@@ -60,7 +69,7 @@ class FactReply(BaseModel):
 class TurnReply(BaseModel):
     turn: Number
     kind: Manner
-    origin: str = Field(default="", description="who wrote it, if said")
+    origin: Text = Field(default="", description="who wrote it, if said")
 
 
 class ForgetReply(BaseModel):

@@ -49,7 +49,7 @@ class Connection(Closing):
         sync_driver: the same for the retrievers of neo4j-graphrag, which are synchronous.
         settings: instead of the environment.
         schema: ``auto`` migrates at first use, ``check`` refuses an unfit schema, ``off`` asks nothing.
-        timezone: IANA name of the zone of users of whom no other is known.
+        timezone: IANA name of the time zone for users whose own is not known.
     """
 
     def __init__(

@@ -4,7 +4,8 @@ After an empty line a block starts with ``// name`` or, for one server line only
 the comment under it says what it
 returns. ``@Session`` is a label and ``@memory_text`` an index, named as the settings choose; all values are parameters,
 which travel in one map: Neo4j plans a statement anew, for up to a second, for each new combination of parameter types,
-where lists and texts of another order of magnitude in length count as another type. A map is one type, whatever it holds.
+where lists and texts of another order of magnitude in length count as another type. A map is one type, whatever it
+holds.
 """
 
 from __future__ import annotations

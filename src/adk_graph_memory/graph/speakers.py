@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from datetime import timedelta, timezone, tzinfo
 from typing import NamedTuple
+from zoneinfo import ZoneInfo
 
 from neo4j import Record
 
@@ -51,7 +52,7 @@ class Speakers:
         if known is None:
             [row] = await self._connection.run("speakers", scope=scope.key, sample=SAMPLE, readable=READABLE)
             names = tuple(tuple(names) for names in row["speakers"])
-            zone = _zone(row) or self._connection.settings.timezone
+            zone = _zone(row, self._connection.settings.timezone)
             known = row["writes"], Speech(names, languages_of(row["texts"]), zone)
             if len(self._known) >= MOST_USERS:
                 self._known.clear()
@@ -65,11 +66,13 @@ class Speakers:
             self._known.pop(scope.key, None)
 
 
-def _zone(row: Record) -> tzinfo | None:
-    """The zone that the user's state names, or else the offset in which they were heard last."""
+def _zone(row: Record, configured: ZoneInfo) -> tzinfo:
+    """The zone that the user's state names, or the configured one; where that is UTC, the offset they spoke in last."""
     if named := members.read(row["timezone"]).get("timezone"):
         try:
             return named_zone(named)
         except errors.UnknownTimezone as error:
-            logger.warning("A user's state names a time zone that there is not. %s", error)
-    return None if row["offset"] is None else timezone(timedelta(seconds=row["offset"]))
+            logger.warning("A user's state names no known time zone. %s", error)
+    if configured.key != "UTC" or row["offset"] is None:
+        return configured
+    return timezone(timedelta(seconds=row["offset"]))

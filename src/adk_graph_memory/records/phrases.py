@@ -53,7 +53,7 @@ class Validity:
             return None
 
     def plan(self, text: str, said: datetime | None, now: datetime) -> str | None:
-        """Of a plan that was not replaced for when it is, unless its text says so, and whether it lapsed; else None."""
+        """Of a plan that nothing replaced, when it is for, unless its text says so, and if it lapsed; else None."""
         status = self.status(now)
         if status not in ("planned", "lapsed"):
             return None

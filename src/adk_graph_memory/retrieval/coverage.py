@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
+from itertools import chain
 
 from adk_graph_memory.language.words import bare, ordinary_words
 from adk_graph_memory.records import is_wide
@@ -58,10 +59,17 @@ def support(nearness: float | None, share: float, best: float, fluency: float = 
 
 
 def best_covered(terms: Sequence[str], texts: Sequence[str], language: str) -> float:
-    """The share of the question's words that one of the texts has; of few words even all say less than of many."""
+    """The share of the question's words that one of the texts has; of few words even all say less than of many.
+
+    A longer word tells more.
+    """
     roots = Roots(terms, language)
-    most = max((len(roots.within(text)) for text in map(_normal, texts)), default=0)
-    return most / (len(roots) + 0.5)
+    most = max((_weight(roots.within(text)) for text in map(_normal, texts)), default=0)
+    return most / (_weight(roots) * (1 + 0.5 / max(1, len(roots))) or 1)
+
+
+def _weight(roots: Collection[str]) -> int:
+    return sum(4 + len(root) for root in roots)
 
 
 def covered(terms: Sequence[str], texts: Sequence[str], language: str) -> float:
@@ -92,6 +100,12 @@ class Roots:
 
     def __len__(self) -> int:
         return len(self._beginnings) + len(self._anywhere)
+
+    def __iter__(self) -> Iterator[str]:
+        return chain(self._beginnings, self._anywhere)
+
+    def __contains__(self, root: object) -> bool:
+        return root in self._beginnings or root in self._anywhere
 
     def within(self, text: str) -> set[str]:
         """Those that a casefolded text has: at the beginning of a word, in scripts without spaces anywhere."""

@@ -31,7 +31,21 @@ _LATEST = datetime.max.replace(tzinfo=UTC, microsecond=0).timestamp()
 
 
 def recollection(record: Record, degraded: str | None, now: datetime) -> Recollection:
-    """A row of a retrieval query as a recollection; columns that we do not know go to its metadata."""
+    """A row of a retrieval query as a recollection; columns that we do not know go to its metadata.
+
+    Raises:
+        errors.ConfigurationError: a column of the retrieval query is not what it is here.
+    """
+    try:
+        return _recollection(record, degraded, now)
+    except (TypeError, ValueError, AttributeError) as error:
+        reason = (
+            f"a column of the retrieval_query is not what its name means here ({error}); these names have a meaning: "
+        )
+        raise errors.ConfigurationError(reason=reason + ", ".join(sorted(_COLUMNS))) from error
+
+
+def _recollection(record: Record, degraded: str | None, now: datetime) -> Recollection:
     row: dict[str, Any] = dict(zip(record.keys(), record.values(), strict=True))
     if not isinstance(row["text"], str) or not isinstance(row["score"], int | float):
         raise errors.ConfigurationError(
@@ -41,7 +55,7 @@ def recollection(record: Record, degraded: str | None, now: datetime) -> Recolle
     said = moment_at(min(timestamp, _LATEST), offset) if timestamp is not None else None
     when = validity(row)
     ended = [one for one in map(_Ended._make, row.get("ended") or ()) if one.is_over(now)]
-    is_current = _is_current(row, when, said, now) and not 0 < row.get("facts", 0) == len(ended)
+    is_current = _is_current(row, when, said, now) and not 0 < (row.get("facts") or 0) == len(ended)
     return Recollection(
         id=row.get("id") or "",
         kind=row.get("kind") or ("event" if str(row.get("id")).startswith("event:") else "fact"),

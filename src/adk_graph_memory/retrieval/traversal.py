@@ -71,8 +71,8 @@ def check(planned: neo4j.EagerResult, hits: neo4j.EagerResult) -> None:
         raise errors.ConfigurationError(reason=f"the retrieval_query returns no {' and no '.join(missing)}")
     if leaves_the_user(plan, hits.summary.plan or {}):
         logger.warning(
-            "the retrieval_query matches nodes that the memories found do not lead to, and not all by $scope: it sees "
-            "what belongs to other users. Add WHERE … .scope = $scope to each such MATCH."
+            "the retrieval_query matches nodes that the memories found do not lead to, and not all by $scope: it may "
+            "see what belongs to other users. Add WHERE … .scope = $scope to each such MATCH."
         )
 
 
