@@ -15,7 +15,7 @@ from adk_graph_memory.retrieval.message import LONGEST_QUESTION
 UNTRUSTED, TRUSTED = 0.1, 0.4
 """The share of a question's words in the best texts up to which they tell nothing, and from which they tell all."""
 BEST_READ = 3
-"""Texts, the best by words, that may share a question's words between them."""
+"""Texts, those with most of a question's words, that may share them between them."""
 _WORD = re.compile(r"\w+")
 
 
@@ -37,8 +37,12 @@ def likelihood(
     nearness: float | None, terms: Sequence[str], texts: Sequence[str], language: str, fluency: float
 ) -> float:
     """How likely it is that anything answers the question, by what vectors and words found; see :func:`support`."""
-    share = covered(terms, texts[:BEST_READ], language)
-    return support(nearness, share, best_covered(terms, texts, language), fluency)
+    roots = Roots(terms, language)
+    parts = sorted((roots.within(_normal(text)) for text in texts), key=_weight, reverse=True)
+    share = len(set().union(*parts[:BEST_READ])) / max(1, len(roots))
+    least = 1 + 0.5 / max(1, len(roots))  # of few words even all say less than of many
+    best = _weight(parts[0]) / (_weight(roots) * least) if parts and len(roots) else 0.0
+    return support(nearness, share, best, fluency)
 
 
 def support(nearness: float | None, share: float, best: float, fluency: float = 1.0) -> float:
@@ -49,8 +53,8 @@ def support(nearness: float | None, share: float, best: float, fluency: float = 
 
     Args:
         nearness: of the nearest memory: 0 as near as this user's memories are as a rule, 1 the question itself.
-        share: of the question's words in the texts that they found best.
-        best: the share of them that a single text has.
+        share: of the question's words in the few texts that have most of them.
+        best: the share of them that a single text has, by their length.
         fluency: 0…1, how far the vectors know the question's language.
     """
     by_words = 8.0 * best - 3.6
@@ -58,17 +62,8 @@ def support(nearness: float | None, share: float, best: float, fluency: float = 
     return 1.0 / (1.0 + math.exp(-(fluency * by_vector + (1.0 - fluency) * by_words)))
 
 
-def best_covered(terms: Sequence[str], texts: Sequence[str], language: str) -> float:
-    """The share of the question's words that one of the texts has; of few words even all say less than of many.
-
-    A longer word tells more.
-    """
-    roots = Roots(terms, language)
-    most = max((_weight(roots.within(text)) for text in map(_normal, texts)), default=0)
-    return most / (_weight(roots) * (1 + 0.5 / max(1, len(roots))) or 1)
-
-
 def _weight(roots: Collection[str]) -> int:
+    """A longer word tells more."""
     return sum(4 + len(root) for root in roots)
 
 
