@@ -23,10 +23,10 @@ hypothesis.settings.load_profile("unhurried")
 
 PURE = ("tests/unit", "tests/house_rules")
 KEPT = ("ADK_GRAPH_MEMORY_CACHE", "ADK_GRAPH_MEMORY_NEO4J")
-SHORT_LIVED = {"OMP_NUM_THREADS": "1", "JAVA_TOOL_OPTIONS": "-XX:TieredStopAtLevel=1"}
+ENVIRONMENT = {"OMP_NUM_THREADS": "1", "JAVA_TOOL_OPTIONS": "-XX:TieredStopAtLevel=1"}
 """Each worker has one core, on which torch's threads would wait for each other; and no server here lives long enough to
 be worth the time that its thorough compiler takes."""
-CONF = {"dbms.cypher.min_replan_interval": "3h"}
+SERVER_CONF = {"dbms.cypher.min_replan_interval": "3h"}
 """Plans last though the store grows under them."""
 SERVER = pytest.StashKey[LocalNeo4j]()
 
@@ -56,13 +56,13 @@ def kills(pytestconfig: pytest.Config) -> int:
 def pytest_configure(config: pytest.Config) -> None:
     """Starts the server before any worker is started; they find it by NEO4J_TEST_URI."""
     os.environ.setdefault("ADK_GRAPH_MEMORY_CACHE", str(cache()))
-    for name, value in SHORT_LIVED.items():
+    for name, value in ENVIRONMENT.items():
         os.environ.setdefault(name, value)
     is_worker = hasattr(config, "workerinput")
     needs_no_server = bool(config.args) and all(_is_pure(config, argument) for argument in config.args)
     if is_worker or needs_no_server or "NEO4J_TEST_URI" in os.environ or config.option.collectonly:
         return
-    server = LocalNeo4j(heap="1g", conf=CONF).start()
+    server = LocalNeo4j(heap="1g", conf=SERVER_CONF).start()
     config.stash[SERVER] = server
     os.environ["NEO4J_TEST_URI"] = server.uri
     os.environ["NEO4J_TEST_USERNAME"], os.environ["NEO4J_TEST_PASSWORD"] = server.auth

@@ -93,13 +93,10 @@ class Statements:
 
     def __init__(self, settings: Settings, line: str) -> None:
         blocks = [block for blocks in files("cypher").values() for block in blocks]
-        self.fragments = {block.name: filled(block.text, settings) for block in blocks if block.line == FRAGMENT}
+        texts = {block: _PARAMETER.sub(f"${GIVEN}.", filled(block.text, settings)) for block in blocks}
+        self.fragments = {block.name: text for block, text in texts.items() if block.line == FRAGMENT}
         self.fragments = {name: self._included(text) for name, text in self.fragments.items()}
-        self._texts = {
-            block.name: self._included(filled(block.text, settings)) for block in blocks if block.line in (None, line)
-        }
-        for texts in (self.fragments, self._texts):
-            texts.update({name: _PARAMETER.sub(f"${GIVEN}.", text) for name, text in texts.items()})
+        self._texts = {block.name: self._included(text) for block, text in texts.items() if block.line in (None, line)}
         self._names = {name: frozenset(_GIVEN.findall(text)) for name, text in self._texts.items()}
 
     def _included(self, text: str) -> str:
