@@ -206,6 +206,9 @@ async def test_entities_are_counted_by_what_is_so_and_chosen_by_type(command, kn
         (("--until", "2026-05-28"), False),
         (("--until", "2026-05-29T04:59:59"), False),
         (("--since", "2026-05-29T05:00:01"), False),
+        (("--since", "2026-05-28T20:00:00Z"), True),
+        (("--until", "2026-05-28T19:59:59Z"), False),
+        (("--until", "2026-05-28T21:00:00+01:00"), True),
     ],
 )
 async def test_days_are_those_of_the_user(command, neo4j_server, app_name, bounds, is_found):

@@ -51,7 +51,7 @@ def recall(
     """Print what is remembered of a user that fits a question best."""
 
     def filters_in(zone: tzinfo) -> Filters:
-        first, last = since and since.replace(tzinfo=zone), until and _end(until).replace(tzinfo=zone)
+        first, last = since and _aware(since, zone), until and _aware(_end(until), zone)
         return Filters(first, last, kind, session_id, topic, entity)
 
     async def found() -> list[Recollection]:
@@ -81,7 +81,12 @@ def recall(
 
 def _end(moment: datetime) -> datetime:
     """The last moment of a day that was given without a time."""
-    return datetime.combine(moment, time.max) if moment.time() == time.min else moment
+    return datetime.combine(moment, time.max, moment.tzinfo) if moment.time() == time.min else moment
+
+
+def _aware(moment: datetime, zone: tzinfo) -> datetime:
+    """The moment, in this zone unless it names an offset."""
+    return moment if moment.tzinfo else moment.replace(tzinfo=zone)
 
 
 def _told(memory: Recollection) -> Text:
