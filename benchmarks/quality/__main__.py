@@ -183,7 +183,9 @@ class Bench:
 
     async def ask_again(self, told: Told, given: Sequence[Answer]) -> None:
         """Asks once more in a store that heard each question, and "I do not know"."""
-        await self.tell(replace(told, conversations=[echoes.of(conversation) for conversation in told.conversations]))
+        await self.tell(
+            replace(told, conversations=[echoes.echo_questions(conversation) for conversation in told.conversations])
+        )
         fell = fallen(given, await self.weighted(told, "every question asked before"))
         self.lines.append(f"{told.name}: answers that fall by more than one place once asked: {fell} of {len(given)}")
 

@@ -41,7 +41,7 @@ class Case:
     """replies to the first prompt, with the name of a known entity for its number"""
     model: Callable[[], BaseLlm]
 
-    def read(self, perturbation: Perturbation) -> Iterable[tuple[Reply, Reply]]:
+    def perturb_readings(self, perturbation: Perturbation) -> Iterable[tuple[Reply, Reply]]:
         """Each fact of the replies and what the perturbation makes of it."""
         for reply in self.readings:
             read = _perturb(perturbation, {**reply, "entities": []}, Shown({}, {}, {}))
@@ -93,7 +93,7 @@ class CarelessLlm(BaseLlm):
     _meant: dict[str, str] = PrivateAttr()
 
     @classmethod
-    def of(cls, case: Case, perturbation: Perturbation) -> CarelessLlm:
+    def perturb_case(cls, case: Case, perturbation: Perturbation) -> CarelessLlm:
         """A model that perturbs the replies of this case.
 
         Whom a name in doubt means it answers as the readings say: only what is under test is wrong.

@@ -10,7 +10,7 @@ from benchmarks.quality.dialogue import Conversation, Session, Turn
 REPLY = "I do not know."
 
 
-def of(conversation: Conversation) -> Conversation:
+def echo_questions(conversation: Conversation) -> Conversation:
     """The session, a day after all that was said."""
     at = conversation.sessions[-1].turns[-1].at + timedelta(days=1)
     turns = []

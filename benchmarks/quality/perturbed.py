@@ -61,7 +61,7 @@ class Bench:
 
     async def _remember(self, case: Case, perturbation: Perturbation) -> Outcome:
         owner, dropped = {"app_name": f"perturbed-{uuid.uuid4().hex[:12]}", "user_id": "ada"}, Counter[str]()
-        model = CarelessLlm.of(case, perturbation)
+        model = CarelessLlm.perturb_case(case, perturbation)
         async with self._gate, GraphMemory(settings=self._settings, model=model, embedder=HashEmbedder()) as memory:
             for id, turns in case.sessions.items():
                 report = await memory.remember(turns, session_id=id, **owner)
@@ -73,7 +73,7 @@ class Bench:
         total = Harm()
         for case, before, after in zip(self.cases, right, other, strict=True):
             is_local = perturbation.kind in ("turns", "quotes")
-            at_stake = {one["text"] for one, read in case.read(perturbation) if not is_local or one != read}
+            at_stake = {one["text"] for one, read in case.perturb_readings(perturbation) if not is_local or one != read}
             total += harm(before.graph, after.graph, case.readings, at_stake, is_quoted=perturbation.is_quoted)
         return total
 

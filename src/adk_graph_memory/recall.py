@@ -91,7 +91,7 @@ class Recall:
         if not limit or not budget:
             return []
         retriever = await self.retriever(scope, None, wanted=wanted)
-        asked = await asyncio.to_thread(retriever.understood, query)
+        asked = await asyncio.to_thread(retriever.parse_question, query)
         vector, retriever.slot, degraded = await self._vectors.of_question(asked.spoken)
         try:
             raw = await asyncio.to_thread(retriever.get_search_results, query, vector, limit + SPARE)
@@ -129,7 +129,7 @@ class Recall:
             errors.ConfigurationError: the caller's ``retrieval_query`` is not one; it is planned once, without running.
         """
         wanted, vectors = wanted or Wanted(), self._vectors.embedder
-        speech = await self._speakers.of(scope)
+        speech = await self._speakers.find_speech(scope)
         made = retrieval.GraphMemoryRetriever(
             self._connection,
             scope,

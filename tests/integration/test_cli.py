@@ -134,12 +134,12 @@ async def test_facts_as_json_say_what_they_rest_on(command, known):
 
 
 async def test_facts_that_lie_behind_are_listed_apart_from_what_is_so(command, known, neo4j_server):
-    def of(text, **more):
+    def make_fact(text, **more):
         return {"subject": 1, "predicate": text, "text": text, "quote": "so", "turns": [0], **more}
 
     facts = [
-        of("Ana walked in the Alps", valid_from="2024-02-03", valid_to="2024-02-09"),
-        of("Ana plans to see Lima", valid_from="2024-10", modality="planned"),
+        make_fact("Ana walked in the Alps", valid_from="2024-02-03", valid_to="2024-02-09"),
+        make_fact("Ana plans to see Lima", valid_from="2024-10", modality="planned"),
     ]
     reply = json.dumps({"entities": [{"ref": 1, "name": "Ana"}], "facts": facts})
     model, settings = ScriptedLlm.of(reply, '{"ops": []}'), neo4j_server.settings(label_prefix=PREFIX)

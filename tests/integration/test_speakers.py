@@ -59,17 +59,17 @@ async def test_what_a_user_speaks_tells_the_language_of_few_words(memory: GraphM
     german = [said("ben", f"Ich halte {thing} in meinem Garten.", f"t{thing}") for thing in ("Bienen", "Gänse")]
     await remember(memory, app_name, "s1", *german)
     retriever = await memory.retriever(app_name=app_name, user_id="u")
-    assert retriever.understood("Bienen").language == "de"
-    assert retriever.understood("mein Garten").terms == ["Garten"]
+    assert retriever.parse_question("Bienen").language == "de"
+    assert retriever.parse_question("mein Garten").terms == ["Garten"]
     nobody = await memory.retriever(app_name=app_name, user_id="nobody")
-    assert nobody.understood("dog breed").language == "en"
+    assert nobody.parse_question("dog breed").language == "en"
 
 
 async def test_what_an_agent_says_is_not_what_its_user_speaks(memory: GraphMemory, app_name: str) -> None:
     agent = [Turn(f"a{n}", "companion", "You may want to ask me for more of that.", NOON, "model") for n in range(5)]
     await remember(memory, app_name, "s1", said("ben", "Ich halte Bienen in meinem Garten.", "t0"), *agent)
     retriever = await memory.retriever(app_name=app_name, user_id="u")
-    assert retriever.understood("Bienen").language == "de"
+    assert retriever.parse_question("Bienen").language == "de"
 
 
 @pytest.mark.parametrize("query", ["dog breed", "dog zebra", "zebra dog"])

@@ -131,7 +131,7 @@ async def test_yesterday_in_a_question_is_the_user_s(
     service = make()
     await service.remember(session(app_name, "I keep two goats.", **SAO_PAULO))
     retriever = await service.memory.retriever(app_name=app_name, user_id="ada")
-    [span] = retriever.understood("What did I do yesterday?").times
+    [span] = retriever.parse_question("What did I do yesterday?").times
     now = datetime.now(UTC).astimezone(LATE.tzinfo)
     assert span.start.utcoffset() == timedelta(hours=-3)
     assert timedelta(days=1) <= now - span.start <= timedelta(days=2, minutes=5)

@@ -43,7 +43,7 @@ def judged(known: ExtractedFact, new: ExtractedFact, **op: Any) -> Plan:
     )
     asked = [*(question.new for question in draft.open), before.proposition.signature]
     reply = ConsolidationReply.model_validate({"ops": [{"fact": 0, "targets": [1], **op}]})
-    return consolidation.reconcile(draft, judge.understood(reply, draft, asked, []))
+    return consolidation.reconcile(draft, judge.parse_decisions(reply, draft, asked, []))
 
 
 BEES = fact("Ada keeps bees")

@@ -33,16 +33,16 @@ def event(number: int, invocation: int, rewound: int | None) -> Event:
 @given(st.lists(st.tuples(st.integers(0, 4), st.none() | st.none() | st.integers(0, 6)), max_size=12))
 def test_what_was_told_is_what_adk_still_shows_to_a_model(given: list[tuple[int, int | None]]) -> None:
     events = [event(number, *one) for number, one in enumerate(given)]
-    turns, undone = entries.told(events)
+    turns, undone = entries.split_rewound(events)
     assert [turn.id for turn in turns] == [one.id for one in _apply_rewinds(events)]
     assert {turn.id for turn in turns} | {turn.id for turn in undone} == {one.id for one in events}
 
 
 def test_only_what_is_new_is_told_unless_it_takes_something_back() -> None:
     events = [event(0, 0, None), event(1, 1, None), event(2, 2, None)]
-    assert [turn.id for turn in entries.told(events, 2)[0]] == ["2"]
-    assert entries.told(events, 2)[1] == []
-    turns, undone = entries.told([*events, event(3, 3, 1), event(4, 4, None)], 3)
+    assert [turn.id for turn in entries.split_rewound(events, 2)[0]] == ["2"]
+    assert entries.split_rewound(events, 2)[1] == []
+    turns, undone = entries.split_rewound([*events, event(3, 3, 1), event(4, 4, None)], 3)
     assert [turn.id for turn in turns] == ["4"]
     assert [turn.id for turn in undone] == ["1", "2", "3"]
 

@@ -10,7 +10,7 @@ import pytest
 from adk_graph_memory.graph import lucene
 from adk_graph_memory.language.words import language_of, languages_of
 from adk_graph_memory.retrieval import message
-from adk_graph_memory.retrieval.question import understood
+from adk_graph_memory.retrieval.question import parse_question
 
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
 
@@ -28,7 +28,7 @@ QUERIES = re.split(
 
 
 def searched(query: str, *languages: str) -> list[str]:
-    return understood(query, (), NOW, languages).terms
+    return parse_question(query, (), NOW, languages).terms
 
 
 def test_no_word_of_a_short_query_is_lost() -> None:
@@ -56,7 +56,7 @@ def test_what_is_ordinary_where_people_speak_so_is_left_out(query: str, language
 
 def test_of_a_language_that_nobody_speaks_no_word_is_ordinary() -> None:
     question = "¿Cuándo fue la última vez que estuve con mi hermano en Cuenca?"
-    asked = understood(question, (), NOW, ("en",))
+    asked = parse_question(question, (), NOW, ("en",))
     assert asked.language == "es"
     assert {"Cuándo", "la", "mi"} <= set(asked.terms)
     assert not {"la", "mi"} & set(searched(question, "en", "es"))
@@ -120,7 +120,7 @@ def test_a_list_of_words_makes_no_query_of_each() -> None:
 
 def test_what_a_message_asks_stands_at_its_end() -> None:
     told = " ".join(f"In 2019 word{number} was an old friend of Bob." for number in range(200))
-    asked = understood(f"{told} How are my bees doing in the garden now? Thanks!", (("Bob",),), NOW, ("en",))
+    asked = parse_question(f"{told} How are my bees doing in the garden now? Thanks!", (("Bob",),), NOW, ("en",))
     assert asked.spoken.endswith("How are my bees doing in the garden now? Thanks!")
     assert len(asked.spoken) < 200
     assert "bees" in asked.asking_terms and "word7" not in asked.asking_terms
@@ -128,6 +128,6 @@ def test_what_a_message_asks_stands_at_its_end() -> None:
 
 
 def test_a_question_is_searched_at_once_and_as_it_is() -> None:
-    asked = understood("Who is it? Where do my bees sleep?", (), NOW, ("en",))
+    asked = parse_question("Who is it? Where do my bees sleep?", (), NOW, ("en",))
     assert message.queries(asked.parts, "abc", ["text"]) == lucene.queries("abc", asked.asking_terms, ["text"])
     assert asked.spoken == "Who is it? Where do my bees sleep?"

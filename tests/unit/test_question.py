@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adk_graph_memory.retrieval.question import understood
+from adk_graph_memory.retrieval.question import parse_question
 
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
 SPEAKERS = (("user", "Franziska Vogt", "Franzi"), ("ana",), ("山田",), ("companion",))
@@ -22,7 +22,7 @@ def asked(words: str, spoken: str, author: str | None = None) -> Expected:
 
 
 def seen(question: str, speakers: Sequence[Sequence[str]]) -> Expected:
-    found = understood(question, speakers, NOW)
+    found = parse_question(question, speakers, NOW)
     return found.words, found.spoken, found.author
 
 
@@ -52,7 +52,7 @@ def test_where_nobody_speaks_a_question_stays_as_it_is() -> None:
 
 @given(st.text(max_size=60), st.lists(st.lists(st.text(max_size=12), min_size=1, max_size=3), max_size=4))
 def test_any_question_and_any_names_are_understood(question: str, speakers: list[list[str]]) -> None:
-    asked = understood(question, speakers, NOW)
+    asked = parse_question(question, speakers, NOW)
     assert len(asked.words) <= len(question)
     assert asked.author is None or asked.author in {names[0] for names in speakers}
 
@@ -92,7 +92,7 @@ def test_any_question_and_any_names_are_understood(question: str, speakers: list
     ],
 )
 def test_a_question_is_about_now_or_about_before(question: str, *, is_past: bool, is_present: bool) -> None:
-    found = understood(question, (), NOW)
+    found = parse_question(question, (), NOW)
     assert (found.is_past, found.is_present) == (is_past, is_present)
 
 
@@ -109,7 +109,7 @@ def test_a_question_is_about_now_or_about_before(question: str, *, is_past: bool
 def test_a_time_in_the_question_is_when_it_was_or_soon_after(
     question: str, inside: str, told_later: str, outside: str
 ) -> None:
-    found = understood(question, (), NOW)
+    found = parse_question(question, (), NOW)
     fits = [
         found.fits(datetime.fromisoformat(f"{day}T12:00+00:00").timestamp()) for day in (inside, told_later, outside)
     ]
@@ -118,7 +118,7 @@ def test_a_time_in_the_question_is_when_it_was_or_soon_after(
 
 @pytest.mark.parametrize("question", ["How long did it take, two weeks?", "May I ask you five things?", "Who is Ana?"])
 def test_what_names_no_time_fits_none(question: str) -> None:
-    assert understood(question, (), NOW).times == ()
+    assert parse_question(question, (), NOW).times == ()
 
 
 @pytest.mark.parametrize(
@@ -134,7 +134,7 @@ def test_what_names_no_time_fits_none(question: str) -> None:
     ],
 )
 def test_whether_the_agent_itself_is_asked_about(question: str, *, of_agent: bool) -> None:
-    assert understood(question, (), NOW).of_agent == of_agent
+    assert parse_question(question, (), NOW).of_agent == of_agent
 
 
 @pytest.mark.parametrize(
@@ -145,12 +145,12 @@ def test_whether_the_agent_itself_is_asked_about(question: str, *, of_agent: boo
     ],
 )
 def test_yesterday_is_the_askers_own(now: str, day: str) -> None:
-    asked = understood("What did I eat yesterday?", (), datetime.fromisoformat(now))
+    asked = parse_question("What did I eat yesterday?", (), datetime.fromisoformat(now))
     assert asked.fits(datetime.fromisoformat(day).timestamp()) == 1.0
 
 
 def test_midnight_belongs_to_the_day_that_begins() -> None:
-    asked = understood("What happened on 16 November 2023?", (), NOW)
+    asked = parse_question("What happened on 16 November 2023?", (), NOW)
     days = [asked.fits(datetime(2023, 11, day, tzinfo=UTC).timestamp()) for day in (15, 16, 17)]
     assert days == [0.0, 1.0, 0.5]
 
@@ -160,7 +160,7 @@ def test_midnight_belongs_to_the_day_that_begins() -> None:
 )
 @pytest.mark.parametrize("timestamp", [-62135596800.0, 253402300800.0])
 def test_days_beyond_the_calendar_are_none(question: str, timestamp: float) -> None:
-    asked = understood(f"What happens {question}", (), NOW)
+    asked = parse_question(f"What happens {question}", (), NOW)
     assert asked.fits(timestamp) == 0.0
     assert asked.held(timestamp, timestamp) in (True, False)
 
@@ -168,4 +168,4 @@ def test_days_beyond_the_calendar_are_none(question: str, timestamp: float) -> N
 @pytest.mark.parametrize("alias", ["the user", "my husband Tom", "me", "a friend"])
 def test_ordinary_words_of_an_alias_name_nobody(alias: str) -> None:
     question = "Can you tell me the name of my dentist?"
-    assert understood(question, (("user", alias),), NOW).words == question
+    assert parse_question(question, (("user", alias),), NOW).words == question

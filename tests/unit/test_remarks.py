@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from adk_graph_memory.extraction.remarks import heed_remarks
-from adk_graph_memory.extraction.reply import understood
+from adk_graph_memory.extraction.reply import parse_reply
 from adk_graph_memory.extraction.schema import ExtractionReply
 from adk_graph_memory.records import Extraction, Remark, Role, Turn
 
@@ -51,7 +51,7 @@ FACTS = [
 
 def heed(context: list[Turn] | None = None, **said: Any) -> Extraction:
     reply = ExtractionReply.model_validate({"entities": ENTITIES, "facts": FACTS, **said})
-    return heed_remarks(understood(reply, TURNS, ()), reply, TURNS, context or ())
+    return heed_remarks(parse_reply(reply, TURNS, ()), reply, TURNS, context or ())
 
 
 def test_what_its_author_asks_not_to_be_remembered_is_named_and_nothing_rests_on_it() -> None:

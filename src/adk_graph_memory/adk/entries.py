@@ -103,7 +103,7 @@ def _turn(event: Event, text: str, zone: tzinfo) -> Turn:
     )
 
 
-def told(
+def split_rewound(
     events: Sequence[Event], start: int = 0, *, zone: tzinfo = UTC, lenient: bool = False
 ) -> tuple[list[Turn], list[Turn]]:
     """What was said in a session from this event on, and all that a rewind among them has taken back."""

@@ -75,7 +75,7 @@ class Neo4jMemoryService(Closing, BaseMemoryService):
     async def remember(self, session: Session) -> IngestReport:
         """Does what :meth:`add_session_to_memory` does, and says what it came to."""
         memory, app_name, user_id = self._of(session.app_name), session.app_name, session.user_id
-        turns, undone = entries.told(session.events, zone=self.zone_of(session))
+        turns, undone = entries.split_rewound(session.events, zone=self.zone_of(session))
         if undone:
             ids = [turn.memory_id(session.id) for turn in undone]
             await memory.forget(ids, app_name=app_name, user_id=user_id)
@@ -96,9 +96,9 @@ class Neo4jMemoryService(Closing, BaseMemoryService):
         Its key ``allowed_topics`` keeps the request to topics of these labels, as with Memory Bank.
         """
         memory = self._of(app_name)
-        zone = await _zone(memory, app_name, user_id)
+        zone = await memory.speakers.find_zone(Scope(app_name, user_id))
         await memory.remember(
-            entries.told(events, zone=zone)[0],
+            entries.split_rewound(events, zone=zone)[0],
             app_name=app_name,
             user_id=user_id,
             session_id=session_id or NO_SESSION,
@@ -117,7 +117,7 @@ class Neo4jMemoryService(Closing, BaseMemoryService):
     ) -> None:
         """Writes entries down as they are; of an entry's metadata and the call's, the call's wins."""
         memory = self._of(app_name)
-        zone = await _zone(memory, app_name, user_id)
+        zone = await memory.speakers.find_zone(Scope(app_name, user_id))
         statements = entries.statements(memories, entries.metadata(custom_metadata), zone)
         if statements:
             await memory.add(statements, app_name=app_name, user_id=user_id)
@@ -145,10 +145,3 @@ class Neo4jMemoryService(Closing, BaseMemoryService):
     async def close(self) -> None:
         """Closes the connections this service opened in the running event loop; may be called again."""
         await self.memory.close()
-
-
-async def _zone(memory: GraphMemory, app_name: str, user_id: str) -> tzinfo:
-    """The time zone of a user whose session's state is not at hand."""
-    await graph.prepared(memory.connection)
-    memory.speakers.seen(Scope(app_name, user_id), None)  # a user's state changes without a write to memory
-    return (await memory.speakers.of(Scope(app_name, user_id))).zone

@@ -69,7 +69,7 @@ class Outbox:
             ids = [event.id for event in session.events]
             last = self._last.get(key)
             start = ids.index(last) + 1 if last in ids else 0
-            turns, undone = entries.told(session.events, start, zone=memory.zone_of(session), lenient=True)
+            turns, undone = entries.split_rewound(session.events, start, zone=memory.zone_of(session), lenient=True)
             if ids:
                 self._last[key] = ids[-1]
                 self._last.move_to_end(key)

@@ -57,7 +57,7 @@ def recall(
     async def found() -> list[Recollection]:
         filters_in(UTC)  # what cannot be is told without a server
         async with GraphMemory() as memory:
-            zone = (await memory.retriever(app_name=app_name, user_id=user_id)).zone
+            zone = await memory.speakers.find_zone(Scope(app_name, user_id))
             return await memory.recall(
                 query,
                 app_name=app_name,

@@ -91,7 +91,7 @@ class Judge:
             if error.answer is None:
                 raise
             answer = error.answer
-        decisions = await asyncio.to_thread(understood, answer.reply, draft, asked, keys)
+        decisions = await asyncio.to_thread(parse_decisions, answer.reply, draft, asked, keys)
         return replace(decisions, dropped=Counter(decisions.dropped) + Counter(answer.dropped)), answer.usage
 
 
@@ -203,7 +203,7 @@ def _is_most(short: str, long: str) -> bool:
     return short in long and 2 * len(short) >= len(long)
 
 
-def understood(reply: ConsolidationReply, draft: Draft, asked: Sequence[str], keys: Sequence[str]) -> Decisions:
+def parse_decisions(reply: ConsolidationReply, draft: Draft, asked: Sequence[str], keys: Sequence[str]) -> Decisions:
     """The reply with our ids for its numbers; only what it says of new facts counts.
 
     A number is easily one off: an ending counts only where the reply quotes the fact and the target, too.

@@ -12,7 +12,7 @@ from typing import Protocol
 
 from adk_graph_memory import errors, llm, prompts
 from adk_graph_memory.extraction.remarks import heed_remarks, leave_out
-from adk_graph_memory.extraction.reply import understood
+from adk_graph_memory.extraction.reply import parse_reply
 from adk_graph_memory.extraction.schema import ExtractionReply
 from adk_graph_memory.extraction.vocabulary import FREE, Vocabulary
 from adk_graph_memory.extraction.windows import windows
@@ -131,7 +131,7 @@ class ModelExtractor:
     def _read_reply(
         self, reply: ExtractionReply, turns: Sequence[Turn], known: Sequence[KnownEntity], context: Sequence[Turn]
     ) -> Extraction:
-        read = understood(reply, turns, known, self._vocabulary, keeps_unverified=self._keeps_unverified)
+        read = parse_reply(reply, turns, known, self._vocabulary, keeps_unverified=self._keeps_unverified)
         return heed_remarks(read, reply, turns, context)
 
 

@@ -23,7 +23,7 @@ from adk_graph_memory.records import (
 )
 
 
-def understood(
+def parse_reply(
     reply: ExtractionReply,
     turns: Sequence[Turn],
     known: Sequence[KnownEntity],
@@ -40,7 +40,7 @@ def understood(
     transcript, places = Transcript(turns), _unique(fact.ref for fact in reply.facts)
     facts, mentions = [], set()
     for ref, fact in enumerate(reply.facts):
-        topic, about = vocabulary.topic(fact.topic.strip()), cast.of(fact)
+        topic, about = vocabulary.topic(fact.topic.strip()), cast.find_parties(fact)
         if about is None:
             dropped["fact about no entity of the reply"] += 1
         elif not fact.text.strip() or not fact.predicate.strip():
@@ -86,7 +86,7 @@ class _Cast:
             self._by_ref.setdefault(one.ref, []).append(_entity(one, ref, known, vocabulary, dropped))
         self.entities = [entity for listed in self._by_ref.values() for entity in listed]
 
-    def of(self, fact: FactReply) -> tuple[int, int | None] | None:
+    def find_parties(self, fact: FactReply) -> tuple[int, int | None] | None:
         """Subject and object; where a number is nobody's, or of two, the only one whose name is in the text."""
         subject, object = self._numbered(fact.subject), self._numbered(fact.object)
         if subject is None:

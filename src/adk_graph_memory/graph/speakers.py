@@ -12,6 +12,7 @@ from neo4j import Record
 from adk_graph_memory import errors
 from adk_graph_memory.graph import members
 from adk_graph_memory.graph.connection import Connection
+from adk_graph_memory.graph.migrate import prepared
 from adk_graph_memory.language.words import languages_of
 from adk_graph_memory.language.zones import named_zone
 from adk_graph_memory.records import Scope
@@ -46,7 +47,7 @@ class Speakers:
         self._connection = connection
         self._known: dict[str, tuple[int, Speech]] = {}
 
-    async def of(self, scope: Scope) -> Speech:
+    async def find_speech(self, scope: Scope) -> Speech:
         """Who speaks in what memory holds of a user, in which languages, and in which zone as far as it is known."""
         known = self._known.get(scope.key)
         if known is None:
@@ -58,6 +59,12 @@ class Speakers:
                 self._known.clear()
             self._known[scope.key] = known
         return known[1]
+
+    async def find_zone(self, scope: Scope) -> tzinfo:
+        """The user's time zone as it is by now: their state changes without a write to memory."""
+        await prepared(self._connection)
+        self._known.pop(scope.key, None)
+        return (await self.find_speech(scope)).zone
 
     def seen(self, scope: Scope, writes: int | None) -> None:
         """Forgets them where a statement has seen another number of writes."""

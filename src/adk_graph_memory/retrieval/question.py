@@ -128,7 +128,7 @@ class Asked:
         return any(span.overlaps(start, end) for span in self.times)
 
 
-def understood(
+def parse_question(
     question: str, speakers: Sequence[Sequence[str]], now: datetime, languages: Sequence[str] = ("en",)
 ) -> Asked:
     """What a question asks.

@@ -24,7 +24,7 @@ from adk_graph_memory.records import Filters, Scope
 from adk_graph_memory.retrieval import message, smalltalk, traversal
 from adk_graph_memory.retrieval.candidates import Background, Candidate
 from adk_graph_memory.retrieval.coverage import likelihood, trust
-from adk_graph_memory.retrieval.question import Asked, understood
+from adk_graph_memory.retrieval.question import Asked, parse_question
 from adk_graph_memory.retrieval.rows import metadata
 from adk_graph_memory.retrieval.scoring import Scored, distinct, scored
 from adk_graph_memory.retrieval.weights import Weights
@@ -130,7 +130,7 @@ class GraphMemoryRetriever(HybridCypherRetriever):
         """
         if self._redact:
             query_text = self._redact(query_text)
-        asked = self.understood(query_text)
+        asked = self.parse_question(query_text)
         if query_vector is None and self.embedder and self.slot and query_text:
             query_vector = self.embedder.embed_query(asked.spoken)
         ranked, seen = self._candidates(asked, query_text, query_vector)
@@ -173,9 +173,9 @@ class GraphMemoryRetriever(HybridCypherRetriever):
     def _planned(self, statement: str) -> neo4j.EagerResult:
         return self._run("EXPLAIN hits", f"EXPLAIN {statement}", self._bound([]))
 
-    def understood(self, question: str) -> Asked:
+    def parse_question(self, question: str) -> Asked:
         """What the question asks of this user's memories."""
-        return understood(question, self._speakers, self._now or datetime.now(self.zone), self._languages)
+        return parse_question(question, self._speakers, self._now or datetime.now(self.zone), self._languages)
 
     def _candidates(
         self, asked: Asked, question: str, vector: list[float] | None
