@@ -8,16 +8,17 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from adk_graph_memory import embeddings, errors
+from adk_graph_memory.records import Embedding, Passage
 
-CONTROL = "ready?"
+CONTROL = Passage("ready?")
 """A text that every working embedder takes: where it fails too, the fault is not the text's."""
 PAUSES = (0.5, 2.0, 8.0)
 """Seconds before the second, third and fourth attempt of a call."""
 MOST_SAID = 500
 """Characters of a reason that are kept with the text."""
 
-Made = list[float] | str
-"""A vector, or why there is none."""
+Made = Embedding | str
+"""An embedding, or why there is none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,15 +28,15 @@ class Patient:
     vectors: embeddings.Vectors
     dimensions: int
 
-    async def of(self, texts: Sequence[str]) -> dict[str, Made]:
-        """What became of each text; the same text is embedded once.
+    async def of(self, passages: Sequence[Passage]) -> dict[Passage, Made]:
+        """What became of each passage; the same one is embedded once.
 
         Raises:
             errors.EmbedderFailed: every attempt failed, and so did those with the control text.
         """
-        return await self._of(list(dict.fromkeys(texts)))
+        return await self._of(list(dict.fromkeys(passages)))
 
-    async def _of(self, texts: list[str], *, patiently: bool = True) -> dict[str, Made]:
+    async def _of(self, texts: list[Passage], *, patiently: bool = True) -> dict[Passage, Made]:
         """Halves what fails, until the failing texts are alone; those get all the patience again."""
         try:
             return dict(zip(texts, await self._checked(texts, patiently=patiently), strict=True))
@@ -47,16 +48,16 @@ class Patient:
         halves = [await self._of(half, patiently=len(half) == 1) for half in (texts[:middle], texts[middle:])]
         return halves[0] | halves[1]
 
-    async def _checked(self, texts: list[str], *, patiently: bool = True) -> list[list[float]]:
-        vectors = await (tried(self.vectors, texts) if patiently else self.vectors.of(texts))
-        if len(vectors[0]) != self.dimensions:
-            reason = f"{len(vectors[0])} numbers instead of {self.dimensions}"
+    async def _checked(self, texts: list[Passage], *, patiently: bool = True) -> list[Embedding]:
+        made = await (tried(self.vectors, texts) if patiently else self.vectors.of(texts))
+        if len(made[0].vector) != self.dimensions:
+            reason = f"{len(made[0].vector)} numbers instead of {self.dimensions}"
             raise errors.EmbedderFailed(name=self.vectors.name, reason=reason)
-        return vectors
+        return made
 
 
-async def tried(vectors: embeddings.Vectors, texts: list[str]) -> list[list[float]]:
-    """A vector for each text, after as many further attempts as there are pauses."""
+async def tried(vectors: embeddings.Vectors, texts: list[Passage]) -> list[Embedding]:
+    """An embedding of each passage, after as many further attempts as there are pauses."""
     for pause in PAUSES:
         with suppress(errors.EmbedderFailed):
             return await vectors.of(texts)

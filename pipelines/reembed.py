@@ -64,9 +64,13 @@ async def planned(connection: graph.Connection, vectors: embeddings.Vectors, *, 
     await graph.prepared(connection)
     await vectors.ready()
     [control] = await tried(vectors, [CONTROL])
-    found = await graph.reembed.target(connection, vectors.name, len(control))
+    found = await graph.reembed.target(connection, vectors.name, len(control.vector))
     live = found.live
-    if live and (live.embedder, live.dimensions) == (vectors.name, len(control)) and not (found.is_begun or force):
+    if (
+        live
+        and (live.embedder, live.dimensions) == (vectors.name, len(control.vector))
+        and not (found.is_begun or force)
+    ):
         reason = f"the vectors are {live.embedder}'s already; --force makes every one of them anew"
         raise errors.ConfigurationError(reason=reason)
     counts = await graph.reembed.counts(connection, found.slot)
@@ -159,10 +163,10 @@ class Job:
     async def _pages(self, nodes: Nodes) -> AsyncIterator[int]:
         slot, after = self.run.target.slot, None
         while page := await graph.reembed.page(self.connection, nodes, slot, after, self.batch):
-            made = await self.patient.of([text.text for text in page])
-            vectors = [made[text.text] for text in page]
-            await graph.reembed.write(self.connection, self.run, nodes, page, vectors)
-            self.outcome.embedded += sum(not isinstance(vector, str) for vector in vectors)
+            made = await self.patient.of([text.passage for text in page])
+            embeddings = [made[text.passage] for text in page]
+            await graph.reembed.write(self.connection, self.run, nodes, page, embeddings)
+            self.outcome.embedded += sum(not isinstance(one, str) for one in embeddings)
             after = page[-1]
             yield len(page)
 

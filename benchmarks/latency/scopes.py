@@ -22,9 +22,10 @@ from numpy.typing import NDArray
 from typing_extensions import override
 
 from adk_graph_memory import GraphMemory, Neo4jMemoryService
+from adk_graph_memory.embeddings import EmbeddedQuestion, Projection, QuestionTokens
 from adk_graph_memory.graph import Connection, slots, words
 from adk_graph_memory.graph.queries import filled
-from adk_graph_memory.records import Scope, digest
+from adk_graph_memory.records import Embedding, Passage, Scope, digest
 from adk_graph_memory.settings import Settings
 from benchmarks.latency.clock import timed
 from benchmarks.latency.counting import counted
@@ -59,6 +60,7 @@ CREATE (f:@Fact:@Memory {scope: $scope, kind: 'fact', open: true, state: 'curren
   predicate: 'speaks_of', modality: 'asserted', topic: '', metadata: [], recorded_at: datetime()}) SET f += row.fact
 CREATE (f)-[:SUPPORTED_BY {key: f.id, quote: e.text, start: 0, end: size(e.text)}]->(e),
   (f)-[:SUBJECT]->(n), (e)-[:MENTIONS]->(n)
+SET e.tokens_a = row.tokens[0], f.tokens_a = row.tokens[1]
 WITH row, e, f
 CALL db.create.setNodeVectorProperty(e, 'embedding_a', row.vectors[0])
 CALL db.create.setNodeVectorProperty(f, 'embedding_a', row.vectors[1])
@@ -182,11 +184,16 @@ class Talk:
             {
                 "name": name,
                 "event": (event := self._event(place, name, since + place * 600)),
-                "fact": self._fact(name, event),
+                "fact": (fact := self._fact(name, event)),
                 "vectors": [vectors[2 * at], vectors[2 * at + 1]],
+                "tokens": [_projection().pack(self._tokens(said["text"])) for said in (event, fact)],
             }
             for at, (place, name) in enumerate(zip(places, named, strict=True))
         ]
+
+    def _tokens(self, text: str) -> NDArray[np.float32]:
+        """One for each of its words, and a third more, as MiniLM's tokenizer makes of them."""
+        return self._numbers.standard_normal((4 * len(text.split()) // 3, DIMENSIONS), dtype=np.float32)
 
     def question(self) -> str:
         """What the user might ask, another one each time."""
@@ -238,16 +245,31 @@ class Topics(Embedder):
 
     @override
     def embed_query(self, text: str) -> list[float]:
+        return self.embed_question(text).vector
+
+    def embed_question(self, text: str) -> EmbeddedQuestion:
+        """With a token for each word."""
         start = time.perf_counter()
         [vector] = around([next((_topics()[word] for word in text.split() if word in _topics()), 0)], self._numbers)
+        tokens = self._numbers.standard_normal((len(text.split()), DIMENSIONS), dtype=np.float32)
+        asked = EmbeddedQuestion(vector, QuestionTokens(tokens, _projection()))
         self.milliseconds += (time.perf_counter() - start) * 1_000
-        return vector
+        return asked
+
+    def embed_passages(self, passages: Sequence[Passage]) -> list[Embedding]:
+        """The vectors of each."""
+        return [Embedding(self.embed_query(passage.text)) for passage in passages]
 
 
 def around(topics: Sequence[int], numbers: np.random.Generator) -> list[list[float]]:
     """A unit vector for each topic: its centre and as much noise, so that two of one topic have a cosine of a half."""
     noise = numbers.standard_normal((len(topics), DIMENSIONS)) / np.sqrt(DIMENSIONS)
     return [vector.tolist() for vector in _units(_centres()[list(topics)] + noise)]
+
+
+@cache
+def _projection() -> Projection:
+    return Projection.of_model("all-MiniLM-L6-v2", DIMENSIONS)
 
 
 @cache

@@ -14,8 +14,8 @@ from functools import partial
 from adk_graph_memory import consolidation, errors, extraction, graph, telemetry
 from adk_graph_memory.graph.ingests import Claim, Claims, Pending
 from adk_graph_memory.graph.members import Delta
-from adk_graph_memory.graph.memories import Embedded
-from adk_graph_memory.records import Extraction, IngestReport, Plan, Scope, Turn, Usage
+from adk_graph_memory.graph.slots import Embedded
+from adk_graph_memory.records import Extraction, IngestReport, Passage, Plan, Scope, Turn, Usage
 from adk_graph_memory.telemetry import Stopwatch
 from adk_graph_memory.vectors import GraphVectors
 
@@ -150,15 +150,15 @@ class Ingestion:
         """Compares what was read with what is known and writes what that changes, in one transaction."""
         clock.lap("wait")
         await self._vectors.live.check(claimed.live)
-        new = set(_texts(claimed, read))
-        texts = [*sorted(new), *sorted({*claimed.unembedded.values()} - new)]  # what was refused may be again
-        embedded = await self._vectors.of_texts(texts)
+        new = set(_passages(claimed, read))
+        passages = [*sorted(new), *sorted({*claimed.unembedded.values()} - new)]  # what was refused may be again
+        embedded = await self._vectors.of_passages(passages)
         clock.lap("embed")
         report = IngestReport(
             turns=len(claimed.turns),
             usage=read.usage,
-            embedded=len(embedded.vectors),
-            unembedded=len(texts) - len(embedded.vectors) if embedded.wanted else 0,
+            embedded=len(embedded.embeddings),
+            unembedded=len(passages) - len(embedded.embeddings) if embedded.wanted else 0,
             extractor=self._extractor.version,
         )
         async with self._connection.locks.hold(("write", scope.key)):
@@ -177,8 +177,7 @@ class Ingestion:
                 scope,
                 claimed,
                 wanted,
-                embedded.vectors,
-                slot=embedded.slot,
+                embedded,
                 is_judged=self._judge is not None,
             )
             draft = await asyncio.to_thread(resolve, candidates)
@@ -224,10 +223,10 @@ def _by_session(waiting: Sequence[Pending]) -> list[Pending]:
     return list(together.values())
 
 
-def _texts(claimed: Claim, read: Extraction) -> Iterator[str]:
+def _passages(claimed: Claim, read: Extraction) -> Iterator[Passage]:
     """What one ingest embeds, in one batch."""
-    yield from (turn.text for turn in claimed.turns if turn.id not in read.forget)
-    yield from (*(entity.name for entity in read.entities), *(fact.text for fact in read.facts))
+    yield from claimed.passages(read.forget).values()
+    yield from map(Passage, (*(entity.name for entity in read.entities), *(fact.text for fact in read.facts)))
 
 
 def _told(report: IngestReport, plan: Plan) -> IngestReport:

@@ -12,7 +12,7 @@ from adk_graph_memory.closing import Closing
 from adk_graph_memory.graph.members import Delta
 from adk_graph_memory.ingest import Ingestion
 from adk_graph_memory.recall import Recall, Wanted
-from adk_graph_memory.records import Filters, IngestReport, Receipt, Recollection, Scope, Statement, Turn
+from adk_graph_memory.records import Filters, IngestReport, Passage, Receipt, Recollection, Scope, Statement, Turn
 from adk_graph_memory.vectors import GraphVectors
 
 
@@ -201,9 +201,9 @@ class GraphMemory(Closing):
         connection, scope = await graph.prepared(self.connection), Scope(app_name, user_id)
         facts = sorted({fact.id: fact for fact in map(consolidation.direct, statements)}.values(), key=lambda f: f.id)
         await self.vectors.live.refresh()
-        embedded = await self.vectors.of_texts([fact.proposition.text for fact in facts])
+        embedded = await self.vectors.of_passages([Passage(fact.proposition.text) for fact in facts])
         await graph.memories.add(connection, scope, facts, embedded)
-        return IngestReport(facts={"ADD": len(facts)}, embedded=len(embedded.vectors), extractor="direct")
+        return IngestReport(facts={"ADD": len(facts)}, embedded=len(embedded.embeddings), extractor="direct")
 
     async def retriever(self, *, app_name: str, user_id: str) -> retrieval.GraphMemoryRetriever:
         """A neo4j-graphrag retriever over this user's memory, for ``GraphRAG`` and its kin.

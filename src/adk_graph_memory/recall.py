@@ -92,9 +92,9 @@ class Recall:
             return []
         retriever = await self.retriever(scope, None, wanted=wanted)
         asked = await asyncio.to_thread(retriever.parse_question, query)
-        vector, retriever.slot, degraded = await self._vectors.of_question(asked.spoken)
+        embedded, retriever.slot, degraded = await self._vectors.of_question(asked.spoken)
         try:
-            raw = await asyncio.to_thread(retriever.get_search_results, query, vector, limit + SPARE)
+            raw = await asyncio.to_thread(retriever.retrieve, query, embedded, limit + SPARE)
         except (driver_errors.Neo4jError, driver_errors.DriverError) as error:
             raise self._connection.translated(error) from error
         except UnicodeEncodeError as error:
@@ -128,14 +128,13 @@ class Recall:
         Raises:
             errors.ConfigurationError: the caller's ``retrieval_query`` is not one; it is planned once, without running.
         """
-        wanted, vectors = wanted or Wanted(), self._vectors.embedder
+        wanted = wanted or Wanted()
         speech = await self._speakers.find_speech(scope)
         made = retrieval.GraphMemoryRetriever(
             self._connection,
             scope,
             slot=slot,
-            embedder=vectors.embedder if vectors else None,
-            fluency=vectors.fluency if vectors else None,
+            vectors=self._vectors.embedder,
             retrieval_query=self._retrieval_query,
             weights=self._weights,
             filters=wanted.filters,

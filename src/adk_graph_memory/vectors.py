@@ -1,4 +1,4 @@
-"""Texts go in; their vectors come out with the slot of the graph that they belong to: embedder and slot as one."""
+"""Passages go in; their embeddings come out with the slot of the graph that they belong to."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ from collections.abc import Sequence
 from functools import cached_property
 
 from adk_graph_memory import calls, embeddings, errors, graph
+from adk_graph_memory.records import Embedding, Passage
 
 logger = logging.getLogger(__name__)
 
 MOST_ASKED = 100
-"""Questions whose vectors are kept in mind."""
+"""Questions whose embeddings are kept in mind."""
 MOST_REFUSED = 5
 """Texts that an embedder may refuse, one by one, until it is taken to refuse all."""
 
@@ -29,7 +30,7 @@ class GraphVectors:
     def __init__(self, connection: graph.Connection, choice: embeddings.Choice) -> None:
         self._connection, self._choice = connection, choice
         self.live = graph.LiveSlot(connection)
-        self._asked: OrderedDict[str, list[float]] = OrderedDict()
+        self._asked: OrderedDict[str, embeddings.EmbeddedQuestion] = OrderedDict()
 
     @cached_property
     def embedder(self) -> embeddings.Vectors | None:
@@ -51,59 +52,59 @@ class GraphVectors:
             await self.embedder.ready()
             await self.live.check_owner(self.embedder.name)
 
-    async def of_texts(self, texts: Sequence[str]) -> graph.memories.Embedded:
-        """Vectors of the texts, each once; without any where the embedder fails, to be made up for later."""
-        if self.embedder is None or not texts:
-            return graph.memories.Embedded()
-        vectors = dict[str, list[float]]()
+    async def of_passages(self, passages: Sequence[Passage]) -> graph.Embedded:
+        """Embeddings of the passages, each once; without any where the embedder fails, to be made up for later."""
+        if self.embedder is None or not passages:
+            return graph.Embedded()
+        made = dict[Passage, Embedding]()
         try:
             async with asyncio.timeout(self._connection.settings.lease / 2):  # the other half is for writing
-                await _embed(self.embedder, list(dict.fromkeys(texts)), vectors)
+                await _embed(self.embedder, list(dict.fromkeys(passages)), made)
         except (errors.EmbedderFailed, TimeoutError) as error:
             logger.warning("Remembered without some vectors for now: %s", str(error) or "the embedder took too long")
-        if not vectors:
-            return graph.memories.Embedded(wanted=True)
-        slot = await self.live.find(self.embedder.name, len(next(iter(vectors.values()))), may_open=True)
+        if not made:
+            return graph.Embedded(wanted=True)
+        slot = await self.live.find(self.embedder.name, len(next(iter(made.values())).vector), may_open=True)
         if slot is None:
-            return graph.memories.Embedded(wanted=True)
-        return graph.memories.Embedded(slot, vectors, wanted=True)
+            return graph.Embedded(wanted=True)
+        return graph.Embedded(slot, made, wanted=True)
 
-    async def of_question(self, query: str) -> tuple[list[float] | None, graph.Slot | None, str | None]:
-        """The question's vector and the slot to compare it with, or why there is none.
+    async def of_question(self, query: str) -> tuple[embeddings.EmbeddedQuestion | None, graph.Slot | None, str | None]:
+        """The question's embedding and the slot to compare it with, or why there is none.
 
-        ``preload_memory`` asks the same at every step of a run, so the latest questions' vectors are kept in mind.
+        ``preload_memory`` asks the same at every step of a run, so the latest questions' embeddings are kept in mind.
         """
         if self.embedder is None or not query.strip():
             return None, None, None
         await self.embedder.ready()
-        if (vector := self._asked.pop(query, None)) is None:
+        if (asked := self._asked.pop(query, None)) is None:
             try:
                 async with asyncio.timeout(self._connection.settings.embed_timeout):
-                    vector = await self.embedder.of_question(query)
+                    asked = await self.embedder.of_question(query)
             except (errors.EmbedderFailed, TimeoutError) as error:
                 reason = str(error) or "the embedder took too long"
                 logger.warning("Searched by full text alone: %s", reason)
                 return None, None, reason
-        self._asked[query] = vector
+        self._asked[query] = asked
         if len(self._asked) > MOST_ASKED:
             self._asked.popitem(last=False)
-        slot = await self.live.find(self.embedder.name, len(vector), may_open=False)
+        slot = await self.live.find(self.embedder.name, len(asked.vector), may_open=False)
         if self.live.is_outdated:
             return None, None, "the memories were re-embedded by another embedder"
-        return (vector, slot, None) if slot else (None, None, None)
+        return (asked, slot, None) if slot else (None, None, None)
 
 
-async def _embed(embedder: embeddings.Vectors, texts: list[str], found: dict[str, list[float]]) -> None:
-    """Finds a vector for each text; where some are refused, halves and halves again until only those are without.
+async def _embed(embedder: embeddings.Vectors, passages: list[Passage], made: dict[Passage, Embedding]) -> None:
+    """Embeds each passage; where some are refused, halves and halves again until only those are without.
 
     Raises:
         errors.EmbedderFailed: some were refused, or the embedder is not to be had at all.
     """
-    batches, refused = [texts], list[errors.EmbedderFailed]()
+    batches, refused = [passages], list[errors.EmbedderFailed]()
     while batches and len(refused) < MOST_REFUSED:
         batch = batches.pop()
         try:
-            found |= zip(batch, await embedder.of(batch), strict=True)
+            made |= zip(batch, await embedder.of(batch), strict=True)
         except errors.EmbedderFailed as error:
             if isinstance(error.__cause__, Exception) and calls.passes(error.__cause__):
                 raise

@@ -65,13 +65,14 @@ class LocalEmbedder(Embedder):
         """The sentence-transformers model."""
         try:
             with _quietly():
+                import torch
                 from sentence_transformers import SentenceTransformer
         except ImportError as error:
             raise errors.EmbedderMissing(reason="sentence-transformers is not installed") from error
         for place, options in self._places():
             try:
                 with _quietly():
-                    return SentenceTransformer(place, device="cpu", **options)
+                    return SentenceTransformer(place, device="cuda" if torch.cuda.is_available() else "cpu", **options)
             except (OSError, ValueError) as error:
                 reason = error
         raise errors.EmbedderMissing(reason=f"the model {self.model!r} was found nowhere") from reason

@@ -1,75 +1,34 @@
-"""Texts go in, vectors come out: whatever kind of embedder was chosen, counted, checked and never blocking a loop."""
+"""Passages go in, embeddings come out: whatever embedder was chosen, counted, checked and never blocking a loop."""
 
 from __future__ import annotations
 
 import asyncio
 import copy
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
-from typing import Any, Literal, Protocol, TypeVar, runtime_checkable
-
-from neo4j_graphrag.embeddings.base import Embedder
+from typing import Any, TypeVar
 
 from adk_graph_memory import errors
+from adk_graph_memory.embeddings.choice import (
+    Batching,
+    Chosen,
+    FunctionEmbedder,
+    Known,
+    Splitting,
+    TokenEmbedder,
+    choose_embedder,
+)
 from adk_graph_memory.embeddings.gemini import GeminiEmbedder
-from adk_graph_memory.embeddings.local import DEFAULT_MODEL, LocalEmbedder
+from adk_graph_memory.embeddings.local import PORTION, LocalEmbedder
+from adk_graph_memory.embeddings.tokens import EmbeddedQuestion, TokenEncoder
 from adk_graph_memory.language.fluency import fluency
+from adk_graph_memory.records import Embedding, Passage
 from adk_graph_memory.settings import Settings
 
-Chosen = Embedder | Callable[[str], Sequence[float]] | str | None
-Choice = Chosen | Literal[False]
+S = TypeVar("S")
 T = TypeVar("T")
-Numbers = Sequence[Sequence[float]]
-
-
-@runtime_checkable
-class Batching(Protocol):
-    """An embedder that takes many texts in one call."""
-
-    def embed_documents(self, texts: list[str]) -> list[list[float]]: ...
-
-
-@runtime_checkable
-class Splitting(Batching, Protocol):
-    """One that takes so many texts in one call and no more, and several calls at a time."""
-
-    def batches(self, texts: list[str]) -> list[list[str]]: ...
-
-
-@runtime_checkable
-class Known(Protocol):
-    """One that says itself what its vectors are known by, wherever its class lives."""
-
-    @property
-    def known_as(self) -> str: ...
-
-
-class FunctionEmbedder(Embedder):
-    """A function from text to numbers.
-
-    Args:
-        function: called with one text at a time.
-    """
-
-    def __init__(self, function: Callable[[str], Sequence[float]]) -> None:
-        super().__init__()
-        self.function = function
-
-    def embed_query(self, text: str) -> list[float]:
-        """The text's vector."""
-        return [float(number) for number in self.function(text)]
-
-
-def _embedder(choice: Chosen, dimensions: int | None) -> Embedder:
-    if isinstance(choice, Embedder):
-        return choice
-    if callable(choice):
-        return FunctionEmbedder(choice)
-    if choice and choice.removeprefix("models/").startswith("gemini-embedding"):
-        return GeminiEmbedder(choice, dimensions) if dimensions else GeminiEmbedder(choice)
-    return LocalEmbedder(choice or DEFAULT_MODEL)
 
 
 class Vectors:
@@ -83,19 +42,28 @@ class Vectors:
             the name or path of a sentence-transformers model; None for the default model.
         concurrency: calls at a time to an embedder; one that takes any number of texts gets one.
         dimensions: numbers a vector, where one of Gemini's models is named.
+        projection: path of a projection of token vectors that was fitted to the model.
     """
 
-    def __init__(self, choice: Chosen, *, concurrency: int, dimensions: int | None = None) -> None:
-        self.embedder = _embedder(choice, dimensions)
+    def __init__(
+        self, choice: Chosen, *, concurrency: int, dimensions: int | None = None, projection: str | None = None
+    ) -> None:
+        self.embedder = choose_embedder(choice, dimensions)
         takes_all = isinstance(self.embedder, Batching) and not isinstance(self.embedder, Splitting)
         self._threads = 1 if takes_all or isinstance(self.embedder, LocalEmbedder) else concurrency
+        self._projection = projection
         self._is_ready = False
         self._length: int | None = None
 
     @classmethod
     def of_settings(cls, choice: Chosen, settings: Settings) -> Vectors:
         """As the settings say."""
-        return cls(choice, concurrency=settings.embed_concurrency, dimensions=settings.embed_dimensions)
+        return cls(
+            choice,
+            concurrency=settings.embed_concurrency,
+            dimensions=settings.embed_dimensions,
+            projection=settings.token_projection,
+        )
 
     @property
     def texts_a_call(self) -> int | None:
@@ -131,55 +99,89 @@ class Vectors:
             await self._in_thread(self.embedder.load)
             self._is_ready = True
 
-    async def of(self, texts: Sequence[str]) -> list[list[float]]:
-        """A vector for each text that is to be stored, all of one length.
+    @cached_property
+    def tokens(self) -> TokenEmbedder | None:
+        """What makes token vectors beside the vectors; None of a model that does not show them. Loads a local model.
+
+        Raises:
+            errors.ConfigurationError: the projection that the settings name is none, or fits another model.
+        """
+        if isinstance(self.embedder, TokenEmbedder):
+            return self.embedder
+        local = self.embedder if isinstance(self.embedder, LocalEmbedder) else None
+        model = local.loaded if local else vars(self.embedder).get("model")
+        return TokenEncoder.of_model(model, local.model if local else "", self._projection)
+
+    async def of(self, passages: Sequence[Passage]) -> list[Embedding]:
+        """An embedding of each passage that is to be stored, their vectors all of one length.
 
         Raises:
             errors.EmbedderMissing: the local model is not installed, or the hosted one has no key.
             errors.EmbedderFailed: the embedder raised, or gave not one usable vector a text.
         """
-        return await self._made(list(texts)) if texts else []
+        return await self._named(self._made(list(passages))) if passages else []
 
-    async def of_question(self, text: str) -> list[float]:
-        """A question's vector: some models embed it in another way than the texts that it is compared with.
+    async def of_question(self, text: str) -> EmbeddedQuestion:
+        """A question's embedding: some models embed it in another way than the texts that it is compared with.
 
         Raises:
             errors.EmbedderMissing, errors.EmbedderFailed: as :meth:`of`.
         """
-        [vector] = await self._made([text], is_question=True)
-        return vector
+        return await self._named(self._asked(text))
 
-    async def _made(self, texts: list[str], *, is_question: bool = False) -> list[list[float]]:
+    def embed_question(self, text: str) -> EmbeddedQuestion:
+        """The same, unchecked, in the caller's thread."""
+        if self.tokens is not None:
+            return self.tokens.embed_question(text)
+        return EmbeddedQuestion([float(number) for number in self.embedder.embed_query(text)])
+
+    async def _asked(self, text: str) -> EmbeddedQuestion:
+        [asked] = await self._side_by_side(lambda texts: [self.embed_question(text) for text in texts], [[text]])
+        [vector] = self._checked([asked.vector], 1)
+        return asked._replace(vector=vector)
+
+    async def _made(self, passages: list[Passage]) -> list[Embedding]:
+        if (tokens := await self._in_thread(lambda: self.tokens)) is not None:
+            portions = [passages[start : start + PORTION] for start in range(0, len(passages), PORTION)]
+            made = await self._side_by_side(tokens.embed_passages, portions)
+            vectors = await asyncio.to_thread(self._checked, [one.vector for one in made], len(passages))
+            return [one._replace(vector=vector) for one, vector in zip(made, vectors, strict=True)]
+        texts = list(dict.fromkeys(passage.text for passage in passages))
+        if isinstance(self.embedder, Batching):
+            vectors = await self._side_by_side(self.embedder.embed_documents, await self._batches(texts))
+        else:
+            vectors = await self._side_by_side(self._each, [[text] for text in texts])
+        by_text = dict(zip(texts, await asyncio.to_thread(self._checked, vectors, len(texts)), strict=True))
+        return [Embedding(by_text[passage.text]) for passage in passages]
+
+    async def _named(self, making: Awaitable[T]) -> T:
+        """What is made, or the embedder's error under our name."""
         try:
-            if isinstance(self.embedder, Batching) and not is_question:
-                vectors = await self._side_by_side(self.embedder.embed_documents, await self._batches(texts))
-            else:
-                vectors = await self._side_by_side(self._each, [[text] for text in texts])
+            return await making
         except errors.GraphMemoryError:
             raise
         except Exception as error:  # an embedder is anybody's code and may raise anything
             raise errors.EmbedderFailed(name=self.name, reason=f"{type(error).__name__}: {error}") from error
-        return await asyncio.to_thread(self._checked, vectors, len(texts))
 
     async def _batches(self, texts: list[str]) -> list[list[str]]:
         if isinstance(self.embedder, Splitting):
             return await self._in_thread(self.embedder.batches, texts)
         return [texts]
 
-    def _each(self, texts: list[str]) -> Numbers:
+    def _each(self, texts: list[str]) -> list[list[float]]:
         return [self.embedder.embed_query(text) for text in texts]
 
-    async def _side_by_side(self, make: Callable[[list[str]], Numbers], batches: list[list[str]]) -> list[list[float]]:
-        """Vectors of all batches: few are in line at a time, so that others get a turn; none begins once one failed."""
+    async def _side_by_side(self, make: Callable[[list[S]], list[T]], batches: list[list[S]]) -> list[T]:
+        """What is made of all batches: few are in line at a time, so that others get a turn; none follows a failure."""
         slots = asyncio.Semaphore(self._threads)
 
-        async def made(batch: list[str]) -> list[list[float]]:
+        async def made(batch: list[S]) -> list[T]:
             async with slots:
-                return await self._in_thread(_numbers, make, batch)
+                return await self._in_thread(make, batch)
 
         tasks = [asyncio.create_task(made(batch)) for batch in batches]
         try:
-            return [vector for batch in await asyncio.gather(*tasks) for vector in batch]
+            return [one for batch in await asyncio.gather(*tasks) for one in batch]
         finally:
             for task in tasks:
                 task.cancel()
@@ -192,7 +194,8 @@ class Vectors:
         """Threads of its own: an embedder that hangs must not take those of everybody else."""
         return ThreadPoolExecutor(self._threads, thread_name_prefix="embedder")
 
-    def _checked(self, vectors: list[list[float]], expected: int) -> list[list[float]]:
+    def _checked(self, made: Sequence[Sequence[float]], expected: int) -> list[list[float]]:
+        vectors = [[float(number) for number in vector] for vector in made]
         if len(vectors) != expected:
             raise errors.EmbedderFailed(name=self.name, reason=f"{len(vectors)} vectors for {expected} texts")
         lengths = {len(vector) for vector in vectors}
@@ -205,10 +208,6 @@ class Vectors:
         if not all(math.isfinite(math.hypot(*vector)) and any(vector) for vector in vectors):
             raise errors.EmbedderFailed(name=self.name, reason="a vector holds NaN or infinity, or nothing but zeros")
         return [_scaled(vector) for vector in vectors]
-
-
-def _numbers(make: Callable[[list[str]], Numbers], texts: list[str]) -> list[list[float]]:
-    return [[float(number) for number in vector] for vector in make(texts)]
 
 
 def _scaled(vector: list[float]) -> list[float]:

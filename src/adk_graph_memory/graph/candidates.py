@@ -12,7 +12,7 @@ from adk_graph_memory.graph import lucene, rows
 from adk_graph_memory.graph.connection import Connection, Transaction
 from adk_graph_memory.graph.ingests import MOST_KNOWN_ENTITIES, Claim, known_entity
 from adk_graph_memory.graph.queries import CHUNK
-from adk_graph_memory.graph.slots import Slot
+from adk_graph_memory.graph.slots import Embedded
 from adk_graph_memory.records import Candidates, KnownEntity, Link, Proposition, Scope
 from adk_graph_memory.records.plan import STATES
 
@@ -57,9 +57,8 @@ async def looked_up(
     scope: Scope,
     claimed: Claim,
     wanted: Lookup,
-    vectors: Mapping[str, Sequence[float]],
+    embedded: Embedded,
     *,
-    slot: Slot | None,
     is_judged: bool,
 ) -> tuple[Candidates, int]:
     """What the graph holds that an extraction may be about, and the number of writes it has seen.
@@ -69,18 +68,17 @@ async def looked_up(
         scope: whose memory it is.
         claimed: the window that was read.
         wanted: what the extraction names and says.
-        vectors: by text, and
-        slot: where the graph keeps such vectors.
+        embedded: the vectors of what it says.
         is_judged: whether anybody will decide what rules cannot; if so, facts that may have to do with one of the
             extraction's are looked for as well: about the same two entities, or near in meaning.
     """
     keys, queries, graves = await asyncio.to_thread(_wanted, scope, claimed, wanted)
 
-    place = slot.property if slot else None
+    place = embedded.slot.property if embedded.slot else None
 
     def asked_about(known: Sequence[KnownEntity]) -> tuple[dict[str, Any], list[list[dict[str, Any]]]]:
         said, keys = wanted.propositions(known), {entity.key for entity in known}
-        return _asked(said, is_judged), _vectors(said, vectors, keys) if is_judged else []
+        return _asked(said, is_judged), _vectors(said, embedded, keys) if is_judged else []
 
     async def work(transaction: Transaction) -> tuple[Candidates, int]:
         [named] = await transaction.run(
@@ -164,20 +162,18 @@ def _asked(said: Sequence[Proposition], is_judged: bool) -> dict[str, Any]:
     }
 
 
-def _vectors(
-    said: Sequence[Proposition], vectors: Mapping[str, Sequence[float]], known: Collection[str]
-) -> list[list[dict[str, Any]]]:
+def _vectors(said: Sequence[Proposition], embedded: Embedded, known: Collection[str]) -> list[list[dict[str, Any]]]:
     """Each entity that the graph knows, with what is said of it and its vector, as many as one statement takes.
 
     Of a new entity there is nothing near.
     """
-    pairs = sorted({(entity, one.text) for one in said if one.text in vectors for entity in _entities(one)})
+    pairs = sorted({(entity, one.text) for one in said if embedded.vector(one.text) for entity in _entities(one)})
     pairs = [pair for pair in pairs if pair[0] in known]
     parts: list[list[dict[str, Any]]] = []
     for start in range(0, len(pairs), CHUNK):
         texts: dict[str, list[dict[str, Any]]] = {}
         for entity, text in pairs[start : start + CHUNK]:
-            texts.setdefault(entity, []).append({"text": text, "vector": vectors[text]})
+            texts.setdefault(entity, []).append({"text": text, "vector": embedded.vector(text)})
         parts.append([{"entity": entity, "texts": told} for entity, told in texts.items()])
     return parts
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import Any
 
 from neo4j import Record
@@ -15,14 +16,13 @@ from adk_graph_memory.graph.connection import Connection, Transaction
 from adk_graph_memory.graph.members import Delta
 from adk_graph_memory.graph.queries import scoped
 from adk_graph_memory.language.zones import moment_at, offset_of
-from adk_graph_memory.records import KnownEntity, Scope, Turn, digest
+from adk_graph_memory.records import KnownEntity, Passage, Scope, Turn, digest
 
 MOST_KNOWN_ENTITIES = 300
 """Entities that are offered to an extractor; more would crowd out the conversation."""
 CONTEXT = 4
 """Turns before a window that are shown with it, so that "she" and "there" can be understood."""
-MOST_UNEMBEDDED = 1_000
-"""Memories without a vector that one ingest makes up for."""
+MOST_UNEMBEDDED = 1_000  # memories without a vector that one ingest makes up for
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,13 +36,19 @@ class Claim:
     context: tuple[Turn, ...] = ()
     edited: frozenset[str] = frozenset()
     known: tuple[KnownEntity, ...] = ()
-    unembedded: Mapping[str, str] = field(default_factory=dict)
+    unembedded: Mapping[str, Passage] = field(default_factory=dict)
     live: str | None = None
 
     @property
     def memory_ids(self) -> dict[str, str]:
         """The id under which memory knows each turn."""
         return {turn.id: turn.memory_id(self.session_id) for turn in self.turns}
+
+    def passages(self, forget: Collection[str]) -> dict[str, Passage]:
+        """What is embedded of each turn, after what was said before it; what is to be forgotten is left out."""
+        said = [turn for turn in (*self.context, *self.turns) if turn.id not in forget]
+        passages = {later.id: Passage(later.text, earlier.text) for earlier, later in pairwise(said)}
+        return {turn.id: passages.get(turn.id, Passage(turn.text)) for turn in self.turns if turn.id not in forget}
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +143,7 @@ async def claim(
             contexts = {ingest: tuple(map(_said, said)) for ingest, said in row["contexts"]}
             shared = {"edited": edited, "known": tuple(map(known_entity, row["entities"])), "live": first["live"]}
             windows = [replace(window, context=contexts.get(window.ingest, ()), **shared) for window in windows]
-            windows[0] = replace(windows[0], unembedded=dict(row["unembedded"]))
+            windows[0] = replace(windows[0], unembedded={id: Passage(*said) for id, *said in row["unembedded"]})
             claims = replace(claims, windows=tuple(windows))
         if metadata.keys:
             ids = [turn.memory_id(session_id) for turn in turns]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict
 from typing import Any, Literal
 
 from adk_graph_memory import telemetry
@@ -13,7 +13,7 @@ from adk_graph_memory.graph import forgetting, rows, words
 from adk_graph_memory.graph.connection import Connection, Transaction
 from adk_graph_memory.graph.ingests import Claim
 from adk_graph_memory.graph.queries import CHUNK, scoped
-from adk_graph_memory.graph.slots import Slot
+from adk_graph_memory.graph.slots import Embedded
 from adk_graph_memory.records import (
     IngestReport,
     Plan,
@@ -23,20 +23,6 @@ from adk_graph_memory.records import (
 
 Outcome = Literal["written", "taken", "outdated"]
 _Changes = dict[str, list[Any]]
-
-
-@dataclass(frozen=True, slots=True)
-class Embedded:
-    """Vectors by text, and the slot they go into; without an embedder there is neither."""
-
-    slot: Slot | None = None
-    vectors: Mapping[str, Sequence[float]] = field(default_factory=dict)
-    wanted: bool = False
-    """whether a text without vector is to get one later"""
-
-    def parameters(self) -> dict[str, Any]:
-        """What the writing statements take."""
-        return {"slot": self.slot.property if self.slot else None, "embeds": self.wanted}
 
 
 # -- remembering ------------------------------------------------------------------------------------------------
@@ -100,7 +86,7 @@ async def _write_changes(transaction: Transaction, scope: Scope, ingest: str, ch
 
 async def add(connection: Connection, scope: Scope, facts: Sequence[PlannedFact], embedded: Embedded) -> None:
     """Writes facts that were told to memory itself, in one transaction."""
-    written = [rows.fact(fact, embedded.vectors, {}) | {"ingest": None} for fact in facts]
+    written = [rows.fact(fact, embedded, {}) | {"ingest": None} for fact in facts]
 
     async def work(transaction: Transaction) -> None:
         await transaction.run("know_user", scoped(scope))
@@ -130,27 +116,29 @@ async def _write(transaction: Transaction, name: str, given: Sequence[Mapping[st
 
 def _changes(claimed: Claim, plan: Plan, embedded: Embedded, report: IngestReport) -> _Changes:
     """What the writing statements take."""
-    memory_ids, vectors = claimed.memory_ids, embedded.vectors
+    memory_ids = claimed.memory_ids
     touched = {fact.id for fact in plan.facts if fact.standing.state != "current" or not fact.is_new}
     touched |= {id for pair in plan.dependencies for id in pair}
     return {
         "entities": _entities(plan, embedded, report.judge),
         "events": _events(claimed, plan, embedded, report.extractor),
-        "facts": [rows.fact(fact, vectors, memory_ids) | {"ingest": claimed.ingest} for fact in plan.facts],
+        "facts": [rows.fact(fact, embedded, memory_ids) | {"ingest": claimed.ingest} for fact in plan.facts],
         "links": [asdict(link) for link in plan.links],
         "dependencies": [list(pair) for pair in plan.dependencies],
         "revisions": [rows.revision(revision, memory_ids, report.judge) for revision in plan.revisions],
         "touched": sorted(touched),
         "still_said": _still_said(claimed, plan),
         "late": [
-            {"memory_id": id, "vector": vectors[text]} for id, text in claimed.unembedded.items() if text in vectors
+            {"memory_id": id, **embedded.columns(passage)}
+            for id, passage in claimed.unembedded.items()
+            if passage in embedded.embeddings
         ],
         "forget": _to_forget(claimed, plan),
     }
 
 
 def _events(claimed: Claim, plan: Plan, embedded: Embedded, extractor: str) -> list[dict[str, Any]]:
-    memory_ids = claimed.memory_ids
+    memory_ids, passages = claimed.memory_ids, claimed.passages(plan.forget)
     remarks = {remark.turn_id: remark for remark in plan.remarks}
     mentioned: dict[str, list[str]] = {}
     for turn_id, key in plan.mentions:
@@ -161,7 +149,7 @@ def _events(claimed: Claim, plan: Plan, embedded: Embedded, extractor: str) -> l
             "words": words.parts(turn.text),
             "extracted": f"{extractor}:{turn.text_key}",
             "mentions": mentioned.get(turn.id, []),
-            "vector": embedded.vectors.get(turn.text),
+            **embedded.columns(passages[turn.id]),
             "manner": remarks[turn.id].manner if turn.id in remarks else None,
             "origin": remarks[turn.id].origin or None if turn.id in remarks else None,
         }
@@ -187,7 +175,7 @@ def _entities(plan: Plan, embedded: Embedded, judge: str) -> list[dict[str, Any]
             "absorbs": list(entity.absorbs),
             "parts": bool(entity.parts_from),
             "by": judge,
-            "vector": embedded.vectors.get(entity.name) if entity.is_new else None,
+            "vector": embedded.vector(entity.name) if entity.is_new else None,
         }
         for entity in plan.entities
     ]

@@ -17,9 +17,11 @@ from adk_graph_memory import errors
 from adk_graph_memory.graph import slots
 from adk_graph_memory.graph.connection import Connection
 from adk_graph_memory.graph.slots import Slot
+from adk_graph_memory.records import Embedding, Passage
 
 Nodes = Literal["memory", "entity"]
 NODES: tuple[Nodes, ...] = ("memory", "entity")
+_NOTHING: dict[str, Any] = {"vector": None, "tokens": None}
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +31,12 @@ class Text:
     owner: str
     id: str
     text: str
+    before: str = ""
+
+    @property
+    def passage(self) -> Passage:
+        """What is embedded of it."""
+        return Passage(self.text, self.before)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,18 +111,23 @@ async def page(connection: Connection, nodes: Nodes, slot: Slot, after: Text | N
         after_id=after.id if after else "",
         limit=limit,
     )
-    return [Text(row["owner"], row["id"], row["text"]) for row in rows]
+    return [Text(row["owner"], row["id"], row["text"], row["before"]) for row in rows]
 
 
 async def write(
-    connection: Connection, run: Run, nodes: Nodes, texts: Sequence[Text], made: Sequence[Sequence[float] | str]
+    connection: Connection, run: Run, nodes: Nodes, texts: Sequence[Text], made: Sequence[Embedding | str]
 ) -> None:
-    """Writes a vector on each text's node, or the reason (a string) why it has none."""
+    """Writes an embedding on each text's node, or the reason (a string) why it has none."""
     rows: list[dict[str, Any]] = [
-        asdict(text) | ({"vector": None, "error": one} if isinstance(one, str) else {"vector": one, "error": None})
+        asdict(text) | (_NOTHING | {"error": one} if isinstance(one, str) else one._asdict() | {"error": None})
         for text, one in zip(texts, made, strict=True)
     ]
-    _stand(await connection.run(f"reembed_{nodes}_vectors", run=run.id, slot=run.target.slot.property, rows=rows))
+    slot = run.target.slot
+    _stand(
+        await connection.run(
+            f"reembed_{nodes}_vectors", run=run.id, slot=slot.property, tokens=slot.token_property, rows=rows
+        )
+    )
 
 
 async def switch(connection: Connection, run: Run) -> None:
@@ -136,7 +149,8 @@ async def running_ingests(connection: Connection) -> dict[str, float]:
 
 async def reopen(connection: Connection, run: Run) -> int:
     """Takes away the vectors of what was ingested since the slot was opened: the words may have been edited since."""
-    [row] = await connection.run("reembed_reopen", slot=run.target.slot.property)
+    slot = run.target.slot
+    [row] = await connection.run("reembed_reopen", slot=slot.property, tokens=slot.token_property)
     return int(row["reopened"])
 
 
@@ -145,7 +159,8 @@ async def empty(connection: Connection, name: str) -> None:
     if connection.line == "2026":
         for nodes in NODES:
             await connection.run(f"drop_{nodes}_vectors_{name}")
-    await connection.run("reembed_empty", slot=f"embedding_{name}")
+    slot = Slot(name, "", 0)
+    await connection.run("reembed_empty", slot=slot.property, tokens=slot.token_property)
     await connection.run("reembed_close", name=name)
 
 

@@ -8,13 +8,23 @@ from typing import Any
 
 from adk_graph_memory.graph import words
 from adk_graph_memory.graph.members import Delta
+from adk_graph_memory.graph.slots import Embedded
 from adk_graph_memory.language.zones import moment_at, offset_of, with_offset
-from adk_graph_memory.records import KnownFact, PlannedFact, PlannedRevision, Proposition, Source, Standing, digest
+from adk_graph_memory.records import (
+    KnownFact,
+    Passage,
+    PlannedFact,
+    PlannedRevision,
+    Proposition,
+    Source,
+    Standing,
+    digest,
+)
 from adk_graph_memory.records.dates import precision_of
 from adk_graph_memory.records.phrases import Validity
 
 
-def fact(fact: PlannedFact, vectors: Mapping[str, Sequence[float]], memory_ids: Mapping[str, str]) -> dict[str, Any]:
+def fact(fact: PlannedFact, embedded: Embedded, memory_ids: Mapping[str, str]) -> dict[str, Any]:
     """A planned fact as the writing statement takes it."""
     said = fact.proposition
     return {
@@ -45,7 +55,7 @@ def fact(fact: PlannedFact, vectors: Mapping[str, Sequence[float]], memory_ids: 
         "sources": [_source(source, memory_ids) for source in fact.sources],
         "moved": [_source(source, memory_ids) for source in fact.moved],
         "metadata": Delta.of(fact.metadata).parameter(),
-        "vector": vectors.get(said.text) if fact.is_new or fact.is_reworded else None,
+        **embedded.columns(Passage(said.text) if fact.is_new or fact.is_reworded else None),
     }
 
 

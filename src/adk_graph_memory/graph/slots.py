@@ -8,13 +8,14 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from adk_graph_memory import errors
 from adk_graph_memory.graph.connection import Connection
 from adk_graph_memory.graph.queries import filled
+from adk_graph_memory.records import Embedding, Passage
 
 logger = logging.getLogger(__name__)
 
@@ -31,9 +32,43 @@ class Slot:
     dimensions: int
 
     @property
+    def token_property(self) -> str:
+        """The node property that holds the packed token vectors which belong to this slot's vectors."""
+        return f"tokens_{self.name}"
+
+    @property
     def property(self) -> str:
         """The node property that holds this slot's vectors."""
         return f"embedding_{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class Embedded:
+    """Embeddings by what they were made of, and the slot they go into; without an embedder there is neither."""
+
+    slot: Slot | None = None
+    embeddings: Mapping[Passage, Embedding] = field(default_factory=dict)
+    wanted: bool = False
+    """whether a text without vector is to get one later"""
+
+    def parameters(self) -> dict[str, Any]:
+        """What the writing statements take."""
+        slot = self.slot
+        return {
+            "slot": slot.property if slot else None,
+            "tokens": slot.token_property if slot else None,
+            "embeds": self.wanted,
+        }
+
+    def columns(self, passage: Passage | None) -> dict[str, Any]:
+        """What a row of them takes for a passage; None for what keeps the embedding it has."""
+        embedding = self.embeddings.get(passage) if passage else None
+        return {"vector": embedding and embedding.vector, "tokens": embedding and embedding.tokens}
+
+    def vector(self, text: str) -> Sequence[float] | None:
+        """The vector of a text that was embedded by itself."""
+        embedding = self.embeddings.get(Passage(text))
+        return embedding and embedding.vector
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,10 @@ from adk_graph_memory.records.answers import (
 from adk_graph_memory.records.dates import (
     Precision,
 )
+from adk_graph_memory.records.embeddings import (
+    Embedding,
+    Passage,
+)
 from adk_graph_memory.records.extraction import (
     ExtractedEntity,
     ExtractedFact,
@@ -57,6 +61,7 @@ __all__ = [
     "NO_SESSION",
     "Candidates",
     "Doubt",
+    "Embedding",
     "Ending",
     "ExtractedEntity",
     "ExtractedFact",
@@ -69,6 +74,7 @@ __all__ = [
     "Link",
     "Manner",
     "Modality",
+    "Passage",
     "Plan",
     "PlannedEntity",
     "PlannedFact",

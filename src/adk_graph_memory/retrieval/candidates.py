@@ -19,8 +19,9 @@ class Candidate(NamedTuple):
     text: float | None = None
     vector: float | None = None
     entity: float | None = None
-    entities: Sequence[str] = ()
     sources: Sequence[str] = ()
+    tokens: bytes | None = None
+    size: int = 100
     state: str | None = None
     valid_from: float | None = None
     valid_to: float | None = None
@@ -29,7 +30,6 @@ class Candidate(NamedTuple):
     author: str | None = None
     timestamp: float = 0.0
     session_id: str | None = None
-    size: int = 100
     asks: bool = False
     ends_asking: bool = False
     follower: str | None = None

@@ -13,20 +13,19 @@ from typing import Any
 
 import neo4j
 from neo4j import exceptions as driver_errors
-from neo4j_graphrag.embeddings.base import Embedder
 from neo4j_graphrag.retrievers import HybridCypherRetriever
 from neo4j_graphrag.types import RawSearchResult, RetrieverResultItem
 
 from adk_graph_memory import errors, telemetry
+from adk_graph_memory.embeddings import EmbeddedQuestion, Vectors
 from adk_graph_memory.graph import Connection, Slot, analyzers, lucene
 from adk_graph_memory.graph.queries import GIVEN, filled
 from adk_graph_memory.records import Filters, Scope
 from adk_graph_memory.retrieval import message, smalltalk, traversal
-from adk_graph_memory.retrieval.candidates import Background, Candidate
-from adk_graph_memory.retrieval.coverage import likelihood, trust
 from adk_graph_memory.retrieval.question import Asked, parse_question
+from adk_graph_memory.retrieval.ranking import Ranking
 from adk_graph_memory.retrieval.rows import metadata
-from adk_graph_memory.retrieval.scoring import Scored, distinct, scored
+from adk_graph_memory.retrieval.scoring import Scored
 from adk_graph_memory.retrieval.weights import Weights
 
 BY_WORDS, BY_WORDS_FILTERED, BY_VECTOR = 100, 4_000, 150
@@ -55,14 +54,13 @@ class GraphMemoryRetriever(HybridCypherRetriever):
         connection: a prepared connection; its sync driver runs the statements.
         scope: whose memories.
         slot: the live vectors; None searches by full text alone.
-        embedder: makes the question's vector when ``search`` is not given one.
+        vectors: what embeds the question when ``search`` is not given its vector.
         retrieval_query: Cypher that goes on from ``node`` and ``score`` (and may use ``$scope``) and returns at least
             ``text`` and ``score``; the default returns a fact with the words that support it.
         result_formatter: makes an item of a record.
         weights, filters: what each leg counts, and what of the user's memories is searched at all.
         now: what "last week" goes by, and what is so then counts as current; without it the present.
         zone: whose days "last week" is made of, unless ``now`` is given, which has its own.
-        fluency: how well the embedder knows a question's language, 0 to 1; without it, fully.
         speakers, languages: who speaks in the user's turns, each by all their names, and what, the most usual first.
         redact: what is done to a question before it is embedded or sent.
     """
@@ -75,8 +73,7 @@ class GraphMemoryRetriever(HybridCypherRetriever):
         scope: Scope,
         *,
         slot: Slot | None,
-        embedder: Embedder | None = None,
-        fluency: Callable[[str], float] | None = None,
+        vectors: Vectors | None = None,
         retrieval_query: str | None = None,
         result_formatter: Callable[[neo4j.Record], RetrieverResultItem] | None = None,
         weights: Weights | None = None,
@@ -88,7 +85,7 @@ class GraphMemoryRetriever(HybridCypherRetriever):
         redact: Callable[[str], str] | None = None,
     ) -> None:
         self._connection, self._scope, self.slot = connection, scope, slot
-        self._weights, self._redact, self._fluency = weights or Weights(), redact, fluency
+        self._weights, self._redact, self._vectors = weights or Weights(), redact, vectors
         self._filters, self._now, self.zone, self._speakers = filters, now, zone, speakers
         self._languages = languages or (lucene.language(connection.settings.analyzers[0]),)
         super().__init__(
@@ -96,7 +93,7 @@ class GraphMemoryRetriever(HybridCypherRetriever):
             vector_index_name=filled(f"@memory_vector_{slot.name if slot else 'a'}", connection.settings),
             fulltext_index_name=filled("@memory_text", connection.settings),
             retrieval_query=retrieval_query or connection.statements.fragments["retrieval_query"],
-            embedder=embedder,
+            embedder=vectors.embedder if vectors else None,
             result_formatter=result_formatter,
             neo4j_database=connection.settings.database,
         )
@@ -120,7 +117,8 @@ class GraphMemoryRetriever(HybridCypherRetriever):
 
         Args:
             query_text: the question, as it was typed.
-            query_vector: its embedding, best of :attr:`Asked.spoken`; made by the embedder if it is not given.
+            query_vector: its vector, best of :attr:`Asked.spoken`; where it is not given, the embedder makes one, and
+                tokens beside it.
             top_k: how many memories at most.
             query_params: further parameters of your own ``retrieval_query``.
 
@@ -130,10 +128,17 @@ class GraphMemoryRetriever(HybridCypherRetriever):
         """
         if self._redact:
             query_text = self._redact(query_text)
+        embedded = EmbeddedQuestion(query_vector) if query_vector is not None else None
+        if embedded is None and self._vectors and self.slot and query_text:
+            embedded = self._vectors.embed_question(self.parse_question(query_text).spoken)
+        return self.retrieve(query_text, embedded, top_k, query_params)
+
+    def retrieve(
+        self, query_text: str, embedded: EmbeddedQuestion | None, top_k: int, query_params: dict[str, Any] | None = None
+    ) -> RawSearchResult:
+        """The same for a question that is embedded already; None searches by full text alone."""
         asked = self.parse_question(query_text)
-        if query_vector is None and self.embedder and self.slot and query_text:
-            query_vector = self.embedder.embed_query(asked.spoken)
-        ranked, seen = self._candidates(asked, query_text, query_vector)
+        ranked, seen = self._ranked(asked, query_text, embedded)
         found = ranked[:top_k]
         hits = [
             {"id": one.id, "fact": one.fact, "score": seen["support"] * math.exp((one.score - found[0].score) / FADING)}
@@ -142,7 +147,8 @@ class GraphMemoryRetriever(HybridCypherRetriever):
         further = {**(query_params or {}), **self._bound(hits)}
         records = self._run("hits", self._expansion, further).records if hits else []
         scores = {id: one for one in found for id in (one.id, one.fact) if id is not None}
-        return RawSearchResult(records=records, metadata={"query_vector": query_vector, "scored": scores, **seen})
+        vector = embedded.vector if embedded else None
+        return RawSearchResult(records=records, metadata={"query_vector": vector, "scored": scores, **seen})
 
     def _bound(self, hits: list[dict[str, Any]]) -> dict[str, Any]:
         """What every ``retrieval_query`` may use."""
@@ -177,31 +183,22 @@ class GraphMemoryRetriever(HybridCypherRetriever):
         """What the question asks of this user's memories."""
         return parse_question(question, self._speakers, self._now or datetime.now(self.zone), self._languages)
 
-    def _candidates(
-        self, asked: Asked, question: str, vector: list[float] | None
+    def find_candidates(
+        self, query_text: str, asked: Asked, embedded: EmbeddedQuestion | None
+    ) -> tuple[Ranking, neo4j.Record]:
+        """What the legs find for a question, not ranked yet, and the row that told it."""
+        [row] = self._legs(self._parameters(asked, embedded.vector if embedded else None))
+        fluency = self._vectors.fluency(asked.spoken) if self._vectors and embedded else float(embedded is not None)
+        return Ranking.of_row(row, query_text, asked, embedded, fluency), row
+
+    def _ranked(
+        self, asked: Asked, question: str, embedded: EmbeddedQuestion | None
     ) -> tuple[list[Scored], dict[str, Any]]:
-        if not (terms := asked.terms):
+        if not asked.terms:
             return [], {}
-        [row] = self._legs(self._parameters(asked, vector))
-        candidates = [Candidate(*one) for one in row["candidates"]]
-        empty = smalltalk.empty(candidates, question)
-        texts = [text for text in row["texts"] if text not in empty.values()]
-        background = Background.of(row["usual"])
-        fluency = self._fluency(asked.spoken) if self._fluency and vector is not None else 1.0
-        found = scored(
-            candidates,
-            asked,
-            self._weights.trusting(fluency),
-            background=background,
-            gate=trust(terms, texts, asked.ordinary_in),
-            now=(self._now or datetime.now(UTC)).timestamp(),
-            empty=empty.keys(),
-        )
-        near = [one.vector for one in candidates if one.vector is not None and one.id not in empty]
-        nearness = background.nearness(max(near)) if near and background else None
-        likely = likelihood(nearness, asked.asking_terms, texts, asked.ordinary_in, fluency)
-        evidence = {one.id: one.sources for one in candidates if one.sources}
-        return distinct(found, evidence), {"live": row["live"], "writes": row["writes"], "support": likely}
+        ranking, row = self.find_candidates(question, asked, embedded)
+        found = ranking.rank(self._weights, (self._now or datetime.now(UTC)).timestamp())
+        return found, {"live": row["live"], "writes": row["writes"], "support": ranking.support}
 
     def _parameters(self, asked: Asked, vector: list[float] | None) -> dict[str, Any]:
         key, settings, parts = self._scope.key, self._connection.settings, asked.parts
@@ -221,9 +218,10 @@ class GraphMemoryRetriever(HybridCypherRetriever):
             "brief": smalltalk.LONGEST,
             "filters": self._filters.parameters() if self._filters else None,
             "until": self._now.timestamp() if self._now else None,
+            "tokens": "",
         }
         if vector is not None and self.slot is not None:
-            parameters |= {"vector": vector, "slot": self.slot.property}
+            parameters |= {"vector": vector, "slot": self.slot.property, "tokens": self.slot.token_property}
         return parameters
 
     def _legs(self, parameters: dict[str, Any]) -> list[neo4j.Record]:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Iterable, Mapping, Set
 from typing import NamedTuple
 
 from adk_graph_memory.records import Share
-from adk_graph_memory.retrieval.candidates import Background, Candidate
+from adk_graph_memory.retrieval.candidates import Candidate
+from adk_graph_memory.retrieval.nearness import Near
 from adk_graph_memory.retrieval.question import Asked
 from adk_graph_memory.retrieval.tally import Tally
 from adk_graph_memory.retrieval.weights import Weights
@@ -34,7 +35,7 @@ def scored(
     asked: Asked,
     weights: Weights,
     *,
-    background: Background | None = None,
+    near: Mapping[str, Near],
     gate: float = 1.0,
     now: float,
     empty: Set[str] = frozenset(),
@@ -45,14 +46,14 @@ def scored(
         candidates: all that the legs have found, each once.
         asked: what the question asks.
         weights: what each signal adds.
-        background: what a vector's score is measured against.
+        near: how near in meaning each of them is; see :mod:`~.nearness`.
         gate: 0…1, how far the question's words are trusted, and all that goes by the graph with them.
         now: what held until then or longer holds.
         empty: ids of turns that only ask or acknowledge: they lend to their neighbours, and are no answers.
     """
     found = {one.id: one for one in candidates}
     tally = Tally(found, weights, gate, empty)
-    tally.match(background or Background())
+    tally.match(near)
     tally.pass_on()
     for one in found.values():
         if one.kind == "event":
@@ -60,7 +61,6 @@ def scored(
         else:
             tally.date(one, asked)
     tally.fit_sessions()
-    tally.share_entities()
     if asked.is_present:
         tally.prefer_recent()
     tally.rest_facts_on_turns()
@@ -68,21 +68,30 @@ def scored(
     return [Scored(id, score, tally) for id, score in tally.ranked()]
 
 
-def distinct(ranked: Iterable[Scored], evidence: Mapping[str, Sequence[str]]) -> list[Scored]:
+def distinct(ranked: Iterable[Scored], found: Mapping[str, Candidate], brief: float = 0.0) -> list[Scored]:
     """A fact and the turns it rests on count once: whichever stands lower is left out; two facts of one turn are two.
 
-    A turn names the best of the facts left out for it, if that stands near: it may say more than the turn does.
+    A turn gives its place to a fact that says it about as well in fewer words. Otherwise it names the best of the facts
+    left out for it, if that stands near: it may say more than the turn does.
 
     Args:
         ranked: best first.
-        evidence: id of a fact → ids of the turns it rests on.
+        found: the candidates by id.
+        brief: deviations behind a turn up to which a fact of no words at all would take its place, one of half as
+            many words half of that.
     """
     kept: dict[str, Scored] = {}
     told: set[str] = set()
     for one in ranked:
-        said = evidence.get(one.id, ())
-        turns = [turn for turn in said if turn in kept]
+        said = found[one.id].sources
+        turns = [turn for turn in said if turn in kept and kept[turn].id == turn]
         if turns:
+            first = kept[turns[0]]
+            shorter = 1.0 - found[one.id].size / max(1, found[first.id].size)
+            if first.score - one.score <= brief * shorter:
+                kept[turns[0]] = one._replace(score=first.score)
+                told.update(said)
+                continue
             for turn in turns:
                 if kept[turn].fact is None and kept[turn].score - one.score <= NEAR:
                     kept[turn] = kept[turn]._replace(fact=one.id)

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Mapping, Set
 
 from adk_graph_memory.records import Share
-from adk_graph_memory.retrieval.candidates import Background, Candidate
+from adk_graph_memory.retrieval.candidates import Candidate
+from adk_graph_memory.retrieval.nearness import Near
 from adk_graph_memory.retrieval.question import Asked
 from adk_graph_memory.retrieval.weights import Weights
 
@@ -24,16 +25,12 @@ _SHORT, _VERY_SHORT = 480, 170
 """Characters (about 80 and 30 words) up to which a turn lends to its neighbours, and a question says little."""
 _HALF = 4.0
 """Lucene's score of a name that counts as one half."""
-_FEW = 10
-"""Candidates that speak of an entity, above which sharing it means nothing."""
 _ALIKE, _ABOUT_AS_WELL = 6, 0.5
 """How many of the best turns may be about the same thing, and the share of the best one's own score that tells so."""
 _JUST = 0.01
 """What puts a fact before the turn that it stands for."""
 _AS_NEAR = 0.75
 """Share of the best fact's own score from which what ended of a turn may be what is asked."""
-_LEAD = 10
-"""Best memories whose entities are looked for in others."""
 
 
 class Tally:
@@ -63,20 +60,21 @@ class Tally:
             if through is not None:
                 self._through[signal].setdefault(id, through)
 
-    def match(self, background: Background) -> None:
-        """What a memory's own words and vector say, and of a turn what its facts' vectors do."""
+    def match(self, nearness: Mapping[str, Near]) -> None:
+        """What a memory's own words, vector and tokens say, and of a turn what its facts' do."""
         weights, found = self._weights, self._found
         by_text = sorted((one.text for one in self._telling.values() if one.text is not None), reverse=True)
         scale = sum(by_text[:_BEST]) / max(1, min(_BEST, len(by_text))) / _AS_GOOD or 1.0
-        near = {
-            id: (one.vector - background.mean) / max(background.deviation, 0.01)
-            for id, one in found.items()
-            if one.vector is not None
-        }
+        near = {id: one.mean(weights.tokens) for id, one in nearness.items()}
         for id, one in found.items():
             if one.text is not None:
                 self._add(id, "text", self._gate * weights.text * _MOST * math.tanh(one.text / scale / _MOST))
-            self._add(id, "vector", weights.vector * near.get(id, 0.0))
+            if id in near:
+                by_tokens = (
+                    weights.tokens * (nearness[id].tokens or 0.0) if nearness[id].vector is not None else near[id]
+                )
+                self._add(id, "tokens", weights.vector * by_tokens)
+                self._add(id, "vector", weights.vector * (near[id] - by_tokens))
             if one.entity is not None:
                 self._add(id, "named", self._gate * weights.named * one.entity / (one.entity + _HALF))
             if best := max(near.keys() & self._facts.get(id, ()), key=lambda f: (near[f], f), default=None):
@@ -90,8 +88,8 @@ class Tally:
             later = found.get(one.follower or "")
             if later is None or one.size > _SHORT or later.size > _SHORT:
                 continue
-            signal = "answer" if one.asks else "next"
-            self._add(later.id, signal, self._gate * getattr(weights, signal) * own[id], id)
+            if one.asks:
+                self._add(later.id, "answer", self._gate * weights.answer * own[id], id)
             third = found.get(later.follower or "")
             for after, share in ((later, 1.0), (third, 1 / 3)):
                 if after is not None and after.size <= _SHORT and after.id not in self._empty:
@@ -101,7 +99,7 @@ class Tally:
         """What a turn's author, time and form say."""
         weights, gate = self._weights, self._gate
         if asked.author is not None:
-            self._add(one.id, "author", gate * weights.author * (one.author == asked.author))
+            self._add(one.id, "author", weights.author * (one.author == asked.author))
         elif one.role == "model" and not asked.of_agent:
             self._add(one.id, "agent", weights.agent)
         self._add(one.id, "date", gate * weights.date * asked.fits(one.timestamp))
@@ -109,8 +107,6 @@ class Tally:
         self._add(one.id, "manner", weights.manner * (one.manner is not None))
         if one.ends_asking and one.size <= _VERY_SHORT:
             self._add(one.id, "asks", gate * weights.asks)
-        words = math.log1p(one.size / 5.5)
-        self._add(one.id, "length", gate * weights.length * min(1.5, max(-2.0, (words - 3.1) / 0.65)))
 
     def date(self, fact: Candidate, asked: Asked) -> None:
         """What is no longer so answers a question about the time when it was."""
@@ -132,22 +128,6 @@ class Tally:
                 fit = (best[one.session_id] - mean) / deviation
                 self._add(id, "session", self._gate * self._weights.session * fit)
 
-    def share_entities(self) -> None:
-        """What the best speak of, others speak of too: the hop from fact to entity to fact."""
-        common = Counter(key for one in self._telling.values() for key in one.entities)
-        lead = heapq.nlargest(_LEAD, self._telling, key=lambda id: (self._total[id], id))
-        best: dict[str, tuple[float, str]] = {}
-        for id in reversed(lead):
-            for key in self._found[id].entities:
-                if common[key] <= _FEW:
-                    best[key] = max(best.get(key, (0.0, id)), (self._total[id], id))
-        for id, one in self._found.items():
-            if best.keys().isdisjoint(one.entities):
-                continue
-            shared = [(best[key][0] / math.sqrt(common[key]), best[key][1]) for key in one.entities if key in best]
-            amount, through = max((pair for pair in shared if pair[1] != id), default=(0.0, None))
-            self._add(id, "entity", self._gate * self._weights.entity * amount, through)
-
     def prefer_recent(self) -> None:
         """Of the few turns that fit about as well as the best, the later one is likelier to hold still."""
         turns = [id for id, one in self._telling.items() if one.kind == "event"]
@@ -161,7 +141,7 @@ class Tally:
 
     def rest_facts_on_turns(self) -> None:
         """A fact stands where its best turn does, nearer or farther by its own words."""
-        by_words = {"text", "vector", "fact"}
+        by_words = {"text", "vector", "tokens", "fact"}
         for id, one in self._found.items():
             turns = [source for source in one.sources if source in self._found]
             if one.kind == "fact" and turns:

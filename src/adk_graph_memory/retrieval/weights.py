@@ -7,6 +7,9 @@ from dataclasses import dataclass, fields, replace
 
 from adk_graph_memory import errors
 
+ALONE = 2.4
+"""How much more words count where there are no vectors beside them."""
+
 
 @dataclass(frozen=True, slots=True)
 class Weights:
@@ -17,36 +20,34 @@ class Weights:
     answers of 760.
     """
 
-    text: float = 0.4
+    text: float = 0.25
     """how many of the question's words it has, and how rare they are (+2.1 / +2.7)"""
     vector: float = 0.5
     """how near its vector is to the question's (+2.7 / +3.2)"""
-    fact: float = 0.25
+    tokens: float = 0.7
+    """the share of that which tokens have where they are known, word by word, instead of the whole's vector"""
+    fact: float = 0.35
     """how near the best of the facts is that rest on a turn (+0.8 / 0.0)"""
     named: float = 0.5
     """a fact about somebody or something that the question names (0.0 / −0.1)"""
-    entity: float = 0.1
-    """of the score of a better memory that speaks of the same, where few do
-    (−0.2 / −0.1; of multi-hop questions alone +0.6)"""
-    author: float = 3.0
+    brief: float = 2.0
+    """how much better a turn has to be than a fact that says it in fewer words, to keep its place: a half of this
+    where the fact has half as many"""
+    author: float = 2.5
     """what the one whom the question asks about said themselves (+2.0 / +3.7)"""
     agent: float = -1.0
     """what an agent said, beside what the people it serves said themselves (0.0 / 0.0; there hardly speak any)"""
-    answer: float = 0.4
+    answer: float = 0.45
     """of a question's score, to the turn that follows it: the answer need not share a word with what is asked
     (+0.6 / +2.4)"""
-    next: float = 0.05
-    """of any other turn's score, to the turn that follows it (+0.1 / 0.0)"""
-    before: float = 0.1
+    before: float = 0.15
     """of a turn's score, to the one before it; a third of it to the one before that (+0.4 / +0.1)"""
-    session: float = 0.3
+    session: float = 0.4
     """how well the rest of the session fits (+0.9 / +0.9)"""
-    date: float = 2.5
+    date: float = 3.0
     """what was said, or was so, at the time that the question names (+1.6 / +2.0)"""
-    asks: float = -1.0
+    asks: float = -0.5
     """a short turn that asks says little (+0.4 / +0.3)"""
-    length: float = 0.15
-    """of two turns that fit alike the longer one says more (−0.1 / +0.1)"""
     recent: float = 2.0
     """the latest of a few that fit alike, where the question asks what is so now
     (0.0 / −0.8; of what changed, 13 in a hundred answers more stand before what they replaced)"""
@@ -62,8 +63,11 @@ class Weights:
     """words that are not plainly their speaker's own: pasted, quoted, joking, hypothetical (0.0 / 0.0; none there)"""
 
     def trusting(self, vectors: float) -> Weights:
-        """With vectors counting so much of what they count otherwise."""
-        return self if vectors == 1.0 else replace(self, vector=vectors * self.vector, fact=vectors * self.fact)
+        """With vectors counting so much of what they count otherwise, and words the more for it."""
+        if vectors == 1.0:
+            return self
+        text = self.text * (vectors + (1.0 - vectors) * ALONE)
+        return replace(self, text=text, vector=vectors * self.vector, fact=vectors * self.fact)
 
     def __post_init__(self) -> None:
         for field in fields(self):

@@ -76,7 +76,7 @@ CALL () {
   UNWIND CASE WHEN $waits IS NULL THEN [1] ELSE [] END AS once
   MATCH (m:@Memory {scope: $scope, unembedded: true})
   WITH m LIMIT $texts
-  RETURN collect([m.memory_id, m.text]) AS unembedded
+  RETURN collect([m.memory_id, m.text, coalesce(head([(before:@Memory)-[:NEXT]->(m) | before.text]), '')]) AS unembedded
 }
 RETURN contexts, entities, unembedded
 

@@ -174,6 +174,8 @@ SET e:@Memory, e.kind = 'event', e.open = true, e.words = row.words, e.extracted
     e.unembedded = CASE WHEN row.vector IS NULL AND $embeds THEN true END
 FOREACH (key IN row.mentions | MERGE (n:@Entity {scope: $scope, key: key}) MERGE (e)-[:MENTIONS]->(n))
 WITH e, row WHERE row.vector IS NOT NULL
+SET e[$tokens] = row.tokens
+WITH e, row
 CALL db.create.setNodeVectorProperty(e, $slot, row.vector)
 
 // write_facts
@@ -218,7 +220,7 @@ CALL (f, is_bare) {
   DETACH DELETE f, r
 }
 WITH f, row, is_bare WHERE NOT is_bare AND row.vector IS NOT NULL
-SET f.unembedded = null
+SET f.unembedded = null, f[$tokens] = row.tokens
 WITH f, row
 CALL db.create.setNodeVectorProperty(f, $slot, row.vector)
 
@@ -287,7 +289,7 @@ DETACH DELETE f, r
 // nothing
 UNWIND $rows AS row
 MATCH (n:@Memory {scope: $scope, memory_id: row.memory_id})
-SET n.unembedded = null
+SET n.unembedded = null, n[$tokens] = row.tokens
 WITH n, row
 CALL db.create.setNodeVectorProperty(n, $slot, row.vector)
 
@@ -329,7 +331,8 @@ CALL (facts) {
 RETURN size(facts) AS facts
 
 // forget_events
-// one row: how many events went, and how many facts rested on them alone
+// one row: how many events went, and how many facts rested on them alone; what was embedded as an answer to one of them is
+// embedded anew
 MATCH (e:@Event {scope: $scope}) WHERE e.memory_id IN $ids
 MERGE (grave:@Tombstone {scope: $scope, key: e.memory_id})
 ON CREATE SET grave.at = datetime()
@@ -349,6 +352,12 @@ CALL (events) {
 }
 CALL (events) {
   UNWIND events AS e
+  MATCH (e)-[:NEXT]->(later:@Memory)
+  WHERE NOT later IN events AND (later.tokens_a IS NOT NULL OR later.tokens_b IS NOT NULL)
+  SET later.embedding_a = null, later.embedding_b = null, later.tokens_a = null, later.tokens_b = null, later.unembedded = true
+}
+CALL (events) {
+  UNWIND events AS e
   MATCH (r:@Revision)-[b:BECAUSE_OF]->(e)
   DELETE b
   WITH DISTINCT r WHERE NOT (r)-[:BECAUSE_OF]->()
@@ -362,7 +371,7 @@ CALL (events) {
   REMOVE e:@Memory
   SET e.open = null, e.kind = null, e.words = null, e.extracted = null, e.unembedded = null, e.metadata = null,
       e.manner = null, e.origin = null,
-      e.embedding_a = null, e.embedding_b = null, e.memory_id = null, e.ingest = null
+      e.embedding_a = null, e.embedding_b = null, e.tokens_a = null, e.tokens_b = null, e.memory_id = null, e.ingest = null
   WITH e WHERE e.body IS NULL
   CALL (e) {
     MATCH (earlier)-[:NEXT]->(e)-[:NEXT]->(later)

@@ -47,11 +47,11 @@ CASE WHEN fact.state <> 'current' THEN COLLECT {
 
 // candidates @fragment
 // one row. candidates: of each memory found, of the turns that it rests on, the turn that follows it, those of a turn's facts
-// that ended, and what took the place of a fact [id, kind, score by text, by vector, by entity, keys of the entities it speaks
-// of, ids of the turns that it rests on, state, since and until when it holds, ids of the facts that took its place], and of
-// turns further [role, author, time, session, characters, whether it asks, whether it ends so, id of the turn that follows,
-// how many facts rest on it, its words where they are few, how its words were meant]. texts: of those that words found best.
-// live: the slot. writes: how often the user was written to. usual: how near the question is to some of what this user says
+// that ended, and what took the place of a fact [id, kind, score by text, by vector, by entity, ids of the turns that it rests
+// on, packed tokens, characters, state, since and until when it holds, ids of the facts that took its place], and of turns
+// further [role, author, time, session, whether it asks, whether it ends so, id of the turn that follows, how many facts rest on
+// it, its words where they are few, how its words were meant]. texts: of those that words found best. live: the slot.
+// writes: how often the user was written to. usual: how near the question is to some of what this user says
 WITH node, max(CASE leg WHEN 'text' THEN score END) AS text, max(CASE leg WHEN 'vector' THEN score END) AS vector,
      max(CASE leg WHEN 'entity' THEN score END) AS entity
 OPTIONAL MATCH (node)-[:NEXT|SUPPORTED_BY]->(beside:@Memory)
@@ -73,18 +73,18 @@ WITH found AS node, max(CASE node WHEN found THEN text END) AS text, max(CASE no
      max(CASE node WHEN found THEN entity END) AS entity, max(CASE node WHEN found THEN facts END) AS facts
 WHERE
 // include chosen
-OPTIONAL MATCH (node)-[r:NEXT|SUPPORTED_BY|SUBJECT|OBJECT|MENTIONS]->(other)
+OPTIONAL MATCH (node)-[r:NEXT|SUPPORTED_BY]->(other)
 WITH node, node AS fact, text, vector, entity, facts, node.text AS told,
      max(CASE type(r) WHEN 'NEXT' THEN other.memory_id END) AS follower,
-     collect(CASE type(r) WHEN 'SUPPORTED_BY' THEN other.memory_id END) AS sources, collect(other.key) AS entities
+     collect(CASE type(r) WHEN 'SUPPORTED_BY' THEN other.memory_id END) AS sources
 ORDER BY text IS NULL, text DESC
 WITH collect(CASE node.kind WHEN 'event' THEN [
-  node.memory_id, 'event', text, vector, entity, entities, [], null, null, null, null,
-  node.role, node.author, node.timestamp, node.session_id, size(told), any(mark IN ['?', '？', '؟'] WHERE told CONTAINS mark),
+  node.memory_id, 'event', text, vector, entity, [], node[$tokens], size(told), null, null, null, null,
+  node.role, node.author, node.timestamp, node.session_id, any(mark IN ['?', '？', '؟'] WHERE told CONTAINS mark),
   any(mark IN ['?', '？', '؟'] WHERE right(told, 4) CONTAINS mark), follower, facts,
   CASE WHEN size(told) <= $brief THEN told END, node.manner
 ] ELSE [
-  node.memory_id, 'fact', text, vector, entity, entities, sources,
+  node.memory_id, 'fact', text, vector, entity, sources, node[$tokens], size(told),
 // include state_then
   , node.valid_from.epochSeconds, node.valid_to.epochSeconds,
   CASE WHEN node.state <> 'current' THEN [later IN

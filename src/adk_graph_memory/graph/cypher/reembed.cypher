@@ -38,7 +38,8 @@ CALL () {
     AND n.text IS NOT NULL AND n[$slot] IS NULL AND n.embedding_error IS NULL
   RETURN n ORDER BY n.scope, n.memory_id LIMIT $limit
 }
-RETURN n.scope AS owner, n.memory_id AS id, n.text AS text ORDER BY owner, id LIMIT $limit
+RETURN n.scope AS owner, n.memory_id AS id, n.text AS text, coalesce(head([(before:@Memory)-[:NEXT]->(n) | before.text]), '') AS before
+ORDER BY owner, id LIMIT $limit
 
 // reembed_entities
 // a row for each of the next entities, in the order of their key, whose name lacks this slot's vector
@@ -53,7 +54,7 @@ CALL () {
     AND n.name IS NOT NULL AND n[$slot] IS NULL AND n.embedding_error IS NULL
   RETURN n ORDER BY n.scope, n.key LIMIT $limit
 }
-RETURN n.scope AS owner, n.key AS id, n.name AS text ORDER BY owner, id LIMIT $limit
+RETURN n.scope AS owner, n.key AS id, n.name AS text, '' AS before ORDER BY owner, id LIMIT $limit
 
 // reembed_memory_vectors
 // one row if the run stands; a text that was edited since it was read gets nothing and is read again
@@ -63,6 +64,8 @@ CALL (m) {
   MATCH (n:@Memory {scope: row.owner, memory_id: row.id}) WHERE n.text = row.text
   SET n.embedding_error = row.error, n.unembedded = CASE WHEN 'embedding_' + m.live <> $slot THEN n.unembedded END
   WITH n, row WHERE row.vector IS NOT NULL
+  SET n[$tokens] = row.tokens
+  WITH n, row
   CALL db.create.setNodeVectorProperty(n, $slot, row.vector)
 }
 RETURN m.live AS live
@@ -107,13 +110,13 @@ CALL () {
   MATCH (n:@Memory) WHERE n.scope IS NOT NULL AND n.unembedded = true
   RETURN n
 }
-CALL (n) { SET n[$slot] = null, n.embedding_error = null } IN TRANSACTIONS OF 5000 ROWS
+CALL (n) { SET n[$slot] = null, n[$tokens] = null, n.embedding_error = null } IN TRANSACTIONS OF 5000 ROWS
 RETURN count(n) AS reopened
 
 // reembed_empty
 // nothing; no node carries a vector in this slot any more
 MATCH (n:@Memory|@Entity) WHERE n[$slot] IS NOT NULL
-CALL (n) { SET n[$slot] = null } IN TRANSACTIONS OF 5000 ROWS
+CALL (n) { SET n[$slot] = null, n[$tokens] = null } IN TRANSACTIONS OF 5000 ROWS
 
 // reembed_close
 // nothing; this slot belongs to no embedder any more

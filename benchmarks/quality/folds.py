@@ -1,0 +1,183 @@
+"""``python -m benchmarks.quality.folds --locomo PATH``: weights for each conversation, chosen without it.
+
+What a search weighs is recorded once; then many weights, the shipped ones with some of them changed at random, rank the
+same candidates. For each of LoCoMo's conversations those are taken that answer the others best, among such as leave
+chats and updates no worse than the shipped ones do; what they give on the conversation that was left out is shown.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import random
+import statistics
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import NamedTuple
+
+from rich.table import Table
+
+from adk_graph_memory import GraphMemory, Neo4jMemoryService, Neo4jSessionService, Weights
+from adk_graph_memory.recall import Recall
+from adk_graph_memory.records import Scope, digest
+from adk_graph_memory.retrieval import Ranking
+from adk_graph_memory.settings import Settings
+from benchmarks import machine, server
+from benchmarks.quality import changes, chats, ingest, locomo, scores, updates
+from benchmarks.quality.dialogue import Conversation, Question
+
+APP = "folds"
+TRIES = 60
+"""Weights that are tried."""
+FACTORS = (0.0, 0.5, 0.75, 1.25, 1.5, 2.0)
+"""What a weight is changed by."""
+DEPTH = 10
+SLACK = 0.002
+"""What chats and updates may lose: less than one answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A question with all that a search weighs for it; ``turns`` are those that each memory rests on."""
+
+    conversation: str
+    question: Question
+    ranking: Ranking
+    turns: Mapping[str, Sequence[str]]
+
+
+class Quality(NamedTuple):
+    """Recall and nDCG, each between 0 and 1, and the share of changes whose right answer stands first."""
+
+    recall: float
+    ndcg: float
+    first: float
+
+
+async def record(memory: GraphMemory, conversations: Sequence[Conversation], app_name: str) -> list[Case]:
+    """A case for each question that has an answer."""
+    recall = Recall(memory.connection, memory.vectors, memory.speakers, None, None)
+    cases = []
+    for conversation in conversations:
+        scope = Scope(app_name, conversation.id)
+        ids = {
+            f"event:{digest(session.id, turn.id)}": turn.id
+            for session in conversation.sessions
+            for turn in session.turns
+        }
+        retriever = await recall.retriever(scope, None)
+        for question in (question for question in conversation.questions if question.evidence):
+            asked = retriever.parse_question(question.text)
+            embedded, retriever.slot, _ = await memory.vectors.of_question(asked.spoken)
+            ranking, _ = await asyncio.to_thread(retriever.find_candidates, question.text, asked, embedded)
+            turns = {one.id: [ids[id] for id in one.sources or (one.id,)] for one in ranking.candidates}
+            cases.append(Case(conversation.id, question, ranking, turns))
+    return cases
+
+
+def answer(case: Case, weights: Weights) -> Quality:
+    """How well a question is answered with these weights."""
+    ranked = case.ranking.rank(weights, datetime.now(UTC).timestamp())
+    turns = list(dict.fromkeys(turn for one in ranked[: 2 * DEPTH] for turn in case.turns[one.id]))
+    evidence = case.question.evidence
+    return Quality(
+        scores.recall(turns[:DEPTH], evidence),
+        scores.ndcg(turns[:DEPTH], evidence, DEPTH),
+        float(scores.place(turns, evidence) == 0),
+    )
+
+
+def mean(answers: Sequence[Quality]) -> Quality:
+    """Of all questions."""
+    return Quality(*map(statistics.fmean, zip(*answers, strict=True)))
+
+
+def tries(count: int) -> Iterator[Weights]:
+    """The shipped weights, then others, always the same."""
+    chance, shipped = random.Random(0), Weights()
+    yield shipped
+    for _ in range(count):
+        names = chance.sample([field.name for field in fields(Weights)], chance.randint(1, 4))
+        yield replace(shipped, **{name: chance.choice(FACTORS) * getattr(shipped, name) for name in names})
+
+
+async def cases_of(settings: Settings, told: Mapping[str, Sequence[Conversation]]) -> dict[str, list[Case]]:
+    """Tells memory each set, and records its questions."""
+    recorded = {}
+    for name, conversations in told.items():
+        print(f"{name} …", file=sys.stderr, flush=True)
+        model = changes.reader(conversations) if name == "updates" else "rules"
+        memory = GraphMemory(settings=settings, model=model)
+        async with Neo4jSessionService(settings=settings) as sessions, memory:
+            service = Neo4jMemoryService(memory=memory)
+            for conversation in conversations:
+                await ingest.remember(conversation, sessions, service, app_name=name)
+            recorded[name] = await record(memory, conversations, name)
+    return recorded
+
+
+def folds(recorded: Mapping[str, Sequence[Case]]) -> Table:
+    """A line for each of LoCoMo's conversations, and their mean."""
+    table = Table(title="Weights chosen without the conversation that they are measured on, percent")
+    for column in ("left out", "questions", "R", "nDCG", "R shipped", "nDCG shipped", "changed"):
+        table.add_column(column, justify="left" if column in ("left out", "changed") else "right")
+    tried = list(tries(TRIES))
+    answers = {
+        name: [[answer(case, weights) for case in cases] for weights in tried] for name, cases in recorded.items()
+    }
+    others = {name: list(map(mean, lists)) for name, lists in answers.items() if name != "locomo"}
+    allowed = [
+        number
+        for number in range(len(tried))
+        if all(
+            now >= shipped - SLACK
+            for of_set in others.values()
+            for now, shipped in zip(of_set[number], of_set[0], strict=True)
+        )
+    ]
+    cases, left = recorded["locomo"], list[tuple[Quality, Quality]]()
+    for name in dict.fromkeys(case.conversation for case in cases):
+        is_in = [case.conversation == name for case in cases]
+        without = {
+            n: mean([one for one, out in zip(answers["locomo"][n], is_in, strict=True) if not out]) for n in allowed
+        }
+        best = max(allowed, key=lambda n: without[n].recall + without[n].ndcg)
+        got, shipped = ([one for one, out in zip(answers["locomo"][n], is_in, strict=True) if out] for n in (best, 0))
+        left += zip(got, shipped, strict=True)
+        table.add_row(name, str(len(got)), *_percent(mean(got)), *_percent(mean(shipped)), _changes(tried[best]))
+    table.add_section()
+    chosen, shipped = zip(*left, strict=True)
+    table.add_row("all", str(len(left)), *_percent(mean(chosen)), *_percent(mean(shipped)), "")
+    return table
+
+
+def _percent(quality: Quality) -> list[str]:
+    return [f"{100 * quality.recall:.1f}", f"{100 * quality.ndcg:.1f}"]
+
+
+def _changes(weights: Weights) -> str:
+    shipped = Weights()
+    names = (field.name for field in fields(Weights) if getattr(weights, field.name) != getattr(shipped, field.name))
+    return ", ".join(f"{name} {getattr(weights, name):g}" for name in names)
+
+
+async def main(arguments: argparse.Namespace) -> None:
+    before = machine.load()
+    async with server.serving("Folds") as (settings, which):
+        single = tuple(map(changes.predicate, range(300)))
+        told = {"locomo": locomo.load(arguments.locomo), "chats": chats.load(), "updates": updates.load()}
+        recorded = await cases_of(settings.model_copy(update={"functional_predicates": single}), told)
+    console = machine.console()
+    console.print(folds(recorded))
+    about: Mapping[str, str] = {"load before": before, "load after": machine.load(), "server": which}
+    for name, value in (machine.described() | about).items():
+        console.print(f"{name}: {value}", highlight=False, soft_wrap=True)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.quality.folds", description=__doc__)
+    parser.add_argument("--locomo", type=Path, metavar="PATH", required=True, help="a file in LoCoMo's JSON format")
+    asyncio.run(main(parser.parse_args()))

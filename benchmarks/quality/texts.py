@@ -1,0 +1,44 @@
+"""Nothing goes in; what is said in this repository's own conversations comes out, a text a line.
+
+    python -m benchmarks.quality.texts > texts.txt
+    python pipelines/fit_projection.py --texts texts.txt --out FILE
+
+FILE is ``src/adk_graph_memory/embeddings/projections/all-MiniLM-L6-v2.npz``.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Iterator
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from benchmarks.quality import chats, few_words, unanswerable, updates
+
+ENOUGH = 2_500
+
+
+def texts() -> list[str]:
+    """Some of them, always the same."""
+    generated = (*chats.load(), *updates.load(), *unanswerable.load(), *few_words.load())
+    said = [turn.text for one in generated for session in one.sessions for turn in session.turns]
+    for file in sorted((Path(__file__).parent / "conversations").glob("*.json")):
+        said += _texts(json.loads(file.read_text("utf-8")))
+    said += _texts(json.loads((resources.files("adk_graph_memory.demo") / "conversation.json").read_text("utf-8")))
+    different = sorted({" ".join(text.split()) for text in said})
+    return random.Random(0).sample(different, ENOUGH)
+
+
+def _texts(data: Any) -> Iterator[str]:
+    """Whatever stands under "text", however deep."""
+    for key, value in data.items() if isinstance(data, dict) else enumerate(data):
+        if key == "text" and isinstance(value, str):
+            yield value
+        elif isinstance(value, dict | list):
+            yield from _texts(value)
+
+
+if __name__ == "__main__":
+    print("\n".join(texts()))

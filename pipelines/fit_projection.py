@@ -1,0 +1,63 @@
+"""Texts go in; the projection that packs a model's token vectors comes out, as a file for the settings.
+
+    python pipelines/fit_projection.py --embedder all-MiniLM-L12-v2 --texts sample.txt --out L12.npz
+    export ADK_GRAPH_MEMORY_TOKEN_PROJECTION=L12.npz
+    python pipelines/reembed.py --embedder all-MiniLM-L12-v2 --force
+
+Without one a model's token vectors are packed by a random projection, which finds a little less. Some thousands of
+texts of the kind that people will say are enough; what they say is not kept.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from adk_graph_memory import errors
+from adk_graph_memory.embeddings import LocalEmbedder, Projection, TokenEncoder
+from adk_graph_memory.embeddings.projection import DIMENSIONS
+from adk_graph_memory.records import Passage
+
+FEWEST = 1_000
+"""Texts from which the usual can be told."""
+
+
+def fit(embedder: str, texts: list[str], dimensions: int = DIMENSIONS) -> Projection:
+    """The projection that keeps most of what tells these texts' words apart.
+
+    Raises:
+        errors.ConfigurationError: the texts are too few, or the model shows no token vectors.
+        errors.EmbedderMissing: the model is not to be had.
+    """
+    texts = list(dict.fromkeys(text for text in texts if text.strip()))
+    if len(texts) < FEWEST:
+        raise errors.ConfigurationError(reason=f"{len(texts)} different texts are too few; give at least {FEWEST:,}")
+    encoder = TokenEncoder.of_model(LocalEmbedder(embedder).loaded, "")
+    if dimensions % 2:
+        raise errors.ConfigurationError(reason=f"--dimensions {dimensions} is odd; two numbers share a byte")
+    if encoder is None:
+        raise errors.ConfigurationError(reason=f"{embedder} shows no token vectors, or not where its tokens stand")
+    return Projection.fit(encoder.token_vectors([Passage(text) for text in texts]), dimensions)
+
+
+def main(
+    out: Annotated[Path, typer.Option(help="The file to write, ending in .npz.")],
+    texts: Annotated[list[Path], typer.Option(help="A file with a text a line; may be given again.")],
+    embedder: Annotated[str, typer.Option(help="A model's name or path.")] = "all-MiniLM-L6-v2",
+    dimensions: Annotated[int, typer.Option(min=2, help="Numbers kept of a token vector, an even count.")] = DIMENSIONS,
+) -> None:
+    """Fit what packs a model's token vectors to texts of your own."""
+    try:
+        lines = [line for path in texts for line in path.read_text("utf-8").splitlines()]
+        fitted = fit(embedder, lines, dimensions)
+        fitted.save(out)
+    except (OSError, UnicodeDecodeError, errors.GraphMemoryError) as error:
+        typer.echo(error, err=True)
+        raise typer.Exit(2) from None
+    typer.echo(f"{out}: {fitted.matrix.shape[0]} numbers a token to {dimensions}, spread {fitted.spread:.3f}")
+
+
+if __name__ == "__main__":
+    typer.run(main)

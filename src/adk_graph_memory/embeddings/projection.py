@@ -1,0 +1,182 @@
+"""Token vectors, made small enough to store beside every memory, and compared word by word (MaxSim).
+
+ColBERT's late interaction (Khattab and Zaharia, 2020) with the token vectors of an ordinary embedder: each word of a
+question looks for the word of a text that means most nearly the same.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from importlib import resources
+from io import BytesIO
+from pathlib import Path
+from zipfile import BadZipFile
+
+import numpy as np
+import numpy.typing as npt
+
+from adk_graph_memory import errors
+
+Array = npt.NDArray[np.float32]
+
+DIMENSIONS = 96
+"""Numbers a token vector; fewer lose half a point of recall, more gain none."""
+MOST_TOKENS = 64
+"""Token vectors of a text, 48 bytes each; of a longer text every second, third … is kept."""
+STEPS = 2.5
+"""Deviations of a number up to which four bits tell it."""
+UNFITTED_SPREAD = 0.06
+"""The spread of a projection that was fitted to no texts, measured with all-MiniLM-L6-v2."""
+_MARK = 4
+"""Bytes in front of packed vectors that tell which projection made them."""
+_LEVELS = (np.arange(16, dtype=np.float32) - 7.5) / 7.5
+
+
+@dataclass(frozen=True, eq=False)
+class Projection:
+    """Takes a model's token vectors to a few dimensions, and those to four bits each.
+
+    Attributes:
+        name: what it is known by: packed vectors of another name are not compared.
+        mean: the model's usual token vector, shape (n,).
+        matrix: shape (n, d).
+        spread: how far apart the scores of one question over a user's texts lie: their standard deviation.
+    """
+
+    name: str
+    mean: Array
+    matrix: Array
+    spread: float = UNFITTED_SPREAD
+
+    @classmethod
+    def of_model(cls, model: str, size: int) -> Projection:
+        """The one that this package carries for a model, or else a random orthogonal one, always the same.
+
+        Args:
+            model: its name or path.
+            size: numbers of its token vectors.
+        """
+        file = resources.files(__package__) / "projections" / f"{Path(model).name}.npz"
+        if file.is_file():
+            with resources.as_file(file) as path:
+                return cls.load(path, size)
+        numbers = np.random.RandomState(0).standard_normal((size, min(size, DIMENSIONS)))
+        matrix, triangle = np.linalg.qr(numbers)
+        signs = np.sign(np.diag(triangle))
+        return cls(f"random {matrix.shape}", np.zeros(size, np.float32), (matrix * signs).astype(np.float32))
+
+    @classmethod
+    def fit(cls, texts: Sequence[Array], dimensions: int = DIMENSIONS) -> Projection:
+        """One that keeps what tells these texts' words apart: the directions in which they differ most.
+
+        Args:
+            texts: the token vectors of each, shape (tokens, n); some thousands of texts.
+            dimensions: numbers that are kept of a token vector, an even count.
+        """
+        vectors = np.concatenate(list(texts))
+        mean: Array = vectors.mean(axis=0)
+        centred = _unit(vectors - mean).astype(np.float64)
+        _, directions = np.linalg.eigh(centred.T @ centred)
+        matrix = directions[:, ::-1][:, :dimensions].astype(np.float16).astype(np.float32)
+        unmeasured = cls(_name(matrix), mean, matrix)
+        return replace(unmeasured, spread=unmeasured.measure_spread(texts))
+
+    def measure_spread(self, texts: Sequence[Array], most: int = 300) -> float:
+        """How far apart the scores of one text, taken for a question, over the others lie, as a rule."""
+        some = [text for text in texts if len(text)][:most]
+        packed = {str(number): self.pack(text) for number, text in enumerate(some)}
+        scores = [QuestionTokens(text, self).compare(packed)[1].mean(axis=1) for text in some]
+        return float(np.mean([np.delete(row, number).std() for number, row in enumerate(scores)]))
+
+    @classmethod
+    def load(cls, path: Path, size: int) -> Projection:
+        """One that ``pipelines/fit_projection.py`` has written.
+
+        Raises:
+            errors.ConfigurationError: the file is none, or fits token vectors of another size.
+        """
+        try:
+            with np.load(BytesIO(path.read_bytes()), allow_pickle=False) as file:
+                mean, matrix = (file[name].astype(np.float32) for name in ("mean", "matrix"))
+                spread = float(file["spread"])
+        except (OSError, ValueError, KeyError, BadZipFile) as error:
+            raise errors.ConfigurationError(reason=f"{path} is no projection of token vectors: {error}") from error
+        if mean.shape != (size,) or matrix.ndim != 2 or len(matrix) != size or matrix.shape[1] % 2:
+            reason = f"{path} is made for token vectors of {len(mean)} numbers; the embedder's have {size}"
+            raise errors.ConfigurationError(reason=reason)
+        return cls(_name(matrix), mean, matrix, spread)
+
+    def save(self, path: Path) -> None:
+        """Writes it to a file that :meth:`load` reads."""
+        np.savez_compressed(path, mean=self.mean, matrix=self.matrix.astype(np.float16), spread=np.float32(self.spread))
+
+    def project(self, vectors: Array) -> Array:
+        """Unit vectors of shape (tokens, d) of a model's token vectors of shape (tokens, n)."""
+        return _unit(_unit(vectors - self.mean) @ self.matrix)
+
+    def pack(self, vectors: Array) -> bytes:
+        """A text's token vectors as they are stored: two numbers a byte behind the projection's mark."""
+        places = np.linspace(0, len(vectors) - 1, min(len(vectors), MOST_TOKENS)).astype(int)
+        numbers = self.project(vectors[places]) * (np.sqrt(self.matrix.shape[1]) / STEPS)
+        levels = np.clip(np.floor(numbers * 7.5 + 8.0), 0, 15).astype(np.uint8)
+        return self._mark + bytes(levels[:, 0::2] << 4 | levels[:, 1::2])
+
+    def unpack(self, packed: Mapping[str, bytes]) -> tuple[list[str], list[int], Array]:
+        """The ids of the texts that this projection has packed, how many vectors each has, and all of these."""
+        ours = {id: data[_MARK:] for id, data in packed.items() if data[:_MARK] == self._mark and len(data) > _MARK}
+        levels = np.frombuffer(b"".join(ours.values()), np.uint8)
+        vectors = _PAIRS[levels].reshape(-1, self.matrix.shape[1])
+        return list(ours), [2 * len(data) // self.matrix.shape[1] for data in ours.values()], _unit(vectors)
+
+    @cached_property
+    def _mark(self) -> bytes:
+        return hashlib.sha256(self.name.encode()).digest()[:_MARK]
+
+
+class QuestionTokens:
+    """A question's tokens, to be compared with those of stored texts.
+
+    Args:
+        vectors: as the model makes them, shape (tokens, n).
+        projection: what packs the texts' tokens.
+    """
+
+    def __init__(self, vectors: Array, projection: Projection) -> None:
+        self._vectors, self._projection = projection.project(vectors), projection
+
+    @property
+    def spread(self) -> float:
+        """How far apart the mean similarities of a user's texts lie."""
+        return self._projection.spread
+
+    def compare(self, packed: Mapping[str, bytes]) -> tuple[list[str], Array]:
+        """How near to each token of the question the nearest of a text's tokens is, from −1 to 1.
+
+        Args:
+            packed: tokens of texts by id; those that another projection has packed are left out.
+
+        Returns:
+            The ids of those that were compared, and a row for each, shape (texts, tokens).
+        """
+        ids, counts, vectors = self._projection.unpack(packed)
+        if not ids or not len(self._vectors):
+            return [], np.empty((0, 0), np.float32)
+        starts = np.concatenate(([0], np.cumsum(counts)[:-1]))
+        return ids, np.maximum.reduceat(vectors @ self._vectors.T, starts, axis=0)
+
+
+_PAIRS = np.stack([np.repeat(_LEVELS, 16), np.tile(_LEVELS, 16)], axis=1)
+"""The two numbers of each byte."""
+
+
+def _name(matrix: Array) -> str:
+    return hashlib.sha256(matrix.tobytes()).hexdigest()
+
+
+def _unit(vectors: Array) -> Array:
+    lengths = np.linalg.norm(vectors, axis=-1, keepdims=True)
+    scaled: Array = vectors / np.maximum(lengths, 1e-9)
+    return scaled

@@ -1,0 +1,63 @@
+"""Candidates and an embedded question go in; how near in meaning each of them is to it comes out.
+
+Told by vectors and, where there are any, by tokens: each word of the question looks for the word of a memory that means
+most nearly the same (MaxSim), so that a turn of several sentences is found by the one that answers.
+"""
+
+from __future__ import annotations
+
+import heapq
+import statistics
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from adk_graph_memory.embeddings import QuestionTokens
+from adk_graph_memory.retrieval.candidates import Background, Candidate
+
+NEAREST = 100
+"""Candidates, those nearest by vector, that tell how many words of a question a memory answers as a rule."""
+
+
+class Near(NamedTuple):
+    """How much nearer to a question a memory is than others are, in deviations; None where that cannot be told."""
+
+    vector: float | None
+    tokens: float | None
+
+    def mean(self, tokens: float) -> float:
+        """Both together, the tokens with this share; what is known where only one is."""
+        if self.vector is None or self.tokens is None:
+            return (self.vector or 0.0) + (self.tokens or 0.0)
+        return (1.0 - tokens) * self.vector + tokens * self.tokens
+
+
+def nearness(
+    candidates: Sequence[Candidate], background: Background | None, question: QuestionTokens | None
+) -> dict[str, Near]:
+    """By id, of the candidates that have a vector's score or tokens.
+
+    Args:
+        candidates: each once.
+        background: what a vector's score is measured against.
+        question: the question's tokens; None for vectors alone.
+    """
+    usual = background or Background()
+    by_vector = {
+        one.id: (one.vector - usual.mean) / max(usual.deviation, 0.01) for one in candidates if one.vector is not None
+    }
+    by_tokens = _by_tokens(candidates, by_vector, question) if question else {}
+    return {id: Near(by_vector.get(id), by_tokens.get(id)) for id in by_vector | by_tokens}
+
+
+def _by_tokens(
+    candidates: Sequence[Candidate], by_vector: Mapping[str, float], question: QuestionTokens
+) -> dict[str, float]:
+    """On the scale of the vectors': what is as near as the nearest by vector are as a rule counts as much as these."""
+    ids, nearest = question.compare({one.id: one.tokens for one in candidates if one.tokens})
+    if not ids:
+        return {}
+    scores = dict(zip(ids, nearest.mean(axis=1).tolist(), strict=True))
+    best = heapq.nlargest(NEAREST, scores, key=lambda id: (by_vector.get(id, -9.0), id))
+    usual = statistics.fmean(scores[id] for id in best)
+    level = statistics.fmean(known) if (known := [by_vector[id] for id in best if id in by_vector]) else 0.0
+    return {id: (score - usual) / question.spread + level for id, score in scores.items()}

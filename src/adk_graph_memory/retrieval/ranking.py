@@ -1,0 +1,64 @@
+"""What the first statement of a search has found goes in; the memories that answer come out, best first."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import dataclass
+from typing import Any
+
+from adk_graph_memory.embeddings import EmbeddedQuestion
+from adk_graph_memory.retrieval import smalltalk
+from adk_graph_memory.retrieval.candidates import Background, Candidate
+from adk_graph_memory.retrieval.coverage import likelihood, trust
+from adk_graph_memory.retrieval.nearness import Near, nearness
+from adk_graph_memory.retrieval.question import Asked
+from adk_graph_memory.retrieval.scoring import Scored, distinct, scored
+from adk_graph_memory.retrieval.weights import Weights
+
+
+@dataclass(frozen=True, slots=True)
+class Ranking:
+    """Candidates and all that is told of them, whatever weights they are ranked by.
+
+    ``support`` is how likely anything answers the question at all, 0 to 1.
+    """
+
+    asked: Asked
+    candidates: Sequence[Candidate]
+    near: Mapping[str, Near]
+    empty: Set[str]
+    gate: float
+    fluency: float
+    support: float
+
+    @classmethod
+    def of_row(
+        cls,
+        row: Mapping[str, Any],
+        question: str,
+        asked: Asked,
+        embedded: EmbeddedQuestion | None,
+        fluency: float,
+    ) -> Ranking:
+        """Of the row that a statement ``legs_…`` returns."""
+        candidates = [Candidate(*one) for one in row["candidates"]]
+        empty = smalltalk.empty(candidates, question)
+        texts = [text for text in row["texts"] if text not in empty.values()]
+        background = Background.of(row["usual"])
+        scores = [one.vector for one in candidates if one.vector is not None and one.id not in empty]
+        nearest = background.nearness(max(scores)) if scores and background else None
+        return cls(
+            asked,
+            candidates,
+            nearness(candidates, background, embedded.tokens if embedded else None),
+            frozenset(empty),
+            gate=trust(asked.terms, texts, asked.ordinary_in),
+            fluency=fluency,
+            support=likelihood(nearest, asked.asking_terms, texts, asked.ordinary_in, fluency),
+        )
+
+    def rank(self, weights: Weights, now: float) -> list[Scored]:
+        """The memories, each once, best first; what held until ``now`` or longer holds."""
+        chosen = weights.trusting(self.fluency)
+        found = scored(self.candidates, self.asked, chosen, near=self.near, gate=self.gate, now=now, empty=self.empty)
+        return distinct(found, {one.id: one for one in self.candidates}, weights.brief)

@@ -1,0 +1,101 @@
+"""Token vectors, packed and compared: what is near stays near, and nothing is compared that another packing made."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from adk_graph_memory import errors
+from adk_graph_memory.embeddings import Projection, QuestionTokens
+from adk_graph_memory.embeddings.projection import DIMENSIONS, MOST_TOKENS
+
+SIZE = 384
+
+
+def vectors(count: int, seed: int = 0) -> np.ndarray:
+    return np.random.default_rng(seed).standard_normal((count, SIZE)).astype(np.float32)
+
+
+@pytest.fixture(params=["all-MiniLM-L6-v2", "some-other-model"])
+def projection(request: pytest.FixtureRequest) -> Projection:
+    return Projection.of_model(request.param, SIZE)
+
+
+@given(st.integers(0, 300))
+def test_a_text_takes_what_its_tokens_take_and_never_more_than_four_kilobytes(count: int) -> None:
+    packed = Projection.of_model("any", SIZE).pack(vectors(count))
+    assert len(packed) == 4 + min(count, MOST_TOKENS) * DIMENSIONS // 2 < 4_096
+
+
+def test_each_token_finds_itself_and_nothing_else(projection: Projection) -> None:
+    text = vectors(12)
+    question = QuestionTokens(text[3:6], projection)
+    ids, nearest = question.compare({"same": projection.pack(text), "other": projection.pack(vectors(12, seed=1))})
+    assert ids == ["same", "other"]
+    assert nearest[0].min() > 0.97  # four bits a number lose some
+    assert nearest[1].max() < 0.6
+
+
+def test_a_long_text_is_kept_from_its_beginning_to_its_end(projection: Projection) -> None:
+    text = vectors(1_000)
+    question = QuestionTokens(text[[0, -1]], projection)
+    [nearest] = question.compare({"long": projection.pack(text)})[1]
+    assert nearest.min() > 0.97
+
+
+def test_what_another_projection_packed_is_left_out(projection: Projection) -> None:
+    other = Projection("another", projection.mean, projection.matrix)
+    question = QuestionTokens(vectors(3), projection)
+    assert question.compare({"other": other.pack(vectors(3)), "none": b""})[0] == []
+    assert question.compare({"other": other.pack(vectors(3)), "ours": projection.pack(vectors(3))})[0] == ["ours"]
+
+
+def test_a_question_without_tokens_is_compared_with_nothing(projection: Projection) -> None:
+    assert QuestionTokens(vectors(0), projection).compare({"a": projection.pack(vectors(3))})[0] == []
+
+
+def test_a_model_without_a_projection_always_gets_the_same_orthogonal_one() -> None:
+    one, again = Projection.of_model("mine", 64), Projection.of_model("/a/path/to/it", 64)
+    assert one.matrix.tobytes() == again.matrix.tobytes()
+    assert np.allclose(one.matrix.T @ one.matrix, np.eye(64), atol=1e-5)
+    assert one.pack(vectors(5)[:, :64]) == again.pack(vectors(5)[:, :64])
+
+
+def test_what_was_fitted_is_read_as_it_was_written(tmp_path: Path) -> None:
+    texts = [vectors(8, seed) for seed in range(40)]
+    fitted = Projection.fit(texts, 16)
+    fitted.save(tmp_path / "fitted.npz")
+    again = Projection.load(tmp_path / "fitted.npz", SIZE)
+    assert again.spread == pytest.approx(fitted.spread) and 0 < again.spread < 1
+    assert again.pack(texts[0]) == fitted.pack(texts[0])
+
+
+def test_a_fitted_one_keeps_what_tells_texts_apart() -> None:
+    """All that differs lies in four directions: those are kept, and near is as near as it was."""
+    chance = np.random.default_rng(0)
+    directions = np.linalg.qr(chance.standard_normal((SIZE, 4)))[0]
+    texts = [(chance.standard_normal((10, 4)) @ directions.T + 5).astype(np.float32) for _ in range(50)]
+    fitted = Projection.fit(texts, 4)
+    centred = texts[0] - fitted.mean
+    exact = centred @ centred.T / np.outer(*[np.linalg.norm(centred, axis=1)] * 2)
+    projected = fitted.project(texts[0])
+    assert np.allclose(projected @ projected.T, exact, atol=0.02)
+
+
+@pytest.mark.parametrize("content", [b"no archive", b"PK\x03\x04 cut off", None])
+def test_a_file_that_is_no_projection_is_named(tmp_path: Path, content: bytes | None) -> None:
+    path = tmp_path / "mine.npz"
+    if content:
+        path.write_bytes(content)
+    with pytest.raises(errors.ConfigurationError, match=r"mine\.npz is no projection"):
+        Projection.load(path, SIZE)
+
+
+def test_a_projection_for_another_model_is_named(tmp_path: Path) -> None:
+    Projection.fit([vectors(8, seed) for seed in range(3)], 16).save(tmp_path / "mine.npz")
+    with pytest.raises(errors.ConfigurationError, match=r"384 numbers; the embedder's have 768"):
+        Projection.load(tmp_path / "mine.npz", 768)
