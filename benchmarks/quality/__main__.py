@@ -19,7 +19,14 @@ from google.adk.memory.memory_entry import MemoryEntry
 from google.adk.models.base_llm import BaseLlm
 from rich.table import Table
 
-from adk_graph_memory import Filters, GraphMemory, Neo4jMemoryService, Neo4jSessionService, Weights
+from adk_graph_memory import (
+    CrossEncoderReranker,
+    Filters,
+    GraphMemory,
+    Neo4jMemoryService,
+    Neo4jSessionService,
+    Weights,
+)
 from adk_graph_memory.adk import entries
 from adk_graph_memory.recall import Recall, Wanted
 from adk_graph_memory.records import Kind, Scope
@@ -59,6 +66,8 @@ NO_GRAPH = replace(NOTHING, text=Weights().text, vector=Weights().vector)
 FALSE_ALARMS = 0.05
 MOST_CHANGES = 300
 """In all conversations."""
+PATIENCE = 600.0
+"""Seconds that a reranker may take: it is measured how well it orders, whatever the machine."""
 CROWD = 10
 """Users who ask in the first person, in one store and in one each."""
 
@@ -106,9 +115,11 @@ class Bench:
 
     Args:
         settings: of the server.
+        reranker: name or path of a cross-encoder that orders the best anew.
     """
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, reranker: str | None = None) -> None:
+        self._reranker = CrossEncoderReranker(reranker) if reranker else None
         single = tuple(map(changes.predicate, range(MOST_CHANGES)))
         self._settings = settings.model_copy(update={"functional_predicates": single})
         self.table = Table(title="Evidence found by search_memory, percent")
@@ -139,7 +150,8 @@ class Bench:
         kinds: bool = False,
     ) -> list[Answer]:
         """Asks our search, as ADK's interface hands it on."""
-        async with GraphMemory(settings=self._settings, model="rules", weights=weights) as memory:
+        options = {"weights": weights, "reranker": self._reranker}
+        async with GraphMemory(settings=self._settings, model="rules", **options) as memory:
 
             async def search(user_id: str, query: str) -> list[MemoryEntry]:
                 found = await memory.recall(query, app_name=told.app_name, user_id=user_id, filters=filters)
@@ -235,7 +247,8 @@ def _first_person(conversation: Conversation) -> Conversation:
 async def main(arguments: argparse.Namespace) -> None:
     before = machine.load()
     async with server.serving(PREFIX) as (settings, which):
-        bench = Bench(settings)
+        chosen = {"embedder": arguments.embedder} if arguments.embedder else {}
+        bench = Bench(settings.model_copy(update=chosen | {"rerank_timeout": PATIENCE}), arguments.reranker)
         for told in sets(arguments):
             if not arguments.only or told.name in arguments.only:
                 print(f"{told.name} …", file=sys.stderr, flush=True)
@@ -250,6 +263,8 @@ async def main(arguments: argparse.Namespace) -> None:
 parser = argparse.ArgumentParser(prog="python -m benchmarks.quality", description=__doc__)
 parser.add_argument("--locomo", type=Path, metavar="PATH", help="a file in LoCoMo's JSON format")
 parser.add_argument("--xquad", type=Path, metavar="FOLDER", help="a folder with xquad.*.json")
+parser.add_argument("--embedder", metavar="MODEL", help="name or path of another model of sentence-transformers")
+parser.add_argument("--reranker", metavar="MODEL", help="name or path of a cross-encoder that orders the best anew")
 parser.add_argument("--ablate", action="store_true", help="ask LoCoMo again without each signal")
 parser.add_argument("--only", action="append", metavar="NAME", help="only this set; may be given again")
 asyncio.run(main(parser.parse_args()))

@@ -5,10 +5,11 @@ from adk_graph_memory.extraction import Topic
 from adk_graph_memory.local_neo4j import LocalNeo4j
 from adk_graph_memory.memory import GraphMemory
 from adk_graph_memory.records import Filters, IngestReport, Receipt, Recollection, Statement, Turn
-from adk_graph_memory.retrieval import Weights
+from adk_graph_memory.retrieval import CrossEncoderReranker, Reranker, Weights
 from adk_graph_memory.settings import Settings
 
 __all__ = [
+    "CrossEncoderReranker",
     "Filters",
     "GraphMemory",
     "IngestReport",
@@ -18,6 +19,7 @@ __all__ = [
     "Neo4jSessionService",
     "Receipt",
     "Recollection",
+    "Reranker",
     "Settings",
     "Statement",
     "Topic",

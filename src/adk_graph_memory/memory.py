@@ -23,8 +23,7 @@ class GraphMemory(Closing):
         uri: an address, settings and all (``settings.of_address``); else NEO4J_URI, or ``adk-graph-memory up``'s.
         auth: user and password; without it NEO4J_USERNAME and NEO4J_PASSWORD.
         database: without it NEO4J_DATABASE, or ``neo4j``.
-        driver: an async driver of yours, and
-        sync_driver: a sync one beside it (neo4j-graphrag's retrievers are sync); neither is ever closed here.
+        driver, sync_driver: an async and a sync one of yours (graphrag's retrievers are sync); never closed here.
         settings: all settings, instead of the environment's.
         schema: ``auto`` (migrate at first use), ``check`` (refuse an unfit schema) or ``off``.
         timezone: IANA name of the time zone for users whose own is not known; "yesterday" is a day there.
@@ -36,10 +35,10 @@ class GraphMemory(Closing):
             and ``$scope``, and returns at least ``text`` and ``score``.
         redact: what is done to every text before it is stored, sent or embedded, and to every question: a pure
             function from text to text, or ``"secrets"`` (the extra ``privacy``); without it ADK_GRAPH_MEMORY_REDACT.
-            A turn that it makes another text of than before counts as edited, and is read again.
         topics: what a model keeps to: a :class:`Topic` each, or the label of one of Memory Bank's
             (``USER_PREFERENCES`` and its kin); a fact of no topic is left out. Without any, whatever matters.
         weights: what each signal adds to a memory's score.
+        reranker: orders the best fifty anew, if it takes no longer than the setting ``rerank_timeout``.
     """
 
     def __init__(
@@ -52,12 +51,13 @@ class GraphMemory(Closing):
         redact: redaction.Choice = None,
         topics: Sequence[extraction.Topic | str] | None = None,
         weights: retrieval.Weights | None = None,
+        reranker: retrieval.Reranker | None = None,
         **options: Unpack[graph.ConnectionOptions],
     ) -> None:
         self._model, self._redact, self._topics = model, redact, topics
         self.connection = graph.Connection(uri, **options)
         self.vectors, self.speakers = GraphVectors(self.connection, embedder), graph.Speakers(self.connection)
-        self._recall = Recall(self.connection, self.vectors, self.speakers, retrieval_query, weights)
+        self._recall = Recall(self.connection, self.vectors, self.speakers, retrieval_query, weights, reranker)
 
     @telemetry.operation("upsert_memory")
     async def remember(

@@ -64,6 +64,7 @@ class Recall:
         speakers: what knows who speaks, and in which time zone.
         retrieval_query: a caller's own traversal.
         weights: a caller's own weights.
+        reranker: a caller's own, which orders the best anew.
     """
 
     def __init__(
@@ -73,10 +74,11 @@ class Recall:
         speakers: graph.Speakers,
         retrieval_query: str | None,
         weights: retrieval.Weights | None,
+        reranker: retrieval.Reranker | None = None,
     ) -> None:
         self._connection, self._vectors = connection, vectors
         self._speakers, self._retrieval_query, self._weights = speakers, retrieval_query, weights
-        self._is_checked = retrieval_query is None
+        self._reranker, self._is_checked = reranker, retrieval_query is None
 
     async def run(self, scope: Scope, query: str, wanted: Wanted) -> list[Recollection]:
         """The user's memories that fit the question best, best first.
@@ -94,7 +96,8 @@ class Recall:
         asked = await asyncio.to_thread(retriever.parse_question, query)
         embedded, retriever.slot, degraded = await self._vectors.of_question(asked.spoken)
         try:
-            raw = await asyncio.to_thread(retriever.retrieve, query, embedded, limit + SPARE)
+            most = max(limit + SPARE, retrieval.RERANKED if self._reranker else 0)
+            raw = await asyncio.to_thread(retriever.retrieve, query, embedded, most)
         except (driver_errors.Neo4jError, driver_errors.DriverError) as error:
             raise self._connection.translated(error) from error
         except UnicodeEncodeError as error:
@@ -110,10 +113,16 @@ class Recall:
             if wanted.explain:
                 scored = seen["scored"]
                 found = [replace(one, shares=scored[one.id].shares if one.id in scored else ()) for one in found]
-            good = [memory for memory in found if memory.score >= least]
+            return [memory for memory in found if memory.score >= least]
+
+        def pack(good: list[Recollection]) -> list[Recollection]:
             return retrieval.packed(good, query=query, language=asked.ordinary_in, limit=limit, token_budget=budget)
 
-        return await asyncio.to_thread(recollect)  # a long text takes its time
+        good = await asyncio.to_thread(recollect)
+        if self._reranker is not None:
+            seconds = self._connection.settings.rerank_timeout
+            good = await retrieval.rerank(good, query, self._reranker, seconds=seconds)
+        return await asyncio.to_thread(pack, good)  # a long text takes its time
 
     async def retriever(
         self,

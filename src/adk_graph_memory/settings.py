@@ -91,6 +91,7 @@ class Settings(BaseSettings):
     embed_timeout: float = Field(default=10.0, gt=0, description="seconds a search waits for its embedding")
     embed_concurrency: int = Field(default=8, ge=1, description="calls of a hosted embedder at a time")
     embed_dimensions: int | None = Field(default=None, ge=1, description="numbers a vector, of a Gemini model by name")
+    rerank_timeout: float = Field(default=1.0, gt=0, description="seconds a search waits for a reranker")
     token_projection: str | None = Field(default=None, description="path of what pipelines/fit_projection.py wrote")
     model_timeout: float = Field(default=120.0, gt=0, description="seconds for one call of the model")
     model_retries: int = Field(default=2, ge=0, description="how often a call that failed by the way is made again")

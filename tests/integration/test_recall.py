@@ -6,7 +6,7 @@ import asyncio
 import json
 import math
 import random
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -329,6 +329,25 @@ async def test_a_short_answer_comes_with_its_question(neo4j_server, owner: Owner
         found = (await service.search_memory(query="blue pot", **owner)).memories
         texts = [part.text for entry in found for part in entry.content.parts or ()]
         assert "(asked: And where is the spare key?) Under the blue pot." in texts
+
+
+class Longest:
+    """Whatever says most is best."""
+
+    async def score(self, query: str, texts: Sequence[str]) -> list[float]:
+        return [float(len(text)) for text in texts]
+
+
+async def test_a_reranker_orders_what_is_recalled(neo4j_server, owner: Owner) -> None:  # type: ignore[no-untyped-def]
+    settings = neo4j_server.settings(label_prefix="TestHash")
+    told = ["The boiler code is 4711", "The boiler is in the cellar, behind the old shelves", "The boiler is loud"]
+    turns = [Turn(f"t{n}", "user", text, START) for n, text in enumerate(told)]
+    async with GraphMemory(settings=settings, embedder=HashEmbedder(), reranker=Longest()) as memory:
+        await memory.remember(turns, session_id="s", **owner)
+        memories = await memory.recall("boiler code", **owner)
+    texts = [one.text for one in memories]
+    assert texts == sorted(texts, key=len, reverse=True) and len(texts) > 1
+    assert [one.score for one in memories] == sorted((one.score for one in memories), reverse=True)
 
 
 ORDINARY = """

@@ -35,6 +35,7 @@ class Options(graph.ConnectionOptions, total=False):
     redact: redaction.Choice
     topics: Sequence[extraction.Topic | str] | None
     weights: retrieval.Weights | None
+    reranker: retrieval.Reranker | None
 
 
 class Neo4jMemoryService(Closing, BaseMemoryService):

@@ -2,8 +2,10 @@
 
 from adk_graph_memory.retrieval.packing import packed
 from adk_graph_memory.retrieval.ranking import Ranking
+from adk_graph_memory.retrieval.reranking import RERANKED, CrossEncoderReranker, Reranker, rerank
 from adk_graph_memory.retrieval.retriever import GraphMemoryRetriever
 from adk_graph_memory.retrieval.rows import recollection
 from adk_graph_memory.retrieval.weights import Weights
 
-__all__ = ["GraphMemoryRetriever", "Ranking", "Weights", "packed", "recollection"]
+__all__ = ["RERANKED", "CrossEncoderReranker", "GraphMemoryRetriever", "Ranking", "Reranker", "Weights", "packed"]
+__all__ += ["recollection", "rerank"]
