@@ -125,11 +125,11 @@ class Projection:
         return self._mark + bytes(levels[:, 0::2] << 4 | levels[:, 1::2])
 
     def unpack(self, packed: Mapping[str, bytes]) -> tuple[list[str], list[int], Array]:
-        """The ids of the texts that this projection has packed, how many vectors each has, and all of these."""
+        """The ids of the texts that this projection has packed, how many vectors each has, and these, of any length."""
         ours = {id: data[_MARK:] for id, data in packed.items() if data[:_MARK] == self._mark and len(data) > _MARK}
         levels = np.frombuffer(b"".join(ours.values()), np.uint8)
-        vectors = _PAIRS[levels].reshape(-1, self.matrix.shape[1])
-        return list(ours), [2 * len(data) // self.matrix.shape[1] for data in ours.values()], _unit(vectors)
+        vectors = _PAIRS.take(levels, axis=0).reshape(-1, self.matrix.shape[1])  # ten times as fast as _PAIRS[levels]
+        return list(ours), [2 * len(data) // self.matrix.shape[1] for data in ours.values()], vectors
 
     @cached_property
     def _mark(self) -> bytes:
@@ -165,7 +165,8 @@ class QuestionTokens:
         if not ids or not len(self._vectors):
             return [], np.empty((0, 0), np.float32)
         starts = np.concatenate(([0], np.cumsum(counts)[:-1]))
-        return ids, np.maximum.reduceat(vectors @ self._vectors.T, starts, axis=0)
+        lengths = np.sqrt(np.einsum("ij,ij->i", vectors, vectors))  # divided by when there are fewer numbers
+        return ids, np.maximum.reduceat(vectors @ self._vectors.T / lengths[:, None], starts, axis=0)
 
 
 _PAIRS = np.stack([np.repeat(_LEVELS, 16), np.tile(_LEVELS, 16)], axis=1)

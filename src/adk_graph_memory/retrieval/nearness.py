@@ -57,7 +57,7 @@ def _by_tokens(
     if not ids:
         return {}
     scores = dict(zip(ids, nearest.mean(axis=1).tolist(), strict=True))
-    best = heapq.nlargest(NEAREST, scores, key=lambda id: (by_vector.get(id, -9.0), id))
-    usual = statistics.fmean(scores[id] for id in best)
-    level = statistics.fmean(known) if (known := [by_vector[id] for id in best if id in by_vector]) else 0.0
+    best = heapq.nlargest(NEAREST, ((by_vector[id], id) for id in ids if id in by_vector))
+    usual = statistics.fmean(scores[id] for _, id in best) if best else statistics.fmean(scores.values())
+    level = statistics.fmean(deviations for deviations, _ in best) if best else 0.0
     return {id: (score - usual) / question.spread + level for id, score in scores.items()}
