@@ -154,6 +154,17 @@ def folds(recorded: Mapping[str, Sequence[Case]]) -> Table:
     return table
 
 
+def ablation(cases: Sequence[Case]) -> Table:
+    """A line for each weight: what LoCoMo gives without it."""
+    table = Table(title="LoCoMo without each signal, percent")
+    for column in ("without", "R", "nDCG"):
+        table.add_column(column, justify="left" if column == "without" else "right")
+    for field in fields(Weights):
+        without = replace(Weights(), **{field.name: 0.0})
+        table.add_row(field.name, *_percent(mean([answer(case, without) for case in cases])))
+    return table
+
+
 def _percent(quality: Quality) -> list[str]:
     return [f"{100 * quality.recall:.1f}", f"{100 * quality.ndcg:.1f}"]
 
@@ -172,6 +183,7 @@ async def main(arguments: argparse.Namespace) -> None:
         recorded = await cases_of(settings.model_copy(update={"functional_predicates": single}), told)
     console = machine.console()
     console.print(folds(recorded))
+    console.print(ablation(recorded["locomo"]))
     about: Mapping[str, str] = {"load before": before, "load after": machine.load(), "server": which}
     for name, value in (machine.described() | about).items():
         console.print(f"{name}: {value}", highlight=False, soft_wrap=True)
