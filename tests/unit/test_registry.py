@@ -73,6 +73,7 @@ async def test_an_agents_env_file_counts_though_the_agent_is_not_loaded(agents: 
     sessions = get_service_registry().create_session_service("neo4j://", agents_dir=str(agents))
     with pytest.raises(errors.DatabaseUnavailable, match=rf"bolt://127\.0\.0\.1:{port} "):
         await sessions.list_sessions(app_name=agent, user_id="u")
+    await sessions.close()
 
 
 async def test_it_counts_for_all_three_services(agents: Path) -> None:
@@ -85,6 +86,8 @@ async def test_it_counts_for_all_three_services(agents: Path) -> None:
     assert memory.memory.connection.settings.token_budget == 99
     with pytest.raises(errors.DatabaseUnavailable, match=r"bolt://127\.0\.0\.1:2 "):
         await artifacts.list_artifact_keys(app_name="pal", user_id="u")
+    await memory.close()
+    await artifacts.close()
 
 
 def test_an_address_that_says_nonsense_is_refused_at_the_start(tmp_path: Path) -> None:
