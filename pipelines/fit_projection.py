@@ -34,9 +34,9 @@ def fit(embedder: str, texts: list[str], dimensions: int = DIMENSIONS) -> Projec
     texts = list(dict.fromkeys(text for text in texts if text.strip()))
     if len(texts) < FEWEST:
         raise errors.ConfigurationError(reason=f"{len(texts)} different texts are too few; give at least {FEWEST:,}")
-    encoder = TokenEncoder.of_model(LocalEmbedder(embedder).loaded, "")
     if dimensions % 2:
         raise errors.ConfigurationError(reason=f"--dimensions {dimensions} is odd; two numbers share a byte")
+    encoder = TokenEncoder.of_model(LocalEmbedder(embedder).loaded, "")
     if encoder is None:
         raise errors.ConfigurationError(reason=f"{embedder} shows no token vectors, or not where its tokens stand")
     return Projection.fit(encoder.token_vectors([Passage(text) for text in texts]), dimensions)

@@ -28,15 +28,15 @@ class Patient:
     vectors: embeddings.Vectors
     dimensions: int
 
-    async def of(self, passages: Sequence[Passage]) -> dict[Passage, Made]:
+    async def embed_passages(self, passages: Sequence[Passage]) -> dict[Passage, Made]:
         """What became of each passage; the same one is embedded once.
 
         Raises:
             errors.EmbedderFailed: every attempt failed, and so did those with the control text.
         """
-        return await self._of(list(dict.fromkeys(passages)))
+        return await self._embed_halves(list(dict.fromkeys(passages)))
 
-    async def _of(self, texts: list[Passage], *, patiently: bool = True) -> dict[Passage, Made]:
+    async def _embed_halves(self, texts: list[Passage], *, patiently: bool = True) -> dict[Passage, Made]:
         """Halves what fails, until the failing texts are alone; those get all the patience again."""
         try:
             return dict(zip(texts, await self._checked(texts, patiently=patiently), strict=True))
@@ -45,11 +45,11 @@ class Patient:
                 await self._checked([CONTROL])
                 return {texts[0]: str(error)[:MOST_SAID]}
         middle = len(texts) // 2
-        halves = [await self._of(half, patiently=len(half) == 1) for half in (texts[:middle], texts[middle:])]
+        halves = [await self._embed_halves(half, patiently=len(half) == 1) for half in (texts[:middle], texts[middle:])]
         return halves[0] | halves[1]
 
     async def _checked(self, texts: list[Passage], *, patiently: bool = True) -> list[Embedding]:
-        made = await (tried(self.vectors, texts) if patiently else self.vectors.of(texts))
+        made = await (tried(self.vectors, texts) if patiently else self.vectors.embed_passages(texts))
         if len(made[0].vector) != self.dimensions:
             reason = f"{len(made[0].vector)} numbers instead of {self.dimensions}"
             raise errors.EmbedderFailed(name=self.vectors.name, reason=reason)
@@ -60,6 +60,6 @@ async def tried(vectors: embeddings.Vectors, texts: list[Passage]) -> list[Embed
     """An embedding of each passage, after as many further attempts as there are pauses."""
     for pause in PAUSES:
         with suppress(errors.EmbedderFailed):
-            return await vectors.of(texts)
+            return await vectors.embed_passages(texts)
         await asyncio.sleep(pause)
-    return await vectors.of(texts)
+    return await vectors.embed_passages(texts)

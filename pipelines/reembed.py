@@ -163,7 +163,7 @@ class Job:
     async def _pages(self, nodes: Nodes) -> AsyncIterator[int]:
         slot, after = self.run.target.slot, None
         while page := await graph.reembed.page(self.connection, nodes, slot, after, self.batch):
-            made = await self.patient.of([text.passage for text in page])
+            made = await self.patient.embed_passages([text.passage for text in page])
             embeddings = [made[text.passage] for text in page]
             await graph.reembed.write(self.connection, self.run, nodes, page, embeddings)
             self.outcome.embedded += sum(not isinstance(one, str) for one in embeddings)

@@ -97,7 +97,7 @@ class Recall:
         embedded, retriever.slot, degraded = await self._vectors.of_question(asked.spoken)
         try:
             most = max(limit + SPARE, retrieval.RERANKED if self._reranker else 0)
-            raw = await asyncio.to_thread(retriever.retrieve, query, embedded, most)
+            raw = await asyncio.to_thread(retriever.retrieve, query, asked, embedded, most, {})
         except (driver_errors.Neo4jError, driver_errors.DriverError) as error:
             raise self._connection.translated(error) from error
         except UnicodeEncodeError as error:
@@ -118,11 +118,11 @@ class Recall:
         def pack(good: list[Recollection]) -> list[Recollection]:
             return retrieval.packed(good, query=query, language=asked.ordinary_in, limit=limit, token_budget=budget)
 
-        good = await asyncio.to_thread(recollect)
-        if self._reranker is not None:
-            seconds = self._connection.settings.rerank_timeout
-            good = await retrieval.rerank(good, query, self._reranker, seconds=seconds)
-        return await asyncio.to_thread(pack, good)  # a long text takes its time
+        if self._reranker is None:
+            return await asyncio.to_thread(lambda: pack(recollect()))  # a long text takes its time
+        seconds = self._connection.settings.rerank_timeout
+        good = await retrieval.rerank(await asyncio.to_thread(recollect), query, self._reranker, seconds=seconds)
+        return await asyncio.to_thread(pack, good)
 
     async def retriever(
         self,

@@ -104,7 +104,7 @@ async def _embed(embedder: embeddings.Vectors, passages: list[Passage], made: di
     while batches and len(refused) < MOST_REFUSED:
         batch = batches.pop()
         try:
-            made |= zip(batch, await embedder.of(batch), strict=True)
+            made |= zip(batch, await embedder.embed_passages(batch), strict=True)
         except errors.EmbedderFailed as error:
             if isinstance(error.__cause__, Exception) and calls.passes(error.__cause__):
                 raise

@@ -52,22 +52,22 @@ def passages(texts: list[str]) -> list[Passage]:
 
 async def test_vectors_come_in_the_order_of_the_texts() -> None:
     texts = [f"{'x' * n}" for n in range(20)]
-    assert await vectors(One()).of(passages(texts)) == [Embedding([float(n), 1.0]) for n in range(20)]
+    assert await vectors(One()).embed_passages(passages(texts)) == [Embedding([float(n), 1.0]) for n in range(20)]
 
 
 async def test_no_text_needs_no_embedder() -> None:
-    assert await vectors(One(lambda text: 1 / 0)).of([]) == []
+    assert await vectors(One(lambda text: 1 / 0)).embed_passages([]) == []
 
 
 async def test_many_texts_are_one_call_where_the_embedder_can_do_that() -> None:
     embedder = HashEmbedder()
-    await vectors(embedder).of(passages(["a", "b", "c"]))
+    await vectors(embedder).embed_passages(passages(["a", "b", "c"]))
     assert embedder.calls == 1
 
 
 async def test_calls_at_a_time_are_bounded() -> None:
     embedder = One()
-    await vectors(embedder, concurrency=3).of(passages(list("abcdefghijkl")))
+    await vectors(embedder, concurrency=3).embed_passages(passages(list("abcdefghijkl")))
     assert 1 < embedder.most <= 3
 
 
@@ -75,7 +75,7 @@ async def test_a_function_is_an_embedder_and_its_numbers_become_floats() -> None
     def embed(text: str) -> tuple[int, ...]:
         return len(text), 2
 
-    [(vector, _)] = await vectors(embed).of(passages(["abc"]))
+    [(vector, _)] = await vectors(embed).embed_passages(passages(["abc"]))
     assert vector == [3.0, 2.0]
     assert all(isinstance(number, float) for number in vector)
 
@@ -94,7 +94,7 @@ async def test_an_embedder_does_not_block_the_loop() -> None:
         return [1.0]
 
     ticking = asyncio.create_task(tick())
-    await vectors(slow).of(passages(["a"]))
+    await vectors(slow).embed_passages(passages(["a"]))
     ticking.cancel()
     assert ticks >= 5
 
@@ -111,7 +111,7 @@ def test_an_embedder_that_could_be_awaited_is_not_for_it_would_belong_to_one_loo
             return self.make(text)
 
     made = vectors(Awaited())
-    assert [asyncio.run(made.of(passages(["a"]))) for _ in range(2)] == [[Embedding([1.0, 1.0])]] * 2
+    assert [asyncio.run(made.embed_passages(passages(["a"]))) for _ in range(2)] == [[Embedding([1.0, 1.0])]] * 2
 
 
 class Asymmetric(Many):
@@ -126,14 +126,14 @@ class Asymmetric(Many):
 
 async def test_a_question_is_embedded_as_one_and_a_stored_text_as_a_document() -> None:
     made = vectors(Asymmetric())
-    assert await made.of(passages(["a", "b"])) == [Embedding([0.0, 1.0])] * 2
+    assert await made.embed_passages(passages(["a", "b"])) == [Embedding([0.0, 1.0])] * 2
     assert await made.of_question("a") == EmbeddedQuestion([1.0, 0.0])
 
 
 async def test_a_question_of_another_length_than_the_texts_is_an_error() -> None:
     embedder = Asymmetric()
     made = vectors(embedder)
-    await made.of(passages(["a"]))
+    await made.embed_passages(passages(["a"]))
     embedder.make = lambda text: [1.0]
     with pytest.raises(errors.EmbedderFailed, match="1 numbers a vector, 2 before"):
         await made.of_question("a")
@@ -144,10 +144,12 @@ async def test_calls_at_a_time_are_bounded_whoever_asks() -> None:
     made = vectors(embedder, concurrency=3)
 
     def another_loop() -> None:
-        asyncio.run(made.of(passages(list("abcdef"))))
+        asyncio.run(made.embed_passages(passages(list("abcdef"))))
 
     others = [asyncio.to_thread(another_loop) for _ in range(2)]
-    await asyncio.gather(made.of(passages(list("abcdef"))), made.of(passages(list("abcdef"))), *others)
+    await asyncio.gather(
+        made.embed_passages(passages(list("abcdef"))), made.embed_passages(passages(list("abcdef"))), *others
+    )
     assert 1 < embedder.most <= 3
 
 
@@ -160,7 +162,7 @@ async def test_after_a_failure_no_further_call_is_made() -> None:
         raise ConnectionError("no route to the model")
 
     with pytest.raises(errors.EmbedderFailed, match="no route"):
-        await vectors(failing, concurrency=2).of(passages([str(n) for n in range(50)]))
+        await vectors(failing, concurrency=2).embed_passages(passages([str(n) for n in range(50)]))
     await asyncio.sleep(0.05)
     assert asked <= 4
 
@@ -181,7 +183,7 @@ async def test_after_a_failure_no_further_call_is_made() -> None:
 @pytest.mark.parametrize("kind", [One, Many])
 async def test_what_is_no_vector_is_an_error_that_names_the_embedder(kind: Any, made: Any, reason: str) -> None:
     with pytest.raises(errors.EmbedderFailed, match=rf"(?s){kind.__name__}.*{reason}"):
-        await vectors(kind(made)).of(passages(["a", "bc"]))
+        await vectors(kind(made)).embed_passages(passages(["a", "bc"]))
 
 
 @pytest.mark.parametrize("count", [0, 1, 3])
@@ -189,16 +191,16 @@ async def test_a_wrong_number_of_vectors_is_an_error(count: int) -> None:
     embedder = Many()
     embedder.embed_documents = lambda texts: [[1.0]] * count
     with pytest.raises(errors.EmbedderFailed, match=f"{count} vectors for 2 texts"):
-        await vectors(embedder).of(passages(["a", "b"]))
+        await vectors(embedder).embed_passages(passages(["a", "b"]))
 
 
 async def test_a_length_that_changes_between_calls_is_an_error() -> None:
     embedder = HashEmbedder(8)
     made = vectors(embedder)
-    await made.of(passages(["a"]))
+    await made.embed_passages(passages(["a"]))
     embedder.dimensions = 9
     with pytest.raises(errors.EmbedderFailed, match="9 numbers"):
-        await made.of(passages(["a"]))
+        await made.embed_passages(passages(["a"]))
 
 
 def letters(text: str) -> Sequence[float]:
@@ -229,7 +231,7 @@ async def test_a_local_model_with_prompts_of_its_own_gets_them() -> None:
     embedder = LocalEmbedder("mine")
     vars(embedder)["loaded"] = Model()
     made = vectors(embedder)
-    assert (await made.of(passages(["a", "b"])), await made.of_question("a")) == (
+    assert (await made.embed_passages(passages(["a", "b"])), await made.of_question("a")) == (
         [Embedding([0.0, 1.0])] * 2,
         EmbeddedQuestion([1.0, 0.0]),
     )
@@ -243,7 +245,7 @@ async def test_a_model_that_is_nowhere_is_missing(monkeypatch: pytest.MonkeyPatc
     pytest.importorskip("sentence_transformers")
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     with pytest.raises(errors.EmbedderMissing, match="no-such-model"):
-        await vectors("./no-such-model").of(passages(["a"]))
+        await vectors("./no-such-model").embed_passages(passages(["a"]))
 
 
 def test_the_test_embedder_puts_like_by_like() -> None:

@@ -119,7 +119,7 @@ def test_vectors_are_as_long_as_was_chosen_and_of_length_one(gemini: FakeGemini)
 def test_one_embedder_serves_many_event_loops(gemini: FakeGemini, chosen: Any) -> None:
     vectors = Vectors(chosen(), concurrency=2)
     for _ in range(3):
-        assert len(asyncio.run(vectors.of([Passage("a"), Passage("b")]))) == 2
+        assert len(asyncio.run(vectors.embed_passages([Passage("a"), Passage("b")]))) == 2
         assert len(asyncio.run(vectors.of_question("a")).vector) == 768
 
 
@@ -170,18 +170,22 @@ def test_a_question_is_given_up_in_the_time_of_one_request(gemini: FakeGemini) -
 async def test_what_the_service_says_is_in_the_error(gemini: FakeGemini) -> None:
     gemini.script = [refused(400, "INVALID_ARGUMENT", "API key not valid")]
     with pytest.raises(errors.EmbedderFailed, match=r"gemini-embedding-001.*API key not valid"):
-        await Vectors(embedder(), concurrency=1).of([Passage("bees")])
+        await Vectors(embedder(), concurrency=1).embed_passages([Passage("bees")])
 
 
 async def test_without_a_key_the_error_says_what_to_set(gemini: FakeGemini, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("GOOGLE_API_KEY")
     vectors = Vectors("gemini-embedding-001", concurrency=1)
-    for asked in (vectors.ready, lambda: vectors.of([Passage("bees")]), lambda: vectors.of_question("bees?")):
+    for asked in (
+        vectors.ready,
+        lambda: vectors.embed_passages([Passage("bees")]),
+        lambda: vectors.of_question("bees?"),
+    ):
         with pytest.raises(errors.KeyMissing, match=r"(?s)gemini-embedding-001.*GOOGLE_API_KEY.*USE_VERTEXAI"):
             await asked()
     monkeypatch.setenv("GOOGLE_API_KEY", "come at last")
     await vectors.ready()
-    assert len(await vectors.of([Passage("bees")])) == 1
+    assert len(await vectors.embed_passages([Passage("bees")])) == 1
     assert gemini.headers[-1]["x-goog-api-key"] == "come at last"
 
 
@@ -192,7 +196,7 @@ async def test_on_vertex_too(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> 
         for name, value in project.items():
             monkeypatch.setenv(name, value)
         with pytest.raises(errors.KeyMissing, match="GOOGLE_CLOUD_PROJECT"):
-            await Vectors("gemini-embedding-001", concurrency=1).of([Passage("bees")])
+            await Vectors("gemini-embedding-001", concurrency=1).embed_passages([Passage("bees")])
 
 
 # -- as the memory uses it ------------------------------------------------------------------------------------------
@@ -237,7 +241,7 @@ def test_a_request_takes_so_many_texts_on_vertex(
 
 async def test_a_hundred_texts_are_one_request_and_a_question_is_a_question(gemini: FakeGemini) -> None:
     vectors = Vectors(embedder(), concurrency=4)
-    await vectors.of([Passage(f"text {n}") for n in range(100)])
+    await vectors.embed_passages([Passage(f"text {n}") for n in range(100)])
     await vectors.of_question("text?")
     stored, asked = gemini.requests
     assert {one["taskType"] for one in stored["requests"]} == {"RETRIEVAL_DOCUMENT"}
@@ -264,7 +268,7 @@ async def test_requests_run_side_by_side_and_come_back_in_order(
 
     monkeypatch.setattr(watched, "embed_documents", counted)
     vectors, texts = Vectors(watched, concurrency=3), [f"text number {n}" for n in range(20)]
-    made = await asyncio.gather(*(vectors.of([Passage(text) for text in texts]) for _ in range(3)))
+    made = await asyncio.gather(*(vectors.embed_passages([Passage(text) for text in texts]) for _ in range(3)))
     assert 1 < most <= 3
     assert made[0] == made[1] == made[2]
     assert min(near(one.vector, vector(text, SIZE)) for one, text in zip(made[0], texts, strict=True)) == pytest.approx(

@@ -111,7 +111,7 @@ async def test_an_embedder_of_graphrag_with_such_a_model_shows_its_tokens_too(em
     theirs = SentenceTransformerEmbeddings.__new__(SentenceTransformerEmbeddings)
     theirs.model = embedder.loaded
     vectors = Vectors(theirs, concurrency=1)
-    [made] = await vectors.of([Passage("My dog is called Rex.")])
+    [made] = await vectors.embed_passages([Passage("My dog is called Rex.")])
     question = await vectors.of_question("What is my dog called?")
     assert count(made.tokens) == 5
     assert question.tokens is not None

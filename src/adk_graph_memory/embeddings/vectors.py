@@ -89,9 +89,7 @@ class Vectors:
     @cached_property
     def _tokenizer(self) -> object:
         """One of our own: a tokenizer serves no two threads at a time, and the embedder's own is at work in another."""
-        own = self.embedder.loaded if isinstance(self.embedder, LocalEmbedder) else None
-        model = own or getattr(self.embedder, "model", None)
-        return copy.deepcopy(getattr(model, "tokenizer", None))
+        return copy.deepcopy(getattr(self._model, "tokenizer", None))
 
     async def ready(self) -> None:
         """Loads a local model, or sees to the key of a hosted one, so that the first text's time is the text's own."""
@@ -108,11 +106,17 @@ class Vectors:
         """
         if isinstance(self.embedder, TokenEmbedder):
             return self.embedder
-        local = self.embedder if isinstance(self.embedder, LocalEmbedder) else None
-        model = local.loaded if local else vars(self.embedder).get("model")
-        return TokenEncoder.of_model(model, local.model if local else "", self._projection)
+        name = self.embedder.model if isinstance(self.embedder, LocalEmbedder) else ""
+        return TokenEncoder.of_model(self._model, name, self._projection)
 
-    async def of(self, passages: Sequence[Passage]) -> list[Embedding]:
+    @property
+    def _model(self) -> Any:
+        """The model behind the embedder, as far as it shows one. Loads a local model."""
+        if isinstance(self.embedder, LocalEmbedder):
+            return self.embedder.loaded
+        return getattr(self.embedder, "model", None)
+
+    async def embed_passages(self, passages: Sequence[Passage]) -> list[Embedding]:
         """An embedding of each passage that is to be stored, their vectors all of one length.
 
         Raises:
@@ -125,7 +129,7 @@ class Vectors:
         """A question's embedding: some models embed it in another way than the texts that it is compared with.
 
         Raises:
-            errors.EmbedderMissing, errors.EmbedderFailed: as :meth:`of`.
+            errors.EmbedderMissing, errors.EmbedderFailed: as :meth:`embed_passages`.
         """
         return await self._named(self._asked(text))
 

@@ -128,24 +128,23 @@ class GraphMemoryRetriever(HybridCypherRetriever):
         """
         if self._redact:
             query_text = self._redact(query_text)
+        asked = self.parse_question(query_text)
         embedded = EmbeddedQuestion(query_vector) if query_vector is not None else None
         if embedded is None and self._vectors and self.slot and query_text:
-            embedded = self._vectors.embed_question(self.parse_question(query_text).spoken)
-        return self.retrieve(query_text, embedded, top_k, query_params)
+            embedded = self._vectors.embed_question(asked.spoken)
+        return self.retrieve(query_text, asked, embedded, top_k, query_params or {})
 
     def retrieve(
-        self, query_text: str, embedded: EmbeddedQuestion | None, top_k: int, query_params: dict[str, Any] | None = None
+        self, query_text: str, asked: Asked, embedded: EmbeddedQuestion | None, top_k: int, further: dict[str, Any]
     ) -> RawSearchResult:
-        """The same for a question that is embedded already; None searches by full text alone."""
-        asked = self.parse_question(query_text)
+        """The same for a question that is parsed and embedded already; without a vector by full text alone."""
         ranked, seen = self._ranked(asked, query_text, embedded)
         found = ranked[:top_k]
         hits = [
             {"id": one.id, "fact": one.fact, "score": seen["support"] * math.exp((one.score - found[0].score) / FADING)}
             for one in found
         ]
-        further = {**(query_params or {}), **self._bound(hits)}
-        records = self._run("hits", self._expansion, further).records if hits else []
+        records = self._run("hits", self._expansion, further | self._bound(hits)).records if hits else []
         scores = {id: one for one in found for id in (one.id, one.fact) if id is not None}
         vector = embedded.vector if embedded else None
         return RawSearchResult(records=records, metadata={"query_vector": vector, "scored": scores, **seen})
