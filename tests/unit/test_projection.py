@@ -95,6 +95,22 @@ def test_a_file_that_is_no_projection_is_named(tmp_path: Path, content: bytes | 
         Projection.load(path, SIZE)
 
 
+def test_a_file_without_vectors_is_no_projection(tmp_path: Path) -> None:
+    np.savez(tmp_path / "mine.npz", mean=np.float32(1), matrix=np.eye(4, dtype=np.float32), spread=np.float32(0.1))
+    with pytest.raises(errors.ConfigurationError, match=r"mine\.npz is no projection.*shape \(\)"):
+        Projection.load(tmp_path / "mine.npz", SIZE)
+
+
+def test_a_file_is_written_where_it_was_told_to_be(tmp_path: Path) -> None:
+    Projection.fit([vectors(8, seed) for seed in range(3)], 16).save(tmp_path / "mine")
+    assert [path.name for path in tmp_path.iterdir()] == ["mine"]
+    assert Projection.load(tmp_path / "mine", SIZE).matrix.shape == (SIZE, 16)
+
+
+def test_another_model_in_a_folder_of_the_default_ones_name_gets_a_projection_of_its_size() -> None:
+    assert Projection.of_model("/models/all-MiniLM-L6-v2", 768).matrix.shape == (768, 96)
+
+
 def test_a_projection_for_another_model_is_named(tmp_path: Path) -> None:
     Projection.fit([vectors(8, seed) for seed in range(3)], 16).save(tmp_path / "mine.npz")
     with pytest.raises(errors.ConfigurationError, match=r"384 numbers; the embedder's have 768"):

@@ -81,9 +81,9 @@ class TokenEncoder:
         tokenizer = getattr(model, "tokenizer", None)
         if not (hasattr(model, "get_max_seq_length") and getattr(tokenizer, "is_fast", False)):
             return None
-        if not model.get_max_seq_length():
+        size = getattr(model[0], "get_embedding_dimension", lambda: None)()
+        if not size or not model.get_max_seq_length():
             return None
-        size = model[0].get_embedding_dimension()
         fitted = Projection.load(Path(projection), size) if projection else Projection.of_model(name, size)
         return cls(model, fitted)
 
