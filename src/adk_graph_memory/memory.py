@@ -21,8 +21,7 @@ class GraphMemory(Closing):
 
     Args:
         uri: an address, settings and all (``settings.of_address``); else NEO4J_URI, or ``adk-graph-memory up``'s.
-        auth: user and password; without it NEO4J_USERNAME and NEO4J_PASSWORD.
-        database: without it NEO4J_DATABASE, or ``neo4j``.
+        auth, database: without them NEO4J_USERNAME and NEO4J_PASSWORD, and NEO4J_DATABASE or ``neo4j``.
         driver, sync_driver: an async and a sync one of yours (graphrag's retrievers are sync); never closed here.
         settings: all settings, instead of the environment's.
         schema: ``auto`` (migrate at first use), ``check`` (refuse an unfit schema) or ``off``.
@@ -150,6 +149,7 @@ class GraphMemory(Closing):
         now: datetime | None = None,
         filters: Filters | None = None,
         explain: bool = False,
+        first_wait: float | None = None,
     ) -> list[Recollection]:
         """The user's memories that fit the question best, best first: one embedding, two statements, no model.
 
@@ -164,13 +164,15 @@ class GraphMemory(Closing):
             now: answers as of this moment: what was said later is left out.
             filters: what of the memories is searched at all.
             explain: fills each one's ``shares``: what every signal added to its score.
+            first_wait: seconds that the first search waits for a model before it goes by full text (``degraded``).
 
         Raises:
             errors.EmbedderMissing, errors.KeyMissing, errors.EmbedderMismatch: no vector would fit the graph's.
             errors.DatabaseError: the graph could not be read.
         """
         await graph.prepared(self.connection)
-        query, wanted = await self.redactor.text(query), Wanted(limit, token_budget, min_score, now, filters, explain)
+        wanted = Wanted(limit, token_budget, min_score, now, filters, explain, first_wait=first_wait)
+        query = await self.redactor.text(query)
         telemetry.asked(query)
         found = await self._recall.run(Scope(app_name, user_id), query, wanted)
         telemetry.about(found)
@@ -227,8 +229,6 @@ class GraphMemory(Closing):
 
     def _ingestion(self, connection: graph.Connection) -> Ingestion:
         return Ingestion(connection, self.vectors, self.extractor, self.judge)
-
-    # -- what was chosen --------------------------------------------------------------------------------------
 
     @cached_property
     def extractor(self) -> extraction.Extractor:

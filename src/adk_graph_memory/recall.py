@@ -14,6 +14,8 @@ from adk_graph_memory.records import Filters, Recollection, Scope, check_aware
 from adk_graph_memory.settings import Settings
 from adk_graph_memory.vectors import GraphVectors
 
+CHARACTERS_A_TOKEN = 5
+"""More than most tokens have, so that the budget is filled though some memories say the same as others."""
 SPARE = 10
 """Memories fetched beyond the limit, for those that say the same as another."""
 
@@ -29,6 +31,7 @@ class Wanted:
     filters: Filters | None = None
     explain: bool = False
     language: str | None = None
+    first_wait: float | None = None
 
     def settled(self, settings: Settings) -> Wanted:
         """With the settings' numbers where there was none.
@@ -94,10 +97,12 @@ class Recall:
             return []
         retriever = await self.retriever(scope, None, wanted=wanted)
         asked = await asyncio.to_thread(retriever.parse_question, query)
-        embedded, retriever.slot, degraded = await self._vectors.of_question(asked.spoken)
+        embedded, retriever.slot, degraded = await self._vectors.of_question(asked.spoken, wanted.first_wait)
         try:
             most = max(limit + SPARE, retrieval.RERANKED if self._reranker else 0)
-            raw = await asyncio.to_thread(retriever.retrieve, query, asked, embedded, most, {})
+            is_cut = self._reranker is None and self._retrieval_query is None  # else more may be read than is packed
+            characters = CHARACTERS_A_TOKEN * budget if is_cut else None
+            raw = await asyncio.to_thread(retriever.retrieve, query, asked, embedded, most, {}, characters)
         except (driver_errors.Neo4jError, driver_errors.DriverError) as error:
             raise self._connection.translated(error) from error
         except UnicodeEncodeError as error:
@@ -116,7 +121,8 @@ class Recall:
             return [memory for memory in found if memory.score >= least]
 
         def pack(good: list[Recollection]) -> list[Recollection]:
-            return retrieval.packed(good, query=query, language=asked.ordinary_in, limit=limit, token_budget=budget)
+            words = " ".join(asked.terms)
+            return retrieval.packed(good, query=words, language=asked.ordinary_in, limit=limit, token_budget=budget)
 
         if self._reranker is None:
             return await asyncio.to_thread(lambda: pack(recollect()))  # a long text takes its time

@@ -89,6 +89,7 @@ class Settings(BaseSettings):
     embedder: str | None = None
     redact: Literal["secrets"] | None = None
     embed_timeout: float = Field(default=10.0, gt=0, description="seconds a search waits for its embedding")
+    first_search_wait: float = Field(default=1.0, ge=0, description="seconds that an agent leaves its model to load")
     embed_concurrency: int = Field(default=8, ge=1, description="calls of a hosted embedder at a time")
     embed_dimensions: int | None = Field(default=None, ge=1, description="numbers a vector, of a Gemini model by name")
     rerank_timeout: float = Field(default=1.0, gt=0, description="seconds a search waits for a reranker")

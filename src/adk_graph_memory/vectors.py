@@ -6,15 +6,19 @@ import asyncio
 import logging
 from collections import OrderedDict
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import cached_property
+from typing import Any
 
 from adk_graph_memory import calls, embeddings, errors, graph
 from adk_graph_memory.records import Embedding, Passage
+from adk_graph_memory.settings import Settings
 
 logger = logging.getLogger(__name__)
 
 MOST_ASKED = 100
 """Questions whose embeddings are kept in mind."""
+_LOADING = "the embedder is still being loaded"
 MOST_REFUSED = 5
 """Texts that an embedder may refuse, one by one, until it is taken to refuse all."""
 
@@ -31,14 +35,22 @@ class GraphVectors:
         self._connection, self._choice = connection, choice
         self.live = graph.LiveSlot(connection)
         self._asked: OrderedDict[str, embeddings.EmbeddedQuestion] = OrderedDict()
+        self._has_waited = False
+        self._made: tuple[tuple[Any, ...], embeddings.Vectors] | None = None
 
     @cached_property
     def embedder(self) -> embeddings.Vectors | None:
         """What makes vectors; None where full text alone was chosen."""
-        settings = self._connection.settings
+        return self._of_settings(self._connection.settings)
+
+    def _of_settings(self, settings: Settings) -> embeddings.Vectors | None:
+        """The same; what is being loaded already where the settings still say so."""
         if self._choice is False:
             return None
-        return embeddings.Vectors.of_settings(self._choice or settings.embedder, settings)
+        said = settings.embedder, settings.embed_concurrency, settings.embed_dimensions, settings.token_projection
+        if self._made is None or self._made[0] != said:
+            self._made = said, embeddings.Vectors.of_settings(self._choice or settings.embedder, settings)
+        return self._made[1]
 
     async def check(self) -> None:
         """Loads the embedder and sees that the graph's vectors, if it has any, are its own.
@@ -69,14 +81,34 @@ class GraphVectors:
             return graph.Embedded(wanted=True)
         return graph.Embedded(slot, made, wanted=True)
 
-    async def of_question(self, query: str) -> tuple[embeddings.EmbeddedQuestion | None, graph.Slot | None, str | None]:
+    def start_loading(self) -> None:
+        """Begins to load the model that the environment names by now, to have it when the first question comes.
+
+        The environment may change until the first request, which reads it anew, and says what of it cannot be used.
+        """
+        if self._made is None and self._choice is not False:
+            with suppress(errors.ConfigurationError):
+                if chosen := self._of_settings(self._connection.read_settings()):
+                    chosen.start_loading()
+
+    async def of_question(
+        self, query: str, first_wait: float | None = None
+    ) -> tuple[embeddings.EmbeddedQuestion | None, graph.Slot | None, str | None]:
         """The question's embedding and the slot to compare it with, or why there is none.
 
         ``preload_memory`` asks the same at every step of a run, so the latest questions' embeddings are kept in mind.
+
+        Args:
+            query: the question.
+            first_wait: seconds from when a model's loading began that the first question waits for it; any later
+                one, and without it the first, as long as that takes.
         """
         if self.embedder is None or not query.strip():
             return None, None, None
-        await self.embedder.ready()
+        if not await self.embedder.ready(None if self._has_waited else first_wait):
+            self._has_waited = True
+            logger.warning("Searched by full text alone: %s", _LOADING)
+            return None, None, _LOADING
         if (asked := self._asked.pop(query, None)) is None:
             try:
                 async with asyncio.timeout(self._connection.settings.embed_timeout):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
+import uuid
 from collections import Counter
 from collections.abc import Awaitable
 from datetime import UTC, datetime
@@ -12,6 +13,7 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
+from neo4j_graphrag.exceptions import SearchValidationError
 from typer.testing import CliRunner
 
 from adk_graph_memory import GraphMemory, Turn, errors, graph
@@ -182,6 +184,53 @@ async def test_a_retrieval_query_that_sees_other_users_is_told_so_once(
             await memory.retriever(**owner(app_name))
     warnings = [record for record in caplog.records if "other users" in record.getMessage()]
     assert len(warnings) == sees_others
+
+
+@pytest.mark.parametrize(
+    ("query", "unknown"),
+    [
+        ("MATCH (node)<-[:SUPPORTED_BY]-(f:TestHashFact) RETURN f.text AS text, score", None),
+        ("OPTIONAL MATCH (node)-->(p:Persn) RETURN coalesce(p.name, node.text) AS text, score", "the label Persn,"),
+        (
+            "OPTIONAL MATCH (node)-[:KNOWZ]->(p:`Two words`) RETURN coalesce(p.name, node.text) AS text, score",
+            "the label Two words and the relationship type KNOWZ,",
+        ),
+    ],
+)
+async def test_what_a_retrieval_query_names_and_the_graph_does_not_have_is_told_once(
+    neo4j_server, app_name, caplog, query, unknown
+):
+    settings = neo4j_server.settings(label_prefix="TestHash")
+    async with GraphMemory(settings=settings, embedder=HashEmbedder(), retrieval_query=query) as memory:
+        await memory.remember([turn("I keep bees in here")], session_id="s", **owner(app_name))
+        for _ in range(2):
+            await memory.recall("bees", **owner(app_name))
+    messages = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
+    assert len(messages) == (unknown is not None)
+    assert unknown is None or unknown in messages[0]
+
+
+async def test_what_nobody_has_written_yet_is_no_spelling_mistake(neo4j_server, app_name, caplog):
+    settings = neo4j_server.settings(label_prefix=f"Empty{uuid.uuid4().hex[:8]}")
+    query = f"OPTIONAL MATCH (node)-[:SUPPORTED_BY]->(e:{settings.label_prefix}Event) RETURN e.text AS text, score"
+    async with GraphMemory(settings=settings, embedder=HashEmbedder(), retrieval_query=query) as memory:
+        assert await memory.recall("bees", **owner(app_name)) == []
+    assert not caplog.records
+
+
+@pytest.mark.parametrize("top_k", [1, "1", 1.0])
+async def test_a_retriever_takes_the_numbers_that_a_model_writes(memory, app_name, top_k):
+    await memory.remember([turn("I keep bees in here"), turn("Bees are fun", "t2")], session_id="s", **owner(app_name))
+    retriever = await memory.retriever(**owner(app_name))
+    found = await asyncio.to_thread(retriever.search, query_text="bees", top_k=top_k)
+    assert len(found.items) == 1
+
+
+@pytest.mark.parametrize("arguments", [{"top_k": 0}, {"top_k": -1}, {"top_k": "many"}, {"query_vector": "near"}])
+async def test_a_retriever_refuses_arguments_as_neo4j_graphrag_does(memory, app_name, arguments):
+    retriever = await memory.retriever(**owner(app_name))
+    with pytest.raises(SearchValidationError, match=next(iter(arguments))):
+        retriever.search(query_text="bees", **arguments)
 
 
 async def test_a_retrieval_query_is_planned_once_and_may_have_parameters(neo4j_server, app_name):

@@ -219,6 +219,7 @@ def traffic(monkeypatch: pytest.MonkeyPatch) -> Iterator[Counter[str]]:
     count(neo4j.AsyncSession, "run", "statements", "transactions")
     count(neo4j.AsyncSession, "begin_transaction", "transactions")
     count(neo4j.AsyncTransaction, "run", "statements")
+    count(neo4j.Session, "run", "statements", "transactions")
     count(neo4j.Driver, "execute_query", "statements", "transactions")
     yield counted
 

@@ -543,3 +543,12 @@ async def test_what_is_not_plainly_ones_own_word_counts_less_and_says_so(  # typ
         found = [one for one in await memory.recall("goats like apples", **owner) if one.kind == "event"]
     assert [(one.manner, one.origin) for one in found] == [(None, None), (manner, "Bob")]
     assert found[1].told == f"{said} ({manner} from Bob)"
+
+
+async def test_a_fact_from_words_that_are_not_plainly_ones_own_says_so(telling, owner: Owner) -> None:  # type: ignore[no-untyped-def]
+    said = "The goats like green apples most."
+    async with telling({said: [{"predicate": "like", "text": "Goats like apples."}]}) as memory:
+        statement = "MATCH (e:TestHashEvent {scope: $scope}) SET e.manner = 'joking'"
+        await asyncio.to_thread(memory.connection.sync_driver.execute_query, statement, {"scope": Scope(**owner).key})
+        found = await memory.recall("goats like apples", filters=Filters(kind="fact"), **owner)
+    assert [(one.manner, one.origin) for one in found] == [("joking", None)]

@@ -259,6 +259,27 @@ async def test_a_service_with_the_new_embedder_finds_by_vectors(deployed: Deploy
     assert "I play the cello." in [record["text"] for record in result.records]
 
 
+async def test_a_retriever_handed_out_follows_the_vectors_to_their_new_place(deployed: Deployed) -> None:
+    db = await deployed()
+    retriever = await db.memory.retriever(**ADA)
+    await db.reembed(HashEmbedder(), force=True)
+    question, vector = "Clara", HashEmbedder().embed_query("I play the cello.")
+    for _ in range(2):
+        found = await asyncio.to_thread(retriever.get_search_results, question, vector)
+        assert "I play the cello." in [record["text"] for record in found.records]
+    assert (await db.state()).live == retriever.slot.name == "b"
+
+
+async def test_a_retriever_whose_embedder_is_no_longer_the_graphs_goes_by_full_text(deployed: Deployed, caplog) -> None:
+    db = await deployed()
+    retriever = await db.memory.retriever(**ADA)
+    await db.reembed(Scripted())
+    for _ in range(2):
+        found = await asyncio.to_thread(retriever.get_search_results, "Who plays the cello?")
+        assert found.records[0]["text"] == "I play the cello."
+    assert sum("another embedder" in record.getMessage() for record in caplog.records) == 1
+
+
 async def test_a_service_still_old_is_told_at_its_start(deployed: Deployed) -> None:
     db = await deployed()
     await db.reembed(Scripted())

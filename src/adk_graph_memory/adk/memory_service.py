@@ -57,6 +57,8 @@ class Neo4jMemoryService(Closing, BaseMemoryService):
         **options: Unpack[Options],
     ) -> None:
         self.memory, self._agents_dir = memory or GraphMemory(uri, **options), agents_dir
+        if agents_dir is None:
+            self.memory.vectors.start_loading()
 
     async def prepare(self) -> None:
         """Connects, makes the schema fit and loads the embedder now rather than at the first request."""
@@ -125,8 +127,14 @@ class Neo4jMemoryService(Closing, BaseMemoryService):
 
     @override
     async def search_memory(self, *, app_name: str, user_id: str, query: str) -> SearchMemoryResponse:
-        """The user's memories that fit the query best, best first, small enough to go into a prompt."""
-        found = await self._of(app_name).recall(query, app_name=app_name, user_id=user_id)
+        """The user's memories that fit the query best, best first, small enough to go into a prompt.
+
+        An agent's first search waits for the model only as long as the setting ``first_search_wait`` says; what full
+        text finds without it says so (``custom_metadata["degraded"]``).
+        """
+        memory = self._of(app_name)
+        wait = memory.connection.settings.first_search_wait
+        found = await memory.recall(query, app_name=app_name, user_id=user_id, first_wait=wait)
         return SearchMemoryResponse(memories=[entries.entry(memory) for memory in found])
 
     @override
@@ -141,6 +149,7 @@ class Neo4jMemoryService(Closing, BaseMemoryService):
 
     def _of(self, app_name: str) -> GraphMemory:
         dotenv.read(self._agents_dir, app_name, self.memory.connection)
+        self.memory.vectors.start_loading()
         return self.memory
 
     async def close(self) -> None:

@@ -26,6 +26,7 @@ from rich.text import Text
 from adk_graph_memory import errors, graph
 from adk_graph_memory.adk import Neo4jSessionService
 from adk_graph_memory.cli.layout import plain
+from adk_graph_memory.memory import GraphMemory
 from adk_graph_memory.records import Scope
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode="rich", pretty_exceptions_enable=False)
@@ -98,6 +99,12 @@ def progress(what: str, *counts: ProgressColumn) -> Progress:
     """A bar on stderr, where that is a terminal; gone when all is done."""
     columns = (TextColumn(what), BarColumn(), *(counts or (MofNCompleteColumn(), TimeElapsedColumn())))
     return Progress(*columns, console=complaints, transient=True, disable=not complaints.is_terminal)
+
+
+async def prepare(memory: GraphMemory) -> None:
+    """Loads the embedder, and says so meanwhile where somebody looks on."""
+    with complaints.status("Loading the embedder"):
+        await memory.prepare()
 
 
 async def check_user(app_name: str, user_id: str) -> None:

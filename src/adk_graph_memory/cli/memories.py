@@ -24,6 +24,7 @@ from adk_graph_memory.cli.application import (
     check_user,
     console,
     failing_well,
+    prepare,
     show_json,
     stored_session,
 )
@@ -57,14 +58,14 @@ def recall(
     async def found() -> list[Recollection]:
         filters_in(UTC)  # what cannot be is told without a server
         async with GraphMemory() as memory:
-            zone = await memory.speakers.find_zone(Scope(app_name, user_id))
+            await prepare(memory)
             return await memory.recall(
                 query,
                 app_name=app_name,
                 user_id=user_id,
                 limit=limit,
                 min_score=min_score,
-                filters=filters_in(zone),
+                filters=filters_in(await memory.speakers.find_zone(Scope(app_name, user_id))),
                 explain=explain,
             )
 

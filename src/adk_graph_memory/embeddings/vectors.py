@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import copy
 import math
+import time
 from collections.abc import Awaitable, Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cached_property
 from typing import Any, TypeVar
 
@@ -52,7 +53,8 @@ class Vectors:
         takes_all = isinstance(self.embedder, Batching) and not isinstance(self.embedder, Splitting)
         self._threads = 1 if takes_all or isinstance(self.embedder, LocalEmbedder) else concurrency
         self._projection = projection
-        self._is_ready = False
+        self._loading: Future[object] | None = None
+        self._began = 0.0
         self._length: int | None = None
 
     @classmethod
@@ -91,11 +93,39 @@ class Vectors:
         """One of our own: a tokenizer serves no two threads at a time, and the embedder's own is at work in another."""
         return copy.deepcopy(getattr(self._model, "tokenizer", None))
 
-    async def ready(self) -> None:
-        """Loads a local model, or sees to the key of a hosted one, so that the first text's time is the text's own."""
-        if not self._is_ready and isinstance(self.embedder, LocalEmbedder | GeminiEmbedder):
-            await self._in_thread(self.embedder.load)
-            self._is_ready = True
+    def start_loading(self) -> None:
+        """Loads a local model in the background, or sees to the key of a hosted one; again where that failed before."""
+        if self._loading is not None and not (self._loading.done() and self._loading.exception()):
+            return
+        if isinstance(self.embedder, LocalEmbedder):
+            self._began, self._loading = time.monotonic(), self._executor.submit(lambda: self.tokens)
+        elif isinstance(self.embedder, GeminiEmbedder):
+            self._began, self._loading = time.monotonic(), self._executor.submit(self.embedder.load)
+
+    async def ready(self, patience: float | None = None) -> bool:
+        """Waits until the embedder is loaded, so that the first text's time is the text's own.
+
+        Args:
+            patience: seconds from when the loading began; without it as long as it takes.
+
+        Returns:
+            Whether it is.
+
+        Raises:
+            errors.EmbedderMissing, errors.KeyMissing, errors.ConfigurationError: it cannot be used.
+        """
+        self.start_loading()
+        if self._loading is None:
+            return True
+        left = None if patience is None else max(0.0, self._began + patience - time.monotonic())
+        try:
+            async with asyncio.timeout(left):
+                if not self._loading.done():
+                    await asyncio.shield(asyncio.wrap_future(self._loading))  # who waits no longer must not stop it
+        except TimeoutError:
+            return False
+        self._loading.result()
+        return True
 
     @cached_property
     def tokens(self) -> TokenEmbedder | None:

@@ -12,7 +12,7 @@ import threading
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import neo4j
 from neo4j import AsyncDriver, AsyncGraphDatabase, Driver, GraphDatabase, Record
@@ -74,11 +74,13 @@ class Connection(Closing):
         self._reached = self.prepared = False
         self.line, self.locks = "2026", Locks()
 
-    @cached_property
-    def settings(self) -> Settings:
-        """The settings, read from the environment when first needed."""
+    def read_settings(self) -> Settings:
+        """What the settings are by now."""
         base = self._given_settings.model_dump() if self._given_settings else {}
         return configured(**base | self._overrides)
+
+    settings = cached_property(read_settings)
+    """The settings as they were when first needed."""
 
     def __repr__(self) -> str:
         place = "a driver of the caller's" if self._given else redacted(self.settings.uri or "nowhere")
@@ -169,11 +171,10 @@ class Connection(Closing):
         if self._given is not None:
             return self._given
         loop = asyncio.get_running_loop()
-        held = self._held.get(loop)
-        if held is None:
+        if loop not in self._held:
             generator = self._open()
-            held = self._held[loop] = _Held(generator, await anext(generator))
-        return held.driver
+            self._held[loop] = _Held(generator, await anext(generator))
+        return self._held[loop].driver
 
     async def _open(self) -> AsyncGenerator[AsyncDriver]:
         """A driver that lives as long as the loop: asyncio closes a loop's generators before the loop itself."""
@@ -194,9 +195,8 @@ class Connection(Closing):
         if self._given_sync is not None:
             return self._given_sync
         if self._given is not None:
-            raise errors.ConfigurationError(
-                "neo4j-graphrag's retrievers need a sync driver: pass sync_driver= beside driver=."
-            )
+            reason = "neo4j-graphrag's retrievers need a sync driver: pass sync_driver= beside driver=."
+            raise errors.ConfigurationError(reason)
         with self._sync_lock:
             if self._sync is None:
                 self._sync = GraphDatabase.driver(self._address, auth=self._credentials, **self._driver_options)
@@ -260,11 +260,11 @@ class Connection(Closing):
         )
 
 
-class _Held:
+class _Held(NamedTuple):
     """A loop's driver and the generator that closes it."""
 
-    def __init__(self, generator: AsyncGenerator[AsyncDriver], driver: AsyncDriver) -> None:
-        self.generator, self.driver = generator, driver
+    generator: AsyncGenerator[AsyncDriver]
+    driver: AsyncDriver
 
 
 class Transaction:

@@ -10,7 +10,7 @@ from adk_graph_memory.language.words import WIDE_CHARACTER, WIDE_RUN, ordinary_w
 MARKS = ".,;:!?()[]{}«»“”„\"'’、。，；：！？（）「」"
 """What stands beside a word in a sentence."""
 MOST_TERMS = 4_096
-"""Distinct words that are searched for; a message of three thousand words has fewer."""
+"""Distinct words that a text is cut into at most."""
 TERMS_A_QUERY = 128
 """Words of one query; Lucene refuses more than 1,024 clauses."""
 

@@ -115,6 +115,11 @@ class Statements:
             raise KeyError(f"{name} needs {', '.join(sorted(missing))}")
         return self._texts[name], {GIVEN: dict(parameters)}
 
+    def mentions(self, label: str) -> bool:
+        """Whether any of them names this label or relationship type."""
+        named = re.compile(rf"[:|]{re.escape(label)}\b")
+        return any(named.search(text) for text in self._texts.values())
+
     def __contains__(self, name: str) -> bool:
         return name in self._texts
 

@@ -89,10 +89,11 @@ class State:
 async def state(connection: Connection) -> State:
     """What the database says of itself; ``State()`` for one that was never migrated."""
     records = await connection.run("schema_state")
-    return _state(dict(records[0]["m"])) if records else State()
+    return state_of(records[0]["m"]) if records else State()
 
 
-def _state(meta: dict[str, Any]) -> State:
+def state_of(meta: Mapping[str, Any]) -> State:
+    """What a Meta node says."""
     slots = tuple(
         Slot(name, meta[f"embedder_{name}"], meta[f"dimensions_{name}"])
         for name in "ab"

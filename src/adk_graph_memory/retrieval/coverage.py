@@ -10,7 +10,6 @@ from itertools import chain
 
 from adk_graph_memory.language.words import bare, ordinary_words
 from adk_graph_memory.records import is_wide
-from adk_graph_memory.retrieval.message import LONGEST_QUESTION
 
 UNTRUSTED, TRUSTED = 0.1, 0.4
 """The share of a question's words in the best texts up to which they tell nothing, and from which they tell all."""
@@ -27,8 +26,6 @@ def trust(terms: Sequence[str], texts: Sequence[str], language: str) -> float:
         texts: those that words found best.
         language: the question's.
     """
-    if len(terms) > LONGEST_QUESTION:
-        return 1.0  # the vector is that of its ending alone
     share = covered(terms, texts, language)
     return min(1.0, max(0.0, (share - UNTRUSTED) / (TRUSTED - UNTRUSTED)))
 

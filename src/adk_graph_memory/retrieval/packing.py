@@ -46,7 +46,8 @@ def packed(
             events = dict.fromkeys((*kept[place].source_event_ids, *memory.source_event_ids))
             kept[place] = replace(kept[place], source_event_ids=tuple(events))
             continue
-        cut = replace(memory, text=passage(memory.text, asked, quote=memory.quote or "", most=longest))
+        text = passage(memory.text, asked, quote=memory.quote or "", most=longest)
+        cut = memory if text == memory.text else replace(memory, text=text)
         cost = token_count(cut.told)
         if len(kept) == limit or (kept and spent + cost > token_budget):
             continue
@@ -66,7 +67,7 @@ def passage(text: str, asked: Roots, *, quote: str = "", most: int) -> str:
 
     Where the text holds the quote, so does the passage, or as much of it as fits.
     """
-    if token_count(text) <= most and len(text) <= 20 * most:
+    if len(text) <= most or (len(text) <= 20 * most and token_count(text) <= most):  # no token is less than a character
         return text
     pieces = _PIECE.findall(text)
     width = max(1, round(most / max(1.3, token_count(text) / len(pieces))))

@@ -6,7 +6,7 @@ import re
 from collections.abc import Container, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 from adk_graph_memory.graph import lucene
 from adk_graph_memory.language.spans import Span, spans
@@ -65,7 +65,7 @@ _THEIRS = re.compile(
 """What belongs to whoever speaks, and what to somebody else."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Asked:
     """A question about somebody who speaks hardly finds their turns by their name, for these say "I".
 
@@ -91,20 +91,26 @@ class Asked:
         """The language whose ordinary words say nothing; none where nobody here speaks it ("dog" is Danish too)."""
         return self.language if self.is_native else ""
 
-    @property
-    def terms(self) -> list[str]:
-        """The words to search for."""
-        return lucene.terms(self.words, self.ordinary_in)
-
-    @property
+    @cached_property
     def parts(self) -> list[message.Part]:
-        """The same words as they are searched for together: at once, or of a message part by part."""
+        """The words to search for, as they are searched for together: at once, or of a message part by part."""
         return message.parts(self.words, self.ordinary_in)
 
     @property
+    def terms(self) -> list[str]:
+        """The same words."""
+        return [term for part in self.parts for term in part.terms]
+
+    @property
+    def is_message(self) -> bool:
+        """Whether it is longer than a question."""
+        return len(self.parts) > 1
+
+    @cached_property
     def asking_terms(self) -> list[str]:
         """The words of what is asked: of a message those of its ending."""
-        return lucene.terms(message.ending(self.words, self.ordinary_in), self.ordinary_in)
+        found = lucene.terms(message.ending(self.words, self.ordinary_in), self.ordinary_in)
+        return found[-message.LONGEST_QUESTION :]
 
     def is_of_others(self, words: str) -> bool:
         """Whether words say of somebody else's what the question asks of its asker's own: "my sister's wedding"."""
@@ -144,7 +150,7 @@ def parse_question(
     words, *_ = _without(question, speakers, ordinary)
     question = message.ending(question, language if language in languages else "")
     _, spoken, named = _without(question, speakers, ordinary)
-    if not lucene.terms(words):
+    if not (message.is_message(words) or lucene.terms(words)):
         words = spoken = question
     times = spans(question, now.replace(microsecond=0, second=0, minute=0), language)
     is_earlier = _EARLIER.search(question) is not None and _WAS.search(question) is not None

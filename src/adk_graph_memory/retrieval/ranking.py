@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any
 
 from adk_graph_memory.embeddings import EmbeddedQuestion
@@ -14,6 +16,15 @@ from adk_graph_memory.retrieval.nearness import Near, nearness
 from adk_graph_memory.retrieval.question import Asked
 from adk_graph_memory.retrieval.scoring import Scored, distinct, scored
 from adk_graph_memory.retrieval.weights import Weights
+
+FADING = 8.0
+"""Deviations behind the best memory after which a score is e times smaller."""
+
+
+def hits_of(found: Sequence[Scored], support: float) -> list[dict[str, Any]]:
+    """What the second statement takes: ids, and scores between 0 and 1, the best one as likely as anything answers."""
+    best = found[0].score if found else 0.0
+    return [{"id": one.id, "fact": one.fact, "score": support * math.exp((one.score - best) / FADING)} for one in found]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,12 +58,14 @@ class Ranking:
         background = Background.of(row["usual"])
         scores = [one.vector for one in candidates if one.vector is not None and one.id not in empty]
         nearest = background.nearness(max(scores)) if scores and background else None
+        # A message's vector is that of its ending alone: its words are trusted.
+        gate = 1.0 if asked.is_message else trust(asked.terms, texts, asked.ordinary_in)
         return cls(
             asked,
             candidates,
             nearness(candidates, background, embedded.tokens if embedded else None),
             frozenset(empty),
-            gate=trust(asked.terms, texts, asked.ordinary_in),
+            gate=gate,
             fluency=fluency,
             support=likelihood(nearest, asked.asking_terms, texts, asked.ordinary_in, fluency),
         )
@@ -62,3 +75,13 @@ class Ranking:
         chosen = weights.trusting(self.fluency)
         found = scored(self.candidates, self.asked, chosen, near=self.near, gate=self.gate, now=now, empty=self.empty)
         return distinct(found, {one.id: one for one in self.candidates}, weights.brief)
+
+    def fill(self, found: Sequence[Scored], characters: int) -> list[Scored]:
+        """The first of the memories that have so many characters together; of a longer one a tenth of them counts.
+
+        What may say the same as another, for somebody said as many characters, counts once.
+        """
+        told = {one.id: (one.author, one.size) for one in self.candidates}
+        new = {told[one.id]: one.id for one in reversed(found)}
+        sizes = (min(told[one.id][1], characters // 10) * (new[told[one.id]] == one.id) for one in found)
+        return [one for one, spent in zip(found, accumulate(sizes, initial=0), strict=False) if spent < characters]

@@ -6,37 +6,33 @@ nothing from it. This one puts the scope into every leg, before any limit.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Sequence
+import logging
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, tzinfo
 from typing import Any
 
 import neo4j
 from neo4j import exceptions as driver_errors
+from neo4j_graphrag.exceptions import SearchValidationError
 from neo4j_graphrag.retrievers import HybridCypherRetriever
-from neo4j_graphrag.types import RawSearchResult, RetrieverResultItem
+from neo4j_graphrag.types import HybridCypherSearchModel, RawSearchResult, RetrieverResultItem
+from pydantic import ValidationError
 
 from adk_graph_memory import errors, telemetry
 from adk_graph_memory.embeddings import EmbeddedQuestion, Vectors
-from adk_graph_memory.graph import Connection, Slot, analyzers, lucene
+from adk_graph_memory.graph import Connection, Slot, lucene, slots
 from adk_graph_memory.graph.queries import GIVEN, filled
+from adk_graph_memory.graph.reading import read
 from adk_graph_memory.records import Filters, Scope
-from adk_graph_memory.retrieval import message, smalltalk, traversal
+from adk_graph_memory.retrieval import traversal
+from adk_graph_memory.retrieval.legs import leg_parameters, leg_vector
 from adk_graph_memory.retrieval.question import Asked, parse_question
-from adk_graph_memory.retrieval.ranking import Ranking
+from adk_graph_memory.retrieval.ranking import Ranking, hits_of
 from adk_graph_memory.retrieval.rows import metadata
-from adk_graph_memory.retrieval.scoring import Scored
 from adk_graph_memory.retrieval.weights import Weights
 
-BY_WORDS, BY_WORDS_FILTERED, BY_VECTOR = 100, 4_000, 150
-"""Candidates of each leg, facts and turns together; more by words where a filter leaves only some of them."""
-NAMES, DEGREE = 20, 50
-SAMPLE = 64
-"""Memories that tell how near to a question this user's memories are as a rule."""
-FADING = 8.0
-"""Deviations behind the best memory after which a score is e times smaller."""
-READ, READABLE = 12, 2_000
-"""Texts that are read to see how much of the question they cover, and characters of each."""
+logger = logging.getLogger(__name__)
+
 READABLE_HIT = 480
 """Characters from which a turn is shown by the passage that holds what it was found for."""
 _ABOUT_CYPHER = "Neo.ClientError.Statement."
@@ -85,6 +81,7 @@ class GraphMemoryRetriever(HybridCypherRetriever):
         redact: Callable[[str], str] | None = None,
     ) -> None:
         self._connection, self._scope, self.slot = connection, scope, slot
+        self._foreign: str | None = None
         self._weights, self._redact, self._vectors = weights or Weights(), redact, vectors
         self._filters, self._now, self.zone, self._speakers = filters, now, zone, speakers
         self._languages = languages or (lucene.language(connection.settings.analyzers[0]),)
@@ -122,31 +119,68 @@ class GraphMemoryRetriever(HybridCypherRetriever):
             top_k: how many memories at most.
             query_params: further parameters of your own ``retrieval_query``.
 
+        Raises:
+            SearchValidationError: an argument is not what it has to be, as neo4j-graphrag says it.
+
         Returns:
             Records in the order of their score; the metadata holds the vector, the live slot's name and, by the id of
             each memory, what its score is made of.
         """
-        if self._redact:
-            query_text = self._redact(query_text)
-        asked = self.parse_question(query_text)
-        embedded = EmbeddedQuestion(query_vector) if query_vector is not None else None
-        if embedded is None and self._vectors and self.slot and query_text:
+        given = {"query_text": query_text, "query_vector": query_vector, "top_k": top_k, "query_params": query_params}
+        try:
+            search = HybridCypherSearchModel.model_validate(given)
+        except ValidationError as error:
+            raise SearchValidationError(error.errors()) from error
+        found = self._search(search)
+        if self._is_outdated(found):
+            self._follow()
+            return self._search(search)
+        return found
+
+    def _search(self, search: HybridCypherSearchModel) -> RawSearchResult:
+        text = self._redact(search.query_text) if self._redact else search.query_text
+        asked = self.parse_question(text)
+        embedded = EmbeddedQuestion(search.query_vector) if search.query_vector is not None else None
+        if embedded is None and self._vectors and self.slot and text:
             embedded = self._vectors.embed_question(asked.spoken)
-        return self.retrieve(query_text, asked, embedded, top_k, query_params or {})
+        return self.retrieve(text, asked, embedded, search.top_k, search.query_params or {})
+
+    def _is_outdated(self, found: RawSearchResult) -> bool:
+        """Whether another slot is live than the one that was searched, and not yet known to be another embedder's."""
+        seen = found.metadata or {}
+        return self._vectors is not None and seen.get("live") not in (None, seen.get("slot"), self._foreign)
+
+    def _follow(self) -> None:
+        """Goes on with the slot that is live now, if its vectors are of our embedder, or else by full text."""
+        live = slots.state_of(self._read("schema_state", {})[0]["m"]).live_slot
+        is_ours = live is not None and self._vectors is not None and live.embedder == self._vectors.name
+        self.slot, self._foreign = (live, None) if is_ours else (None, live.name if live else None)
+        if not is_ours:
+            logger.warning("The memories were re-embedded by another embedder: this retriever goes by full text alone.")
 
     def retrieve(
-        self, query_text: str, asked: Asked, embedded: EmbeddedQuestion | None, top_k: int, further: dict[str, Any]
+        self,
+        query_text: str,
+        asked: Asked,
+        embedded: EmbeddedQuestion | None,
+        top_k: int,
+        further: dict[str, Any],
+        characters: int | None = None,
     ) -> RawSearchResult:
-        """The same for a question that is parsed and embedded already; without a vector by full text alone."""
-        ranked, seen = self._ranked(asked, query_text, embedded)
-        found = ranked[:top_k]
-        hits = [
-            {"id": one.id, "fact": one.fact, "score": seen["support"] * math.exp((one.score - found[0].score) / FADING)}
-            for one in found
-        ]
-        records = self._run("hits", self._expansion, further | self._bound(hits)).records if hits else []
-        scores = {id: one for one in found for id in (one.id, one.fact) if id is not None}
+        """The same for a question that is parsed and embedded already; without a vector by full text alone.
+
+        Once the memories have so many characters together, no further ones are read.
+        """
         vector = embedded.vector if embedded else None
+        if not asked.terms:
+            return RawSearchResult(records=[], metadata={"query_vector": vector, "scored": {}})
+        ranking, row = self.find_candidates(query_text, asked, embedded)
+        found = ranking.rank(self._weights, (self._now or datetime.now(UTC)).timestamp())
+        found = (found if characters is None else ranking.fill(found, characters))[:top_k]
+        hits = hits_of(found, ranking.support)
+        records = self._run("hits", self._expansion, further | self._bound(hits)) if hits else []
+        scores = {id: one for one in found for id in (one.id, one.fact) if id is not None}
+        seen = {name: row[name] for name in ("live", "writes", "slot")} | {"support": ranking.support}
         return RawSearchResult(records=records, metadata={"query_vector": vector, "scored": scores, **seen})
 
     def _bound(self, hits: list[dict[str, Any]]) -> dict[str, Any]:
@@ -173,10 +207,11 @@ class GraphMemoryRetriever(HybridCypherRetriever):
             if not str(getattr(error, "code", "")).startswith(_ABOUT_CYPHER):
                 raise self._connection.translated(error) from error
             raise errors.ConfigurationError(reason=f"the retrieval_query cannot be run: {error}") from error
-        traversal.check(planned, hits)
+        traversal.check(planned, hits, self._connection.statements)
 
     def _planned(self, statement: str) -> neo4j.EagerResult:
-        return self._run("EXPLAIN hits", f"EXPLAIN {statement}", self._bound([]))
+        with telemetry.statement("EXPLAIN hits", self._connection.place):
+            return traversal.explain(self.driver, self.neo4j_database, f"EXPLAIN {statement}", self._bound([]))
 
     def parse_question(self, question: str) -> Asked:
         """What the question asks of this user's memories."""
@@ -184,63 +219,32 @@ class GraphMemoryRetriever(HybridCypherRetriever):
 
     def find_candidates(
         self, query_text: str, asked: Asked, embedded: EmbeddedQuestion | None
-    ) -> tuple[Ranking, neo4j.Record]:
-        """What the legs find for a question, not ranked yet, and the row that told it."""
-        [row] = self._legs(self._parameters(asked, embedded.vector if embedded else None))
+    ) -> tuple[Ranking, Mapping[str, Any]]:
+        """What the legs find for a question, not ranked yet, and the row that told it, with the slot searched."""
+        slot = self.slot  # another thread may follow to another one meanwhile
+        embedded = embedded if slot else None
+        parameters = leg_parameters(asked, self._scope, self._connection.settings, self._filters, self._now)
+        if embedded and slot:
+            parameters |= leg_vector(embedded.vector, slot)
+        [row] = self._legs(parameters, slot if embedded else None)
         fluency = self._vectors.fluency(asked.spoken) if self._vectors and embedded else float(embedded is not None)
-        return Ranking.of_row(row, query_text, asked, embedded, fluency), row
+        return Ranking.of_row(row, query_text, asked, embedded, fluency), {**row, "slot": slot.name if slot else None}
 
-    def _ranked(
-        self, asked: Asked, question: str, embedded: EmbeddedQuestion | None
-    ) -> tuple[list[Scored], dict[str, Any]]:
-        if not asked.terms:
-            return [], {}
-        ranking, row = self.find_candidates(question, asked, embedded)
-        found = ranking.rank(self._weights, (self._now or datetime.now(UTC)).timestamp())
-        return found, {"live": row["live"], "writes": row["writes"], "support": ranking.support}
-
-    def _parameters(self, asked: Asked, vector: list[float] | None) -> dict[str, Any]:
-        key, settings, parts = self._scope.key, self._connection.settings, asked.parts
-        index = analyzers.index_of(lucene.analyzer(asked.language, settings.analyzers))
-        parameters = {
-            "scope": key,
-            "text_index": filled(f"@{index}", settings),
-            "text_queries": message.queries(parts, key, ("text", "words")),
-            "name_queries": message.queries(parts, key, ("name", "aliases")),
-            "by_words": BY_WORDS_FILTERED if self._filters else BY_WORDS,
-            "by_vector": BY_VECTOR,
-            "names": NAMES,
-            "degree": DEGREE,
-            "sample": SAMPLE,
-            "read": READ,
-            "readable": READABLE,
-            "brief": smalltalk.LONGEST,
-            "filters": self._filters.parameters() if self._filters else None,
-            "until": self._now.timestamp() if self._now else None,
-            "tokens": "",
-        }
-        if vector is not None and self.slot is not None:
-            parameters |= {"vector": vector, "slot": self.slot.property, "tokens": self.slot.token_property}
-        return parameters
-
-    def _legs(self, parameters: dict[str, Any]) -> list[neo4j.Record]:
-        if "vector" not in parameters or self.slot is None:
+    def _legs(self, parameters: dict[str, Any], slot: Slot | None) -> list[neo4j.Record]:
+        if slot is None:
             return self._read("legs_text", parameters)
-        indexed = f"legs_{self.slot.name}"
-        if self._filters or indexed not in self._connection.statements:
-            return self._read("legs_scan", parameters)
-        try:
-            return self._read(indexed, parameters)
-        except driver_errors.ClientError as error:
-            if error.code != _NO_INDEX:
-                raise
-            return self._read("legs_scan", parameters)
+        indexed = f"legs_{slot.name}"
+        if indexed in self._connection.statements and not self._filters:
+            try:
+                return self._read(indexed, parameters)
+            except driver_errors.ClientError as error:
+                if error.code != _NO_INDEX:
+                    raise
+        return self._read("legs_scan", parameters)
 
     def _read(self, name: str, parameters: dict[str, Any]) -> list[neo4j.Record]:
-        return self._run(name, *self._connection.statements.bind(name, parameters)).records
+        return self._run(name, *self._connection.statements.bind(name, parameters))
 
-    def _run(self, name: str, statement: str, parameters: dict[str, Any]) -> neo4j.EagerResult:
+    def _run(self, name: str, statement: str, parameters: dict[str, Any]) -> list[neo4j.Record]:
         with telemetry.statement(name, self._connection.place):
-            return self.driver.execute_query(
-                statement, parameters, database_=self.neo4j_database, routing_=neo4j.RoutingControl.READ
-            )
+            return read(self.driver, statement, parameters, self._connection.settings.database)

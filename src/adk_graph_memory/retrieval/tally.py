@@ -41,7 +41,7 @@ class Tally:
     ) -> None:
         self._found, self._weights, self._gate, self._empty = found, weights, gate, empty
         self._telling = {id: one for id, one in found.items() if id not in empty}
-        self._shares: dict[str, dict[str, float]] = defaultdict(dict)
+        self._shares: dict[str, dict[str, float]] = {id: {} for id in found}
         self._through: dict[str, dict[str, str]] = defaultdict(dict)
         self._total = dict.fromkeys(found, 0.0)
         self._own: dict[str, float] = {}
@@ -53,9 +53,8 @@ class Tally:
                 self._facts[source].append(one.id)
 
     def _add(self, id: str, signal: str, amount: float, through: str | None = None) -> None:
-        if amount and id in self._total:
-            of_signal = self._shares[signal]
-            of_signal[id] = of_signal.get(id, 0.0) + amount
+        if amount and (shares := self._shares.get(id)) is not None:
+            shares[signal] = shares.get(signal, 0.0) + amount
             self._total[id] += amount
             if through is not None:
                 self._through[signal].setdefault(id, through)
@@ -67,18 +66,22 @@ class Tally:
         scale = sum(by_text[:_BEST]) / max(1, min(_BEST, len(by_text))) / _AS_GOOD or 1.0
         near = {id: one.mean(weights.tokens) for id, one in nearness.items()}
         for id, one in found.items():
+            shares = self._shares[id]
             if one.text is not None:
-                self._add(id, "text", self._gate * weights.text * _MOST * math.tanh(one.text / scale / _MOST))
+                shares["text"] = self._gate * weights.text * _MOST * math.tanh(one.text / scale / _MOST)
             if id in near:
                 by_tokens = (
                     weights.tokens * (nearness[id].tokens or 0.0) if nearness[id].vector is not None else near[id]
                 )
-                self._add(id, "tokens", weights.vector * by_tokens)
-                self._add(id, "vector", weights.vector * (near[id] - by_tokens))
+                shares["tokens"] = weights.vector * by_tokens
+                shares["vector"] = weights.vector * (near[id] - by_tokens)
             if one.entity is not None:
-                self._add(id, "named", self._gate * weights.named * one.entity / (one.entity + _HALF))
-            if best := max(near.keys() & self._facts.get(id, ()), key=lambda f: (near[f], f), default=None):
-                self._add(id, "fact", weights.fact * near[best], best)
+                shares["named"] = self._gate * weights.named * one.entity / (one.entity + _HALF)
+            if facts := [fact for fact in self._facts.get(id, ()) if fact in near]:
+                best = max(facts, key=lambda fact: (near[fact], fact))
+                shares["fact"] = weights.fact * near[best]
+                self._through["fact"][id] = best
+            self._total[id] = sum(shares.values())
         self._own = {id: max(0.0, total) for id, total in self._total.items()}
 
     def pass_on(self) -> None:
@@ -102,9 +105,12 @@ class Tally:
             self._add(one.id, "author", weights.author * (one.author == asked.author))
         elif one.role == "model" and not asked.of_agent:
             self._add(one.id, "agent", weights.agent)
-        self._add(one.id, "date", gate * weights.date * asked.fits(one.timestamp))
-        self._add(one.id, "others", gate * weights.others * (one.words is not None and asked.is_of_others(one.words)))
-        self._add(one.id, "manner", weights.manner * (one.manner is not None))
+        if asked.times:
+            self._add(one.id, "date", gate * weights.date * asked.fits(one.timestamp))
+        if one.words is not None and asked.is_of_others(one.words):
+            self._add(one.id, "others", gate * weights.others)
+        if one.manner is not None:
+            self._add(one.id, "manner", weights.manner)
         if one.ends_asking and one.size <= _VERY_SHORT:
             self._add(one.id, "asks", gate * weights.asks)
 
@@ -145,10 +151,10 @@ class Tally:
         for id, one in self._found.items():
             turns = [source for source in one.sources if source in self._found]
             if one.kind == "fact" and turns:
-                best = max(turns, key=lambda turn: (self._total[turn], turn))
-                for signal, amounts in self._shares.items():
-                    if best in amounts and signal not in by_words:
-                        self._add(id, signal, amounts[best], best)
+                best = max(turns, key=lambda turn: (self._total[turn], turn)) if len(turns) > 1 else turns[0]
+                for signal, amount in self._shares[best].items():
+                    if signal not in by_words:
+                        self._add(id, signal, amount, best)
 
     def end(self, now: float, *, is_past: bool, is_present: bool = False) -> None:
         """What is no longer so gives its place to what is; the words that said it stand behind, unless that is asked.
@@ -182,7 +188,7 @@ class Tally:
 
     def _lateness(self, turn: str) -> float:
         """What a turn that fits about as well as the best would have beyond its own score if it were the latest."""
-        return (turn in self._alike) * max(0.0, self._weights.recent - self._shares["recent"].get(turn, 0.0))
+        return (turn in self._alike) * max(0.0, self._weights.recent - self._shares[turn].get("recent", 0.0))
 
     def _is_ended(self, turn: str, over: Set[str]) -> bool:
         """Whether nothing holds of what a turn says, or not of what it says to the question."""
@@ -201,11 +207,11 @@ class Tally:
 
     def shares_of(self, id: str) -> tuple[Share, ...]:
         """What a candidate's score is made of, the greatest first."""
-        shares = (
-            Share(signal, amounts[id], self._through[signal].get(id))
-            for signal, amounts in self._shares.items()
-            if id in amounts
-        )
+        shares = [
+            Share(signal, amount, self._through[signal].get(id))
+            for signal, amount in self._shares[id].items()
+            if amount
+        ]
         return tuple(sorted(shares, key=lambda share: -abs(share.amount)))
 
 

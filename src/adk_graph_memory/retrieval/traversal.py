@@ -14,6 +14,7 @@ from typing import Any
 import neo4j
 
 from adk_graph_memory import errors
+from adk_graph_memory.graph.queries import Statements
 
 logger = logging.getLogger(__name__)
 
@@ -40,6 +41,9 @@ FUNCTIONS = (
 )
 """How the names of functions begin that read no more than they are given. Only those without a dot are all Neo4j's."""
 
+_UNKNOWN = ("01N50", "01N51")
+"""The server's codes for labels and relationship types that it does not know."""
+_UNKNOWN_NAME = re.compile(r"The (label|relationship type) `([^`]*)`")
 _ABOUT_THE_SERVER = ("LoadCSV", "Show", "Terminate")
 _QUOTED = re.compile(r"\$`(\w*)`|`[^`]*`|\"(?:[^\"\\]|\\.)*\"|'(?:[^'\\]|\\.)*'")
 _LOAD_CSV = re.compile(r"\bLOAD CSV\b")
@@ -50,12 +54,13 @@ _NESTED_MATCH = re.compile(r"\bMATCH (?:(?!\b(?:WHERE|WITH|RETURN|CALL|MATCH)\b)
 _BINDING = re.compile(r"(?:=|\bIN) ?\[?\$scope\b|\$scope ?=")
 
 
-def check(planned: neo4j.EagerResult, hits: neo4j.EagerResult) -> None:
-    """Warns of a traversal that sees other users' nodes.
+def check(planned: neo4j.EagerResult, hits: neo4j.EagerResult, ours: Statements) -> None:
+    """Warns of a traversal that sees other users' nodes, or names what is not in the graph.
 
     Args:
         planned: what the server says of the hits with the traversal behind them.
         hits: what it says of the hits alone.
+        ours: our statements; a label that they name is no misspelling, even while no node has it.
 
     Raises:
         errors.ConfigurationError: it writes, reads files, calls a procedure or a function that may do more than read
@@ -74,6 +79,34 @@ def check(planned: neo4j.EagerResult, hits: neo4j.EagerResult) -> None:
             "the retrieval_query matches nodes that the memories found do not lead to, and not all by $scope: it may "
             "see what belongs to other users. Add WHERE … .scope = $scope to each such MATCH."
         )
+    if unknown := [f"the {kind} {name}" for kind, name in unknown_names(planned) if not ours.mentions(name)]:
+        named = " and ".join(unknown)
+        logger.warning("the retrieval_query names %s, which nothing in the graph has: is it spelled right?", named)
+
+
+def unknown_names(planned: neo4j.EagerResult) -> list[tuple[str, str]]:
+    """The labels and relationship types of a plan that nothing in the graph has, each as its kind and its name."""
+    told = (one.status_description for one in planned.summary.gql_status_objects if one.gql_status in _UNKNOWN)
+    return sorted((match[1], match[2]) for match in map(_UNKNOWN_NAME.search, told) if match)
+
+
+def explain(
+    driver: neo4j.Driver, database: str | None, statement: str, parameters: Mapping[str, Any]
+) -> neo4j.EagerResult:
+    """What the server would do for a statement that begins with EXPLAIN, and what it has to say of it."""
+    log = logging.getLogger("neo4j.notifications")
+    log.addFilter(_is_of_no_plan)  # the driver would log each remark with the whole statement
+    try:
+        with driver.session(
+            database=database, notifications_min_severity="WARNING", default_access_mode=neo4j.READ_ACCESS
+        ) as session:
+            return session.run(statement, dict(parameters)).to_eager_result()
+    finally:
+        log.removeFilter(_is_of_no_plan)
+
+
+def _is_of_no_plan(record: logging.LogRecord) -> bool:
+    return "EXPLAIN" not in record.getMessage()
 
 
 def forbidden(plan: Plan) -> str | None:

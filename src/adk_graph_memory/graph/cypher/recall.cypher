@@ -54,37 +54,34 @@ CASE WHEN fact.state <> 'current' THEN COLLECT {
 // writes: how often the user was written to. usual: how near the question is to some of what this user says
 WITH node, max(CASE leg WHEN 'text' THEN score END) AS text, max(CASE leg WHEN 'vector' THEN score END) AS vector,
      max(CASE leg WHEN 'entity' THEN score END) AS entity
-OPTIONAL MATCH (node)-[:NEXT|SUPPORTED_BY]->(beside:@Memory)
-WITH node, text, vector, entity, collect(beside) AS beside
-UNWIND [node] + beside AS found
+UNWIND [node] + COLLECT { MATCH (node)-[:NEXT|SUPPORTED_BY]->(beside:@Memory) RETURN beside } AS found
 WITH found AS node, max(CASE node WHEN found THEN text END) AS text, max(CASE node WHEN found THEN vector END) AS vector,
      max(CASE node WHEN found THEN entity END) AS entity
-OPTIONAL MATCH (node)<-[:SUPPORTED_BY]-(fact:@Fact)
-WITH node, text, vector, entity, count(fact) AS facts, collect(CASE WHEN fact.state <> 'current' THEN fact END) AS over
-WITH node, text, vector, entity, facts, CASE WHEN node.state <> 'current' THEN [node] ELSE over END AS over
-UNWIND [node] + over + COLLECT {
+WITH *, CASE WHEN node.state <> 'current' THEN [node] ELSE COLLECT {
+  MATCH (node)<-[:SUPPORTED_BY]-(fact:@Fact) WHERE fact.state <> 'current' RETURN fact
+} END AS over
+UNWIND CASE over WHEN [] THEN [node] ELSE [node] + over + COLLECT {
   UNWIND over AS fact
   UNWIND
 // include successors
   AS later
   RETURN later
-} AS found
+} END AS found
 WITH found AS node, max(CASE node WHEN found THEN text END) AS text, max(CASE node WHEN found THEN vector END) AS vector,
-     max(CASE node WHEN found THEN entity END) AS entity, max(CASE node WHEN found THEN facts END) AS facts
+     max(CASE node WHEN found THEN entity END) AS entity
 WHERE
 // include chosen
-OPTIONAL MATCH (node)-[r:NEXT|SUPPORTED_BY]->(other)
-WITH node, node AS fact, text, vector, entity, facts, node.text AS told,
-     max(CASE type(r) WHEN 'NEXT' THEN other.memory_id END) AS follower,
-     collect(CASE type(r) WHEN 'SUPPORTED_BY' THEN other.memory_id END) AS sources
+WITH node, node AS fact, text, vector, entity, node.text AS told
 ORDER BY text IS NULL, text DESC
 WITH collect(CASE node.kind WHEN 'event' THEN [
   node.memory_id, 'event', text, vector, entity, [], node[$tokens], size(told), null, null, null, null,
-  node.role, node.author, node.timestamp, node.session_id, any(mark IN ['?', '？', '؟'] WHERE told CONTAINS mark),
-  any(mark IN ['?', '？', '؟'] WHERE right(told, 4) CONTAINS mark), follower, facts,
-  CASE WHEN size(told) <= $brief THEN told END, node.manner
+  node.role, node.author, node.timestamp, node.session_id, told CONTAINS '?' OR told CONTAINS '？' OR told CONTAINS '؟',
+  any(mark IN ['?', '？', '؟'] WHERE right(told, 4) CONTAINS mark),
+  head(COLLECT { MATCH (node)-[:NEXT]->(follower:@Memory) RETURN follower.memory_id }),
+  COUNT { (node)<-[:SUPPORTED_BY]-() }, CASE WHEN size(told) <= $brief THEN told END, node.manner
 ] ELSE [
-  node.memory_id, 'fact', text, vector, entity, sources, node[$tokens], size(told),
+  node.memory_id, 'fact', text, vector, entity,
+  COLLECT { MATCH (node)-[:SUPPORTED_BY]->(turn:@Memory) RETURN turn.memory_id }, node[$tokens], size(told),
 // include state_then
   , node.valid_from.epochSeconds, node.valid_to.epochSeconds,
   CASE WHEN node.state <> 'current' THEN [later IN
@@ -181,12 +178,11 @@ CALL () {
 UNWIND $hits AS hit
 MATCH (found:@Memory {scope: $scope, memory_id: hit.id})
 OPTIONAL MATCH (fact:@Memory {scope: $scope, memory_id: hit.fact})
-WITH hit.score AS score, CASE WHEN
+WITH hit.score AS score, CASE WHEN fact IS NULL THEN found WHEN EXISTS {
+  MATCH (fact)-[:SUBJECT|OBJECT]->(n:@Entity)
+  WHERE none(name IN [n.name] + n.aliases WHERE name = found.author OR toLower(found.text) CONTAINS toLower(name))
+} THEN fact WHEN NOT fact.text =~ '(?s).*[0-9].*' THEN found WHEN
   any(word IN split(fact.text, ' ') WHERE word =~ '.*[0-9].*' AND NOT found.text CONTAINS btrim(word, $marks))
-  OR EXISTS {
-    MATCH (fact)-[:SUBJECT|OBJECT]->(n:@Entity)
-    WHERE none(name IN [n.name] + n.aliases WHERE name = found.author OR toLower(found.text) CONTAINS toLower(name))
-  }
   THEN fact ELSE found END AS node
 WITH node, score ORDER BY score DESC
 RETURN node, score
@@ -195,44 +191,45 @@ RETURN node, score
 // a row a hit, best first: a turn, with the question that it answers where it is short and the words of the facts it stands
 // for where it is long, or a fact with the words that support it and what it is about; of either what of it has ended
 // [state, modality, until when, texts and states of what took its place]
-OPTIONAL MATCH (node)-[support:SUPPORTED_BY]->(source:@Event)
-WITH node, score, support, source ORDER BY score DESC, node.memory_id, source.timestamp, source.seq
-WITH node, score, collect(source.id) AS source_ids, collect(support.quote) AS quotes, collect(source.session_id) AS sessions,
-     collect(coalesce(support.verified, true)) AS verified,
-     collect(coalesce(source.manner, '')) AS manners, collect(source.origin) AS origins
-OPTIONAL MATCH (node)-[:SUBJECT]->(subject:@Entity)
-OPTIONAL MATCH (node)-[:OBJECT]->(object:@Entity)
-WITH *, CASE node.kind WHEN 'event' THEN COLLECT {
+WITH node, score, CASE node.kind WHEN 'fact' THEN [node] ELSE COLLECT {
   MATCH (node)<-[:SUPPORTED_BY]-(said:@Fact) RETURN said ORDER BY said.memory_id
-} ELSE [node] END AS facts
+} END AS facts, CASE node.kind WHEN 'fact' THEN COLLECT {
+  MATCH (node)-[support:SUPPORTED_BY]->(source:@Event)
+  RETURN {id: source.id, quote: support.quote, session: source.session_id, verified: coalesce(support.verified, true),
+    manner: source.manner, origin: source.origin} ORDER BY source.timestamp, source.seq
+} ELSE [] END AS sources
+WITH *, [source IN sources WHERE source.quote IS NOT NULL | source.quote] AS quotes,
+     [source IN sources WHERE source.manner IS NOT NULL] AS quoted
 WITH *
 ORDER BY score DESC, node.memory_id
 RETURN node.text AS text, score, node.memory_id AS id, node.kind AS kind, node.author AS author,
        node.timestamp AS timestamp, node.offset AS offset, node.valid_from AS valid_from, node.valid_to AS valid_to,
        node.valid_from_precision AS valid_from_precision, node.valid_to_precision AS valid_to_precision,
        node.modality AS modality, node.metadata AS metadata,
-       CASE node.kind WHEN 'event' THEN [node.id] ELSE source_ids END AS source_event_ids,
-       CASE node.kind WHEN 'event' THEN node.session_id ELSE head(sessions) END AS session_id,
+       CASE node.kind WHEN 'event' THEN [node.id] ELSE [source IN sources | source.id] END AS source_event_ids,
+       CASE node.kind WHEN 'event' THEN node.session_id ELSE head(sources).session END AS session_id,
        CASE WHEN node.kind = 'fact' THEN head(quotes) WHEN size(node.text) > $readable THEN head(COLLECT {
          MATCH (node)<-[support:SUPPORTED_BY]-(said:@Fact) WHERE said.memory_id IN $facts RETURN support.quote LIMIT 1
        }) END AS quote,
-       subject.name AS subject, node.predicate AS predicate, object.name AS object,
+       CASE node.kind WHEN 'fact' THEN head(COLLECT { MATCH (node)-[:SUBJECT]->(n:@Entity) RETURN n.name }) END AS subject,
+       node.predicate AS predicate,
+       CASE node.kind WHEN 'fact' THEN head(COLLECT { MATCH (node)-[:OBJECT]->(n:@Entity) RETURN n.name }) END AS object,
        CASE node.topic WHEN '' THEN null ELSE node.topic END AS topic,
        CASE WHEN node.kind = 'event' AND size(node.text) <= 60 THEN head(COLLECT {
          MATCH (before:@Memory)-[:NEXT]->(node)
          WHERE any(mark IN ['?', '？', '؟'] WHERE right(before.text, 4) CONTAINS mark)
          RETURN before.text LIMIT 1
        }) END AS asked,
-       COLLECT {
+       CASE node.kind WHEN 'fact' THEN COLLECT {
          MATCH (node)-[:SUPERSEDES]->(earlier:@Fact)
          WHERE earlier.state = 'superseded' AND earlier.predicate = node.predicate
            AND (NOT earlier.modality IN ['planned', 'hypothetical'] OR earlier.modality = node.modality)
            AND EXISTS { (node)-[:SUBJECT]->(:@Entity)<-[:SUBJECT]-(earlier) }
          WITH DISTINCT earlier
          RETURN earlier.text ORDER BY earlier.timestamp DESC LIMIT 3
-       } AS previously,
+       } END AS previously,
        size(facts) AS facts,
-       COLLECT {
+       CASE WHEN any(fact IN facts WHERE fact.state <> 'current') THEN COLLECT {
          UNWIND facts AS fact
          WITH fact,
 // include state_then
@@ -244,8 +241,10 @@ RETURN node.text AS text, score, node.memory_id AS id, node.kind AS kind, node.a
            AS later
            RETURN [later.text, later.state]
          }]
-       } AS ended,
+       } END AS ended,
        CASE WHEN any(fact IN facts WHERE fact.stale AND fact.state = 'current') THEN true END AS stale,
-       CASE WHEN verified <> [] AND NOT true IN verified THEN false END AS verified,
-       CASE WHEN node.kind = 'event' THEN node.manner WHEN NOT '' IN manners THEN head(manners) END AS manner,
-       CASE WHEN node.kind = 'event' THEN node.origin WHEN NOT '' IN manners THEN head(origins) END AS origin
+       CASE WHEN sources <> [] AND none(source IN sources WHERE source.verified) THEN false END AS verified,
+       CASE WHEN node.kind = 'event' THEN node.manner
+         WHEN size(quoted) = size(sources) THEN head(quoted).manner END AS manner,
+       CASE WHEN node.kind = 'event' THEN node.origin WHEN size(quoted) = size(sources)
+         THEN head([source IN quoted WHERE source.origin IS NOT NULL | source.origin]) END AS origin

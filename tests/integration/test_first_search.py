@@ -1,0 +1,133 @@
+"""The first search of a process: the model is loaded meanwhile, and an agent does not wait for it."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from functools import cached_property
+from typing import Any
+
+import pytest
+
+from adk_graph_memory import GraphMemory, Neo4jMemoryService, Turn, errors
+from adk_graph_memory.embeddings import LocalEmbedder
+
+TOLD = ["I keep bees on the roof.", "My boat is called Rex.", "We paint ships on the harbour wall."]
+ASKED = "What insects do I have?"
+
+
+class SlowEmbedder(LocalEmbedder):
+    """The default model; it is there once ``may_load`` is set, or fails at first as it is told to."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.may_load, self.is_called, self.calls = threading.Event(), threading.Event(), 0
+        self.failure: Exception | None = None
+
+    @property
+    def known_as(self) -> str:
+        return LocalEmbedder(self.model).known_as
+
+    @cached_property
+    def loaded(self) -> Any:
+        self.calls += 1
+        self.is_called.set()
+        assert self.may_load.wait(60)
+        if self.failure and self.calls == 1:
+            raise self.failure
+        return LocalEmbedder(self.model).loaded
+
+
+@pytest.fixture
+def owner(app_name: str) -> dict[str, str]:
+    return {"app_name": app_name, "user_id": "ann"}
+
+
+@pytest.fixture
+async def settings(neo4j_server: Any, owner: dict[str, str]) -> Any:
+    settings = neo4j_server.settings(first_search_wait=0.05)
+    turns = [Turn(f"t{n}", "user", text, datetime(2026, 5, n + 1, tzinfo=UTC)) for n, text in enumerate(TOLD)]
+    async with GraphMemory(settings=settings, model="rules") as memory:
+        await memory.remember(turns, session_id="s", **owner)
+    return settings
+
+
+@pytest.fixture
+def embedder() -> Iterator[SlowEmbedder]:
+    embedder = SlowEmbedder()
+    yield embedder
+    embedder.may_load.set()
+
+
+async def test_an_agents_first_search_goes_by_full_text_and_its_second_is_a_warm_processs(settings, owner, embedder):
+    async with Neo4jMemoryService(memory=GraphMemory(settings=settings)) as service:
+        await service.prepare()
+        warm = await service.search_memory(query=ASKED, **owner)
+    async with Neo4jMemoryService(memory=GraphMemory(settings=settings, embedder=embedder)) as service:
+        first = await service.search_memory(query="bees", **owner)
+        assert "still being loaded" in first.memories[0].custom_metadata["degraded"]
+        second = asyncio.create_task(service.search_memory(query=ASKED, **owner))
+        await asyncio.sleep(0.5)
+        assert not second.done()
+        embedder.may_load.set()
+        assert await second == warm
+    assert "bees" in warm.memories[0].content.parts[0].text
+    assert "degraded" not in warm.memories[0].custom_metadata
+
+
+async def test_the_model_is_loaded_when_a_service_is_made_and_once(settings, owner, embedder):
+    embedder.may_load.set()
+    async with Neo4jMemoryService(memory=GraphMemory(settings=settings, embedder=embedder)) as service:
+        assert await asyncio.to_thread(embedder.is_called.wait, 60)
+        await asyncio.gather(*(service.search_memory(query=ASKED, **owner) for _ in range(3)))
+    assert embedder.calls == 1
+
+
+async def test_a_model_that_is_there_is_used_however_short_the_wait(settings, owner, embedder):
+    embedder.may_load.set()
+    hasty = settings.model_copy(update={"first_search_wait": 0.0})
+    async with Neo4jMemoryService(memory=GraphMemory(settings=hasty, embedder=embedder)) as service:
+        await service.memory.vectors.embedder.ready()
+        found = await service.search_memory(query=ASKED, **owner)
+    assert "degraded" not in found.memories[0].custom_metadata
+
+
+async def test_what_the_environment_says_after_a_service_is_made_still_counts(monkeypatch):
+    for name in ("NEO4J_URI", "NEO4J_PASSWORD", "ADK_GRAPH_MEMORY_EMBEDDER"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr("adk_graph_memory.embeddings.Vectors.start_loading", lambda vectors: None)
+    service = Neo4jMemoryService("neo4j://db")
+    monkeypatch.setenv("NEO4J_PASSWORD", "later")
+    monkeypatch.setenv("ADK_GRAPH_MEMORY_EMBEDDER", "gemini-embedding-001")
+    assert service.memory.connection.settings.password.get_secret_value() == "later"
+    assert service.memory.vectors.embedder.name.endswith("gemini-embedding-001")
+
+
+async def test_recall_waits_for_the_model(settings, owner, embedder):
+    async with GraphMemory(settings=settings, embedder=embedder) as memory:
+        asked = asyncio.create_task(memory.recall(ASKED, **owner))
+        await asyncio.sleep(0.5)
+        assert not asked.done()
+        embedder.may_load.set()
+        assert (await asked)[0].degraded is None
+
+
+@pytest.mark.parametrize("kind", [errors.EmbedderMissing, RuntimeError])
+async def test_a_model_that_cannot_be_loaded_is_named_and_tried_again(settings, owner, embedder, kind):
+    embedder.failure = kind("the disk is full") if kind is RuntimeError else kind(reason="the disk is full")
+    embedder.may_load.set()
+    async with GraphMemory(settings=settings, embedder=embedder) as memory:
+        with pytest.raises(kind, match="the disk is full"):
+            await memory.recall(ASKED, **owner)
+        assert (await memory.recall(ASKED, **owner))[0].degraded is None
+
+
+async def test_agents_whose_settings_are_read_later_load_no_model_before(monkeypatch, tmp_path):
+    started = []
+    monkeypatch.setattr("adk_graph_memory.embeddings.Vectors.start_loading", lambda vectors: started.append(vectors))
+    Neo4jMemoryService("bolt://127.0.0.1:1", agents_dir=str(tmp_path))
+    assert not started
+    Neo4jMemoryService("bolt://127.0.0.1:1")
+    assert len(started) == 1
