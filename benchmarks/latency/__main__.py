@@ -12,7 +12,7 @@ from rich.console import Console
 
 from adk_graph_memory.settings import Settings
 from benchmarks import machine, server
-from benchmarks.latency import memories, report, scopes, services, sessions, turns
+from benchmarks.latency import first, memories, report, scopes, services, sessions, turns
 from benchmarks.latency.result import Result
 from benchmarks.latency.scale import FULL, QUICK, Scale
 
@@ -23,7 +23,13 @@ OF_SESSIONS = {
     "list": sessions.list_sessions,
     "concurrent": sessions.concurrent,
 }
-OF_MEMORIES = {"remember": memories.remember, "search": memories.search, "scopes": scopes.search, "turns": turns.plugin}
+OF_MEMORIES = {
+    "remember": memories.remember,
+    "search": memories.search,
+    "scopes": scopes.search,
+    "turns": turns.plugin,
+    "first": first.answers,
+}
 PREFIX = "Bench"
 
 
