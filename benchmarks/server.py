@@ -30,6 +30,12 @@ async def serving(prefix: str) -> AsyncIterator[tuple[Settings, str]]:
         yield _settings(server.uri, server.auth, prefix), about
 
 
+def set_apart(settings: Settings, name: str) -> Settings:
+    """The same with labels and indexes of a measurement's own: what others left has an embedder of theirs."""
+    labels, indexes = f"{settings.label_prefix}{name}", f"{settings.index_prefix}{name.lower()}_"
+    return settings.model_copy(update={"label_prefix": labels, "index_prefix": indexes})
+
+
 def _settings(uri: str, auth: tuple[str, str], prefix: str) -> Settings:
     username, password = auth
     prefixes = {"label_prefix": prefix, "index_prefix": f"{prefix.lower()}_"}

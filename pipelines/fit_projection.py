@@ -43,7 +43,7 @@ def fit(embedder: str, texts: list[str], dimensions: int = DIMENSIONS) -> Projec
 
 
 def main(
-    out: Annotated[Path, typer.Option(help="The file to write, ending in .npz.")],
+    out: Annotated[Path, typer.Option(help="The file to write.")],
     texts: Annotated[list[Path], typer.Option(help="A file with a text a line; may be given again.")],
     embedder: Annotated[str, typer.Option(help="A model's name or path.")] = "all-MiniLM-L6-v2",
     dimensions: Annotated[int, typer.Option(min=2, help="Numbers kept of a token vector, an even count.")] = DIMENSIONS,

@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 
 from adk_graph_memory import GraphMemory, Turn
 from adk_graph_memory.settings import Settings
+from benchmarks import server
 from benchmarks.latency.fresh import USER
 from benchmarks.latency.result import Result
 from benchmarks.latency.scale import Scale
@@ -22,7 +23,7 @@ TOLD = ("I keep bees on the roof.", "My boat is called Rex.", "We paint ships on
 async def answers(settings: Settings, scale: Scale) -> AsyncIterator[Result]:
     """Of an agent with ADK's ``preload_memory`` and a model that replies at once, a process for each round."""
     app_name = f"bench-{uuid.uuid4().hex[:12]}"
-    apart = settings.model_copy(update={"label_prefix": f"{settings.label_prefix}First", "index_prefix": "first_"})
+    apart = server.set_apart(settings, "First")
     said = [Turn(f"t{n}", "user", text, datetime(2026, 5, n + 1, tzinfo=UTC)) for n, text in enumerate(TOLD)]
     async with GraphMemory(settings=apart, model="rules") as memory:
         await memory.remember(said, app_name=app_name, user_id=USER, session_id="s")

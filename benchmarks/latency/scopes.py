@@ -27,6 +27,7 @@ from adk_graph_memory.graph import Connection, slots, words
 from adk_graph_memory.graph.queries import filled
 from adk_graph_memory.records import Embedding, Passage, Scope, digest
 from adk_graph_memory.settings import Settings
+from benchmarks import server
 from benchmarks.latency.clock import timed
 from benchmarks.latency.counting import counted
 from benchmarks.latency.result import Result
@@ -75,7 +76,7 @@ CREATE (earlier)-[:NEXT]->(later)
 async def search(settings: Settings, scale: Scale) -> AsyncIterator[Result]:
     """search_memory of one user in a large store, which grows from one scope to the next."""
     embedder, app_name = Topics(), f"bench-{uuid.uuid4().hex[:12]}"
-    memory = GraphMemory(settings=_apart(settings), model="rules", embedder=embedder)
+    memory = GraphMemory(settings=server.set_apart(settings, "Scopes"), model="rules", embedder=embedder)
     async with Neo4jMemoryService(memory=memory) as service:
         await service.prepare()
         store = Store(memory.connection, app_name)
@@ -93,12 +94,6 @@ async def search(settings: Settings, scale: Scale) -> AsyncIterator[Result]:
             yield Result(f"search_memory, {size:,} of {present:,} memories, p50", "ms", costs.middle, note=note)
             yield Result("  p95, beyond the embedding", "ms", costs.slowest, bar, stretch=stretch)
             yield Result("  statements", "", costs.statements, 2)
-
-
-def _apart(settings: Settings) -> Settings:
-    """Labels and indexes of our own: what the other measurements left has an embedder of theirs, and would be found."""
-    prefixes = {"label_prefix": f"{settings.label_prefix}Scopes", "index_prefix": f"{settings.index_prefix}scopes_"}
-    return settings.model_copy(update=prefixes)
 
 
 @dataclass(frozen=True, slots=True)

@@ -124,11 +124,11 @@ class Recall:
             words = " ".join(asked.terms)
             return retrieval.packed(good, query=words, language=asked.ordinary_in, limit=limit, token_budget=budget)
 
-        if self._reranker is None:
-            return await asyncio.to_thread(lambda: pack(recollect()))  # a long text takes its time
-        seconds = self._connection.settings.rerank_timeout
-        good = await retrieval.rerank(await asyncio.to_thread(recollect), query, self._reranker, seconds=seconds)
-        return await asyncio.to_thread(pack, good)
+        good = await asyncio.to_thread(recollect)
+        if self._reranker is not None:
+            seconds = self._connection.settings.rerank_timeout
+            good = await retrieval.rerank(good, query, self._reranker, seconds=seconds)
+        return await asyncio.to_thread(pack, good)  # a long text takes its time
 
     async def retriever(
         self,

@@ -18,7 +18,6 @@ logger = logging.getLogger(__name__)
 
 MOST_ASKED = 100
 """Questions whose embeddings are kept in mind."""
-_LOADING = "the embedder is still being loaded"
 MOST_REFUSED = 5
 """Texts that an embedder may refuse, one by one, until it is taken to refuse all."""
 
@@ -107,16 +106,13 @@ class GraphVectors:
             return None, None, None
         if not await self.embedder.ready(None if self._has_waited else first_wait):
             self._has_waited = True
-            logger.warning("Searched by full text alone: %s", _LOADING)
-            return None, None, _LOADING
+            return _text_alone("the embedder is still being loaded")
         if (asked := self._asked.pop(query, None)) is None:
             try:
                 async with asyncio.timeout(self._connection.settings.embed_timeout):
                     asked = await self.embedder.of_question(query)
             except (errors.EmbedderFailed, TimeoutError) as error:
-                reason = str(error) or "the embedder took too long"
-                logger.warning("Searched by full text alone: %s", reason)
-                return None, None, reason
+                return _text_alone(str(error) or "the embedder took too long")
         self._asked[query] = asked
         if len(self._asked) > MOST_ASKED:
             self._asked.popitem(last=False)
@@ -124,6 +120,11 @@ class GraphVectors:
         if self.live.is_outdated:
             return None, None, "the memories were re-embedded by another embedder"
         return (asked, slot, None) if slot else (None, None, None)
+
+
+def _text_alone(reason: str) -> tuple[None, None, str]:
+    logger.warning("Searched by full text alone: %s", reason)
+    return None, None, reason
 
 
 async def _embed(embedder: embeddings.Vectors, passages: list[Passage], made: dict[Passage, Embedding]) -> None:

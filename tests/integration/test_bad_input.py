@@ -8,6 +8,7 @@ import time
 import uuid
 from collections import Counter
 from collections.abc import Awaitable
+from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from itertools import pairwise
 from typing import Any
@@ -111,6 +112,15 @@ async def test_an_embedder_that_gives_only_zeros_leaves_the_search_to_full_text(
         assert found.degraded
 
 
+@asynccontextmanager
+async def memory_that_traverses(neo4j_server, app_name, query):
+    """A memory with a retrieval query of its caller's, in which one thing was said."""
+    settings = neo4j_server.settings(label_prefix="TestHash")
+    async with GraphMemory(settings=settings, embedder=HashEmbedder(), retrieval_query=query) as memory:
+        await memory.remember([turn("I keep bees in here")], session_id="s", **owner(app_name))
+        yield memory
+
+
 @pytest.mark.parametrize(
     ("query", "reason"),
     [
@@ -130,9 +140,7 @@ async def test_an_embedder_that_gives_only_zeros_leaves_the_search_to_full_text(
     ],
 )
 async def test_a_retrieval_query_that_cannot_be_is_refused_before_it_runs(neo4j_server, app_name, query, reason):
-    settings = neo4j_server.settings(label_prefix="TestHash")
-    async with GraphMemory(settings=settings, embedder=HashEmbedder(), retrieval_query=query) as memory:
-        await memory.remember([turn("I keep bees in here")], session_id="s", **owner(app_name))
+    async with memory_that_traverses(neo4j_server, app_name, query) as memory:
         for asked in (memory.retriever(**owner(app_name)), memory.recall("bees", **owner(app_name))):
             with pytest.raises(errors.ConfigurationError, match=f"(?s)retrieval_query.*{reason}"):
                 await asked
@@ -177,9 +185,7 @@ async def test_a_retrieval_query_that_cannot_be_is_refused_before_it_runs(neo4j_
 async def test_a_retrieval_query_that_sees_other_users_is_told_so_once(
     neo4j_server, app_name, caplog, query, sees_others
 ):
-    settings = neo4j_server.settings(label_prefix="TestHash")
-    async with GraphMemory(settings=settings, embedder=HashEmbedder(), retrieval_query=query) as memory:
-        await memory.remember([turn("I keep bees in here")], session_id="s", **owner(app_name))
+    async with memory_that_traverses(neo4j_server, app_name, query) as memory:
         for _ in range(2):
             await memory.retriever(**owner(app_name))
     warnings = [record for record in caplog.records if "other users" in record.getMessage()]
@@ -200,9 +206,7 @@ async def test_a_retrieval_query_that_sees_other_users_is_told_so_once(
 async def test_what_a_retrieval_query_names_and_the_graph_does_not_have_is_told_once(
     neo4j_server, app_name, caplog, query, unknown
 ):
-    settings = neo4j_server.settings(label_prefix="TestHash")
-    async with GraphMemory(settings=settings, embedder=HashEmbedder(), retrieval_query=query) as memory:
-        await memory.remember([turn("I keep bees in here")], session_id="s", **owner(app_name))
+    async with memory_that_traverses(neo4j_server, app_name, query) as memory:
         for _ in range(2):
             await memory.recall("bees", **owner(app_name))
     messages = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]

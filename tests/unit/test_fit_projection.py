@@ -24,12 +24,12 @@ def fit(tmp_path: Path) -> Callable[..., Result]:
     app = typer.Typer()
     app.command()(pipeline.main)
 
-    def run(count: int, *more: str) -> Result:
+    def fit_texts(count: int, *more: str) -> Result:
         texts = tmp_path / "texts.txt"
         texts.write_text("\n".join(f"Bee {number} lives on roof {number % 7}" for number in range(count)), "utf-8")
         return CliRunner().invoke(app, ["--texts", str(texts), "--out", str(tmp_path / "mine"), *more])
 
-    return run
+    return fit_texts
 
 
 def test_it_writes_the_file_that_it_names(fit: Callable[..., Result], tmp_path: Path) -> None:

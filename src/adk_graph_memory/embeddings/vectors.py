@@ -117,13 +117,13 @@ class Vectors:
         self.start_loading()
         if self._loading is None:
             return True
-        left = None if patience is None else max(0.0, self._began + patience - time.monotonic())
-        try:
-            async with asyncio.timeout(left):
-                if not self._loading.done():
+        if not self._loading.done():
+            left = None if patience is None else max(0.0, self._began + patience - time.monotonic())
+            try:
+                async with asyncio.timeout(left):
                     await asyncio.shield(asyncio.wrap_future(self._loading))  # who waits no longer must not stop it
-        except TimeoutError:
-            return False
+            except TimeoutError:
+                return False
         self._loading.result()
         return True
 

@@ -77,7 +77,12 @@ def _cut(token: str) -> Iterator[str]:
         if token.strip("_"):
             yield token
         return
-    for run in WIDE_RUN.findall(token):
+    yield from cut_pairs(token)
+
+
+def cut_pairs(text: str) -> Iterator[str]:
+    """The pairs of characters by which what is written without spaces is searched."""
+    for run in WIDE_RUN.findall(text):
         yield from (run[i : i + 2] for i in range(max(1, len(run) - 1)))
 
 

@@ -9,7 +9,7 @@ import neo4j
 from neo4j.exceptions import DriverError, Neo4jError
 
 
-def read(driver: neo4j.Driver, statement: str, parameters: Mapping[str, Any], database: str) -> list[neo4j.Record]:
+def read_rows(driver: neo4j.Driver, statement: str, parameters: Mapping[str, Any], database: str) -> list[neo4j.Record]:
     """One round trip; ``execute_query`` takes another to commit, and only tries again after an error that may pass."""
     manager = driver.execute_query_bookmark_manager  # what the last statement saw, the next one sees
     try:

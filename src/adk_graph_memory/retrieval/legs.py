@@ -18,7 +18,6 @@ BY_WORDS, BY_WORDS_FILTERED, BY_VECTOR = 60, 4_000, 100
 NAMES, DEGREE = 20, 50
 SAMPLE = 64
 """Memories that tell how near to a question this user's memories are as a rule."""
-_OF_NAMES = ("name", "aliases")
 READ, READABLE = 12, 2_000
 """Texts that are read to see how much of the question they cover, and characters of each."""
 
@@ -40,12 +39,12 @@ def leg_parameters(
         until: what was said later is as if it had not been.
     """
     index = analyzers.index_of(lucene.analyzer(asked.language, settings.analyzers))
-    parts = asked.parts
+    with_names = [part for part in asked.parts if part.has_names]
     return {
         "scope": scope.key,
         "text_index": filled(f"@{index}", settings),
-        "text_queries": message.queries(parts, scope.key, ("text", "words")),
-        "name_queries": message.queries((part for part in parts if part.has_names), scope.key, _OF_NAMES),
+        "text_queries": message.queries(asked.parts, scope.key, ("text", "words")),
+        "name_queries": message.queries(with_names, scope.key, ("name", "aliases")),
         "by_words": BY_WORDS_FILTERED if filters else BY_WORDS,
         "by_vector": BY_VECTOR,
         "names": NAMES,

@@ -80,13 +80,18 @@ def queries(found: Iterable[Part], scope: str, fields: Sequence[str]) -> list[st
 def _between(text: str, seen: set[str], most: int, language: str) -> tuple[list[str], list[str]]:
     """So many words at most that nobody has seen: names and numbers, or pairs at even distances; and the longest."""
     words, pairs = _words(text)
-    new = [word for folded, word in words.items() if folded not in seen and folded not in ordinary_words(language)]
-    plain = [word for word in new if word.islower() and word.isalpha()]
-    longest = sorted(plain, key=len, reverse=True)[:_LONGEST]
-    named = [word for word in new if word not in set(plain)][: most - len(longest)]
+    known = seen | ordinary_words(language)
+    new = [word for folded, word in words.items() if folded not in known]
+    longest = sorted(filter(_is_plain, new), key=len, reverse=True)[:_LONGEST]
+    named = [word for word in new if not _is_plain(word)][: most - len(longest)]
     unseen, room = [pair for pair in pairs if pair not in seen], most - len(longest) - len(named)
     named += [unseen[i * len(unseen) // room] for i in range(room)] if len(unseen) > room else unseen
     return _terms(named, language)[: most - len(longest)], _terms(longest, language)[:_LONGEST]
+
+
+def _is_plain(word: str) -> bool:
+    """Whether it looks like no name and no number."""
+    return word.islower() and word.isalpha()
 
 
 def _terms(words: Iterable[str], language: str) -> list[str]:
@@ -100,8 +105,7 @@ def _groups(terms: list[str]) -> list[list[str]]:
 def _words(text: str) -> tuple[dict[str, str], list[str]]:
     """The distinct words of a text by their casefolded forms, and of what has no spaces the pairs of characters."""
     words = {word.casefold(): word for word in _WORD.findall(WIDE_RUN.sub(" ", text))}
-    pairs = (run[i : i + 2] for run in WIDE_RUN.findall(text) for i in range(max(1, len(run) - 1)))
-    return words, list(dict.fromkeys(pairs))
+    return words, list(dict.fromkeys(lucene.cut_pairs(text)))
 
 
 def _until_telling(sentences: Iterable[str], language: str) -> list[str]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
-from itertools import accumulate
 from typing import Any
 
 from adk_graph_memory.embeddings import EmbeddedQuestion
@@ -81,7 +80,14 @@ class Ranking:
 
         What may say the same as another, for somebody said as many characters, counts once.
         """
-        told = {one.id: (one.author, one.size) for one in self.candidates}
-        new = {told[one.id]: one.id for one in reversed(found)}
-        sizes = (min(told[one.id][1], characters // 10) * (new[told[one.id]] == one.id) for one in found)
-        return [one for one, spent in zip(found, accumulate(sizes, initial=0), strict=False) if spent < characters]
+        by_id = {one.id: one for one in self.candidates}
+        kept, told, spent = list[Scored](), set[tuple[str | None, int]](), 0
+        for one in found:
+            if spent >= characters:
+                break
+            kept.append(one)
+            said = by_id[one.id].author, by_id[one.id].size
+            if said not in told:
+                told.add(said)
+                spent += min(by_id[one.id].size, characters // 10)
+        return kept

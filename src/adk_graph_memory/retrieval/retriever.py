@@ -22,7 +22,7 @@ from adk_graph_memory import errors, telemetry
 from adk_graph_memory.embeddings import EmbeddedQuestion, Vectors
 from adk_graph_memory.graph import Connection, Slot, lucene, slots
 from adk_graph_memory.graph.queries import GIVEN, filled
-from adk_graph_memory.graph.reading import read
+from adk_graph_memory.graph.reading import read_rows
 from adk_graph_memory.records import Filters, Scope
 from adk_graph_memory.retrieval import traversal
 from adk_graph_memory.retrieval.legs import leg_parameters, leg_vector
@@ -247,4 +247,4 @@ class GraphMemoryRetriever(HybridCypherRetriever):
 
     def _run(self, name: str, statement: str, parameters: dict[str, Any]) -> list[neo4j.Record]:
         with telemetry.statement(name, self._connection.place):
-            return read(self.driver, statement, parameters, self._connection.settings.database)
+            return read_rows(self.driver, statement, parameters, self._connection.settings.database)

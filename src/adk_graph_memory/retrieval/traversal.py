@@ -100,7 +100,7 @@ def explain(
         with driver.session(
             database=database, notifications_min_severity="WARNING", default_access_mode=neo4j.READ_ACCESS
         ) as session:
-            return session.run(statement, dict(parameters)).to_eager_result()
+            return session.execute_read(lambda reading: reading.run(statement, dict(parameters)).to_eager_result())
     finally:
         log.removeFilter(_is_of_no_plan)
 

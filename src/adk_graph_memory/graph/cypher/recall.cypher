@@ -198,9 +198,7 @@ WITH node, score, CASE node.kind WHEN 'fact' THEN [node] ELSE COLLECT {
   RETURN {id: source.id, quote: support.quote, session: source.session_id, verified: coalesce(support.verified, true),
     manner: source.manner, origin: source.origin} ORDER BY source.timestamp, source.seq
 } ELSE [] END AS sources
-WITH *, [source IN sources WHERE source.quote IS NOT NULL | source.quote] AS quotes,
-     [source IN sources WHERE source.manner IS NOT NULL] AS quoted
-WITH *
+WITH *, [source IN sources WHERE source.manner IS NOT NULL] AS indirect
 ORDER BY score DESC, node.memory_id
 RETURN node.text AS text, score, node.memory_id AS id, node.kind AS kind, node.author AS author,
        node.timestamp AS timestamp, node.offset AS offset, node.valid_from AS valid_from, node.valid_to AS valid_to,
@@ -208,7 +206,8 @@ RETURN node.text AS text, score, node.memory_id AS id, node.kind AS kind, node.a
        node.modality AS modality, node.metadata AS metadata,
        CASE node.kind WHEN 'event' THEN [node.id] ELSE [source IN sources | source.id] END AS source_event_ids,
        CASE node.kind WHEN 'event' THEN node.session_id ELSE head(sources).session END AS session_id,
-       CASE WHEN node.kind = 'fact' THEN head(quotes) WHEN size(node.text) > $readable THEN head(COLLECT {
+       CASE WHEN node.kind = 'fact' THEN head([source IN sources WHERE source.quote IS NOT NULL | source.quote])
+         WHEN size(node.text) > $readable THEN head(COLLECT {
          MATCH (node)<-[support:SUPPORTED_BY]-(said:@Fact) WHERE said.memory_id IN $facts RETURN support.quote LIMIT 1
        }) END AS quote,
        CASE node.kind WHEN 'fact' THEN head(COLLECT { MATCH (node)-[:SUBJECT]->(n:@Entity) RETURN n.name }) END AS subject,
@@ -245,6 +244,6 @@ RETURN node.text AS text, score, node.memory_id AS id, node.kind AS kind, node.a
        CASE WHEN any(fact IN facts WHERE fact.stale AND fact.state = 'current') THEN true END AS stale,
        CASE WHEN sources <> [] AND none(source IN sources WHERE source.verified) THEN false END AS verified,
        CASE WHEN node.kind = 'event' THEN node.manner
-         WHEN size(quoted) = size(sources) THEN head(quoted).manner END AS manner,
-       CASE WHEN node.kind = 'event' THEN node.origin WHEN size(quoted) = size(sources)
-         THEN head([source IN quoted WHERE source.origin IS NOT NULL | source.origin]) END AS origin
+         WHEN size(indirect) = size(sources) THEN head(indirect).manner END AS manner,
+       CASE WHEN node.kind = 'event' THEN node.origin WHEN size(indirect) = size(sources)
+         THEN head([source IN indirect WHERE source.origin IS NOT NULL | source.origin]) END AS origin
