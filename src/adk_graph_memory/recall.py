@@ -47,6 +47,8 @@ class Wanted:
                 raise errors.ConfigurationError(reason=f"{name}={count!r} is no whole number from 0 on")
         if not isinstance(least, int | float) or not 0 <= least <= 1:
             raise errors.ConfigurationError(reason=f"min_score={least!r} is not between 0 and 1")
+        if self.first_wait is not None and not (isinstance(self.first_wait, int | float) and self.first_wait >= 0):
+            raise errors.ConfigurationError(reason=f"first_wait={self.first_wait!r} is no number of seconds from 0 on")
         filters = Filters() if self.filters is None else self.filters
         if not isinstance(filters, Filters):
             raise errors.ConfigurationError(reason=f"filters {filters!r} are no Filters(…)")
