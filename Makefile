@@ -58,6 +58,7 @@ quality: setup
 	$(BIN)/python -m benchmarks.quality.perturbed
 	$(BIN)/python -m benchmarks.quality.aliases
 	$(BIN)/python -m benchmarks.quality.tenants
+	$(BIN)/python -m benchmarks.quality.sizes $(if $(DATA),--locomo '$(DATA)')
 	$(BIN)/python -m benchmarks.quality $(if $(DATA),--locomo '$(DATA)' --ablate) $(if $(XQUAD),--xquad '$(XQUAD)')
 
 # Needs Maven; the result is src/adk_graph_memory/local_neo4j/locks/neo4j-$(VERSION).lock.json

@@ -54,6 +54,25 @@ def test_what_another_projection_packed_is_left_out(projection: Projection) -> N
     assert question.compare({"other": other.pack(vectors(3)), "ours": projection.pack(vectors(3))})[0] == ["ours"]
 
 
+def test_a_comparison_wakes_no_threads_of_the_linear_algebra(
+    projection: Projection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They would spin on a core that the server needs; what they take over is told by the size of a product."""
+    texts = {str(seed): projection.pack(vectors(64, seed)) for seed in range(30)}
+    expected = QuestionTokens(vectors(40), projection).compare(texts)[1]
+    sizes, multiply = [], np.matmul
+
+    def count(rows: np.ndarray, matrix: np.ndarray, **options: np.ndarray) -> np.ndarray:
+        sizes.append(len(rows) * matrix.size)
+        return multiply(rows, matrix, **options)
+
+    monkeypatch.setattr(np, "matmul", count)
+    nearest = QuestionTokens(vectors(40), projection).compare(texts)[1]
+    assert sum(sizes) == (40 * SIZE + 30 * 64 * 40) * DIMENSIONS
+    assert max(sizes) <= 2**18
+    assert np.allclose(nearest, expected)
+
+
 def test_a_question_without_tokens_is_compared_with_nothing(projection: Projection) -> None:
     assert QuestionTokens(vectors(0), projection).compare({"a": projection.pack(vectors(3))})[0] == []
 

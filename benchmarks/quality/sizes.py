@@ -1,0 +1,100 @@
+"""``python -m benchmarks.quality.sizes``: how many bytes of token vectors a memory has, and what they add to a store.
+
+Each set is told twice, each time to a Neo4j of its own: with the default embedder, and with one that gives the same
+vectors and no tokens. Files are measured after a checkpoint, without transaction logs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import statistics
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from neo4j_graphrag.embeddings.base import Embedder
+from rich.table import Table
+
+from adk_graph_memory import GraphMemory, Neo4jMemoryService, Neo4jSessionService
+from adk_graph_memory.embeddings import LocalEmbedder
+from adk_graph_memory.local_neo4j import LocalNeo4j
+from adk_graph_memory.settings import configured
+from benchmarks import machine, server
+from benchmarks.quality import chats, ingest, locomo
+from benchmarks.quality.dialogue import Conversation
+
+BYTES = "MATCH (memory:Memory) RETURN coalesce(size(memory.tokens_a), 0) AS bytes"
+ASKED_MEDIAN, ASKED_MOST, ASKED_RATIO = 1_536, 4_096, 1.35
+
+
+class VectorsAlone(Embedder):
+    """The default model, which shows no tokens this way."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._model = LocalEmbedder()
+
+    def embed_query(self, text: str) -> list[float]:
+        return self._model.embed_query(text)
+
+    def embed_documents(self, texts: list[str]) -> list[list[float]]:
+        return self._model.embed_documents(texts)
+
+
+@dataclass(frozen=True, slots=True)
+class Store:
+    """What lies on disk, and each memory's bytes of token vectors."""
+
+    bytes: int
+    tokens: Sequence[int]
+
+
+async def measure_store(conversations: Sequence[Conversation], embedder: Embedder) -> Store:
+    """Tells a new server the conversations."""
+    async with LocalNeo4j(page_cache=server.PAGE_CACHE, heap=server.HEAP) as neo4j:
+        username, password = neo4j.auth
+        settings = configured(uri=neo4j.uri, username=username, password=password)
+        memory = GraphMemory(settings=settings, model="rules", embedder=embedder)
+        async with Neo4jSessionService(settings=settings) as sessions, memory:
+            service = Neo4jMemoryService(memory=memory)
+            for conversation in conversations:
+                await ingest.remember(conversation, sessions, service, app_name="sizes")
+            found = await memory.connection.run_text(BYTES)
+            await memory.connection.run_text("CALL db.checkpoint()")
+        return Store(await asyncio.to_thread(count_bytes, neo4j.home), [row["bytes"] for row in found])
+
+
+def count_bytes(home: Path) -> int:
+    """Of all files of the database in a server's home."""
+    files = (home / "data" / "databases" / "neo4j").rglob("*")
+    return sum(file.stat().st_size for file in files if file.is_file())
+
+
+async def main(arguments: argparse.Namespace) -> None:
+    before = machine.load()
+    told = {"chats": chats.load()}
+    if arguments.locomo:
+        told["locomo"] = locomo.load(arguments.locomo)
+    table = Table(title="Bytes of token vectors a memory, and store files after a checkpoint")
+    for column in ("told", "memories", "median", "most", "files, MB", "without tokens, MB", "ratio"):
+        table.add_column(column, justify="left" if column == "told" else "right")
+    for name, conversations in told.items():
+        print(f"{name} …", file=sys.stderr, flush=True)
+        store = await measure_store(conversations, LocalEmbedder())
+        without = await measure_store(conversations, VectorsAlone())
+        sizes = (f"{statistics.median(store.tokens):,.0f}", f"{max(store.tokens):,}")
+        files = (f"{one.bytes / 1e6:.1f}" for one in (store, without))
+        table.add_row(name, f"{len(store.tokens):,}", *sizes, *files, f"{store.bytes / without.bytes:.2f}")
+    table.add_row("asked", "", f"≤ {ASKED_MEDIAN:,}", f"≤ {ASKED_MOST:,}", "", "", f"≤ {ASKED_RATIO}")
+    console = machine.console()
+    console.print(table)
+    for line, value in (machine.described() | {"load before": before, "load after": machine.load()}).items():
+        console.print(f"{line}: {value}", highlight=False, soft_wrap=True)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.quality.sizes", description=__doc__)
+    parser.add_argument("--locomo", type=Path, metavar="PATH", help="a file in LoCoMo's JSON format")
+    asyncio.run(main(parser.parse_args()))
