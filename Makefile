@@ -55,6 +55,7 @@ bench: $(VENV)/.bench
 quality: setup
 	$(BIN)/python -m benchmarks.quality.truth
 	$(BIN)/python -m benchmarks.quality.replies
+	$(BIN)/python -m benchmarks.quality.recorded
 	$(BIN)/python -m benchmarks.quality.perturbed
 	$(BIN)/python -m benchmarks.quality.aliases
 	$(BIN)/python -m benchmarks.quality.tenants

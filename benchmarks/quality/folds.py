@@ -147,25 +147,26 @@ def folds(recorded: Mapping[str, Sequence[Case]]) -> Table:
         best = max(allowed, key=lambda n: without[n].recall + without[n].ndcg)
         got, shipped = ([one for one, out in zip(answers["locomo"][n], is_in, strict=True) if out] for n in (best, 0))
         left += zip(got, shipped, strict=True)
-        table.add_row(name, str(len(got)), *_percent(mean(got)), *_percent(mean(shipped)), _changes(tried[best]))
+        table.add_row(name, str(len(got)), *percent(mean(got)), *percent(mean(shipped)), _changes(tried[best]))
     table.add_section()
     chosen, shipped = zip(*left, strict=True)
-    table.add_row("all", str(len(left)), *_percent(mean(chosen)), *_percent(mean(shipped)), "")
+    table.add_row("all", str(len(left)), *percent(mean(chosen)), *percent(mean(shipped)), "")
     return table
 
 
 def ablation(cases: Sequence[Case]) -> Table:
-    """A line for each weight: what LoCoMo gives without it."""
-    table = Table(title="LoCoMo without each signal, percent")
+    """A line for each weight: what is found without it."""
+    table = Table(title="Without each signal, percent")
     for column in ("without", "R", "nDCG"):
         table.add_column(column, justify="left" if column == "without" else "right")
     for field in fields(Weights):
         without = replace(Weights(), **{field.name: 0.0})
-        table.add_row(field.name, *_percent(mean([answer(case, without) for case in cases])))
+        table.add_row(field.name, *percent(mean([answer(case, without) for case in cases])))
     return table
 
 
-def _percent(quality: Quality) -> list[str]:
+def percent(quality: Quality) -> list[str]:
+    """Recall and nDCG, as a table shows them."""
     return [f"{100 * quality.recall:.1f}", f"{100 * quality.ndcg:.1f}"]
 
 
