@@ -1,0 +1,105 @@
+"""``python -m benchmarks.latency.beside CHECKOUT``: what a search costs here and in another version, by turns.
+
+CHECKOUT is a worktree of that version with a ``.venv`` of its own. Both search the same store; a round of one follows
+a round of the other, so that whatever else the machine does meets both.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+import statistics
+import sys
+from asyncio.subprocess import PIPE, Process
+from contextlib import AsyncExitStack
+from pathlib import Path
+
+from rich.table import Table
+
+from adk_graph_memory import GraphMemory
+from adk_graph_memory.graph import slots
+from adk_graph_memory.settings import Settings
+from benchmarks import machine, server
+from benchmarks.latency import asking
+from benchmarks.latency.first import environment
+from benchmarks.latency.scale import FULL
+from benchmarks.latency.scopes import DIMENSIONS, Store, Topics
+
+HERE = Path(__file__).parents[2]
+APP = "beside"
+WARM_UP = 4
+"""Rounds of each version before those that count."""
+
+
+async def start_asking(checkout: Path, settings: Settings, user_id: str, size: int) -> Process:
+    """A process that asks with the code of a checkout."""
+    command = (checkout / ".venv/bin/python", asking.__file__, APP, user_id, str(size), str(FULL.searches))
+    surroundings = environment(settings) | {"PYTHONPATH": f"{checkout / 'src'}{os.pathsep}{checkout}"}
+    return await asyncio.create_subprocess_exec(*command, cwd=checkout, env=surroundings, stdin=PIPE, stdout=PIPE)
+
+
+async def run_round(process: Process) -> tuple[float, float]:
+    """p50 and p95 of a round, in milliseconds."""
+    assert process.stdin and process.stdout
+    process.stdin.write(b"\n")
+    line = await process.stdout.readline()
+    if not line:
+        raise RuntimeError(f"a process that asked ended with {await process.wait()}; its error is above")
+    middle, slowest = json.loads(line)
+    return middle, slowest
+
+
+async def compare(settings: Settings, checkout: Path, user_id: str, size: int, rounds: int) -> list[list[float]]:
+    """For p50 and p95: the median of the other version, of this one, and of the ratios of the rounds."""
+    folders = (checkout, HERE)
+    processes = [await start_asking(folder, settings, user_id, size) for folder in folders]
+    pairs = []
+    for number in range(-WARM_UP, rounds):
+        order = (0, 1) if number % 2 else (1, 0)
+        figures = {which: await run_round(processes[which]) for which in order}
+        if number >= 0:
+            pairs.append((figures[0], figures[1]))
+    async with AsyncExitStack() as stack:
+        for process in processes:
+            assert process.stdin
+            process.stdin.close()
+            stack.push_async_callback(process.wait)
+    columns = [[(other[at], ours[at], ours[at] / other[at]) for other, ours in pairs] for at in (0, 1)]
+    return [[statistics.median(values) for values in zip(*column, strict=True)] for column in columns]
+
+
+async def main(arguments: argparse.Namespace) -> None:
+    before = machine.load()
+    table = Table(title="search_memory beyond the embedding, milliseconds, medians of the rounds")
+    for column in ("searched", "p50", "there", "ratio", "p95", "there", "ratio"):
+        table.add_column(column, justify="left" if column == "searched" else "right", no_wrap=True)
+    async with (
+        server.serving("Beside") as (settings, which),
+        GraphMemory(settings=settings, model="rules", embedder=Topics()) as memory,
+    ):
+        await memory.prepare()
+        assert memory.vectors.embedder
+        await slots.open_slot(memory.connection, "a", memory.vectors.embedder.name, DIMENSIONS)
+        store = Store(memory.connection, APP)
+        for size, total in FULL.scopes[: arguments.scopes]:
+            print(f"{size:,} of {total:,} …", file=sys.stderr, flush=True)
+            user_id = f"asks-among-{size}"
+            await store.fill(user_id, size, total, FULL.memories_a_user)
+            compared = await compare(settings, arguments.checkout.absolute(), user_id, size, arguments.rounds)
+            cells = (f"{ours:.1f} {other:.1f} {ratio:.2f}".split() for other, ours, ratio in compared)
+            table.add_row(f"{size:,} memories of {total:,}", *(cell for row in cells for cell in row))
+    console = machine.console()
+    console.print(table)
+    about = {"load before": before, "load after": machine.load(), "server": which, "rounds": str(arguments.rounds)}
+    for line, value in (machine.described() | about).items():
+        console.print(f"{line}: {value}", highlight=False, soft_wrap=True)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.latency.beside", description=__doc__)
+    parser.add_argument("checkout", type=Path, help="a worktree of another version, with its .venv")
+    parser.add_argument("--rounds", type=int, default=12, help="of each version, a hundred searches each")
+    parser.add_argument("--scopes", type=int, default=len(FULL.scopes), help="1: only the smaller store")
+    asyncio.run(main(parser.parse_args()))
