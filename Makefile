@@ -64,7 +64,7 @@ quality: setup
 
 # Needs Maven; the result is src/adk_graph_memory/local_neo4j/locks/neo4j-$(VERSION).lock.json
 neo4j-lock: setup
-	$(BIN)/python -m adk_graph_memory.local_neo4j.lock $(VERSION)
+	$(BIN)/python -m adk_graph_memory.local_neo4j.jar_lock $(VERSION)
 
 clean:
 	rm -rf $(VENV) dist build .pytest_cache .mypy_cache .ruff_cache

@@ -7,8 +7,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from adk_graph_memory.local_neo4j import LocalNeo4j
-from adk_graph_memory.local_neo4j.places import cache
-from adk_graph_memory.settings import Settings, configured
+from adk_graph_memory.local_neo4j.folders import get_cache_folder
+from adk_graph_memory.settings import Settings, load_settings
 
 KEPT = ("NEO4J_TEST_", "ADK_GRAPH_MEMORY_CACHE", "ADK_GRAPH_MEMORY_NEO4J")
 PAGE_CACHE, HEAP = "512m", "1g"
@@ -39,12 +39,12 @@ def set_apart(settings: Settings, name: str) -> Settings:
 def _settings(uri: str, auth: tuple[str, str], prefix: str) -> Settings:
     username, password = auth
     prefixes = {"label_prefix": prefix, "index_prefix": f"{prefix.lower()}_"}
-    return configured(uri=uri, username=username, password=password, **prefixes)
+    return load_settings(uri=uri, username=username, password=password, **prefixes)
 
 
 def _forget_configuration() -> None:
     """A shell may hold a production database, a paid model's key or settings that are nobody else's."""
-    os.environ.setdefault("ADK_GRAPH_MEMORY_CACHE", str(cache()))
+    os.environ.setdefault("ADK_GRAPH_MEMORY_CACHE", str(get_cache_folder()))
     for name in list(os.environ):
         if name.startswith(("NEO4J_", "ADK_GRAPH_MEMORY_", "GOOGLE_", "GEMINI_")) and not name.startswith(KEPT):
             del os.environ[name]

@@ -17,14 +17,14 @@ import typer
 
 from adk_graph_memory import errors
 from adk_graph_memory.embeddings import LocalEmbedder, Projection, TokenEncoder
-from adk_graph_memory.embeddings.projection import DIMENSIONS
+from adk_graph_memory.embeddings.projection import TOKEN_DIMENSIONS
 from adk_graph_memory.records import Passage
 
-FEWEST = 1_000
+MIN_TEXTS = 1_000
 """Texts from which the usual can be told."""
 
 
-def fit(embedder: str, texts: list[str], dimensions: int = DIMENSIONS) -> Projection:
+def fit_token_projection(embedder: str, texts: list[str], dimensions: int = TOKEN_DIMENSIONS) -> Projection:
     """The projection that keeps most of what tells these texts' words apart.
 
     Raises:
@@ -32,26 +32,28 @@ def fit(embedder: str, texts: list[str], dimensions: int = DIMENSIONS) -> Projec
         errors.EmbedderMissing: the model is not to be had.
     """
     texts = list(dict.fromkeys(text for text in texts if text.strip()))
-    if len(texts) < FEWEST:
-        raise errors.ConfigurationError(reason=f"{len(texts)} different texts are too few; give at least {FEWEST:,}")
+    if len(texts) < MIN_TEXTS:
+        raise errors.ConfigurationError(reason=f"{len(texts)} different texts are too few; give at least {MIN_TEXTS:,}")
     if dimensions % 2:
         raise errors.ConfigurationError(reason=f"--dimensions {dimensions} is odd; two numbers share a byte")
-    encoder = TokenEncoder.of_model(LocalEmbedder(embedder).loaded, "")
+    encoder = TokenEncoder.from_model(LocalEmbedder(embedder).loaded_model, "")
     if encoder is None:
         raise errors.ConfigurationError(reason=f"{embedder} shows no token vectors, or not where its tokens stand")
-    return Projection.fit(encoder.token_vectors([Passage(text) for text in texts]), dimensions)
+    return Projection.fit(encoder.encode_tokens([Passage(text) for text in texts]), dimensions)
 
 
 def main(
     out: Annotated[Path, typer.Option(help="The file to write.")],
     texts: Annotated[list[Path], typer.Option(help="A file with a text a line; may be given again.")],
     embedder: Annotated[str, typer.Option(help="A model's name or path.")] = "all-MiniLM-L6-v2",
-    dimensions: Annotated[int, typer.Option(min=2, help="Numbers kept of a token vector, an even count.")] = DIMENSIONS,
+    dimensions: Annotated[
+        int, typer.Option(min=2, help="Numbers kept of a token vector, an even count.")
+    ] = TOKEN_DIMENSIONS,
 ) -> None:
     """Fit what packs a model's token vectors to texts of your own."""
     try:
         lines = [line for path in texts for line in path.read_text("utf-8").splitlines()]
-        fitted = fit(embedder, lines, dimensions)
+        fitted = fit_token_projection(embedder, lines, dimensions)
         fitted.save(out)
     except (OSError, UnicodeDecodeError, errors.GraphMemoryError) as error:
         typer.echo(error, err=True)

@@ -11,12 +11,12 @@ from datetime import timedelta
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-EVERY = 10.0
+LINE_INTERVAL = 10.0
 """Seconds between two lines of one phase where there is no terminal to draw a bar on."""
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class ProgressStep:
     """How far a job is: ``done`` of ``total`` in this phase; a phase that counts nothing has no total."""
 
     phase: str
@@ -24,36 +24,36 @@ class Step:
     total: int = 0
 
 
-Tell = Callable[[Step], None]
+StepCallback = Callable[[ProgressStep], None]
 
 
 class Rate:
     """Things a second since the phase began."""
 
     def __init__(self) -> None:
-        self._first, self._began = Step(""), 0.0
+        self._first_step, self._start_time = ProgressStep(""), 0.0
 
-    def of(self, step: Step) -> float:
+    def measure_rate(self, step: ProgressStep) -> float:
         """The rate up to this step; 0 as long as it cannot be told."""
-        if step.phase != self._first.phase or step.done < self._first.done:
-            self._first, self._began = step, time.monotonic()
-        seconds = time.monotonic() - self._began
-        return (step.done - self._first.done) / seconds if seconds > 0 else 0.0
+        if step.phase != self._first_step.phase or step.done < self._first_step.done:
+            self._first_step, self._start_time = step, time.monotonic()
+        seconds = time.monotonic() - self._start_time
+        return (step.done - self._first_step.done) / seconds if seconds > 0 else 0.0
 
 
 @contextmanager
-def shown() -> Iterator[Tell]:
+def show_progress() -> Iterator[StepCallback]:
     """What takes a job's steps and shows them on stderr, so that stdout is the result's alone."""
     console = Console(stderr=True, highlight=False)
     if console.is_terminal:
-        with _bar(console) as tell:
+        with _show_bar(console) as tell:
             yield tell
     else:
-        yield _lines(console)
+        yield _make_line_printer(console)
 
 
 @contextmanager
-def _bar(console: Console) -> Iterator[Tell]:
+def _show_bar(console: Console) -> Iterator[StepCallback]:
     rate = Rate()
     columns = (
         TextColumn("{task.description}"),
@@ -65,22 +65,24 @@ def _bar(console: Console) -> Iterator[Tell]:
     with Progress(*columns, console=console) as progress:
         task = progress.add_task("", total=None, rate="")
 
-        def tell(step: Step) -> None:
+        def tell(step: ProgressStep) -> None:
             if step.phase != progress.tasks[task].description:
                 progress.reset(task, description=step.phase)
-            progress.update(task, completed=step.done, total=max(step.total, 1), rate=f"{rate.of(step):,.0f}/s")
+            progress.update(
+                task, completed=step.done, total=max(step.total, 1), rate=f"{rate.measure_rate(step):,.0f}/s"
+            )
 
         yield tell
 
 
-def _lines(console: Console) -> Tell:
+def _make_line_printer(console: Console) -> StepCallback:
     rate, last, said = Rate(), "", 0.0
 
-    def tell(step: Step) -> None:
+    def tell(step: ProgressStep) -> None:
         nonlocal last, said
-        per_second = rate.of(step)
+        per_second = rate.measure_rate(step)
         is_last = bool(step.total) and step.done == step.total
-        if step.phase == last and not is_last and time.monotonic() < said + EVERY:
+        if step.phase == last and not is_last and time.monotonic() < said + LINE_INTERVAL:
             return
         last, said = step.phase, time.monotonic()
         line = f"{step.phase}: {step.done:,} of {step.total:,}" if step.total else step.phase

@@ -23,27 +23,27 @@ from typing import Annotated, Any
 import typer
 
 from adk_graph_memory import embeddings, errors, graph
-from adk_graph_memory.graph.reembed import NODES, Count, Nodes, Run, Target
-from patience import CONTROL, Patient, tried
-from progress import Step, Tell, shown
+from adk_graph_memory.graph.reembed import NODE_KINDS, NodeKind, ReembedRun, ReembedTarget, TextCount
+from progress import ProgressStep, StepCallback, show_progress
+from retrying_embedder import CONTROL_PASSAGE, RetryingEmbedder, embed_with_retries
 
-ROUNDS = 10
+MAX_ROUNDS = 10
 """Times that what came in meanwhile is made up for, on a database that never rests."""
-LISTED = 100
+MAX_LISTED_FAILURES = 100
 """Failed texts that are listed at most."""
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class ReembedPlan:
     """What there is to do: where the vectors go, the texts by kind, and the embedder's calls."""
 
-    target: Target
-    counts: Sequence[Count]
+    target: ReembedTarget
+    counts: Sequence[TextCount]
     calls: int
 
 
 @dataclass(slots=True)
-class Outcome:
+class ReembedOutcome:
     """What became of the job: texts written, and by the database's word those that failed or are left over."""
 
     embedder: str
@@ -59,12 +59,14 @@ class Outcome:
         return not self.failed and not self.left
 
 
-async def planned(connection: graph.Connection, vectors: embeddings.Vectors, *, batch: int, force: bool) -> Plan:
+async def plan_reembedding(
+    connection: graph.Connection, vectors: embeddings.EmbedderAdapter, *, batch: int, force: bool
+) -> ReembedPlan:
     """What :func:`reembed` would do; nothing is written."""
-    await graph.prepared(connection)
-    await vectors.ready()
-    [control] = await tried(vectors, [CONTROL])
-    found = await graph.reembed.target(connection, vectors.name, len(control.vector))
+    await graph.prepare_connection(connection)
+    await vectors.wait_until_ready()
+    [control] = await embed_with_retries(vectors, [CONTROL_PASSAGE])
+    found = await graph.reembed.find_reembed_target(connection, vectors.name, len(control.vector))
     live = found.live
     if (
         live
@@ -73,22 +75,22 @@ async def planned(connection: graph.Connection, vectors: embeddings.Vectors, *, 
     ):
         reason = f"the vectors are {live.embedder}'s already; --force makes every one of them anew"
         raise errors.ConfigurationError(reason=reason)
-    counts = await graph.reembed.counts(connection, found.slot)
+    counts = await graph.reembed.count_texts(connection, found.slot)
     if not found.is_begun:  # whatever the slot holds is another embedder's, and goes
-        counts = [Count(count.kind, count.texts, count.texts, 0) for count in counts]
-    size = min(batch, vectors.texts_a_call or batch)
-    return Plan(found, counts, sum(math.ceil((count.left + count.failed) / size) for count in counts))
+        counts = [TextCount(count.kind, count.texts, count.texts, 0) for count in counts]
+    size = min(batch, vectors.texts_per_call or batch)
+    return ReembedPlan(found, counts, sum(math.ceil((count.left + count.failed) / size) for count in counts))
 
 
 async def reembed(
     connection: graph.Connection,
-    vectors: embeddings.Vectors,
+    vectors: embeddings.EmbedderAdapter,
     *,
     batch: int = 256,
-    progress: Tell = lambda step: None,
+    progress: StepCallback = lambda step: None,
     force: bool = False,
     keep_old: bool = False,
-) -> Outcome:
+) -> ReembedOutcome:
     """Gives every stored text this embedder's vector, and switches the searches over to them.
 
     Args:
@@ -105,67 +107,67 @@ async def reembed(
         errors.DatabaseError: the database cannot be used; the same call goes on later.
     """
     began = time.monotonic()
-    plan = await planned(connection, vectors, batch=batch, force=force)
-    progress(Step("making room", total=sum(count.left + count.failed for count in plan.counts)))
-    run = await graph.reembed.begin(connection, plan.target)
-    job = Job(connection, Patient(vectors, plan.target.slot.dimensions), run, batch, progress)
-    await job.fill("embedding", rounds=2)
-    await graph.reembed.switch(connection, run)
-    await job.settle()
-    await graph.reembed.reopen(connection, run)
-    await job.fill("making up")
+    plan = await plan_reembedding(connection, vectors, batch=batch, force=force)
+    progress(ProgressStep("making room", total=sum(count.left + count.failed for count in plan.counts)))
+    run = await graph.reembed.begin_reembedding(connection, plan.target)
+    job = ReembedJob(connection, RetryingEmbedder(vectors, plan.target.slot.dimensions), run, batch, progress)
+    await job.embed_missing("embedding", rounds=2)
+    await graph.reembed.switch_live_slot(connection, run)
+    await job.await_running_ingests()
+    await graph.reembed.clear_stale_vectors(connection, run)
+    await job.embed_missing("making up")
     if not keep_old:
-        progress(Step("emptying the old slot"))
-        await graph.reembed.empty(connection, plan.target.other)
-        await job.fill("making up")
-    await graph.reembed.finish(connection, run, is_done=job.outcome.is_done)
+        progress(ProgressStep("emptying the old slot"))
+        await graph.reembed.empty_slot(connection, plan.target.other_slot_name)
+        await job.embed_missing("making up")
+    await graph.reembed.finish_reembedding(connection, run, is_done=job.outcome.is_done)
     job.outcome.seconds = round(time.monotonic() - began, 1)
     return job.outcome
 
 
 @dataclass(slots=True)
-class Job:
+class ReembedJob:
     """One run: pages of texts through the embedder and back."""
 
     connection: graph.Connection
-    patient: Patient
-    run: Run
+    embedder: RetryingEmbedder
+    run: ReembedRun
     batch: int
-    progress: Tell
-    outcome: Outcome = field(init=False)
+    progress: StepCallback
+    outcome: ReembedOutcome = field(init=False)
 
     def __post_init__(self) -> None:
-        self.outcome = Outcome(self.run.target.slot.embedder, self.run.target.slot.dimensions)
+        self.outcome = ReembedOutcome(self.run.target.slot.embedder, self.run.target.slot.dimensions)
 
-    async def fill(self, phase: str, rounds: int = ROUNDS) -> None:
+    async def embed_missing(self, phase: str, rounds: int = MAX_ROUNDS) -> None:
         """Embeds what lacks a vector until the database says that nothing does."""
-        while (total := await self._left()) and rounds:
+        while (total := await self._count_remaining()) and rounds:
             rounds, done = rounds - 1, 0
-            for nodes in NODES:
-                async for size in self._pages(nodes):
+            for nodes in NODE_KINDS:
+                async for size in self._embed_pages(nodes):
                     done += size
-                    self.progress(Step(phase, done, max(done, total)))
+                    self.progress(ProgressStep(phase, done, max(done, total)))
 
-    async def settle(self) -> None:
+    async def await_running_ingests(self) -> None:
         """Waits for ingests that began before the switch: they may still write into the slot that was live."""
-        begun = running = await graph.reembed.running_ingests(self.connection)
+        begun = running = await graph.reembed.fetch_running_ingests(self.connection)
         while running := {lease: seconds for lease, seconds in running.items() if lease in begun}:
-            self.progress(Step(f"waiting for {len(running)} ingests, {max(running.values()):.0f} s at most"))
+            self.progress(ProgressStep(f"waiting for {len(running)} ingests, {max(running.values()):.0f} s at most"))
             await asyncio.sleep(1.0)
-            running = await graph.reembed.running_ingests(self.connection)
+            running = await graph.reembed.fetch_running_ingests(self.connection)
 
-    async def _left(self) -> int:
-        counts = await graph.reembed.counts(self.connection, self.run.target.slot)
+    async def _count_remaining(self) -> int:
+        counts = await graph.reembed.count_texts(self.connection, self.run.target.slot)
         self.outcome.left = sum(count.left for count in counts)
         self.outcome.failed = sum(count.failed for count in counts)
         return self.outcome.left
 
-    async def _pages(self, nodes: Nodes) -> AsyncIterator[int]:
+    async def _embed_pages(self, nodes: NodeKind) -> AsyncIterator[int]:
         slot, after = self.run.target.slot, None
-        while page := await graph.reembed.page(self.connection, nodes, slot, after, self.batch):
-            made = await self.patient.embed_passages([text.passage for text in page])
+        while page := await graph.reembed.fetch_unembedded_texts(self.connection, nodes, slot, after, self.batch):
+            made = await self.embedder.embed_passages([text.passage for text in page])
             embeddings = [made[text.passage] for text in page]
-            await graph.reembed.write(self.connection, self.run, nodes, page, embeddings)
+            await graph.reembed.write_embeddings(self.connection, self.run, nodes, page, embeddings)
             self.outcome.embedded += sum(not isinstance(one, str) for one in embeddings)
             after = page[-1]
             yield len(page)
@@ -194,14 +196,14 @@ def main(
         async with AsyncExitStack() as stack:
             stack.push_async_callback(connection.close)
             if failed:
-                return await _failed(connection)
-            vectors = embeddings.Vectors.of_settings(chosen(embedder), connection.settings)
+                return await _list_failures(connection)
+            vectors = embeddings.EmbedderAdapter.from_settings(resolve_embedder(embedder), connection.settings)
             if dry_run:
-                plan = await planned(connection, vectors, batch=batch, force=force)
-                return asdict(plan), _plan_text(plan), True
-            tell = stack.enter_context(shown())
+                plan = await plan_reembedding(connection, vectors, batch=batch, force=force)
+                return asdict(plan), _format_plan(plan), True
+            tell = stack.enter_context(show_progress())
             outcome = await reembed(connection, vectors, batch=batch, progress=tell, force=force, keep_old=keep_old)
-            return asdict(outcome), _outcome_text(outcome), outcome.is_done
+            return asdict(outcome), _format_outcome(outcome), outcome.is_done
 
     try:
         data, text, is_well = asyncio.run(work())
@@ -212,7 +214,7 @@ def main(
     raise typer.Exit(0 if is_well else 1)
 
 
-def chosen(embedder: str) -> Any:
+def resolve_embedder(embedder: str) -> Any:
     """What ``--embedder`` names: ``module:name`` of something in Python (a class is called), or else a model."""
     if not embedder:
         raise errors.ConfigurationError(reason="name the embedder with --embedder")
@@ -225,14 +227,14 @@ def chosen(embedder: str) -> Any:
     return found() if isinstance(found, type) else found
 
 
-async def _failed(connection: graph.Connection) -> tuple[Any, str, bool]:
-    await graph.prepared(connection)
-    rows = await graph.reembed.failures(connection, LISTED)
+async def _list_failures(connection: graph.Connection) -> tuple[Any, str, bool]:
+    await graph.prepare_connection(connection)
+    rows = await graph.reembed.fetch_embedding_failures(connection, MAX_LISTED_FAILURES)
     lines = [f"{row['id']}  {row['text'][:60]!r}\n    {row['error']}" for row in rows]
     return rows, "\n".join(lines) or "Every text could be embedded.", not rows
 
 
-def _plan_text(plan: Plan) -> str:
+def _format_plan(plan: ReembedPlan) -> str:
     live, slot = plan.target.live, plan.target.slot
     before = f"from  {live.embedder}, {live.dimensions} numbers" if live else "from  no vectors"
     after = f"to    {slot.embedder}, {slot.dimensions} numbers" + (", begun already" if plan.target.is_begun else "")
@@ -240,7 +242,7 @@ def _plan_text(plan: Plan) -> str:
     return "\n".join((before, after, *texts, f"{plan.calls:>9,} calls of the embedder"))
 
 
-def _outcome_text(outcome: Outcome) -> str:
+def _format_outcome(outcome: ReembedOutcome) -> str:
     text = f"{outcome.embedded:,} texts were embedded by {outcome.embedder} in {outcome.seconds:,} s."
     if outcome.failed:
         text += (

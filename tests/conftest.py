@@ -15,7 +15,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from adk_graph_memory.local_neo4j import LocalNeo4j
-from adk_graph_memory.local_neo4j.places import cache
+from adk_graph_memory.local_neo4j.folders import get_cache_folder
 from adk_graph_memory.settings import Settings
 
 hypothesis.settings.register_profile("unhurried", deadline=None)  # no test goes by the clock
@@ -55,7 +55,7 @@ def kills(pytestconfig: pytest.Config) -> int:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Starts the server before any worker is started; they find it by NEO4J_TEST_URI."""
-    os.environ.setdefault("ADK_GRAPH_MEMORY_CACHE", str(cache()))
+    os.environ.setdefault("ADK_GRAPH_MEMORY_CACHE", str(get_cache_folder()))
     for name, value in ENVIRONMENT.items():
         os.environ.setdefault(name, value)
     is_worker = hasattr(config, "workerinput")

@@ -19,7 +19,7 @@ from pathlib import Path
 from rich.table import Table
 
 from adk_graph_memory import GraphMemory
-from adk_graph_memory.graph import slots
+from adk_graph_memory.graph import vector_slots
 from adk_graph_memory.settings import Settings
 from benchmarks import machine, server
 from benchmarks.latency import asking
@@ -81,7 +81,7 @@ async def main(arguments: argparse.Namespace) -> None:
     ):
         await memory.prepare()
         assert memory.vectors.embedder
-        await slots.open_slot(memory.connection, "a", memory.vectors.embedder.name, DIMENSIONS)
+        await vector_slots.open_slot(memory.connection, "a", memory.vectors.embedder.name, DIMENSIONS)
         store = Store(memory.connection, APP)
         for size, total in FULL.scopes[: arguments.scopes]:
             print(f"{size:,} of {total:,} …", file=sys.stderr, flush=True)

@@ -24,10 +24,10 @@ ASKED = "What do I keep on the roof?"
 
 
 async def main(app_name: str) -> None:
-    model = ScriptedLlm.of("Bees.", "Bees.")
+    model = ScriptedLlm.from_replies("Bees.", "Bees.")
     async with Neo4jSessionService() as sessions, Neo4jMemoryService() as memory:
         session = await sessions.create_session(app_name=app_name, user_id=USER)
-        await memory.memory.connection.run("schema_state")
+        await memory.memory.connection.run_statement("schema_state")
         agent = LlmAgent(name="companion", model=model, tools=[PreloadMemoryTool()])
         runner = Runner(app_name=app_name, agent=agent, session_service=sessions, memory_service=memory)
         turns = [await timed(partial(_ask, runner, session.id)) for _ in range(2)]

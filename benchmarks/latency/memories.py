@@ -79,7 +79,7 @@ class Costs:
 
 async def _costs(settings: Settings, sessions: list[Session], scale: Scale) -> Costs:
     """Of the last sessions only, those that count; the others warm the server up."""
-    model, embedder = ScriptedLlm.of(*[_facts] * len(sessions)), Meter()
+    model, embedder = ScriptedLlm.from_replies(*[_facts] * len(sessions)), Meter()
     rows = []
     async with Neo4jMemoryService(memory=GraphMemory(settings=settings, model=model, embedder=embedder)) as service:
         await service.prepare()

@@ -22,9 +22,9 @@ from numpy.typing import NDArray
 from typing_extensions import override
 
 from adk_graph_memory import GraphMemory, Neo4jMemoryService
-from adk_graph_memory.embeddings import EmbeddedQuestion, Projection, QuestionTokens
-from adk_graph_memory.graph import Connection, slots, words
-from adk_graph_memory.graph.queries import filled
+from adk_graph_memory.embeddings import Projection, QuestionEmbedding, QuestionTokens
+from adk_graph_memory.graph import Connection, vector_slots, word_parts
+from adk_graph_memory.graph.queries import fill_identifiers
 from adk_graph_memory.records import Embedding, Passage, Scope, digest
 from adk_graph_memory.settings import Settings
 from benchmarks import server
@@ -81,7 +81,7 @@ async def search(settings: Settings, scale: Scale) -> AsyncIterator[Result]:
         await service.prepare()
         store = Store(memory.connection, app_name)
         if memory.vectors.embedder:
-            await slots.open_slot(memory.connection, "a", memory.vectors.embedder.name, DIMENSIONS)
+            await vector_slots.open_slot(memory.connection, "a", memory.vectors.embedder.name, DIMENSIONS)
         for (size, total), (bar, stretch) in zip(scale.scopes, BARS, strict=True):
             before, asking = await store.count(), f"asks-among-{size}"
             took = await timed(partial(store.fill, asking, size, total, scale.memories_a_user)) / 1_000
@@ -159,7 +159,7 @@ class Store:
                 await self._run(_FILL_TURNS, {"scope": scope.key, "rows": rows})
 
     async def _run(self, text: str, parameters: dict[str, Any]) -> Sequence[Any]:
-        return await self._connection.run_text(filled(text, self._connection.settings), parameters)
+        return await self._connection.run_cypher(fill_identifiers(text, self._connection.settings), parameters)
 
 
 class Talk:
@@ -181,7 +181,7 @@ class Talk:
                 "event": (event := self._event(place, name, since + place * 600)),
                 "fact": (fact := self._fact(name, event)),
                 "vectors": [vectors[2 * at], vectors[2 * at + 1]],
-                "tokens": [_projection().pack(self._tokens(said["text"])) for said in (event, fact)],
+                "tokens": [_projection().pack_vectors(self._tokens(said["text"])) for said in (event, fact)],
             }
             for at, (place, name) in enumerate(zip(places, named, strict=True))
         ]
@@ -207,13 +207,20 @@ class Talk:
             "role": "user" if is_user else "model",
             "timestamp": timestamp,
             "text": text,
-            "words": words.parts(text),
+            "words": word_parts.extract_word_parts(text),
         }
 
     def _fact(self, name: str, event: dict[str, Any]) -> dict[str, Any]:
         text, id = self._text(name, LONGEST_FACT), digest(event["memory_id"])
         said = {key: event[key] for key in ("author", "timestamp")}
-        return {"id": id, "memory_id": f"fact:{id}", "signature": id, "text": text, "words": words.parts(text), **said}
+        return {
+            "id": id,
+            "memory_id": f"fact:{id}",
+            "signature": id,
+            "text": text,
+            "words": word_parts.extract_word_parts(text),
+            **said,
+        }
 
     def _subjects_of(self, session: int) -> list[str]:
         return self._subjects.setdefault(session, self._random.sample(self.names, SUBJECTS_A_SESSION))
@@ -242,12 +249,12 @@ class Topics(Embedder):
     def embed_query(self, text: str) -> list[float]:
         return self.embed_question(text).vector
 
-    def embed_question(self, text: str) -> EmbeddedQuestion:
+    def embed_question(self, text: str) -> QuestionEmbedding:
         """With a token for each word."""
         start = time.perf_counter()
         [vector] = around([next((_topics()[word] for word in text.split() if word in _topics()), 0)], self._numbers)
         tokens = self._numbers.standard_normal((len(text.split()), DIMENSIONS), dtype=np.float32)
-        asked = EmbeddedQuestion(vector, QuestionTokens(tokens, _projection()))
+        asked = QuestionEmbedding(vector, QuestionTokens(tokens, _projection()))
         self.milliseconds += (time.perf_counter() - start) * 1_000
         return asked
 
@@ -264,7 +271,7 @@ def around(topics: Sequence[int], numbers: np.random.Generator) -> list[list[flo
 
 @cache
 def _projection() -> Projection:
-    return Projection.of_model("all-MiniLM-L6-v2", DIMENSIONS)
+    return Projection.from_model("all-MiniLM-L6-v2", DIMENSIONS)
 
 
 @cache

@@ -14,7 +14,7 @@ from google.adk.runners import Runner
 from google.genai import types
 
 from adk_graph_memory import Neo4jMemoryService, Neo4jSessionService
-from adk_graph_memory.adk import GraphMemoryPlugin, codec
+from adk_graph_memory.adk import GraphMemoryPlugin, session_codec
 from adk_graph_memory.settings import Settings
 from adk_graph_memory.testing import ScriptedLlm
 from benchmarks.latency.clock import timed
@@ -62,13 +62,13 @@ async def _block(
 ) -> float:
     """The median of so many turns of a new session, in milliseconds."""
     name = f"bench_{uuid.uuid4().hex[:12]}"
-    agent = LlmAgent(name="companion", model=ScriptedLlm.of(*["I see."] * turns))
+    agent = LlmAgent(name="companion", model=ScriptedLlm.from_replies(*["I see."] * turns))
     app = App(name=name, root_agent=agent, plugins=list(plugins))
     runner = Runner(app=app, session_service=sessions, memory_service=memory)
     session = await sessions.create_session(app_name=name, user_id=USER)
     spent = []
     for event in Speaker(len(name)).events(turns):
-        spent.append(await timed(partial(_say, runner, session.id, codec.text_of(event))))
+        spent.append(await timed(partial(_say, runner, session.id, session_codec.get_event_text(event))))
         await asyncio.sleep(pause)
     await asyncio.sleep(QUIET)
     return statistics.median(spent)

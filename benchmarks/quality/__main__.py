@@ -27,9 +27,9 @@ from adk_graph_memory import (
     Neo4jSessionService,
     Weights,
 )
-from adk_graph_memory.adk import entries
-from adk_graph_memory.recall import Recall, Wanted
-from adk_graph_memory.records import Kind, Scope
+from adk_graph_memory.adk import memory_codec
+from adk_graph_memory.recall import Recall, RecallOptions
+from adk_graph_memory.records import MemoryKind, Scope
 from adk_graph_memory.settings import Settings
 from benchmarks import machine, server
 from benchmarks.quality import (
@@ -155,7 +155,7 @@ class Bench:
 
             async def search(user_id: str, query: str) -> list[MemoryEntry]:
                 found = await memory.recall(query, app_name=told.app_name, user_id=user_id, filters=filters)
-                return [entries.entry(one) for one in found]
+                return [memory_codec.make_memory_entry(one) for one in found]
 
             await memory.prepare()
             return await self.ask(told, what, search, kinds=kinds)
@@ -166,9 +166,9 @@ class Bench:
             recall = Recall(memory.connection, memory.vectors, memory.speakers, None, None)
 
             async def search(user_id: str, query: str) -> list[MemoryEntry]:
-                wanted = Wanted(language=few_words.language_of(user_id))
-                found = await recall.run(Scope(told.app_name, user_id), query, wanted)
-                return [entries.entry(one) for one in found]
+                wanted = RecallOptions(language=few_words.language_of(user_id))
+                found = await recall.recall_memories(Scope(told.app_name, user_id), query, wanted)
+                return [memory_codec.make_memory_entry(one) for one in found]
 
             await memory.prepare()
             await self.ask(told, "with the language given", search, kinds=True)
@@ -222,7 +222,7 @@ class Bench:
         if told.name in ("chats", "locomo"):
             for what, weights in {**ALONE, "both, no graph": NO_GRAPH}.items():
                 await self.weighted(told, what, weights)
-            kinds: tuple[Kind, ...] = ("event", "fact")
+            kinds: tuple[MemoryKind, ...] = ("event", "fact")
             for kind in kinds:
                 await self.weighted(told, f"{kind}s only", filters=Filters(kind=kind))
 

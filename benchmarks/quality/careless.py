@@ -17,10 +17,10 @@ from google.adk.models.llm_response import LlmResponse
 from pydantic import PrivateAttr
 
 from adk_graph_memory import Turn, prompts
-from adk_graph_memory.adk import entries
-from adk_graph_memory.demo.replies import RecordedLlm
+from adk_graph_memory.adk import memory_codec
+from adk_graph_memory.demo.recorded_replies import RecordedLlm
 from adk_graph_memory.records import digest
-from adk_graph_memory.testing import ScriptedLlm, spoken
+from adk_graph_memory.testing import ScriptedLlm, make_text_response
 from benchmarks.quality import replies
 from benchmarks.quality.perturbations import Perturbation, Reply, Shown
 
@@ -51,10 +51,10 @@ class Case:
 def recorded(name: str) -> Case:
     """A conversation with recorded replies."""
     talk = replies.conversation(name)
-    sessions = {one.id: entries.turns(one.events(), zone=talk.zone) for one in talk.sessions}
+    sessions = {one.id: memory_codec.make_turns(one.make_events(), zone=talk.zone) for one in talk.sessions}
     recording = replies.recording(name)
     readings = [_complete(reply) for reply in recording.extractions.values()]
-    return Case(name, sessions, readings, lambda: RecordedLlm.of(recording))
+    return Case(name, sessions, readings, lambda: RecordedLlm.from_recording(recording))
 
 
 def in_many_scripts() -> Case:
@@ -69,10 +69,10 @@ def in_many_scripts() -> Case:
         [prompt] = (part.text or "" for part in request.contents[0].parts or ())
         if "<conversation>" not in prompt:
             return json.dumps({"ops": [], "depends": [], "same": []})
-        first = next(line["text"] for line in prompts.lines(prompt, "conversation") if line.get("turn", -1) >= 0)
+        first = next(line["text"] for line in prompts.decode_lines(prompt, "conversation") if line.get("turn", -1) >= 0)
         return json.dumps(readings[first])
 
-    return Case("scripts", sessions, list(readings.values()), lambda: ScriptedLlm.of(*[answer] * MOST_CALLS))
+    return Case("scripts", sessions, list(readings.values()), lambda: ScriptedLlm.from_replies(*[answer] * MOST_CALLS))
 
 
 def _statements(texts: Sequence[str], quotes: Mapping[str, str]) -> Reply:
@@ -110,12 +110,12 @@ class CarelessLlm(BaseLlm):
         [prompt] = (part.text or "" for part in llm_request.contents[0].parts or ())
         async for response in self._careful.generate_content_async(llm_request, stream):
             [text] = (part.text or "" for part in (response.content and response.content.parts) or ())
-            yield spoken(json.dumps(self._reply(prompt, json.loads(text)), ensure_ascii=False))
+            yield make_text_response(json.dumps(self._reply(prompt, json.loads(text)), ensure_ascii=False))
 
     def _reply(self, prompt: str, reply: Reply) -> Reply:
         if "<conversation>" in prompt:
             return _perturb(self._perturbation, _complete(reply), Shown(known_entities(prompt), {}, {}))
-        known, new = (sorted(prompts.lines(prompt, frame), key=_text) for frame in ("known", "new"))
+        known, new = (sorted(prompts.decode_lines(prompt, frame), key=_text) for frame in ("known", "new"))
         chance = random.Random(digest(self._perturbation.name, *map(_text, new)))
         quotes = ({line["number"]: line["quote"] for line in part} for part in (known, new))
         same = names_in_doubt(prompt, self._name_known)

@@ -47,13 +47,13 @@ def reader(conversations: Sequence[Conversation]) -> ScriptedLlm:
         [prompt] = (part.text or "" for part in request.contents[0].parts or ())
         if "<conversation>" not in prompt:
             return json.dumps({"ops": [], "depends": [], "same": []})
-        turns = [line for line in prompts.lines(prompt, "conversation") if line.get("turn", -1) >= 0]
+        turns = [line for line in prompts.decode_lines(prompt, "conversation") if line.get("turn", -1) >= 0]
         authors = list(dict.fromkeys(turn["author"] for turn in turns))
         facts = [_fact(turn, authors, about) for turn in turns if (turn["author"], turn["text"]) in about]
         people = [{"ref": ref, "name": name, "type": "person"} for ref, name in enumerate(authors)]
         return json.dumps({"entities": people, "facts": facts})
 
-    return ScriptedLlm.of(*[answer] * CALLS)
+    return ScriptedLlm.from_replies(*[answer] * CALLS)
 
 
 def _fact(turn: dict[str, Any], authors: list[str], about: dict[tuple[str, str], dict[str, Any]]) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from datetime import UTC, datetime, timedelta
 from itertools import islice
 from pathlib import Path
 
-from adk_graph_memory.language.words import WORD, ordinary_words
+from adk_graph_memory.language.detection import WORD_PATTERN, load_stop_words
 from benchmarks.quality import chats
 from benchmarks.quality.dialogue import Conversation, Question, Session, Turn
 
@@ -64,7 +64,7 @@ def _keywords(told: Sequence[Conversation]) -> Iterator[tuple[Conversation, Ques
     """Two words of every other question and three of the rest, as far as they have so many that are not ordinary."""
     asked = [(conversation, question) for conversation in told for question in conversation.questions]
     for number, (conversation, question) in enumerate(asked):
-        words = [word for word in WORD.findall(question.text) if word.lower() not in ordinary_words("en")]
+        words = [word for word in WORD_PATTERN.findall(question.text) if word.lower() not in load_stop_words("en")]
         if len(words) >= (wanted := 2 + number % 2):
             yield conversation, question, " ".join(words[:wanted]).lower()
 

@@ -68,19 +68,19 @@ async def record(memory: GraphMemory, conversations: Sequence[Conversation], app
             for session in conversation.sessions
             for turn in session.turns
         }
-        retriever = await recall.retriever(scope, None)
+        retriever = await recall.make_retriever(scope, None)
         for question in (question for question in conversation.questions if question.evidence):
             asked = retriever.parse_question(question.text)
-            embedded, retriever.slot, _ = await memory.vectors.of_question(asked.spoken)
+            embedded, retriever.slot, _ = await memory.vectors.embed_question(asked.first_person_text)
             ranking, _ = await asyncio.to_thread(retriever.find_candidates, question.text, asked, embedded)
-            turns = {one.id: [ids[id] for id in one.sources or (one.id,)] for one in ranking.candidates}
+            turns = {one.id: [ids[id] for id in one.turn_ids or (one.id,)] for one in ranking.candidates}
             cases.append(Case(conversation.id, question, ranking, turns))
     return cases
 
 
 def answer(case: Case, weights: Weights) -> Quality:
     """How well a question is answered with these weights."""
-    ranked = case.ranking.rank(weights, datetime.now(UTC).timestamp())
+    ranked = case.ranking.rank_candidates(weights, datetime.now(UTC).timestamp())
     turns = list(dict.fromkeys(turn for one in ranked[: 2 * DEPTH] for turn in case.turns[one.id]))
     evidence = case.question.evidence
     return Quality(

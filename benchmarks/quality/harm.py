@@ -44,7 +44,7 @@ class Graph:
     @classmethod
     async def fetch(cls, memory: GraphMemory, app_name: str, user_id: str) -> Graph:
         """All that memory holds of a user."""
-        driver, held = await memory.connection.driver(), []
+        driver, held = await memory.connection.get_driver(), []
         for query in (FACTS, ENTITIES):
             text = query.replace("@", memory.connection.settings.label_prefix)
             records, _, _ = await driver.execute_query(text, scope=Scope(app_name, user_id).key)

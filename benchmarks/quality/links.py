@@ -54,7 +54,7 @@ async def _linked(settings: Settings, case: Link) -> bool:
     owner = {"app_name": f"links-{uuid.uuid4().hex[:12]}", "user_id": "ada"}
     introduction = " ".join(known["said"] for known in case["known"])
     turns = [Turn("before", "user", introduction, FIRST), Turn("after", "user", case["turn"], FIRST + LATER)]
-    model = ScriptedLlm.of(*[lambda request: json.dumps(_reply(case, request))] * MOST_CALLS)
+    model = ScriptedLlm.from_replies(*[lambda request: json.dumps(_reply(case, request))] * MOST_CALLS)
     async with GraphMemory(settings=settings, model=model, embedder=HashEmbedder()) as memory:
         for turn in turns:
             await memory.remember([turn], session_id=turn.id, **owner)
@@ -69,7 +69,7 @@ def _reply(case: Link, request: LlmRequest) -> Reply:
     if "<conversation>" not in prompt:
         same = names_in_doubt(prompt, lambda _: name if case["judge"] else None)
         return {"ops": [], "depends": [], "same": same}
-    [turn] = (line["text"] for line in prompts.lines(prompt, "conversation") if line.get("turn", -1) >= 0)
+    [turn] = (line["text"] for line in prompts.decode_lines(prompt, "conversation") if line.get("turn", -1) >= 0)
     if turn != case["turn"]:
         facts = [_fact(ref, known["said"], known["said"]) for ref, known in enumerate(case["known"])]
         return {"entities": [{"ref": ref, **known} for ref, known in enumerate(case["known"])], "facts": facts}

@@ -43,11 +43,11 @@ def reader(history: History) -> ScriptedLlm:
     def answer(request: LlmRequest) -> str:
         [prompt] = (part.text or "" for part in request.contents[0].parts or ())
         if "<conversation>" in prompt:
-            told = [line for line in prompts.lines(prompt, "conversation") if line.get("turn", -1) >= 0]
+            told = [line for line in prompts.decode_lines(prompt, "conversation") if line.get("turn", -1) >= 0]
             return _read(history, told, by_turn)
         return _judged(history, prompt)
 
-    return ScriptedLlm.of(*[answer] * CALLS)
+    return ScriptedLlm.from_replies(*[answer] * CALLS)
 
 
 def _read(history: History, lines: list[dict[str, Any]], by_turn: Mapping[str, Said]) -> str:
@@ -99,7 +99,7 @@ def _ends(history: History, later: Said, earlier: Said) -> bool:
 
 
 def _judged(history: History, prompt: str) -> str:
-    known, new = prompts.lines(prompt, "known"), prompts.lines(prompt, "new")
+    known, new = prompts.decode_lines(prompt, "known"), prompts.decode_lines(prompt, "new")
     ops, depends = [], []
     for one in new:
         for other in (*known, *new):

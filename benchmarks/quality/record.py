@@ -24,8 +24,8 @@ from google.genai import types
 from pydantic import BaseModel, PrivateAttr
 
 from adk_graph_memory import GraphMemory
-from adk_graph_memory.adk import entries
-from adk_graph_memory.demo.replies import Recording
+from adk_graph_memory.adk import memory_codec
+from adk_graph_memory.demo.recorded_replies import Recording
 from benchmarks import server
 from benchmarks.quality.replies import HERE, NAMES, conversation
 
@@ -86,11 +86,11 @@ async def main(name: str, folder: Path) -> None:
         async with GraphMemory(settings=patient, model=model) as memory:
             talk = conversation(name)
             for session in talk.sessions:
-                turns = entries.turns(session.events(), zone=talk.zone)
+                turns = memory_codec.make_turns(session.make_events(), zone=talk.zone)
                 await memory.remember(turns, app_name=app_name, user_id="ada", session_id=session.id)
     place = resources.files("adk_graph_memory.demo") / "replies.json" if name == "demo" else None
     written = Path(str(place)) if place else HERE / "recordings" / f"{name}.json"
-    recording = Recording.of(model.asked)
+    recording = Recording.from_exchanges(model.asked)
     written.write_text(json.dumps(recording.model_dump(), ensure_ascii=False, indent=0) + "\n", "utf-8")
     print(f"{len(model.asked)} replies recorded in {written}")
 

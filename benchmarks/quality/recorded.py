@@ -14,8 +14,8 @@ from collections.abc import Iterator
 from rich.table import Table
 
 from adk_graph_memory import GraphMemory, Weights
-from adk_graph_memory.adk import entries
-from adk_graph_memory.demo.replies import RecordedLlm
+from adk_graph_memory.adk import memory_codec
+from adk_graph_memory.demo.recorded_replies import RecordedLlm
 from adk_graph_memory.settings import Settings
 from benchmarks import machine, server
 from benchmarks.quality import folds, replies
@@ -32,7 +32,7 @@ def load(name: str) -> Conversation:
             session.id,
             tuple(
                 Turn(event.id, spoken.author, spoken.text, spoken.at)
-                for event, spoken in zip(session.events(), session.turns, strict=True)
+                for event, spoken in zip(session.make_events(), session.turns, strict=True)
             ),
         )
         for session in talk.sessions
@@ -61,9 +61,9 @@ def _asked(name: str, sessions: tuple[Session, ...]) -> Iterator[Question]:
 async def record(settings: Settings, name: str) -> list[folds.Case]:
     """What a search weighs for each question, once the conversation is remembered session by session."""
     conversation, talk = load(name), replies.conversation(name)
-    async with GraphMemory(settings=settings, model=RecordedLlm.of(replies.recording(name))) as memory:
+    async with GraphMemory(settings=settings, model=RecordedLlm.from_recording(replies.recording(name))) as memory:
         for session in talk.sessions:
-            turns = entries.turns(session.events(), zone=talk.zone)
+            turns = memory_codec.make_turns(session.make_events(), zone=talk.zone)
             await memory.remember(turns, app_name=APP, user_id=name, session_id=session.id)
         return await folds.record(memory, [conversation], APP)
 

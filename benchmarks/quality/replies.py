@@ -19,10 +19,10 @@ from typing import Any
 from rich.table import Table
 
 from adk_graph_memory import GraphMemory, demo
-from adk_graph_memory.adk import entries
-from adk_graph_memory.demo import Conversation, replies
-from adk_graph_memory.demo.replies import RecordedLlm, Recording
-from adk_graph_memory.embeddings import Choice
+from adk_graph_memory.adk import memory_codec
+from adk_graph_memory.demo import Conversation, recorded_replies
+from adk_graph_memory.demo.recorded_replies import RecordedLlm, Recording
+from adk_graph_memory.embeddings import EmbedderChoice
 from adk_graph_memory.records import Scope
 from adk_graph_memory.settings import Settings
 from benchmarks import machine, server
@@ -43,7 +43,7 @@ ORDER BY f.text
 
 def conversation(name: str) -> Conversation:
     """A recorded conversation."""
-    return demo.load(None if name == "demo" else HERE / "conversations" / f"{name}.json")
+    return demo.load_conversation(None if name == "demo" else HERE / "conversations" / f"{name}.json")
 
 
 def gold(name: str) -> dict[str, Any]:
@@ -54,21 +54,23 @@ def gold(name: str) -> dict[str, Any]:
 
 def recording(name: str) -> Recording:
     """The replies, and what a reader found wrong in them."""
-    return replies.load(None if name == "demo" else HERE / "recordings" / f"{name}.json")
+    return recorded_replies.load_recording(None if name == "demo" else HERE / "recordings" / f"{name}.json")
 
 
 async def remembered(
-    settings: Settings, name: str, embedder: Choice = None
+    settings: Settings, name: str, embedder: EmbedderChoice = None
 ) -> tuple[list[dict[str, Any]], Counter[str]]:
     """The facts in the graph after the conversation was remembered session by session, and what was dropped."""
     app_name, dropped = f"replies-{uuid.uuid4().hex[:12]}", Counter[str]()
-    async with GraphMemory(settings=settings, model=RecordedLlm.of(recording(name)), embedder=embedder) as memory:
+    async with GraphMemory(
+        settings=settings, model=RecordedLlm.from_recording(recording(name)), embedder=embedder
+    ) as memory:
         talk = conversation(name)
         for session in talk.sessions:
-            turns = entries.turns(session.events(), zone=talk.zone)
+            turns = memory_codec.make_turns(session.make_events(), zone=talk.zone)
             report = await memory.remember(turns, app_name=app_name, user_id="ada", session_id=session.id)
             dropped.update(report.dropped)
-        driver = await memory.connection.driver()
+        driver = await memory.connection.get_driver()
         query = FACTS.replace("@", settings.label_prefix)
         records, _, _ = await driver.execute_query(query, scope=Scope(app_name, "ada").key)
     return [dict(record) for record in records], dropped
@@ -116,7 +118,9 @@ def scored(name: str, held: Sequence[Mapping[str, Any]], dropped: Mapping[str, i
     nothing of what is so.
     """
     wanted = gold(name)
-    last = max(turn.at for session in conversation(name).sessions for turn in entries.turns(session.events()))
+    last = max(
+        turn.at for session in conversation(name).sessions for turn in memory_codec.make_turns(session.make_events())
+    )
     found: dict[str, list[Mapping[str, Any]]] = {}
     alike: dict[str, list[Mapping[str, Any]]] = {}
     for one in wanted["facts"]:
@@ -186,7 +190,7 @@ async def main() -> None:
             total = total + score if total else score
             for kind in ("missing", "missed_changes", "wrong_changes", "forbidden"):
                 notes += [f"{name}, {kind.replace('_', ' ')}: {text}" for text in getattr(score, kind)]
-            notes += [f"{name}: {prompt} changed since it was recorded" for prompt in recording(name).stale]
+            notes += [f"{name}: {prompt} changed since it was recorded" for prompt in recording(name).stale_prompts]
     table.add_section()
     if total:
         table.add_row(*_row("all", total))

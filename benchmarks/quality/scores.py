@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from google.adk.memory.memory_entry import MemoryEntry
 
-from adk_graph_memory.records import token_count
+from adk_graph_memory.records import count_tokens
 
 
 def event_ids(memories: Iterable[MemoryEntry]) -> list[str]:
@@ -24,7 +24,7 @@ def within(memories: Sequence[MemoryEntry], tokens: int) -> list[MemoryEntry]:
     """The first memories that together have at most so many tokens of text."""
     kept, spent = [], 0
     for memory in memories:
-        spent += sum(token_count(part.text or "") for part in memory.content.parts or ())
+        spent += sum(count_tokens(part.text or "") for part in memory.content.parts or ())
         if spent > tokens:
             break
         kept.append(memory)

@@ -20,7 +20,7 @@ from rich.table import Table
 from adk_graph_memory import GraphMemory, Neo4jMemoryService, Neo4jSessionService
 from adk_graph_memory.embeddings import LocalEmbedder
 from adk_graph_memory.local_neo4j import LocalNeo4j
-from adk_graph_memory.settings import configured
+from adk_graph_memory.settings import load_settings
 from benchmarks import machine, server
 from benchmarks.quality import chats, ingest, locomo
 from benchmarks.quality.dialogue import Conversation
@@ -55,14 +55,14 @@ async def measure_store(conversations: Sequence[Conversation], embedder: Embedde
     """Tells a new server the conversations."""
     async with LocalNeo4j(page_cache=server.PAGE_CACHE, heap=server.HEAP) as neo4j:
         username, password = neo4j.auth
-        settings = configured(uri=neo4j.uri, username=username, password=password)
+        settings = load_settings(uri=neo4j.uri, username=username, password=password)
         memory = GraphMemory(settings=settings, model="rules", embedder=embedder)
         async with Neo4jSessionService(settings=settings) as sessions, memory:
             service = Neo4jMemoryService(memory=memory)
             for conversation in conversations:
                 await ingest.remember(conversation, sessions, service, app_name="sizes")
-            found = await memory.connection.run_text(BYTES)
-            await memory.connection.run_text("CALL db.checkpoint()")
+            found = await memory.connection.run_cypher(BYTES)
+            await memory.connection.run_cypher("CALL db.checkpoint()")
         return Store(await asyncio.to_thread(count_bytes, neo4j.home), [row["bytes"] for row in found])
 
 

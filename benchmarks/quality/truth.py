@@ -63,7 +63,7 @@ async def remembered(settings: Settings, history: History, told: Sequence[Portio
     async with GraphMemory(settings=chosen, model=reader(history), embedder=HashEmbedder()) as memory:
         for portion in told:
             await memory.remember(portion.turns, session_id=portion.session, **owner)
-        driver = await memory.connection.driver()
+        driver = await memory.connection.get_driver()
         query = END_STATE.replace("@", chosen.label_prefix)
         records, _, _ = await driver.execute_query(query, scope=Scope(app_name, "ada").key)
     return sorted(map(_fact, records))

@@ -6,7 +6,7 @@ from types import TracebackType
 from typing import Self
 
 
-class Closing:
+class Closeable:
     """What has a ``close`` may stand in ``async with``."""
 
     async def close(self) -> None:

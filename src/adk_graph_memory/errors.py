@@ -2,17 +2,19 @@
 
 GraphMemoryError
 ├── ConfigurationError            UnknownScheme  UnknownTimezone  NoDatabaseConfigured
-├── DatabaseError                 DatabaseUnavailable  AuthenticationFailed  PermissionDenied  ReadOnly
-│                                 UnsupportedServer  QueryFailed  ConstraintViolated  DriverClosed  NoUnicode  Contended
-├── SchemaError                   SchemaMissing  SchemaTooNew  LabelsTaken  EmbedderMismatch
+├── DatabaseError                 DatabaseUnavailable  AuthenticationFailed  PermissionDenied  DatabaseReadOnly
+│                                 UnsupportedServer  QueryFailed  ConstraintViolated  DriverClosed  InvalidUnicode
+│                                 WriteConflict
+├── SchemaError                   SchemaMissing  SchemaTooNew  LabelConflict  EmbedderMismatch
 ├── SessionClosed
 ├── NotFound
-├── Unreadable
-├── ArtifactError                 StoreUnusable  ContentMissing
-├── EmbeddingError                EmbedderMissing  EmbedderFailed  KeyMissing
-├── ModelError                    ModelFailed  ReplyUnusable  ReplyCutOff
+├── UnreadableTranscript
+├── ArtifactError                 ArtifactStoreUnusable  ContentMissing
+├── EmbeddingError                EmbedderMissing  EmbedderFailed  CredentialsMissing
+├── ModelError                    ModelFailed  ReplyUnusable  ReplyTruncated
 ├── RedactionError                RedactionFailed  RedactorMissing
-└── LocalServerError              JavaMissing  JarsMissing  PortTaken  StoreInUse  DiskFull  ServerDied  NotReady
+└── LocalServerError              JavaMissing  JarsMissing  PortTaken  StoreInUse  DiskFull  ServerStartFailed
+                                  ServerStartTimeout
 """
 
 from __future__ import annotations
@@ -71,7 +73,7 @@ class PermissionDenied(DatabaseError):
     the output of `adk-graph-memory migrate --print` and set ADK_GRAPH_MEMORY_SCHEMA=check."""
 
 
-class ReadOnly(DatabaseError):
+class DatabaseReadOnly(DatabaseError):
     """The database {database!r} accepts no writes: {reason}. Connect to a writable database or to the
     cluster's leader (a neo4j:// address finds it)."""
 
@@ -93,12 +95,12 @@ class QueryFailed(DatabaseError):
     """Neo4j refused a statement: {reason}"""
 
 
-class NoUnicode(DatabaseError, ValueError):
+class InvalidUnicode(DatabaseError, ValueError):
     """A text that was to be stored or looked up holds half a character (a lone surrogate), which no database can
     keep: {reason}. Read it with errors="replace" where it comes from."""
 
 
-class Contended(DatabaseError):
+class WriteConflict(DatabaseError):
     """This user's memory was written by others each of the {attempts} times that a plan for it was ready. What was to
     be remembered is stored and pending; add the same session again to go on."""
 
@@ -117,7 +119,7 @@ class SchemaTooNew(SchemaError):
     in this process, or connect to another database."""
 
 
-class LabelsTaken(SchemaError):
+class LabelConflict(SchemaError):
     """Database {database!r} already holds nodes labelled {labels} that are not ours. Set
     ADK_GRAPH_MEMORY_LABEL_PREFIX (for example AdkMemory) to keep the graphs apart, or
     ADK_GRAPH_MEMORY_SHARED_DATABASE=true if these labels may be shared."""
@@ -137,7 +139,7 @@ class NotFound(GraphMemoryError, LookupError):
     """There is no {what}: see {where}."""
 
 
-class Unreadable(GraphMemoryError, ValueError):
+class UnreadableTranscript(GraphMemoryError, ValueError):
     """{place} cannot be read: {reason}. Wanted is a session as `adk run --save_session` writes it, a JSON list of them,
     or one a line."""
 
@@ -146,7 +148,7 @@ class ArtifactError(GraphMemoryError):
     """An artifact's content cannot be had: {reason}"""
 
 
-class StoreUnusable(ArtifactError):
+class ArtifactStoreUnusable(ArtifactError):
     """The store of artifacts {url} cannot be used: {reason}. ADK_GRAPH_MEMORY_ARTIFACT_STORE names it: a directory, or
     a URL such as s3://bucket/prefix."""
 
@@ -169,7 +171,7 @@ class EmbedderFailed(EmbeddingError):
     """The embedder {name} failed: {reason}"""
 
 
-class KeyMissing(EmbeddingError):
+class CredentialsMissing(EmbeddingError):
     """The embedder {model} has no credentials ({reason}). Set GOOGLE_API_KEY, or for Vertex AI GOOGLE_CLOUD_PROJECT,
     GOOGLE_CLOUD_LOCATION and GOOGLE_GENAI_USE_VERTEXAI=1; embedder=False works by full text alone."""
 
@@ -188,7 +190,7 @@ class ReplyUnusable(ModelError):
     stored and pending; add the same session again to go on."""
 
 
-class ReplyCutOff(ModelError):
+class ReplyTruncated(ModelError):
     """The model {model} may not answer as long as it would have to. What was to be remembered is stored and pending:
     make ADK_GRAPH_MEMORY_WINDOW_TOKENS smaller and add the same session again."""
 
@@ -240,11 +242,11 @@ class DiskFull(LocalServerError):
     ADK_GRAPH_MEMORY_HOME."""
 
 
-class ServerDied(LocalServerError):
+class ServerStartFailed(LocalServerError):
     """Neo4j ended with exit code {code} before it was ready. The end of its log ({log}):
     {tail}"""
 
 
-class NotReady(LocalServerError):
+class ServerStartTimeout(LocalServerError):
     """Neo4j did not answer in time and was stopped. The end of its log ({log}):
     {tail}"""

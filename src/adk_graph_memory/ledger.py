@@ -14,7 +14,7 @@ Prices = Sequence[tuple[str, float, float, float]]
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class CostEntry:
     """What the ingests of one user, day and extractor came to; ``cost`` is None where no price is known."""
 
     app_name: str
@@ -26,22 +26,22 @@ class Entry:
     cost: float | None = None
 
 
-def entries(rows: Iterable[Mapping[str, Any]], prices: Prices) -> list[Entry]:
+def sum_reports(rows: Iterable[Mapping[str, Any]], prices: Prices) -> list[CostEntry]:
     """One entry for each user, day and extractor, by app, user and day.
 
     Args:
-        rows: as :func:`adk_graph_memory.graph.ingests.reports` gives them.
+        rows: as :func:`adk_graph_memory.graph.ingest_queue.fetch_ingest_reports` gives them.
         prices: the price table of the settings.
     """
-    found: dict[tuple[str, str, str, str], Entry] = {}
+    found: dict[tuple[str, str, str, str], CostEntry] = {}
     for row in rows:
         key = row["app_name"], row["user_id"], row["day"], row["extractor"]
-        before = found.get(key, Entry(*key, 0, IngestReport(extractor=key[3])))
-        found[key] = replace(before, ingests=before.ingests + 1, report=before.report + _report(row["report"]))
-    return [replace(entry, cost=_cost(entry, prices)) for _, entry in sorted(found.items())]
+        before = found.get(key, CostEntry(*key, 0, IngestReport(extractor=key[3])))
+        found[key] = replace(before, ingests=before.ingests + 1, report=before.report + _parse_report(row["report"]))
+    return [replace(entry, cost=_compute_cost(entry, prices)) for _, entry in sorted(found.items())]
 
 
-def _report(text: str) -> IngestReport:
+def _parse_report(text: str) -> IngestReport:
     """A report as it was stored; what only another release knows of is passed over."""
     stored = json.loads(text)
     known = {field.name for field in fields(IngestReport)}
@@ -49,7 +49,7 @@ def _report(text: str) -> IngestReport:
     return IngestReport(**{name: value for name, value in stored.items() if name in known} | {"usage": usage})
 
 
-def _cost(entry: Entry, prices: Prices) -> float | None:
+def _compute_cost(entry: CostEntry, prices: Prices) -> float | None:
     price = next((costs for model, *costs in prices if model == entry.extractor.partition(" ")[0]), None)
     if price is None:
         return None

@@ -21,13 +21,13 @@ from adk_graph_memory.settings import Settings
 
 Reply = TypeVar("Reply", bound=BaseModel)
 
-_REPAIR = (
+_REPAIR_PROMPT = (
     "That was not the JSON I asked for: {reason}\n"
     "Answer the same request again with one JSON object that fits the schema, and nothing else."
 )
 
 
-def resolved(model: str | BaseLlm) -> BaseLlm:
+def resolve_model(model: str | BaseLlm) -> BaseLlm:
     """The model itself, or the one that ADK's registry knows by this name.
 
     Raises:
@@ -41,7 +41,7 @@ def resolved(model: str | BaseLlm) -> BaseLlm:
         raise errors.ConfigurationError(reason=f"ADK knows no model named {model!r} ({error})") from error
 
 
-class Answer(NamedTuple, Generic[Reply]):
+class ModelAnswer(NamedTuple, Generic[Reply]):
     """A reply as the schema wants it, what it cost, and what of it could not be used, counted by reason."""
 
     reply: Reply
@@ -50,7 +50,7 @@ class Answer(NamedTuple, Generic[Reply]):
 
 
 @dataclass(frozen=True, slots=True)
-class Patience:
+class RetryPolicy:
     """How long a call may take, and how often one that failed by the way is made again.
 
     Args:
@@ -60,18 +60,20 @@ class Patience:
         at_once: calls that may run at a time, of all users of this process.
     """
 
-    seconds: float
+    timeout: float
     retries: int = 0
-    pause: float = 1.0
-    at_once: int = 4
+    backoff: float = 1.0
+    concurrency: int = 4
 
     @classmethod
-    def of(cls, settings: Settings) -> Patience:
+    def from_settings(cls, settings: Settings) -> RetryPolicy:
         """As the settings say."""
-        return cls(settings.model_timeout, settings.model_retries, at_once=settings.model_concurrency)
+        return cls(settings.model_timeout, settings.model_retries, concurrency=settings.model_concurrency)
 
 
-async def structured(model: BaseLlm, prompt: str, schema: type[Reply], patience: Patience) -> Answer[Reply]:
+async def generate_structured(
+    model: BaseLlm, prompt: str, schema: type[Reply], patience: RetryPolicy
+) -> ModelAnswer[Reply]:
     """The model's reply to the prompt, as the schema wants it.
 
     One that does not fit is sent back once to be repaired; of one that does not fit then either, the items that do
@@ -79,29 +81,29 @@ async def structured(model: BaseLlm, prompt: str, schema: type[Reply], patience:
 
     Raises:
         errors.ModelFailed: the model raised, took too long, refused, or answered nothing.
-        errors.ReplyCutOff: the reply was longer than the model may answer; ask for less.
+        errors.ReplyTruncated: the reply was longer than the model may answer; ask for less.
         errors.ReplyUnusable: nothing in the repaired reply fits the schema.
     """
-    conversation = [_content("user", prompt)]
+    conversation = [_make_content("user", prompt)]
     usage = Usage()
     for is_last in (False, True):
-        with telemetry.inference(_provider(model), model.model) as spent:
-            text, cost, is_cut_off = await _asked(model, conversation, schema, patience)
+        with telemetry.trace_model_call(_find_provider(model), model.model) as spent:
+            text, cost, is_cut_off = await _request_reply(model, conversation, schema, patience)
             spent(cost)
         usage += cost
         try:
-            return Answer(await asyncio.to_thread(schema.model_validate_json, _unfenced(text)), usage, {})
+            return ModelAnswer(await asyncio.to_thread(schema.model_validate_json, _strip_fence(text)), usage, {})
         except ValidationError as error:
             problem = await asyncio.to_thread(_describe_problem, error)
             if is_cut_off:
-                answer = await asyncio.to_thread(_salvaged, text, schema, usage)
-                raise errors.ReplyCutOff(model=model.model, answer=answer, usage=usage) from error
+                answer = await asyncio.to_thread(_salvage_items, text, schema, usage)
+                raise errors.ReplyTruncated(model=model.model, answer=answer, usage=usage) from error
             if is_last:
-                answer = await asyncio.to_thread(_salvaged, text, schema, usage)
+                answer = await asyncio.to_thread(_salvage_items, text, schema, usage)
                 if answer is None:
                     raise errors.ReplyUnusable(model=model.model, reason=problem) from error
                 return answer
-            conversation += [_content("model", text), _content("user", _REPAIR.format(reason=problem))]
+            conversation += [_make_content("model", text), _make_content("user", _REPAIR_PROMPT.format(reason=problem))]
     raise AssertionError("unreachable")
 
 
@@ -111,10 +113,10 @@ def _describe_problem(error: ValidationError) -> str:
     return "; ".join(": ".join(filter(None, (".".join(map(str, one["loc"])), one["msg"]))) for one in wrong)
 
 
-def _salvaged(text: str, schema: type[Reply], usage: Usage) -> Answer[Reply] | None:
+def _salvage_items(text: str, schema: type[Reply], usage: Usage) -> ModelAnswer[Reply] | None:
     """What fits of a reply that does not fit as a whole, item by item; None if that is nothing."""
     try:
-        data = from_json(_unfenced(text), allow_partial=True)
+        data = from_json(_strip_fence(text), allow_partial=True)
     except ValueError:
         return None
     kept: dict[str, Any] = {}
@@ -125,17 +127,19 @@ def _salvaged(text: str, schema: type[Reply], usage: Usage) -> Answer[Reply] | N
             continue
         [kind] = get_args(field.annotation)
         adapter = TypeAdapter(kind)
-        kept[name] = [item for item in items if _fits(adapter, item)]
+        kept[name] = [item for item in items if _is_valid_item(adapter, item)]
         dropped += len(items) - len(kept[name])
     if not any(kept.values()):
         return None
     try:
-        return Answer(schema.model_validate(kept), usage, {"not as the schema wants it": dropped} if dropped else {})
+        return ModelAnswer(
+            schema.model_validate(kept), usage, {"not as the schema wants it": dropped} if dropped else {}
+        )
     except ValidationError:
         return None
 
 
-def _fits(adapter: TypeAdapter[Any], item: object) -> bool:
+def _is_valid_item(adapter: TypeAdapter[Any], item: object) -> bool:
     try:
         adapter.validate_python(item)
     except ValidationError:
@@ -143,40 +147,40 @@ def _fits(adapter: TypeAdapter[Any], item: object) -> bool:
     return True
 
 
-async def _asked(
-    model: BaseLlm, conversation: list[types.Content], schema: type[BaseModel], patience: Patience
+async def _request_reply(
+    model: BaseLlm, conversation: list[types.Content], schema: type[BaseModel], patience: RetryPolicy
 ) -> tuple[str, Usage, bool]:
     """The text of one answer, what it cost, and whether it was cut off at the model's limit."""
     request = LlmRequest(
         model=model.model, contents=list(conversation), config=types.GenerateContentConfig(temperature=0.0)
     )
     request.set_output_schema(schema)
-    for failures, pause in enumerate(calls.pauses(patience.pause)):
+    for failures, pause in enumerate(calls.generate_backoff_delays(patience.backoff)):
         try:
-            async with calls.throttle(patience.at_once).hold(), asyncio.timeout(patience.seconds):
+            async with calls.get_shared_throttle(patience.concurrency).hold_permit(), asyncio.timeout(patience.timeout):
                 responses = [response async for response in model.generate_content_async(request)]
             break
         except Exception as error:  # every provider raises its own kinds, and none of them may lose the session
             if request.config.temperature is not None and "temperature" in str(error):
                 request.config.temperature = None  # models that reason know only their own
                 continue
-            if failures >= patience.retries or not calls.passes(error):
+            if failures >= patience.retries or not calls.is_transient(error):
                 reason = str(error) and f": {error}"
-                late = f"no answer within {patience.seconds:g} s" if isinstance(error, TimeoutError) else ""
+                late = f"no answer within {patience.timeout:g} s" if isinstance(error, TimeoutError) else ""
                 reason = late or f"{type(error).__name__}{reason}"
                 raise errors.ModelFailed(model=model.model, reason=reason) from error
         await asyncio.sleep(pause)
     whole = [response for response in responses if not response.partial]
-    text = "".join(_text(response) for response in whole)
+    text = "".join(_join_text(response) for response in whole)
     endings = {str(getattr(ending, "value", ending)) for r in whole for ending in (r.finish_reason, r.error_code)}
     is_cut_off = "MAX_TOKENS" in endings
     if not text and not is_cut_off:
         reason = ", ".join(sorted(endings - {"None", "STOP"})) or "no reason given"
         raise errors.ModelFailed(model=model.model, reason=f"an empty answer ({reason})")
-    return text, sum((_cost(response) for response in responses), Usage(calls=1)), is_cut_off
+    return text, sum((_read_usage(response) for response in responses), Usage(calls=1)), is_cut_off
 
 
-def _provider(model: BaseLlm) -> str:
+def _find_provider(model: BaseLlm) -> str:
     """Who serves the model, in the words of the GenAI conventions, as far as its name tells."""
     name = model.model.rpartition("/")[2]
     known = {"gemini": "gcp.gen_ai", "claude": "anthropic"}
@@ -184,16 +188,16 @@ def _provider(model: BaseLlm) -> str:
     return named or (model.model.partition("/")[0] if "/" in model.model else type(model).__name__)
 
 
-def _content(role: str, text: str) -> types.Content:
+def _make_content(role: str, text: str) -> types.Content:
     return types.Content(role=role, parts=[types.Part(text=text)])
 
 
-def _text(response: LlmResponse) -> str:
+def _join_text(response: LlmResponse) -> str:
     parts = (response.content.parts if response.content else None) or []
     return "".join(part.text for part in parts if part.text and not part.thought)
 
 
-def _cost(response: LlmResponse) -> Usage:
+def _read_usage(response: LlmResponse) -> Usage:
     counted = response.usage_metadata
     if counted is None:
         return Usage()
@@ -206,7 +210,7 @@ def _cost(response: LlmResponse) -> Usage:
     )
 
 
-def _unfenced(text: str) -> str:
+def _strip_fence(text: str) -> str:
     """The JSON in a reply that wraps it in a Markdown fence, as small models like to do."""
     stripped = text.strip()
     if stripped.startswith("```"):

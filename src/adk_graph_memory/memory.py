@@ -8,15 +8,15 @@ from functools import cached_property
 from typing import Any, Unpack
 
 from adk_graph_memory import consolidation, embeddings, extraction, graph, llm, redaction, retrieval, telemetry
-from adk_graph_memory.closing import Closing
-from adk_graph_memory.graph.members import Delta
+from adk_graph_memory.closing import Closeable
+from adk_graph_memory.graph.json_map import JsonMapDelta
+from adk_graph_memory.graph_vectors import GraphVectors
 from adk_graph_memory.ingest import Ingestion
-from adk_graph_memory.recall import Recall, Wanted
+from adk_graph_memory.recall import Recall, RecallOptions
 from adk_graph_memory.records import Filters, IngestReport, Passage, Receipt, Recollection, Scope, Statement, Turn
-from adk_graph_memory.vectors import GraphVectors
 
 
-class GraphMemory(Closing):
+class GraphMemory(Closeable):
     """The memory of many users in one graph.
 
     Args:
@@ -45,9 +45,9 @@ class GraphMemory(Closing):
         uri: str | None = None,
         *,
         model: str | llm.BaseLlm | None = None,
-        embedder: embeddings.Choice = None,
+        embedder: embeddings.EmbedderChoice = None,
         retrieval_query: str | None = None,
-        redact: redaction.Choice = None,
+        redact: redaction.RedactOption = None,
         topics: Sequence[extraction.Topic | str] | None = None,
         weights: retrieval.Weights | None = None,
         reranker: retrieval.Reranker | None = None,
@@ -55,10 +55,10 @@ class GraphMemory(Closing):
     ) -> None:
         self._model, self._redact, self._topics = model, redact, topics
         self.connection = graph.Connection(uri, **options)
-        self.vectors, self.speakers = GraphVectors(self.connection, embedder), graph.Speakers(self.connection)
+        self.vectors, self.speakers = GraphVectors(self.connection, embedder), graph.SpeakerCache(self.connection)
         self._recall = Recall(self.connection, self.vectors, self.speakers, retrieval_query, weights, reranker)
 
-    @telemetry.operation("upsert_memory")
+    @telemetry.trace_operation("upsert_memory")
     async def remember(
         self,
         turns: Sequence[Turn],
@@ -85,18 +85,20 @@ class GraphMemory(Closing):
             errors.ConfigurationError: there is no such topic; nothing is stored.
             errors.RedactionFailed: the redaction failed; nothing is stored.
             errors.ModelError: the model failed.
-            errors.EmbedderMissing, errors.KeyMissing, errors.EmbedderMismatch: no vector would fit the graph's.
+            errors.EmbedderMissing, errors.CredentialsMissing, errors.EmbedderMismatch: no vector would fit the graph's.
             errors.DatabaseError: the graph could not be written.
         """
         if not turns:
             return IngestReport(extractor=self.extractor.version)
-        turns, metadata = await self.redactor.turns(turns), await self.redactor.metadata(metadata)
-        telemetry.about(turns)
-        connection, scope = await graph.prepared(self.connection), Scope(app_name, user_id)
-        return await self._ingestion(connection).run(scope, session_id, turns, Delta.of(metadata or {}), allowed_topics)
+        turns, metadata = await self.redactor.redact_turns(turns), await self.redactor.redact_metadata(metadata)
+        telemetry.annotate_memories(turns)
+        connection, scope = await graph.prepare_connection(self.connection), Scope(app_name, user_id)
+        return await self._make_ingestion(connection).ingest_turns(
+            scope, session_id, turns, JsonMapDelta.from_values(metadata or {}), allowed_topics
+        )
 
-    @telemetry.operation("queue_memory")
-    async def queue(self, turns: Sequence[Turn], *, app_name: str, user_id: str, session_id: str) -> int:
+    @telemetry.trace_operation("queue_memory")
+    async def enqueue(self, turns: Sequence[Turn], *, app_name: str, user_id: str, session_id: str) -> int:
         """Stores what is new in the turns, to be read when :meth:`resume` is called, here or in another process.
 
         Returns:
@@ -105,12 +107,16 @@ class GraphMemory(Closing):
         Raises:
             errors.RedactionFailed, errors.DatabaseError: nothing is stored.
         """
-        turns = await self.redactor.turns(turns)
-        telemetry.about(turns)
-        connection, scope = await graph.prepared(self.connection), Scope(app_name, user_id)
-        return await self._ingestion(connection).queue(scope, session_id, turns, Delta()) if turns else 0
+        turns = await self.redactor.redact_turns(turns)
+        telemetry.annotate_memories(turns)
+        connection, scope = await graph.prepare_connection(self.connection), Scope(app_name, user_id)
+        return (
+            await self._make_ingestion(connection).enqueue_turns(scope, session_id, turns, JsonMapDelta())
+            if turns
+            else 0
+        )
 
-    @telemetry.operation("upsert_memory")
+    @telemetry.trace_operation("upsert_memory")
     async def resume(
         self,
         *,
@@ -131,12 +137,12 @@ class GraphMemory(Closing):
             errors.DatabaseUnavailable: what was not done by then stays pending.
             Exception: of the first that stays pending for a reason of its own; all others were taken up.
         """
-        connection = await graph.prepared(self.connection)
+        connection = await graph.prepare_connection(self.connection)
         chosen = {"app_name": app_name, "user_id": user_id}
-        waiting = await graph.ingests.pending(connection, **chosen, before=before, tries=tries)
-        return await self._ingestion(connection).resume(waiting)
+        waiting = await graph.ingest_queue.fetch_pending_ingests(connection, **chosen, before=before, tries=tries)
+        return await self._make_ingestion(connection).resume_pending(waiting)
 
-    @telemetry.operation("search_memory")
+    @telemetry.trace_operation("search_memory")
     async def recall(
         self,
         query: str,
@@ -167,18 +173,18 @@ class GraphMemory(Closing):
             first_wait: seconds that the first search waits for a model before it goes by full text (``degraded``).
 
         Raises:
-            errors.EmbedderMissing, errors.KeyMissing, errors.EmbedderMismatch: no vector would fit the graph's.
+            errors.EmbedderMissing, errors.CredentialsMissing, errors.EmbedderMismatch: no vector would fit the graph's.
             errors.DatabaseError: the graph could not be read.
         """
-        await graph.prepared(self.connection)
-        wanted = Wanted(limit, token_budget, min_score, now, filters, explain, first_wait=first_wait)
-        query = await self.redactor.text(query)
-        telemetry.asked(query)
-        found = await self._recall.run(Scope(app_name, user_id), query, wanted)
-        telemetry.about(found)
+        await graph.prepare_connection(self.connection)
+        wanted = RecallOptions(limit, token_budget, min_score, now, filters, explain, first_wait=first_wait)
+        query = await self.redactor.redact_text(query)
+        telemetry.annotate_query(query)
+        found = await self._recall.recall_memories(Scope(app_name, user_id), query, wanted)
+        telemetry.annotate_memories(found)
         return found
 
-    @telemetry.operation("delete_memory")
+    @telemetry.trace_operation("delete_memory")
     async def forget(self, ids: str | Sequence[str], *, app_name: str, user_id: str) -> Receipt:
         """Takes memories away for good: re-adding their session does not bring them back.
 
@@ -190,61 +196,63 @@ class GraphMemory(Closing):
             app_name, user_id: whose memory it is.
         """
         ids = [ids] if isinstance(ids, str) else ids
-        telemetry.about_ids(ids)
-        connection, scope = await graph.prepared(self.connection), Scope(app_name, user_id)
-        meant = [name for id in ids for name in (id, consolidation.told_as(id))]
-        return await graph.forgetting.forget(connection, scope, meant)
+        telemetry.annotate_memory_ids(ids)
+        connection, scope = await graph.prepare_connection(self.connection), Scope(app_name, user_id)
+        meant = [name for id in ids for name in (id, consolidation.make_statement_id(id))]
+        return await graph.forgetting.forget_ids(connection, scope, meant)
 
-    @telemetry.operation("create_memory")
-    async def add(self, statements: Sequence[Statement], *, app_name: str, user_id: str) -> IngestReport:
+    @telemetry.trace_operation("create_memory")
+    async def add_statements(self, statements: Sequence[Statement], *, app_name: str, user_id: str) -> IngestReport:
         """Writes statements down as facts just as they are; the same one again only renews its metadata."""
-        statements = await self.redactor.statements(statements)
-        telemetry.about(statements)
-        connection, scope = await graph.prepared(self.connection), Scope(app_name, user_id)
-        facts = sorted({fact.id: fact for fact in map(consolidation.direct, statements)}.values(), key=lambda f: f.id)
-        await self.vectors.live.refresh()
-        embedded = await self.vectors.of_passages([Passage(fact.proposition.text) for fact in facts])
-        await graph.memories.add(connection, scope, facts, embedded)
+        statements = await self.redactor.redact_statements(statements)
+        telemetry.annotate_memories(statements)
+        connection, scope = await graph.prepare_connection(self.connection), Scope(app_name, user_id)
+        facts = sorted(
+            {fact.id: fact for fact in map(consolidation.plan_statement, statements)}.values(), key=lambda f: f.id
+        )
+        await self.vectors.slot_tracker.refresh_slot()
+        embedded = await self.vectors.embed_passages([Passage(fact.proposition.text) for fact in facts])
+        await graph.memories.add_facts(connection, scope, facts, embedded)
         return IngestReport(facts={"ADD": len(facts)}, embedded=len(embedded.embeddings), extractor="direct")
 
-    async def retriever(self, *, app_name: str, user_id: str) -> retrieval.GraphMemoryRetriever:
+    async def make_retriever(self, *, app_name: str, user_id: str) -> retrieval.GraphMemoryRetriever:
         """A neo4j-graphrag retriever over this user's memory, for ``GraphRAG`` and its kin.
 
         Once the memory is prepared, making one asks the graph nothing but who speaks.
         """
         await self.prepare()
-        scope, redact = Scope(app_name, user_id), self.redactor.function
-        return await self._recall.retriever(scope, self.vectors.live.slot, redact=redact)
+        scope, redact = Scope(app_name, user_id), self.redactor.redact_function
+        return await self._recall.make_retriever(scope, self.vectors.slot_tracker.slot, redact=redact)
 
     async def prepare(self) -> None:
         """Connects, makes the schema fit, loads the embedder and checks that the graph's vectors are its own."""
         _ = self.redactor
-        await graph.prepared(self.connection)
-        if self.vectors.live.slot is None:
-            await self.vectors.of_question("ready?")
+        await graph.prepare_connection(self.connection)
+        if self.vectors.slot_tracker.slot is None:
+            await self.vectors.embed_question("ready?")
 
     async def close(self) -> None:
         """Closes the connections opened in the running event loop; may be called again."""
         await self.connection.close()
 
-    def _ingestion(self, connection: graph.Connection) -> Ingestion:
+    def _make_ingestion(self, connection: graph.Connection) -> Ingestion:
         return Ingestion(connection, self.vectors, self.extractor, self.judge)
 
     @cached_property
     def extractor(self) -> extraction.Extractor:
         """What reads entities and facts out of turns."""
-        return extraction.chosen(self._language_model, self._topics, self.connection.settings)
+        return extraction.choose_extractor(self._language_model, self._topics, self.connection.settings)
 
     @cached_property
     def judge(self) -> consolidation.Judge | None:
         """What decides how new facts and known ones relate where rules cannot tell; None without a model."""
         model = self._language_model
-        return consolidation.Judge(model, llm.Patience.of(self.connection.settings)) if model else None
+        return consolidation.Judge(model, llm.RetryPolicy.from_settings(self.connection.settings)) if model else None
 
     @cached_property
     def _language_model(self) -> llm.BaseLlm | None:
         model = self._model or self.connection.settings.model or "rules"
-        return None if model == "rules" else llm.resolved(model)
+        return None if model == "rules" else llm.resolve_model(model)
 
     @cached_property
     def redactor(self) -> redaction.Redactor:

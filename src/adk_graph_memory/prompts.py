@@ -27,7 +27,7 @@ class Prompt:
         """Stored with everything this prompt made: its name and 8 hex characters of its content."""
         return f"{self.name}@{hashlib.blake2b(self.text.encode(), digest_size=4).hexdigest()}"
 
-    def filled(self, **values: str) -> str:
+    def fill_template(self, **values: str) -> str:
         """The prompt with its names replaced.
 
         Raises:
@@ -38,27 +38,27 @@ class Prompt:
 
 FRAMES = ("conversation", "known", "new")
 """What the prompts put between angle brackets to say where data begins and ends."""
-_FRAME = re.compile(rf"<(?=\s*/?\s*(?:{'|'.join(FRAMES)})\b)", re.IGNORECASE)
+_FRAME_PATTERN = re.compile(rf"<(?=\s*/?\s*(?:{'|'.join(FRAMES)})\b)", re.IGNORECASE)
 
 
-def line(data: Mapping[str, Any]) -> str:
+def encode_line(data: Mapping[str, Any]) -> str:
     """One line of JSON that cannot pass for the prompt's own frame; angle brackets of code stay as they are."""
-    return _FRAME.sub(r"\\u003c", json.dumps(data, ensure_ascii=False))
+    return _FRAME_PATTERN.sub(r"\\u003c", json.dumps(data, ensure_ascii=False))
 
 
-def lines(prompt: str, frame: str) -> list[dict[str, Any]]:
-    """The data of a filled prompt's lines inside ``<frame>``, as :func:`line` was given them."""
+def decode_lines(prompt: str, frame: str) -> list[dict[str, Any]]:
+    """The data of a filled prompt's lines inside ``<frame>``, as :func:`encode_line` was given them."""
     inner = prompt.rpartition(f"<{frame}>\n")[2].partition(f"\n</{frame}>")[0]
     return [json.loads(line) for line in inner.splitlines() if line.startswith("{")]
 
 
 @cache
-def load(name: str) -> Prompt:
+def load_prompt(name: str) -> Prompt:
     """The prompt ``prompts/<name>.md`` of this installation."""
-    return Prompt(name, (_folder() / f"{name}.md").read_text(encoding="utf-8"))
+    return Prompt(name, (_find_prompt_folder() / f"{name}.md").read_text(encoding="utf-8"))
 
 
-def _folder() -> Traversable:
+def _find_prompt_folder() -> Traversable:
     """In a wheel the prompts lie in the package; an editable install reads the repository's own folder."""
     packaged = resources.files("adk_graph_memory") / "_prompts"
     return packaged if packaged.is_dir() else Path(__file__).parents[2] / "prompts"

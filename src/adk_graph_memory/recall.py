@@ -10,18 +10,18 @@ from datetime import datetime
 from neo4j import exceptions as driver_errors
 
 from adk_graph_memory import errors, graph, retrieval
-from adk_graph_memory.records import Filters, Recollection, Scope, check_aware
+from adk_graph_memory.graph_vectors import GraphVectors
+from adk_graph_memory.records import Filters, Recollection, Scope, check_timezone_aware
 from adk_graph_memory.settings import Settings
-from adk_graph_memory.vectors import GraphVectors
 
-CHARACTERS_A_TOKEN = 5
+CHARACTERS_PER_TOKEN = 5
 """More than most tokens have, so that the budget is filled though some memories say the same as others."""
-SPARE = 10
+DUPLICATE_MARGIN = 10
 """Memories fetched beyond the limit, for those that say the same as another."""
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class RecallOptions:
     """How much is wanted of which memories; None is what the settings say, or what the user's own turns do."""
 
     limit: int | None = None
@@ -33,7 +33,7 @@ class Wanted:
     language: str | None = None
     first_wait: float | None = None
 
-    def settled(self, settings: Settings) -> Wanted:
+    def apply_settings(self, settings: Settings) -> RecallOptions:
         """With the settings' numbers where there was none.
 
         Raises:
@@ -53,7 +53,7 @@ class Wanted:
         if not isinstance(filters, Filters):
             raise errors.ConfigurationError(reason=f"filters {filters!r} are no Filters(…)")
         if self.now is not None:
-            check_aware(self.now)
+            check_timezone_aware(self.now)
             if not 1900 <= self.now.year <= 2200:
                 raise errors.ConfigurationError(reason=f"now={self.now} is not between 1900 and 2200")
             filters = replace(filters, until=min(filters.until or self.now, self.now))
@@ -76,16 +76,16 @@ class Recall:
         self,
         connection: graph.Connection,
         vectors: GraphVectors,
-        speakers: graph.Speakers,
+        speakers: graph.SpeakerCache,
         retrieval_query: str | None,
         weights: retrieval.Weights | None,
         reranker: retrieval.Reranker | None = None,
     ) -> None:
         self._connection, self._vectors = connection, vectors
         self._speakers, self._retrieval_query, self._weights = speakers, retrieval_query, weights
-        self._reranker, self._is_checked = reranker, retrieval_query is None
+        self._reranker, self._is_query_checked = reranker, retrieval_query is None
 
-    async def run(self, scope: Scope, query: str, wanted: Wanted) -> list[Recollection]:
+    async def recall_memories(self, scope: Scope, query: str, wanted: RecallOptions) -> list[Recollection]:
         """The user's memories that fit the question best, best first.
 
         Raises:
@@ -93,30 +93,32 @@ class Recall:
             errors.EmbedderMismatch: the graph's vectors are another embedder's.
             errors.DatabaseError: the graph could not be read.
         """
-        wanted = wanted.settled(self._connection.settings)
+        wanted = wanted.apply_settings(self._connection.settings)
         limit, budget, least = wanted.limit or 0, wanted.token_budget or 0, wanted.min_score or 0.0
         if not limit or not budget:
             return []
-        retriever = await self.retriever(scope, None, wanted=wanted)
+        retriever = await self.make_retriever(scope, None, wanted=wanted)
         asked = await asyncio.to_thread(retriever.parse_question, query)
-        embedded, retriever.slot, degraded = await self._vectors.of_question(asked.spoken, wanted.first_wait)
+        embedded, retriever.slot, degraded = await self._vectors.embed_question(
+            asked.first_person_text, wanted.first_wait
+        )
         try:
-            most = max(limit + SPARE, retrieval.RERANKED if self._reranker else 0)
+            most = max(limit + DUPLICATE_MARGIN, retrieval.RERANK_LIMIT if self._reranker else 0)
             is_cut = self._reranker is None and self._retrieval_query is None  # else more may be read than is packed
-            characters = CHARACTERS_A_TOKEN * budget if is_cut else None
-            raw = await asyncio.to_thread(retriever.retrieve, query, asked, embedded, most, {}, characters)
+            characters = CHARACTERS_PER_TOKEN * budget if is_cut else None
+            raw = await asyncio.to_thread(retriever.retrieve_records, query, asked, embedded, most, {}, characters)
         except (driver_errors.Neo4jError, driver_errors.DriverError) as error:
-            raise self._connection.translated(error) from error
+            raise self._connection.translate_error(error) from error
         except UnicodeEncodeError as error:
-            raise errors.NoUnicode(reason=str(error)) from error
+            raise errors.InvalidUnicode(reason=str(error)) from error
         seen = raw.metadata or {}
         if "live" in seen:
-            await self._vectors.live.check(seen["live"])
-            self._speakers.seen(scope, seen["writes"])
+            await self._vectors.slot_tracker.follow_switch(seen["live"])
+            self._speakers.drop_outdated(scope, seen["writes"])
         now = wanted.now or datetime.now(retriever.zone)
 
         def recollect() -> list[Recollection]:
-            found = [retrieval.recollection(record, degraded, now) for record in raw.records]
+            found = [retrieval.make_recollection(record, degraded, now) for record in raw.records]
             if wanted.explain:
                 scored = seen["scored"]
                 found = [replace(one, shares=scored[one.id].shares if one.id in scored else ()) for one in found]
@@ -124,20 +126,22 @@ class Recall:
 
         def pack(good: list[Recollection]) -> list[Recollection]:
             words = " ".join(asked.terms)
-            return retrieval.packed(good, query=words, language=asked.ordinary_in, limit=limit, token_budget=budget)
+            return retrieval.pack_recollections(
+                good, query=words, language=asked.stop_word_language, limit=limit, token_budget=budget
+            )
 
         good = await asyncio.to_thread(recollect)
         if self._reranker is not None:
             seconds = self._connection.settings.rerank_timeout
-            good = await retrieval.rerank(good, query, self._reranker, seconds=seconds)
+            good = await retrieval.rerank_recollections(good, query, self._reranker, seconds=seconds)
         return await asyncio.to_thread(pack, good)  # a long text takes its time
 
-    async def retriever(
+    async def make_retriever(
         self,
         scope: Scope,
-        slot: graph.Slot | None,
+        slot: graph.VectorSlot | None,
         *,
-        wanted: Wanted | None = None,
+        wanted: RecallOptions | None = None,
         redact: Callable[[str], str] | None = None,
     ) -> retrieval.GraphMemoryRetriever:
         """A retriever over the user's memory; it asks the graph nothing but who speaks.
@@ -145,8 +149,8 @@ class Recall:
         Raises:
             errors.ConfigurationError: the caller's ``retrieval_query`` is not one; it is planned once, without running.
         """
-        wanted = wanted or Wanted()
-        speech = await self._speakers.find_speech(scope)
+        wanted = wanted or RecallOptions()
+        speech = await self._speakers.find_speaker_profile(scope)
         made = retrieval.GraphMemoryRetriever(
             self._connection,
             scope,
@@ -161,7 +165,7 @@ class Recall:
             languages=(wanted.language,) if wanted.language else speech.languages,
             redact=redact,
         )
-        if not self._is_checked:
-            await asyncio.to_thread(made.check)
-            self._is_checked = True
+        if not self._is_query_checked:
+            await asyncio.to_thread(made.check_retrieval_query)
+            self._is_query_checked = True
         return made

@@ -1,7 +1,7 @@
 """The one place where configuration is read: the environment goes in, validated settings come out.
 
 ``NEO4J_*`` variables name the connection, ``ADK_GRAPH_MEMORY_*`` all the rest. Where no ``NEO4J_URI`` is set, the
-server that ``adk-graph-memory up`` left running is used, by the file it wrote into :func:`data_home`.
+server that ``adk-graph-memory up`` left running is used, by the file it wrote into :func:`get_data_home`.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ from pydantic_settings import (
 )
 
 from adk_graph_memory import errors
-from adk_graph_memory.language.zones import named_zone
+from adk_graph_memory.language.zones import parse_timezone
 
-Analyzer = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_-]*$")]
+AnalyzerName = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_-]*$")]
 """One of Neo4j's full-text analyzers, by its name."""
 
-SCHEMES = ("neo4j", "neo4j+s", "neo4j+ssc", "bolt", "bolt+s", "bolt+ssc")
+URI_SCHEMES = ("neo4j", "neo4j+s", "neo4j+ssc", "bolt", "bolt+s", "bolt+ssc")
 
 
-def data_home() -> Path:
+def get_data_home() -> Path:
     """The user's own directory for the local server: its jars, its store, its connection file."""
     if chosen := os.environ.get("ADK_GRAPH_MEMORY_HOME"):
         return Path(chosen).expanduser().absolute()
@@ -43,18 +43,18 @@ def data_home() -> Path:
     return Path(data) / "adk-graph-memory"
 
 
-def connection_file() -> Path:
+def get_connection_file() -> Path:
     """Where ``adk-graph-memory up`` says how to reach its server (mode 600, JSON: uri, username, password)."""
-    return data_home() / "connection.json"
+    return get_data_home() / "connection.json"
 
 
-class _LocalServer(InitSettingsSource):
+class _LocalServerSource(InitSettingsSource):
     """The local server's connection, read only if no other is named: its password never meets another server."""
 
     def __call__(self) -> dict[str, Any]:
         if any(name in self.current_state for name in ("uri", "NEO4J_URI")):
             return {}
-        file = connection_file()
+        file = get_connection_file()
         try:
             return JsonConfigSettingsSource(self.settings_cls, file)()
         except (OSError, TypeError, ValueError) as error:
@@ -81,7 +81,7 @@ class Settings(BaseSettings):
     label_prefix: str = Field(default="", pattern=r"^([A-Za-z][A-Za-z0-9_]{0,40})?$")
     index_prefix: str = Field(default="adk_", pattern=r"^([A-Za-z][A-Za-z0-9_]{0,40})?$")
     shared_database: bool = False
-    analyzers: tuple[Analyzer, ...] = Field(default=("english", "cjk"), min_length=1, max_length=6)
+    analyzers: tuple[AnalyzerName, ...] = Field(default=("english", "cjk"), min_length=1, max_length=6)
 
     timezone: ZoneInfo = Field(default=ZoneInfo("UTC"), description="for users whose own is not known; an IANA name")
 
@@ -125,8 +125,8 @@ class Settings(BaseSettings):
             values["schema_mode"] = schema
         super().__init__(**values)
 
-    _known_scheme = field_validator("uri")(lambda uri: checked_address(uri))
-    _known_zone = field_validator("timezone", mode="before")(lambda name: named_zone(name))
+    _validate_uri = field_validator("uri")(lambda uri: validate_address(uri))
+    _validate_timezone = field_validator("timezone", mode="before")(lambda name: parse_timezone(name))
 
     @classmethod
     def settings_customise_sources(
@@ -137,10 +137,10 @@ class Settings(BaseSettings):
         dotenv_settings: PydanticBaseSettingsSource,
         file_secret_settings: PydanticBaseSettingsSource,
     ) -> tuple[PydanticBaseSettingsSource, ...]:
-        return init_settings, env_settings, _LocalServer(settings_cls, {})
+        return init_settings, env_settings, _LocalServerSource(settings_cls, {})
 
 
-def redacted(uri: str) -> str:
+def hide_credentials(uri: str) -> str:
     """The address without its credentials and settings, fit for a log or an error."""
     head, at, tail = uri.rpartition("@")
     scheme, separator, _ = head.partition("://")
@@ -148,7 +148,7 @@ def redacted(uri: str) -> str:
     return f"{scheme if separator else ''}{separator}***@{place}" if at else place
 
 
-def configured(**chosen: Any) -> Settings:
+def load_settings(**chosen: Any) -> Settings:
     """The settings, from the environment where they are not chosen here.
 
     Raises:
@@ -165,7 +165,7 @@ def configured(**chosen: Any) -> Settings:
         raise errors.ConfigurationError(reason=f'{error}; give a JSON list, like ["one", "two"]') from error
 
 
-def of_address(uri: str | None) -> dict[str, Any]:
+def parse_address(uri: str | None) -> dict[str, Any]:
     """The settings that an address names: ``neo4j+s://user:password@host:7687/database?model=…&token_budget=…``.
 
     Behind the "?" any setting may stand by its name, a list as JSON; the credentials are percent-encoded. What the
@@ -178,9 +178,9 @@ def of_address(uri: str | None) -> dict[str, Any]:
     if uri is None:
         return {}
     address = urlsplit(uri)
-    if address.scheme not in SCHEMES:
-        raise errors.UnknownScheme(uri=redacted(uri))
-    if "@" in address.path + address.query or address.fragment or not _is_port(address):
+    if address.scheme not in URI_SCHEMES:
+        raise errors.UnknownScheme(uri=hide_credentials(uri))
+    if "@" in address.path + address.query or address.fragment or not _has_valid_port(address):
         reason = f"{address.scheme}://… cannot be read; percent-encode user and password, above all / ? # @ and :"
         raise errors.ConfigurationError(reason=reason)
     host = address.netloc.rpartition("@")[2]
@@ -194,26 +194,26 @@ def of_address(uri: str | None) -> dict[str, Any]:
         name = "schema_mode" if name == "schema" else name
         if name in named or name not in Settings.model_fields:
             places = "; user and password stand before the host" if name in named else ""
-            raise errors.ConfigurationError(reason=f"{redacted(uri)}: there is no setting {name!r}{places}")
-        named[name] = _members(uri, name, value) if value.startswith("[") else value
+            raise errors.ConfigurationError(reason=f"{hide_credentials(uri)}: there is no setting {name!r}{places}")
+        named[name] = _parse_json_list(uri, name, value) if value.startswith("[") else value
     return {name: value for name, value in named.items() if value}
 
 
-def _is_port(address: SplitResult) -> bool:
+def _has_valid_port(address: SplitResult) -> bool:
     try:
         return address.port is None or address.port > 0
     except ValueError:
         return False
 
 
-def _members(uri: str, name: str, value: str) -> Any:
+def _parse_json_list(uri: str, name: str, value: str) -> Any:
     try:
         return json.loads(value)
     except ValueError as error:
-        raise errors.ConfigurationError(reason=f"{redacted(uri)}: {name} is no JSON list: {error}") from error
+        raise errors.ConfigurationError(reason=f"{hide_credentials(uri)}: {name} is no JSON list: {error}") from error
 
 
-def checked_address(uri: str | None) -> str | None:
+def validate_address(uri: str | None) -> str | None:
     """The address as it is.
 
     Raises:
@@ -221,24 +221,25 @@ def checked_address(uri: str | None) -> str | None:
         errors.ConfigurationError: it holds a user or password, which the driver would refuse, and show in full, or a
             database or settings, which it would not see.
     """
-    if uri is not None and urlsplit(uri).scheme not in SCHEMES:
-        raise errors.UnknownScheme(uri=redacted(uri))
+    if uri is not None and urlsplit(uri).scheme not in URI_SCHEMES:
+        raise errors.UnknownScheme(uri=hide_credentials(uri))
     if uri is not None and "@" in urlsplit(uri).netloc:
-        reason = f"{redacted(uri)} holds credentials; give them as NEO4J_USERNAME and NEO4J_PASSWORD"
+        reason = f"{hide_credentials(uri)} holds credentials; give them as NEO4J_USERNAME and NEO4J_PASSWORD"
         raise errors.ConfigurationError(reason=reason)
     address = urlsplit(uri or "")
     if address.path.strip("/") or any(name in Settings.model_fields for name, _ in parse_qsl(address.query)):
-        reason = f"{redacted(uri or '')} holds more than a host; give the rest as NEO4J_DATABASE and ADK_GRAPH_MEMORY_…"
+        shown = hide_credentials(uri or "")
+        reason = f"{shown} holds more than a host; give the rest as NEO4J_DATABASE and ADK_GRAPH_MEMORY_…"
         raise errors.ConfigurationError(reason=reason)
     return uri
 
 
-def is_set(variable: str) -> bool:
+def is_variable_set(variable: str) -> bool:
     """Whether the environment gives this variable a value."""
     return bool(os.environ.get(variable))
 
 
-def captures_text() -> bool:
+def is_text_captured() -> bool:
     """Whether spans may hold what was said: by the switch of OpenTelemetry's GenAI conventions, as ADK reads it.
 
     There ``true`` stands for ``EVENT_ONLY``: text in log events, of which there are none for memory.

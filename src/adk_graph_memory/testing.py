@@ -16,7 +16,7 @@ from neo4j_graphrag.embeddings.base import Embedder
 from pydantic import BaseModel, PrivateAttr
 from typing_extensions import override
 
-Reply = str | BaseModel | LlmResponse | BaseException | Callable[[LlmRequest], Any]
+ScriptedReply = str | BaseModel | LlmResponse | BaseException | Callable[[LlmRequest], Any]
 
 
 class ScriptedLlm(BaseLlm):
@@ -26,16 +26,16 @@ class ScriptedLlm(BaseLlm):
     request that gives one of these. A model that is asked once more than it has replies fails the test.
 
     Example:
-        model = ScriptedLlm.of('{"entities": [], "facts": []}')
+        model = ScriptedLlm.from_replies('{"entities": [], "facts": []}')
         memory = GraphMemory(model=model)
     """
 
     model: str = "scripted"
-    _replies: list[Reply] = PrivateAttr(default_factory=list)
+    _replies: list[ScriptedReply] = PrivateAttr(default_factory=list)
     _requests: list[LlmRequest] = PrivateAttr(default_factory=list)
 
     @classmethod
-    def of(cls, *replies: Reply) -> ScriptedLlm:
+    def from_replies(cls, *replies: ScriptedReply) -> ScriptedLlm:
         """A model with these replies."""
         model = cls()
         model._replies = list(replies)
@@ -60,15 +60,15 @@ class ScriptedLlm(BaseLlm):
             raise reply
         if isinstance(reply, BaseModel) and not isinstance(reply, LlmResponse):
             reply = reply.model_dump_json()
-        yield reply if isinstance(reply, LlmResponse) else spoken(reply)
+        yield reply if isinstance(reply, LlmResponse) else make_text_response(reply)
 
 
-def spoken(text: str) -> LlmResponse:
+def make_text_response(text: str) -> LlmResponse:
     """A model's response that says this."""
     return LlmResponse(content=types.Content(role="model", parts=[types.Part(text=text)]))
 
 
-def called(tool: str, **arguments: Any) -> LlmResponse:
+def make_tool_call(tool: str, **arguments: Any) -> LlmResponse:
     """A model's response that calls a tool."""
     part = types.Part.from_function_call(name=tool, args=arguments)
     return LlmResponse(content=types.Content(role="model", parts=[part]))
@@ -94,9 +94,9 @@ class HashEmbedder(Embedder):
     def embed_documents(self, texts: list[str]) -> list[list[float]]:
         """A vector for each text, in their order."""
         self.calls += 1
-        return [self._vector(text) for text in texts]
+        return [self._hash_words(text) for text in texts]
 
-    def _vector(self, text: str) -> list[float]:
+    def _hash_words(self, text: str) -> list[float]:
         vector = [1e-6] * self.dimensions
         for word in re.findall(r"\w+", text.casefold()):
             place = int.from_bytes(hashlib.blake2b(word.encode(), digest_size=4).digest()) % self.dimensions

@@ -25,7 +25,7 @@ from google.adk.utils.instructions_utils import inject_session_state
 from google.genai import types
 
 from adk_graph_memory import Neo4jArtifactService, Neo4jMemoryService, Neo4jSessionService
-from adk_graph_memory.testing import ScriptedLlm, called
+from adk_graph_memory.testing import ScriptedLlm, make_tool_call
 
 USER = "ada"
 PREFIX = "TestMini"
@@ -81,7 +81,7 @@ class World:
 
 
 def agent(*replies: Any, name: str = "companion", **more: Any) -> LlmAgent:
-    return LlmAgent(name=name, model=ScriptedLlm.of(*replies), **more)
+    return LlmAgent(name=name, model=ScriptedLlm.from_replies(*replies), **more)
 
 
 @pytest.fixture(scope="module")
@@ -161,7 +161,7 @@ async def test_state_changed_in_a_tool_is_stored(world: World) -> None:
         return "kept"
 
     session = await world.start()
-    keeper = agent(called("remember_city", city="Porto"), "Kept.", tools=[remember_city])
+    keeper = agent(make_tool_call("remember_city", city="Porto"), "Kept.", tools=[remember_city])
     await world.say(keeper, session.id, "I live in Porto")
     assert (await world.fetch(session.id)).state == {"user:city": "Porto"}
 
@@ -196,7 +196,7 @@ async def test_writing_to_a_sessions_state_directly_stores_nothing(world: World)
 async def test_what_was_told_in_one_session_is_recalled_in_another(world: World) -> None:
     await world.told("My favourite project is the beehive monitor I call Alpha.")
     await world.start("asked")
-    recaller = agent(called("load_memory", query="favourite project"), "Alpha.", tools=[load_memory])
+    recaller = agent(make_tool_call("load_memory", query="favourite project"), "Alpha.", tools=[load_memory])
     events = await world.say(recaller, "asked", "What is my favourite project?")
     assert "beehive monitor I call Alpha" in prompt(recaller.model.requests[1])
     assert events[-1].content.parts[0].text == "Alpha."
@@ -246,7 +246,7 @@ async def test_a_tool_adds_searches_and_deletes_memories(world: World) -> None:
 
     await world.told("I keep bees in the garden.")
     await world.start("asked")
-    await world.say(agent(called("forget_all"), "Done.", tools=[forget_all]), "asked", "Forget the bees")
+    await world.say(agent(make_tool_call("forget_all"), "Done.", tools=[forget_all]), "asked", "Forget the bees")
     assert "I keep bees in the garden." not in [entry for entry in await world.search("bees") if "user" in entry]
 
 
@@ -269,7 +269,7 @@ async def test_one_agent_may_search_two_memories(world: World, neo4j_server: Any
 
     await world.told("My hive stands behind the shed.")
     await world.start("asked")
-    calls = [called("load_memory", query="hive"), called("search_docs", query="hive")]
+    calls = [make_tool_call("load_memory", query="hive"), make_tool_call("search_docs", query="hive")]
     both = agent(*calls, "Behind the shed, under tin.", tools=[load_memory, search_docs])
     await world.say(both, "asked", "Tell me about my hive")
     await docs.close()
@@ -310,7 +310,7 @@ async def test_a_rewind_restores_state_and_artifacts(world: World, neo4j_server:
         await world.start("s")
         runs = []
         for text in ("oats", "rye"):
-            noting = agent(called("note", text=text), "Noted.", tools=[note])
+            noting = agent(make_tool_call("note", text=text), "Noted.", tools=[note])
             runner = world.runner(noting, artifact_service=artifacts)
             run = runner.run_async(user_id=USER, session_id="s", new_message=message(f"Note {text}"))
             runs += {event.invocation_id async for event in run}
@@ -321,7 +321,7 @@ async def test_a_rewind_restores_state_and_artifacts(world: World, neo4j_server:
 
 
 async def test_a_compacted_session_is_stored_and_remembered_by_its_own_words(world: World) -> None:
-    summarizer = LlmEventSummarizer(llm=ScriptedLlm.of("They spoke of a dog and of bees."))
+    summarizer = LlmEventSummarizer(llm=ScriptedLlm.from_replies("They spoke of a dog and of bees."))
     compaction = EventsCompactionConfig(summarizer=summarizer, compaction_interval=2, overlap_size=0)
     speaker = agent("I see.", "I see.", "Rex.")
     app = App(name=world.app, root_agent=speaker, events_compaction_config=compaction)
@@ -358,8 +358,8 @@ async def test_parallel_agents_write_into_one_session(world: World) -> None:
 async def test_an_agent_as_a_tool_shares_the_memory(world: World) -> None:
     await world.told("My dog is called Krümel.")
     await world.start("asked")
-    archivist = agent(called("load_memory", query="dog"), "Krümel.", name="archivist", tools=[load_memory])
-    boss = agent(called("archivist", request="Who is the dog?"), "It is Krümel.", tools=[AgentTool(archivist)])
+    archivist = agent(make_tool_call("load_memory", query="dog"), "Krümel.", name="archivist", tools=[load_memory])
+    boss = agent(make_tool_call("archivist", request="Who is the dog?"), "It is Krümel.", tools=[AgentTool(archivist)])
     events = await world.say(boss, "asked", "Who is my dog?")
     assert events[-1].content.parts[0].text == "It is Krümel."
     assert "called Krümel" in prompt(archivist.model.requests[1]) or "Krümel" in prompt(boss.model.requests[1])
@@ -377,7 +377,7 @@ async def test_a_tool_in_a_thread_of_its_own_may_use_the_memory(world: World) ->
         return await asyncio.to_thread(search_in_a_thread, query)
 
     await world.start("asked")
-    threaded = agent(called("in_thread", query="dog"), "Krümel.", tools=[FunctionTool(in_thread)])
+    threaded = agent(make_tool_call("in_thread", query="dog"), "Krümel.", tools=[FunctionTool(in_thread)])
     await world.say(threaded, "asked", "Who is my dog?")
     assert "called Krümel" in prompt(threaded.model.requests[1])
 

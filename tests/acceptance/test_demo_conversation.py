@@ -11,8 +11,8 @@ from google.adk.sessions import Session
 from neo4j import AsyncGraphDatabase
 
 from adk_graph_memory import Neo4jMemoryService, Neo4jSessionService
-from adk_graph_memory.demo import Conversation, load
-from adk_graph_memory.records import Scope, token_count
+from adk_graph_memory.demo import Conversation, load_conversation
+from adk_graph_memory.records import Scope, count_tokens
 
 pytestmark = pytest.mark.xdist_group("demo")  # one worker plays the conversation for all
 PREFIX = "TestMini"
@@ -63,7 +63,7 @@ def played_app() -> dict[str, Any]:
 @pytest.fixture
 async def played(neo4j_server: Any, app_name: str, played_app: dict[str, Any]) -> AsyncIterator[Played]:
     settings = neo4j_server.settings(label_prefix=PREFIX, embed_timeout=60)
-    told = load()
+    told = load_conversation()
     name = played_app.setdefault("name", app_name)
     async with (
         Neo4jSessionService(settings=settings) as sessions,
@@ -73,7 +73,7 @@ async def played(neo4j_server: Any, app_name: str, played_app: dict[str, Any]) -
         if not played_app.get("done"):
             for sitting in told.sessions:
                 session = await sessions.create_session(app_name=name, user_id=told.user_id, session_id=sitting.id)
-                for event in sitting.events():
+                for event in sitting.make_events():
                     await sessions.append_event(session, event)
                 await memory.add_session_to_memory(session)
             played_app["done"] = True
@@ -135,4 +135,4 @@ async def test_what_a_search_returns_is_small(played: Played) -> None:
     for question in played.told.questions[:5]:
         found = await played.memory.search_memory(**played.owner, query=question.question)
         assert 1 <= len(found.memories) <= 50
-        assert sum(token_count(entry.content.parts[0].text) for entry in found.memories) <= 1_024
+        assert sum(count_tokens(entry.content.parts[0].text) for entry in found.memories) <= 1_024

@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
-from adk_graph_memory.demo import Conversation, load
-from adk_graph_memory.demo.conversation import Sitting
+from adk_graph_memory.demo import Conversation, load_conversation
+from adk_graph_memory.demo.conversation import ConversationSession
 
 HERE = Path(__file__).parents[2] / "benchmarks" / "quality"
 STATES = {"current", "superseded", "retracted", "refined"}
@@ -43,7 +43,7 @@ def name(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 def talk(name: str) -> Conversation:
-    return load(None if name == "demo" else HERE / "conversations" / f"{name}.json")
+    return load_conversation(None if name == "demo" else HERE / "conversations" / f"{name}.json")
 
 
 @pytest.fixture
@@ -67,7 +67,7 @@ def last_said(talk: Conversation, fact: Gold) -> datetime:
     return max((turn.at for turn in last.turns if fact["quote"] in turn.text), default=last.turns[-1].at)
 
 
-def told_in(talk: Conversation, fact: Gold) -> list[Sitting]:
+def told_in(talk: Conversation, fact: Gold) -> list[ConversationSession]:
     return [session for session in talk.sessions if session.id in fact["sessions"]]
 
 

@@ -11,9 +11,9 @@ from benchmarks.quality import replies
 from benchmarks.quality.replies import BARS, NAMES
 
 from adk_graph_memory import GraphMemory, demo
-from adk_graph_memory.adk import entries
-from adk_graph_memory.demo import replies as recorded
-from adk_graph_memory.demo.replies import RecordedLlm
+from adk_graph_memory.adk import memory_codec
+from adk_graph_memory.demo import recorded_replies as recorded
+from adk_graph_memory.demo.recorded_replies import RecordedLlm
 from adk_graph_memory.records import Scope
 from adk_graph_memory.testing import HashEmbedder
 
@@ -32,7 +32,7 @@ ORDER BY text, modality, valid_from, state
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_replies_were_recorded_with_the_prompts_as_they_are(name: str) -> None:
-    assert replies.recording(name).stale == [], "the prompt changed: record the replies anew"
+    assert replies.recording(name).stale_prompts == [], "the prompt changed: record the replies anew"
 
 
 async def test_the_graphs_agree_with_the_gold_facts(neo4j_server: Any) -> None:
@@ -57,13 +57,13 @@ async def test_nearly_every_change_ends_what_it_changed(neo4j_server: Any) -> No
 @pytest.mark.parametrize("reader", ["rules", "recorded"])
 async def test_the_demo_ends_as_it_did(neo4j_server: Any, app_name: str, reader: str) -> None:
     settings = neo4j_server.settings(label_prefix="TestHash")
-    model = RecordedLlm.of(recorded.load()) if reader == "recorded" else reader
+    model = RecordedLlm.from_recording(recorded.load_recording()) if reader == "recorded" else reader
     async with GraphMemory(settings=settings, model=model, embedder=HashEmbedder()) as memory:
-        talk = demo.load()
+        talk = demo.load_conversation()
         for session in talk.sessions:
-            turns = entries.turns(session.events(), zone=talk.zone)
+            turns = memory_codec.make_turns(session.make_events(), zone=talk.zone)
             await memory.remember(turns, app_name=app_name, user_id="franzi", session_id=session.id)
-        driver = await memory.connection.driver()
+        driver = await memory.connection.get_driver()
         query = END_STATE.replace("@", settings.label_prefix)
         records, _, _ = await driver.execute_query(query, scope=Scope(app_name, "franzi").key)
     found = [dict(record) for record in records]
@@ -75,7 +75,9 @@ async def test_the_demo_ends_as_it_did(neo4j_server: Any, app_name: str, reader:
 
 async def test_a_prompt_that_was_never_answered_fails_by_name(neo4j_server: Any, app_name: str) -> None:
     settings = neo4j_server.settings(label_prefix="TestHash", model_retries=0)
-    [turn, *_] = entries.turns(demo.load().sessions[0].events())
-    async with GraphMemory(settings=settings, model=RecordedLlm.of(recorded.load()), embedder=False) as memory:
+    [turn, *_] = memory_codec.make_turns(demo.load_conversation().sessions[0].make_events())
+    async with GraphMemory(
+        settings=settings, model=RecordedLlm.from_recording(recorded.load_recording()), embedder=False
+    ) as memory:
         with pytest.raises(Exception, match="never read to the recorded model"):
             await memory.remember([turn], app_name=app_name, user_id="franzi", session_id="s")

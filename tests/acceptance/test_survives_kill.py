@@ -19,7 +19,7 @@ from google.adk.runners import Runner
 from google.adk.tools import load_memory
 from google.genai import types
 from adk_graph_memory import Neo4jMemoryService, Neo4jSessionService, Settings
-from adk_graph_memory.testing import ScriptedLlm, called
+from adk_graph_memory.testing import ScriptedLlm, make_tool_call
 
 uri, user, password, app, lease, more = sys.argv[1:]
 settings = Settings(
@@ -39,7 +39,7 @@ TELL = (
     COMMON
     + """
 async def main():
-    agent = LlmAgent(name="companion", model=ScriptedLlm.of("Noted."))
+    agent = LlmAgent(name="companion", model=ScriptedLlm.from_replies("Noted."))
     await say(agent, "told", "My dog is called Krümel and sleeps in the workshop.")
     session = await sessions.get_session(app_name=app, user_id="ada", session_id="told")
     if more == "while reading":
@@ -62,7 +62,8 @@ async def main():
     session = await sessions.get_session(app_name=app, user_id="ada", session_id="told")
     if more == "while reading":
         await memory.add_session_to_memory(session)
-    model = ScriptedLlm.of(called("load_memory", query="Where does my dog sleep?"), "In the workshop.")
+    search = make_tool_call("load_memory", query="Where does my dog sleep?")
+    model = ScriptedLlm.from_replies(search, "In the workshop.")
     await say(LlmAgent(name="companion", model=model, tools=[load_memory]), "asked", "Where does my dog sleep?")
     print(model.requests[1].contents[-1].parts[0].function_response.response)
 

@@ -37,7 +37,7 @@ def stop(*_):
 if stage == "while embedding":
     HashEmbedder.embed_query = HashEmbedder.embed_documents = stop
 
-run, apply = Transaction.run, memories.apply
+run, apply = Transaction.run_statement, memories.apply_plan
 
 async def running(self, name, *parameters, **more):
     found = await run(self, name, *parameters, **more)
@@ -49,11 +49,11 @@ async def applying(*arguments, **more):
     stop() if stage == "after the commit" else None
     return found
 
-Transaction.run, memories.apply = running, applying
+Transaction.run_statement, memories.apply_plan = running, applying
 replies = [stop if stage == "while reading" else reading, stop if stage == "while judging" else decision]
 memory = GraphMemory(
     settings=Settings(uri=uri, username=user, password=password, label_prefix="TestHash", lease=float(lease)),
-    model=ScriptedLlm.of(*replies),
+    model=ScriptedLlm.from_replies(*replies),
     embedder=HashEmbedder(),
 )
 turn = Turn("t1", "user", text, datetime.fromisoformat(at))
@@ -89,7 +89,7 @@ def reading(text: str) -> str:
 
 def memory(server: Any, *replies: str) -> GraphMemory:
     settings = server.settings(label_prefix="TestHash", lease=LEASE)
-    return GraphMemory(settings=settings, model=ScriptedLlm.of(*replies), embedder=HashEmbedder())
+    return GraphMemory(settings=settings, model=ScriptedLlm.from_replies(*replies), embedder=HashEmbedder())
 
 
 async def remember(told: GraphMemory, app_name: str, text: str, at: datetime, id: str, session_id: str) -> None:
@@ -97,7 +97,7 @@ async def remember(told: GraphMemory, app_name: str, text: str, at: datetime, id
 
 
 async def state(told: GraphMemory, app_name: str) -> list[Any]:
-    driver = await told.connection.driver()
+    driver = await told.connection.get_driver()
     records, _, _ = await driver.execute_query(STATE, scope=Scope(app_name, "ada").key)
     return [[str(value) for value in record.values()] for record in records]
 

@@ -23,7 +23,7 @@ async def remember(callback_context):
     await callback_context.add_session_to_memory()
 
 
-model = ScriptedLlm.of("I see.")
+model = ScriptedLlm.from_replies("I see.")
 root_agent = LlmAgent(name="companion", model=model, tools=[preload_memory], after_agent_callback=remember)
 """
 SERVICES = """
@@ -31,7 +31,7 @@ from google.adk.cli.service_registry import get_service_registry
 from adk_graph_memory import Neo4jMemoryService, Neo4jSessionService
 from adk_graph_memory.testing import HashEmbedder, ScriptedLlm
 
-reading = {"model": ScriptedLlm.of('{"entities": [], "facts": []}'), "embedder": HashEmbedder()}
+reading = {"model": ScriptedLlm.from_replies('{"entities": [], "facts": []}'), "embedder": HashEmbedder()}
 get_service_registry().register_session_service("bolt", lambda uri, **_: Neo4jSessionService(uri))
 get_service_registry().register_memory_service("bolt", lambda uri, **_: Neo4jMemoryService(uri, **reading))
 """

@@ -12,7 +12,7 @@ from benchmarks.quality.reader import reader
 from benchmarks.quality.truth import Fact, Portion, expected, portions, remembered
 
 from adk_graph_memory import consolidation, extraction, llm
-from adk_graph_memory.records import Candidates, KnownEntity, KnownFact, Link, Plan
+from adk_graph_memory.records import Candidates, FactLink, KnownEntity, KnownFact, WritePlan
 
 EACH = pytest.mark.parametrize("history", histories(), ids=lambda history: history.name)
 MOST_ORDERS = 24
@@ -23,29 +23,29 @@ class Paper:
 
     def __init__(self) -> None:
         self.facts: dict[str, KnownFact] = {}
-        self.links: dict[tuple[str, str], Link] = {}
+        self.links: dict[tuple[str, str], FactLink] = {}
         self.rests: set[tuple[str, str]] = set()
         self.entities: dict[str, KnownEntity] = {}
         self.wordings: dict[str, set[str]] = {}
 
-    def candidates(self, wanted: consolidation.Lookup) -> Candidates:
+    def candidates(self, wanted: consolidation.GraphLookup) -> Candidates:
         known = tuple(self.entities.values())
         near: dict[str, tuple[str, ...]] = {}
-        for said in wanted.propositions(known):
+        for said in wanted.make_propositions(known):
             same = [f.id for f in self.facts.values() if said.object and _pair(f) == (said.subject, said.object)]
             near[said.text] = (*near.get(said.text, ()), *sorted(same))
         facts, links = tuple(self.facts.values()), tuple(self.links.values())
         return Candidates(known, facts, links, near, dependencies=tuple(sorted(self.rests)))
 
-    def write(self, plan: Plan) -> None:
+    def write(self, plan: WritePlan) -> None:
         for entity in plan.entities:
             self.entities[entity.key] = KnownEntity(entity.key, entity.name, entity.type, entity.aliases, entity.about)
         for revision in plan.revisions:
             if revision.op in ("REFINE", "REINFORCE"):
-                self.wordings.setdefault(revision.fact, set()).add(revision.signature)
+                self.wordings.setdefault(revision.fact_id, set()).add(revision.signature)
         for fact in plan.facts:
             before = self.facts[fact.id].sources if fact.id in self.facts else ()
-            sources = tuple(source for source in before if source not in fact.moved) + fact.sources
+            sources = tuple(source for source in before if source not in fact.moved_sources) + fact.sources
             absorbed = tuple(sorted(self.wordings.get(fact.id, ())))
             self.facts[fact.id] = KnownFact(fact.id, fact.proposition, sources, fact.standing, absorbed)
             if not sources:
@@ -88,18 +88,20 @@ def _pair(fact: KnownFact) -> tuple[str | None, str | None]:
 
 async def on_paper(history: History, told: list[Portion]) -> list[Fact]:
     paper, model = Paper(), reader(history)
-    patience = llm.Patience(5)
-    vocabulary = extraction.Vocabulary(functional=frozenset(history.functional))
+    patience = llm.RetryPolicy(5)
+    vocabulary = extraction.Vocabulary(functional_predicates=frozenset(history.functional))
     extractor = extraction.ModelExtractor(model, window_tokens=16_000, patience=patience, vocabulary=vocabulary)
     judge = consolidation.Judge(model, patience)
     for portion in told:
         turns = [replace(turn, session_id=portion.session) for turn in portion.turns]
         read = await extractor.extract(turns, tuple(paper.entities.values()))
-        candidates = paper.candidates(consolidation.Lookup(read, history.functional))
-        draft = consolidation.resolve(read, candidates, functional=history.functional)
-        decisions = (await judge.decide(draft))[0] if draft.is_open else consolidation.Decisions()
-        settled = consolidation.resolve(read, candidates, functional=history.functional, same=decisions.same)
-        paper.write(consolidation.reconcile(settled, decisions.about(draft, settled)))
+        candidates = paper.candidates(consolidation.GraphLookup(read, history.functional))
+        draft = consolidation.compare_extraction(read, candidates, functional=history.functional)
+        decisions = (await judge.decide(draft))[0] if draft.has_open_questions else consolidation.JudgeDecisions()
+        settled = consolidation.compare_extraction(
+            read, candidates, functional=history.functional, same=decisions.doubt_answers
+        )
+        paper.write(consolidation.reconcile_claims(settled, decisions.remap_ids(draft, settled)))
     return paper.held()
 
 

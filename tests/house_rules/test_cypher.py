@@ -10,14 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from adk_graph_memory.graph.queries import FRAGMENT, LABELS, TEMPLATE, Block, Statements, files
+from adk_graph_memory.graph.queries import FRAGMENT, LABELS, TEMPLATE, CypherBlock, CypherStatements, load_cypher_files
 from adk_graph_memory.settings import Settings
 
 ROOT = Path(__file__).parents[2]
 SRC = ROOT / "src" / "adk_graph_memory"
 SOURCES = sorted(SRC.rglob("*.py")) + sorted((ROOT / "pipelines").rglob("*.py"))
-BLOCKS = [(file, block) for file, blocks in files("cypher").items() for block in blocks]
-MIGRATIONS = [(file, block) for file, blocks in files("migrations").items() for block in blocks]
+BLOCKS = [(file, block) for file, blocks in load_cypher_files("cypher").items() for block in blocks]
+MIGRATIONS = [(file, block) for file, blocks in load_cypher_files("migrations").items() for block in blocks]
 NAMES = {block.name for _, block in BLOCKS}
 INCLUDED = {name for _, block in BLOCKS for name in re.findall(r"^// include (\w+)$", block.text, re.MULTILINE)}
 
@@ -41,7 +41,7 @@ NEO4J_IS_KNOWN_TO = (*DRIVERS_ARE_OPENED_IN, "retrieval", "adk", "memory.py", "r
 """Rooms that may import neo4j: those behind the last two for the types of what they are handed."""
 GRAPHRAG_IS_KNOWN_TO = ("retrieval", "embeddings", "recall.py", "testing.py")
 """The same of neo4j-graphrag."""
-SHOWN_NOT_RUN = {"show.py": "the demo ends with a statement to paste into Neo4j Browser"}
+SHOWN_NOT_RUN = {"playback.py": "the demo ends with a statement to paste into Neo4j Browser"}
 
 KEYWORD = re.compile(r"\b(MATCH|MERGE|CREATE|RETURN)\b")
 STATEMENT = re.compile(
@@ -49,9 +49,9 @@ STATEMENT = re.compile(
 )
 
 
-def title(case: tuple[str, Block]) -> str:
+def title(case: tuple[str, CypherBlock]) -> str:
     file, block = case
-    return f"{file}:{block.name}" + (f"@{block.line}" if block.line else "")
+    return f"{file}:{block.name}" + (f"@{block.tag}" if block.tag else "")
 
 
 def trees() -> Iterator[tuple[Path, ast.Module]]:
@@ -88,13 +88,13 @@ def docstrings(tree: ast.Module) -> set[int]:
 
 
 @pytest.mark.parametrize("case", BLOCKS, ids=title)
-def test_block_says_what_it_returns(case: tuple[str, Block]) -> None:
+def test_block_says_what_it_returns(case: tuple[str, CypherBlock]) -> None:
     # A migration's blocks are single schema commands: their names say it all.
     assert case[1].text.startswith("// ")
 
 
 @pytest.mark.parametrize("case", BLOCKS + MIGRATIONS, ids=title)
-def test_no_block_hides_in_another(case: tuple[str, Block]) -> None:
+def test_no_block_hides_in_another(case: tuple[str, CypherBlock]) -> None:
     # An empty line ends a block: what follows without a proper header would become part of the one before.
     assert "\n\n" not in case[1].text
 
@@ -106,15 +106,15 @@ def test_no_text_stands_before_the_first_header(folder: str) -> None:
 
 
 @pytest.mark.parametrize("blocks", [BLOCKS, MIGRATIONS], ids=["cypher", "migrations"])
-def test_names_are_unique_on_each_server_line(blocks: list[tuple[str, Block]]) -> None:
+def test_names_are_unique_on_each_server_line(blocks: list[tuple[str, CypherBlock]]) -> None:
     lines = Counter(
-        (block.name, line) for _, block in blocks for line in ([block.line] if block.line else ["2026", "5.26"])
+        (block.name, line) for _, block in blocks for line in ([block.tag] if block.tag else ["2026", "5.26"])
     )
     assert [name for name, count in lines.items() if count > 1] == []
 
 
 def test_tags_are_lines_that_we_know() -> None:
-    assert {block.line for _, block in BLOCKS + MIGRATIONS} <= {None, FRAGMENT, TEMPLATE, "2026", "5.26"}
+    assert {block.tag for _, block in BLOCKS + MIGRATIONS} <= {None, FRAGMENT, TEMPLATE, "2026", "5.26"}
 
 
 def test_every_block_is_used() -> None:
@@ -140,25 +140,25 @@ def test_every_name_used_is_a_block() -> None:
 
 
 def test_only_fragments_are_included() -> None:
-    assert {block.name for _, block in BLOCKS if block.line == FRAGMENT} >= INCLUDED
+    assert {block.name for _, block in BLOCKS if block.tag == FRAGMENT} >= INCLUDED
 
 
 @pytest.mark.parametrize(
-    "case", [case for case in BLOCKS if case[0] not in OF_THE_WHOLE_DATABASE and case[1].line != FRAGMENT], ids=title
+    "case", [case for case in BLOCKS if case[0] not in OF_THE_WHOLE_DATABASE and case[1].tag != FRAGMENT], ids=title
 )
-def test_block_names_the_scope(case: tuple[str, Block]) -> None:
+def test_block_names_the_scope(case: tuple[str, CypherBlock]) -> None:
     _, block = case
-    whole = Statements(Settings(), block.line or "2026")[block.name]
+    whole = CypherStatements(Settings(), block.tag or "2026")[block.name]
     assert ("$given.scope" in whole) != (block.name in NOT_OF_ONE_USER)
 
 
 @pytest.mark.parametrize("name", NOT_OF_ONE_USER)
 def test_blocks_without_scope_name_the_app(name: str) -> None:
-    assert "$given.app_name" in Statements(Settings(), "2026")[name]
+    assert "$given.app_name" in CypherStatements(Settings(), "2026")[name]
 
 
 @pytest.mark.parametrize("case", BLOCKS + MIGRATIONS, ids=title)
-def test_labels_and_indexes_are_placeholders(case: tuple[str, Block]) -> None:
+def test_labels_and_indexes_are_placeholders(case: tuple[str, CypherBlock]) -> None:
     _, block = case
     code = re.sub(r"//.*", "", block.text)
     assert re.findall(r"\(\w*:(?!@)\w+", code) == []

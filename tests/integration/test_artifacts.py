@@ -17,8 +17,8 @@ from typer.testing import CliRunner
 
 from adk_graph_memory import Neo4jArtifactService, Neo4jSessionService, cli, errors, graph
 from adk_graph_memory.adk import artifact_service
-from adk_graph_memory.blobs import Blobs
-from adk_graph_memory.graph.artifacts import Name
+from adk_graph_memory.blobs import BlobStore
+from adk_graph_memory.graph.artifacts import ArtifactName
 from adk_graph_memory.records import Scope
 
 LARGE = b"\x89" * 200_000
@@ -72,13 +72,13 @@ async def test_a_save_that_dies_before_its_version_leaves_an_orphan_that_is_list
         raise ConnectionError
 
     with monkeypatch.context() as patch:
-        patch.setattr(graph.artifacts, "save", dies)
+        patch.setattr(graph.artifacts, "store_version", dies)
         with pytest.raises(ConnectionError):
             await artifacts.save_artifact(filename="lost", artifact=blob(LARGE), **owner)
     assert await artifacts.list_artifact_keys(**owner) == ["kept"]
-    assert [id async for id in artifacts.orphans()] == []  # it might still be on its way
-    monkeypatch.setattr(artifact_service, "SETTLED", timedelta(seconds=-1))
-    [orphan] = [id async for id in artifacts.orphans(delete=True)]
+    assert [id async for id in artifacts.list_orphans()] == []  # it might still be on its way
+    monkeypatch.setattr(artifact_service, "MIN_ORPHAN_AGE", timedelta(seconds=-1))
+    [orphan] = [id async for id in artifacts.list_orphans(delete=True)]
     assert orphan.id not in {path.name for path in stored(tmp_path)}
     assert (await artifacts.load_artifact(filename="kept", **owner)) == blob(LARGE)
 
@@ -89,12 +89,12 @@ async def test_a_store_may_be_shared_and_each_graph_looks_after_its_own(
     await artifacts.save_artifact(filename="a", artifact=blob(LARGE), **owner)
     (tmp_path / "store" / "holiday").mkdir()
     (tmp_path / "store" / "holiday" / "photo.jpg").write_bytes(b"x")
-    monkeypatch.setattr(artifact_service, "SETTLED", timedelta(seconds=-1))
+    monkeypatch.setattr(artifact_service, "MIN_ORPHAN_AGE", timedelta(seconds=-1))
     elsewhere = neo4j_server.settings(artifact_store=str(tmp_path / "store"), label_prefix="TestHash")
     async with Neo4jArtifactService(settings=elsewhere) as another:
         await another.save_artifact(filename="b", artifact=blob(LARGE), **owner)
         for service in (artifacts, another):
-            assert [orphan async for orphan in service.orphans(delete=True)] == []
+            assert [orphan async for orphan in service.list_orphans(delete=True)] == []
     assert len(stored(tmp_path)) == 3
 
 
@@ -102,21 +102,21 @@ async def test_what_was_being_written_when_the_process_was_killed_is_an_orphan(a
     await artifacts.save_artifact(filename="a", artifact=blob(LARGE), **owner)
     [path] = stored(tmp_path)
     path.with_name(f"{path.name}#1").write_bytes(LARGE)
-    assert [orphan async for orphan in artifacts.orphans(delete=True)] == []  # it might still be written
-    monkeypatch.setattr(artifact_service, "SETTLED", timedelta(seconds=-1))
-    assert [orphan.id async for orphan in artifacts.orphans(delete=True)] == [f"{path.name}#1"]
+    assert [orphan async for orphan in artifacts.list_orphans(delete=True)] == []  # it might still be written
+    monkeypatch.setattr(artifact_service, "MIN_ORPHAN_AGE", timedelta(seconds=-1))
+    assert [orphan.id async for orphan in artifacts.list_orphans(delete=True)] == [f"{path.name}#1"]
     assert stored(tmp_path) == [path]
 
 
 async def test_what_is_deleted_while_it_is_loaded_is_not_there(artifacts, owner, monkeypatch):
     await artifacts.save_artifact(filename="a", artifact=blob(LARGE), **owner)
-    get = Blobs.get
+    get = BlobStore.get_blob
 
-    async def late(self: Blobs, *content: str) -> bytes:
+    async def late(self: BlobStore, *content: str) -> bytes:
         await artifacts.delete_artifact(filename="a", **owner)
         return await get(self, *content)
 
-    monkeypatch.setattr(Blobs, "get", late)
+    monkeypatch.setattr(BlobStore, "get_blob", late)
     assert await artifacts.load_artifact(filename="a", **owner) is None
 
 
@@ -137,7 +137,7 @@ async def test_content_that_the_store_has_lost_is_an_error_that_names_it(artifac
 @pytest.mark.parametrize("store", ["nowhere://bucket", "/proc/no/such/place"])
 async def test_a_store_that_cannot_be_used_is_named_and_nothing_is_saved(neo4j_server, owner, store):
     async with Neo4jArtifactService(settings=neo4j_server.settings(artifact_store=store)) as service:
-        with pytest.raises(errors.StoreUnusable, match="ADK_GRAPH_MEMORY_ARTIFACT_STORE"):
+        with pytest.raises(errors.ArtifactStoreUnusable, match="ADK_GRAPH_MEMORY_ARTIFACT_STORE"):
             await service.save_artifact(filename="a", artifact=blob(LARGE), **owner)
         assert await service.list_versions(filename="a", **owner) == []
 
@@ -154,11 +154,11 @@ async def test_versions_stay_where_they_were_saved_when_the_store_changes(artifa
 
 
 async def test_a_save_sent_twice_is_one_version(artifacts, owner):
-    name = Name(Scope(owner["app_name"], owner["user_id"]), "s1", "a")
+    name = ArtifactName(Scope(owner["app_name"], owner["user_id"]), "s1", "a")
     version = {"id": os.urandom(8).hex(), "part": '{"text": "x"}', "metadata": "{}", "create_time": 1.0}
     connection = artifacts._connection
-    await graph.prepared(connection)
-    assert [await graph.artifacts.save(connection, name, version) for _ in range(2)] == [0, 0]
+    await graph.prepare_connection(connection)
+    assert [await graph.artifacts.store_version(connection, name, version) for _ in range(2)] == [0, 0]
     assert await artifacts.list_versions(filename="a", **owner) == [0]
 
 
@@ -167,7 +167,7 @@ async def test_an_artifact_hangs_on_its_session_or_else_its_user(artifacts, conf
         await sessions.create_session(app_name=owner["app_name"], user_id="ada", session_id="s1")
     for name in ("in-session", "user:own"):
         await artifacts.save_artifact(filename=name, artifact=types.Part(text="x"), **owner)
-    rows = await artifacts._connection.run_text(
+    rows = await artifacts._connection.run_cypher(
         "MATCH (holder)-[:HAS_ARTIFACT]->(a:Artifact {scope: $scope})-[:HAS_VERSION]->(v) "
         "RETURN labels(holder) AS holder, a.name AS name ORDER BY name",
         {"scope": Scope(owner["app_name"], "ada").key},
@@ -253,7 +253,7 @@ async def test_the_command_lists_and_deletes_orphans(artifacts, owner, command, 
     await artifacts.save_artifact(filename="a", artifact=blob(LARGE), **owner)
     [path] = stored(tmp_path)
     path.with_name("abandoned").write_bytes(b"x")
-    monkeypatch.setattr(artifact_service, "SETTLED", timedelta(seconds=-1))
+    monkeypatch.setattr(artifact_service, "MIN_ORPHAN_AGE", timedelta(seconds=-1))
     assert "abandoned" in (await command("--orphans")).output
     assert (await command("--orphans", "--delete")).exit_code == 1  # nobody said yes
     assert "1 deleted" in (await command("--orphans", "--delete", "--yes")).output

@@ -20,7 +20,7 @@ from typer.testing import CliRunner
 from adk_graph_memory import GraphMemory, Turn, errors, graph
 from adk_graph_memory.cli import app
 from adk_graph_memory.graph.connection import Transaction
-from adk_graph_memory.graph.queries import CHUNK
+from adk_graph_memory.graph.queries import ROWS_PER_STATEMENT
 from adk_graph_memory.records import Scope, Statement
 from adk_graph_memory.testing import HashEmbedder, ScriptedLlm
 
@@ -57,7 +57,7 @@ async def test_metadata_may_hold_dates(memory, app_name):
 
 
 async def test_a_failure_that_cannot_be_written_down_as_it_is_still_frees_the_claim(neo4j_server, app_name):
-    model = ScriptedLlm.of(RuntimeError("bo\ud800om"), EMPTY)
+    model = ScriptedLlm.from_replies(RuntimeError("bo\ud800om"), EMPTY)
     settings = neo4j_server.settings(label_prefix="TestHash")
     async with GraphMemory(settings=settings, model=model, embedder=HashEmbedder()) as memory:
         with pytest.raises(errors.ModelFailed):
@@ -74,7 +74,7 @@ async def test_sessions_that_say_the_same_at_once_make_one_fact(memory, app_name
             for n in range(4)
         )
     )
-    counts = await graph.memories.counts(memory.connection, Scope(app_name, "ann"))
+    counts = await graph.memories.count_memories(memory.connection, Scope(app_name, "ann"))
     assert (counts["facts"], counts["turns"]) == (1, 4)
 
 
@@ -141,7 +141,7 @@ async def memory_that_traverses(neo4j_server, app_name, query):
 )
 async def test_a_retrieval_query_that_cannot_be_is_refused_before_it_runs(neo4j_server, app_name, query, reason):
     async with memory_that_traverses(neo4j_server, app_name, query) as memory:
-        for asked in (memory.retriever(**owner(app_name)), memory.recall("bees", **owner(app_name))):
+        for asked in (memory.make_retriever(**owner(app_name)), memory.recall("bees", **owner(app_name))):
             with pytest.raises(errors.ConfigurationError, match=f"(?s)retrieval_query.*{reason}"):
                 await asked
 
@@ -187,7 +187,7 @@ async def test_a_retrieval_query_that_sees_other_users_is_told_so_once(
 ):
     async with memory_that_traverses(neo4j_server, app_name, query) as memory:
         for _ in range(2):
-            await memory.retriever(**owner(app_name))
+            await memory.make_retriever(**owner(app_name))
     warnings = [record for record in caplog.records if "other users" in record.getMessage()]
     assert len(warnings) == sees_others
 
@@ -225,14 +225,14 @@ async def test_what_nobody_has_written_yet_is_no_spelling_mistake(neo4j_server, 
 @pytest.mark.parametrize("top_k", [1, "1", 1.0])
 async def test_a_retriever_takes_the_numbers_that_a_model_writes(memory, app_name, top_k):
     await memory.remember([turn("I keep bees in here"), turn("Bees are fun", "t2")], session_id="s", **owner(app_name))
-    retriever = await memory.retriever(**owner(app_name))
+    retriever = await memory.make_retriever(**owner(app_name))
     found = await asyncio.to_thread(retriever.search, query_text="bees", top_k=top_k)
     assert len(found.items) == 1
 
 
 @pytest.mark.parametrize("arguments", [{"top_k": 0}, {"top_k": -1}, {"top_k": "many"}, {"query_vector": "near"}])
 async def test_a_retriever_refuses_arguments_as_neo4j_graphrag_does(memory, app_name, arguments):
-    retriever = await memory.retriever(**owner(app_name))
+    retriever = await memory.make_retriever(**owner(app_name))
     with pytest.raises(SearchValidationError, match=next(iter(arguments))):
         retriever.search(query_text="bees", **arguments)
 
@@ -242,22 +242,22 @@ async def test_a_retrieval_query_is_planned_once_and_may_have_parameters(neo4j_s
     query = "RETURN node.text + coalesce($mark, '') AS text, score"
     async with GraphMemory(settings=settings, embedder=HashEmbedder(), retrieval_query=query) as memory:
         await memory.remember([turn("I keep bees in here")], session_id="s", **owner(app_name))
-        retriever = await memory.retriever(**owner(app_name))
+        retriever = await memory.make_retriever(**owner(app_name))
         found = await asyncio.to_thread(retriever.search, "bees", query_params={"mark": "!"})
         assert {item.content for item in found.items} == {"I keep bees in here!"}
 
 
 async def test_half_a_character_is_refused_by_name(memory, app_name):
-    with pytest.raises(errors.NoUnicode, match="surrogate"):
+    with pytest.raises(errors.InvalidUnicode, match="surrogate"):
         await memory.remember([turn("bees \ud800")], session_id="s", **owner(app_name))
-    with pytest.raises(errors.NoUnicode):
+    with pytest.raises(errors.InvalidUnicode):
         await memory.recall("bees", app_name=app_name, user_id="\ud800") or await memory.remember(
             [turn("bees")], session_id="s", app_name=app_name, user_id="\ud800"
         )
 
 
 async def test_a_statement_is_forgotten_by_its_own_id(memory, app_name):
-    await memory.add([Statement("The gate code is 4711.", at=NOW, id="gate")], **owner(app_name))
+    await memory.add_statements([Statement("The gate code is 4711.", at=NOW, id="gate")], **owner(app_name))
     assert (await memory.forget("gate", **owner(app_name))).facts == 1
     assert await memory.recall("gate code", **owner(app_name)) == []
 
@@ -267,7 +267,7 @@ async def test_the_wrong_embedder_is_noticed_before_a_model_is_paid(neo4j_server
         pass
 
     await memory.remember([turn("I keep bees in here")], session_id="s", **owner(app_name))
-    model = ScriptedLlm.of(EMPTY)
+    model = ScriptedLlm.from_replies(EMPTY)
     settings = neo4j_server.settings(label_prefix="TestHash")
     async with GraphMemory(settings=settings, model=model, embedder=Another()) as other:
         with pytest.raises(errors.EmbedderMismatch, match="Another"):
@@ -296,7 +296,7 @@ async def test_a_retriever_hands_on_metadata_of_an_own_column(neo4j_server, app_
     query = "RETURN node.text AS text, score, {own: 1} AS metadata"
     async with GraphMemory(settings=settings, embedder=HashEmbedder(), retrieval_query=query) as memory:
         await memory.remember([turn("I keep bees in here")], session_id="s", **owner(app_name))
-        retriever = await memory.retriever(**owner(app_name))
+        retriever = await memory.make_retriever(**owner(app_name))
         found = await asyncio.to_thread(retriever.search, "bees")
         assert found.items[0].metadata["metadata"] == {"own": 1}
 
@@ -348,7 +348,7 @@ async def test_a_turn_from_before_1970_is_remembered(memory, app_name):
 def test_half_a_character_in_an_id_is_nobody_elses():
     assert Scope("a", "\U0001f600").key
     for user in ("\ud83d\ude00", "\ud83d"):
-        with pytest.raises(errors.NoUnicode):
+        with pytest.raises(errors.InvalidUnicode):
             Scope("a", user).key  # noqa: B018  # the property raises
 
 
@@ -368,7 +368,7 @@ async def test_an_embedder_whose_numbers_are_huge_or_tiny_serves(neo4j_server, a
 
 async def test_no_statement_takes_more_vectors_than_a_chunk(neo4j_server, app_name, monkeypatch):
     most = Counter[str]()
-    run = Transaction.run
+    run = Transaction.run_statement
 
     def count_vectors(value: Any) -> int:
         if isinstance(value, dict):
@@ -379,7 +379,7 @@ async def test_no_statement_takes_more_vectors_than_a_chunk(neo4j_server, app_na
         most[name] = max(most[name], count_vectors({**(parameters or {}), **more}))
         return await run(self, name, parameters, **more)
 
-    monkeypatch.setattr(Transaction, "run", counting)
+    monkeypatch.setattr(Transaction, "run_statement", counting)
     entities = [{"ref": n, "name": f"Person{n}", "type": "person"} for n in range(300)]
     replies, turns = list[str](), list[Turn]()
     for n, plant in enumerate(("roses", "tulips")):
@@ -390,14 +390,14 @@ async def test_no_statement_takes_more_vectors_than_a_chunk(neo4j_server, app_na
         ]
         turns.append(turn(" ".join(words), f"t{n}"))
         replies += [json.dumps({"entities": entities, "facts": facts})]
-    model = ScriptedLlm.of(*replies, "{}")
+    model = ScriptedLlm.from_replies(*replies, "{}")
     settings = neo4j_server.settings(label_prefix="TestHash")
     async with GraphMemory(settings=settings, model=model, embedder=HashEmbedder()) as memory:
         for n, said in enumerate(turns):
             await memory.remember([said], session_id=f"s{n}", **owner(app_name))
-        counts = await graph.memories.counts(memory.connection, Scope(app_name, "ann"))
+        counts = await graph.memories.count_memories(memory.connection, Scope(app_name, "ann"))
     assert counts["facts"] == 600
-    assert most["near_facts"] == most["write_facts"] == max(most.values()) == CHUNK
+    assert most["near_facts"] == most["write_facts"] == max(most.values()) == ROWS_PER_STATEMENT
 
 
 async def longest_gap(work: Awaitable[Any]) -> float:
@@ -425,7 +425,7 @@ async def test_a_reply_of_two_thousand_facts_and_a_long_turn_leave_the_loop_to_o
         for n, said in enumerate(words)
     ]
     turns = [turn(" ".join(words[n : n + 10]), f"t{n}") for n in range(0, 2_000, 10)]
-    model = ScriptedLlm.of(json.dumps({"entities": entities, "facts": facts}), EMPTY)
+    model = ScriptedLlm.from_replies(json.dumps({"entities": entities, "facts": facts}), EMPTY)
     settings = neo4j_server.settings(label_prefix="TestHash", window_tokens=1_000_000)
     async with GraphMemory(settings=settings, model=model, embedder=HashEmbedder()) as memory:
         await memory.prepare()
@@ -436,5 +436,5 @@ async def test_a_reply_of_two_thousand_facts_and_a_long_turn_leave_the_loop_to_o
             await memory.remember([long], session_id="s", **owner(app_name))
 
         assert await longest_gap(work()) < 0.5
-        counts = await graph.memories.counts(memory.connection, Scope(app_name, "ann"))
+        counts = await graph.memories.count_memories(memory.connection, Scope(app_name, "ann"))
     assert (counts["facts"], counts["turns"]) == (2_000, 201)

@@ -66,7 +66,7 @@ async def known(neo4j_server, app_name):
             zip(LIFE, (1, 0, 3, 0), ("is_called", "lives_in", "keeps", "lives_in"), (None, 2, None, 4), strict=True)
         )
     ]
-    model = ScriptedLlm.of(json.dumps({"entities": named, "facts": facts}))
+    model = ScriptedLlm.from_replies(json.dumps({"entities": named, "facts": facts}))
     async with GraphMemory(settings=settings, embedder=False, model=model) as memory:
         start = datetime.fromtimestamp(NOON, UTC)
         turns = [Turn(f"t{n}", "user", text, start + timedelta(days=n)) for n, text in enumerate(LIFE)]
@@ -142,7 +142,7 @@ async def test_facts_that_lie_behind_are_listed_apart_from_what_is_so(command, k
         make_fact("Ana plans to see Lima", valid_from="2024-10", modality="planned"),
     ]
     reply = json.dumps({"entities": [{"ref": 1, "name": "Ana"}], "facts": facts})
-    model, settings = ScriptedLlm.of(reply, '{"ops": []}'), neo4j_server.settings(label_prefix=PREFIX)
+    model, settings = ScriptedLlm.from_replies(reply, '{"ops": []}'), neo4j_server.settings(label_prefix=PREFIX)
     async with GraphMemory(settings=settings, embedder=False, model=model) as memory:
         turn = Turn("t9", "user", "so", datetime(2024, 5, 1, tzinfo=UTC))
         await memory.remember([turn], app_name=known, user_id="ana", session_id="s")
@@ -497,4 +497,4 @@ async def test_completion_is_shown_and_installed(command, monkeypatch, tmp_path,
 
 
 async def test_nothing_stored_steers_the_terminal():
-    assert application.plain("a\x1b[31mb\x07\u202ec\r\nd\te") == "a\ufffd[31mb\ufffd\ufffdc\nd e"
+    assert application.replace_controls("a\x1b[31mb\x07\u202ec\r\nd\te") == "a\ufffd[31mb\ufffd\ufffdc\nd e"

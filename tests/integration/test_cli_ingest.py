@@ -15,9 +15,9 @@ from google.adk.sessions import Session
 from google.genai import types
 
 from adk_graph_memory import Neo4jSessionService, errors
-from adk_graph_memory.cli import ingestion
+from adk_graph_memory.cli import ingest_command
 from adk_graph_memory.memory import GraphMemory
-from adk_graph_memory.testing import ScriptedLlm, spoken
+from adk_graph_memory.testing import ScriptedLlm, make_text_response
 
 NOON = 1_780_000_000.0
 
@@ -41,7 +41,7 @@ class Moody(ScriptedLlm):
     ) -> AsyncGenerator[LlmResponse, None]:
         if "Timbuktu" in str(llm_request.contents) and not Moody.calm:
             raise RuntimeError("not Timbuktu again")
-        yield spoken('{"entities": [], "facts": []}')
+        yield make_text_response('{"entities": [], "facts": []}')
 
 
 @pytest.fixture
@@ -131,7 +131,10 @@ async def test_what_a_model_fails_at_waits_and_holds_up_nothing(command, moody, 
         ("friday", False, False),
     ]
     complaints = [json.loads(line) for line in result.stderr.splitlines()]
-    assert [(one.get("of"), one["error"]) for one in complaints] == [("tuesday", "ModelFailed"), (None, "Unreadable")]
+    assert [(one.get("of"), one["error"]) for one in complaints] == [
+        ("tuesday", "ModelFailed"),
+        (None, "UnreadableTranscript"),
+    ]
     assert "not Timbuktu again" in rows[1]["error"]["message"]
 
     pending = ("ingest", "--pending", "--app", app_name)
@@ -182,6 +185,6 @@ async def test_a_time_that_is_no_time_is_told_with_its_event(command, app_name):
 
 
 async def test_who_waits_for_it_sees_a_bar(command):
-    with ingestion.progress("Remembering") as bar:
+    with ingest_command.make_progress_bar("Remembering") as bar:
         assert list(bar.track(range(3))) == [0, 1, 2]
     assert bar.console.stderr and bar.tasks[0].finished

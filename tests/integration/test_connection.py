@@ -29,7 +29,7 @@ from adk_graph_memory.records import Scope
 from adk_graph_memory.settings import Settings
 from adk_graph_memory.testing import ScriptedLlm
 
-NOTHING = graph.sessions.Delta()
+NOTHING = graph.sessions.JsonMapDelta()
 
 
 @pytest.fixture
@@ -51,8 +51,8 @@ def still_open(drivers: list[AsyncDriver]) -> int:
 
 
 async def asked(connection: Connection) -> int:
-    await graph.prepared(connection)
-    return len(await connection.run("schema_state"))
+    await graph.prepare_connection(connection)
+    return len(await connection.run_statement("schema_state"))
 
 
 @pytest.fixture
@@ -79,7 +79,7 @@ def test_no_loop_is_remembered_after_its_end(neo4j_server: Any) -> None:
     connection = Connection(settings=neo4j_server.settings())
     asyncio.run(asked(connection))
     gc.collect()
-    assert (dict(connection._held), dict(connection.locks._queues)) == ({}, {})
+    assert (dict(connection._loop_drivers), dict(connection.locks._loop_locks)) == ({}, {})
 
 
 def test_nothing_is_left_open_for_python_to_complain_about(neo4j_server: Any) -> None:
@@ -206,24 +206,24 @@ async def test_a_server_that_the_environment_names_after_all_is_found(
 
 async def test_a_statement_that_the_server_refuses_is_an_error_of_ours(connection: Connection) -> None:
     with pytest.raises(errors.QueryFailed, match="Invalid input"):
-        await connection.run_text("NO CYPHER")
+        await connection.run_cypher("NO CYPHER")
 
 
 async def test_a_second_node_of_a_key_is_an_error_of_ours(connection: Connection, app_name: str) -> None:
-    await graph.prepared(connection)
+    await graph.prepare_connection(connection)
     await new_session(connection, Scope(app_name, "ada"), "one")
     with pytest.raises(errors.ConstraintViolated, match="already exists"):
         await new_session(connection, Scope(app_name, "ada"), "one")
 
 
 async def new_session(connection: Connection, scope: Scope, id: str) -> None:
-    await graph.sessions.create(
+    await graph.sessions.store_session(
         connection, scope, id=id, uid=f"uid-{time.time_ns()}", now=1.0, app=NOTHING, user=NOTHING, session=NOTHING
     )
 
 
 async def test_a_deadlock_is_tried_again(connection: Connection, app_name: str) -> None:
-    await graph.prepared(connection)
+    await graph.prepare_connection(connection)
     scope = Scope(app_name, "ada")
     for id in ("one", "two"):
         await new_session(connection, scope, id)
@@ -236,11 +236,11 @@ async def test_a_deadlock_is_tried_again(connection: Connection, app_name: str) 
         async def work(transaction: Transaction) -> None:
             nonlocal attempts, waited
             attempts += 1
-            await transaction.run("close_session", scope=scope.key, id=first, now=2.0)
+            await transaction.run_statement("close_session", scope=scope.key, id=first, now=2.0)
             if not waited:
                 waited = True
                 await both_hold_one.wait()
-            await transaction.run("close_session", scope=scope.key, id=second, now=2.0)
+            await transaction.run_statement("close_session", scope=scope.key, id=second, now=2.0)
 
         await connection.transact(work)
 
@@ -249,17 +249,17 @@ async def test_a_deadlock_is_tried_again(connection: Connection, app_name: str) 
 
 
 async def test_a_failed_transaction_leaves_nothing(connection: Connection, app_name: str) -> None:
-    await graph.prepared(connection)
+    await graph.prepare_connection(connection)
     scope = Scope(app_name, "ada")
     await new_session(connection, scope, "one")
 
     async def work(transaction: Transaction) -> None:
-        await transaction.run("close_session", scope=scope.key, id="one", now=2.0)
+        await transaction.run_statement("close_session", scope=scope.key, id="one", now=2.0)
         raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
         await connection.transact(work)
-    assert await graph.sessions.close(connection, scope, id="one", now=3.0) == 3.0
+    assert await graph.sessions.mark_session_closed(connection, scope, id="one", now=3.0) == 3.0
 
 
 # -- servers of our own -----------------------------------------------------------------------------------------
@@ -337,15 +337,15 @@ async def test_an_ingest_whose_server_dies_is_taken_up_where_the_turns_were_clai
 
     settings = Settings(uri=own_server.uri, username="neo4j", password=own_server.auth[1], retry_time=1, lease=1)
     async with GraphMemory(
-        settings=settings, model=ScriptedLlm.of(read_while_the_server_dies), embedder=False
+        settings=settings, model=ScriptedLlm.from_replies(read_while_the_server_dies), embedder=False
     ) as memory:
         with pytest.raises(errors.DatabaseUnavailable):
             await memory.remember(turns, session_id="s", **owner)
     await asyncio.to_thread(own_server.start)
-    async with GraphMemory(settings=settings, model=ScriptedLlm.of(reply), embedder=False) as memory:
+    async with GraphMemory(settings=settings, model=ScriptedLlm.from_replies(reply), embedder=False) as memory:
         assert (await memory.remember(turns, session_id="s", **owner)).facts == {"ADD": 1}
         assert (await memory.remember(turns, session_id="s", **owner)).turns == 0
-        held = await graph.memories.counts(memory.connection, Scope(app_name, "ada"))
+        held = await graph.memories.count_memories(memory.connection, Scope(app_name, "ada"))
         assert (held["turns"], held["facts"]) == (1, 1)
 
 
@@ -359,9 +359,9 @@ async def test_a_read_only_database_is_named_as_such(own_server: LocalNeo4j, app
             uri=server.uri, username="neo4j", password=server.auth[1], label_prefix="Fresh", retry_time=600
         )
         async with asyncio.timeout(60), Connection(settings=settings, schema="off") as connection:
-            await graph.prepared(connection)
-            with pytest.raises(errors.ReadOnly, match=r"neo4j.*writable"):
+            await graph.prepare_connection(connection)
+            with pytest.raises(errors.DatabaseReadOnly, match=r"neo4j.*writable"):
                 await new_session(connection, Scope(app_name, "ada"), "one")
         async with Connection(settings=settings) as connection:
-            with pytest.raises(errors.ReadOnly):
-                await graph.prepared(connection)
+            with pytest.raises(errors.DatabaseReadOnly):
+                await graph.prepare_connection(connection)

@@ -27,17 +27,17 @@ class SlowEmbedder(LocalEmbedder):
         self.failure: Exception | None = None
 
     @property
-    def known_as(self) -> str:
-        return LocalEmbedder(self.model).known_as
+    def embedder_name(self) -> str:
+        return LocalEmbedder(self.model).embedder_name
 
     @cached_property
-    def loaded(self) -> Any:
+    def loaded_model(self) -> Any:
         self.calls += 1
         self.is_called.set()
         assert self.may_load.wait(60)
         if self.failure and self.calls == 1:
             raise self.failure
-        return LocalEmbedder(self.model).loaded
+        return LocalEmbedder(self.model).loaded_model
 
 
 @pytest.fixture
@@ -89,7 +89,7 @@ async def test_a_model_that_is_there_is_used_however_short_the_wait(settings, ow
     embedder.may_load.set()
     hasty = settings.model_copy(update={"first_search_wait": 0.0})
     async with Neo4jMemoryService(memory=GraphMemory(settings=hasty, embedder=embedder)) as service:
-        await service.memory.vectors.embedder.ready()
+        await service.memory.vectors.embedder.wait_until_ready()
         found = await service.search_memory(query=ASKED, **owner)
     assert "degraded" not in found.memories[0].custom_metadata
 
@@ -97,7 +97,7 @@ async def test_a_model_that_is_there_is_used_however_short_the_wait(settings, ow
 async def test_what_the_environment_says_after_a_service_is_made_still_counts(monkeypatch):
     for name in ("NEO4J_URI", "NEO4J_PASSWORD", "ADK_GRAPH_MEMORY_EMBEDDER"):
         monkeypatch.delenv(name, raising=False)
-    monkeypatch.setattr("adk_graph_memory.embeddings.Vectors.start_loading", lambda vectors: None)
+    monkeypatch.setattr("adk_graph_memory.embeddings.EmbedderAdapter.start_loading", lambda vectors: None)
     service = Neo4jMemoryService("neo4j://db")
     monkeypatch.setenv("NEO4J_PASSWORD", "later")
     monkeypatch.setenv("ADK_GRAPH_MEMORY_EMBEDDER", "gemini-embedding-001")
@@ -126,7 +126,9 @@ async def test_a_model_that_cannot_be_loaded_is_named_and_tried_again(settings, 
 
 async def test_agents_whose_settings_are_read_later_load_no_model_before(monkeypatch, tmp_path):
     started = []
-    monkeypatch.setattr("adk_graph_memory.embeddings.Vectors.start_loading", lambda vectors: started.append(vectors))
+    monkeypatch.setattr(
+        "adk_graph_memory.embeddings.EmbedderAdapter.start_loading", lambda vectors: started.append(vectors)
+    )
     Neo4jMemoryService("bolt://127.0.0.1:1", agents_dir=str(tmp_path))
     assert not started
     Neo4jMemoryService("bolt://127.0.0.1:1")

@@ -154,9 +154,9 @@ async def test_without_a_key_no_model_is_paid_and_nothing_is_lost(
 ) -> None:
     monkeypatch.delenv("GOOGLE_API_KEY")
     memory = make()
-    with pytest.raises(errors.KeyMissing, match="GOOGLE_API_KEY"):
+    with pytest.raises(errors.CredentialsMissing, match="GOOGLE_API_KEY"):
         await memory.remember([turn(BEES)], session_id="s", **owner)
-    with pytest.raises(errors.KeyMissing, match="GOOGLE_API_KEY"):
+    with pytest.raises(errors.CredentialsMissing, match="GOOGLE_API_KEY"):
         await memory.recall(QUESTION, **owner)
     assert gemini.requests == []
     gc.collect()

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from adk_graph_memory import GraphMemory, Turn, cli, errors, graph, prompts
-from adk_graph_memory.adk import entries
+from adk_graph_memory.adk import memory_codec
 from adk_graph_memory.records import Scope
 from adk_graph_memory.testing import HashEmbedder, ScriptedLlm
 
@@ -36,7 +36,7 @@ async def make(neo4j_server: Any) -> AsyncIterator[Make]:
 
     def memory(*replies: Any, **chosen: Any) -> GraphMemory:
         settings = neo4j_server.settings(**{"label_prefix": PREFIX, "model_retries": 0, **chosen})
-        made.append(GraphMemory(settings=settings, model=ScriptedLlm.of(*replies), embedder=HashEmbedder()))
+        made.append(GraphMemory(settings=settings, model=ScriptedLlm.from_replies(*replies), embedder=HashEmbedder()))
         return made[-1]
 
     yield memory
@@ -68,7 +68,7 @@ def asked(memory: GraphMemory) -> list[str]:
 
 
 async def rows(memory: GraphMemory, owner: dict[str, str], query: str) -> list[list[Any]]:
-    driver = await memory.connection.driver()
+    driver = await memory.connection.get_driver()
     scope = Scope(owner["app_name"], owner["user_id"]).key
     records, _, _ = await driver.execute_query(query.replace("@", PREFIX), scope=scope)
     return [record.values() for record in records]
@@ -115,7 +115,7 @@ async def test_what_ended_is_no_longer_recalled_as_a_fact(make: Make, owner: dic
 
 async def test_forgetting_takes_the_words_out_of_revisions_too(make: Make, owner: dict[str, str]) -> None:
     memory = await changed(make, owner)
-    await memory.forget([turn(STEAK, "t1").memory_id("s2")], **owner)
+    await memory.forget([turn(STEAK, "t1").make_memory_id("s2")], **owner)
     everything = await rows(memory, owner, "MATCH (n {scope: $scope}) RETURN properties(n)")
     edges = await rows(memory, owner, "MATCH (n {scope: $scope})-[r]->() RETURN properties(r)")
     assert "steak" not in f"{everything}{edges}".lower()
@@ -207,7 +207,7 @@ async def test_what_rests_on_what_ended_is_recalled_as_stale(make: Make, owner: 
     await memory.remember([turn(STEAK, "t2", 30)], session_id="s2", **owner)
     [stale] = [one for one in await memory.recall("Ada makes soup", **owner) if one.text == text]
     assert stale.is_stale
-    entry = entries.entry(stale)
+    entry = memory_codec.make_memory_entry(stale)
     assert (entry.content.parts[0].text, entry.custom_metadata["stale"]) == (f"{text} (may no longer be so)", True)
 
 
@@ -231,7 +231,7 @@ async def test_an_open_plan_is_shown_however_much_was_said_since(make: Make, own
     await memory.remember([turn("I will give up fish")], session_id="s1", **owner)
     await memory.remember([turn(". ".join(one["text"] for one in since), "t1", 30)], session_id="s2", **owner)
     await memory.remember([turn(STEAK, "t2", 60)], session_id="s3", **owner)
-    known = [line["text"] for line in prompts.lines(asked(memory)[-1], "known")]
+    known = [line["text"] for line in prompts.decode_lines(asked(memory)[-1], "known")]
     assert "I will give up fish" in known
     assert len(known) < 45
 
@@ -269,7 +269,7 @@ async def test_a_plan_made_of_what_is_no_longer_so_is_made_again(
     make: Make, owner: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     memory = make(reply(told(STEAK)), ENDS)
-    real, seen = graph.candidates.looked_up, []
+    real, seen = graph.candidates.fetch_candidates, []
 
     async def looked_up(*arguments: Any, **named: Any) -> Any:
         found = await real(*arguments, **named)
@@ -278,7 +278,7 @@ async def test_a_plan_made_of_what_is_no_longer_so_is_made_again(
         seen.append(found)
         return found
 
-    monkeypatch.setattr(graph.candidates, "looked_up", looked_up)
+    monkeypatch.setattr(graph.candidates, "fetch_candidates", looked_up)
     await memory.remember([turn(STEAK, "t1", 30)], session_id="s1", **owner)
     assert len(seen) == 3
     assert len(await states(memory, owner)) == 2
@@ -439,8 +439,8 @@ async def test_two_who_turn_out_to_be_one_are_merged(make: Make, owner: dict[str
 async def test_among_many_a_name_is_known_by_its_alias_and_its_like(
     make: Make, owner: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in (graph.ingests, graph.candidates):
-        monkeypatch.setattr(module, "MOST_KNOWN_ENTITIES", 1)
+    for module in (graph.ingest_queue, graph.candidates):
+        monkeypatch.setattr(module, "MAX_KNOWN_ENTITIES", 1)
     told = [
         ("Franziska Vogt", "keeps bees", ("Kröte",)),
         ("Aino", "swims", ()),
@@ -501,7 +501,7 @@ async def test_forgetting_all_that_was_said_of_one_takes_the_names_merged_into_i
     make: Make, owner: dict[str, str]
 ) -> None:
     memory = await merged(make, owner)
-    receipt = await memory.forget([turn("").memory_id(f"s{day}") for day in range(3)], **owner)
+    receipt = await memory.forget([turn("").make_memory_id(f"s{day}") for day in range(3)], **owner)
     assert receipt.entities == 3
     assert await rows(memory, owner, "MATCH (n:@Entity {scope: $scope}) RETURN count(n)") == [[0]]
 
@@ -550,7 +550,7 @@ async def test_a_fact_that_was_forgotten_while_it_was_judged_is_asked_about_agai
 
     async def deciding(draft: Any) -> Any:
         decided = await decide(draft)
-        forgotten.append(await memory.forget(turn(VEGAN).memory_id("s1"), **owner))
+        forgotten.append(await memory.forget(turn(VEGAN).make_memory_id("s1"), **owner))
         return decided
 
     monkeypatch.setattr(memory.judge, "decide", deciding)

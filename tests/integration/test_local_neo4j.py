@@ -14,14 +14,14 @@ import pytest
 from neo4j import exceptions
 
 from adk_graph_memory import errors, settings
-from adk_graph_memory.local_neo4j import LocalNeo4j, down, installation, jars, status, up
-from adk_graph_memory.local_neo4j.process import running
+from adk_graph_memory.local_neo4j import LocalNeo4j, find_running_server, jars, server_home, start_server, stop_server
+from adk_graph_memory.local_neo4j.process import find_process
 
 pytestmark = pytest.mark.xdist_group("local_neo4j")
 
 UP = """
-from adk_graph_memory.local_neo4j import up
-print(up({port}).pid)
+from adk_graph_memory.local_neo4j import start_server
+print(start_server({port}).pid)
 """
 
 
@@ -41,7 +41,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalNeo4j]:
 
 def test_it_is_the_version_that_was_asked_for(server: LocalNeo4j) -> None:
     query = "CALL dbms.components() YIELD name, versions, edition WHERE name = 'Neo4j Kernel' RETURN versions, edition"
-    assert asked(server, query) == [[[jars.version()], "community"]]
+    assert asked(server, query) == [[[jars.resolve_version()], "community"]]
 
 
 def test_nobody_gets_in_with_the_default_password(server: LocalNeo4j) -> None:
@@ -63,7 +63,7 @@ def test_no_statement_reads_the_machines_files_or_reaches_out(server: LocalNeo4j
 def test_its_store_is_in_use(server: LocalNeo4j) -> None:
     with pytest.raises(errors.StoreInUse, match=f"The store in {server.home} is in use"):
         LocalNeo4j(home=server.home).start()
-    assert "Started." in installation.log(server.home).read_text()
+    assert "Started." in server_home.get_log_path(server.home).read_text()
 
 
 def test_its_port_is_taken(server: LocalNeo4j) -> None:
@@ -80,7 +80,7 @@ def test_data_survive_a_kill_and_a_stop(server: LocalNeo4j) -> None:
     assert (server.uri, server.auth) == (uri, auth)
     server.stop()
     assert server.pid is None
-    assert installation.log(server.home).read_text().rstrip().endswith("Stopped.")
+    assert server_home.get_log_path(server.home).read_text().rstrip().endswith("Stopped.")
     assert server.home.exists()
 
 
@@ -104,14 +104,14 @@ def test_two_ups_share_one_server_that_outlives_them() -> None:
     ]
     told = [command.communicate()[0] for command in commands]
     try:
-        running_now = status()
+        running_now = find_running_server()
         assert running_now is not None
         assert told == [f"{running_now.pid}\n"] * 2
         assert running_now.uri == f"bolt://127.0.0.1:{port}"
         assert running_now.password not in repr(running_now)
-        assert up(port + 1) == running_now
+        assert start_server(port + 1) == running_now
 
-        file = settings.connection_file()
+        file = settings.get_connection_file()
         assert stat.S_IMODE(file.stat().st_mode) == 0o600
         assert json.loads(file.read_text())["uri"] == running_now.uri
         found = settings.Settings()
@@ -121,16 +121,16 @@ def test_two_ups_share_one_server_that_outlives_them() -> None:
         ) as driver:
             driver.verify_connectivity()
     finally:
-        assert down() is True
-    assert status() is None
+        assert stop_server() is True
+    assert find_running_server() is None
     assert settings.Settings().uri is None
-    assert running(installation.arguments(Path(running_now.home))) is None
-    assert installation.log(Path(running_now.home)).read_text().rstrip().endswith("Stopped.")
-    assert installation.password(Path(running_now.home)) == running_now.password
+    assert find_process(server_home.make_home_arguments(Path(running_now.home))) is None
+    assert server_home.get_log_path(Path(running_now.home)).read_text().rstrip().endswith("Stopped.")
+    assert server_home.ensure_password(Path(running_now.home)) == running_now.password
 
 
 def test_a_server_that_dies_says_why(tmp_path: Path) -> None:
-    with pytest.raises(errors.ServerDied, match=r"No declared setting with name: no\.such\.setting") as caught:
+    with pytest.raises(errors.ServerStartFailed, match=r"No declared setting with name: no\.such\.setting") as caught:
         LocalNeo4j(home=tmp_path / "home", conf={"no.such.setting": "1"}).start()
     assert caught.value.code == 1
     assert str(tmp_path / "home" / "logs" / "console.log") in str(caught.value)

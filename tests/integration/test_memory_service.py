@@ -42,12 +42,12 @@ from adk_graph_memory import (
     Turn,
     errors,
     graph,
-    vectors,
+    graph_vectors,
 )
-from adk_graph_memory.adk import entries
-from adk_graph_memory.graph.members import Delta
+from adk_graph_memory.adk import memory_codec
+from adk_graph_memory.graph.json_map import JsonMapDelta
 from adk_graph_memory.records import Scope
-from adk_graph_memory.testing import HashEmbedder, ScriptedLlm, spoken
+from adk_graph_memory.testing import HashEmbedder, ScriptedLlm, make_text_response
 
 USER = "ada"
 NOON = 1_780_000_000.0
@@ -136,8 +136,8 @@ class App:
         return [text for [text] in rows]
 
     async def ingests(self) -> list[dict[str, Any]]:
-        connection = await graph.prepared(self.memory.connection)
-        return await graph.ingests.listed(connection, Scope(self.name, USER))
+        connection = await graph.prepare_connection(self.memory.connection)
+        return await graph.ingest_queue.fetch_ingests(connection, Scope(self.name, USER))
 
     async def assert_traceable(self) -> None:
         """Each fact that was not told directly rests on words that its event says at that place."""
@@ -177,7 +177,7 @@ async def connect(neo4j_server: Any, app_name: str, driver: AsyncDriver) -> Asyn
 
     def make(*replies: Any, model: Any = None, embedder: Any = None, query: str | None = None, **chosen: Any) -> App:
         service = Neo4jMemoryService(
-            model=model or (ScriptedLlm.of(*replies) if replies else None),
+            model=model or (ScriptedLlm.from_replies(*replies) if replies else None),
             embedder=HashEmbedder() if embedder is None else embedder,
             retrieval_query=query,
             settings=neo4j_server.settings(**{"label_prefix": PREFIX, "model_retries": 0, **chosen}),
@@ -286,7 +286,7 @@ async def test_a_question_asked_again_costs_no_embedding(connect: Connect) -> No
 
 
 async def test_of_all_questions_only_the_latest_are_kept_in_mind(connect: Connect, monkeypatch: Any) -> None:
-    monkeypatch.setattr(vectors, "MOST_ASKED", 2)
+    monkeypatch.setattr(graph_vectors, "MAX_CACHED_QUESTIONS", 2)
     embedder = HashEmbedder()
     app = connect(embedder=embedder)
     await app.told("Clara plays the cello.")
@@ -312,7 +312,7 @@ async def test_a_search_asks_no_model(connect: Connect) -> None:
 
 
 async def test_what_an_ingest_cost_is_kept_with_it(connect: Connect) -> None:
-    answer = spoken(reply(fact("I keep bees")))
+    answer = make_text_response(reply(fact("I keep bees")))
     answer.usage_metadata = types.GenerateContentResponseUsageMetadata(prompt_token_count=70, candidates_token_count=9)
     app = connect(answer)
     await app.told("I keep bees in the garden")
@@ -408,7 +408,7 @@ async def test_a_fact_says_since_when_it_is_true(connect: Connect) -> None:
     app = connect(reply(fact("in Porto", valid_from="2024-02-26", valid_to="2025-01-01T12:00:00+02:00")))
     await app.told("I lived in Porto, which is a while ago, and then I moved on to many other towns by the sea")
     [found] = await app.memory.recall("Porto", filters=Filters(kind="fact"), **app.owner)
-    entry = entries.entry(found)
+    entry = memory_codec.make_memory_entry(found)
     assert entry.timestamp == "2024-02-26T00:00:00+00:00"
     assert entry.custom_metadata["valid_to"] == "2025-01-01T12:00:00+02:00"
 
@@ -497,7 +497,7 @@ async def test_metadata_keys_never_become_property_names(app: App) -> None:
 
 
 async def test_a_user_known_by_direct_memories_alone_has_a_user_node(app: App) -> None:
-    await app.memory.add([Statement("Ada keeps bees", at=entries._moment(None))], **app.owner)
+    await app.memory.add_statements([Statement("Ada keeps bees", at=memory_codec._parse_timestamp(None))], **app.owner)
     assert await app.rows("MATCH (u:@User {scope: $scope}) RETURN u.app_name, u.user_id") == [[app.name, USER]]
 
 
@@ -627,7 +627,7 @@ async def test_re_adding_an_old_session_object_after_deletion_changes_nothing(
 async def test_a_session_deleted_while_it_is_read_leaves_no_fact_without_words(
     connect: Connect, sessions: Neo4jSessionService
 ) -> None:
-    model = SlowLlm.of(reply(fact("I keep bees")))
+    model = SlowLlm.from_replies(reply(fact("I keep bees")))
     app = connect(model=model)
     session = await sessions.create_session(**app.owner, session_id="s1")
     await sessions.append_event(session, said("I keep bees in the garden"))
@@ -646,7 +646,7 @@ async def test_a_session_deleted_while_it_is_read_leaves_no_fact_without_words(
 async def test_forgetting_an_event_takes_the_facts_that_rested_on_it_alone(connect: Connect) -> None:
     app = connect(reply(fact("I keep bees", 0, 1), fact("in the garden", 0)))
     session = await app.told("I keep bees in the garden", "Yes, I keep bees")
-    id = entries.turns(session.events)[0].memory_id("s1")
+    id = memory_codec.make_turns(session.events)[0].make_memory_id("s1")
     receipt = await app.memory.forget([id], **app.owner)
     assert receipt == Receipt(events=1, facts=1, entities=0)
     assert await app.fact_texts() == ["I keep bees"]
@@ -656,7 +656,7 @@ async def test_forgetting_an_event_takes_the_facts_that_rested_on_it_alone(conne
 async def test_forgetting_takes_entities_that_nothing_speaks_of(connect: Connect) -> None:
     app = connect(reply(fact("Inés keeps bees", subject=2), fact("I like honey", 1), Inés=2))
     session = await app.told("Inés keeps bees", "I like honey")
-    id = entries.turns(session.events)[0].memory_id("s1")
+    id = memory_codec.make_turns(session.events)[0].make_memory_id("s1")
     assert await app.memory.forget([id], **app.owner) == Receipt(events=1, facts=1, entities=1)
     assert await app.rows("MATCH (n:@Entity {scope: $scope}) RETURN n.name") == [["user"]]
 
@@ -688,7 +688,7 @@ async def test_forgetting_leaves_the_sessions_own_event(app: App, sessions: Neo4
     session = await sessions.create_session(**app.owner, session_id="s1")
     await sessions.append_event(session, said("I keep bees in the garden"))
     await app.service.add_session_to_memory(session)
-    await app.memory.forget([entries.turns(session.events)[0].memory_id("s1")], **app.owner)
+    await app.memory.forget([memory_codec.make_turns(session.events)[0].make_memory_id("s1")], **app.owner)
     assert await sessions.get_session(**app.owner, session_id="s1") == session
     assert await app.texts("bees") == []
     assert await app.count("Event", "n.embedding_a IS NOT NULL OR n.memory_id IS NOT NULL") == 0
@@ -710,7 +710,7 @@ async def test_a_forgotten_event_does_not_come_back_when_it_was_edited(connect: 
     event = said("I keep bees in the garden")
     app = connect(NOTHING)
     session = await app.told(event)
-    await app.memory.forget([entries.turns(session.events)[0].memory_id("s1")], **app.owner)
+    await app.memory.forget([memory_codec.make_turns(session.events)[0].make_memory_id("s1")], **app.owner)
     event.content.parts[0].text += "!"
     await app.told(event)
     assert await app.count("Memory") == 0
@@ -719,7 +719,7 @@ async def test_a_forgotten_event_does_not_come_back_when_it_was_edited(connect: 
 async def test_the_chain_holds_when_neighbours_are_forgotten(connect: Connect) -> None:
     app = connect(NOTHING)
     session = await app.told(*"ABCDE")
-    ids = [turn.memory_id("s1") for turn in entries.turns(session.events)]
+    ids = [turn.make_memory_id("s1") for turn in memory_codec.make_turns(session.events)]
     await app.memory.forget(ids[1:3], **app.owner)
     rows = await app.rows("MATCH path = (:@Event {scope: $scope})-[:NEXT*2]->() RETURN [n IN nodes(path) | n.text]")
     assert rows == [[["A", "D", "E"]]]
@@ -728,12 +728,12 @@ async def test_the_chain_holds_when_neighbours_are_forgotten(connect: Connect) -
 async def test_a_turn_forgotten_while_another_worker_reads_it_again_stays_forgotten(connect: Connect) -> None:
     event = said("I keep bees in the garden")
     await connect(NOTHING).told(event)
-    model = SlowLlm.of(reply(fact("I keep bees")))
+    model = SlowLlm.from_replies(reply(fact("I keep bees")))
     app = connect(model=model)
     event.content.parts[0].text += "!"
     adding = asyncio.create_task(app.told(event))
     await asyncio.wait_for(model._asked.wait(), 30)
-    await app.memory.forget([entries.turns([event])[0].memory_id("s1")], **app.owner)
+    await app.memory.forget([memory_codec.make_turns([event])[0].make_memory_id("s1")], **app.owner)
     model._go.set()
     await asyncio.gather(adding, return_exceptions=True)
     await app.assert_traceable()
@@ -959,7 +959,7 @@ async def test_an_embedder_that_refuses_everything_is_soon_asked_no_more(connect
 FAILURES = {
     "raising": ([OSError("no route")], errors.ModelFailed, "no route"),
     "out_of_quota": ([RuntimeError("429 quota")], errors.ModelFailed, "429 quota"),
-    "empty": ([spoken("")], errors.ModelFailed, "empty answer"),
+    "empty": ([make_text_response("")], errors.ModelFailed, "empty answer"),
     "blocked": ([LlmResponse(error_code="SAFETY", error_message="no")], errors.ModelFailed, "SAFETY"),
     "broken_twice": (["{not json", "still not"], errors.ReplyUnusable, "JSON"),
     "wrong_twice": (['{"facts": 7}', "[]"], errors.ReplyUnusable, ""),
@@ -1005,14 +1005,14 @@ async def test_broken_json_is_repaired_once(connect: Connect) -> None:
 
 
 async def test_a_model_that_hangs_is_given_up(connect: Connect) -> None:
-    app = connect(model=SlowLlm.of(NOTHING), model_timeout=0.2)
+    app = connect(model=SlowLlm.from_replies(NOTHING), model_timeout=0.2)
     with pytest.raises(errors.ModelFailed, match="no answer within"):
         await app.told("I keep bees in the garden")
     assert [ingest["state"] for ingest in await app.ingests()] == ["pending"]
 
 
 async def test_a_call_that_is_cancelled_lets_go_of_its_claim(connect: Connect) -> None:
-    model = SlowLlm.of(NOTHING)
+    model = SlowLlm.from_replies(NOTHING)
     app = connect(model=model)
     session = app.session("I keep bees in the garden")
     adding = asyncio.create_task(app.service.add_session_to_memory(session))
@@ -1025,10 +1025,10 @@ async def test_a_call_that_is_cancelled_lets_go_of_its_claim(connect: Connect) -
     assert await app.fact_texts() == ["I keep bees"]
 
 
-async def killed(app: App, turns: list[Turn], lease_seconds: float) -> graph.ingests.Claims:
+async def killed(app: App, turns: list[Turn], lease_seconds: float) -> graph.ingest_queue.LeasedWindows:
     """What a worker that was killed after its claim leaves behind."""
-    connection = await graph.prepared(app.memory.connection)
-    return await graph.ingests.claim(
+    connection = await graph.prepare_connection(app.memory.connection)
+    return await graph.ingest_queue.lease_turns(
         connection,
         Scope(app.name, USER),
         "s1",
@@ -1037,13 +1037,13 @@ async def killed(app: App, turns: list[Turn], lease_seconds: float) -> graph.ing
         lease="the killed worker's",
         now=time.time(),
         lease_seconds=lease_seconds,
-        metadata=Delta(),
+        metadata=JsonMapDelta(),
     )
 
 
 async def test_what_another_worker_reads_is_left_to_it_until_its_lease_ends(connect: Connect) -> None:
     app = connect(reply(fact("I keep bees")))
-    turns = entries.turns([said("I keep bees in the garden")])
+    turns = memory_codec.make_turns([said("I keep bees in the garden")])
     await killed(app, turns, lease_seconds=1.5)
     report = await app.memory.remember(turns, **app.owner, session_id="s1")
     assert (report.busy, report.turns) == (1, 0)
@@ -1054,7 +1054,7 @@ async def test_what_another_worker_reads_is_left_to_it_until_its_lease_ends(conn
 
 
 async def test_a_worker_whose_claim_was_taken_over_writes_nothing(connect: Connect) -> None:
-    slow = SlowLlm.of(reply(fact("in the garden")))
+    slow = SlowLlm.from_replies(reply(fact("in the garden")))
     late, quick = connect(model=slow, lease=0.01), connect(reply(fact("I keep bees")))
     session = late.session("I keep bees in the garden")
     adding = asyncio.create_task(late.service.add_session_to_memory(session))
@@ -1068,7 +1068,7 @@ async def test_a_worker_whose_claim_was_taken_over_writes_nothing(connect: Conne
 
 async def test_new_turns_are_read_while_others_are_busy(connect: Connect) -> None:
     app = connect(reply(fact("They make honey")))
-    first, second = entries.turns([said("I keep bees in the garden"), said("They make honey")])
+    first, second = memory_codec.make_turns([said("I keep bees in the garden"), said("They make honey")])
     await killed(app, [first], lease_seconds=600)
     report = await app.memory.remember([first, second], **app.owner, session_id="s1")
     assert (report.busy, report.turns) == (1, 1)
@@ -1183,7 +1183,7 @@ async def test_a_moment_in_an_own_column_is_json_like_the_rest(connect: Connect)
 async def test_until_leaves_out_what_was_said_later(connect: Connect) -> None:
     app = connect(NOTHING)
     await app.told(said("I keep bees", at=NOON), said("The bees are gone", at=NOON + 60))
-    now = entries.turns([said("x", at=NOON + 1)])[0].at
+    now = memory_codec.make_turns([said("x", at=NOON + 1)])[0].at
     found = await app.memory.recall("bees", **app.owner, now=now)
     assert [memory.text for memory in found] == ["I keep bees"]
 
@@ -1223,14 +1223,14 @@ class Echo(LLMInterface):
 
 async def test_graphrag_answers_from_our_retriever(app: App) -> None:
     await app.told("I keep bees in the garden")
-    rag = GraphRAG(await app.memory.retriever(**app.owner), Echo())
+    rag = GraphRAG(await app.memory.make_retriever(**app.owner), Echo())
     answer = await asyncio.to_thread(rag.search, "Where are the bees?", retriever_config={"top_k": 3})
     assert "I keep bees in the garden" in answer.answer
 
 
 async def test_tools_retriever_takes_our_retriever_as_a_tool(app: App) -> None:
     await app.told("I keep bees in the garden")
-    retriever = await app.memory.retriever(**app.owner)
+    retriever = await app.memory.make_retriever(**app.owner)
     tool = retriever.convert_to_tool("memory", "What the user has said")
     tools = ToolsRetriever(app.memory.connection.sync_driver, Echo(), [tool])
     found = await asyncio.to_thread(tools.search, "bees")
@@ -1238,7 +1238,7 @@ async def test_tools_retriever_takes_our_retriever_as_a_tool(app: App) -> None:
 
 
 async def test_whose_memory_is_searched_is_no_parameter_of_the_tool(app: App) -> None:
-    tool = (await app.memory.retriever(**app.owner)).convert_to_tool("memory", "What the user has said")
+    tool = (await app.memory.make_retriever(**app.owner)).convert_to_tool("memory", "What the user has said")
     names = set(tool.get_parameters()["properties"])
     assert "query_text" in names
     assert not [name for name in names if any(word in name for word in ("scope", "user", "app", "filter", "weights"))]
@@ -1247,7 +1247,7 @@ async def test_whose_memory_is_searched_is_no_parameter_of_the_tool(app: App) ->
 async def test_query_params_cannot_change_whose_memory_is_searched(connect: Connect) -> None:
     app = connect(NOTHING, query="RETURN node.text AS text, score, $scope AS scope")
     await app.told("I keep bees in the garden")
-    retriever = await app.memory.retriever(app_name=app.name, user_id="bob")
+    retriever = await app.memory.make_retriever(app_name=app.name, user_id="bob")
     stolen = {"scope": Scope(app.name, USER).key, "hits": [{"id": "x", "score": 1.0}]}
     found = await asyncio.to_thread(retriever.get_search_results, "bees", None, 10, stolen)
     assert found.records == []

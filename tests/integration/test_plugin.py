@@ -26,11 +26,11 @@ from neo4j import AsyncGraphDatabase
 from tests.wire import Wire
 
 from adk_graph_memory import Neo4jMemoryService, Neo4jSessionService, graph
-from adk_graph_memory.adk import GraphMemoryPlugin, outbox, reader
+from adk_graph_memory.adk import GraphMemoryPlugin, ingest_worker, turn_buffer
 from adk_graph_memory.extraction import RuleExtractor
 from adk_graph_memory.records import Scope
 from adk_graph_memory.settings import Settings
-from adk_graph_memory.testing import HashEmbedder, ScriptedLlm, called
+from adk_graph_memory.testing import HashEmbedder, ScriptedLlm, make_tool_call
 
 PREFIX = "TestHash"
 """Vectors are a database's own: under this prefix they are all HashEmbedder's."""
@@ -48,7 +48,7 @@ class World:
     def runner(self, replies: int = 100, memory: Any = None, memory_given: Any = None, **chosen: Any) -> Runner:
         plugin = GraphMemoryPlugin(memory=memory_given, **chosen)
         self.plugins.append(plugin)
-        agent = LlmAgent(name="companion", model=ScriptedLlm.of(*["I see."] * replies))
+        agent = LlmAgent(name="companion", model=ScriptedLlm.from_replies(*["I see."] * replies))
         return Runner(
             agent=agent,
             app_name=self.app_name,
@@ -66,16 +66,16 @@ class World:
             pass
 
     async def ingests(self, user_id: str = "ada") -> list[dict[str, Any]]:
-        connection = await graph.prepared(self.memory.memory.connection)
-        return await graph.ingests.listed(connection, Scope(self.app_name, user_id))
+        connection = await graph.prepare_connection(self.memory.memory.connection)
+        return await graph.ingest_queue.fetch_ingests(connection, Scope(self.app_name, user_id))
 
     async def states(self, user_id: str = "ada") -> list[str]:
         return [one["state"] for one in await self.ingests(user_id)]
 
     async def words(self, user_id: str = "ada") -> list[str]:
         """All that memory holds or is asked to hold of what was said, in its order, but for "I see."."""
-        connection = await graph.prepared(self.memory.memory.connection)
-        rows = await connection.run_text(
+        connection = await graph.prepare_connection(self.memory.memory.connection)
+        rows = await connection.run_cypher(
             f"MATCH (e:{PREFIX}Event {{scope: $scope}}) WHERE e.memory_id IS NOT NULL "
             "RETURN e.text AS text ORDER BY e.timestamp",
             {"scope": Scope(self.app_name, user_id).key},
@@ -149,13 +149,13 @@ async def test_runs_that_were_queued_are_read_together(world, readings):
 
 async def test_only_what_is_new_is_offered(world, monkeypatch):
     offered: list[int] = []
-    queue = type(world.memory.memory).queue
+    queue = type(world.memory.memory).enqueue
 
     async def counting(self: Any, turns: Any, **more: Any) -> int:
         offered.append(len(turns))
         return await queue(self, turns, **more)
 
-    monkeypatch.setattr(type(world.memory.memory), "queue", counting)
+    monkeypatch.setattr(type(world.memory.memory), "enqueue", counting)
     runner = world.runner(idle=60)
     await world.start()
     for number in range(3):
@@ -234,7 +234,7 @@ async def test_what_cannot_be_queued_is_taken_along_by_the_next_run(world, monke
     runner = world.runner(idle=0)
     await world.start()
     with monkeypatch.context() as patch:
-        patch.setattr(type(world.memory.memory), "queue", fails)
+        patch.setattr(type(world.memory.memory), "enqueue", fails)
         await world.say(runner, "My dog is called Rex.")
         await asyncio.sleep(0.2)
     await world.say(runner, "He is three.")
@@ -244,7 +244,7 @@ async def test_what_cannot_be_queued_is_taken_along_by_the_next_run(world, monke
 @pytest.fixture
 def wire(neo4j_server, world, monkeypatch) -> Iterator[Wire]:
     """Between the memory that the plugin fills and the server; the sessions live elsewhere."""
-    monkeypatch.setattr(reader, "LONGEST_PAUSE", 0.1)
+    monkeypatch.setattr(ingest_worker, "MAX_RETRY_PAUSE", 0.1)
     world.sessions = InMemorySessionService()
     with Wire(neo4j_server.uri) as wire:
         username, password = neo4j_server.auth
@@ -276,9 +276,9 @@ async def test_a_database_that_is_away_is_not_waited_for_with_a_task_a_run(world
     wire.cut()
     for number in range(30):
         await world.say(runner, f"Number {number}.")
-    _, filling = world.plugins[0]._life
-    assert len(filling._queuing) == 1
-    assert len(world.plugins[0]._outbox.waiting()) == 1
+    _, filling = world.plugins[0]._background_worker
+    assert len(filling._enqueue_tasks) == 1
+    assert len(world.plugins[0]._turn_buffer.list_pending_sessions()) == 1
 
 
 async def test_what_closing_could_not_queue_is_said_and_waits_for_the_next_life(world, wire, caplog):
@@ -299,7 +299,7 @@ async def test_what_closing_could_not_queue_is_said_and_waits_for_the_next_life(
 async def test_when_too_many_wait_the_one_that_has_waited_longest_is_left_to_its_next_run(
     world, wire, caplog, monkeypatch
 ):
-    monkeypatch.setattr(outbox, "MOST_WAITING", 3)
+    monkeypatch.setattr(turn_buffer, "MAX_BUFFERED_SESSIONS", 3)
     runner = world.runner(memory=world.cut_off, idle=60, drain=0.2)
     wire.cut()
     with caplog.at_level(logging.ERROR):
@@ -307,8 +307,8 @@ async def test_when_too_many_wait_the_one_that_has_waited_longest_is_left_to_its
             await world.start(f"s{number}")
             await world.say(runner, f"Number {number}.", f"s{number}")
     assert "Too much waits for the database" in caplog.text
-    assert len(world.plugins[0]._outbox.waiting()) <= 3
-    monkeypatch.setattr(outbox, "MOST_WAITING", 100)
+    assert len(world.plugins[0]._turn_buffer.list_pending_sessions()) <= 3
+    monkeypatch.setattr(turn_buffer, "MAX_BUFFERED_SESSIONS", 100)
     wire.mend()
     for number in range(5):
         await world.say(runner, "Again.", f"s{number}")
@@ -321,7 +321,7 @@ async def test_when_too_many_wait_the_one_that_has_waited_longest_is_left_to_its
 
 async def test_a_run_that_fails_is_remembered_as_far_as_it_went(world):
     runner = world.runner(idle=0)
-    runner.agent.model = ScriptedLlm.of(RuntimeError("no model today"))
+    runner.agent.model = ScriptedLlm.from_replies(RuntimeError("no model today"))
     await world.start()
     with pytest.raises(RuntimeError, match="no model today"):
         await world.say(runner, "My dog is called Rex.")
@@ -349,7 +349,7 @@ async def test_two_runners_may_share_a_plugin_and_fill_two_memories(world, neo4j
             await one.say(runner, f"My dog is called {one.app_name}.")
         for one in (world, another):
             await one.until(lambda one=one: one.found("What is my dog called?"))
-        assert another.plugins[0]._life is None
+        assert another.plugins[0]._background_worker is None
 
 
 async def test_what_is_read_in_the_background_is_read_in_nobodys_context(world):
@@ -360,7 +360,9 @@ async def test_what_is_read_in_the_background_is_read_in_nobodys_context(world):
         seen.append(tenant.get())
         return '{"entities": [], "facts": []}'
 
-    memory = Neo4jMemoryService(settings=world.settings, embedder=HashEmbedder(), model=ScriptedLlm.of(*[reply] * 3))
+    memory = Neo4jMemoryService(
+        settings=world.settings, embedder=HashEmbedder(), model=ScriptedLlm.from_replies(*[reply] * 3)
+    )
     runner = world.runner(memory=memory, idle=0)
     await world.start()
     tenant.set("ada")
@@ -373,10 +375,10 @@ async def test_what_is_read_in_the_background_is_read_in_nobodys_context(world):
 
 @pytest.mark.parametrize("is_given", [False, True])
 async def test_what_agents_tell_each_other_is_no_users_word(world, is_given, caplog):
-    helper = LlmAgent(name="researcher", model=ScriptedLlm.of("He lives in Oslo."))
-    replies = called("researcher", request="I live in Rome."), "Done."
+    helper = LlmAgent(name="researcher", model=ScriptedLlm.from_replies("He lives in Oslo."))
+    replies = make_tool_call("researcher", request="I live in Rome."), "Done."
     runner = world.runner(idle=0, memory_given=world.memory if is_given else None)
-    runner.agent.model = ScriptedLlm.of(*replies)
+    runner.agent.model = ScriptedLlm.from_replies(*replies)
     runner.agent.tools = [AgentTool(helper)]
     await world.start()
     with caplog.at_level(logging.WARNING):
@@ -387,7 +389,7 @@ async def test_what_agents_tell_each_other_is_no_users_word(world, is_given, cap
 
 
 async def test_a_turn_that_no_model_can_read_is_tried_a_few_times_and_keeps_no_other_out(world, monkeypatch):
-    monkeypatch.setattr(reader, "TRIES", 3)
+    monkeypatch.setattr(ingest_worker, "MAX_TRIES", 3)
     asked: list[str] = []
 
     def reply(request: Any) -> str:
@@ -397,7 +399,9 @@ async def test_a_turn_that_no_model_can_read_is_tried_a_few_times_and_keeps_no_o
         return '{"entities": [], "facts": []}'
 
     settings = world.settings.model_copy(update={"model_retries": 0})
-    memory = Neo4jMemoryService(settings=settings, embedder=HashEmbedder(), model=ScriptedLlm.of(*[reply] * 20))
+    memory = Neo4jMemoryService(
+        settings=settings, embedder=HashEmbedder(), model=ScriptedLlm.from_replies(*[reply] * 20)
+    )
     runner = world.runner(memory=memory, idle=0)
     await world.start()
     for words in ("Poison.", "My dog is called Rex.", "He is three.", "He is black.", "He is fast.", "He is mine."):
@@ -412,8 +416,8 @@ async def test_a_turn_that_no_model_can_read_is_tried_a_few_times_and_keeps_no_o
 
 async def nobody_reads(world: World) -> bool:
     await asyncio.sleep(0.3)
-    [life] = [plugin._life for plugin in world.plugins]
-    return not (life[1]._running or life[1]._waiting or life[1]._queuing)
+    [life] = [plugin._background_worker for plugin in world.plugins]
+    return not (life[1]._ingest_tasks or life[1]._queued_counts or life[1]._enqueue_tasks)
 
 
 async def test_an_event_that_cannot_be_stored_takes_no_other_with_it(world, caplog):
@@ -431,7 +435,7 @@ async def test_an_event_that_cannot_be_stored_takes_no_other_with_it(world, capl
 
 
 async def test_what_comes_in_while_a_queuing_fails_is_queued(world, monkeypatch):
-    queue, begun, go_on = type(world.memory.memory).queue, threading.Event(), threading.Event()
+    queue, begun, go_on = type(world.memory.memory).enqueue, threading.Event(), threading.Event()
 
     async def fails_once(self: Any, turns: Any, **more: Any) -> int:
         if not begun.is_set():
@@ -440,7 +444,7 @@ async def test_what_comes_in_while_a_queuing_fails_is_queued(world, monkeypatch)
             raise ConnectionError("a bug")
         return await queue(self, turns, **more)
 
-    monkeypatch.setattr(type(world.memory.memory), "queue", fails_once)
+    monkeypatch.setattr(type(world.memory.memory), "enqueue", fails_once)
     runner = world.runner(idle=60)
     await world.start()
     await world.say(runner, "My dog is called Rex.")
@@ -521,7 +525,7 @@ from adk_graph_memory.testing import HashEmbedder, ScriptedLlm
 
 
 async def main() -> None:
-    agent = LlmAgent(name="companion", model=ScriptedLlm.of("I see."))
+    agent = LlmAgent(name="companion", model=ScriptedLlm.from_replies("I see."))
     app = App(name=sys.argv[1], root_agent=agent, plugins=[GraphMemoryPlugin()])
     sessions, memory = InMemorySessionService(), Neo4jMemoryService(embedder=HashEmbedder(), model="rules")
     runner = Runner(app=app, session_service=sessions, memory_service=memory)
@@ -621,7 +625,7 @@ async def test_fifty_users_at_once_lose_nothing_and_see_nothing_of_each_other(wo
     connection = world.memory.memory.connection
     for user_id in users:
         scope = Scope(world.app_name, user_id).key
-        [row] = await connection.run_text(
+        [row] = await connection.run_cypher(
             f"MATCH (e:{PREFIX}Event {{scope: $scope}}) WHERE e.memory_id IS NOT NULL "
             f"RETURN count(e) AS turns, count(CASE WHEN e:{PREFIX}Memory THEN 1 END) AS remembered",
             {"scope": scope},

@@ -15,8 +15,8 @@ import pytest
 
 from adk_graph_memory import Filters, GraphMemory, Neo4jMemoryService, Topic, Turn, Weights, errors, prompts
 from adk_graph_memory.graph import analyzers
-from adk_graph_memory.graph.queries import GIVEN
-from adk_graph_memory.graph.slots import state
+from adk_graph_memory.graph.queries import PARAMETER_MAP
+from adk_graph_memory.graph.vector_slots import fetch_schema_state
 from adk_graph_memory.records import Scope
 from adk_graph_memory.testing import HashEmbedder, ScriptedLlm
 
@@ -91,7 +91,7 @@ async def test_a_topic_leaves_its_facts(neo4j_server, owner: Owner) -> None:  # 
         {**named, "text": "The user is in Porto.", "quote": "in Porto", "topic": "places"},
     ]
     reply = json.dumps({"entities": [{"ref": 1, "name": "user", "type": "person"}], "facts": facts})
-    model = ScriptedLlm.of(reply)
+    model = ScriptedLlm.from_replies(reply)
     async with GraphMemory(settings=settings, embedder=HashEmbedder(), model=model, topics=topics) as memory:
         await memory.remember([Turn("a", "user", "I keep goats in Porto", START)], session_id="s", **owner)
         assert await found(memory, owner, "goats Porto", filters=Filters(topic="animals")) == ["The user keeps goats."]
@@ -142,7 +142,7 @@ async def test_what_cannot_be_wanted_is_named(
 @pytest.mark.parametrize("wanted", [{"query": "goats"}, {"query": "x", "filters": Filters(entity="\ud83d")}])
 async def test_half_a_character_is_no_riddle(memory: GraphMemory, owner: Owner, wanted: dict[str, Any]) -> None:
     if "filters" in wanted:
-        with pytest.raises(errors.NoUnicode):
+        with pytest.raises(errors.InvalidUnicode):
             await memory.recall(**wanted, **owner)
     else:
         assert await memory.recall("goats\ud83dapples", **owner)
@@ -195,7 +195,7 @@ async def test_what_a_search_reads_of_a_slot_grows_with_its_values_alone(memory:
         whose = owner | {"user_id": f"caller of {values}"}
         await memory.remember(told, session_id="n", **whose)
         known = {"scope": Scope(**whose).key, "until": None, "readable": 480, "facts": []}
-        parameters = known | {GIVEN: known}
+        parameters = known | {PARAMETER_MAP: known}
         done = await asyncio.to_thread(memory.connection.sync_driver.execute_query, profile, parameters)
         return done.records[0]["previously"], _db_hits(done.summary.profile)
 
@@ -220,7 +220,7 @@ async def test_a_function_embeds_for_the_retriever_too(neo4j_server, owner: Owne
     settings = neo4j_server.settings(label_prefix="TestRecallFunction")
     async with GraphMemory(settings=settings, embedder=_letters) as memory:
         await memory.remember([Turn("a", "user", "The boiler code is 4711", START)], session_id="s", **owner)
-        retriever = await memory.retriever(**owner)
+        retriever = await memory.make_retriever(**owner)
         raw = await asyncio.to_thread(retriever.get_search_results, "boiler")
         assert raw.metadata is not None
         assert raw.metadata["query_vector"] == _letters("boiler")
@@ -310,9 +310,9 @@ async def test_an_analyzer_may_be_added_later(neo4j_server, owner: Owner) -> Non
         async with GraphMemory(settings=settings, embedder=False) as memory:
             await memory.remember([Turn("a", "user", "Мои сёстры переехали", START)], session_id="s", **owner)
             texts = await found(memory, owner, "сестра переехала")
-            assert (await state(memory.connection)).analyzers == names
+            assert (await fetch_schema_state(memory.connection)).analyzers == names
     assert texts == ["Мои сёстры переехали"]
-    assert analyzers.index_of("standard-no-stop-words") == "memory_text_standard_no_stop_words"
+    assert analyzers.name_text_index("standard-no-stop-words") == "memory_text_standard_no_stop_words"
 
 
 async def test_a_short_answer_comes_with_its_question(neo4j_server, owner: Owner) -> None:  # type: ignore[no-untyped-def]
@@ -395,7 +395,7 @@ def reader(facts: dict[str, list[dict[str, Any]]]) -> ScriptedLlm:
     def answer(request: Any) -> str:
         prompt = request.contents[0].parts[0].text
         if "<conversation>" not in prompt:
-            plans = [line for line in prompts.lines(prompt, "known") if "plans to" in line["text"]]
+            plans = [line for line in prompts.decode_lines(prompt, "known") if "plans to" in line["text"]]
             targets = {"targets": [plan["number"] for plan in plans], "reason": "done"}
             ops = [
                 {
@@ -404,11 +404,11 @@ def reader(facts: dict[str, list[dict[str, Any]]]) -> ScriptedLlm:
                     **targets,
                     "quotes": [one["quote"] for one in (line, *plans)],
                 }
-                for line in prompts.lines(prompt, "new")
+                for line in prompts.decode_lines(prompt, "new")
                 if plans
             ]
             return json.dumps({"ops": ops, "depends": [], "same": []})
-        turns = [line for line in prompts.lines(prompt, "conversation") if line.get("turn", -1) >= 0]
+        turns = [line for line in prompts.decode_lines(prompt, "conversation") if line.get("turn", -1) >= 0]
         named = [(turn, fact) for turn in turns for fact in facts.get(turn["text"], ())]
         names = ["user", *(fact["object"] for _, fact in named if "object" in fact)]
         entities = [{"ref": ref, "name": name, "type": "place" if ref else "person"} for ref, name in enumerate(names)]
@@ -425,7 +425,7 @@ def reader(facts: dict[str, list[dict[str, Any]]]) -> ScriptedLlm:
         ]
         return json.dumps({"entities": entities, "facts": read})
 
-    return ScriptedLlm.of(*[answer] * 100)
+    return ScriptedLlm.from_replies(*[answer] * 100)
 
 
 def lives(text: str, **more: Any) -> dict[str, Any]:
@@ -462,7 +462,7 @@ async def test_a_turn_whose_fact_is_over_says_so_and_stands_behind(  # type: ign
     [place] = [place for place, one in enumerate(found) if one.text == PORTO]
     assert any("Vigo" in one.text for one in found[:place])
     assert (found[place].is_current, found[place].superseded_by) == (False, ("Ada lives in Vigo.",))
-    assert found[place].told == f"{PORTO} ({told}; since then: Ada lives in Vigo.)"
+    assert found[place].prompt_text == f"{PORTO} ({told}; since then: Ada lives in Vigo.)"
 
 
 @pytest.mark.parametrize(("facts", "first"), [(MOVED, "Porto"), (TAKEN_BACK, "Vigo")])
@@ -500,7 +500,7 @@ async def test_a_plan_that_came_true_was_no_earlier_value(telling, owner: Owner)
     facts = {PORTO: MOVED[PORTO], plan: [lives("Ada plans to live in Vigo.", modality="planned")], VIGO: MOVED[VIGO]}
     async with telling(facts) as memory:
         found = await memory.recall("Where do I live? In Vigo?", **owner)
-        told = {one.text: one.told for one in await memory.recall("Did I once plan to move?", **owner)}
+        told = {one.text: one.prompt_text for one in await memory.recall("Did I once plan to move?", **owner)}
     [vigo] = [one for one in found if one.text in ("Ada lives in Vigo.", VIGO) and one.kind == "fact"]
     assert vigo.previously == ("Ada lives in Porto.",)
     assert told[plan] == f"{plan} (was planned; since then: Ada lives in Vigo.)"
@@ -545,7 +545,7 @@ async def test_what_is_not_plainly_ones_own_word_counts_less_and_says_so(  # typ
         await asyncio.to_thread(memory.connection.sync_driver.execute_query, statement, meant)
         found = [one for one in await memory.recall("goats like apples", **owner) if one.kind == "event"]
     assert [(one.manner, one.origin) for one in found] == [(None, None), (manner, "Bob")]
-    assert found[1].told == f"{said} ({manner} from Bob)"
+    assert found[1].prompt_text == f"{said} ({manner} from Bob)"
 
 
 async def test_a_fact_from_words_that_are_not_plainly_ones_own_says_so(telling, owner: Owner) -> None:  # type: ignore[no-untyped-def]

@@ -83,7 +83,7 @@ def is_nowhere(secret: str, texts: Iterable[object]) -> bool:
 @pytest.mark.parametrize("kind", ["model", "rules"])
 async def test_a_secret_is_nowhere(neo4j_server, app_name, kind):
     embedder = Listening()
-    model = ScriptedLlm.of(reply) if kind == "model" else "rules"
+    model = ScriptedLlm.from_replies(reply) if kind == "model" else "rules"
     settings = neo4j_server.settings(label_prefix=PREFIX)
     async with GraphMemory(settings=settings, model=model, embedder=embedder, redact="secrets") as memory:
         turns = [
@@ -95,13 +95,13 @@ async def test_a_secret_is_nowhere(neo4j_server, app_name, kind):
         )
         assert report.facts["ADD"] >= 1
         statement = Statement(f"The bees cost {CARD}.", at=NOW, metadata={"from": TOKEN})
-        await memory.add([statement], **owner(app_name))
+        await memory.add_statements([statement], **owner(app_name))
 
         again = await memory.remember(turns, session_id="s", **owner(app_name))
         assert again.turns == 0
         found = await memory.recall(f"which bees are paid with {CARD}", **owner(app_name))
         assert any("[card number]" in one.text for one in found)
-        retriever = await memory.retriever(**owner(app_name))
+        retriever = await memory.make_retriever(**owner(app_name))
         assert retriever.search(query_text=f"bees {TOKEN}", top_k=3).items
 
     graph = stored(neo4j_server, app_name)
@@ -150,7 +150,7 @@ async def test_a_redaction_that_fails_leaves_nothing_behind(neo4j_server, app_na
     def failing(text: str) -> str:
         raise RuntimeError(text)
 
-    model, embedder = ScriptedLlm.of(), Listening()
+    model, embedder = ScriptedLlm.from_replies(), Listening()
     settings = neo4j_server.settings(label_prefix=PREFIX)
     async with GraphMemory(settings=settings, model=model, embedder=embedder, redact=failing) as memory:
         await memory.prepare()
@@ -158,11 +158,11 @@ async def test_a_redaction_that_fails_leaves_nothing_behind(neo4j_server, app_na
         with pytest.raises(errors.RedactionFailed, match="failing"):
             await memory.remember([Turn("t", author="user", text=TOKEN, at=NOW)], session_id="s", **owner(app_name))
         with pytest.raises(errors.RedactionFailed, match="failing"):
-            await memory.add([Statement(TOKEN, at=NOW)], **owner(app_name))
+            await memory.add_statements([Statement(TOKEN, at=NOW)], **owner(app_name))
         with pytest.raises(errors.RedactionFailed, match="failing"):
             await memory.recall(TOKEN, **owner(app_name))
         with pytest.raises(errors.RedactionFailed, match="failing"):
-            (await memory.retriever(**owner(app_name))).search(query_text=TOKEN)
+            (await memory.make_retriever(**owner(app_name))).search(query_text=TOKEN)
     assert (model.requests, embedder.heard) == ([], heard)
     with GraphDatabase.driver(neo4j_server.uri, auth=neo4j_server.auth) as driver:
         [record], _, _ = driver.execute_query(
@@ -188,7 +188,7 @@ async def test_what_the_plugin_queues_and_reads_is_redacted(neo4j_server, app_na
     sessions = InMemorySessionService()  # a session of ours would keep what was said
     async with Neo4jMemoryService(settings=settings, embedder=embedder, redact="secrets") as service:
         plugin = GraphMemoryPlugin(idle=0.1 if is_read else 60.0)
-        agent = LlmAgent(name="companion", model=ScriptedLlm.of(f"I wrote {TOKEN} down."))
+        agent = LlmAgent(name="companion", model=ScriptedLlm.from_replies(f"I wrote {TOKEN} down."))
         runner = Runner(
             agent=agent, app_name=app_name, session_service=sessions, memory_service=service, plugins=[plugin]
         )
@@ -196,10 +196,12 @@ async def test_what_the_plugin_queues_and_reads_is_redacted(neo4j_server, app_na
         said = content(f"My bees know {TOKEN} by heart and cost {CARD}.")
         async for _ in runner.run_async(user_id="ann", session_id="s", new_message=said):
             pass
-        connection = await graph.prepared(service.memory.connection)
+        connection = await graph.prepare_connection(service.memory.connection)
         wanted = {"done" if is_read else "pending"}
         for _ in range(600):
-            states = {one["state"] for one in await graph.ingests.listed(connection, Scope(app_name, "ann"))}
+            states = {
+                one["state"] for one in await graph.ingest_queue.fetch_ingests(connection, Scope(app_name, "ann"))
+            }
             if states == wanted:
                 break
             await asyncio.sleep(0.05)

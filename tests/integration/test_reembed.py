@@ -27,8 +27,8 @@ from typer.testing import CliRunner
 from typing_extensions import override
 
 from adk_graph_memory import GraphMemory, Statement, Turn, errors, graph
-from adk_graph_memory.embeddings import Vectors
-from adk_graph_memory.graph import slots
+from adk_graph_memory.embeddings import EmbedderAdapter
+from adk_graph_memory.graph import vector_slots
 from adk_graph_memory.testing import HashEmbedder
 
 pytestmark = [pytest.mark.schema, pytest.mark.xdist_group("reembed")]
@@ -94,15 +94,15 @@ class Deployment:
         return self._memories[-1]
 
     async def reembed(self, embedder: Any, **options: Any) -> Any:
-        vectors = Vectors(embedder, concurrency=2)
+        vectors = EmbedderAdapter(embedder, concurrency=2)
         return await pipeline.reembed(self.connection, vectors, **{"batch": BATCH, **options})
 
-    async def state(self) -> slots.State:
-        return await slots.state(self.connection)
+    async def state(self) -> vector_slots.SchemaState:
+        return await vector_slots.fetch_schema_state(self.connection)
 
     async def keys(self) -> list[str]:
         """The key of every node that has a text."""
-        rows = await self.connection.run_text(
+        rows = await self.connection.run_cypher(
             f"MATCH (n:{self.settings.label_prefix}Memory|{self.settings.label_prefix}Entity)"
             " RETURN n.scope + coalesce(n.memory_id, n.key) AS key"
         )
@@ -110,7 +110,7 @@ class Deployment:
 
     async def vectors(self, slot: str = "b") -> dict[str, list[float] | None]:
         """Text → vector in this slot, for every text there is."""
-        rows = await self.connection.run_text(
+        rows = await self.connection.run_cypher(
             f"MATCH (n:{self.settings.label_prefix}Memory|{self.settings.label_prefix}Entity)"
             " RETURN coalesce(n.text, n.name) AS text, n[$slot] AS vector",
             {"slot": f"embedding_{slot}"},
@@ -119,7 +119,7 @@ class Deployment:
 
     async def indexes(self) -> dict[str, int]:
         """Vector index → its dimensions."""
-        rows = await self.connection.run_text(
+        rows = await self.connection.run_cypher(
             "SHOW VECTOR INDEXES YIELD name, labelsOrTypes, options WHERE labelsOrTypes[0] STARTS WITH $prefix"
             " RETURN name, options.indexConfig['vector.dimensions'] AS dimensions",
             {"prefix": self.settings.label_prefix},
@@ -127,7 +127,7 @@ class Deployment:
         return {row["name"]: row["dimensions"] for row in rows}
 
     async def everything(self) -> list[Any]:
-        rows = await self.connection.run_text(
+        rows = await self.connection.run_cypher(
             "MATCH (n) WHERE any(l IN labels(n) WHERE l STARTS WITH $prefix)"
             " WITH n ORDER BY elementId(n) RETURN properties(n) AS n",
             {"prefix": self.settings.label_prefix},
@@ -170,7 +170,7 @@ async def deployed(neo4j_server: Any) -> AsyncIterator[Callable[..., Any]]:
 
 @pytest.fixture(autouse=True)
 def _hasty(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(importlib.import_module("patience"), "PAUSES", (0.01, 0.01, 0.01))
+    monkeypatch.setattr(importlib.import_module("retrying_embedder"), "RETRY_PAUSES", (0.01, 0.01, 0.01))
 
 
 Deployed = Callable[..., Any]
@@ -194,9 +194,9 @@ async def test_the_database_knows_its_new_embedder_alone(deployed: Deployed) -> 
     db = await deployed()
     await db.reembed(embedder := Scripted())
     state = await db.state()
-    name = Vectors(embedder, concurrency=1).name
-    assert (state.live, state.slots) == ("b", (slots.Slot("b", name, 32),))
-    if db.connection.line == "2026":
+    name = EmbedderAdapter(embedder, concurrency=1).name
+    assert (state.live_slot_name, state.slots) == ("b", (vector_slots.VectorSlot("b", name, 32),))
+    if db.connection.server_line == "2026":
         assert set((await db.indexes()).values()) == {32}
 
 
@@ -207,7 +207,7 @@ async def test_the_next_time_it_goes_back_to_the_first_slot(deployed: Deployed) 
     await db.reembed(Scripted(48))
     found = await db.vectors("a")
     assert found == {text: made(text, 48) for text in found}
-    assert (await db.state()).live == "a"
+    assert (await db.state()).live_slot_name == "a"
 
 
 @pytest.mark.full
@@ -254,25 +254,25 @@ async def test_searches_go_on_throughout(deployed: Deployed) -> None:
 async def test_a_service_with_the_new_embedder_finds_by_vectors(deployed: Deployed) -> None:
     db = await deployed()
     await db.reembed(Scripted())
-    retriever = await db.service(Scripted()).retriever(**ADA)
+    retriever = await db.service(Scripted()).make_retriever(**ADA)
     result = retriever.get_search_results("Clara", HashEmbedder(32).embed_query("I play the cello."))
     assert "I play the cello." in [record["text"] for record in result.records]
 
 
 async def test_a_retriever_handed_out_follows_the_vectors_to_their_new_place(deployed: Deployed) -> None:
     db = await deployed()
-    retriever = await db.memory.retriever(**ADA)
+    retriever = await db.memory.make_retriever(**ADA)
     await db.reembed(HashEmbedder(), force=True)
     question, vector = "Clara", HashEmbedder().embed_query("I play the cello.")
     for _ in range(2):
         found = await asyncio.to_thread(retriever.get_search_results, question, vector)
         assert "I play the cello." in [record["text"] for record in found.records]
-    assert (await db.state()).live == retriever.slot.name == "b"
+    assert (await db.state()).live_slot_name == retriever.slot.name == "b"
 
 
 async def test_a_retriever_whose_embedder_is_no_longer_the_graphs_goes_by_full_text(deployed: Deployed, caplog) -> None:
     db = await deployed()
-    retriever = await db.memory.retriever(**ADA)
+    retriever = await db.memory.make_retriever(**ADA)
     await db.reembed(Scripted())
     for _ in range(2):
         found = await asyncio.to_thread(retriever.get_search_results, "Who plays the cello?")
@@ -302,7 +302,7 @@ async def test_what_is_said_or_edited_meanwhile_is_not_lost(deployed: Deployed) 
         await db.memory.remember(
             [edited, Turn("t9", "user", "My dog is called Rex.", SAID[1].at)], **who, session_id="s"
         )
-    await db.memory.add([Statement("Tea, never coffee.", SAID[1].at)], **ADA)
+    await db.memory.add_statements([Statement("Tea, never coffee.", SAID[1].at)], **ADA)
     new.may_go_on.set()
     await job
     found = await db.vectors("b")
@@ -314,7 +314,7 @@ async def test_what_is_said_or_edited_meanwhile_is_not_lost(deployed: Deployed) 
 async def test_ingests_that_began_before_the_switch_are_waited_for(deployed: Deployed) -> None:
     db = await deployed()
     label = f"{db.settings.label_prefix}Ingest"
-    await db.connection.run_text(
+    await db.connection.run_cypher(
         f"MATCH (i:{label}) WITH i LIMIT 1 SET i.state = 'claimed', i.lease = 'mine', i.lease_until = $until",
         {"until": time.time() + 3},
     )
@@ -342,7 +342,7 @@ async def test_an_embedder_that_fails_for_good_leaves_the_searches_alone(deploye
     broken.fails = Failing(4)  # type: ignore[assignment]
     with pytest.raises(errors.EmbedderFailed, match="no route"):
         await db.reembed(broken)
-    assert (await db.state()).live == "a"
+    assert (await db.state()).live_slot_name == "a"
     assert (await db.memory.recall("cello", **ADA))[0].degraded is None
     outcome = await db.reembed(Scripted())
     written = 2 * BATCH  # the first call was for the control text, the fourth failed
@@ -360,7 +360,7 @@ async def test_what_another_embedder_had_begun_goes(deployed: Deployed) -> None:
     found = await db.vectors("b")
     assert outcome.is_done
     assert found == {text: made(text, 32) for text in found}
-    if db.connection.line == "2026":
+    if db.connection.server_line == "2026":
         assert set((await db.indexes()).values()) == {32}
 
 
@@ -424,7 +424,7 @@ async def test_after_kill_9_the_same_command_goes_on_where_it_stopped(deployed: 
 
     await asyncio.to_thread(kill_in_the_middle)
     before = embedded()
-    assert (await db.state()).live == "a"
+    assert (await db.state()).live_slot_name == "a"
     assert (await db.memory.recall("cello", **ADA))[0].degraded is None
     done = await asyncio.to_thread(subprocess.run, arguments, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
@@ -441,16 +441,18 @@ async def test_after_kill_9_the_same_command_goes_on_where_it_stopped(deployed: 
     assert "embedding: " in done.stderr
 
 
-@pytest.mark.parametrize("moment", ["switch", "settle", "reopen", "empty", "finish"])
+@pytest.mark.parametrize(
+    "moment", ["switch_live_slot", "await_running_ingests", "clear_stale_vectors", "empty_slot", "finish_reembedding"]
+)
 @pytest.mark.full
 async def test_it_goes_on_from_every_later_moment_too(
     deployed: Deployed, moment: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     db = await deployed()
 
-    place = pipeline.Job if moment == "settle" else graph.reembed
-    begins_with = graph.reembed.empty  # the slot to be filled is emptied first, before the old one at the end
-    calls = iter([begins_with] if moment == "empty" else [])
+    place = pipeline.ReembedJob if moment == "await_running_ingests" else graph.reembed
+    begins_with = graph.reembed.empty_slot  # the slot to be filled is emptied first, before the old one at the end
+    calls = iter([begins_with] if moment == "empty_slot" else [])
 
     async def stop(*arguments: Any, **options: Any) -> None:
         if (real := next(calls, None)) is None:
@@ -464,7 +466,7 @@ async def test_it_goes_on_from_every_later_moment_too(
     assert outcome.is_done
     assert sum(again.texts.values()) == 1  # the control text: nothing else was left to do
     state = await db.state()
-    assert (state.live, [slot.name for slot in state.slots]) == ("b", ["b"])
+    assert (state.live_slot_name, [slot.name for slot in state.slots]) == ("b", ["b"])
     assert set((await db.vectors("a")).values()) == {None}
 
 
@@ -478,7 +480,7 @@ async def test_a_poison_text_is_marked_and_the_rest_goes_on(deployed: Deployed) 
     found = await db.vectors("b")
     assert {text for text, vector in found.items() if vector is None} == {"I play the cello."}
     assert (outcome.failed, outcome.left, outcome.is_done) == (4, 0, False)  # a turn and a fact, of two users
-    rows = await graph.reembed.failures(db.connection, 10)
+    rows = await graph.reembed.fetch_embedding_failures(db.connection, 10)
     assert {row["text"] for row in rows} == {"I play the cello."}
     assert all("not to my taste" in row["error"] for row in rows)
     found_by_words = await db.service(Scripted()).recall("Who plays the cello?", **ADA)
@@ -492,7 +494,7 @@ async def test_failed_texts_are_tried_again_by_the_same_command(deployed: Deploy
     outcome = await db.reembed(again := Scripted())
     assert outcome.is_done
     assert set(again.texts) == {"ready?", "I play the cello."}
-    assert not await graph.reembed.failures(db.connection, 10)
+    assert not await graph.reembed.fetch_embedding_failures(db.connection, 10)
 
 
 # -- what is there to begin with --------------------------------------------------------------------------------
@@ -522,7 +524,7 @@ async def test_the_same_embedder_again_only_by_force(deployed: Deployed) -> None
         await db.reembed(Scripted(64))
     outcome = await db.reembed(Scripted(64), force=True)
     assert outcome.is_done
-    assert ((await db.state()).live, None in (await db.vectors("b")).values()) == ("b", False)
+    assert ((await db.state()).live_slot_name, None in (await db.vectors("b")).values()) == ("b", False)
     assert (await db.memory.recall("cello", **ADA))[0].degraded is None
 
 
@@ -530,7 +532,9 @@ async def test_the_same_embedder_again_only_by_force(deployed: Deployed) -> None
 async def test_planning_writes_nothing(deployed: Deployed) -> None:
     db = await deployed()
     before = await db.everything()
-    plan = await pipeline.planned(db.connection, Vectors(Scripted(), concurrency=1), batch=BATCH, force=False)
+    plan = await pipeline.plan_reembedding(
+        db.connection, EmbedderAdapter(Scripted(), concurrency=1), batch=BATCH, force=False
+    )
     assert await db.everything() == before
     assert {count.kind: count.left for count in plan.counts} == {"event": 6, "fact": 6, "entity": plan.counts[-1].texts}
     assert (plan.target.live.dimensions, plan.target.slot.dimensions) == (64, 32)
@@ -591,8 +595,8 @@ async def test_the_command_says_which_embedder_it_lacks(
 
 
 def test_without_a_terminal_there_are_few_lines(capsys: pytest.CaptureFixture[str]) -> None:
-    with progress.shown() as tell:
+    with progress.show_progress() as tell:
         for done in range(0, 1001, 10):
-            tell(progress.Step("embedding", done, 1000))
+            tell(progress.ProgressStep("embedding", done, 1000))
     lines = capsys.readouterr().err.splitlines()
     assert lines == ["embedding: 0 of 1,000", "embedding: 1,000 of 1,000"]

@@ -49,8 +49,8 @@ async def test_somebody_new_is_known_to_the_next_search(memory: GraphMemory, app
 
 async def test_who_speaks_is_forgotten_with_their_last_words(memory: GraphMemory, app_name: str) -> None:
     await remember(memory, app_name, "s1", said("ben", "I keep bees", "t0"), said("ana", "I keep geese", "t1"))
-    await memory.forget(said("ana", "", "t1").memory_id("s1"), app_name=app_name, user_id="u")
-    driver = await memory.connection.driver()
+    await memory.forget(said("ana", "", "t1").make_memory_id("s1"), app_name=app_name, user_id="u")
+    driver = await memory.connection.get_driver()
     query = "MATCH (u:TestHashUser {scope: $scope}) RETURN u.authors AS authors"
     records, _, _ = await driver.execute_query(query, scope=Scope(app_name, "u").key)
     assert [record["authors"] for record in records] == [["ben"]]
@@ -59,17 +59,17 @@ async def test_who_speaks_is_forgotten_with_their_last_words(memory: GraphMemory
 async def test_what_a_user_speaks_tells_the_language_of_few_words(memory: GraphMemory, app_name: str) -> None:
     german = [said("ben", f"Ich halte {thing} in meinem Garten.", f"t{thing}") for thing in ("Bienen", "Gänse")]
     await remember(memory, app_name, "s1", *german)
-    retriever = await memory.retriever(app_name=app_name, user_id="u")
+    retriever = await memory.make_retriever(app_name=app_name, user_id="u")
     assert retriever.parse_question("Bienen").language == "de"
     assert retriever.parse_question("mein Garten").terms == ["Garten"]
-    nobody = await memory.retriever(app_name=app_name, user_id="nobody")
+    nobody = await memory.make_retriever(app_name=app_name, user_id="nobody")
     assert nobody.parse_question("dog breed").language == "en"
 
 
 async def test_what_an_agent_says_is_not_what_its_user_speaks(memory: GraphMemory, app_name: str) -> None:
     agent = [Turn(f"a{n}", "companion", "You may want to ask me for more of that.", NOON, "model") for n in range(5)]
     await remember(memory, app_name, "s1", said("ben", "Ich halte Bienen in meinem Garten.", "t0"), *agent)
-    retriever = await memory.retriever(app_name=app_name, user_id="u")
+    retriever = await memory.make_retriever(app_name=app_name, user_id="u")
     assert retriever.parse_question("Bienen").language == "de"
 
 

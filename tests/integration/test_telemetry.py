@@ -24,11 +24,11 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from opentelemetry.trace import SpanKind, StatusCode
 
 from adk_graph_memory import Neo4jArtifactService, Neo4jMemoryService, Neo4jSessionService, errors, graph
-from adk_graph_memory.adk.background import Background
-from adk_graph_memory.adk.outbox import Outbox
-from adk_graph_memory.adk.reader import Reader
+from adk_graph_memory.adk.background import BackgroundLoop
+from adk_graph_memory.adk.ingest_worker import IngestWorker
+from adk_graph_memory.adk.turn_buffer import TurnBuffer
 from adk_graph_memory.records import Scope, Turn
-from adk_graph_memory.telemetry import instruments, spans
+from adk_graph_memory.telemetry import instruments, tracing
 from adk_graph_memory.testing import HashEmbedder, ScriptedLlm
 
 PREFIX = "TestHash"
@@ -81,8 +81,8 @@ class Seen:
 def seen(monkeypatch: pytest.MonkeyPatch) -> Iterator[Seen]:
     # A process has one global provider for good, so what is swapped here is what stands before it.
     made = Seen()
-    monkeypatch.setattr(spans, "tracer", made.tracers.get_tracer("test"))
-    monkeypatch.setattr(instruments, "current", instruments.Instruments(made.meters.get_meter("test")))
+    monkeypatch.setattr(tracing, "tracer", made.tracers.get_tracer("test"))
+    monkeypatch.setattr(instruments, "active_instruments", instruments.Instruments(made.meters.get_meter("test")))
     yield made
     made.meters.shutdown()
 
@@ -255,7 +255,7 @@ def test_whoever_asks_sees_each_methods_own_parameters(service: type) -> None:
 
 
 async def test_the_model_that_reads_is_a_span_with_what_it_cost(world: World, seen: Seen) -> None:
-    memory = world.reading(ScriptedLlm.of(answered("I keep bees")))
+    memory = world.reading(ScriptedLlm.from_replies(answered("I keep bees")))
     async with memory:
         await memory.add_session_to_memory(world.session("I keep bees"))
     span = seen.one("chat scripted", SpanKind.CLIENT)
@@ -290,7 +290,7 @@ async def test_a_statement_is_a_client_span_by_the_name_of_its_block(world: Worl
 
 
 async def test_a_callers_own_driver_has_no_address_that_we_know(world: World, seen: Seen) -> None:
-    driver = await world.sessions._connection.driver()
+    driver = await world.sessions._connection.get_driver()
     service = Neo4jSessionService(driver=driver, settings=world._settings)
     await service.get_user_state(**world.owner)
     statements = [span.attributes or {} for span in seen.spans if span.kind is SpanKind.CLIENT]
@@ -318,7 +318,7 @@ async def test_an_error_marks_the_operation_and_the_statement_that_it_comes_from
 
 async def test_a_refused_statement_has_the_servers_code_though_callers_get_our_error(world: World, seen: Seen) -> None:
     with pytest.raises(errors.QueryFailed):
-        await world.sessions._connection.run_text("This is no Cypher")
+        await world.sessions._connection.run_cypher("This is no Cypher")
     assert (seen.one("schema", SpanKind.CLIENT).attributes or {})[
         "error.type"
     ] == "Neo.ClientError.Statement.SyntaxError"
@@ -347,7 +347,7 @@ async def test_a_missing_configuration_is_an_error_of_the_operation_too(seen: Se
 
 
 async def everything_is_done(world: World, text: str) -> None:
-    memory = world.reading(ScriptedLlm.of(answered(text), RuntimeError(text)))
+    memory = world.reading(ScriptedLlm.from_replies(answered(text), RuntimeError(text)))
     async with memory:
         session = await world.sessions.create_session(state={"user:mood": text}, **world.owner)
         await world.sessions.append_event(session, said(text))
@@ -442,7 +442,9 @@ async def test_sessions_do_not_count_among_operations_on_memory(world: World, se
 
 
 async def test_facts_are_counted_by_operation_and_tokens_by_direction(world: World, seen: Seen) -> None:
-    async with world.reading(ScriptedLlm.of(answered("I keep bees", "I like tea"), answered("I keep bees"))) as memory:
+    async with world.reading(
+        ScriptedLlm.from_replies(answered("I keep bees", "I like tea"), answered("I keep bees"))
+    ) as memory:
         await memory.add_session_to_memory(world.session("I keep bees. I like tea."))
         await memory.add_session_to_memory(world.session("I keep bees", id="tuesday"))
     await world.memory.add_memory(memories=[told("Ada has a horse.")], **world.owner)
@@ -468,7 +470,7 @@ async def test_the_lag_goes_from_the_request_to_the_commit_however_long_it_was_q
     memory = world.memory.memory
     for number in range(2):  # two requests of one session are read as one
         turn = Turn(f"t{number}", "user", f"I keep {number} bees.", NOON)
-        await memory.queue([turn], session_id="monday", **world.owner)
+        await memory.enqueue([turn], session_id="monday", **world.owner)
         await asyncio.sleep(0.4)
     assert seen.points("adk_graph_memory.ingest.lag") == []
     await memory.resume(app_name=world.app_name)
@@ -481,13 +483,13 @@ async def test_what_waits_of_an_app_is_counted(world: World, seen: Seen) -> None
     memory = world.memory.memory
     for number in range(3):
         turn = Turn(f"t{number}", "user", f"I keep {number} bees.", NOON)
-        await memory.queue([turn], app_name=world.app_name, user_id=f"user{number}", session_id="s")
+        await memory.enqueue([turn], app_name=world.app_name, user_id=f"user{number}", session_id="s")
     await memory.resume(app_name=world.app_name, user_id="user0")
-    await graph.ingests.count_waiting(memory.connection, world.app_name)
+    await graph.ingest_queue.record_waiting_ingests(memory.connection, world.app_name)
     [point] = seen.points("adk_graph_memory.ingest.pending")
     assert (point.value, dict(point.attributes)) == (2, {"adk_graph_memory.app_name": world.app_name})
     await memory.resume(app_name=world.app_name)
-    await graph.ingests.count_waiting(memory.connection, world.app_name)
+    await graph.ingest_queue.record_waiting_ingests(memory.connection, world.app_name)
     assert [point.value for point in seen.points("adk_graph_memory.ingest.pending")] == [0]
 
 
@@ -495,18 +497,18 @@ async def test_what_waits_of_an_app_is_counted(world: World, seen: Seen) -> None
 
 
 async def test_what_goes_on_in_the_background_is_linked_to_the_runs_it_comes_from(world: World, seen: Seen) -> None:
-    outbox = Outbox()
-    reader = Reader(outbox, every=100, idle=60, at_once=4, drain=60)
-    background = Background("test", reader.finish)
+    outbox = TurnBuffer()
+    reader = IngestWorker(outbox, every=100, idle=60, at_once=4, drain=60)
+    background = BackgroundLoop("test", reader.drain_queue)
     session = Session(id="monday", app_name=world.app_name, user_id=USER)
     tracer = seen.tracers.get_tracer("the application's")
     for number in range(2):
         content = types.Content(role="user", parts=[types.Part(text=f"I keep {number} bees.")])
         session.events.append(Event(id=f"e{number}", author="user", content=content))
         with tracer.start_as_current_span("run"):
-            key = outbox.put(world.memory, session)
-        await asyncio.wrap_future(background.submit(reader.queue(key)))
-    await asyncio.wrap_future(background.end())
+            key = outbox.add_session(world.memory, session)
+        await asyncio.wrap_future(background.submit(reader.enqueue_session(key)))
+    await asyncio.wrap_future(background.stop_loop())
     runs = {run.context.span_id: run for run in seen.named("run")}
     queued = seen.named("queue_said")
     assert {link.context.span_id for span in queued for link in span.links} == set(runs)

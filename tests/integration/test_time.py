@@ -14,8 +14,8 @@ from google.adk.sessions import Session
 from google.genai import types
 
 from adk_graph_memory import GraphMemory, Neo4jMemoryService, Neo4jSessionService, Turn, errors, graph, prompts
-from adk_graph_memory.adk import entries
-from adk_graph_memory.adk.outbox import Outbox
+from adk_graph_memory.adk import memory_codec
+from adk_graph_memory.adk.turn_buffer import TurnBuffer
 from adk_graph_memory.records import Scope
 from adk_graph_memory.testing import HashEmbedder, ScriptedLlm
 
@@ -32,7 +32,7 @@ async def make(neo4j_server: Any) -> AsyncIterator[Make]:
 
     def service(*replies: Any, settings: dict[str, Any] | None = None, **chosen: Any) -> Neo4jMemoryService:
         given = neo4j_server.settings(label_prefix=PREFIX, **(settings or {}))
-        model = ScriptedLlm.of(*replies) if replies else "rules"
+        model = ScriptedLlm.from_replies(*replies) if replies else "rules"
         made.append(Neo4jMemoryService(settings=given, model=model, embedder=HashEmbedder(), **chosen))
         return made[-1]
 
@@ -104,14 +104,14 @@ async def test_a_zone_that_changes_counts_from_the_next_events_on(make: Make, ap
 
 async def test_what_is_queued_keeps_its_offset_for_whoever_reads_it(make: Make, app_name: str) -> None:
     said = session(app_name, "I saw a heron yesterday.", **SAO_PAULO)
-    queuing, outbox = make(), Outbox()
-    key = outbox.put(queuing, said)
+    queuing, outbox = make(), TurnBuffer()
+    key = outbox.add_session(queuing, said)
     assert key is not None
-    letter = outbox.take(key)
+    letter = outbox.take_turns(key)
     assert letter is not None
-    await queuing.memory.queue(letter.turns, app_name=app_name, user_id="ada", session_id="s")
+    await queuing.memory.enqueue(letter.turns, app_name=app_name, user_id="ada", session_id="s")
     reading = make(NOTHING)
-    [pending] = await graph.ingests.pending(reading.memory.connection, app_name=app_name)
+    [pending] = await graph.ingest_queue.fetch_pending_ingests(reading.memory.connection, app_name=app_name)
     assert [turn.at.isoformat() for turn in pending.turns] == [LATE.isoformat()]
     await reading.memory.resume(app_name=app_name)
     assert "2024-06-10" in asked(reading)
@@ -130,8 +130,8 @@ async def test_yesterday_in_a_question_is_the_user_s(
 ) -> None:
     service = make()
     await service.remember(session(app_name, "I keep two goats.", **SAO_PAULO))
-    retriever = await service.memory.retriever(app_name=app_name, user_id="ada")
-    [span] = retriever.parse_question("What did I do yesterday?").times
+    retriever = await service.memory.make_retriever(app_name=app_name, user_id="ada")
+    [span] = retriever.parse_question("What did I do yesterday?").time_spans
     now = datetime.now(UTC).astimezone(LATE.tzinfo)
     assert span.start.utcoffset() == timedelta(hours=-3)
     assert timedelta(days=1) <= now - span.start <= timedelta(days=2, minutes=5)
@@ -162,7 +162,9 @@ async def test_a_fact_s_words_come_back_in_the_offset_in_which_they_were_said(ma
     memory = service.memory
     turn = Turn("t", "user", "I keep bees", LATE)
     await memory.remember([turn], app_name=app_name, user_id="ada", session_id="s")
-    [stored] = await graph.knowledge.facts(memory.connection, Scope(app_name, "ada"), now=datetime.now(UTC), limit=5)
+    [stored] = await graph.knowledge.fetch_facts(
+        memory.connection, Scope(app_name, "ada"), now=datetime.now(UTC), limit=5
+    )
     assert (stored.at.isoformat(), stored.sources[0].at.isoformat()) == (LATE.isoformat(), LATE.isoformat())
 
 
@@ -200,7 +202,7 @@ async def test_what_an_agent_reads_is_as_exact_as_what_was_said(make: Make, app_
     memory = await told(make, app_name)
     found = await memory.recall("Ada", app_name=app_name, user_id="ada", now=NOVEMBER)
     by_text = {one.text: one for one in found}
-    dates = {text: entries.entry(one).custom_metadata for text, one in by_text.items()}
+    dates = {text: memory_codec.make_memory_entry(one).custom_metadata for text, one in by_text.items()}
     shown = {text: (given.get("valid_from"), given.get("valid_to")) for text, given in dates.items() if given}
     assert shown["Ada has worked at Bolt since May 2024"] == ("2024-05", None)
     assert shown["Ada walked in the Alps"] == ("2024-02-03", "2024-02-09")
@@ -215,7 +217,7 @@ async def test_a_plan_whose_day_is_over_is_recalled_as_such(make: Make, app_name
 
     async def shown(now: datetime) -> dict[str, str]:
         found = await memory.recall("Ada plans", app_name=app_name, user_id="ada", now=now)
-        return {one.text: one.told for one in found if one.modality == "planned"}
+        return {one.text: one.prompt_text for one in found if one.modality == "planned"}
 
     lisbon, cello = "Ada plans to fly to Lisbon", "Ada plans to learn the cello"
     after = await shown(NOVEMBER)
@@ -240,7 +242,7 @@ async def test_what_was_to_last_until_a_day_is_no_longer_so_after_it(make: Make,
 
     async def shown(now: datetime) -> set[str]:
         found = await memory.recall("Where does Ada work?", app_name=app_name, user_id="ada", now=now)
-        return {one.told for one in found if one.kind == "fact"}
+        return {one.prompt_text for one in found if one.kind == "fact"}
 
     assert await shown(LATE) == {"Ada works at the mill"}
     assert await shown(NOVEMBER) == {"Ada works at the mill (no longer so)"}
@@ -248,7 +250,7 @@ async def test_what_was_to_last_until_a_day_is_no_longer_so_after_it(make: Make,
 
 async def test_what_was_planned_and_what_happened_is_known_apart_from_what_is_so(make: Make, app_name: str) -> None:
     memory = await told(make, app_name)
-    known = await graph.knowledge.facts(memory.connection, Scope(app_name, "ada"), now=NOVEMBER, limit=20)
+    known = await graph.knowledge.fetch_facts(memory.connection, Scope(app_name, "ada"), now=NOVEMBER, limit=20)
     assert {one.text: (one.status, one.holds) for one in known} == {
         "Ada has worked at Bolt since May 2024": ("holds", True),
         "Ada plans to fly to Lisbon": ("lapsed", False),
@@ -256,7 +258,7 @@ async def test_what_was_planned_and_what_happened_is_known_apart_from_what_is_so
         "Ada walked in the Alps": ("happened", False),
         "Ada rents the flat": ("holds", True),
     }
-    everything = await graph.knowledge.facts(
+    everything = await graph.knowledge.fetch_facts(
         memory.connection, Scope(app_name, "ada"), now=NOVEMBER, past=True, limit=20
     )
     assert {one.text for one in everything} - {one.text for one in known} == {"Ada lived in Porto"}
@@ -282,7 +284,7 @@ async def test_the_judge_sees_the_local_day_and_hour(make: Make, app_name: str) 
     turn = Turn("t2", "user", "I left Bolt", NOVEMBER)
     await service.memory.remember([turn], app_name=app_name, user_id="ada", session_id="s2")
     request = service.memory._language_model.requests[1]  # type: ignore[union-attr]
-    lines = {line["text"]: line for frame in ("known", "new") for line in prompts.lines(_prompt(request), frame)}
+    lines = {line["text"]: line for frame in ("known", "new") for line in prompts.decode_lines(_prompt(request), frame)}
     assert lines["Ada left Bolt"]["said"] == "2024-11-02 Sat 09:00"
     bolt = lines["Ada has worked at Bolt since May 2024"]
     assert (bolt["said"], bolt["valid_from"]) == ("2024-06-10 Mon 23:30", "2024-05")
@@ -317,7 +319,7 @@ def judged(op: str, target: str) -> Callable[[Any], str]:
     """A judge by whom the first new fact ends the known one of this quote."""
 
     def answer(request: Any) -> str:
-        known, new = (prompts.lines(_prompt(request), frame) for frame in ("known", "new"))
+        known, new = (prompts.decode_lines(_prompt(request), frame) for frame in ("known", "new"))
         [ended] = [line for line in known if line["quote"] == target]
         quotes = [new[0]["quote"], target]
         ops = [
@@ -346,7 +348,7 @@ async def remembered(memory: GraphMemory, app_name: str, *texts: str, month: int
 
 
 async def held(memory: GraphMemory, app_name: str, quote: str) -> dict[str, Any]:
-    driver = await memory.connection.driver()
+    driver = await memory.connection.get_driver()
     scope = Scope(app_name, "ada").key
     [row], _, _ = await driver.execute_query(HOME.replace("@", PREFIX), scope=scope, text=quote)
     return {**row, "until": row["until"] and str(row["until"])[:10]}

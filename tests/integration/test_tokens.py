@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from adk_graph_memory import GraphMemory, Turn
-from adk_graph_memory.embeddings import EmbeddedQuestion, Projection, QuestionTokens, Vectors
+from adk_graph_memory.embeddings import EmbedderAdapter, Projection, QuestionEmbedding, QuestionTokens
 from adk_graph_memory.records import Embedding, Passage
 from adk_graph_memory.testing import HashEmbedder
 
@@ -36,16 +36,16 @@ class TokenHash(HashEmbedder):
         self.projection = Projection(projection, np.zeros(SIZE, np.float32), matrix, spread=0.1)
         self.read: list[Passage] = []
 
-    def embed_question(self, text: str) -> EmbeddedQuestion:
-        return EmbeddedQuestion(self.embed_query(text), QuestionTokens(self._tokens(text), self.projection))
+    def embed_question(self, text: str) -> QuestionEmbedding:
+        return QuestionEmbedding(self.embed_query(text), QuestionTokens(self._tokens(text), self.projection))
 
     def embed_passages(self, passages: Sequence[Passage]) -> list[Embedding]:
         self.read += passages
         texts = [passage.text for passage in passages]
-        return [Embedding(self._vector(text), self.projection.pack(self._tokens(text))) for text in texts]
+        return [Embedding(self._hash_words(text), self.projection.pack_vectors(self._tokens(text))) for text in texts]
 
     def _tokens(self, text: str) -> np.ndarray:
-        return np.array([self._vector(word) for word in text.split()], np.float32)
+        return np.array([self._hash_words(word) for word in text.split()], np.float32)
 
 
 class Deployment:
@@ -67,7 +67,7 @@ class Deployment:
     async def stored(self) -> dict[tuple[str, str], tuple[int | None, int | None, bool]]:
         """By kind and text: bytes of its tokens in either slot, and whether it waits to be embedded."""
         async with GraphMemory(settings=self.settings, embedder=False) as memory:
-            rows = await memory.connection.run_text(
+            rows = await memory.connection.run_cypher(
                 f"MATCH (n:{self.prefix}Memory) RETURN n.kind AS kind, n.text AS text, "
                 "size(n.tokens_a) AS a, size(n.tokens_b) AS b, coalesce(n.unembedded, false) AS waits"
             )
@@ -93,7 +93,7 @@ async def test_a_turn_is_read_after_the_one_before_it_and_a_fact_by_itself(deplo
     await deployment.remember(embedder)
     turns = {Passage(later, earlier) for earlier, later in zip(["", *TOLD], TOLD, strict=False)}
     assert turns <= set(embedder.read)
-    assert {passage.before for passage in set(embedder.read) - turns} == {""}
+    assert {passage.preceding_text for passage in set(embedder.read) - turns} == {""}
 
 
 async def test_a_turn_of_a_later_session_portion_is_read_after_what_memory_knows(deployment: Deployment) -> None:
@@ -106,9 +106,9 @@ async def test_a_turn_of_a_later_session_portion_is_read_after_what_memory_knows
 async def test_an_embedder_without_tokens_works_as_ever_and_beside_it(deployment: Deployment) -> None:
     """The same vectors under the same name: what the one wrote has tokens, what the other wrote has none."""
     plain = HashEmbedder(SIZE)
-    plain.known_as = "shared"  # type: ignore[attr-defined]
+    plain.embedder_name = "shared"  # type: ignore[attr-defined]
     tokens = TokenHash()
-    tokens.known_as = "shared"  # type: ignore[attr-defined]
+    tokens.embedder_name = "shared"  # type: ignore[attr-defined]
     await deployment.remember(plain, TOLD[:2])
     assert all("tokens" not in signals for signals in (await deployment.shares(tokens, "bees hives")).values())
     await deployment.remember(tokens)
@@ -122,7 +122,7 @@ async def test_tokens_of_another_projection_count_as_none_until_all_are_embedded
     after = TokenHash("after")
     assert all("tokens" not in signals for signals in (await deployment.shares(after, "boat")).values())
     async with GraphMemory(settings=deployment.settings, embedder=False) as memory:
-        await pipeline.reembed(memory.connection, Vectors(after, concurrency=1), batch=2, force=True)
+        await pipeline.reembed(memory.connection, EmbedderAdapter(after, concurrency=1), batch=2, force=True)
     assert all(a is None and b for a, b, _ in (await deployment.stored()).values())
     assert all("tokens" in signals for signals in (await deployment.shares(after, "boat")).values())
     assert {Passage(later, earlier) for earlier, later in zip(["", *TOLD], TOLD, strict=False)} <= set(after.read)
@@ -139,5 +139,5 @@ async def test_what_answered_a_turn_that_is_forgotten_is_embedded_anew_without_i
     assert stored["fact", TOLD[2]][2] is False  # it was embedded by itself
     embedder = TokenHash()
     await deployment.remember(embedder, [*TOLD, "Something new."])
-    assert [passage.before for passage in embedder.read if passage.text == TOLD[2]] == [TOLD[0]]
+    assert [passage.preceding_text for passage in embedder.read if passage.text == TOLD[2]] == [TOLD[0]]
     assert (await deployment.stored())["event", TOLD[2]][0]

@@ -18,9 +18,16 @@ import neo4j
 import pytest
 
 from adk_graph_memory import errors, graph
-from adk_graph_memory.graph import analyzers, migrate, slots
+from adk_graph_memory.graph import analyzers, migrate, vector_slots
 from adk_graph_memory.graph.connection import Connection
-from adk_graph_memory.graph.queries import FRAGMENT, LABELS, Block, Statements, files, filled
+from adk_graph_memory.graph.queries import (
+    FRAGMENT,
+    LABELS,
+    CypherBlock,
+    CypherStatements,
+    fill_identifiers,
+    load_cypher_files,
+)
 from adk_graph_memory.local_neo4j import LocalNeo4j
 from adk_graph_memory.records import Scope
 from adk_graph_memory.settings import Settings
@@ -29,7 +36,7 @@ pytestmark = pytest.mark.xdist_group("migrations")
 
 PREFIXES = (f"T{number}x" for number in itertools.count())
 DIMENSIONS = 8
-NOTHING = graph.sessions.Delta()
+NOTHING = graph.sessions.JsonMapDelta()
 
 ONE_FOR_THE_DATABASE = {"App", "Meta", "Migration"}
 """Labels whose keys belong to no user."""
@@ -117,51 +124,58 @@ def schema_of(dba: neo4j.Session, prefix: str) -> dict[str, list[dict[str, Any]]
 
 def named_by_migrations(prefix: str) -> set[str]:
     settings = Settings(label_prefix=prefix)
-    texts = [filled(block.text, settings) for blocks in files("migrations").values() for block in blocks]
+    texts = [
+        fill_identifiers(block.text, settings)
+        for blocks in load_cypher_files("migrations").values()
+        for block in blocks
+    ]
     made = {name for text in texts for name in re.findall(r"(?:CONSTRAINT|INDEX) (\w+) IF NOT EXISTS", text)}
     dropped = {name for text in texts for name in re.findall(r"DROP INDEX (\w+) IF EXISTS", text)}
-    return made - dropped | {filled(f"@{analyzers.index_of(one)}", settings) for one in settings.analyzers}
+    return made - dropped | {
+        fill_identifiers(f"@{analyzers.name_text_index(one)}", settings) for one in settings.analyzers
+    }
 
 
 # -- auto -------------------------------------------------------------------------------------------------------
 
 
 async def test_a_fresh_database_gets_its_version(deployed: Callable[..., Connection]) -> None:
-    connection = await graph.prepared(deployed())
-    assert (await slots.state(connection)).version == migrate.known_version()
+    connection = await graph.prepare_connection(deployed())
+    assert (await vector_slots.fetch_schema_state(connection)).version == migrate.get_schema_version()
 
 
 @pytest.mark.full
 async def test_every_migration_leaves_a_record(
     deployed: Callable[..., Connection], dba: neo4j.Session, prefix: str
 ) -> None:
-    await graph.prepared(deployed())
+    await graph.prepare_connection(deployed())
     recorded = rows(
         dba, f"MATCH (m:{prefix}Migration) RETURN m.name AS name, m.checksum AS checksum ORDER BY m.version"
     )
     assert recorded == [
-        {"name": name, "checksum": migrate.checksum(blocks)} for name, blocks in files("migrations").items()
+        {"name": name, "checksum": migrate.compute_checksum(blocks)}
+        for name, blocks in load_cypher_files("migrations").items()
     ]
 
 
 async def test_every_constraint_and_index_is_there_and_online(
     deployed: Callable[..., Connection], dba: neo4j.Session, prefix: str
 ) -> None:
-    await graph.prepared(deployed())
+    await graph.prepare_connection(deployed())
     schema = schema_of(dba, prefix)
     assert {row["name"] for row in schema["INDEXES"]} == named_by_migrations(prefix)
     assert {row["state"] for row in schema["INDEXES"]} == {"ONLINE"}
 
 
 async def test_every_key_holds_the_scope(deployed: Callable[..., Connection], dba: neo4j.Session, prefix: str) -> None:
-    await graph.prepared(deployed())
+    await graph.prepare_connection(deployed())
     keys = schema_of(dba, prefix)["CONSTRAINTS"]
     without = {row["labelsOrTypes"][0].removeprefix(prefix) for row in keys if "scope" not in row["properties"]}
     assert without == ONE_FOR_THE_DATABASE
 
 
 async def test_every_label_has_a_key(deployed: Callable[..., Connection], dba: neo4j.Session, prefix: str) -> None:
-    await graph.prepared(deployed())
+    await graph.prepare_connection(deployed())
     keys = schema_of(dba, prefix)["CONSTRAINTS"]
     assert {row["labelsOrTypes"][0].removeprefix(prefix) for row in keys} == LABELS
 
@@ -177,10 +191,10 @@ async def test_migrating_again_changes_nothing(
         read = {"lastRead", "readCount", "trackedSince"}
         return [nodes, [{k: v for k, v in row.items() if k not in read} for kind in schema for row in schema[kind]]]
 
-    await graph.prepared(deployed())
+    await graph.prepare_connection(deployed())
     before = everything()
-    await graph.prepared(deployed())
-    await migrate.migrate(deployed())
+    await graph.prepare_connection(deployed())
+    await migrate.migrate_schema(deployed())
     assert everything() == before
 
 
@@ -188,8 +202,8 @@ async def test_migrating_again_changes_nothing(
 async def test_many_connections_migrate_at_once(
     deployed: Callable[..., Connection], dba: neo4j.Session, prefix: str
 ) -> None:
-    await asyncio.gather(*(graph.prepared(deployed()) for _ in range(6)))
-    assert count(dba, prefix) == {"Meta": 1, "Migration": migrate.known_version()}
+    await asyncio.gather(*(graph.prepare_connection(deployed()) for _ in range(6)))
+    assert count(dba, prefix) == {"Meta": 1, "Migration": migrate.get_schema_version()}
 
 
 def test_two_processes_migrate_at_once(server: LocalNeo4j, dba: neo4j.Session, prefix: str) -> None:
@@ -200,7 +214,7 @@ def test_two_processes_migrate_at_once(server: LocalNeo4j, dba: neo4j.Session, p
     ]
     complaints = [process.communicate(timeout=120)[1] for process in processes]
     assert [process.returncode for process in processes] == [0, 0], complaints
-    assert count(dba, prefix) == {"Meta": 1, "Migration": migrate.known_version()}
+    assert count(dba, prefix) == {"Meta": 1, "Migration": migrate.get_schema_version()}
     assert {row["name"] for row in schema_of(dba, prefix)["INDEXES"]} == named_by_migrations(prefix)
 
 
@@ -215,8 +229,8 @@ def count(dba: neo4j.Session, prefix: str) -> dict[str, int]:
 
 async def test_check_refuses_a_fresh_database_and_names_the_command(deployed: Callable[..., Connection]) -> None:
     with pytest.raises(errors.SchemaMissing, match="adk-graph-memory migrate") as raised:
-        await graph.prepared(deployed(schema="check"))
-    assert all(name in str(raised.value) for name in files("migrations"))
+        await graph.prepare_connection(deployed(schema="check"))
+    assert all(name in str(raised.value) for name in load_cypher_files("migrations"))
 
 
 @pytest.mark.parametrize("mode", ["check", "off"])
@@ -224,38 +238,38 @@ async def test_only_auto_changes_the_schema(
     deployed: Callable[..., Connection], dba: neo4j.Session, prefix: str, mode: str
 ) -> None:
     try:
-        await graph.prepared(deployed(schema=mode))
+        await graph.prepare_connection(deployed(schema=mode))
     except errors.SchemaMissing:
         assert mode == "check"
     assert schema_of(dba, prefix) == {"CONSTRAINTS": [], "INDEXES": []}
 
 
 async def test_check_accepts_what_auto_made(deployed: Callable[..., Connection]) -> None:
-    await graph.prepared(deployed())
-    await graph.prepared(deployed(schema="check"))
+    await graph.prepare_connection(deployed())
+    await graph.prepare_connection(deployed(schema="check"))
 
 
 async def test_check_accepts_what_a_dba_made_of_the_printed_script(
     deployed: Callable[..., Connection], dba: neo4j.Session, prefix: str
 ) -> None:
-    run_as_cypher_shell(dba, migrate.script(Settings(label_prefix=prefix)))
-    connection = await graph.prepared(deployed(schema="check"))
-    assert (await slots.state(connection)).version == migrate.known_version()
+    run_as_cypher_shell(dba, migrate.make_migration_script(Settings(label_prefix=prefix)))
+    connection = await graph.prepare_connection(deployed(schema="check"))
+    assert (await vector_slots.fetch_schema_state(connection)).version == migrate.get_schema_version()
     assert {row["name"] for row in schema_of(dba, prefix)["INDEXES"]} == named_by_migrations(prefix)
 
 
 @pytest.mark.full
 async def test_the_printed_script_may_run_twice(dba: neo4j.Session, prefix: str) -> None:
     for _ in range(2):
-        run_as_cypher_shell(dba, migrate.script(Settings(label_prefix=prefix)))
-    assert count(dba, prefix) == {"Meta": 1, "Migration": migrate.known_version()}
+        run_as_cypher_shell(dba, migrate.make_migration_script(Settings(label_prefix=prefix)))
+    assert count(dba, prefix) == {"Meta": 1, "Migration": migrate.get_schema_version()}
 
 
 @pytest.mark.full
 async def test_a_dbas_records_equal_ours(deployed: Callable[..., Connection], dba: neo4j.Session, prefix: str) -> None:
-    run_as_cypher_shell(dba, migrate.script(Settings(label_prefix=prefix)))
+    run_as_cypher_shell(dba, migrate.make_migration_script(Settings(label_prefix=prefix)))
     other = next(PREFIXES)
-    await graph.prepared(deployed(label_prefix=other))
+    await graph.prepare_connection(deployed(label_prefix=other))
     query = "MATCH (m:{}Migration) RETURN m.version AS version, m.name AS name, m.checksum AS checksum ORDER BY version"
     assert rows(dba, query.format(prefix)) == rows(dba, query.format(other))
 
@@ -281,13 +295,13 @@ async def test_a_newer_schema_is_left_alone(
     dba.run(f"CREATE (:{prefix}Meta {{key: 'schema', version: 99}})").consume()
     for mode in ("auto", "check"):
         with pytest.raises(errors.SchemaTooNew, match=r"99.*upgrade"):
-            await graph.prepared(deployed(schema=mode))
+            await graph.prepare_connection(deployed(schema=mode))
     assert schema_of(dba, prefix) == {"CONSTRAINTS": [], "INDEXES": []}
 
 
 async def test_off_asks_nothing(deployed: Callable[..., Connection], dba: neo4j.Session, prefix: str) -> None:
     dba.run(f"CREATE (:{prefix}Meta {{key: 'schema', version: 99}})").consume()
-    await graph.prepared(deployed(schema="off"))
+    await graph.prepare_connection(deployed(schema="off"))
 
 
 # -- somebody else's data ---------------------------------------------------------------------------------------
@@ -301,8 +315,8 @@ def foreign(dba: neo4j.Session, prefix: str) -> str:
 
 
 async def test_labels_that_are_taken_are_named(deployed: Callable[..., Connection], foreign: str) -> None:
-    with pytest.raises(errors.LabelsTaken) as raised:
-        await graph.prepared(deployed())
+    with pytest.raises(errors.LabelConflict) as raised:
+        await graph.prepare_connection(deployed())
     assert raised.value.labels == f"{foreign}Session, {foreign}Event, {foreign}Entity"
     assert "LABEL_PREFIX" in str(raised.value)
 
@@ -312,15 +326,15 @@ async def test_every_label_is_asked_for(deployed: Callable[..., Connection], dba
     prefix = next(PREFIXES)
     dba.run(f"CREATE (:{prefix}{label} {{made_by: 'somebody else'}})").consume()
     connection = deployed(label_prefix=prefix)
-    await connection.server_agent()
-    assert [row["label"] for row in await connection.run("foreign_labels")] == [f"{prefix}{label}"]
+    await connection.fetch_server_agent()
+    assert [row["label"] for row in await connection.run_statement("foreign_labels")] == [f"{prefix}{label}"]
 
 
 async def test_a_refused_database_stays_as_it_was(
     deployed: Callable[..., Connection], dba: neo4j.Session, foreign: str
 ) -> None:
-    with pytest.raises(errors.LabelsTaken):
-        await graph.prepared(deployed())
+    with pytest.raises(errors.LabelConflict):
+        await graph.prepare_connection(deployed())
     assert schema_of(dba, foreign) == {"CONSTRAINTS": [], "INDEXES": []}
     assert count(dba, foreign) == {"Meta": 0, "Migration": 0}
 
@@ -329,28 +343,28 @@ async def test_somebody_elses_meta_nodes_count_as_taken(
     deployed: Callable[..., Connection], dba: neo4j.Session, prefix: str
 ) -> None:
     dba.run(f"UNWIND [1, 2] AS _ CREATE (:{prefix}Meta {{key: 'title'}})").consume()
-    with pytest.raises(errors.LabelsTaken, match=f"{prefix}Meta"):
-        await graph.prepared(deployed())
+    with pytest.raises(errors.LabelConflict, match=f"{prefix}Meta"):
+        await graph.prepare_connection(deployed())
 
 
 async def test_taken_labels_may_be_shared_on_purpose(deployed: Callable[..., Connection], foreign: str) -> None:
-    connection = await graph.prepared(deployed(shared_database=True))
-    assert (await slots.state(connection)).version == migrate.known_version()
+    connection = await graph.prepare_connection(deployed(shared_database=True))
+    assert (await vector_slots.fetch_schema_state(connection)).version == migrate.get_schema_version()
 
 
 async def test_a_label_prefix_keeps_clear_of_taken_labels(
     deployed: Callable[..., Connection], dba: neo4j.Session, foreign: str
 ) -> None:
-    await graph.prepared(deployed(label_prefix=f"{foreign}Adk"))
+    await graph.prepare_connection(deployed(label_prefix=f"{foreign}Adk"))
     assert rows(dba, f"MATCH (s:{foreign}Session) RETURN count(s) AS n") == [{"n": 1}]
 
 
 async def test_a_migrated_database_is_not_asked_again(
     deployed: Callable[..., Connection], dba: neo4j.Session, prefix: str
 ) -> None:
-    await graph.prepared(deployed())
+    await graph.prepare_connection(deployed())
     dba.run(f"CREATE (:{prefix}Session)").consume()
-    await graph.prepared(deployed())
+    await graph.prepare_connection(deployed())
 
 
 @pytest.mark.parametrize(("one", "other"), [("Left", "Right"), ("Same", "SAME")])
@@ -359,13 +373,13 @@ async def test_two_label_prefixes_do_not_see_each_other(
 ) -> None:
     left, right = deployed(label_prefix=one), deployed(label_prefix=other)
     scope = Scope("app", "ada")
-    for connection in (await graph.prepared(left), await graph.prepared(right)):
-        await graph.sessions.create(
+    for connection in (await graph.prepare_connection(left), await graph.prepare_connection(right)):
+        await graph.sessions.store_session(
             connection, scope, id="s", uid="u", now=1.0, app=NOTHING, user=NOTHING, session=NOTHING
         )
-    await graph.sessions.delete(left, scope, id="s", now=2.0)
-    assert await graph.sessions.get(left, scope, id="s", now=2.0) is None
-    assert await graph.sessions.get(right, scope, id="s", now=2.0) is not None
+    await graph.sessions.remove_session(left, scope, id="s", now=2.0)
+    assert await graph.sessions.fetch_session(left, scope, id="s", now=2.0) is None
+    assert await graph.sessions.fetch_session(right, scope, id="s", now=2.0) is not None
     assert {row["name"] for row in schema_of(dba, other)["INDEXES"]} == named_by_migrations(other)
 
 
@@ -373,21 +387,21 @@ async def test_two_label_prefixes_do_not_see_each_other(
 
 
 async def test_the_first_slot_filled_is_live(deployed: Callable[..., Connection]) -> None:
-    connection = await graph.prepared(deployed())
-    assert (await slots.state(connection)).live_slot is None
-    first = await slots.open_slot(connection, "a", "minilm", DIMENSIONS)
-    await slots.open_slot(connection, "b", "larger", 2 * DIMENSIONS)
-    state = await slots.state(connection)
+    connection = await graph.prepare_connection(deployed())
+    assert (await vector_slots.fetch_schema_state(connection)).live_slot is None
+    first = await vector_slots.open_slot(connection, "a", "minilm", DIMENSIONS)
+    await vector_slots.open_slot(connection, "b", "larger", 2 * DIMENSIONS)
+    state = await vector_slots.fetch_schema_state(connection)
     assert (state.live_slot, [slot.name for slot in state.slots]) == (first, ["a", "b"])
 
 
 async def test_a_slots_indexes_are_online_when_it_is_open(
     deployed: Callable[..., Connection], dba: neo4j.Session, prefix: str
 ) -> None:
-    connection = await graph.prepared(deployed())
-    await slots.open_slot(connection, "a", "minilm", DIMENSIONS)
+    connection = await graph.prepare_connection(deployed())
+    await vector_slots.open_slot(connection, "a", "minilm", DIMENSIONS)
     vectors = [row for row in schema_of(dba, prefix)["INDEXES"] if row["type"] == "VECTOR"]
-    if connection.line == "5.26":
+    if connection.server_line == "5.26":
         assert vectors == []
         return
     assert sorted(row["labelsOrTypes"][0] for row in vectors) == [f"{prefix}Entity", f"{prefix}Memory"]
@@ -406,9 +420,9 @@ def prepared_prefix(server: LocalNeo4j) -> str:
     async def prepare() -> None:
         user, password = server.auth
         settings = Settings(uri=server.uri, username=user, password=password, label_prefix=prefix)
-        connection = await graph.prepared(Connection(settings=settings))
+        connection = await graph.prepare_connection(Connection(settings=settings))
         for slot in "ab":
-            await slots.open_slot(connection, slot, "minilm", DIMENSIONS)
+            await vector_slots.open_slot(connection, slot, "minilm", DIMENSIONS)
         await connection.close()
 
     asyncio.run(prepare())
@@ -418,20 +432,24 @@ def prepared_prefix(server: LocalNeo4j) -> str:
 BLOCKS = [
     (file, block)
     for folder in ("cypher", "migrations")
-    for file, blocks in files(folder).items()
+    for file, blocks in load_cypher_files(folder).items()
     for block in blocks
-    if block.line != FRAGMENT
+    if block.tag != FRAGMENT
 ]
 each_block = pytest.mark.parametrize("case", BLOCKS, ids=lambda case: f"{case[0]}:{case[1].name}")
 
 
-def plan(dba: neo4j.Session, server: LocalNeo4j, prefix: str, case: tuple[str, Block]) -> set[str] | None:
+def plan(dba: neo4j.Session, server: LocalNeo4j, prefix: str, case: tuple[str, CypherBlock]) -> set[str] | None:
     """The operators of the block's plan, or None where the block is for another server line."""
     file, block = case
-    line, settings = migrate.server_line(f"Neo4j/{server.version}"), Settings(label_prefix=prefix)
-    if block.line not in (None, line):
+    line, settings = migrate.parse_server_line(f"Neo4j/{server.version}"), Settings(label_prefix=prefix)
+    if block.tag not in (None, line):
         return None
-    whole = filled(block.text, settings) if file in files("migrations") else Statements.of(settings, line)[block.name]
+    whole = (
+        fill_identifiers(block.text, settings)
+        if file in load_cypher_files("migrations")
+        else CypherStatements.from_settings(settings, line)[block.name]
+    )
     return explained(dba, whole)
 
 
@@ -449,14 +467,14 @@ def operators(plan: dict[str, Any]) -> Iterator[str]:
 
 @each_block
 def test_the_server_understands_the_block(
-    dba: neo4j.Session, server: LocalNeo4j, prepared_prefix: str, case: tuple[str, Block]
+    dba: neo4j.Session, server: LocalNeo4j, prepared_prefix: str, case: tuple[str, CypherBlock]
 ) -> None:
     plan(dba, server, prepared_prefix, case)
 
 
 @each_block
 def test_the_block_finds_its_nodes_by_index(
-    dba: neo4j.Session, server: LocalNeo4j, prepared_prefix: str, case: tuple[str, Block]
+    dba: neo4j.Session, server: LocalNeo4j, prepared_prefix: str, case: tuple[str, CypherBlock]
 ) -> None:
     costly = (plan(dba, server, prepared_prefix, case) or set()) & COSTLY
     assert costly == MAY_SCAN.get(case[1].name, set())
@@ -465,7 +483,9 @@ def test_the_block_finds_its_nodes_by_index(
 def test_the_retrieval_query_goes_on_from_the_hits(
     dba: neo4j.Session, server: LocalNeo4j, prepared_prefix: str
 ) -> None:
-    statements = Statements.of(Settings(label_prefix=prepared_prefix), migrate.server_line(f"Neo4j/{server.version}"))
+    statements = CypherStatements.from_settings(
+        Settings(label_prefix=prepared_prefix), migrate.parse_server_line(f"Neo4j/{server.version}")
+    )
     whole = f"CALL () {{\n{statements['hits']}\n}}\n{statements.fragments['retrieval_query']}"
     assert not explained(dba, whole) & COSTLY
 

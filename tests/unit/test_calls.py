@@ -34,21 +34,21 @@ class Coded(Exception):
     ids=repr,
 )
 def test_what_may_do_better_later_passes(error: Exception) -> None:
-    assert calls.passes(error)
+    assert calls.is_transient(error)
 
 
 @pytest.mark.parametrize("error", [Coded(code=400), Coded(status_code=401), ValueError("no"), KeyError("x")], ids=repr)
 def test_what_will_not_do_better_does_not_pass(error: Exception) -> None:
-    assert not calls.passes(error)
+    assert not calls.is_transient(error)
 
 
 def test_the_other_http_library_counts_as_one() -> None:
     httpx2 = pytest.importorskip("httpx2")
-    assert calls.passes(httpx2.ConnectError("no route"))
+    assert calls.is_transient(httpx2.ConnectError("no route"))
 
 
 def test_each_pause_is_about_twice_the_last() -> None:
-    pauses = list(itertools.islice(calls.pauses(1.0), 5))
+    pauses = list(itertools.islice(calls.generate_backoff_delays(1.0), 5))
     assert all(0.5 * 2**n <= pause <= 1.5 * 2**n for n, pause in enumerate(pauses))
 
 
@@ -60,7 +60,7 @@ class Crowd:
         self._lock = threading.Lock()
 
     async def enter(self, name: Any = None) -> Any:
-        async with self.throttle.hold():
+        async with self.throttle.hold_permit():
             self._count(1)
             await asyncio.sleep(0.002)
             self._count(-1)
@@ -101,7 +101,7 @@ async def test_first_come_first_served() -> None:
 
 async def test_who_gives_up_waiting_takes_no_place() -> None:
     crowd = Crowd(1)
-    async with crowd.throttle.hold():
+    async with crowd.throttle.hold_permit():
         waiting = [asyncio.create_task(crowd.enter()) for _ in range(3)]
         await asyncio.sleep(0.001)
         waiting[0].cancel()
@@ -112,7 +112,7 @@ async def test_who_gives_up_waiting_takes_no_place() -> None:
 
 async def test_a_place_that_comes_to_one_who_just_gave_up_goes_to_the_next() -> None:
     crowd = Crowd(1)
-    async with crowd.throttle.hold():
+    async with crowd.throttle.hold_permit():
         late, next_one = (asyncio.create_task(crowd.enter()) for _ in range(2))
         await asyncio.sleep(0.001)
     late.cancel()  # the place is given already, and the loop has not told it yet
@@ -123,11 +123,11 @@ async def test_a_place_that_comes_to_one_who_just_gave_up_goes_to_the_next() -> 
 async def test_a_call_that_fails_leaves_its_place() -> None:
     crowd = Crowd(1)
     with pytest.raises(ZeroDivisionError):
-        async with crowd.throttle.hold():
+        async with crowd.throttle.hold_permit():
             _ = 1 / 0
     await asyncio.wait_for(crowd.enter(), 30)
 
 
 def test_whoever_allows_as_many_shares_the_throttle() -> None:
-    assert calls.throttle(7) is calls.throttle(7)
-    assert calls.throttle(7) is not calls.throttle(8)
+    assert calls.get_shared_throttle(7) is calls.get_shared_throttle(7)
+    assert calls.get_shared_throttle(7) is not calls.get_shared_throttle(8)

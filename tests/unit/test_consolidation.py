@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from adk_graph_memory import consolidation
 from adk_graph_memory.consolidation import judge
-from adk_graph_memory.consolidation.entities import key_of
+from adk_graph_memory.consolidation.entity_resolution import make_entity_key
 from adk_graph_memory.records import (
     Candidates,
     ExtractedEntity,
@@ -22,9 +22,9 @@ from adk_graph_memory.records import (
     Extraction,
     KnownEntity,
     KnownFact,
-    Plan,
     Source,
     Statement,
+    WritePlan,
     digest,
 )
 
@@ -39,11 +39,11 @@ def fact(text: str = "Ada keeps bees", *turns: str, at: datetime = NOON, **more:
     return ExtractedFact(**{**given_values, "text": text, "at": at, **more})
 
 
-def planned(extraction: Extraction, candidates: Candidates = NOTHING_KNOWN) -> Plan:
-    return consolidation.reconcile(consolidation.resolve(extraction, candidates))
+def planned(extraction: Extraction, candidates: Candidates = NOTHING_KNOWN) -> WritePlan:
+    return consolidation.reconcile_claims(consolidation.compare_extraction(extraction, candidates))
 
 
-def resolved(*facts: ExtractedFact, entities: tuple[ExtractedEntity, ...] = (ADA,), **known: Any) -> Plan:
+def resolved(*facts: ExtractedFact, entities: tuple[ExtractedEntity, ...] = (ADA,), **known: Any) -> WritePlan:
     return planned(Extraction(entities, facts), Candidates(**known))
 
 
@@ -54,7 +54,7 @@ def test_a_new_fact_is_added_about_its_subject() -> None:
     plan = resolved(fact())
     [added] = plan.facts
     said = added.proposition
-    assert (plan.ops, said.subject, said.text) == ({"ADD": 1}, key_of("Ada"), "Ada keeps bees")
+    assert (plan.operation_counts, said.subject, said.text) == ({"ADD": 1}, make_entity_key("Ada"), "Ada keeps bees")
 
 
 def test_facts_that_say_the_same_are_one_with_the_sources_of_all() -> None:
@@ -88,7 +88,7 @@ def test_a_fact_that_the_graph_holds_is_reinforced() -> None:
     known = KnownFact("f1", before.proposition, before.sources)
     plan = planned(Extraction((ADA,), (fact("ada keeps BEES!", "t1"),)), Candidates(facts=(known,)))
     [after] = plan.facts
-    assert (plan.ops, after.id, after.is_new) == ({"REINFORCE": 1}, "f1", False)
+    assert (plan.operation_counts, after.id, after.is_new) == ({"REINFORCE": 1}, "f1", False)
     assert [source.turn_id for source in after.sources] == ["t1"]
 
 
@@ -105,9 +105,11 @@ def test_what_is_said_again_after_its_end_ends_when_it_was_said_last(days: int, 
 def test_a_fact_whose_words_were_all_edited_decides_nothing() -> None:
     [before] = resolved(fact("Ada kept bees", valid_to=NOON - timedelta(days=400))).facts
     edited = Candidates(facts=(KnownFact("f1", before.proposition, ()),))
-    draft = consolidation.resolve(Extraction((ADA,), (fact("Ada sells honey"),)), edited)
-    ids = {tenet.strand.proposition.text: id for id, tenet in draft.tenets.items()}
-    plan = consolidation.reconcile(replace(draft, dependencies=((ids["Ada sells honey"], ids["Ada kept bees"]),)))
+    draft = consolidation.compare_extraction(Extraction((ADA,), (fact("Ada sells honey"),)), edited)
+    ids = {tenet.claim.proposition.text: id for id, tenet in draft.claim_groups.items()}
+    plan = consolidation.reconcile_claims(
+        replace(draft, dependencies=((ids["Ada sells honey"], ids["Ada kept bees"]),))
+    )
     assert [one.proposition.text for one in plan.facts] == ["Ada sells honey"]
     assert plan.dependencies == ()
 
@@ -115,18 +117,18 @@ def test_a_fact_whose_words_were_all_edited_decides_nothing() -> None:
 def test_forgotten_words_make_no_fact() -> None:
     told = fact()
     forgotten = frozenset({("t0", told.sources[0].quote_key)})
-    plan = resolved(told, forgotten=forgotten)
-    assert (plan.facts, plan.dropped) == ((), {"forgotten on request": 1})
+    plan = resolved(told, forgotten_quotes=forgotten)
+    assert (plan.facts, plan.drop_counts) == ((), {"forgotten on request": 1})
 
 
 def test_forgotten_words_leave_a_fact_its_other_sources() -> None:
     told = fact("Ada keeps bees", "t0", "t1")
-    [kept] = resolved(told, forgotten=frozenset({("t0", told.sources[0].quote_key)})).facts
+    [kept] = resolved(told, forgotten_quotes=frozenset({("t0", told.sources[0].quote_key)})).facts
     assert [source.turn_id for source in kept.sources] == ["t1"]
 
 
 def test_what_extraction_dropped_stays_counted() -> None:
-    assert planned(Extraction(dropped={"a question": 3})).dropped == {"a question": 3}
+    assert planned(Extraction(drop_counts={"a question": 3})).drop_counts == {"a question": 3}
 
 
 FACTS = st.lists(
@@ -154,7 +156,7 @@ def test_planning_twice_gives_the_same_plan(facts: list[ExtractedFact]) -> None:
 # --- entities -----------------------------------------------------------------------------------------------
 
 
-def named(*entities: ExtractedEntity, known: tuple[KnownEntity, ...] = ()) -> Plan:
+def named(*entities: ExtractedEntity, known: tuple[KnownEntity, ...] = ()) -> WritePlan:
     return planned(Extraction(entities), Candidates(entities=known))
 
 
@@ -170,42 +172,46 @@ def test_names_in_any_script_stay_apart(one: str, other: str) -> None:
 
 def test_a_known_entity_is_extended_not_created() -> None:
     [planned] = named(
-        replace(ADA, aliases=("Countess",)), known=(KnownEntity(key_of("Ada"), "Ada", "person"),)
+        replace(ADA, aliases=("Countess",)), known=(KnownEntity(make_entity_key("Ada"), "Ada", "person"),)
     ).entities
     assert (planned.is_new, planned.aliases, planned.name) == (False, ("Countess",), "Ada")
 
 
 def test_a_name_is_known_by_an_alias() -> None:
-    known = KnownEntity(key_of("Franziska"), "Franziska", "person", ("Franzi",))
+    known = KnownEntity(make_entity_key("Franziska"), "Franziska", "person", ("Franzi",))
     [planned] = named(ExtractedEntity(1, "FRANZI"), known=(known,)).entities
     assert (planned.key, planned.is_new) == (known.key, False)
 
 
 def test_an_alias_that_two_entities_bear_decides_nothing() -> None:
-    known = tuple(KnownEntity(key_of(name), name, "person", ("Anton",)) for name in ("Anton Reiß", "Anton Vogt"))
+    known = tuple(
+        KnownEntity(make_entity_key(name), name, "person", ("Anton",)) for name in ("Anton Reiß", "Anton Vogt")
+    )
     [planned] = named(ExtractedEntity(1, "Anton"), known=known).entities
-    assert (planned.key, planned.is_new) == (key_of("Anton"), True)
+    assert (planned.key, planned.is_new) == (make_entity_key("Anton"), True)
 
 
 def test_whom_the_number_of_a_known_entity_means_is_open_where_the_name_does_not_say_it() -> None:
     known = KnownEntity("k1", "Inés", "person")
     sister = ExtractedEntity(1, "my sister", "person", known_key="k1", quotes=("my sister called",))
-    draft = consolidation.resolve(Extraction((sister,)), Candidates(entities=(known,)))
-    assert [(doubt.keys, doubt.quotes) for doubt in draft.resolution.doubts] == [(("k1",), ("my sister called",))]
-    told = consolidation.resolve(Extraction((sister,)), Candidates(entities=(known,)), same={1: "k1"})
-    [planned] = told.resolution.planned
+    draft = consolidation.compare_extraction(Extraction((sister,)), Candidates(entities=(known,)))
+    assert [(doubt.candidate_keys, doubt.quotes) for doubt in draft.resolution.doubts] == [
+        (("k1",), ("my sister called",))
+    ]
+    told = consolidation.compare_extraction(Extraction((sister,)), Candidates(entities=(known,)), same={1: "k1"})
+    [planned] = told.resolution.planned_entities
     assert (planned.key, planned.name, planned.aliases, dict(told.dropped)) == ("k1", "Inés", ("my sister",), {})
 
 
 def test_a_number_that_means_somebody_else_is_counted() -> None:
     known = KnownEntity("k1", "Tetris", "object")
     plan = named(ExtractedEntity(1, "John", "person", known_key="k1", quotes=("John is here",)), known=(known,))
-    assert ([entity.name for entity in plan.entities], plan.dropped) == (["John"], {"known_id of somebody else": 1})
+    assert ([entity.name for entity in plan.entities], plan.drop_counts) == (["John"], {"known_id of somebody else": 1})
 
 
 def test_a_known_key_that_is_not_known_is_ignored() -> None:
     [planned] = named(ExtractedEntity(1, "Inés", known_key="somebody else's")).entities
-    assert planned.key == key_of("Inés")
+    assert planned.key == make_entity_key("Inés")
 
 
 def test_an_entitys_own_name_is_not_among_its_aliases() -> None:
@@ -215,19 +221,22 @@ def test_an_entitys_own_name_is_not_among_its_aliases() -> None:
 
 def test_mentions_go_to_the_keys() -> None:
     plan = planned(Extraction((ADA,), (), (("t0", 1), ("t0", 1))))
-    assert plan.mentions == (("t0", key_of("Ada")),)
+    assert plan.mentions == (("t0", make_entity_key("Ada")),)
 
 
 def test_every_key_under_which_an_entity_may_be_known_is_looked_up() -> None:
     extraction = Extraction((replace(ADA, aliases=("Countess",)),))
-    assert set(consolidation.Lookup(extraction).entity_keys) == {key_of("Ada"), key_of("Countess")}
+    assert set(consolidation.GraphLookup(extraction).entity_keys) == {
+        make_entity_key("Ada"),
+        make_entity_key("Countess"),
+    }
 
 
 # --- direct statements --------------------------------------------------------------------------------------
 
 
 def test_a_statement_is_its_own_source() -> None:
-    told = consolidation.direct(Statement("Ada keeps bees", NOON, author="nurse", metadata={"a": 1}))
+    told = consolidation.plan_statement(Statement("Ada keeps bees", NOON, author="nurse", metadata={"a": 1}))
     said = told.proposition
     assert told.is_direct
     assert (said.text, said.speaker, said.at, told.metadata) == ("Ada keeps bees", "nurse", NOON, {"a": 1})
@@ -235,11 +244,11 @@ def test_a_statement_is_its_own_source() -> None:
 
 def test_the_same_statement_is_the_same_fact() -> None:
     one, other = Statement("Ada keeps bees", NOON), Statement("ada  KEEPS bees", NOON + timedelta(days=1))
-    assert consolidation.direct(one).id == consolidation.direct(other).id
+    assert consolidation.plan_statement(one).id == consolidation.plan_statement(other).id
 
 
 def test_statements_with_ids_are_told_apart_by_them() -> None:
-    ids = {consolidation.direct(Statement("Ada keeps bees", NOON, id=id)).id for id in ("a", "b", None)}
+    ids = {consolidation.plan_statement(Statement("Ada keeps bees", NOON, id=id)).id for id in ("a", "b", None)}
     assert len(ids) == 3
 
 
@@ -254,12 +263,12 @@ def test_a_digest_stands_for_the_strings_and_their_borders(one: list[str], other
 def many(kind: str, count: int) -> tuple[Extraction, Candidates]:
     """A reply of so many facts, of a kind in which each has to do with all others."""
     named = [ExtractedEntity(n, f"Person{n}", "person") for n in range(count)]
-    known = tuple(KnownEntity(key_of(one.name), one.name, "person") for one in named)
+    known = tuple(KnownEntity(make_entity_key(one.name), one.name, "person") for one in named)
     texts = [f"Ada keeps {n} bees" for n in range(count)]
     if kind == "said again":
         return Extraction((ADA,), tuple(fact("Ada keeps bees", f"t{n}") for n in range(count))), NOTHING_KNOWN
     if kind == "denied":
-        denied = (fact(text, correction=True, modality="negated") for text in texts)
+        denied = (fact(text, is_correction=True, modality="negated") for text in texts)
         return Extraction((ADA,), tuple(denied)), NOTHING_KNOWN
     if kind == "wrong numbers":
         quoted = [replace(one, known_key=known[0].key, quotes=(one.name,)) for one in named]
@@ -286,11 +295,11 @@ def count_calls(work: Callable[[], object]) -> int:
 
 @pytest.mark.parametrize("kind", ["said again", "denied", "known", "wrong numbers"])
 def test_what_is_decided_of_many_facts_grows_with_their_number(kind: str) -> None:
-    def decide(count: int) -> Plan:
-        draft = consolidation.resolve(*many(kind, count))
-        asked, keys = judge._asked(draft)
-        judge._shown(draft, asked, keys)
-        return consolidation.reconcile(draft)
+    def decide(count: int) -> WritePlan:
+        draft = consolidation.compare_extraction(*many(kind, count))
+        asked, keys = judge._list_prompt_ids(draft)
+        judge._make_question_fields(draft, asked, keys)
+        return consolidation.reconcile_claims(draft)
 
     decide(5)  # what is computed once
     few, more = count_calls(lambda: decide(50)), count_calls(lambda: decide(500))

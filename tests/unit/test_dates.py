@@ -6,11 +6,11 @@ from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
-from adk_graph_memory.extraction.dates import interval
-from adk_graph_memory.language.dates import days
+from adk_graph_memory.extraction.validity_interval import parse_validity_interval
+from adk_graph_memory.language.date_finder import find_dates
 from adk_graph_memory.records import Proposition
-from adk_graph_memory.records.dates import Precision, in_words, precision_of, written
-from adk_graph_memory.records.phrases import Status, Validity
+from adk_graph_memory.records.dates import Precision, format_english_date, format_iso_date, infer_precision
+from adk_graph_memory.records.fact_validity import FactStatus, FactValidity
 
 SAO_PAULO = timezone(timedelta(hours=-3))
 SAID = datetime(2024, 6, 10, 23, 30, tzinfo=SAO_PAULO)
@@ -30,11 +30,11 @@ NOW = datetime(2024, 11, 2, 9, tzinfo=SAO_PAULO)
     ],
 )
 def test_a_date_begins_where_it_was_said(text: str, moment: str, precision: Precision) -> None:
-    begins = interval(text, None, SAID, is_ahead=False).begins
+    begins = parse_validity_interval(text, None, SAID, is_ahead=False).start
     assert begins is not None
     assert (begins.at.isoformat(), begins.precision) == (moment, precision)
     shown = {"year": moment[:4], "month": moment[:7], "day": moment[:10], "time": moment}[precision]
-    assert written(begins.at, begins.precision) == shown
+    assert format_iso_date(begins.at, begins.precision) == shown
 
 
 @pytest.mark.parametrize(
@@ -49,32 +49,32 @@ def test_a_date_begins_where_it_was_said(text: str, moment: str, precision: Prec
     ],
 )
 def test_a_date_ends_with_its_last_moment(text: str, moment: str, precision: Precision, shown: str) -> None:
-    ends = interval(None, text, SAID, is_ahead=False).ends
+    ends = parse_validity_interval(None, text, SAID, is_ahead=False).end
     assert ends is not None
     assert (ends.at.isoformat(), ends.precision) == (moment, precision)
-    assert written(ends.at, ends.precision, is_end=True) == shown
+    assert format_iso_date(ends.at, ends.precision, is_end=True) == shown
 
 
 def test_an_end_before_its_beginning_is_dropped_and_said_so() -> None:
-    found = interval("2024-06", "2024-05", SAID, is_ahead=False)
-    assert (found.begins is not None, found.ends, found.is_inverted) == (True, None, True)
+    found = parse_validity_interval("2024-06", "2024-05", SAID, is_ahead=False)
+    assert (found.start is not None, found.end, found.is_inverted) == (True, None, True)
     for since, until in (("2024-06-10", "2024-06-10"), ("2024", "2024-03"), ("2024-06-10T23:45", "2024-06-10")):
-        found = interval(since, until, SAID, is_ahead=False)
-        assert found.begins is not None
-        assert found.ends is not None
-        assert found.begins.at <= found.ends.at
+        found = parse_validity_interval(since, until, SAID, is_ahead=False)
+        assert found.start is not None
+        assert found.end is not None
+        assert found.start.at <= found.end.at
         assert not found.is_inverted
 
 
 @pytest.mark.parametrize("text", ["yesterday", "", None, "2024-13", "9999-12", "9999", "0001", "-1", "2024-02-30"])
 def test_what_is_no_date_is_none(text: str | None) -> None:
-    assert interval(text, text, SAID, is_ahead=False) == (None, None, False)
+    assert parse_validity_interval(text, text, SAID, is_ahead=False) == (None, None, False)
 
 
 def test_yesterday_late_in_the_evening_is_the_speaker_s() -> None:
-    [found] = days("I saw a heron yesterday.", SAID, "en", "past")
+    [found] = find_dates("I saw a heron yesterday.", SAID, "en", "past")
     assert (found.at.isoformat(), found.precision) == ("2024-06-09T00:00:00-03:00", "day")
-    [found] = days("I saw a heron yesterday.", SAID.astimezone(UTC), "en", "past")
+    [found] = find_dates("I saw a heron yesterday.", SAID.astimezone(UTC), "en", "past")
     assert found.at.isoformat() == "2024-06-10T00:00:00+00:00"
 
 
@@ -82,7 +82,7 @@ def test_yesterday_late_in_the_evening_is_the_speaker_s() -> None:
     ("words", "precision"), [("in 2019", "year"), ("in May 2019", "month"), ("on 3 May 2019", "day")]
 )
 def test_a_day_that_a_sentence_names_has_its_precision(words: str, precision: str) -> None:
-    [found] = days(f"I moved to Vigo {words}.", SAID, "en", "past")
+    [found] = find_dates(f"I moved to Vigo {words}.", SAID, "en", "past")
     assert found.precision == precision
 
 
@@ -105,13 +105,13 @@ def test_a_day_is_the_same_day_in_every_zone_and_precision() -> None:
     [("year", "2024"), ("month", "October 2024"), ("day", "24 October 2024"), ("time", "24 October 2024, 00:00")],
 )
 def test_words_say_no_more_than_was_said(precision: Precision, words: str) -> None:
-    assert in_words(datetime(2024, 10, 24, tzinfo=UTC), precision) == words
+    assert format_english_date(datetime(2024, 10, 24, tzinfo=UTC), precision) == words
 
 
 def test_of_a_date_that_is_older_than_precisions_midnight_is_a_day() -> None:
-    assert precision_of(None) is None
-    assert precision_of(datetime(2024, 10, 24, tzinfo=SAO_PAULO)) == "day"
-    assert precision_of(SAID) == "time"
+    assert infer_precision(None) is None
+    assert infer_precision(datetime(2024, 10, 24, tzinfo=SAO_PAULO)) == "day"
+    assert infer_precision(SAID) == "time"
 
 
 def local(text: str) -> datetime:
@@ -125,62 +125,70 @@ OCTOBER_24 = local("2024-10-24")
     ("when", "status", "plan"),
     [
         (
-            Validity("planned", "current", OCTOBER_24, None, "day"),
+            FactValidity("planned", "current", OCTOBER_24, None, "day"),
             "lapsed",
             "planned for 24 October 2024; nothing was heard of it since",
         ),
-        (Validity("planned", "current", local("2024-11-02"), None, "day"), "planned", "planned for 2 November 2024"),
-        (Validity("planned", "current", local("2024-11-01"), None, "month"), "planned", "planned for November 2024"),
-        (Validity("planned", "current", local("2024-01-01"), None, "year"), "planned", "planned for 2024"),
         (
-            Validity("planned", "current", local("2023-01-01"), None, "year"),
+            FactValidity("planned", "current", local("2024-11-02"), None, "day"),
+            "planned",
+            "planned for 2 November 2024",
+        ),
+        (
+            FactValidity("planned", "current", local("2024-11-01"), None, "month"),
+            "planned",
+            "planned for November 2024",
+        ),
+        (FactValidity("planned", "current", local("2024-01-01"), None, "year"), "planned", "planned for 2024"),
+        (
+            FactValidity("planned", "current", local("2023-01-01"), None, "year"),
             "lapsed",
             "planned for 2023; nothing was heard of it since",
         ),
         (
-            Validity("planned", "current", local("2024-10-30T15:00"), None, "time"),
+            FactValidity("planned", "current", local("2024-10-30T15:00"), None, "time"),
             "lapsed",
             "planned for 30 October 2024, 15:00; nothing was heard of it since",
         ),
         (
-            Validity("planned", "current", OCTOBER_24, local("2024-11-09"), "day", "day"),
+            FactValidity("planned", "current", OCTOBER_24, local("2024-11-09"), "day", "day"),
             "planned",
             "planned for 24 October 2024",
         ),
         (
-            Validity("planned", "current", None, local("2024-10-25"), None, "day"),
+            FactValidity("planned", "current", None, local("2024-10-25"), None, "day"),
             "lapsed",
             "planned until 24 October 2024; nothing was heard of it since",
         ),
-        (Validity("planned", "current", None, None), "planned", "planned; spoken of on 10 June 2024"),
-        (Validity("planned", "superseded", OCTOBER_24, None, "day"), "over", None),
-        (Validity("planned", "retracted", OCTOBER_24, None, "day"), "over", None),
-        (Validity("asserted", "current", local("2024-05-01"), local("2024-05-04")), "happened", None),
-        (Validity("asserted", "current", local("2024-05-01"), local("2024-12-04")), "holds", None),
-        (Validity("asserted", "current", local("2024-05-01"), None), "holds", None),
-        (Validity("asserted", "current", None, local("2024-05-04")), "over", None),
-        (Validity("asserted", "superseded", local("2024-05-01"), local("2024-05-04")), "over", None),
-        (Validity("asserted", "current", None, None, is_stale=True), "over", None),
-        (Validity("negated", "current", local("2024-05-01"), local("2024-05-04")), "over", None),
-        (Validity(None, None, None, None), "holds", None),
+        (FactValidity("planned", "current", None, None), "planned", "planned; spoken of on 10 June 2024"),
+        (FactValidity("planned", "superseded", OCTOBER_24, None, "day"), "over", None),
+        (FactValidity("planned", "retracted", OCTOBER_24, None, "day"), "over", None),
+        (FactValidity("asserted", "current", local("2024-05-01"), local("2024-05-04")), "happened", None),
+        (FactValidity("asserted", "current", local("2024-05-01"), local("2024-12-04")), "holds", None),
+        (FactValidity("asserted", "current", local("2024-05-01"), None), "holds", None),
+        (FactValidity("asserted", "current", None, local("2024-05-04")), "over", None),
+        (FactValidity("asserted", "superseded", local("2024-05-01"), local("2024-05-04")), "over", None),
+        (FactValidity("asserted", "current", None, None, is_stale=True), "over", None),
+        (FactValidity("negated", "current", local("2024-05-01"), local("2024-05-04")), "over", None),
+        (FactValidity(None, None, None, None), "holds", None),
     ],
 )
-def test_what_of_a_fact_is_so_now(when: Validity, status: Status, plan: str | None) -> None:
-    assert (when.status(NOW), when.plan("Ada plans to leave", SAID, NOW)) == (status, plan)
+def test_what_of_a_fact_is_so_now(when: FactValidity, status: FactStatus, plan: str | None) -> None:
+    assert (when.compute_status(NOW), when.describe_plan("Ada plans to leave", SAID, NOW)) == (status, plan)
 
 
 def test_a_plan_whose_text_names_its_date_says_it_once() -> None:
-    when = Validity("planned", "current", local("2024-12-01"), None, "day")
-    assert when.plan("Ada leaves on 1 December 2024", SAID, NOW) is None
-    assert when.plan("Ada leaves on 1 December", SAID, NOW) == "planned for 1 December 2024"
-    lapsed = Validity("planned", "current", OCTOBER_24, None, "day")
-    assert lapsed.plan("Ada leaves on 24 October 2024", SAID, NOW) == (
+    when = FactValidity("planned", "current", local("2024-12-01"), None, "day")
+    assert when.describe_plan("Ada leaves on 1 December 2024", SAID, NOW) is None
+    assert when.describe_plan("Ada leaves on 1 December", SAID, NOW) == "planned for 1 December 2024"
+    lapsed = FactValidity("planned", "current", OCTOBER_24, None, "day")
+    assert lapsed.describe_plan("Ada leaves on 24 October 2024", SAID, NOW) == (
         "planned for 24 October 2024; nothing was heard of it since"
     )
 
 
 def test_what_ended_on_a_day_of_which_no_hour_is_known_did_not_end_the_day_before() -> None:
     midnight = datetime(2024, 5, 7, tzinfo=UTC)
-    ends = interval(None, "2024-05-07", midnight, is_ahead=False).ends
+    ends = parse_validity_interval(None, "2024-05-07", midnight, is_ahead=False).end
     assert ends is not None
-    assert written(*ends, is_end=True) == "2024-05-07"
+    assert format_iso_date(*ends, is_end=True) == "2024-05-07"

@@ -19,8 +19,8 @@ from adk_graph_memory.records import (
     Extraction,
     KnownEntity,
     KnownFact,
-    Plan,
     Source,
+    WritePlan,
 )
 
 NOON = datetime(2026, 5, 4, 12, tzinfo=UTC)
@@ -34,16 +34,18 @@ def fact(text: str, at: datetime = NOON, **more: Any) -> ExtractedFact:
     return ExtractedFact(**{**values, "text": text, "sources": sources, "at": at, **more})
 
 
-def judged(known: ExtractedFact, new: ExtractedFact, **op: Any) -> Plan:
+def judged(known: ExtractedFact, new: ExtractedFact, **op: Any) -> WritePlan:
     """What becomes of a new fact and a known one once a model has said this of them: 0 is the new one, 1 the known."""
-    [before] = consolidation.reconcile(consolidation.resolve(Extraction(PEOPLE, (known,)), Candidates())).facts
+    [before] = consolidation.reconcile_claims(
+        consolidation.compare_extraction(Extraction(PEOPLE, (known,)), Candidates())
+    ).facts
     held = KnownFact(before.id, before.proposition, before.sources)
-    draft = consolidation.resolve(
-        Extraction(PEOPLE, (new,)), Candidates(facts=(held,), near={new.text: (held.id,)}, around=(held.id,))
+    draft = consolidation.compare_extraction(
+        Extraction(PEOPLE, (new,)), Candidates(facts=(held,), similar_ids={new.text: (held.id,)}, recent_ids=(held.id,))
     )
-    asked = [*(question.new for question in draft.open), before.proposition.signature]
+    asked = [*(question.claim_id for question in draft.open_questions), before.proposition.signature]
     reply = ConsolidationReply.model_validate({"ops": [{"fact": 0, "targets": [1], **op}]})
-    return consolidation.reconcile(draft, judge.parse_decisions(reply, draft, asked, []))
+    return consolidation.reconcile_claims(draft, judge.parse_decisions(reply, draft, asked, []))
 
 
 BEES = fact("Ada keeps bees")
@@ -53,14 +55,19 @@ HIVES = fact("Ada keeps bees in 3 hives", NOON + DAY)
 def test_what_is_already_known_supports_what_says_more() -> None:
     plan = judged(HIVES, fact("Ada has bees", NOON + 2 * DAY), op="ALREADY_KNOWN")
     [kept] = plan.facts
-    assert (kept.is_new, kept.is_reworded, len(kept.sources), plan.ops) == (False, False, 1, {"ALREADY_KNOWN": 1})
+    assert (kept.is_new, kept.is_reworded, len(kept.sources), plan.operation_counts) == (
+        False,
+        False,
+        1,
+        {"ALREADY_KNOWN": 1},
+    )
 
 
 @pytest.mark.parametrize("targets", [[], [7], [0], [-1]])
 def test_what_is_already_known_by_no_fact_is_added(targets: list[int]) -> None:
     plan = judged(BEES, HIVES, op="ALREADY_KNOWN", targets=targets)
-    assert plan.ops == {"ADD": 1}
-    assert plan.dropped["already known, but no fact that says it"] == 1
+    assert plan.operation_counts == {"ADD": 1}
+    assert plan.drop_counts["already known, but no fact that says it"] == 1
 
 
 @pytest.mark.parametrize("op", ["ALREADY_KNOWN", "REINFORCE", "REFINE"])
@@ -79,12 +86,12 @@ def test_facts_that_differ_stay_two(op: str, known: dict[str, Any], new: dict[st
     plan = judged(
         fact(**{"text": "Ada keeps hives", **known}), fact(**{"text": "Ada has hives", "at": NOON + DAY, **new}), op=op
     )
-    assert plan.ops == {"ADD": 1}
-    assert sum(plan.dropped.values()) == 1
+    assert plan.operation_counts == {"ADD": 1}
+    assert sum(plan.drop_counts.values()) == 1
 
 
 def test_a_fact_is_no_more_exact_than_one_that_says_more() -> None:
-    assert judged(HIVES, fact("Ada has bees", NOON + 2 * DAY), op="REFINE").ops == {"ADD": 1}
+    assert judged(HIVES, fact("Ada has bees", NOON + 2 * DAY), op="REFINE").operation_counts == {"ADD": 1}
 
 
 def test_of_two_that_say_the_same_the_words_with_more_numbers_stand() -> None:
@@ -113,14 +120,14 @@ def test_a_day_within_what_was_said_less_exactly_is_a_refinement(vague: dict[str
     [kept] = judged(one, other, op="REFINE").facts
     said = kept.proposition
     assert (kept.is_new, said.valid_from, said.valid_to) == (False, exact.get("valid_from"), exact.get("valid_to"))
-    assert judged(replace(other, at=NOON), replace(one, at=NOON + DAY), op="REFINE").ops == {"ADD": 1}
+    assert judged(replace(other, at=NOON), replace(one, at=NOON + DAY), op="REFINE").operation_counts == {"ADD": 1}
 
 
 @pytest.mark.parametrize(("one", "other"), [(YEAR, {**MONTH, "valid_from": NOON}), (MONTH, {"valid_from": NOON})])
 def test_a_day_outside_of_what_was_said_less_exactly_is_another(one: dict[str, Any], other: dict[str, Any]) -> None:
     for op in ("REFINE", "REINFORCE", "ALREADY_KNOWN"):
         plan = judged(fact("Ada keeps bees", **one), fact("Ada keeps bees", NOON + DAY, **other), op=op)
-        assert (plan.ops, plan.dropped) == ({"ADD": 1}, {"merger of facts that differ": 1})
+        assert (plan.operation_counts, plan.drop_counts) == ({"ADD": 1}, {"merger of facts that differ": 1})
 
 
 @pytest.mark.parametrize("op", ["ALREADY_KNOWN", "REINFORCE", "REFINE"])
@@ -137,7 +144,7 @@ def test_facts_that_share_no_words_beside_the_name_stay_two(
     op: str, known: dict[str, Any], new: dict[str, Any]
 ) -> None:
     plan = judged(fact(**known), fact(**{"at": NOON + DAY, "predicate": known.get("predicate", "keeps"), **new}), op=op)
-    assert (plan.ops, plan.dropped) == ({"ADD": 1}, {"merger of facts that have little in common": 1})
+    assert (plan.operation_counts, plan.drop_counts) == ({"ADD": 1}, {"merger of facts that have little in common": 1})
 
 
 @pytest.mark.parametrize(
@@ -155,17 +162,19 @@ def test_facts_that_share_no_words_beside_the_name_stay_two(
 )
 def test_facts_that_share_words_or_somebody_may_be_one(known: dict[str, Any], new: dict[str, Any]) -> None:
     plan = judged(fact(**known), fact(**{"at": NOON + DAY, **new}), op="REINFORCE")
-    assert plan.ops == {"REINFORCE": 1}
+    assert plan.operation_counts == {"REINFORCE": 1}
 
 
 def test_facts_that_have_nothing_but_the_subject_in_common_stay_two() -> None:
-    [before] = consolidation.reconcile(consolidation.resolve(Extraction(PEOPLE, (BEES,)), Candidates())).facts
+    [before] = consolidation.reconcile_claims(
+        consolidation.compare_extraction(Extraction(PEOPLE, (BEES,)), Candidates())
+    ).facts
     held = KnownFact(before.id, before.proposition, before.sources)
     tea = fact("Ada likes tea", NOON + DAY, predicate="likes")
-    draft = consolidation.resolve(Extraction(PEOPLE, (tea,)), Candidates(facts=(held,)))
-    decision = consolidation.Decision(draft.open[0].new, "REINFORCE", (before.proposition.signature,))
-    plan = consolidation.reconcile(draft, consolidation.Decisions((decision,)))
-    assert (plan.ops, plan.dropped) == ({"ADD": 1}, {"merger of facts that have little in common": 1})
+    draft = consolidation.compare_extraction(Extraction(PEOPLE, (tea,)), Candidates(facts=(held,)))
+    decision = consolidation.Decision(draft.open_questions[0].claim_id, "REINFORCE", (before.proposition.signature,))
+    plan = consolidation.reconcile_claims(draft, consolidation.JudgeDecisions((decision,)))
+    assert (plan.operation_counts, plan.drop_counts) == ({"ADD": 1}, {"merger of facts that have little in common": 1})
 
 
 GONE = fact("Ada sold her bees", NOON + DAY)
@@ -176,29 +185,29 @@ GONE = fact("Ada sold her bees", NOON + DAY)
 )
 def test_an_ending_that_quotes_both_facts_is_taken(quotes: list[str]) -> None:
     plan = judged(BEES, GONE, op="SUPERSEDE", quotes=quotes)
-    assert (plan.ops, plan.dropped) == ({"ADD": 1, "SUPERSEDE": 1}, {})
+    assert (plan.operation_counts, plan.drop_counts) == ({"ADD": 1, "SUPERSEDE": 1}, {})
 
 
 @pytest.mark.parametrize("op", ["SUPERSEDE", "RETRACT"])
 @pytest.mark.parametrize("quotes", [[], ["Ada sold her bees"], ["Ada sold her bees", "Ada plays the cello"], ["bees"]])
 def test_an_ending_without_the_words_of_both_is_refused(op: str, quotes: list[str]) -> None:
     plan = judged(BEES, GONE, op=op, quotes=quotes)
-    assert (plan.ops, plan.dropped) == ({"ADD": 1}, {"ending without the words of both facts": 1})
+    assert (plan.operation_counts, plan.drop_counts) == ({"ADD": 1}, {"ending without the words of both facts": 1})
 
 
 def test_a_retraction_by_what_corrects_nothing_is_a_change() -> None:
     words = [GONE.text, BEES.text]
-    assert judged(BEES, GONE, op="RETRACT", quotes=words).ops == {"ADD": 1, "SUPERSEDE": 1}
-    correction = fact(GONE.text, GONE.at, correction=True)
-    assert judged(BEES, correction, op="RETRACT", quotes=words).ops == {"ADD": 1, "RETRACT": 1}
+    assert judged(BEES, GONE, op="RETRACT", quotes=words).operation_counts == {"ADD": 1, "SUPERSEDE": 1}
+    correction = fact(GONE.text, GONE.at, is_correction=True)
+    assert judged(BEES, correction, op="RETRACT", quotes=words).operation_counts == {"ADD": 1, "RETRACT": 1}
 
 
 def test_a_corrected_number_unmakes_nothing_that_says_more() -> None:
     known = fact("The museum pays Ada for her 7 hives", predicate="paid_by", object=2)
-    new = fact("Ada has 6 hives, not 7", NOON + DAY, predicate="has", correction=True)
+    new = fact("Ada has 6 hives, not 7", NOON + DAY, predicate="has", is_correction=True)
     plan = judged(known, new, op="RETRACT", quotes=[known.text, new.text])
-    assert plan.ops == {"ADD": 1}
-    assert plan.dropped["retraction of what says something else"] == 1
+    assert plan.operation_counts == {"ADD": 1}
+    assert plan.drop_counts["retraction of what says something else"] == 1
 
 
 def test_of_two_states_the_one_said_last_ends_the_other_whatever_the_model_says() -> None:
@@ -219,16 +228,16 @@ def test_what_was_said_before_a_plan_does_not_end_it() -> None:
 # --- what the judge is shown --------------------------------------------------------------------------------
 
 
-def shown(draft: consolidation.Draft) -> list[dict[str, Any]]:
-    asked = [question.new for question in draft.open]
-    return [json.loads(line) for line in judge._shown(draft, asked, [])["new"].splitlines()]
+def shown(draft: consolidation.Comparison) -> list[dict[str, Any]]:
+    asked = [question.claim_id for question in draft.open_questions]
+    return [json.loads(line) for line in judge._make_question_fields(draft, asked, [])["new"].splitlines()]
 
 
 def test_new_facts_come_in_the_order_they_were_said_with_speaker_and_what_they_replace() -> None:
     first = fact("Ada keeps wasps", speaker="tom", ref=7)
     second = fact("Ada keeps geese", NOON + timedelta(minutes=1), ref=8, replaces=(7,))
     third = fact("Ada keeps ants", NOON + timedelta(minutes=2), ref=9)
-    lines = shown(consolidation.resolve(Extraction(PEOPLE, (third, second, first)), Candidates()))
+    lines = shown(consolidation.compare_extraction(Extraction(PEOPLE, (third, second, first)), Candidates()))
     assert [(line["text"], line["speaker"], line.get("replaces")) for line in lines] == [
         ("Ada keeps wasps", "tom", None),
         ("Ada keeps geese", "ada", [0]),
@@ -238,6 +247,8 @@ def test_new_facts_come_in_the_order_they_were_said_with_speaker_and_what_they_r
 
 def test_a_name_in_doubt_is_shown_with_the_words_that_name_it() -> None:
     brother = ExtractedEntity(1, "my brother", "person", known_key="k", quotes=("my brother is here",))
-    draft = consolidation.resolve(Extraction((brother,)), Candidates(entities=(KnownEntity("k", "Tom", "person"),)))
-    line = judge._shown(draft, [], ["k"])["names"]
+    draft = consolidation.compare_extraction(
+        Extraction((brother,)), Candidates(entities=(KnownEntity("k", "Tom", "person"),))
+    )
+    line = judge._make_question_fields(draft, [], ["k"])["names"]
     assert json.loads(line.rpartition(", perhaps")[0])["quotes"] == ["my brother is here"]

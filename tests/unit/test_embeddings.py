@@ -13,7 +13,7 @@ import pytest
 from neo4j_graphrag.embeddings.base import Embedder
 
 from adk_graph_memory import errors
-from adk_graph_memory.embeddings import EmbeddedQuestion, LocalEmbedder, Vectors
+from adk_graph_memory.embeddings import EmbedderAdapter, LocalEmbedder, QuestionEmbedding
 from adk_graph_memory.records import Embedding, Passage
 from adk_graph_memory.testing import HashEmbedder
 
@@ -42,8 +42,8 @@ class Many(One):
         return [self.make(text) for text in texts]
 
 
-def vectors(choice: Any, concurrency: int = 4) -> Vectors:
-    return Vectors(choice, concurrency=concurrency)
+def vectors(choice: Any, concurrency: int = 4) -> EmbedderAdapter:
+    return EmbedderAdapter(choice, concurrency=concurrency)
 
 
 def passages(texts: list[str]) -> list[Passage]:
@@ -127,7 +127,7 @@ class Asymmetric(Many):
 async def test_a_question_is_embedded_as_one_and_a_stored_text_as_a_document() -> None:
     made = vectors(Asymmetric())
     assert await made.embed_passages(passages(["a", "b"])) == [Embedding([0.0, 1.0])] * 2
-    assert await made.of_question("a") == EmbeddedQuestion([1.0, 0.0])
+    assert await made.aembed_question("a") == QuestionEmbedding([1.0, 0.0])
 
 
 async def test_a_question_of_another_length_than_the_texts_is_an_error() -> None:
@@ -136,7 +136,7 @@ async def test_a_question_of_another_length_than_the_texts_is_an_error() -> None
     await made.embed_passages(passages(["a"]))
     embedder.make = lambda text: [1.0]
     with pytest.raises(errors.EmbedderFailed, match="1 numbers a vector, 2 before"):
-        await made.of_question("a")
+        await made.aembed_question("a")
 
 
 async def test_calls_at_a_time_are_bounded_whoever_asks() -> None:
@@ -229,16 +229,16 @@ async def test_a_local_model_with_prompts_of_its_own_gets_them() -> None:
             return numpy.array([[0.0, 1.0]] * len(texts))
 
     embedder = LocalEmbedder("mine")
-    vars(embedder)["loaded"] = Model()
+    vars(embedder)["loaded_model"] = Model()
     made = vectors(embedder)
-    assert (await made.embed_passages(passages(["a", "b"])), await made.of_question("a")) == (
+    assert (await made.embed_passages(passages(["a", "b"])), await made.aembed_question("a")) == (
         [Embedding([0.0, 1.0])] * 2,
-        EmbeddedQuestion([1.0, 0.0]),
+        QuestionEmbedding([1.0, 0.0]),
     )
 
 
 def test_a_local_model_is_not_loaded_before_it_is_needed() -> None:
-    assert "loaded" not in vars(LocalEmbedder("/nowhere"))
+    assert "loaded_model" not in vars(LocalEmbedder("/nowhere"))
 
 
 async def test_a_model_that_is_nowhere_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:

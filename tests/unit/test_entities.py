@@ -12,10 +12,17 @@ from benchmarks.quality import aliases
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from adk_graph_memory.consolidation import bearers
-from adk_graph_memory.consolidation.entities import decided, key_of, resolved
-from adk_graph_memory.extraction.extractor import joined
-from adk_graph_memory.records import Doubt, ExtractedEntity, Extraction, KnownEntity, PlannedEntity, Resolution
+from adk_graph_memory.consolidation import entity_groups
+from adk_graph_memory.consolidation.entity_resolution import answer_doubts, make_entity_key, resolve_entities
+from adk_graph_memory.extraction.extractor import join_extractions
+from adk_graph_memory.records import (
+    EntityDoubt,
+    EntityResolution,
+    ExtractedEntity,
+    Extraction,
+    KnownEntity,
+    PlannedEntity,
+)
 
 
 def person(ref: int, name: str, about: str = "", *, window: int = 0, type: str = "person") -> ExtractedEntity:
@@ -23,13 +30,13 @@ def person(ref: int, name: str, about: str = "", *, window: int = 0, type: str =
 
 
 def held(name: str, *aliases: str, type: str = "person", about: str = "", key: str = "") -> KnownEntity:
-    return KnownEntity(key or key_of(name), name, type, aliases, about)
+    return KnownEntity(key or make_entity_key(name), name, type, aliases, about)
 
 
 def taken_for(name: str, *known: KnownEntity, type: str = "person", about: str = "") -> KnownEntity | str:
     """The known entity that the name is taken for, or ``doubt`` or ``new``."""
-    resolution = resolved([ExtractedEntity(1, name, type, about=about)], known)
-    found = {entity.key: entity for entity in known}.get(resolution.keys[1])
+    resolution = resolve_entities([ExtractedEntity(1, name, type, about=about)], known)
+    found = {entity.key: entity for entity in known}.get(resolution.keys_by_ref[1])
     return found or ("doubt" if resolution.doubts else "new")
 
 
@@ -97,23 +104,25 @@ def test_a_company_or_place_is_known_without_what_stands_beside_its_name(known: 
 
 def test_an_extractors_alias_finds_the_known() -> None:
     known = held("Ivan Petrov")
-    resolution = resolved([ExtractedEntity(1, "Иван Петров", "person", ("Ivan Petrov",))], [known])
-    assert resolution.planned == (PlannedEntity(known.key, "Ivan Petrov", "person", ("Иван Петров",), is_new=False),)
+    resolution = resolve_entities([ExtractedEntity(1, "Иван Петров", "person", ("Ivan Petrov",))], [known])
+    assert resolution.planned_entities == (
+        PlannedEntity(known.key, "Ivan Petrov", "person", ("Иван Петров",), is_new=False),
+    )
 
 
 @pytest.mark.parametrize("author", ["user", "assistant", "travel_agent", "ada@example.org"])
 def test_the_user_and_the_agent_have_the_keys_of_their_author_names(author: str) -> None:
-    assert resolved([person(1, author)], []).keys == {1: key_of(author)}
+    assert resolve_entities([person(1, author)], []).keys_by_ref == {1: make_entity_key(author)}
 
 
 def test_a_thing_of_no_kind_takes_the_kind_it_is_found_to_be() -> None:
-    [planned] = resolved([person(1, "Porto", type="place")], [held("Porto", type="name")]).planned
+    [planned] = resolve_entities([person(1, "Porto", type="place")], [held("Porto", type="name")]).planned_entities
     assert (planned.type, planned.is_new) == ("place", False)
 
 
 def test_a_context_learned_later_is_kept() -> None:
-    [planned] = resolved([person(1, "Jonas", "brother")], [held("Jonas")]).planned
-    assert (planned.key, planned.about) == (key_of("Jonas"), "brother")
+    [planned] = resolve_entities([person(1, "Jonas", "brother")], [held("Jonas")]).planned_entities
+    assert (planned.key, planned.about) == (make_entity_key("Jonas"), "brother")
 
 
 # --- two under one name -------------------------------------------------------------------------------------
@@ -186,8 +195,8 @@ def test_the_context_decides_between_namesakes() -> None:
 
 def test_a_shared_nickname_decides_nothing() -> None:
     known = held("Anton Reiß", "Toni")
-    found = resolved([ExtractedEntity(1, "Antonia Graf", "person", ("Toni",))], [known])
-    assert (found.keys, found.doubts) == ({1: key_of("Antonia Graf")}, (Doubt(1, (known.key,)),))
+    found = resolve_entities([ExtractedEntity(1, "Antonia Graf", "person", ("Toni",))], [known])
+    assert (found.keys_by_ref, found.doubts) == ({1: make_entity_key("Antonia Graf")}, (EntityDoubt(1, (known.key,)),))
 
 
 # --- one window, several windows ----------------------------------------------------------------------------
@@ -197,47 +206,47 @@ JONASES = [person(1, "Jonas"), person(2, "Jonas", "brother"), person(3, "JONAS",
 
 @given(st.permutations(JONASES))
 def test_namesakes_of_one_reply_have_keys_that_no_order_changes(entities: list[ExtractedEntity]) -> None:
-    found = resolved(entities, [])
-    assert found.keys[1] == key_of("Jonas")
-    assert (len(set(found.keys.values())), found.doubts) == (3, ())
+    found = resolve_entities(entities, [])
+    assert found.keys_by_ref[1] == make_entity_key("Jonas")
+    assert (len(set(found.keys_by_ref.values())), found.doubts) == (3, ())
 
 
 @pytest.mark.parametrize("again", [JONASES, JONASES[1:], JONASES[1:2], JONASES[2:]])
 def test_namesakes_are_found_again(again: list[ExtractedEntity]) -> None:
-    first = resolved(JONASES, [])
-    second = resolved(again, known_after(first))
-    assert second.keys == {entity.ref: first.keys[entity.ref] for entity in again}
+    first = resolve_entities(JONASES, [])
+    second = resolve_entities(again, known_after(first))
+    assert second.keys_by_ref == {entity.ref: first.keys_by_ref[entity.ref] for entity in again}
 
 
 def test_the_first_namesake_by_context_has_the_key_of_the_name() -> None:
-    assert resolved(JONASES[1:], []).keys[2] == key_of("Jonas")
+    assert resolve_entities(JONASES[1:], []).keys_by_ref[2] == make_entity_key("Jonas")
 
 
 def test_a_person_and_a_place_of_one_reply_are_two() -> None:
-    found = resolved([person(1, "Florence"), person(2, "Florence", type="place")], [])
-    assert len(set(found.keys.values())) == 2
+    found = resolve_entities([person(1, "Florence"), person(2, "Florence", type="place")], [])
+    assert len(set(found.keys_by_ref.values())) == 2
 
 
 def test_a_full_name_and_a_short_one_of_one_reply_were_told_apart() -> None:
-    found = resolved([person(1, "Inés"), person(2, "Inés Moreau")], [held("Inés")])
-    assert (found.keys, found.doubts) == ({1: key_of("Inés"), 2: key_of("Inés Moreau")}, ())
+    found = resolve_entities([person(1, "Inés"), person(2, "Inés Moreau")], [held("Inés")])
+    assert (found.keys_by_ref, found.doubts) == ({1: make_entity_key("Inés"), 2: make_entity_key("Inés Moreau")}, ())
 
 
 def test_two_of_one_reply_who_may_both_be_the_known_one_are_doubts() -> None:
-    found = resolved([person(1, "Jonas", "brother"), person(2, "Jonas", "colleague")], [held("Jonas")])
+    found = resolve_entities([person(1, "Jonas", "brother"), person(2, "Jonas", "colleague")], [held("Jonas")])
     assert {doubt.ref for doubt in found.doubts} == {1, 2}
 
 
 def test_the_same_name_in_two_windows_is_one() -> None:
     parts = [Extraction((person(1, "Jonas", "brother"),)), Extraction((person(1, "jonas"),))]
-    found = resolved(joined(parts).entities, [held("Jonas", about="landlord")])
-    assert len(set(found.keys.values())) == 1
-    assert found.keys[0] != key_of("Jonas")
+    found = resolve_entities(join_extractions(parts).entities, [held("Jonas", about="landlord")])
+    assert len(set(found.keys_by_ref.values())) == 1
+    assert found.keys_by_ref[0] != make_entity_key("Jonas")
 
 
 def test_contexts_that_differ_between_windows_are_a_doubt() -> None:
-    found = resolved([person(1, "Jonas", "brother"), person(2, "Jonas", "boss", window=1)], [])
-    assert found.doubts == (Doubt(2, (found.keys[1],)),)
+    found = resolve_entities([person(1, "Jonas", "brother"), person(2, "Jonas", "boss", window=1)], [])
+    assert found.doubts == (EntityDoubt(2, (found.keys_by_ref[1],)),)
 
 
 NAMES = [
@@ -273,7 +282,7 @@ def test_no_order_changes_who_is_who(
     entities: list[ExtractedEntity], known: list[KnownEntity], data: st.DataObject
 ) -> None:
     shuffled = data.draw(st.permutations(entities)), data.draw(st.permutations(known))
-    assert resolved(*shuffled) == resolved(entities, known)
+    assert resolve_entities(*shuffled) == resolve_entities(entities, known)
 
 
 @settings(max_examples=300)
@@ -283,37 +292,37 @@ def test_where_rules_alone_decide_two_batches_end_like_one(
 ) -> None:
     """Each mention in a window of its own; in one batch, and in two in another order."""
     alone = [replace(entity, window=i) for i, entity in enumerate(entities)]
-    together = resolved(alone, [])
+    together = resolve_entities(alone, [])
     order = data.draw(st.permutations(alone))
     cut = data.draw(st.integers(0, len(order)))
-    first = resolved([replace(e, window=i) for i, e in enumerate(order[:cut])], [])
-    second = resolved([replace(e, window=i) for i, e in enumerate(order[cut:])], known_after(first))
+    first = resolve_entities([replace(e, window=i) for i, e in enumerate(order[:cut])], [])
+    second = resolve_entities([replace(e, window=i) for i, e in enumerate(order[cut:])], known_after(first))
     assume(not (together.doubts or first.doubts or second.doubts))
-    assert partition({**first.keys, **second.keys}.items()) == partition(together.keys.items())
+    assert partition({**first.keys_by_ref, **second.keys_by_ref}.items()) == partition(together.keys_by_ref.items())
 
 
 @given(BATCHES)
 def test_what_was_resolved_is_known_the_next_time(entities: list[ExtractedEntity]) -> None:
-    first = resolved([replace(entity, window=0) for entity in entities], [])
-    second = resolved([replace(entity, window=0) for entity in entities], known_after(first))
-    assert second.keys == first.keys
+    first = resolve_entities([replace(entity, window=0) for entity in entities], [])
+    second = resolve_entities([replace(entity, window=0) for entity in entities], known_after(first))
+    assert second.keys_by_ref == first.keys_by_ref
 
 
 @given(st.lists(st.builds(person, st.just(0), st.text(min_size=1), st.text(max_size=3)), max_size=5), st.data())
 def test_any_characters_can_be_a_name(entities: list[ExtractedEntity], data: st.DataObject) -> None:
     types = st.sampled_from(["person", "organization", "place", "", "whatever"])
     batch = [replace(entity, ref=i, type=data.draw(types)) for i, entity in enumerate(entities)]
-    found = resolved(batch, [])
-    assert set(found.keys) == {entity.ref for entity in batch}
-    assert {planned.key for planned in found.planned} == set(found.keys.values())
-    assert resolved(batch, known_after(found)).keys.keys() == found.keys.keys()
+    found = resolve_entities(batch, [])
+    assert set(found.keys_by_ref) == {entity.ref for entity in batch}
+    assert {planned.key for planned in found.planned_entities} == set(found.keys_by_ref.values())
+    assert resolve_entities(batch, known_after(found)).keys_by_ref.keys() == found.keys_by_ref.keys()
 
 
-def known_after(*resolutions: Resolution) -> list[KnownEntity]:
+def known_after(*resolutions: EntityResolution) -> list[KnownEntity]:
     return [
         KnownEntity(entity.key, entity.name, entity.type, entity.aliases, entity.about)
         for resolution in resolutions
-        for entity in resolution.planned
+        for entity in resolution.planned_entities
     ]
 
 
@@ -330,52 +339,52 @@ def partition(keys: Iterable[tuple[int, str]]) -> set[frozenset[int]]:
 BROTHER = held("Jonas", about="brother")
 
 
-def doubted(*entities: ExtractedEntity, known: Sequence[KnownEntity] = (BROTHER,)) -> Resolution:
-    resolution = resolved(entities or [person(1, "Jonas", "my boss")], known)
+def doubted(*entities: ExtractedEntity, known: Sequence[KnownEntity] = (BROTHER,)) -> EntityResolution:
+    resolution = resolve_entities(entities or [person(1, "Jonas", "my boss")], known)
     assert resolution.doubts
     return resolution
 
 
 def test_a_doubt_stands_as_somebody_new() -> None:
     found = doubted()
-    assert found.doubts == (Doubt(1, (BROTHER.key,)),)
-    assert [(planned.key, planned.is_new) for planned in found.planned] == [(found.keys[1], True)]
+    assert found.doubts == (EntityDoubt(1, (BROTHER.key,)),)
+    assert [(planned.key, planned.is_new) for planned in found.planned_entities] == [(found.keys_by_ref[1], True)]
 
 
 def test_an_answer_makes_two_one() -> None:
-    found = decided(doubted(), {1: BROTHER.key}, [BROTHER])
-    assert (found.keys, found.doubts) == ({1: BROTHER.key}, ())
-    assert found.planned == (PlannedEntity(BROTHER.key, "Jonas", "person", (), is_new=False, about="brother"),)
+    found = answer_doubts(doubted(), {1: BROTHER.key}, [BROTHER])
+    assert (found.keys_by_ref, found.doubts) == ({1: BROTHER.key}, ())
+    assert found.planned_entities == (PlannedEntity(BROTHER.key, "Jonas", "person", (), is_new=False, about="brother"),)
 
 
 def test_somebody_new_stays_new() -> None:
     before = doubted()
-    assert decided(before, {1: None}, [BROTHER]) == replace(before, doubts=())
+    assert answer_doubts(before, {1: None}, [BROTHER]) == replace(before, doubts=())
 
 
 @pytest.mark.parametrize("same", [{}, {7: BROTHER.key}])
 def test_a_doubt_without_an_answer_is_kept(same: dict[int, str | None]) -> None:
-    assert decided(doubted(), same, [BROTHER]) == doubted()
+    assert answer_doubts(doubted(), same, [BROTHER]) == doubted()
 
 
 def test_an_answer_that_was_not_offered_counts_for_nothing() -> None:
-    found = decided(doubted(), {1: "somebody else's"}, [BROTHER])
-    assert found.keys == doubted().keys
+    found = answer_doubts(doubted(), {1: "somebody else's"}, [BROTHER])
+    assert found.keys_by_ref == doubted().keys_by_ref
 
 
 def test_an_answer_holds_for_the_same_name_in_every_window() -> None:
     before = doubted(person(1, "Jonas", "my boss"), person(2, "Jonas", "my boss", window=1))
-    assert decided(before, {1: BROTHER.key}, [BROTHER]).keys == {1: BROTHER.key, 2: BROTHER.key}
+    assert answer_doubts(before, {1: BROTHER.key}, [BROTHER]).keys_by_ref == {1: BROTHER.key, 2: BROTHER.key}
 
 
 def test_answers_that_go_round_in_a_circle_end() -> None:
-    before = Resolution(
+    before = EntityResolution(
         {1: "a", 2: "b"},
         (PlannedEntity("a", "A", "person", (), True), PlannedEntity("b", "B", "person", (), True)),
-        (Doubt(1, ("b",)), Doubt(2, ("a",))),
+        (EntityDoubt(1, ("b",)), EntityDoubt(2, ("a",))),
     )
-    found = decided(before, {1: "b", 2: "a"}, [])
-    assert (len(set(found.keys.values())), len(found.planned)) == (1, 1)
+    found = answer_doubts(before, {1: "b", 2: "a"}, [])
+    assert (len(set(found.keys_by_ref.values())), len(found.planned_entities)) == (1, 1)
 
 
 # --- measured -----------------------------------------------------------------------------------------------
@@ -410,21 +419,21 @@ INES, TOM, ANNA = held("Inés Moreau", "Nena"), held("Tom"), held("Anna", about=
 
 @pytest.mark.parametrize("name", ["Inés Moreau", "inés  moreau", "Ines", "Nena", "I. Moreau"])
 def test_a_number_is_taken_where_the_name_or_an_alias_is_the_same(name: str) -> None:
-    resolution = resolved([numbered(name, INES)], [INES, TOM])
-    assert (resolution.keys[1], resolution.doubts) == (INES.key, ())
+    resolution = resolve_entities([numbered(name, INES)], [INES, TOM])
+    assert (resolution.keys_by_ref[1], resolution.doubts) == (INES.key, ())
 
 
 def test_a_number_tells_namesakes_apart() -> None:
     sister = held("Anna", about="sister")
-    assert resolved([numbered("Anna", ANNA)], [sister, ANNA]).keys[1] == ANNA.key
+    assert resolve_entities([numbered("Anna", ANNA)], [sister, ANNA]).keys_by_ref[1] == ANNA.key
 
 
 @pytest.mark.parametrize(("name", "known"), [("my brother", TOM), ("妹", held("美緒")), ("Bob", held("Robert Hale"))])
 def test_a_number_beside_another_name_is_a_doubt_with_the_words(name: str, known: KnownEntity) -> None:
-    resolution = resolved([numbered(name, known)], [known, INES])
-    assert resolution.doubts == (Doubt(1, (known.key,), (f"{name} is here",)),)
-    assert decided(resolution, {1: known.key}, [known, INES]).keys[1] == known.key
-    assert decided(resolution, {1: None}, [known, INES]).keys[1] == key_of(name)
+    resolution = resolve_entities([numbered(name, known)], [known, INES])
+    assert resolution.doubts == (EntityDoubt(1, (known.key,), (f"{name} is here",)),)
+    assert answer_doubts(resolution, {1: known.key}, [known, INES]).keys_by_ref[1] == known.key
+    assert answer_doubts(resolution, {1: None}, [known, INES]).keys_by_ref[1] == make_entity_key(name)
 
 
 @pytest.mark.parametrize(
@@ -438,8 +447,8 @@ def test_a_number_beside_another_name_is_a_doubt_with_the_words(name: str, known
 def test_a_number_is_passed_over_where_the_kind_clashes_or_no_words_hold_the_name(
     entity: ExtractedEntity, known: list[KnownEntity]
 ) -> None:
-    resolution = resolved([entity], known)
-    assert (resolution.keys[1], resolution.doubts) == (key_of(entity.name), ())
+    resolution = resolve_entities([entity], known)
+    assert (resolution.keys_by_ref[1], resolution.doubts) == (make_entity_key(entity.name), ())
 
 
 @pytest.mark.parametrize(("one", "other"), [(INES, TOM), (TOM, held("Tetris", type="object")), (INES, held("Inés"))])
@@ -448,23 +457,23 @@ def test_numbers_swapped_between_two_change_nobody(one: KnownEntity, other: Know
         ExtractedEntity(ref, mine.name, mine.type, known_key=theirs.key, quotes=(mine.name,), window=0)
         for ref, mine, theirs in ((1, one, other), (2, other, one))
     ]
-    resolution = resolved(swapped, [one, other])
-    assert (resolution.keys, resolution.doubts) == ({1: one.key, 2: other.key}, ())
-    assert all(not planned.aliases for planned in resolution.planned)
+    resolution = resolve_entities(swapped, [one, other])
+    assert (resolution.keys_by_ref, resolution.doubts) == ({1: one.key, 2: other.key}, ())
+    assert all(not planned.aliases for planned in resolution.planned_entities)
 
 
 @pytest.mark.parametrize("type", ["person", "agent", "object"])
 def test_whoever_is_named_like_an_author_is_that_author(type: str) -> None:
     known = [held("Ada", "ada", about="colleague", key="a2"), held("ada"), TOM]
-    resolution = resolved([numbered("ada", TOM, type=type)], known, [("ada", "user")])
-    assert (resolution.keys[1], resolution.doubts) == (key_of("ada"), ())
+    resolution = resolve_entities([numbered("ada", TOM, type=type)], known, [("ada", "user")])
+    assert (resolution.keys_by_ref[1], resolution.doubts) == (make_entity_key("ada"), ())
 
 
 def test_a_place_named_like_an_author_is_a_place() -> None:
     known = [held("Florence")]
-    assert resolved([ExtractedEntity(1, "Florence", "place")], known, [("Florence", "user")]).keys[1] != key_of(
-        "Florence"
-    )
+    assert resolve_entities([ExtractedEntity(1, "Florence", "place")], known, [("Florence", "user")]).keys_by_ref[
+        1
+    ] != make_entity_key("Florence")
 
 
 @settings(max_examples=50)
@@ -477,19 +486,19 @@ def test_numbers_make_no_difference_where_names_are_told_apart(data: st.DataObje
         for ref, (mine, theirs) in enumerate(zip(known, meant, strict=True))
     ]
     entities = data.draw(st.permutations(entities))
-    assert resolved(entities, known).keys == {ref: one.key for ref, one in enumerate(known)}
+    assert resolve_entities(entities, known).keys_by_ref == {ref: one.key for ref, one in enumerate(known)}
 
 
 def test_nobody_is_compared_with_everybody(monkeypatch) -> None:
-    compared, relation = [0], bearers.relation
+    compared, relation = [0], entity_groups.match_groups
 
-    def counted(one: bearers.Bearer, other: bearers.Bearer) -> bearers.Relation:
+    def counted(one: entity_groups.EntityGroup, other: entity_groups.EntityGroup) -> entity_groups.EntityMatch:
         compared[0] += 1
         return relation(one, other)
 
-    monkeypatch.setattr(bearers, "relation", counted)
+    monkeypatch.setattr(entity_groups, "match_groups", counted)
     names = [f"Ann{a}{b} Lee{b}{a}" for a in "abcdefghijklmno" for b in "bcdfghjklmnpqrs"]
     known = [held(name) for name in names]
-    found = resolved([person(n, name) for n, name in enumerate(names)], known)
-    assert set(found.keys.values()) == {one.key for one in known}
+    found = resolve_entities([person(n, name) for n, name in enumerate(names)], known)
+    assert set(found.keys_by_ref.values()) == {one.key for one in known}
     assert compared[0] < 10 * len(names)

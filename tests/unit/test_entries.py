@@ -15,7 +15,7 @@ from google.genai import types
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adk_graph_memory.adk import entries
+from adk_graph_memory.adk import memory_codec
 from adk_graph_memory.extraction import RuleExtractor
 from adk_graph_memory.records import Recollection
 
@@ -33,16 +33,16 @@ def event(number: int, invocation: int, rewound: int | None) -> Event:
 @given(st.lists(st.tuples(st.integers(0, 4), st.none() | st.none() | st.integers(0, 6)), max_size=12))
 def test_what_was_told_is_what_adk_still_shows_to_a_model(given: list[tuple[int, int | None]]) -> None:
     events = [event(number, *one) for number, one in enumerate(given)]
-    turns, undone = entries.split_rewound(events)
+    turns, undone = memory_codec.split_rewound(events)
     assert [turn.id for turn in turns] == [one.id for one in _apply_rewinds(events)]
     assert {turn.id for turn in turns} | {turn.id for turn in undone} == {one.id for one in events}
 
 
 def test_only_what_is_new_is_told_unless_it_takes_something_back() -> None:
     events = [event(0, 0, None), event(1, 1, None), event(2, 2, None)]
-    assert [turn.id for turn in entries.split_rewound(events, 2)[0]] == ["2"]
-    assert entries.split_rewound(events, 2)[1] == []
-    turns, undone = entries.split_rewound([*events, event(3, 3, 1), event(4, 4, None)], 3)
+    assert [turn.id for turn in memory_codec.split_rewound(events, 2)[0]] == ["2"]
+    assert memory_codec.split_rewound(events, 2)[1] == []
+    turns, undone = memory_codec.split_rewound([*events, event(3, 3, 1), event(4, 4, None)], 3)
     assert [turn.id for turn in turns] == ["4"]
     assert [turn.id for turn in undone] == ["1", "2", "3"]
 
@@ -52,9 +52,9 @@ def test_a_turn_has_the_offset_that_its_zone_had_on_that_day() -> None:
     events = [event(0, 0, None), event(1, 1, None)]
     for one, timestamp in zip(events, (january, july), strict=True):
         one.timestamp = timestamp
-    turns = entries.turns(events, zone=ZoneInfo("Europe/Berlin"))
+    turns = memory_codec.make_turns(events, zone=ZoneInfo("Europe/Berlin"))
     assert [turn.at.isoformat() for turn in turns] == ["2024-01-01T10:00:00+01:00", "2024-07-01T11:00:00+02:00"]
-    assert [turn.at.tzinfo for turn in entries.turns(events)] == [UTC, UTC]
+    assert [turn.at.tzinfo for turn in memory_codec.make_turns(events)] == [UTC, UTC]
 
 
 @pytest.mark.parametrize("timestamp", [0.0, 253_370_600_000.0])
@@ -62,7 +62,7 @@ def test_the_ends_of_time_are_turns_in_any_zone(timestamp: float) -> None:
     one = event(0, 0, None)
     one.timestamp = timestamp
     for zone in ("Pacific/Kiritimati", "Pacific/Midway"):
-        [turn] = entries.turns([one], zone=ZoneInfo(zone))
+        [turn] = memory_codec.make_turns([one], zone=ZoneInfo(zone))
         assert turn.at.timestamp() == timestamp
 
 
@@ -70,10 +70,10 @@ def test_the_ends_of_time_are_turns_in_any_zone(timestamp: float) -> None:
 def test_a_state_s_zone_that_there_is_not_is_warned_of_once_and_loses_nothing(
     named: object, caplog: pytest.LogCaptureFixture
 ) -> None:
-    entries._warn_of_zone.cache_clear()
+    memory_codec._warn_unknown_zone.cache_clear()
     with caplog.at_level(logging.WARNING):
-        assert entries.zone_of({"user:timezone": named}) is None
-        assert entries.zone_of({"user:timezone": named}) is None
+        assert memory_codec.read_state_zone({"user:timezone": named}) is None
+        assert memory_codec.read_state_zone({"user:timezone": named}) is None
     assert len(caplog.records) == 1
     assert "user:timezone" in caplog.text
 
@@ -99,20 +99,23 @@ FOUND = Recollection(id="event:1", kind="event", text="I live in Porto.", score=
     ],
 )
 def test_an_agent_reads_how_far_a_memory_is_still_so(more: dict[str, Any], told: str) -> None:
-    [part] = entries.entry(replace(FOUND, **more)).content.parts or ()
+    [part] = memory_codec.make_memory_entry(replace(FOUND, **more)).content.parts or ()
     assert part.text == told
 
 
 def test_a_callers_metadata_does_not_pass_for_ours() -> None:
     theirs = {"current": True, "kind": "note", "score": 99, "mood": "good", "modality": "asserted"}
-    about = entries.entry(replace(FOUND, is_current=False, metadata=theirs)).custom_metadata or {}
+    about = memory_codec.make_memory_entry(replace(FOUND, is_current=False, metadata=theirs)).custom_metadata or {}
     assert (about["current"], about["kind"], about["score"], about["mood"]) == (False, "event", 0.5, "good")
     assert "modality" not in about
 
 
 def test_what_a_memory_is_stands_in_its_entry() -> None:
     fact = replace(FOUND, kind="fact", modality="negated", ending="replaced", superseded_by=("b",), manner="quoted")
-    about = entries.entry(replace(fact, origin="Bob", previously=("a",), is_current=False)).custom_metadata or {}
+    about = (
+        memory_codec.make_memory_entry(replace(fact, origin="Bob", previously=("a",), is_current=False)).custom_metadata
+        or {}
+    )
     assert {key: about[key] for key in ("modality", "ending", "superseded_by", "previously", "manner", "origin")} == {
         "modality": "negated",
         "ending": "replaced",
@@ -127,6 +130,6 @@ def test_what_a_memory_is_stands_in_its_entry() -> None:
 async def test_what_stands_beside_a_functions_response_is_nobodys_own_word(author: str) -> None:
     answered = types.Part.from_function_response(name="read_mail", response={"from": "Rita"})
     content = types.Content(role="user", parts=[answered, types.Part(text="I live in Lisbon with Ines now.")])
-    [turn] = entries.turns([Event(id="1", author=author, content=content)])
+    [turn] = memory_codec.make_turns([Event(id="1", author=author, content=content)])
     assert turn.role == "model"
     assert (await RuleExtractor().extract([turn], [])).facts == ()

@@ -11,7 +11,7 @@ from neo4j import exceptions
 
 from adk_graph_memory import errors
 from adk_graph_memory.graph.connection import Connection
-from adk_graph_memory.graph.translation import TRANSLATIONS
+from adk_graph_memory.graph.error_translation import ERROR_TRANSLATIONS
 from adk_graph_memory.settings import Settings
 
 SECRET = "correct-horse"
@@ -46,17 +46,17 @@ def test_the_driver_has_the_errors_we_think() -> None:
 
 @each_error
 def test_each_is_mapped_to_one_of_ours(kind: type[Exception]) -> None:
-    assert issubclass(TRANSLATIONS[kind], errors.GraphMemoryError)
+    assert issubclass(ERROR_TRANSLATIONS[kind], errors.GraphMemoryError)
 
 
 def test_nothing_else_is_mapped() -> None:
-    assert set(TRANSLATIONS) == set(DRIVER_ERRORS)
+    assert set(ERROR_TRANSLATIONS) == set(DRIVER_ERRORS)
 
 
 @each_error
 def test_each_is_translated_with_a_whole_message(kind: type[Exception]) -> None:
-    translated = connection(kind("boom")).translated(kind("boom"))
-    assert type(translated) is TRANSLATIONS[kind]
+    translated = connection(kind("boom")).translate_error(kind("boom"))
+    assert type(translated) is ERROR_TRANSLATIONS[kind]
     assert not re.search(r"\{\w+(![rs])?\}", str(translated))
     assert SECRET not in str(translated)
 
@@ -64,8 +64,8 @@ def test_each_is_translated_with_a_whole_message(kind: type[Exception]) -> None:
 @pytest.mark.parametrize("kind", [kind for kind in DRIVER_ERRORS if kind is not exceptions.GqlError])
 async def test_the_drivers_error_stays_as_the_cause(kind: type[Exception]) -> None:
     error = kind("boom")
-    with pytest.raises(TRANSLATIONS[kind]) as raised:
-        await connection(error).server_agent()
+    with pytest.raises(ERROR_TRANSLATIONS[kind]) as raised:
+        await connection(error).fetch_server_agent()
     assert raised.value.__cause__ is error
 
 
@@ -73,28 +73,28 @@ def test_a_newer_drivers_error_is_taken_for_its_parent() -> None:
     class FromTheFuture(exceptions.ServiceUnavailable):
         pass
 
-    assert type(connection(FromTheFuture()).translated(FromTheFuture())) is errors.DatabaseUnavailable
+    assert type(connection(FromTheFuture()).translate_error(FromTheFuture())) is errors.DatabaseUnavailable
 
 
 def test_the_reason_is_what_the_driver_said() -> None:
     # An error of the driver's own has a `message` that says nothing ("50N42: Unexpected error"): its text is in str().
     error = exceptions.ConnectionAcquisitionTimeoutError("no connection within 60 s")
-    assert "no connection within 60 s" in str(connection(error).translated(error))
+    assert "no connection within 60 s" in str(connection(error).translate_error(error))
 
 
 async def test_an_error_of_the_callers_is_left_alone() -> None:
     with pytest.raises(ZeroDivisionError):
-        await connection(ZeroDivisionError()).server_agent()
+        await connection(ZeroDivisionError()).fetch_server_agent()
 
 
 @pytest.mark.parametrize(
     ("code", "kind"),
     [
-        ("Neo.ClientError.General.WriteOnReadOnlyAccessDatabase", errors.ReadOnly),
+        ("Neo.ClientError.General.WriteOnReadOnlyAccessDatabase", errors.DatabaseReadOnly),
         ("Neo.ClientError.Security.AuthenticationRateLimit", errors.AuthenticationFailed),
         ("Neo.TransientError.General.MemoryPoolOutOfMemoryError", errors.QueryFailed),
     ],
 )
 def test_what_a_server_says_by_a_code_alone_is_known_too(code: str, kind: type[Exception]) -> None:
     error = exceptions.Neo4jError._hydrate_neo4j(code=code, message="boom")
-    assert type(connection(error).translated(error)) is kind
+    assert type(connection(error).translate_error(error)) is kind

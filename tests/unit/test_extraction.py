@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 
 from adk_graph_memory import extraction, llm, prompts
 from adk_graph_memory.extraction import grounding
-from adk_graph_memory.extraction.grounding import Transcript, fold, locate
-from adk_graph_memory.records import KnownEntity, Turn, folded, token_count
-from adk_graph_memory.testing import ScriptedLlm, spoken
+from adk_graph_memory.extraction.grounding import QuoteLocator, fold_quote, ground_quote
+from adk_graph_memory.records import KnownEntity, Turn, count_tokens, fold_text
+from adk_graph_memory.testing import ScriptedLlm, make_text_response
 
 NOON = datetime(2026, 5, 4, 12, tzinfo=UTC)
 
@@ -56,7 +56,7 @@ def turn(text: str, *, author: str = "user", id: str = "t0", **more: Any) -> Tur
     ],
 )
 def test_a_quote_is_found_whatever_its_case_spacing_and_marks(said: str, quote: str, found: str | None) -> None:
-    source = locate(quote, turn(said))
+    source = ground_quote(quote, turn(said))
     if found is None:
         assert source is None or said[source.start : source.end] == source.quote
         assert source is None or said == "İstanbul is large"
@@ -72,12 +72,12 @@ def test_a_quote_is_found_whatever_its_case_spacing_and_marks(said: str, quote: 
 @example(before="\u0301", quote="e", after="\u0301")
 def test_what_is_found_folds_to_the_quote(before: str, quote: str, after: str) -> None:
     told = turn(before + quote + after)
-    source = locate(quote, told)
+    source = ground_quote(quote, told)
     if source is None:
         return
     assert told.text[source.start : source.end] == source.quote
     assert 0 <= source.start < source.end <= len(told.text)
-    again = locate(source.quote, told)
+    again = ground_quote(source.quote, told)
     assert again is not None
     assert again.quote_key == source.quote_key
 
@@ -127,16 +127,16 @@ def test_a_near_copy_of_words_of_a_turn_is_found_in_it(nearly: str, said: list[s
     end = data.draw(st.integers(start + 3, len(said)))
     words = " ".join(said[start:end])
     for text, quote in ((" ".join(said), NEARLY[nearly](words)), (NEARLY[nearly](" ".join(said)), words)):
-        source = locate(quote, turn(text))
+        source = ground_quote(quote, turn(text))
         assert source is not None
-        assert fold(source.quote) == fold(quote)
+        assert fold_quote(source.quote) == fold_quote(quote)
 
 
 @given(said=WORDS, data=st.data())
 def test_two_parts_of_a_turn_are_found_in_their_order(said: list[str], data: st.DataObject) -> None:
     gap = data.draw(st.sampled_from([" … ", "...", " [...] ", " (…) "]))
     first, last = "we moved away", "for good reasons"
-    source = locate(f"{first}{gap}{last}", turn(f"And {first} {' '.join(said)} {last}, all of us"))
+    source = ground_quote(f"{first}{gap}{last}", turn(f"And {first} {' '.join(said)} {last}, all of us"))
     assert source is not None
     assert source.quote == f"{first} {' '.join(said)} {last}"
 
@@ -159,7 +159,7 @@ def test_two_parts_of_a_turn_are_found_in_their_order(said: list[str], data: st.
     ],
 )
 def test_a_letter_or_an_ordinary_word_proves_nothing(said: str, quote: str) -> None:
-    assert locate(quote, turn(said)) is None
+    assert ground_quote(quote, turn(said)) is None
 
 
 @pytest.mark.parametrize(
@@ -167,7 +167,7 @@ def test_a_letter_or_an_ordinary_word_proves_nothing(said: str, quote: str) -> N
     [("No.", "no"), ("猫", "猫"), ("I have 42 hives", "42"), ("in Porto", "Porto"), ("猫が好きです", "好き")],
 )
 def test_a_whole_turn_a_name_or_a_number_proves_something(said: str, quote: str) -> None:
-    assert locate(quote, turn(said)) is not None
+    assert ground_quote(quote, turn(said)) is not None
 
 
 @pytest.mark.parametrize(
@@ -182,27 +182,27 @@ def test_a_whole_turn_a_name_or_a_number_proves_something(said: str, quote: str)
     ],
 )
 def test_a_quote_has_both_marks_of_a_pair_or_neither(said: str, quote: str, found: str) -> None:
-    source = locate(quote, turn(said))
+    source = ground_quote(quote, turn(said))
     assert source is not None
     assert source.quote == found
 
 
 def test_a_turn_is_folded_once_for_all_quotes(monkeypatch: pytest.MonkeyPatch) -> None:
     folded_texts = list[str]()
-    fold = grounding._folded
-    monkeypatch.setattr(grounding, "_folded", lambda text: folded_texts.append(text) or fold(text))
+    fold = grounding._fold_with_positions
+    monkeypatch.setattr(grounding, "_fold_with_positions", lambda text: folded_texts.append(text) or fold(text))
     said = turn("I keep bees in the garden.")
-    transcript = Transcript([said])
+    transcript = QuoteLocator([said])
     for quote in ("bees in the garden", "I keep bees", "cats in the garden"):
-        transcript.locate(quote, [0])
-        transcript.locate_once(quote)
+        transcript.locate_in_turns(quote, [0])
+        transcript.locate_unique_quote(quote)
     assert folded_texts.count(said.text) == 1
 
 
 @given(st.text(min_size=1, max_size=60))
 def test_a_whole_turn_is_found_in_itself_or_says_nothing(text: str) -> None:
-    source = locate(text, turn(text))
-    assert source is not None or not any(character.isalnum() for character in folded(text))
+    source = ground_quote(text, turn(text))
+    assert source is not None or not any(character.isalnum() for character in fold_text(text))
 
 
 # --- windows ------------------------------------------------------------------------------------------------
@@ -213,24 +213,24 @@ def turns(count: int, words: int = 10) -> list[Turn]:
 
 
 def test_a_short_session_is_one_window() -> None:
-    [window] = extraction.windows(turns(200), size=16_000)
+    [window] = extraction.split_into_windows(turns(200), size=16_000)
     assert len(window) == 200
 
 
 def test_no_turns_make_no_window() -> None:
-    assert extraction.windows([], size=500) == []
+    assert extraction.split_into_windows([], size=500) == []
 
 
 @given(count=st.integers(1, 60), words=st.integers(1, 400))
 def test_every_turn_is_in_exactly_one_window(count: int, words: int) -> None:
     given_turns = turns(count, words)
-    found = extraction.windows(given_turns, size=500)
+    found = extraction.split_into_windows(given_turns, size=500)
     assert [turn for window in found for turn in window] == given_turns
-    assert all(len(window) == 1 or sum(token_count(turn.text) for turn in window) <= 500 for window in found)
+    assert all(len(window) == 1 or sum(count_tokens(turn.text) for turn in window) <= 500 for window in found)
 
 
 def test_a_turn_longer_than_a_window_is_a_window_of_its_own() -> None:
-    found = extraction.windows([*turns(1), turn("word " * 2_000, id="long"), *turns(1)], size=500)
+    found = extraction.split_into_windows([*turns(1), turn("word " * 2_000, id="long"), *turns(1)], size=500)
     assert [len(window) for window in found] == [1, 1, 1]
 
 
@@ -238,8 +238,8 @@ def test_a_turn_longer_than_a_window_is_a_window_of_its_own() -> None:
 
 
 def extractor(*replies: Any, tokens: int = 16_000) -> tuple[extraction.ModelExtractor, ScriptedLlm]:
-    model = ScriptedLlm.of(*replies)
-    return extraction.ModelExtractor(model, window_tokens=tokens, patience=llm.Patience(5)), model
+    model = ScriptedLlm.from_replies(*replies)
+    return extraction.ModelExtractor(model, window_tokens=tokens, patience=llm.RetryPolicy(5)), model
 
 
 def reply(*facts: dict[str, Any], entities: list[dict[str, Any]] | None = None) -> str:
@@ -330,7 +330,7 @@ async def test_what_was_said_before_explains_and_proves_nothing() -> None:
     before, now = turn("number 0", id="t0"), turn("number 1", id="t1")
     found = await model_extractor.extract([now], [], [before])
     assert [fact.sources[0].turn_id for fact in found.facts] == ["t1"]
-    _, *lines = prompts.lines(model.requests[0].contents[0].parts[0].text, "conversation")
+    _, *lines = prompts.decode_lines(model.requests[0].contents[0].parts[0].text, "conversation")
     assert [(line["turn"], line["text"]) for line in lines] == [(-1, "number 0"), (0, "number 1")]
 
 
@@ -339,13 +339,13 @@ async def test_a_turn_number_that_is_off_loses_no_fact(numbers: Any) -> None:
     said = [turn("I keep bees", id="t0"), turn("And a dog", id="t1")]
     found = await extractor(reply({"quote": "keep bees", "turns": numbers}))[0].extract(said, [])
     assert [source.turn_id for fact in found.facts for source in fact.sources] == ["t0"]
-    assert found.dropped == ({"number that is not the turn's": 1} if numbers in ([1], [7], [-1], []) else {})
+    assert found.drop_counts == ({"number that is not the turn's": 1} if numbers in ([1], [7], [-1], []) else {})
 
 
 async def test_of_two_turns_that_say_a_quote_none_is_guessed() -> None:
     said = [turn("I keep bees", id="t0"), turn("And a dog", id="t1"), turn("I keep bees", id="t2")]
     found = await extractor(reply({"quote": "keep bees", "turns": [1]}))[0].extract(said, [])
-    assert (found.facts, found.dropped) == ((), {"quote not in the turns it names": 1})
+    assert (found.facts, found.drop_counts) == ((), {"quote not in the turns it names": 1})
 
 
 ADA_AND_TOM = [{"ref": 1, "name": "Ada"}, {"ref": 2, "name": "Tom"}]
@@ -368,13 +368,13 @@ async def test_a_number_that_no_entity_has_is_read_by_the_name_in_the_text(
     answer = reply({"quote": "keep bees", **fact}, entities=ADA_AND_TOM)
     found = await extractor(answer)[0].extract([turn("I keep bees")], [])
     assert [(one.subject, one.object) for one in found.facts] == [about]
-    assert found.dropped.get("number that is no entity's", 0) == dropped
+    assert found.drop_counts.get("number that is no entity's", 0) == dropped
 
 
 async def test_a_fact_about_nobody_is_counted() -> None:
     answer = reply({"quote": "keep bees", "subject": 9, "text": "Ada and Tom keep bees"}, entities=ADA_AND_TOM)
     found = await extractor(answer)[0].extract([turn("I keep bees")], [])
-    assert (found.facts, found.dropped["fact about no entity of the reply"]) == ((), 1)
+    assert (found.facts, found.drop_counts["fact about no entity of the reply"]) == ((), 1)
 
 
 async def test_two_entities_of_one_number_are_told_apart_by_the_text() -> None:
@@ -389,7 +389,7 @@ async def test_links_between_facts_count_where_one_fact_has_the_number() -> None
     facts = [{"quote": "keep bees", "ref": ref, "replaces": links} for ref, links in ((1, []), (1, [2]), (2, [1, 9]))]
     found = await extractor(reply(*facts))[0].extract([turn("I keep bees")], [])
     assert [fact.replaces for fact in found.facts] == [(), (2,), ()]
-    assert found.dropped == {"link to no fact of the reply": 2}
+    assert found.drop_counts == {"link to no fact of the reply": 2}
 
 
 async def test_the_words_that_name_somebody_known_are_kept() -> None:
@@ -407,17 +407,17 @@ async def test_a_null_is_nothing_said(name: str) -> None:
         {"quote": "keep bees", name: None, "turns": [0.0]}, entities=[{"ref": 1.0, "name": "Ada", "aliases": None}]
     )
     found = await extractor(answer)[0].extract([turn("I keep bees")], [])
-    assert (len(found.facts), found.dropped) == (1, {})
+    assert (len(found.facts), found.drop_counts) == (1, {})
 
 
 @pytest.mark.parametrize("number", ["turn-0", "turn 0", "0", 0.0])
 async def test_a_number_may_be_written_in_many_ways(number: object) -> None:
     found = await extractor(reply({"quote": "keep bees", "turns": number}))[0].extract([turn("I keep bees")], [])
-    assert (len(found.facts), found.dropped) == (1, {})
+    assert (len(found.facts), found.drop_counts) == (1, {})
 
 
 def cut_off(text: str) -> LlmResponse:
-    answer = spoken(text)
+    answer = make_text_response(text)
     answer.finish_reason = types.FinishReason.MAX_TOKENS
     return answer
 
@@ -440,21 +440,21 @@ async def test_one_half_may_ask_to_forget_what_the_other_says() -> None:
     request = json.dumps({"entities": [], "facts": [], "forget": [{"request": 0, "turns": [-2, 0]}]})
     model_extractor, _ = extractor(cut_off('{"entities": [], "fac'), reply(moved, keeps), request)
     read = await model_extractor.extract(texts, [], [turn("Hello", id="c0"), turn("Hi", id="c1")])
-    assert read.forget == ("t0", "t2")
+    assert read.forget_turn_ids == ("t0", "t2")
     assert [fact.text for fact in read.facts] == ["Ada keeps bees"]
 
 
 async def test_of_one_turn_too_long_for_a_reply_what_was_answered_is_kept() -> None:
     whole = reply({"quote": "number 0"}, {"quote": "number"})
     found = await extractor(cut_off(whole[: whole.rindex("{") + 20]))[0].extract([turn("number 0")], [])
-    assert (len(found.facts), found.dropped) == (1, {"not as the schema wants it": 1})
+    assert (len(found.facts), found.drop_counts) == (1, {"not as the schema wants it": 1})
 
 
 async def test_of_a_reply_that_was_not_repaired_what_fits_is_kept_and_the_rest_counted() -> None:
     wrong = reply({"quote": "keep bees"}, {"quote": 7, "turns": "none"}, {"modality": "maybe", "quote": "keep"})
     found = await extractor("not JSON", wrong)[0].extract([turn("I keep bees")], [])
     assert [fact.sources[0].quote for fact in found.facts] == ["keep bees"]
-    assert found.dropped == {"not as the schema wants it": 2}
+    assert found.drop_counts == {"not as the schema wants it": 2}
     assert found.usage.calls == 2
 
 

@@ -8,8 +8,8 @@ from datetime import UTC, datetime
 import pytest
 
 from adk_graph_memory.graph import lucene
-from adk_graph_memory.language.words import language_of, languages_of, ordinary_words
-from adk_graph_memory.retrieval import message
+from adk_graph_memory.language.detection import detect_language, detect_languages, load_stop_words
+from adk_graph_memory.retrieval import query_parts
 from adk_graph_memory.retrieval.question import parse_question
 
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
@@ -84,20 +84,20 @@ def test_ordinary_words_alone_are_searched_for(query: str, language: str) -> Non
     ],
 )
 def test_few_words_are_in_a_language_that_people_speak(text: str, spoken: tuple[str, ...], language: str) -> None:
-    assert language_of(text, *spoken) == language
+    assert detect_language(text, *spoken) == language
 
 
 def test_what_people_speak_is_told_from_all_they_said() -> None:
     german, spanish = ["Ich halte Bienen in meinem Garten."] * 3, ["Tengo abejas en mi jardín.", "Perro malo."]
-    assert languages_of([*german, *spanish, "dog breed", "car", "👍"]) == ("de", "es")
-    assert languages_of(["Trabajo en Cuenca.", "Vivo con mi madre.", "No lo sé."]) == ("es",)
-    assert languages_of(["我养蜜蜂", "bees"]) == ("zh",)
-    assert languages_of(["", "👍"]) == languages_of([]) == ()
+    assert detect_languages([*german, *spanish, "dog breed", "car", "👍"]) == ("de", "es")
+    assert detect_languages(["Trabajo en Cuenca.", "Vivo con mi madre.", "No lo sé."]) == ("es",)
+    assert detect_languages(["我养蜜蜂", "bees"]) == ("zh",)
+    assert detect_languages(["", "👍"]) == detect_languages([]) == ()
 
 
 @pytest.mark.parametrize(("analyzer", "language"), [("german", "de"), ("cjk", "en"), ("standard-no-stop-words", "en")])
 def test_where_nothing_was_said_the_first_analyzer_tells(analyzer: str, language: str) -> None:
-    assert lucene.language(analyzer) == language
+    assert lucene.get_analyzer_language(analyzer) == language
 
 
 def test_a_long_message_is_searched_by_its_names_numbers_and_longest_words_and_twice_by_its_ends() -> None:
@@ -105,7 +105,7 @@ def test_a_long_message_is_searched_by_its_names_numbers_and_longest_words_and_t
     plain = [f"then somebody met {word} by chance" for word in letters]
     named = ["yesterday Clara found 1234 tins", "an extraordinarilylongnamed thing happened"]
     text = ". ".join([*plain[:300], *named, *plain[300:], "How are my bees?"])
-    parts = message.parts(text, "en")
+    parts = query_parts.split_query_parts(text, "en")
     words = [term for part in parts for term in part.terms]
     assert {"Clara", "1234", "extraordinarilylongnamed", "bees"} <= set(words)
     assert [part.boost for part in parts if "bees" in part.terms] == [2.0]
@@ -120,15 +120,15 @@ def test_a_long_message_is_searched_by_its_names_numbers_and_longest_words_and_t
         ". ".join(f"Then word{number} met name{number} by chance" for number in range(1_500)),
         "".join(chr(0x4E00 + number % 5_000) for number in range(20_000)),
         "。".join(chr(0x4E00 + number % 5_000) * 9 for number in range(2_000)),
-        " ".join(sorted(ordinary_words("en"))),
+        " ".join(sorted(load_stop_words("en"))),
     ],
     ids=["list", "sentence", "sentences", "characters", "sentences of characters", "ordinary words"],
 )
 def test_a_message_has_no_more_words_than_a_question_and_few_queries(text: str) -> None:
     asked = parse_question(text, (), NOW, ("en", "zh"))
-    assert 0 < len(asked.terms) <= message.LONGEST_QUESTION
-    assert len(message.queries(asked.parts, "abc", ("text", "words"))) <= 28
-    assert len(asked.asking_terms) <= message.LONGEST_QUESTION
+    assert 0 < len(asked.terms) <= query_parts.MAX_QUESTION_WORDS
+    assert len(query_parts.make_part_queries(asked.query_parts, "abc", ("text", "words"))) <= 28
+    assert len(asked.asking_terms) <= query_parts.MAX_QUESTION_WORDS
 
 
 CHINESE = ["今天天气很好我们去公园散步看见很多人在那里放风筝", "王小明来了", "晚上回家吃饭看电视然后睡觉"]
@@ -138,21 +138,25 @@ KOREAN = ["나는 오늘 아침에 공원에서 산책을 했다 ", "Zanzibar �
 @pytest.mark.parametrize(("said", "name"), [(CHINESE, "小明"), (KOREAN, "Zanzibar")], ids=["Chinese", "Korean"])
 def test_a_name_in_the_middle_of_a_message_without_spaces_is_searched_for(said: list[str], name: str) -> None:
     before, named, after = said
-    terms = [term for part in message.parts(before * 30 + named + after * 30, "zh") for term in part.terms]
+    terms = [
+        term for part in query_parts.split_query_parts(before * 30 + named + after * 30, "zh") for term in part.terms
+    ]
     assert name in terms
-    assert len(terms) == len(set(terms)) <= message.LONGEST_QUESTION
+    assert len(terms) == len(set(terms)) <= query_parts.MAX_QUESTION_WORDS
 
 
 def test_what_a_message_asks_stands_at_its_end() -> None:
     told = " ".join(f"In 2019 word{number} was an old friend of Bob." for number in range(200))
     asked = parse_question(f"{told} How are my bees doing in the garden now? Thanks!", (("Bob",),), NOW, ("en",))
-    assert asked.spoken.endswith("How are my bees doing in the garden now? Thanks!")
-    assert len(asked.spoken) < 200
+    assert asked.first_person_text.endswith("How are my bees doing in the garden now? Thanks!")
+    assert len(asked.first_person_text) < 200
     assert "bees" in asked.asking_terms and "word7" not in asked.asking_terms
     assert {"bees", "2019"} <= set(asked.terms)
 
 
 def test_a_question_is_searched_at_once_and_as_it_is() -> None:
     asked = parse_question("Who is it? Where do my bees sleep?", (), NOW, ("en",))
-    assert message.queries(asked.parts, "abc", ["text"]) == lucene.queries("abc", asked.asking_terms, ["text"])
-    assert asked.spoken == "Who is it? Where do my bees sleep?"
+    assert query_parts.make_part_queries(asked.query_parts, "abc", ["text"]) == lucene.make_lucene_queries(
+        "abc", asked.asking_terms, ["text"]
+    )
+    assert asked.first_person_text == "Who is it? Where do my bees sleep?"

@@ -36,7 +36,7 @@ def test_it_writes_the_file_that_it_names(fit: Callable[..., Result], tmp_path: 
     done = fit(1_000, "--dimensions", "32")
     assert done.exit_code == 0, done.output
     assert done.output.startswith(f"{tmp_path / 'mine'}: 384 numbers a token to 32")
-    assert Projection.load(tmp_path / "mine", 384).matrix.shape == (384, 32)
+    assert Projection.from_file(tmp_path / "mine", 384).matrix.shape == (384, 32)
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adk_graph_memory.embeddings import LocalEmbedder, Vectors
-from adk_graph_memory.language.fluency import fluency
+from adk_graph_memory.embeddings import EmbedderAdapter, LocalEmbedder
+from adk_graph_memory.language.fluency import score_fluency
 
 
 class Pieces:
@@ -39,7 +39,7 @@ class Pieces:
     ],
 )
 def test_few_pieces_are_a_language_that_is_known(text: str, tokenizer: object, known: float) -> None:
-    assert fluency(text, tokenizer) == pytest.approx(known)
+    assert score_fluency(text, tokenizer) == pytest.approx(known)
 
 
 class Lacking(Pieces):
@@ -52,12 +52,12 @@ class Lacking(Pieces):
 
 
 def test_a_script_that_the_tokenizer_lacks_is_foreign() -> None:
-    assert fluency("ჩემი და სად ცხოვრობს", Lacking(9)) == 0.0
+    assert score_fluency("ჩემი და სად ცხოვრობს", Lacking(9)) == 0.0
 
 
 @given(st.text(), st.integers(1, 9))
 def test_it_is_a_share(text: str, length: int) -> None:
-    assert 0.0 <= fluency(text, Pieces(length)) <= 1.0
+    assert 0.0 <= score_fluency(text, Pieces(length)) <= 1.0
 
 
 @pytest.mark.parametrize(
@@ -71,9 +71,9 @@ def test_it_is_a_share(text: str, length: int) -> None:
     ],
 )
 def test_the_default_embedder_knows_english(question: str, *, is_known: bool) -> None:
-    assert (Vectors(None, concurrency=1).fluency(question) > 0.5) is is_known
+    assert (EmbedderAdapter(None, concurrency=1).measure_fluency(question) > 0.5) is is_known
 
 
 def test_any_other_embedder_is_believed() -> None:
-    assert Vectors(lambda text: [1.0], concurrency=1).fluency("Где живёт моя сестра?") == 1.0
+    assert EmbedderAdapter(lambda text: [1.0], concurrency=1).measure_fluency("Где живёт моя сестра?") == 1.0
     assert not hasattr(LocalEmbedder("x"), "tokenizer")

@@ -13,8 +13,8 @@ from neo4j_graphrag.embeddings import GeminiEmbedder as PlainEmbedder
 from tests.fake_gemini import HANG, FakeGemini, embedded, refused, vector
 
 from adk_graph_memory import errors
-from adk_graph_memory.embeddings import GeminiEmbedder, LocalEmbedder, Vectors
-from adk_graph_memory.embeddings.gemini import BLANK, MOST_CHARACTERS, MOST_TEXTS
+from adk_graph_memory.embeddings import EmbedderAdapter, GeminiEmbedder, LocalEmbedder
+from adk_graph_memory.embeddings.gemini import EMPTY_PLACEHOLDER, MAX_REQUEST_CHARACTERS, MAX_REQUEST_TEXTS
 from adk_graph_memory.records import Passage, Usage
 
 SIZE = 8
@@ -39,7 +39,7 @@ def service(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
 
 def embedder(model: str = MODELS[0], **options: Any) -> GeminiEmbedder:
     made = GeminiEmbedder(model, SIZE, **options)
-    made.pause = 0.001
+    made.retry_pause = 0.001
     return made
 
 
@@ -63,7 +63,7 @@ def test_every_text_gets_a_vector_of_its_own(gemini: FakeGemini, model: str) -> 
 @pytest.mark.usefixtures("service")
 def test_an_empty_text_shifts_no_vector(gemini: FakeGemini, model: str, blank: str) -> None:
     first, nothing, last = embedder(model).embed_documents(["bees", blank, "car"])
-    assert [text for request in gemini.requests for text in embedded(request)][1].endswith(BLANK)
+    assert [text for request in gemini.requests for text in embedded(request)][1].endswith(EMPTY_PLACEHOLDER)
     assert embedder(model).embed_documents(["bees", "car"]) == [first, last]
     assert nothing not in (first, last)
 
@@ -95,17 +95,17 @@ def test_a_model_that_knows_no_tasks_is_told_in_words(gemini: FakeGemini) -> Non
 
 
 def test_texts_go_in_requests_of_as_many_as_the_service_takes(gemini: FakeGemini) -> None:
-    texts = [f"text {n}" for n in range(2 * MOST_TEXTS + 1)]
+    texts = [f"text {n}" for n in range(2 * MAX_REQUEST_TEXTS + 1)]
     assert len(embedder().embed_documents(texts)) == len(texts)
-    assert [len(embedded(request)) for request in gemini.requests] == [MOST_TEXTS, MOST_TEXTS, 1]
+    assert [len(embedded(request)) for request in gemini.requests] == [MAX_REQUEST_TEXTS, MAX_REQUEST_TEXTS, 1]
     assert [text for request in gemini.requests for text in embedded(request)] == texts
 
 
 def test_a_request_has_no_more_characters_than_the_service_takes(gemini: FakeGemini) -> None:
-    texts = ["x" * (MOST_CHARACTERS // 2 - 1)] * 5 + ["long " * MOST_CHARACTERS, "short"]
+    texts = ["x" * (MAX_REQUEST_CHARACTERS // 2 - 1)] * 5 + ["long " * MAX_REQUEST_CHARACTERS, "short"]
     assert len(embedder().embed_documents(texts)) == 7
     assert [len(embedded(request)) for request in gemini.requests] == [2, 2, 1, 1, 1]
-    assert max(len("".join(embedded(request))) for request in gemini.requests) == MOST_CHARACTERS
+    assert max(len("".join(embedded(request))) for request in gemini.requests) == MAX_REQUEST_CHARACTERS
 
 
 def test_vectors_are_as_long_as_was_chosen_and_of_length_one(gemini: FakeGemini) -> None:
@@ -117,10 +117,10 @@ def test_vectors_are_as_long_as_was_chosen_and_of_length_one(gemini: FakeGemini)
 
 @pytest.mark.parametrize("chosen", [PlainEmbedder, GeminiEmbedder])
 def test_one_embedder_serves_many_event_loops(gemini: FakeGemini, chosen: Any) -> None:
-    vectors = Vectors(chosen(), concurrency=2)
+    vectors = EmbedderAdapter(chosen(), concurrency=2)
     for _ in range(3):
         assert len(asyncio.run(vectors.embed_passages([Passage("a"), Passage("b")]))) == 2
-        assert len(asyncio.run(vectors.of_question("a")).vector) == 768
+        assert len(asyncio.run(vectors.aembed_question("a")).vector) == 768
 
 
 def test_it_can_be_awaited_in_many_event_loops(gemini: FakeGemini) -> None:
@@ -170,21 +170,21 @@ def test_a_question_is_given_up_in_the_time_of_one_request(gemini: FakeGemini) -
 async def test_what_the_service_says_is_in_the_error(gemini: FakeGemini) -> None:
     gemini.script = [refused(400, "INVALID_ARGUMENT", "API key not valid")]
     with pytest.raises(errors.EmbedderFailed, match=r"gemini-embedding-001.*API key not valid"):
-        await Vectors(embedder(), concurrency=1).embed_passages([Passage("bees")])
+        await EmbedderAdapter(embedder(), concurrency=1).embed_passages([Passage("bees")])
 
 
 async def test_without_a_key_the_error_says_what_to_set(gemini: FakeGemini, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("GOOGLE_API_KEY")
-    vectors = Vectors("gemini-embedding-001", concurrency=1)
+    vectors = EmbedderAdapter("gemini-embedding-001", concurrency=1)
     for asked in (
-        vectors.ready,
+        vectors.wait_until_ready,
         lambda: vectors.embed_passages([Passage("bees")]),
-        lambda: vectors.of_question("bees?"),
+        lambda: vectors.aembed_question("bees?"),
     ):
-        with pytest.raises(errors.KeyMissing, match=r"(?s)gemini-embedding-001.*GOOGLE_API_KEY.*USE_VERTEXAI"):
+        with pytest.raises(errors.CredentialsMissing, match=r"(?s)gemini-embedding-001.*GOOGLE_API_KEY.*USE_VERTEXAI"):
             await asked()
     monkeypatch.setenv("GOOGLE_API_KEY", "come at last")
-    await vectors.ready()
+    await vectors.wait_until_ready()
     assert len(await vectors.embed_passages([Passage("bees")])) == 1
     assert gemini.headers[-1]["x-goog-api-key"] == "come at last"
 
@@ -195,8 +195,8 @@ async def test_on_vertex_too(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> 
     for project in ({}, {"GOOGLE_CLOUD_PROJECT": "p", "GOOGLE_CLOUD_LOCATION": "l"}):
         for name, value in project.items():
             monkeypatch.setenv(name, value)
-        with pytest.raises(errors.KeyMissing, match="GOOGLE_CLOUD_PROJECT"):
-            await Vectors("gemini-embedding-001", concurrency=1).embed_passages([Passage("bees")])
+        with pytest.raises(errors.CredentialsMissing, match="GOOGLE_CLOUD_PROJECT"):
+            await EmbedderAdapter("gemini-embedding-001", concurrency=1).embed_passages([Passage("bees")])
 
 
 # -- as the memory uses it ------------------------------------------------------------------------------------------
@@ -204,28 +204,28 @@ async def test_on_vertex_too(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> 
 
 @pytest.mark.parametrize("name", [*MODELS, "models/gemini-embedding-001"])
 def test_a_name_is_enough(name: str) -> None:
-    made = Vectors(name, concurrency=1).embedder
+    made = EmbedderAdapter(name, concurrency=1).embedder
     assert isinstance(made, GeminiEmbedder)
     assert (made.model, made.embedding_dim) == (name.removeprefix("models/"), 768)
 
 
 def test_the_dimensions_of_a_named_model_can_be_chosen() -> None:
-    made = Vectors("gemini-embedding-001", concurrency=1, dimensions=1536).embedder
+    made = EmbedderAdapter("gemini-embedding-001", concurrency=1, dimensions=1536).embedder
     assert isinstance(made, GeminiEmbedder)
     assert made.embedding_dim == 1536
 
 
 @pytest.mark.parametrize("name", ["./gemini-embedding-001", "google/embeddinggemma-300m", "all-MiniLM-L6-v2"])
 def test_any_other_name_is_a_model_on_this_machine(name: str) -> None:
-    assert isinstance(Vectors(name, concurrency=1).embedder, LocalEmbedder)
+    assert isinstance(EmbedderAdapter(name, concurrency=1).embedder, LocalEmbedder)
 
 
 def test_the_same_model_by_either_class_has_the_same_name(gemini: FakeGemini) -> None:
     made = [GeminiEmbedder("models/gemini-embedding-001", 256), GeminiEmbedder(), PlainEmbedder()]
-    assert {Vectors(one, concurrency=1).name for one in made} == {
+    assert {EmbedderAdapter(one, concurrency=1).name for one in made} == {
         "neo4j_graphrag.embeddings.google_genai.GeminiEmbedder:gemini-embedding-001"
     }
-    assert Vectors("gemini-embedding-2", concurrency=1).name.endswith(":gemini-embedding-2")
+    assert EmbedderAdapter("gemini-embedding-2", concurrency=1).name.endswith(":gemini-embedding-2")
 
 
 @pytest.mark.parametrize(
@@ -234,15 +234,15 @@ def test_the_same_model_by_either_class_has_the_same_name(gemini: FakeGemini) ->
 def test_a_request_takes_so_many_texts_on_vertex(
     gemini: FakeGemini, monkeypatch: pytest.MonkeyPatch, model: str, texts: int
 ) -> None:
-    assert Vectors(GeminiEmbedder(model), concurrency=1).texts_a_call == 100
+    assert EmbedderAdapter(GeminiEmbedder(model), concurrency=1).texts_per_call == 100
     monkeypatch.setenv("GOOGLE_GENAI_USE_VERTEXAI", "1")
-    assert Vectors(GeminiEmbedder(model), concurrency=1).texts_a_call == texts
+    assert EmbedderAdapter(GeminiEmbedder(model), concurrency=1).texts_per_call == texts
 
 
 async def test_a_hundred_texts_are_one_request_and_a_question_is_a_question(gemini: FakeGemini) -> None:
-    vectors = Vectors(embedder(), concurrency=4)
+    vectors = EmbedderAdapter(embedder(), concurrency=4)
     await vectors.embed_passages([Passage(f"text {n}") for n in range(100)])
-    await vectors.of_question("text?")
+    await vectors.aembed_question("text?")
     stored, asked = gemini.requests
     assert {one["taskType"] for one in stored["requests"]} == {"RETRIEVAL_DOCUMENT"}
     assert [one["taskType"] for one in asked["requests"]] == ["RETRIEVAL_QUERY"]
@@ -267,7 +267,7 @@ async def test_requests_run_side_by_side_and_come_back_in_order(
                 running -= 1
 
     monkeypatch.setattr(watched, "embed_documents", counted)
-    vectors, texts = Vectors(watched, concurrency=3), [f"text number {n}" for n in range(20)]
+    vectors, texts = EmbedderAdapter(watched, concurrency=3), [f"text number {n}" for n in range(20)]
     made = await asyncio.gather(*(vectors.embed_passages([Passage(text) for text in texts]) for _ in range(3)))
     assert 1 < most <= 3
     assert made[0] == made[1] == made[2]

@@ -24,13 +24,13 @@ from adk_graph_memory import prompts
 from adk_graph_memory.graph import migrate, queries
 from adk_graph_memory.local_neo4j import jars
 from adk_graph_memory.settings import Settings
-statements = queries.Statements(Settings(), "2026")
+statements = queries.CypherStatements(Settings(), "2026")
 print(json.dumps({
     "package": adk_graph_memory.__file__,
-    "prompt": prompts.load("extract").text,
+    "prompt": prompts.load_prompt("extract").text,
     "statement": statements["append_event"],
-    "version": migrate.known_version(),
-    "jars": len(jars.locked(jars.version("2026"))),
+    "version": migrate.get_schema_version(),
+    "jars": len(jars.load_locked_jars(jars.resolve_version("2026"))),
 }))
 """
 

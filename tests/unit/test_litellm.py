@@ -78,9 +78,9 @@ def openai(monkeypatch: pytest.MonkeyPatch) -> Iterator[OpenAi]:
     server.server_close()
 
 
-async def asked(name: str) -> llm.Answer[Answer]:
-    patience = llm.Patience(30, retries=2, pause=0.001)
-    return await llm.structured(llm.resolved(name), "How many?", Answer, patience)
+async def asked(name: str) -> llm.ModelAnswer[Answer]:
+    patience = llm.RetryPolicy(30, retries=2, backoff=0.001)
+    return await llm.generate_structured(llm.resolve_model(name), "How many?", Answer, patience)
 
 
 @pytest.mark.parametrize("name", ["openai/gpt-4o-mini", "litellm:openai/gpt-4o-mini", "openai/a-model-of-ones-own"])
@@ -118,4 +118,4 @@ async def test_what_does_not_pass_is_not_asked_again(openai: OpenAi) -> None:
 
 def test_a_provider_that_nobody_knows_is_a_configuration_error() -> None:
     with pytest.raises(errors.ConfigurationError, match="nobody/knows"):
-        llm.resolved("nobody/knows")
+        llm.resolve_model("nobody/knows")

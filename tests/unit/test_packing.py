@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adk_graph_memory.records import Recollection, token_count
-from adk_graph_memory.retrieval import packed
+from adk_graph_memory.records import Recollection, count_tokens
+from adk_graph_memory.retrieval import pack_recollections
 
 
 def memory(id: str, text: str = "", **more: Any) -> Recollection:
@@ -25,53 +25,53 @@ def ids(found: list[Recollection]) -> list[str]:
 
 
 def test_no_more_than_the_limit_is_kept() -> None:
-    assert ids(packed([memory("a"), memory("b"), memory("c")], limit=2, token_budget=100)) == ["a", "b"]
+    assert ids(pack_recollections([memory("a"), memory("b"), memory("c")], limit=2, token_budget=100)) == ["a", "b"]
 
 
 def test_the_budget_is_kept() -> None:
     found = [memory(id, f"{id} " + "word " * 9) for id in "abc"]
-    assert ids(packed(found, limit=9, token_budget=26)) == ["a", "b"]
+    assert ids(pack_recollections(found, limit=9, token_budget=26)) == ["a", "b"]
 
 
 def test_the_first_comes_back_however_long_it_is() -> None:
-    assert ids(packed([memory("a", "word " * 500), memory("b")], limit=9, token_budget=10)) == ["a"]
+    assert ids(pack_recollections([memory("a", "word " * 500), memory("b")], limit=9, token_budget=10)) == ["a"]
 
 
 def test_a_shorter_one_may_fit_where_a_longer_did_not() -> None:
     found = [memory("a"), memory("b", "word " * 500), memory("c")]
-    assert ids(packed(found, limit=9, token_budget=20)) == ["a", "c"]
+    assert ids(pack_recollections(found, limit=9, token_budget=20)) == ["a", "c"]
 
 
 def test_a_long_text_is_cut_to_the_passage_that_was_asked_for() -> None:
     long = "Nothing of interest. " * 2_000 + "Only the bees were out. " + "Nothing of interest. " * 2_000
-    [kept] = packed([memory("a", long)], query="bees", limit=9, token_budget=400)
+    [kept] = pack_recollections([memory("a", long)], query="bees", limit=9, token_budget=400)
     assert "Only the bees were out." in kept.text
-    assert token_count(kept.text) <= 110
+    assert count_tokens(kept.text) <= 110
     assert (kept.text[0], kept.text[-1]) == ("\u2026", "\u2026")
 
 
 def test_a_text_without_spaces_is_cut_as_well() -> None:
-    [kept] = packed([memory("a", "x" * 200_000)], query="y", limit=9, token_budget=400)
+    [kept] = pack_recollections([memory("a", "x" * 200_000)], query="y", limit=9, token_budget=400)
     assert len(kept.text) < 20_000
 
 
 def test_memories_without_ids_are_all_kept() -> None:
-    assert len(packed([memory("", "one"), memory("", "two")], limit=9, token_budget=100)) == 2
+    assert len(pack_recollections([memory("", "one"), memory("", "two")], limit=9, token_budget=100)) == 2
 
 
 def test_nothing_packs_to_nothing() -> None:
-    assert packed([], limit=9, token_budget=100) == []
+    assert pack_recollections([], limit=9, token_budget=100) == []
 
 
 def test_what_says_the_same_counts_once_with_the_events_of_both() -> None:
     found = [memory("a", "See you!", source_event_ids=("1",)), memory("b", "See you", source_event_ids=("2", "1"))]
-    [kept] = packed(found, limit=5, token_budget=100)
+    [kept] = pack_recollections(found, limit=5, token_budget=100)
     assert (kept.id, kept.source_event_ids) == ("a", ("1", "2"))
 
 
 def test_ten_long_texts_fit() -> None:
     long = [memory(str(number), f"{number} " + "word " * 400) for number in range(10)]
-    kept = packed(long, query="word", limit=50, token_budget=1_200)
+    kept = pack_recollections(long, query="word", limit=50, token_budget=1_200)
     assert len(kept) == 10
 
 
@@ -89,7 +89,7 @@ def test_ten_long_texts_fit() -> None:
 )
 def test_what_is_not_the_same_counts_twice(one: dict[str, Any], other: dict[str, Any]) -> None:
     found = [memory("a", **one), memory("b", **other)]
-    assert ids(packed(found, limit=5, token_budget=100)) == ["a", "b"]
+    assert ids(pack_recollections(found, limit=5, token_budget=100)) == ["a", "b"]
 
 
 @pytest.mark.parametrize(
@@ -104,18 +104,20 @@ def test_what_is_not_the_same_counts_twice(one: dict[str, Any], other: dict[str,
     ],
 )
 def test_ordinary_words_do_not_choose_the_passage(query: str, filler: str, told: str) -> None:
-    [kept] = packed([memory("a", filler * 200 + told + filler * 200)], query=query, limit=9, token_budget=1_000)
+    [kept] = pack_recollections(
+        [memory("a", filler * 200 + told + filler * 200)], query=query, limit=9, token_budget=1_000
+    )
     assert told.strip() in kept.text
-    assert token_count(kept.text) <= 110
+    assert count_tokens(kept.text) <= 110
 
 
 @pytest.mark.parametrize("filler", ["It rained on the bees and the goats. ", "下雨了。"])
 def test_a_passage_holds_the_quote_of_the_fact_that_it_stands_for(filler: str) -> None:
     text = filler * 100 + "We take the ferry at nine." + filler * 100
     long = replace(memory("a", text), quote="the ferry at nine")
-    [kept] = packed([long], query="What about the bees and the goats?", limit=9, token_budget=1_000)
+    [kept] = pack_recollections([long], query="What about the bees and the goats?", limit=9, token_budget=1_000)
     assert "the ferry at nine" in kept.text
-    assert token_count(kept.text) <= 120
+    assert count_tokens(kept.text) <= 120
 
 
 # --- tokens -------------------------------------------------------------------------------------------------
@@ -135,9 +137,9 @@ def test_a_passage_holds_the_quote_of_the_fact_that_it_stands_for(filler: str) -
     ],
 )
 def test_tokens_are_counted_by_words_or_by_characters(text: str, count: int) -> None:
-    assert token_count(text) == pytest.approx(count, abs=1)
+    assert count_tokens(text) == pytest.approx(count, abs=1)
 
 
 @given(st.text(), st.text())
 def test_more_text_is_never_fewer_tokens(one: str, other: str) -> None:
-    assert token_count(f"{one} {other}") >= max(token_count(one), token_count(other)) - 1
+    assert count_tokens(f"{one} {other}") >= max(count_tokens(one), count_tokens(other)) - 1

@@ -10,18 +10,21 @@ from pydantic import BaseModel
 
 from adk_graph_memory import prompts
 from adk_graph_memory.consolidation.judge import ConsolidationReply
-from adk_graph_memory.extraction.schema import ExtractionReply
-from adk_graph_memory.extraction.vocabulary import FREE
-from adk_graph_memory.records import token_count
+from adk_graph_memory.extraction.reply_schema import ExtractionReply
+from adk_graph_memory.extraction.vocabulary import OPEN_VOCABULARY
+from adk_graph_memory.records import count_tokens
 
-VALUES = {**FREE.prompt(), **dict.fromkeys(("known_entities", "turns", "known", "new", "entities", "names"), "")}
+VALUES = {
+    **OPEN_VOCABULARY.make_prompt_fields(),
+    **dict.fromkeys(("known_entities", "turns", "known", "new", "entities", "names"), ""),
+}
 INSTRUCTION, EXAMPLES = 2_400, 900
 """Tokens of the instruction with its schema, and of the examples, by characters / 4."""
 
 
 @pytest.mark.parametrize(("name", "schema"), [("extract", ExtractionReply), ("consolidate", ConsolidationReply)])
 def test_instruction_and_schema_leave_room_for_the_conversation(name: str, schema: type[BaseModel]) -> None:
-    prompt = prompts.load(name).filled(**VALUES)
+    prompt = prompts.load_prompt(name).fill_template(**VALUES)
     [examples] = re.findall(r"^# Examples?\n.*?(?=^# )", prompt, re.MULTILINE | re.DOTALL)
     shape = json.dumps(schema.model_json_schema(), ensure_ascii=False)
     assert (len(prompt) - len(examples) + len(shape)) / 4 <= INSTRUCTION
@@ -29,20 +32,20 @@ def test_instruction_and_schema_leave_room_for_the_conversation(name: str, schem
 
 
 def test_every_frame_of_a_prompt_is_one_that_data_cannot_leave() -> None:
-    texts = [prompts.load(name).text for name in ("extract", "consolidate")]
+    texts = [prompts.load_prompt(name).text for name in ("extract", "consolidate")]
     assert {frame for text in texts for frame in re.findall(r"^</?(\w+)>$", text, re.MULTILINE)} == {*prompts.FRAMES}
 
 
 @pytest.mark.parametrize("text", ["</conversation>", "< / Known >", "<NEW>", "</new"])
 def test_what_could_end_a_frame_is_escaped(text: str) -> None:
-    line = prompts.line({"text": text})
+    line = prompts.encode_line({"text": text})
     assert "<" not in line
     assert json.loads(line) == {"text": text}
 
 
 @pytest.mark.parametrize("text", ["if a < b:", "<div></div>", "list<int>", "<knowns>", "x <- new"])
 def test_code_stays_as_it_is(text: str) -> None:
-    assert text in prompts.line({"text": text})
+    assert text in prompts.encode_line({"text": text})
 
 
 SAMPLES = {
@@ -69,4 +72,4 @@ COUNTS = {"python": 40, "sql": 40, "log": 53, "json": 32, "chinese": 70, "japane
 
 @pytest.mark.parametrize("name", SAMPLES)
 def test_tokens_of_code_and_of_scripts_without_spaces_are_counted_within_a_quarter(name: str) -> None:
-    assert token_count(SAMPLES[name]) == pytest.approx(COUNTS[name], rel=0.25)
+    assert count_tokens(SAMPLES[name]) == pytest.approx(COUNTS[name], rel=0.25)

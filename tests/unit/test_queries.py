@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from adk_graph_memory.graph.queries import LABELS, Statements, files, filled, parse
+from adk_graph_memory.graph.queries import LABELS, CypherStatements, fill_identifiers, load_cypher_files, parse_blocks
 from adk_graph_memory.settings import Settings
 
 SOURCE = """\
@@ -23,74 +23,76 @@ RETURN 1
 
 
 def test_a_block_is_its_comment_and_its_statement() -> None:
-    first, second = parse(SOURCE)
-    assert (first.name, first.line) == ("first", None)
+    first, second = parse_blocks(SOURCE)
+    assert (first.name, first.tag) == ("first", None)
     assert first.text.startswith("// what it returns\nMATCH")
     assert second.text == "// nothing\nRETURN 1"
 
 
 def test_a_semicolon_at_the_end_is_not_part_of_the_statement() -> None:
-    assert parse(SOURCE)[0].text.endswith("RETURN n")
+    assert parse_blocks(SOURCE)[0].text.endswith("RETURN n")
 
 
 def test_a_tag_names_the_server_line() -> None:
-    assert parse(SOURCE)[1].line == "2026"
+    assert parse_blocks(SOURCE)[1].tag == "2026"
 
 
 def test_a_comment_inside_a_block_starts_no_other() -> None:
-    assert len(parse(SOURCE)) == 2
+    assert len(parse_blocks(SOURCE)) == 2
 
 
 def test_an_empty_file_has_no_blocks() -> None:
-    assert parse("") == []
+    assert parse_blocks("") == []
 
 
 def test_labels_and_indexes_stay_as_they_are_by_default() -> None:
-    text = filled("MATCH (s:@Session) @memory_text", Settings())
+    text = fill_identifiers("MATCH (s:@Session) @memory_text", Settings())
     assert text == "MATCH (s:Session) adk_memory_text"
 
 
 def test_labels_and_indexes_take_their_prefixes() -> None:
     settings = Settings(label_prefix="Adk", index_prefix="x_")
-    assert filled("(s:@Session) '@Session'", settings) == "(s:AdkSession) 'AdkSession'"
-    assert filled("@memory_text", settings).startswith("x_")
+    assert fill_identifiers("(s:@Session) '@Session'", settings) == "(s:AdkSession) 'AdkSession'"
+    assert fill_identifiers("@memory_text", settings).startswith("x_")
 
 
 def test_the_analyzer_is_filled_in() -> None:
-    assert filled("'@analyzer'", Settings(analyzers=("cjk", "english"))) == "'cjk'"
+    assert fill_identifiers("'@analyzer'", Settings(analyzers=("cjk", "english"))) == "'cjk'"
 
 
 @pytest.mark.parametrize(("one", "other"), [("", "Adk"), ("Adk", "Bdk"), ("Adk", "ADK")])
 def test_two_label_prefixes_share_no_index(one: str, other: str) -> None:
     # IF NOT EXISTS goes by the name alone: under a shared name the second deployment would have no constraint.
-    assert filled("@memory_text", Settings(label_prefix=one)) != filled("@memory_text", Settings(label_prefix=other))
+    assert fill_identifiers("@memory_text", Settings(label_prefix=one)) != fill_identifiers(
+        "@memory_text", Settings(label_prefix=other)
+    )
 
 
 def test_nothing_is_left_to_fill_in() -> None:
     for folder in ("cypher", "migrations"):
-        for blocks in files(folder).values():
+        for blocks in load_cypher_files(folder).values():
             for block in blocks:
-                assert "@" not in filled(block.text, Settings())
+                assert "@" not in fill_identifiers(block.text, Settings())
 
 
 @pytest.mark.parametrize("label", sorted(LABELS))
 def test_every_label_takes_the_prefix(label: str) -> None:
-    assert filled(f"(:@{label})", Settings(label_prefix="P")) == f"(:P{label})"
+    assert fill_identifiers(f"(:@{label})", Settings(label_prefix="P")) == f"(:P{label})"
 
 
 def test_a_block_for_another_line_is_not_there() -> None:
-    assert "memory_vectors_a" in Statements(Settings(), "2026")
-    assert "memory_vectors_a" not in Statements(Settings(), "5.26")
+    assert "memory_vectors_a" in CypherStatements(Settings(), "2026")
+    assert "memory_vectors_a" not in CypherStatements(Settings(), "5.26")
 
 
 def test_an_unknown_name_is_an_error() -> None:
     with pytest.raises(KeyError, match="no_such_block"):
-        Statements(Settings(), "2026")["no_such_block"]
+        CypherStatements(Settings(), "2026")["no_such_block"]
 
 
 def test_all_parameters_travel_in_one_map() -> None:
-    statements = Statements(Settings(), "2026")
-    text, parameters = statements.bind("ingests", {"scope": "s", "app_name": "a"})
+    statements = CypherStatements(Settings(), "2026")
+    text, parameters = statements.bind_parameters("ingests", {"scope": "s", "app_name": "a"})
     assert "$given.scope" in text and "$scope" not in text
     assert parameters == {"given": {"scope": "s", "app_name": "a"}}
     for statement in (*map(statements.__getitem__, statements), *statements.fragments.values()):
@@ -99,16 +101,18 @@ def test_all_parameters_travel_in_one_map() -> None:
 
 def test_a_parameter_that_is_not_given_is_named() -> None:
     with pytest.raises(KeyError, match="ingests needs scope"):
-        Statements(Settings(), "2026").bind("ingests", {"app_name": "a"})
+        CypherStatements(Settings(), "2026").bind_parameters("ingests", {"app_name": "a"})
 
 
 def test_statements_are_filled_once_for_equal_settings() -> None:
-    assert Statements.of(Settings(), "2026") is Statements.of(Settings(), "2026")
-    assert Statements.of(Settings(label_prefix="Other"), "2026") is not Statements.of(Settings(), "2026")
+    assert CypherStatements.from_settings(Settings(), "2026") is CypherStatements.from_settings(Settings(), "2026")
+    assert CypherStatements.from_settings(Settings(label_prefix="Other"), "2026") is not CypherStatements.from_settings(
+        Settings(), "2026"
+    )
 
 
 def test_included_fragments_stand_in_the_statement() -> None:
-    statements = Statements(Settings(), "2026")
+    statements = CypherStatements(Settings(), "2026")
     including = {name: statements[name] for name in statements if name.startswith("legs_")}
     assert including
     assert all("// include" not in text for text in including.values())
@@ -116,6 +120,6 @@ def test_included_fragments_stand_in_the_statement() -> None:
 
 
 def test_a_fragment_is_no_statement() -> None:
-    statements = Statements(Settings(), "2026")
+    statements = CypherStatements(Settings(), "2026")
     assert statements.fragments
     assert not any(name in statements for name in statements.fragments)

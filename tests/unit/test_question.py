@@ -23,7 +23,7 @@ def asked(words: str, spoken: str, author: str | None = None) -> Expected:
 
 def seen(question: str, speakers: Sequence[Sequence[str]]) -> Expected:
     found = parse_question(question, speakers, NOW)
-    return found.words, found.spoken, found.author
+    return found.search_text, found.first_person_text, found.author
 
 
 @pytest.mark.parametrize(
@@ -53,7 +53,7 @@ def test_where_nobody_speaks_a_question_stays_as_it_is() -> None:
 @given(st.text(max_size=60), st.lists(st.lists(st.text(max_size=12), min_size=1, max_size=3), max_size=4))
 def test_any_question_and_any_names_are_understood(question: str, speakers: list[list[str]]) -> None:
     asked = parse_question(question, speakers, NOW)
-    assert len(asked.words) <= len(question)
+    assert len(asked.search_text) <= len(question)
     assert asked.author is None or asked.author in {names[0] for names in speakers}
 
 
@@ -111,14 +111,15 @@ def test_a_time_in_the_question_is_when_it_was_or_soon_after(
 ) -> None:
     found = parse_question(question, (), NOW)
     fits = [
-        found.fits(datetime.fromisoformat(f"{day}T12:00+00:00").timestamp()) for day in (inside, told_later, outside)
+        found.score_timestamp(datetime.fromisoformat(f"{day}T12:00+00:00").timestamp())
+        for day in (inside, told_later, outside)
     ]
     assert fits == [1.0, 0.5, 0.0]
 
 
 @pytest.mark.parametrize("question", ["How long did it take, two weeks?", "May I ask you five things?", "Who is Ana?"])
 def test_what_names_no_time_fits_none(question: str) -> None:
-    assert parse_question(question, (), NOW).times == ()
+    assert parse_question(question, (), NOW).time_spans == ()
 
 
 @pytest.mark.parametrize(
@@ -134,7 +135,7 @@ def test_what_names_no_time_fits_none(question: str) -> None:
     ],
 )
 def test_whether_the_agent_itself_is_asked_about(question: str, *, of_agent: bool) -> None:
-    assert parse_question(question, (), NOW).of_agent == of_agent
+    assert parse_question(question, (), NOW).is_to_agent == of_agent
 
 
 @pytest.mark.parametrize(
@@ -146,12 +147,12 @@ def test_whether_the_agent_itself_is_asked_about(question: str, *, of_agent: boo
 )
 def test_yesterday_is_the_askers_own(now: str, day: str) -> None:
     asked = parse_question("What did I eat yesterday?", (), datetime.fromisoformat(now))
-    assert asked.fits(datetime.fromisoformat(day).timestamp()) == 1.0
+    assert asked.score_timestamp(datetime.fromisoformat(day).timestamp()) == 1.0
 
 
 def test_midnight_belongs_to_the_day_that_begins() -> None:
     asked = parse_question("What happened on 16 November 2023?", (), NOW)
-    days = [asked.fits(datetime(2023, 11, day, tzinfo=UTC).timestamp()) for day in (15, 16, 17)]
+    days = [asked.score_timestamp(datetime(2023, 11, day, tzinfo=UTC).timestamp()) for day in (15, 16, 17)]
     assert days == [0.0, 1.0, 0.5]
 
 
@@ -161,11 +162,11 @@ def test_midnight_belongs_to_the_day_that_begins() -> None:
 @pytest.mark.parametrize("timestamp", [-62135596800.0, 253402300800.0])
 def test_days_beyond_the_calendar_are_none(question: str, timestamp: float) -> None:
     asked = parse_question(f"What happens {question}", (), NOW)
-    assert asked.fits(timestamp) == 0.0
-    assert asked.held(timestamp, timestamp) in (True, False)
+    assert asked.score_timestamp(timestamp) == 0.0
+    assert asked.has_overlapping_time(timestamp, timestamp) in (True, False)
 
 
 @pytest.mark.parametrize("alias", ["the user", "my husband Tom", "me", "a friend"])
 def test_ordinary_words_of_an_alias_name_nobody(alias: str) -> None:
     question = "Can you tell me the name of my dentist?"
-    assert parse_question(question, (("user", alias),), NOW).words == question
+    assert parse_question(question, (("user", alias),), NOW).search_text == question

@@ -20,9 +20,9 @@ from hypothesis import strategies as st
 import adk_graph_memory
 from adk_graph_memory import GraphMemory, errors
 from adk_graph_memory.records import Statement, Turn
-from adk_graph_memory.redaction import NOTHING_LEFT, Redactor, secrets, without_secrets
-from adk_graph_memory.redaction.secrets import _OVERLAP, _PIECE, _search_in_pieces, detectors
-from adk_graph_memory.settings import Settings, configured
+from adk_graph_memory.redaction import REDACTED_PLACEHOLDER, Redactor, remove_secrets, secrets
+from adk_graph_memory.redaction.secrets import _CHUNK_OVERLAP, _CHUNK_SIZE, _search_in_chunks, load_detectors
+from adk_graph_memory.settings import Settings, load_settings
 
 NOW = datetime(2025, 5, 1, 12, tzinfo=UTC)
 ROOT = Path(__file__).parents[2]
@@ -139,35 +139,35 @@ def turn(text: str, id: str = "t1") -> Turn:
     "around", ["{}", "It is {}, keep it.", "({})", "here:\n{}\nthanks", "\u201c{}\u201d", "key {}."]
 )
 def test_a_secret_leaves_its_kind_behind(kind, secret, around):
-    assert without_secrets(around.format(secret)) == around.format(f"[{kind}]")
+    assert remove_secrets(around.format(secret)) == around.format(f"[{kind}]")
 
 
 @pytest.mark.parametrize(("told", "kept"), ASSIGNED.items())
 def test_what_is_called_a_password_goes(told, kept):
-    assert without_secrets(told) == kept
+    assert remove_secrets(told) == kept
 
 
 @pytest.mark.parametrize(("told", "kept"), HIDDEN.items())
 def test_characters_nobody_sees_and_full_width_letters_hide_no_secret(told, kept):
-    assert without_secrets(told) == kept
-    assert without_secrets(kept) == kept
+    assert remove_secrets(told) == kept
+    assert remove_secrets(kept) == kept
 
 
 @pytest.mark.parametrize("page", ["ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md"])
 def test_pages_of_prose_stay(page):
     lines = (ROOT / page).read_text("utf-8").splitlines()
-    assert [line for line in lines if without_secrets(line) != line] == []
+    assert [line for line in lines if remove_secrets(line) != line] == []
 
 
 @pytest.mark.parametrize("text", PROSE)
 def test_prose_and_numbers_stay(text):
-    assert without_secrets(text) == text
+    assert remove_secrets(text) == text
 
 
 def test_no_turn_of_the_demo_is_touched():
     texts = [turn["text"] for session in json.loads(DEMO.read_text("utf-8"))["sessions"] for turn in session["turns"]]
     assert len(texts) > 100
-    assert [text for text in texts if without_secrets(text) != text] == []
+    assert [text for text in texts if remove_secrets(text) != text] == []
 
 
 PIECES = st.sampled_from(
@@ -192,8 +192,8 @@ PIECES = st.sampled_from(
 
 @given(st.lists(PIECES | st.text(max_size=8), max_size=8).map("".join))
 def test_redacting_twice_changes_nothing_more(text):
-    once = without_secrets(text)
-    assert without_secrets(once) == once
+    once = remove_secrets(text)
+    assert remove_secrets(once) == once
 
 
 BAD = (
@@ -210,7 +210,7 @@ def test_a_longer_text_takes_longer_by_as_much(bad):
     def cost(size: int) -> float:
         text = bad * (size // len(bad))
         began = time.thread_time()
-        without_secrets(f"{text} x {text}")
+        remove_secrets(f"{text} x {text}")
         return time.thread_time() - began
 
     cost(1_000)
@@ -222,7 +222,7 @@ def test_threads_do_not_disturb_each_other():
         f"{n} {secret} my password: hunter{n}" for n in range(20) for secrets in KNOWN.values() for secret in secrets
     ]
     with ThreadPoolExecutor(8) as threads:
-        assert list(threads.map(without_secrets, texts)) == [without_secrets(text) for text in texts]
+        assert list(threads.map(remove_secrets, texts)) == [remove_secrets(text) for text in texts]
 
 
 def test_nobody_is_asked_whether_a_secret_works(monkeypatch):
@@ -231,11 +231,11 @@ def test_nobody_is_asked_whether_a_secret_works(monkeypatch):
 
     monkeypatch.setattr(socket.socket, "connect", refused)
     monkeypatch.setattr(socket, "getaddrinfo", refused)
-    assert without_secrets(" ".join(secret for secrets in KNOWN.values() for secret in secrets)).count("[") > 10
+    assert remove_secrets(" ".join(secret for secrets in KNOWN.values() for secret in secrets)).count("[") > 10
 
 
 async def test_turns_keep_all_but_their_text():
-    [first, second] = await Redactor("secrets").turns([turn("my password: hunter2"), turn("I keep bees.", "t2")])
+    [first, second] = await Redactor("secrets").redact_turns([turn("my password: hunter2"), turn("I keep bees.", "t2")])
     assert first == turn("my password: [secret]")
     assert second == turn("I keep bees.", "t2")
     assert first.text_key == turn("my password: [secret]").text_key
@@ -248,7 +248,7 @@ async def test_statements_and_metadata_are_redacted_however_deep():
 
     metadata = {"n": 1, "deep": [{"x": "bob"}, ("bob", None, True)], "bob": "bob", "note": Note("bob"), "at": NOW}
     statement = Statement("bob came", at=NOW, author="bob", id="s", metadata=metadata)
-    [redacted] = await Redactor(lambda text: text.replace("bob", "[name]")).statements([statement])
+    [redacted] = await Redactor(lambda text: text.replace("bob", "[name]")).redact_statements([statement])
     assert (redacted.text, redacted.id, redacted.author, redacted.at) == ("[name] came", "s", "bob", NOW)
     assert redacted.metadata == {
         "n": 1,
@@ -261,15 +261,18 @@ async def test_statements_and_metadata_are_redacted_however_deep():
 
 async def test_without_a_choice_everything_is_handed_on_as_it_is():
     redactor, turns, metadata = Redactor(None), [turn("my password: hunter2")], {"x": "hunter2"}
-    assert await redactor.turns(turns) is turns
-    assert await redactor.metadata(metadata) is metadata
-    assert await redactor.text("password=hunter2") == "password=hunter2"
-    assert redactor.function is None
+    assert await redactor.redact_turns(turns) is turns
+    assert await redactor.redact_metadata(metadata) is metadata
+    assert await redactor.redact_text("password=hunter2") == "password=hunter2"
+    assert redactor.redact_function is None
 
 
 async def test_a_turn_of_which_nothing_is_left_says_so():
     redactor = Redactor(lambda text: "")
-    assert [one.text for one in await redactor.turns([turn("all of it"), turn("")])] == [NOTHING_LEFT, ""]
+    assert [one.text for one in await redactor.redact_turns([turn("all of it"), turn("")])] == [
+        REDACTED_PLACEHOLDER,
+        "",
+    ]
 
 
 async def test_a_redaction_that_raises_is_named_and_does_not_give_the_text_away():
@@ -277,14 +280,14 @@ async def test_a_redaction_that_raises_is_named_and_does_not_give_the_text_away(
         raise ValueError(f"cannot read {text}")
 
     with pytest.raises(errors.RedactionFailed, match=r"careful failed.*raised ValueError") as caught:
-        await Redactor(careful).turns([turn("hunter2")])
+        await Redactor(careful).redact_turns([turn("hunter2")])
     assert "hunter2" not in str(caught.value)
     assert isinstance(caught.value.__cause__, ValueError)
 
 
 async def test_a_redaction_that_gives_no_text_is_named():
     with pytest.raises(errors.RedactionFailed, match="returned NoneType, not text"):
-        await Redactor(lambda text: None).text("x")  # type: ignore[arg-type,return-value]
+        await Redactor(lambda text: None).redact_text("x")  # type: ignore[arg-type,return-value]
 
 
 async def test_a_slow_redaction_does_not_stop_the_loop():
@@ -297,16 +300,16 @@ async def test_a_slow_redaction_does_not_stop_the_loop():
             ticks += 1
 
     ticking = asyncio.create_task(tick())
-    await Redactor(lambda text: time.sleep(0.2) or text).text("x")
+    await Redactor(lambda text: time.sleep(0.2) or text).redact_text("x")
     ticking.cancel()
     assert ticks >= 3
 
 
 @pytest.mark.parametrize("place", range(260, 303))
 def test_a_secret_is_found_wherever_a_long_text_is_cut(monkeypatch, place):
-    monkeypatch.setattr(secrets, "_PIECE", 300)
+    monkeypatch.setattr(secrets, "_CHUNK_SIZE", 300)
     filler = ("bee " * place)[: place - 1] + " "
-    assert without_secrets(f"{filler}password: hunter2 {filler}") == f"{filler}password: [secret] {filler}"
+    assert remove_secrets(f"{filler}password: hunter2 {filler}") == f"{filler}password: [secret] {filler}"
 
 
 def test_no_search_goes_through_all_of_a_long_text():
@@ -318,9 +321,9 @@ def test_no_search_goes_through_all_of_a_long_text():
             return re.compile("bees").search(text, start, end)
 
     pattern, text = Counted(), "I keep bees and wasps. " * 20_000
-    found = [match.span() for match in _search_in_pieces(pattern, text)]
+    found = [match.span() for match in _search_in_chunks(pattern, text)]
     assert found == [match.span() for match in re.finditer("bees", text)]
-    assert pattern.searched <= _PIECE + _OVERLAP < len(text)
+    assert pattern.searched <= _CHUNK_SIZE + _CHUNK_OVERLAP < len(text)
 
 
 def test_an_unknown_redaction_is_refused():
@@ -330,21 +333,21 @@ def test_an_unknown_redaction_is_refused():
 
 @pytest.mark.parametrize("module", ["detect_secrets.plugins", "pydantic_extra_types.payment"])
 def test_a_missing_library_names_the_extra(monkeypatch, module):
-    detectors.cache_clear()
+    load_detectors.cache_clear()
     monkeypatch.setitem(sys.modules, module, None)
     with pytest.raises(errors.RedactorMissing, match=r'pip install "adk-graph-memory\[privacy\]"'):
         Redactor("secrets")
 
 
 def test_it_is_chosen_by_an_argument_or_by_the_setting(monkeypatch):
-    assert GraphMemory(settings=Settings()).redactor.function is None
+    assert GraphMemory(settings=Settings()).redactor.redact_function is None
     monkeypatch.setenv("ADK_GRAPH_MEMORY_REDACT", "secrets")
-    function = GraphMemory(settings=Settings()).redactor.function
+    function = GraphMemory(settings=Settings()).redactor.redact_function
     assert function is not None
     assert function("password=hunter2") == "password=[secret]"
-    mine = GraphMemory(settings=Settings(), redact=str.upper).redactor.function
+    mine = GraphMemory(settings=Settings(), redact=str.upper).redactor.redact_function
     assert mine is not None
     assert mine("a") == "A"
     monkeypatch.setenv("ADK_GRAPH_MEMORY_REDACT", "everything")
     with pytest.raises(errors.ConfigurationError, match=r"ADK_GRAPH_MEMORY_REDACT|redact"):
-        configured()
+        load_settings()

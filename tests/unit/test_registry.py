@@ -14,7 +14,7 @@ from google.adk.cli.service_registry import get_service_registry, load_services_
 from google.adk.cli.utils import envs
 
 from adk_graph_memory import Neo4jArtifactService, Neo4jMemoryService, Neo4jSessionService, errors
-from adk_graph_memory.settings import SCHEMES
+from adk_graph_memory.settings import URI_SCHEMES
 
 SERVICES_PY = "from adk_graph_memory.adk import register\n\nregister()\n"
 SERVICES_YAML = """
@@ -33,7 +33,7 @@ def fresh_registry(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     sys.modules.pop("services", None)
 
 
-@pytest.mark.parametrize("scheme", SCHEMES)
+@pytest.mark.parametrize("scheme", URI_SCHEMES)
 def test_one_line_in_services_py_is_enough(tmp_path: Path, scheme: str) -> None:
     (tmp_path / "services.py").write_text(SERVICES_PY)
     load_services_module(str(tmp_path))

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from adk_graph_memory import CrossEncoderReranker, Recollection, Reranker
-from adk_graph_memory.retrieval.reranking import RERANKED, rerank
+from adk_graph_memory.retrieval.reranking import RERANK_LIMIT, rerank_recollections
 
 
 class Reversed:
@@ -46,16 +46,16 @@ def memories(count: int) -> list[Recollection]:
 
 
 async def test_the_best_come_in_the_rerankers_order_and_the_rest_behind_them() -> None:
-    reranker, before = Reversed(), memories(RERANKED + 5)
-    after = await rerank(before, "q", reranker, seconds=1.0)
-    assert len(reranker.texts) == RERANKED
-    order = [*range(RERANKED - 1, -1, -1), *range(RERANKED, RERANKED + 5)]
+    reranker, before = Reversed(), memories(RERANK_LIMIT + 5)
+    after = await rerank_recollections(before, "q", reranker, seconds=1.0)
+    assert len(reranker.texts) == RERANK_LIMIT
+    order = [*range(RERANK_LIMIT - 1, -1, -1), *range(RERANK_LIMIT, RERANK_LIMIT + 5)]
     assert [one.id for one in after] == [f"m{n}" for n in order]
     assert [one.score for one in after] == [one.score for one in before]
 
 
 async def test_of_equal_scores_the_order_stays() -> None:
-    assert await rerank(memories(4), "q", Wrong([1.0, 1.0, 1.0, 1.0]), seconds=1.0) == memories(4)
+    assert await rerank_recollections(memories(4), "q", Wrong([1.0, 1.0, 1.0, 1.0]), seconds=1.0) == memories(4)
 
 
 @pytest.mark.parametrize(
@@ -72,13 +72,13 @@ async def test_one_that_fails_leaves_the_order_and_says_so(
     reranker: Reranker, reason: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     with caplog.at_level(logging.WARNING):
-        assert await rerank(memories(3), "q", reranker, seconds=0.01) == memories(3)
+        assert await rerank_recollections(memories(3), "q", reranker, seconds=0.01) == memories(3)
     assert reason in caplog.text
 
 
 @pytest.mark.parametrize("count", [0, 1])
 async def test_one_memory_needs_no_order(count: int) -> None:
-    assert await rerank(memories(count), "q", Wrong(ValueError()), seconds=1.0) == memories(count)
+    assert await rerank_recollections(memories(count), "q", Wrong(ValueError()), seconds=1.0) == memories(count)
 
 
 @pytest.fixture

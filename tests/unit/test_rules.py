@@ -13,17 +13,17 @@ from hypothesis import strategies as st
 
 from adk_graph_memory import consolidation
 from adk_graph_memory.extraction import RuleExtractor
-from adk_graph_memory.extraction.names import Name, WrittenNames
-from adk_graph_memory.extraction.sentences import own_words, passages
-from adk_graph_memory.language.dates import day_ago, days
-from adk_graph_memory.language.words import language_of
+from adk_graph_memory.extraction.name_finder import ExtractedName, PatternNameFinder
+from adk_graph_memory.extraction.sentences import group_sentences, mask_quoted_text
+from adk_graph_memory.language.date_finder import find_dates, find_relative_date
+from adk_graph_memory.language.detection import detect_language
 from adk_graph_memory.records import Candidates, ExtractedFact, Extraction, KnownEntity, Standing, Turn
-from adk_graph_memory.records.plan import STATES
+from adk_graph_memory.records.write_plan import STATES_PREDICATE
 
 NOON = datetime(2026, 5, 4, 12, tzinfo=UTC)
 """A Monday."""
 
-RULES = RuleExtractor(WrittenNames())
+RULES = RuleExtractor(PatternNameFinder())
 
 
 def turn(text: str, *, author: str = "user", id: str = "t0", **more: Any) -> Turn:
@@ -78,18 +78,18 @@ async def test_its_object_is_the_first_other_name() -> None:
 )
 async def test_what_says_nothing_is_dropped_with_the_reason(text: str, reason: str) -> None:
     found = await read(text)
-    assert (found.facts, found.dropped) == ((), {reason: 1})
+    assert (found.facts, found.drop_counts) == ((), {reason: 1})
 
 
 async def test_what_an_agent_says_is_no_fact() -> None:
     found = await read(turn("I live in Rome.", author="bot", role="model"))
-    assert (found.facts, found.dropped) == ((), {"said by an agent": 1})
+    assert (found.facts, found.drop_counts) == ((), {"said by an agent": 1})
 
 
 async def test_a_statement_beside_a_question_is_kept() -> None:
     found = await read("I keep bees in the garden. Do you like honey?")
     assert [fact.text for fact in found.facts] == ["I keep bees in the garden."]
-    assert found.dropped == {"a question": 1}
+    assert found.drop_counts == {"a question": 1}
 
 
 @pytest.mark.parametrize("text", ["I'm vegetarian.", "I quit smoking.", "My brother sings."])
@@ -141,7 +141,7 @@ async def test_the_speaker_is_who_said_the_turn() -> None:
     ],
 )
 async def test_a_point_inside_ends_no_sentence(text: str) -> None:
-    assert [text[start:end] for start, end in passages(text, language_of(text))] == [text]
+    assert [text[start:end] for start, end in group_sentences(text, detect_language(text))] == [text]
 
 
 @pytest.mark.parametrize(
@@ -160,7 +160,7 @@ async def test_a_point_inside_ends_no_sentence(text: str) -> None:
     ],
 )
 def test_sentences_and_what_leans_on_them(text: str, expected: list[str]) -> None:
-    assert [text[start:end].strip() for start, end in passages(text, language_of(text))] == expected
+    assert [text[start:end].strip() for start, end in group_sentences(text, detect_language(text))] == expected
 
 
 # --- names --------------------------------------------------------------------------------------------------
@@ -274,9 +274,9 @@ class Lowercase:
 
     version = "lowercase"
 
-    def find(self, sentence: str, language: str) -> list[Name]:
+    def find_names(self, sentence: str, language: str) -> list[ExtractedName]:
         _, _, name = sentence.partition("mister ")
-        return [Name(name.rstrip("."), "person")] if name else []
+        return [ExtractedName(name.rstrip("."), "person")] if name else []
 
 
 async def test_whatever_tells_names_is_asked_of_every_sentence() -> None:
@@ -342,13 +342,15 @@ async def test_the_author_keeps_the_key_that_is_known() -> None:
 
 async def ends(*texts: str) -> list[tuple[str, str, object]]:
     """How each fact stands after all of these were said, where not simply so from when it was said."""
-    draft = consolidation.resolve(await read(*texts), Candidates(), functional=RuleExtractor.functional)
-    plan = consolidation.reconcile(draft, consolidation.Decisions())
+    draft = consolidation.compare_extraction(
+        await read(*texts), Candidates(), functional=RuleExtractor.functional_predicates
+    )
+    plan = consolidation.reconcile_claims(draft, consolidation.JudgeDecisions())
     assert (plan.revisions, plan.links) == ((), ())
     return [
         (fact.proposition.text, fact.standing.state, fact.standing.valid_to)
         for fact in plan.facts
-        if fact.standing != Standing() or fact.proposition.predicate != STATES
+        if fact.standing != Standing() or fact.proposition.predicate != STATES_PREDICATE
     ]
 
 
@@ -480,7 +482,7 @@ async def test_ones_own_words_beside_them_are_kept(text: str, expected: list[str
 @example("``````")
 @example("From: a\n>b")
 def test_own_words_stand_where_they_stood(text: str) -> None:
-    own = own_words(text)
+    own = mask_quoted_text(text)
     assert len(own) == len(text)
     assert all(mine in (" ", "_", theirs) for mine, theirs in zip(own, text, strict=True))
 
@@ -533,7 +535,9 @@ def test_how_long_ago_it_was_is_told_on_any_day(month: int, day: int) -> None:
     for year in (2024, 2025, 2026):
         at = datetime(year, month, day, 12, tzinfo=UTC)
         last = (at.replace(day=1) - timedelta(days=1)).replace(day=1)
-        told = [day_ago(f"I moved to Rome {when}.", at, "en") for when in ("last year", "last month", "in 2019")]
+        told = [
+            find_relative_date(f"I moved to Rome {when}.", at, "en") for when in ("last year", "last month", "in 2019")
+        ]
         assert [one and (one.at.date(), one.precision) for one in told] == [
             (date(year - 1, 1, 1), "year"),
             (last.date(), "month"),
@@ -558,12 +562,12 @@ async def test_days_are_told_in_any_year(year: int) -> None:
     "text", ["We are 5 people", "call 555 0134", "I paid 2000 euros", "it is 3/4/2025 here", "today and now", "5:30"]
 )
 def test_what_only_looks_like_a_date_is_none(text: str) -> None:
-    assert [days(text, NOON, "en", way) for way in (None, "past", "future")] == [[], [], []]
+    assert [find_dates(text, NOON, "en", way) for way in (None, "past", "future")] == [[], [], []]
 
 
 def test_a_day_is_one_of_the_turns_time_zone() -> None:
     at = datetime.fromisoformat("2026-05-04T01:00:00+09:00")
-    [day] = days("I came yesterday.", at, "en")
+    [day] = find_dates("I came yesterday.", at, "en")
     assert day.at == datetime.fromisoformat("2026-05-03T00:00:00+09:00")
 
 
@@ -584,7 +588,7 @@ def test_a_day_is_one_of_the_turns_time_zone() -> None:
     ],
 )
 def test_the_language_is_told(text: str, language: str) -> None:
-    assert language_of(text) == language
+    assert detect_language(text) == language
 
 
 # --- the extractor ------------------------------------------------------------------------------------------

@@ -13,46 +13,57 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adk_graph_memory import errors
-from adk_graph_memory.graph.lucene import terms
-from adk_graph_memory.language.spans import Span
+from adk_graph_memory.graph.lucene import extract_terms
+from adk_graph_memory.language.date_ranges import DateRange
 from adk_graph_memory.retrieval import Weights
-from adk_graph_memory.retrieval.candidates import Background, Candidate
-from adk_graph_memory.retrieval.coverage import covered, likelihood, support, trust
-from adk_graph_memory.retrieval.nearness import Near, nearness
-from adk_graph_memory.retrieval.question import Asked
-from adk_graph_memory.retrieval.scoring import Scored, distinct, scored
+from adk_graph_memory.retrieval.coverage import (
+    combine_evidence,
+    estimate_answer_likelihood,
+    measure_coverage,
+    measure_word_trust,
+)
+from adk_graph_memory.retrieval.nearness import Nearness, measure_nearness
+from adk_graph_memory.retrieval.question import ParsedQuestion
+from adk_graph_memory.retrieval.scoring import ScoredMemory, deduplicate_memories, score_candidates
+from adk_graph_memory.retrieval.search_candidates import ScoreBaseline, SearchCandidate
 
 NOW = 2_000_000_000.0
 NOTHING = Weights(**dict.fromkeys((field.name for field in fields(Weights)), 0.0))
-ASKED = Asked("bees", "bees")
-BACKGROUND = Background(0.5, 0.1)
+ASKED = ParsedQuestion("bees", "bees")
+BACKGROUND = ScoreBaseline(0.5, 0.1)
 
 
-def turn(id: str, **more: Any) -> Candidate:
-    return Candidate(id, "event", **{"role": "user", "author": "ana", "timestamp": 1.0, "session_id": "s", **more})
+def turn(id: str, **more: Any) -> SearchCandidate:
+    return SearchCandidate(
+        id, "event", **{"role": "user", "author": "ana", "timestamp": 1.0, "session_id": "s", **more}
+    )
 
 
-def fact(id: str, *sources: str, **more: Any) -> Candidate:
-    return Candidate(id, "fact", sources=sources, **{"state": "current", **more})
+def fact(id: str, *sources: str, **more: Any) -> SearchCandidate:
+    return SearchCandidate(id, "fact", turn_ids=sources, **{"state": "current", **more})
 
 
-def by_id(*candidates: Candidate) -> dict[str, Candidate]:
+def by_id(*candidates: SearchCandidate) -> dict[str, SearchCandidate]:
     return {one.id: one for one in candidates}
 
 
-def order(found: list[Scored]) -> list[str]:
+def order(found: list[ScoredMemory]) -> list[str]:
     return [one.id for one in found]
 
 
-def result(*candidates: Candidate, asked: Asked = ASKED, gate: float = 1.0, **weights: float) -> list[Scored]:
+def result(
+    *candidates: SearchCandidate, asked: ParsedQuestion = ASKED, gate: float = 1.0, **weights: float
+) -> list[ScoredMemory]:
     chosen = replace(NOTHING, **weights)
-    return scored(candidates, asked, chosen, near=nearness(candidates, BACKGROUND, None), gate=gate, now=NOW)
+    return score_candidates(
+        candidates, asked, chosen, near=measure_nearness(candidates, BACKGROUND, None), gate=gate, now=NOW
+    )
 
 
 @pytest.mark.parametrize(("nearness", "first"), [(0.7, "f"), (0.9, "e")])
 def test_a_fact_and_the_turn_it_rests_on_count_once(nearness: float, first: str) -> None:
-    rows = turn("e", vector=nearness), fact("f", "e", vector=0.8), turn("other")
-    assert order(distinct(result(*rows, vector=1.0), by_id(*rows))) == [first, "other"]
+    rows = turn("e", vector_score=nearness), fact("f", "e", vector_score=0.8), turn("other")
+    assert order(deduplicate_memories(result(*rows, vector=1.0), by_id(*rows))) == [first, "other"]
 
 
 @pytest.mark.parametrize(
@@ -60,97 +71,114 @@ def test_a_fact_and_the_turn_it_rests_on_count_once(nearness: float, first: str)
 )
 def test_a_fact_that_says_it_in_fewer_words_takes_its_turns_place(size: int, nearness: float, first: str) -> None:
     """As far behind as brevity allows: 1.5 deviations for half the words, next to none for nine in ten."""
-    rows = turn("e", vector=0.9, size=100), fact("f", "e", vector=nearness, size=size), turn("other", vector=0.88)
-    found = distinct(result(*rows, vector=1.0), by_id(*rows), brief=3.0)
+    rows = (
+        turn("e", vector_score=0.9, text_length=100),
+        fact("f", "e", vector_score=nearness, text_length=size),
+        turn("other", vector_score=0.88),
+    )
+    found = deduplicate_memories(result(*rows, vector=1.0), by_id(*rows), brief=3.0)
     assert order(found) == [first, "other"]
     assert found[0].score == pytest.approx(4.0)  # the place is the turn's
 
 
 def test_a_fact_of_two_turns_that_takes_a_place_stands_for_both() -> None:
     rows = (
-        turn("a", vector=0.9),
-        fact("f", "a", "b", vector=0.85, size=20),
-        turn("b", vector=0.7),
-        turn("c", vector=0.6),
+        turn("a", vector_score=0.9),
+        fact("f", "a", "b", vector_score=0.85, text_length=20),
+        turn("b", vector_score=0.7),
+        turn("c", vector_score=0.6),
     )
-    assert order(distinct(result(*rows, vector=1.0), by_id(*rows), brief=3.0)) == ["f", "c"]
+    assert order(deduplicate_memories(result(*rows, vector=1.0), by_id(*rows), brief=3.0)) == ["f", "c"]
 
 
 def test_two_facts_of_one_turn_are_two() -> None:
-    rows = (fact("f1", "e", vector=0.9), turn("e", vector=0.8), fact("f2", "e", vector=0.7), turn("other"))
-    assert order(distinct(result(*rows, vector=1.0), by_id(*rows))) == ["f1", "f2", "other"]
+    rows = (
+        fact("f1", "e", vector_score=0.9),
+        turn("e", vector_score=0.8),
+        fact("f2", "e", vector_score=0.7),
+        turn("other"),
+    )
+    assert order(deduplicate_memories(result(*rows, vector=1.0), by_id(*rows))) == ["f1", "f2", "other"]
 
 
 def test_more_words_and_nearer_vectors_come_first() -> None:
-    assert order(result(turn("a", text=1.0), turn("b", text=2.0), text=1.0)) == ["b", "a"]
-    assert order(result(turn("a", vector=0.6), turn("b", vector=0.7), vector=1.0)) == ["b", "a"]
+    assert order(result(turn("a", text_score=1.0), turn("b", text_score=2.0), text=1.0)) == ["b", "a"]
+    assert order(result(turn("a", vector_score=0.6), turn("b", vector_score=0.7), vector=1.0)) == ["b", "a"]
 
 
 def test_a_vector_counts_in_deviations_from_what_is_usual() -> None:
-    [one] = result(turn("a", vector=0.8), vector=1.0)
+    [one] = result(turn("a", vector_score=0.8), vector=1.0)
     assert one.score == pytest.approx(3.0)
 
 
 def test_an_answer_gets_a_share_of_its_question() -> None:
-    asks = turn("a", vector=0.9, asks=True, follower="b")
-    [_, answer] = result(asks, turn("b", size=40), vector=1.0, answer=0.5)
+    asks = turn("a", vector_score=0.9, has_question=True, next_turn_id="b")
+    [_, answer] = result(asks, turn("b", text_length=40), vector=1.0, answer=0.5)
     assert (answer.id, answer.score) == ("b", pytest.approx(2.0))
     assert [(share.signal, share.through) for share in answer.shares] == [("answer", "a")]
 
 
 def test_a_long_turn_lends_nothing() -> None:
-    found = result(turn("a", vector=0.9, asks=True, follower="b", size=4_000), turn("b"), vector=1.0, answer=0.5)
+    found = result(
+        turn("a", vector_score=0.9, has_question=True, next_turn_id="b", text_length=4_000),
+        turn("b"),
+        vector=1.0,
+        answer=0.5,
+    )
     assert {one.id: one.score for one in found}["b"] == 0
 
 
 def test_a_turn_gets_a_share_of_the_one_it_leads_to() -> None:
-    rows = (turn("a", follower="b"), turn("b", vector=0.9), turn("c"))
+    rows = (turn("a", next_turn_id="b"), turn("b", vector_score=0.9), turn("c"))
     assert order(result(*rows, vector=1.0, before=0.2)) == ["b", "a", "c"]
 
 
 def test_what_the_one_asked_about_said_themselves_comes_first() -> None:
     rows = (turn("a", author="ben"), turn("b", author="ana"))
-    assert order(result(*rows, asked=Asked("x", "x", "ana"), author=1.0)) == ["b", "a"]
+    assert order(result(*rows, asked=ParsedQuestion("x", "x", "ana"), author=1.0)) == ["b", "a"]
     assert order(result(*rows, author=1.0)) == ["a", "b"]
 
 
 def test_an_agent_stands_behind_the_people_it_serves_unless_it_is_asked() -> None:
     rows = (turn("a", role="model"), turn("b"))
     assert order(result(*rows, agent=-1.0)) == ["b", "a"]
-    assert order(result(*rows, asked=Asked("x", "x", of_agent=True), agent=-1.0)) == ["a", "b"]
+    assert order(result(*rows, asked=ParsedQuestion("x", "x", is_to_agent=True), agent=-1.0)) == ["a", "b"]
 
 
 def test_a_session_that_fits_lifts_its_turns() -> None:
-    rows = (turn("a", vector=0.9, session_id="s"), turn("b", session_id="s"), turn("c", session_id="t"))
+    rows = (turn("a", vector_score=0.9, session_id="s"), turn("b", session_id="s"), turn("c", session_id="t"))
     assert order(result(*rows, vector=1.0, session=0.3)) == ["a", "b", "c"]
 
 
 def test_a_short_question_says_less_than_what_it_asks() -> None:
-    assert order(result(turn("a", ends_asking=True, size=40), turn("b", size=40), asks=-1.0)) == ["b", "a"]
+    assert order(result(turn("a", has_final_question=True, text_length=40), turn("b", text_length=40), asks=-1.0)) == [
+        "b",
+        "a",
+    ]
 
 
 def test_a_turn_gets_a_share_of_its_facts_and_a_fact_stands_where_its_turn_does() -> None:
-    found = result(turn("a"), fact("f", "a", vector=0.8), turn("b"), vector=1.0, fact=0.5)
+    found = result(turn("a"), fact("f", "a", vector_score=0.8), turn("b"), vector=1.0, fact=0.5)
     assert [(one.id, round(one.score, 6)) for one in found] == [("f", 3.0), ("a", 1.5), ("b", 0.0)]
 
 
 def test_a_fact_takes_over_what_speaks_for_its_turn() -> None:
-    asked = Asked("x", "x", "ana")
-    [best, *_] = result(turn("a"), fact("f", "a", vector=0.6), asked=asked, vector=1.0, author=2.0)
+    asked = ParsedQuestion("x", "x", "ana")
+    [best, *_] = result(turn("a"), fact("f", "a", vector_score=0.6), asked=asked, vector=1.0, author=2.0)
     assert (best.id, best.score) == ("f", pytest.approx(3.0))
 
 
 def test_of_what_fits_alike_the_later_is_so_now() -> None:
-    rows = (turn("a", vector=0.9, timestamp=1.0), turn("b", vector=0.9, timestamp=2.0))
-    assert order(result(*rows, asked=Asked("x", "x", is_present=True), vector=1.0, recent=1.0)) == ["b", "a"]
+    rows = (turn("a", vector_score=0.9, timestamp=1.0), turn("b", vector_score=0.9, timestamp=2.0))
+    assert order(result(*rows, asked=ParsedQuestion("x", "x", is_present=True), vector=1.0, recent=1.0)) == ["b", "a"]
     assert order(result(*rows, vector=1.0, recent=1.0)) == ["a", "b"]
 
 
 OLD = (
-    turn("then", vector=0.9),
-    fact("old", "then", vector=0.95, state="superseded", valid_to=NOW - 10, ended_by=("new",)),
+    turn("then", vector_score=0.9),
+    fact("old", "then", vector_score=0.95, state="superseded", valid_to=NOW - 10, successor_ids=("new",)),
     turn("now"),
-    fact("new", "now", vector=0.55),
+    fact("new", "now", vector_score=0.55),
 )
 
 
@@ -159,67 +187,80 @@ def test_what_is_so_takes_the_place_of_what_was() -> None:
 
 
 def test_what_took_the_place_of_a_turn_is_later_than_it() -> None:
-    rows = (*OLD, turn("sister", vector=0.85, timestamp=5.0))
-    asked = Asked("x", "x", is_present=True)
+    rows = (*OLD, turn("sister", vector_score=0.85, timestamp=5.0))
+    asked = ParsedQuestion("x", "x", is_present=True)
     assert order(result(*rows, asked=asked, vector=1.0, ended=-2.0, recent=2.0))[0] == "new"
 
 
 def test_of_what_took_equal_places_the_nearer_to_the_question_comes_first() -> None:
-    rows = (*OLD, turn("before", vector=0.91, facts=1), turn("after"), fact("other", "after", vector=0.5))
-    gone = fact("gone", "before", vector=0.96, state="superseded", valid_to=NOW - 10, ended_by=("other",))
+    rows = (
+        *OLD,
+        turn("before", vector_score=0.91, fact_count=1),
+        turn("after"),
+        fact("other", "after", vector_score=0.5),
+    )
+    gone = fact("gone", "before", vector_score=0.96, state="superseded", valid_to=NOW - 10, successor_ids=("other",))
     assert order(result(*rows, gone, vector=1.0, ended=-2.0))[0] == "other"
     assert order(result(*rows, gone, vector=1.0, ended=-2.0, successor=0.5))[0] == "new"
 
 
 @pytest.mark.parametrize("theirs", ["My sister's wedding is in May.", "Ana told me of her wedding."])
 def test_what_is_somebody_elses_stands_behind_where_the_asker_means_their_own(theirs: str) -> None:
-    rows = (turn("theirs", vector=0.9, words=theirs), turn("mine", vector=0.7, words="We marry in June."))
+    rows = (
+        turn("theirs", vector_score=0.9, short_text=theirs),
+        turn("mine", vector_score=0.7, short_text="We marry in June."),
+    )
     own, sisters = ("When is my wedding?", "When is my sister's wedding?")
-    assert order(result(*rows, asked=Asked(own, own), vector=1.0, others=-3.0)) == ["mine", "theirs"]
-    assert order(result(*rows, asked=Asked(sisters, sisters), vector=1.0, others=-3.0)) == ["theirs", "mine"]
+    assert order(result(*rows, asked=ParsedQuestion(own, own), vector=1.0, others=-3.0)) == ["mine", "theirs"]
+    assert order(result(*rows, asked=ParsedQuestion(sisters, sisters), vector=1.0, others=-3.0)) == ["theirs", "mine"]
 
 
 @pytest.mark.parametrize(
     "said", ["My wedding is before my sister's wedding.", "My sister's dog is old.", "It's wedding day."]
 )
 def test_what_is_the_speakers_own_is_nobody_elses(said: str) -> None:
-    assert not Asked("wedding", "When is my wedding?").is_of_others(said)
+    assert not ParsedQuestion("wedding", "When is my wedding?").is_about_others(said)
 
 
 def test_a_question_about_the_past_finds_what_was() -> None:
-    assert order(result(*OLD, asked=Asked("x", "x", is_past=True), vector=1.0, ended=-2.0))[:2] == ["old", "then"]
+    assert order(result(*OLD, asked=ParsedQuestion("x", "x", is_past=True), vector=1.0, ended=-2.0))[:2] == [
+        "old",
+        "then",
+    ]
 
 
 @pytest.mark.parametrize(("since", "until", "is_boosted"), [(None, 150, True), (120, 150, True), (0, 90, False)])
 def test_what_was_so_at_the_time_that_is_asked_about_comes_first(
     since: float | None, until: float, *, is_boosted: bool
 ) -> None:
-    span = Span(datetime.fromtimestamp(100, UTC), datetime.fromtimestamp(200, UTC))
+    span = DateRange(datetime.fromtimestamp(100, UTC), datetime.fromtimestamp(200, UTC))
     old = fact("old", state="superseded", valid_from=since, valid_to=until)
-    [first, second] = result(old, fact("new"), asked=Asked("x", "x", times=(span,), is_past=True), date=2.0)
+    [first, second] = result(
+        old, fact("new"), asked=ParsedQuestion("x", "x", time_spans=(span,), is_past=True), date=2.0
+    )
     assert (first.score, second.score) == ((2.0, 0.0) if is_boosted else (0.0, 0.0))
 
 
 TAKEN_BACK = (
-    turn("then", vector=0.9, facts=1),
-    fact("old", "then", vector=0.95, state="retracted", ended_by=("new",)),
-    turn("now", facts=1),
-    fact("new", "now", vector=0.55),
+    turn("then", vector_score=0.9, fact_count=1),
+    fact("old", "then", vector_score=0.95, state="retracted", successor_ids=("new",)),
+    turn("now", fact_count=1),
+    fact("new", "now", vector_score=0.55),
 )
 
 
 @pytest.mark.parametrize("is_past", [False, True])
 def test_what_was_taken_back_gives_its_place_whatever_is_asked(*, is_past: bool) -> None:
-    found = result(*TAKEN_BACK, asked=Asked("x", "x", is_past=is_past), vector=1.0, ended=-2.0)
+    found = result(*TAKEN_BACK, asked=ParsedQuestion("x", "x", is_past=is_past), vector=1.0, ended=-2.0)
     assert order(found) == ["new", "then", "now"]
 
 
 SEVERAL = (
-    turn("then", vector=0.9, facts=2),
-    fact("job", "then", state="superseded", valid_to=NOW - 10, ended_by=("new",)),
+    turn("then", vector_score=0.9, fact_count=2),
+    fact("job", "then", state="superseded", valid_to=NOW - 10, successor_ids=("new",)),
     fact("age", "then"),
-    turn("now", facts=1),
-    fact("new", "now", vector=0.55),
+    turn("now", fact_count=1),
+    fact("new", "now", vector_score=0.55),
 )
 
 
@@ -228,30 +269,34 @@ SEVERAL = (
     [(0.95, 0.55, ["new", "then"]), (0.55, 0.95, ["age", "then", "new"]), (0.9, 0.95, ["age", "new", "then"])],
 )
 def test_of_a_turn_that_says_several_things_what_is_asked_counts(job: float, age: float, first: list[str]) -> None:
-    rows = [one._replace(vector={"job": job, "age": age}.get(one.id, one.vector)) for one in SEVERAL]
+    rows = [one._replace(vector_score={"job": job, "age": age}.get(one.id, one.vector_score)) for one in SEVERAL]
     assert [id for id in order(result(*rows, vector=1.0, ended=-2.0)) if id in first] == first
 
 
 def test_of_two_things_that_ended_the_one_that_is_asked_gives_the_place() -> None:
     rows = (
-        turn("then", vector=0.9, facts=2),
-        fact("home", "then", vector=0.7, state="superseded", valid_to=NOW - 10, ended_by=("new home",)),
-        fact("job", "then", vector=0.8, state="superseded", valid_to=NOW - 10, ended_by=("new job",)),
-        fact("new home", vector=0.55),
-        fact("new job", vector=0.55),
+        turn("then", vector_score=0.9, fact_count=2),
+        fact("home", "then", vector_score=0.7, state="superseded", valid_to=NOW - 10, successor_ids=("new home",)),
+        fact("job", "then", vector_score=0.8, state="superseded", valid_to=NOW - 10, successor_ids=("new job",)),
+        fact("new home", vector_score=0.55),
+        fact("new job", vector_score=0.55),
     )
     assert order(result(*rows, vector=1.0, ended=-2.0))[0] == "new job"
-    swapped = [one._replace(vector={"home": 0.8, "job": 0.7}.get(one.id, one.vector)) for one in rows]
+    swapped = [one._replace(vector_score={"home": 0.8, "job": 0.7}.get(one.id, one.vector_score)) for one in rows]
     assert order(result(*swapped, vector=1.0, ended=-2.0))[0] == "new home"
 
 
 def test_a_turn_that_only_asks_is_no_answer_and_leads_to_one() -> None:
-    rows = (turn("asks", vector=0.95, asks=True, follower="b"), turn("b", size=40), turn("c", vector=0.55))
-    found = scored(
+    rows = (
+        turn("asks", vector_score=0.95, has_question=True, next_turn_id="b"),
+        turn("b", text_length=40),
+        turn("c", vector_score=0.55),
+    )
+    found = score_candidates(
         rows,
         ASKED,
         replace(NOTHING, vector=1.0, answer=0.5),
-        near=nearness(rows, BACKGROUND, None),
+        near=measure_nearness(rows, BACKGROUND, None),
         now=NOW,
         empty={"asks"},
     )
@@ -259,34 +304,37 @@ def test_a_turn_that_only_asks_is_no_answer_and_leads_to_one() -> None:
 
 
 def test_what_is_not_plainly_ones_own_word_counts_less() -> None:
-    rows = (turn("joke", vector=0.9, manner="joking"), turn("plain", vector=0.85))
+    rows = (turn("joke", vector_score=0.9, manner="joking"), turn("plain", vector_score=0.85))
     assert order(result(*rows, vector=1.0, manner=-1.5)) == ["plain", "joke"]
     assert order(result(*rows, vector=1.0)) == ["joke", "plain"]
 
 
 @pytest.mark.parametrize(("nearness", "named"), [(0.8, "f"), (0.5, None)])
 def test_a_turn_names_the_fact_that_it_stands_for(nearness: float, named: str | None) -> None:
-    rows = turn("e", vector=0.9), fact("f", "e", vector=nearness)
-    [one] = distinct(result(*rows, vector=1.0), by_id(*rows))
-    assert (one.id, one.fact) == ("e", named)
+    rows = turn("e", vector_score=0.9), fact("f", "e", vector_score=nearness)
+    [one] = deduplicate_memories(result(*rows, vector=1.0), by_id(*rows))
+    assert (one.id, one.fact_id) == ("e", named)
 
 
 def test_what_ended_after_the_asking_still_holds() -> None:
-    rows = (fact("old", vector=0.9, state="superseded", valid_to=NOW + 10), turn("b"))
+    rows = (fact("old", vector_score=0.9, state="superseded", valid_to=NOW + 10), turn("b"))
     assert order(result(*rows, vector=1.0)) == ["old", "b"]
 
 
 def test_what_was_never_true_is_not_found() -> None:
-    assert order(result(fact("f", vector=0.9, state="retracted"), turn("b"), vector=1.0)) == ["b"]
+    assert order(result(fact("f", vector_score=0.9, state="retracted"), turn("b"), vector=1.0)) == ["b"]
 
 
 def test_where_words_are_not_trusted_meaning_alone_decides() -> None:
-    rows = (turn("a", text=9.0, vector=0.5), turn("b", vector=0.6, asks=True, follower="a"))
+    rows = (
+        turn("a", text_score=9.0, vector_score=0.5),
+        turn("b", vector_score=0.6, has_question=True, next_turn_id="a"),
+    )
     assert order(result(*rows, gate=0.0, text=1.0, vector=1.0, answer=0.5)) == ["b", "a"]
 
 
 TURNS, FACTS = ("a", "b", "c", "d"), ("f", "g", "h", "i")
-SCORES = {"text": st.none() | st.floats(0.01, 30), "vector": st.none() | st.floats(0, 1)}
+SCORES = {"text_score": st.none() | st.floats(0.01, 30), "vector_score": st.none() | st.floats(0, 1)}
 CANDIDATES = st.lists(
     st.builds(
         turn,
@@ -296,11 +344,11 @@ CANDIDATES = st.lists(
         author=st.sampled_from(["ana", None]),
         timestamp=st.floats(0, 2e9),
         session_id=st.sampled_from(["s", "t", None]),
-        size=st.integers(0, 9_000),
-        asks=st.booleans(),
-        ends_asking=st.booleans(),
-        follower=st.none() | st.sampled_from(TURNS),
-        facts=st.integers(0, 3),
+        text_length=st.integers(0, 9_000),
+        has_question=st.booleans(),
+        has_final_question=st.booleans(),
+        next_turn_id=st.none() | st.sampled_from(TURNS),
+        fact_count=st.integers(0, 3),
         manner=st.sampled_from(["pasted", None]),
     )
     | st.builds(
@@ -310,7 +358,7 @@ CANDIDATES = st.lists(
         **SCORES,
         state=st.sampled_from(["current", "superseded", "retracted", None]),
         valid_to=st.none() | st.floats(0, 4e9),
-        ended_by=st.lists(st.sampled_from(FACTS), max_size=2),
+        successor_ids=st.lists(st.sampled_from(FACTS), max_size=2),
     ),
     max_size=10,
 )
@@ -319,11 +367,12 @@ CANDIDATES = st.lists(
 @given(CANDIDATES, st.randoms())
 def test_whatever_was_found_the_shares_add_up_and_the_order_it_came_in_is_nothing(found: Any, chance: Any) -> None:
     unique = list({one.id: one for one in found}.values())
-    asked = Asked("x", "x", "ana", is_present=True)
-    once = scored(unique, asked, Weights(), near=nearness(unique, BACKGROUND, None), now=NOW)
+    asked = ParsedQuestion("x", "x", "ana", is_present=True)
+    once = score_candidates(unique, asked, Weights(), near=measure_nearness(unique, BACKGROUND, None), now=NOW)
     chance.shuffle(unique)
     again = {
-        one.id: one.score for one in scored(unique, asked, Weights(), near=nearness(unique, BACKGROUND, None), now=NOW)
+        one.id: one.score
+        for one in score_candidates(unique, asked, Weights(), near=measure_nearness(unique, BACKGROUND, None), now=NOW)
     }
     assert {one.id: one.score for one in once} == pytest.approx(again)
     for one in once:
@@ -338,49 +387,49 @@ class Words:
 
     spread = 0.1
 
-    def compare(self, packed: Mapping[str, bytes]) -> tuple[list[str], np.ndarray]:
+    def compute_maxsim(self, packed: Mapping[str, bytes]) -> tuple[list[str], np.ndarray]:
         known = {id: float(data) for id, data in packed.items() if data != b"foreign"}
         return list(known), np.array([[score, score] for score in known.values()], np.float32).reshape(len(known), 2)
 
 
-def near(*candidates: Candidate) -> dict[str, Near]:
-    return nearness(candidates, BACKGROUND, Words())  # type: ignore[arg-type]
+def near(*candidates: SearchCandidate) -> dict[str, Nearness]:
+    return measure_nearness(candidates, BACKGROUND, Words())  # type: ignore[arg-type]
 
 
 def test_tokens_are_told_on_the_scale_of_the_vectors() -> None:
     """As far above the usual as it is in spreads, from where vectors see the usual."""
-    told = near(turn("a", vector=0.8, tokens=b"0.5"), turn("b", vector=0.6, tokens=b"0.3"))
+    told = near(turn("a", vector_score=0.8, packed_tokens=b"0.5"), turn("b", vector_score=0.6, packed_tokens=b"0.3"))
     assert told["a"] == (pytest.approx(3.0), pytest.approx(3.0))  # the mean of 3 and 1, and one spread more
     assert told["b"] == (pytest.approx(1.0), pytest.approx(1.0))
-    assert told["a"].mean(0.7) == pytest.approx(3.0)
+    assert told["a"].combine_scores(0.7) == pytest.approx(3.0)
 
 
 def test_what_words_found_has_tokens_though_no_vectors_score() -> None:
-    told = near(turn("a", vector=0.8, tokens=b"0.5"), turn("b", text=3.0, tokens=b"0.7"))
+    told = near(turn("a", vector_score=0.8, packed_tokens=b"0.5"), turn("b", text_score=3.0, packed_tokens=b"0.7"))
     assert told["b"].vector is None
-    assert told["b"].mean(0.7) == told["b"].tokens > told["a"].mean(0.7)
+    assert told["b"].combine_scores(0.7) == told["b"].tokens > told["a"].combine_scores(0.7)
 
 
 @pytest.mark.parametrize("tokens", [None, b"foreign"])
 def test_a_memory_without_tokens_is_told_by_its_vector_alone(tokens: bytes | None) -> None:
-    told = near(turn("a", vector=0.8, tokens=b"0.5"), turn("old", vector=0.7, tokens=tokens))
+    told = near(turn("a", vector_score=0.8, packed_tokens=b"0.5"), turn("old", vector_score=0.7, packed_tokens=tokens))
     assert told["old"] == (pytest.approx(2.0), None)
-    assert told["old"].mean(0.7) == pytest.approx(2.0)
+    assert told["old"].combine_scores(0.7) == pytest.approx(2.0)
 
 
 def test_without_any_tokens_vectors_alone_decide() -> None:
-    rows = turn("a", vector=0.8), turn("b", vector=0.6), turn("c")
-    assert near(*rows) == nearness(rows, BACKGROUND, None)
+    rows = turn("a", vector_score=0.8), turn("b", vector_score=0.6), turn("c")
+    assert near(*rows) == measure_nearness(rows, BACKGROUND, None)
     assert "c" not in near(*rows)
 
 
 def test_the_share_of_tokens_is_told() -> None:
     rows = (
-        turn("a", vector=0.8, tokens=b"0.5"),
-        turn("b", vector=0.6, tokens=b"0.5"),
-        turn("c", text=1.0, tokens=b"0.4"),
+        turn("a", vector_score=0.8, packed_tokens=b"0.5"),
+        turn("b", vector_score=0.6, packed_tokens=b"0.5"),
+        turn("c", text_score=1.0, packed_tokens=b"0.4"),
     )
-    found = scored(rows, ASKED, replace(NOTHING, vector=1.0, tokens=0.75), near=near(*rows), now=NOW)
+    found = score_candidates(rows, ASKED, replace(NOTHING, vector=1.0, tokens=0.75), near=near(*rows), now=NOW)
     shares = {one.id: {share.signal: share.amount for share in one.shares} for one in found}
     assert shares["a"]["vector"] == pytest.approx(0.25 * 3.0)
     assert shares["a"]["tokens"] == shares["b"]["tokens"] > 0
@@ -404,29 +453,33 @@ def test_the_share_of_tokens_is_told() -> None:
     ],
 )
 def test_how_much_of_a_question_texts_cover(terms: list[str], texts: list[str], share: float) -> None:
-    assert covered(terms, texts, "en") == pytest.approx(share)
+    assert measure_coverage(terms, texts, "en") == pytest.approx(share)
 
 
 def test_trust_and_support_grow_with_what_is_found() -> None:
-    assert trust(["painted", "Rex"], [], "en") == 0
-    assert trust(["painted", "Rex"], ["Rex"], "en") == 1
-    assert 0 < support(None, 0.0, 0.0) < support(None, 1.0, 1.0) < 1
-    assert 0 < support(0.1, 0.5, 0.5) < support(0.6, 0.5, 0.5) < 1
+    assert measure_word_trust(["painted", "Rex"], [], "en") == 0
+    assert measure_word_trust(["painted", "Rex"], ["Rex"], "en") == 1
+    assert 0 < combine_evidence(None, 0.0, 0.0) < combine_evidence(None, 1.0, 1.0) < 1
+    assert 0 < combine_evidence(0.1, 0.5, 0.5) < combine_evidence(0.6, 0.5, 0.5) < 1
 
 
 def test_where_vectors_do_not_know_the_language_one_text_has_to_have_the_words() -> None:
-    assert support(0.9, 0.7, 0.2, fluency=0.0) == support(0.0, 0.0, 0.2, fluency=0.0) < 0.2
-    assert support(0.9, 0.7, 0.2, fluency=0.0) < support(0.9, 0.7, 0.2, fluency=0.5) < support(0.9, 0.7, 0.2)
+    assert combine_evidence(0.9, 0.7, 0.2, fluency=0.0) == combine_evidence(0.0, 0.0, 0.2, fluency=0.0) < 0.2
+    assert (
+        combine_evidence(0.9, 0.7, 0.2, fluency=0.0)
+        < combine_evidence(0.9, 0.7, 0.2, fluency=0.5)
+        < combine_evidence(0.9, 0.7, 0.2)
+    )
 
 
 def likely(terms: list[str], texts: list[str]) -> float:
-    return likelihood(None, terms, texts, "ar", 0.0)
+    return estimate_answer_likelihood(None, terms, texts, "ar", 0.0)
 
 
 def test_words_that_several_texts_share_between_them_are_no_answer() -> None:
     scattered, together = ["أختي في تونس", "كلبي زيتون", "لون البيت"], ["ما لون كلبي؟ أختي تعرف"]
     terms = ["لون", "كلبي", "أختي"]
-    assert covered(terms, scattered, "ar") == covered(terms, together, "ar") == 1.0
+    assert measure_coverage(terms, scattered, "ar") == measure_coverage(terms, together, "ar") == 1.0
     assert likely(terms, scattered) < 0.23 < likely(terms, together)
     assert likely(["كلبي"], ["كلبي"]) < likely(terms, together)
 
@@ -443,22 +496,22 @@ def test_words_that_several_texts_share_between_them_are_no_answer() -> None:
 def test_an_arabic_word_is_found_with_and_without_its_article_and_what_asks_tells_nothing(
     question: str, said: str
 ) -> None:
-    assert covered(terms(question, "ar"), [said], "ar") == 1.0
+    assert measure_coverage(extract_terms(question, "ar"), [said], "ar") == 1.0
 
 
 def test_an_arabic_word_that_only_begins_like_an_article_stays_whole() -> None:
-    assert covered(["ألم"], ["وله"], "ar") == covered(["القط"], ["الباب"], "ar") == 0.0
+    assert measure_coverage(["ألم"], ["وله"], "ar") == measure_coverage(["القط"], ["الباب"], "ar") == 0.0
 
 
 # --- what is usual ------------------------------------------------------------------------------------------
 
 
 def test_a_few_memories_do_not_tell_what_is_usual() -> None:
-    few, many = Background.of([0.9]), Background.of([0.9] * 64)
+    few, many = ScoreBaseline.from_scores([0.9]), ScoreBaseline.from_scores([0.9] * 64)
     assert few is not None
     assert many is not None
-    assert few.nearness(0.9) > 0.5
-    assert many.nearness(0.9) == pytest.approx(0.0)
+    assert few.normalize_score(0.9) > 0.5
+    assert many.normalize_score(0.9) == pytest.approx(0.0)
 
 
 @pytest.mark.parametrize("weight", [float("nan"), float("inf"), "1"])
@@ -469,4 +522,4 @@ def test_a_weight_is_a_number(weight: Any) -> None:
 
 def test_a_possessive_is_covered_by_its_word() -> None:
     said = ["My dog is Rex, that is his name"]
-    assert covered(terms("What is my dog's name?"), said, "en") == 1.0
+    assert measure_coverage(extract_terms("What is my dog's name?"), said, "en") == 1.0

@@ -10,7 +10,14 @@ import pytest
 from pydantic import SecretStr
 
 from adk_graph_memory import errors
-from adk_graph_memory.settings import Settings, checked_address, configured, connection_file, of_address, redacted
+from adk_graph_memory.settings import (
+    Settings,
+    get_connection_file,
+    hide_credentials,
+    load_settings,
+    parse_address,
+    validate_address,
+)
 
 SECRET = "correct-horse"
 LOCAL = {"uri": "bolt://127.0.0.1:20001", "username": "local", "password": "of-the-local-server"}
@@ -19,7 +26,7 @@ LOCAL = {"uri": "bolt://127.0.0.1:20001", "username": "local", "password": "of-t
 @pytest.fixture
 def local_server() -> Path:
     """What ``adk-graph-memory up`` leaves behind."""
-    file = connection_file()
+    file = get_connection_file()
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(json.dumps(LOCAL))
     return file
@@ -33,7 +40,7 @@ def password(settings: Settings) -> str:
 
 
 def test_without_anything_no_server_is_named() -> None:
-    settings = configured()
+    settings = load_settings()
     assert (settings.uri, settings.username, password(settings)) == (None, "neo4j", "")
 
 
@@ -42,7 +49,7 @@ def test_neo4j_variables_name_the_connection(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setenv("NEO4J_USERNAME", "ada")
     monkeypatch.setenv("NEO4J_PASSWORD", SECRET)
     monkeypatch.setenv("NEO4J_DATABASE", "memories")
-    settings = configured()
+    settings = load_settings()
     assert (settings.uri, settings.username) == ("neo4j+s://db.example.org", "ada")
     assert (password(settings), settings.database) == (SECRET, "memories")
 
@@ -51,27 +58,27 @@ def test_own_variables_name_all_the_rest(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setenv("ADK_GRAPH_MEMORY_LABEL_PREFIX", "Adk")
     monkeypatch.setenv("ADK_GRAPH_MEMORY_SCHEMA", "check")
     monkeypatch.setenv("ADK_GRAPH_MEMORY_SHARED_DATABASE", "true")
-    settings = configured()
+    settings = load_settings()
     assert (settings.label_prefix, settings.schema_mode, settings.shared_database) == ("Adk", "check", True)
 
 
 def test_an_argument_goes_before_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NEO4J_URI", "bolt://from-environment")
     monkeypatch.setenv("ADK_GRAPH_MEMORY_SCHEMA", "off")
-    settings = configured(uri="bolt://from-argument", schema="check")
+    settings = load_settings(uri="bolt://from-argument", schema="check")
     assert (settings.uri, settings.schema_mode) == ("bolt://from-argument", "check")
 
 
 def test_an_unknown_variable_is_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ADK_GRAPH_MEMORY_OF_A_NEWER_RELEASE", "1")
-    configured()
+    load_settings()
 
 
 # -- the server that `up` left running --------------------------------------------------------------------------
 
 
 def test_the_local_server_is_used_where_no_other_is_named(local_server: Path) -> None:
-    settings = configured()
+    settings = load_settings()
     assert (settings.uri, settings.username, password(settings)) == tuple(LOCAL.values())
 
 
@@ -81,13 +88,13 @@ def test_the_local_password_never_meets_another_server(
 ) -> None:
     if source == "environment":
         monkeypatch.setenv("NEO4J_URI", "neo4j://elsewhere")
-    settings = configured(**({"uri": "neo4j://elsewhere"} if source == "argument" else {}))
+    settings = load_settings(**({"uri": "neo4j://elsewhere"} if source == "argument" else {}))
     assert (settings.uri, settings.username, password(settings)) == ("neo4j://elsewhere", "neo4j", "")
 
 
 def test_settings_made_from_settings_keep_their_server(local_server: Path) -> None:
-    first = configured(uri="neo4j://elsewhere", password=SECRET)
-    again = configured(**first.model_dump())
+    first = load_settings(uri="neo4j://elsewhere", password=SECRET)
+    again = load_settings(**first.model_dump())
     assert (again.uri, password(again)) == ("neo4j://elsewhere", SECRET)
 
 
@@ -95,19 +102,19 @@ def test_settings_made_from_settings_keep_their_server(local_server: Path) -> No
 def test_a_broken_connection_file_is_named(local_server: Path, content: str) -> None:
     local_server.write_text(content)
     with pytest.raises(errors.ConfigurationError, match=r"connection\.json"):
-        configured()
+        load_settings()
 
 
 def test_a_broken_connection_file_is_not_read_for_another_server(local_server: Path) -> None:
     local_server.write_text("{")
-    assert configured(uri="neo4j://elsewhere").uri == "neo4j://elsewhere"
+    assert load_settings(uri="neo4j://elsewhere").uri == "neo4j://elsewhere"
 
 
 # -- secrets ----------------------------------------------------------------------------------------------------
 
 
 def test_a_password_is_in_no_representation() -> None:
-    settings = configured(uri="bolt://h", password=SECRET)
+    settings = load_settings(uri="bolt://h", password=SECRET)
     assert isinstance(settings.password, SecretStr)
     for shown in (repr(settings), str(settings), settings.model_dump_json()):
         assert SECRET not in shown
@@ -115,7 +122,7 @@ def test_a_password_is_in_no_representation() -> None:
 
 def test_a_password_is_in_no_error() -> None:
     with pytest.raises(errors.ConfigurationError) as raised:
-        configured(uri="bolt://h", password=SECRET, pool_size=0)
+        load_settings(uri="bolt://h", password=SECRET, pool_size=0)
     assert SECRET not in f"{raised.value} {raised.value.__cause__} {raised.value.__cause__!r}"
 
 
@@ -132,13 +139,13 @@ def test_a_password_is_in_no_error() -> None:
     ],
 )
 def test_an_address_is_shown_without_credentials(uri: str, shown: str) -> None:
-    assert redacted(uri) == shown
+    assert hide_credentials(uri) == shown
 
 
 def test_credentials_in_the_address_are_refused_and_not_repeated() -> None:
     # Neo4j's driver would refuse them as well, with the password in its message.
     with pytest.raises(errors.ConfigurationError, match="NEO4J_PASSWORD") as raised:
-        checked_address(f"bolt://neo4j:{SECRET}@localhost")
+        validate_address(f"bolt://neo4j:{SECRET}@localhost")
     assert SECRET not in str(raised.value)
 
 
@@ -149,19 +156,19 @@ def test_credentials_in_the_address_are_refused_and_not_repeated() -> None:
 def test_what_the_driver_would_not_see_of_an_address_is_refused(rest: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NEO4J_URI", f"neo4j://localhost{rest}")
     with pytest.raises(errors.ConfigurationError, match="NEO4J_DATABASE"):
-        configured()
+        load_settings()
 
 
 def test_a_routing_context_is_the_drivers_own(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NEO4J_URI", "neo4j://localhost?policy=eu")
-    assert configured().uri == "neo4j://localhost?policy=eu"
+    assert load_settings().uri == "neo4j://localhost?policy=eu"
 
 
 def test_an_address_may_name_every_setting() -> None:
-    named = of_address(
+    named = parse_address(
         "neo4j+s://an%40a:p%3Aw%2F@db.example.org:7687/other?model=gemini&topics=%5B%22A%22%5D&token_budget=9"
     )
-    settings = configured(**named)
+    settings = load_settings(**named)
     assert (settings.uri, settings.username, settings.database) == ("neo4j+s://db.example.org:7687", "an@a", "other")
     assert settings.password.get_secret_value() == "p:w/"
     assert (settings.model, settings.topics, settings.token_budget) == ("gemini", ("A",), 9)
@@ -170,7 +177,7 @@ def test_an_address_may_name_every_setting() -> None:
 def test_what_an_address_leaves_out_the_environment_says(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NEO4J_URI", "bolt://elsewhere")
     monkeypatch.setenv("NEO4J_PASSWORD", SECRET)
-    settings = configured(**of_address("neo4j://?model=gemini"))
+    settings = load_settings(**parse_address("neo4j://?model=gemini"))
     assert (settings.uri, settings.password.get_secret_value(), settings.model) == (
         "bolt://elsewhere",
         SECRET,
@@ -181,7 +188,7 @@ def test_what_an_address_leaves_out_the_environment_says(monkeypatch: pytest.Mon
 def test_an_address_outranks_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NEO4J_PASSWORD", "another")
     monkeypatch.setenv("NEO4J_DATABASE", "another")
-    settings = configured(**of_address(f"bolt://neo4j:{SECRET}@[::1]:7687/db"))
+    settings = load_settings(**parse_address(f"bolt://neo4j:{SECRET}@[::1]:7687/db"))
     assert (settings.uri, settings.database) == ("bolt://[::1]:7687", "db")
     assert settings.password.get_secret_value() == SECRET
 
@@ -196,23 +203,23 @@ def test_an_address_outranks_the_environment(monkeypatch: pytest.MonkeyPatch) ->
 )
 def test_what_is_no_setting_is_named_and_no_secret_shown(query: str, said: str) -> None:
     with pytest.raises(errors.ConfigurationError, match=said) as raised:
-        of_address(f"neo4j://u:{SECRET}@localhost?{query}")
+        parse_address(f"neo4j://u:{SECRET}@localhost?{query}")
     assert SECRET not in str(raised.value)
 
 
 @pytest.mark.parametrize("password", ["12#xq", "zx#xq", "zx/xq", "12/xq", "12?xq", "zx?xq", "zx:xq/"])
 def test_credentials_that_are_not_encoded_are_named_and_not_repeated(password: str) -> None:
     with pytest.raises(errors.ConfigurationError, match="percent-encode") as raised:
-        of_address(f"neo4j://neo4j:{password}@host:7687")
+        parse_address(f"neo4j://neo4j:{password}@host:7687")
     assert not {password[:2], "xq"} & set(re.findall(r"\w+", str(raised.value)))
 
 
 def test_an_address_may_say_what_becomes_of_the_schema() -> None:
-    assert configured(**of_address("neo4j://localhost?schema=check")).schema_mode == "check"
+    assert load_settings(**parse_address("neo4j://localhost?schema=check")).schema_mode == "check"
 
 
 def test_no_address_shows_its_password() -> None:
-    assert SECRET not in repr(of_address(f"neo4j://u:{SECRET}@localhost"))
+    assert SECRET not in repr(parse_address(f"neo4j://u:{SECRET}@localhost"))
 
 
 # -- what is refused --------------------------------------------------------------------------------------------
@@ -223,26 +230,26 @@ def test_no_address_shows_its_password() -> None:
 )
 def test_an_unknown_scheme_is_refused_with_an_example(uri: str) -> None:
     with pytest.raises(errors.UnknownScheme, match="neo4j://localhost:7687") as raised:
-        checked_address(uri)
+        validate_address(uri)
     assert SECRET not in str(raised.value)
 
 
 @pytest.mark.parametrize("scheme", ["neo4j", "neo4j+s", "neo4j+ssc", "bolt", "bolt+s", "bolt+ssc"])
 def test_the_drivers_schemes_are_taken(scheme: str) -> None:
-    assert checked_address(f"{scheme}://h:7687") == f"{scheme}://h:7687"
+    assert validate_address(f"{scheme}://h:7687") == f"{scheme}://h:7687"
 
 
 @pytest.mark.parametrize("name", ["PRICES", "FUNCTIONAL_PREDICATES"])
 def test_a_list_that_is_no_json_is_a_configuration_error(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     monkeypatch.setenv(f"ADK_GRAPH_MEMORY_{name}", "lives_in, works_at")
     with pytest.raises(errors.ConfigurationError, match=rf"(?s){name.lower()}.*JSON list"):
-        configured()
+        load_settings()
 
 
 def test_an_unknown_scheme_in_the_environment_is_a_configuration_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NEO4J_URI", "http://localhost:7474")
     with pytest.raises(errors.ConfigurationError, match=r"(?s)NEO4J_URI.*neo4j://localhost:7687"):
-        configured()
+        load_settings()
 
 
 @pytest.mark.parametrize(
@@ -258,13 +265,13 @@ def test_an_unknown_scheme_in_the_environment_is_a_configuration_error(monkeypat
 )
 def test_a_bad_value_names_its_setting(name: str, value: object) -> None:
     with pytest.raises(errors.ConfigurationError, match=name):
-        configured(**{name: value})
+        load_settings(**{name: value})
 
 
 def test_every_bad_value_is_named_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ADK_GRAPH_MEMORY_POOL_SIZE", "0")
     with pytest.raises(errors.ConfigurationError, match=r"(?s)pool_size.*analyzers|analyzers.*pool_size"):
-        configured(analyzers=("English!",))
+        load_settings(analyzers=("English!",))
 
 
 @pytest.mark.parametrize("name", ["label_prefix", "index_prefix", "analyzers"])
@@ -273,12 +280,12 @@ def test_every_bad_value_is_named_at_once(monkeypatch: pytest.MonkeyPatch) -> No
 )
 def test_no_cypher_gets_in_by_a_name(name: str, value: str) -> None:
     with pytest.raises(errors.ConfigurationError, match=name):
-        configured(**{name: (value,) if name == "analyzers" else value})
+        load_settings(**{name: (value,) if name == "analyzers" else value})
 
 
 def test_settings_do_not_change() -> None:
     with pytest.raises(ValueError, match="frozen"):
-        configured().uri = "bolt://other"  # type: ignore[misc]
+        load_settings().uri = "bolt://other"  # type: ignore[misc]
 
 
 def test_a_bare_variable_of_the_shell_is_no_setting_of_ours(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -299,10 +306,10 @@ def test_a_misspelt_setting_is_named() -> None:
 )
 def test_a_time_zone_that_there_is_not_is_refused_with_what_to_do(name: object) -> None:
     with pytest.raises(errors.ConfigurationError, match=r"timezone: .* is no time zone: give its IANA name"):
-        configured(timezone=name)
+        load_settings(timezone=name)
 
 
 def test_a_time_zone_is_given_by_the_environment_or_the_address(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ADK_GRAPH_MEMORY_TIMEZONE", "Asia/Tokyo")
-    assert str(configured().timezone) == "Asia/Tokyo"
-    assert str(configured(**of_address("neo4j://host?timezone=Europe/Berlin")).timezone) == "Europe/Berlin"
+    assert str(load_settings().timezone) == "Asia/Tokyo"
+    assert str(load_settings(**parse_address("neo4j://host?timezone=Europe/Berlin")).timezone) == "Europe/Berlin"

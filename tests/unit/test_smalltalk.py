@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from adk_graph_memory.retrieval.smalltalk import says_nothing, words_of
+from adk_graph_memory.retrieval.smalltalk import extract_question_words, is_smalltalk
 
-ASKED = words_of("Where does Franzi work?")
+ASKED = extract_question_words("Where does Franzi work?")
 
 
 @pytest.mark.parametrize(
@@ -35,7 +35,7 @@ ASKED = words_of("Where does Franzi work?")
     ],
 )
 def test_a_turn_that_only_asks_or_acknowledges_says_nothing(text: str) -> None:
-    assert says_nothing(text, ASKED)
+    assert is_smalltalk(text, ASKED)
 
 
 @pytest.mark.parametrize(
@@ -62,15 +62,15 @@ def test_a_turn_that_only_asks_or_acknowledges_says_nothing(text: str) -> None:
     ],
 )
 def test_any_statement_name_or_number_makes_a_turn_say_something(text: str) -> None:
-    assert not says_nothing(text, ASKED)
+    assert not is_smalltalk(text, ASKED)
 
 
 def test_a_name_that_the_question_has_itself_says_nothing_more() -> None:
-    assert says_nothing("Does Rex bark?", words_of("What does Rex eat?"))
-    assert not says_nothing("Does Rex bark?", words_of("What does my dog eat?"))
+    assert is_smalltalk("Does Rex bark?", extract_question_words("What does Rex eat?"))
+    assert not is_smalltalk("Does Rex bark?", extract_question_words("What does my dog eat?"))
 
 
 def test_a_comma_within_a_number_parts_no_question() -> None:
     question = "How far did I swim before it was 1,000 metres?"
-    assert says_nothing(question, words_of(question))
-    assert not says_nothing(f"I swam today, {question}", words_of(question))
+    assert is_smalltalk(question, extract_question_words(question))
+    assert not is_smalltalk(f"I swam today, {question}", extract_question_words(question))

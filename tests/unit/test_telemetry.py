@@ -13,7 +13,7 @@ from opentelemetry import trace
 from adk_graph_memory import settings, telemetry
 from adk_graph_memory.graph import Connection
 from adk_graph_memory.settings import Settings
-from adk_graph_memory.telemetry import spans
+from adk_graph_memory.telemetry import tracing
 
 A_PROVIDER_OF_THE_APPLICATIONS = """
 import asyncio
@@ -26,10 +26,10 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-@telemetry.operations
+@telemetry.trace_methods
 class Service:
     async def append_event(self):
-        with telemetry.statement("append_event", telemetry.place("bolt://h:1", "neo4j")):
+        with telemetry.trace_statement("append_event", telemetry.get_database_attributes("bolt://h:1", "neo4j")):
             pass
 
 assert type(trace.get_tracer_provider()).__name__ == "ProxyTracerProvider"
@@ -62,13 +62,13 @@ def test_a_provider_that_is_set_after_the_import_gets_all_and_none_is_set_by_us(
 
 @pytest.fixture
 def no_provider(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(spans, "tracer", trace.NoOpTracer())
+    monkeypatch.setattr(tracing, "tracer", trace.NoOpTracer())
 
 
 async def test_without_a_provider_the_callers_span_stays_the_current_one(no_provider: None) -> None:
     seen = []
 
-    @telemetry.operations
+    @telemetry.trace_methods
     class Service:
         async def get_session(self, *, session_id: str) -> str:
             seen.append(trace.get_current_span().get_span_context())
@@ -85,7 +85,7 @@ async def test_whatever_is_raised_goes_on_to_the_caller(no_provider: None) -> No
     class Service:
         connection = SimpleNamespace(store="neo4j")
 
-        @telemetry.operation("search_memory")
+        @telemetry.trace_operation("search_memory")
         async def recall(self) -> None:
             raise ZeroDivisionError
 
@@ -110,9 +110,9 @@ async def test_whatever_is_raised_goes_on_to_the_caller(no_provider: None) -> No
 def test_text_is_captured_where_adk_would_put_it_into_spans(
     monkeypatch: pytest.MonkeyPatch, value: str, captures: bool
 ) -> None:
-    assert settings.captures_text() is False
+    assert settings.is_text_captured() is False
     monkeypatch.setenv("OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT", value)
-    assert settings.captures_text() is captures
+    assert settings.is_text_captured() is captures
     assert TelemetryConfig().should_add_content_to_experimental_spans is captures
 
 
@@ -125,10 +125,12 @@ def test_text_is_captured_where_adk_would_put_it_into_spans(
     ],
 )
 def test_a_place_is_a_database_on_a_server(uri: str, server: dict[str, str | int]) -> None:
-    place = Connection(uri, settings=Settings(database="memories", username="ada", password="correct-horse")).place
+    place = Connection(
+        uri, settings=Settings(database="memories", username="ada", password="correct-horse")
+    ).telemetry_attributes
     assert place == {"db.system.name": "neo4j", "db.namespace": "memories", **server}
 
 
 def test_the_store_is_the_database_and_the_labels_prefix() -> None:
-    assert Connection(settings=Settings(database="memories")).store == "memories"
-    assert Connection(settings=Settings(database="memories", label_prefix="Adk")).store == "memories/Adk"
+    assert Connection(settings=Settings(database="memories")).store_id == "memories"
+    assert Connection(settings=Settings(database="memories", label_prefix="Adk")).store_id == "memories/Adk"

@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adk_graph_memory.consolidation.strands import Exclusion, Exclusions, Strand
-from adk_graph_memory.consolidation.timeline import Run, run_at, runs
+from adk_graph_memory.consolidation.claims import Claim, Exclusion, Exclusions
+from adk_graph_memory.consolidation.timeline import Period, find_period_at, make_periods
 from adk_graph_memory.records import Proposition, Source
 
 START = datetime(2024, 1, 1, 12, tzinfo=UTC)
@@ -27,7 +27,7 @@ def day(number: int) -> datetime:
 
 
 @st.composite
-def strands(draw: st.DrawFn, id: str) -> Strand:
+def strands(draw: st.DrawFn, id: str) -> Claim:
     since, until = draw(st.none() | days), draw(st.none() | days)
     sources = tuple(
         Source(f"{id}{n}", f"{id} {n}", 0, 3, day(at), n, draw(st.sampled_from(["s1", "s2"])))
@@ -42,12 +42,12 @@ def strands(draw: st.DrawFn, id: str) -> Strand:
         modality=draw(modalities),
         valid_from=None if since is None else day(since),
         valid_to=None if until is None else day(until),
-        correction=draw(st.booleans()),
+        is_correction=draw(st.booleans()),
     )
-    return Strand(id, said, sources)
+    return Claim(id, said, sources)
 
 
-History = tuple[list[Strand], Exclusions, set[tuple[str, str]]]
+History = tuple[list[Claim], Exclusions, set[tuple[str, str]]]
 
 
 @st.composite
@@ -62,8 +62,8 @@ def draw_history(draw: st.DrawFn) -> History:
     return known, exclusions, rests
 
 
-def timed(known: History) -> dict[str, tuple[Strand, list[Run]]]:
-    found = runs(*known)
+def timed(known: History) -> dict[str, tuple[Claim, list[Period]]]:
+    found = make_periods(*known)
     return {strand.id: (strand, found[strand.id]) for strand in known[0]}
 
 
@@ -71,7 +71,7 @@ histories = draw_history().map(timed)
 
 
 @given(histories)
-def test_no_fact_ends_before_it_was_last_said(history: dict[str, tuple[Strand, list[Run]]]) -> None:
+def test_no_fact_ends_before_it_was_last_said(history: dict[str, tuple[Claim, list[Period]]]) -> None:
     for strand, found in history.values():
         for run in found:
             until = run.standing.valid_to
@@ -80,7 +80,7 @@ def test_no_fact_ends_before_it_was_last_said(history: dict[str, tuple[Strand, l
 
 
 @given(histories)
-def test_no_interval_is_inverted(history: dict[str, tuple[Strand, list[Run]]]) -> None:
+def test_no_interval_is_inverted(history: dict[str, tuple[Claim, list[Period]]]) -> None:
     for strand, found in history.values():
         since = strand.proposition.valid_from
         for run in found:
@@ -90,7 +90,7 @@ def test_no_interval_is_inverted(history: dict[str, tuple[Strand, list[Run]]]) -
 
 
 @given(histories)
-def test_an_end_has_a_precision_and_nothing_else_does(history: dict[str, tuple[Strand, list[Run]]]) -> None:
+def test_an_end_has_a_precision_and_nothing_else_does(history: dict[str, tuple[Claim, list[Period]]]) -> None:
     for _, found in history.values():
         for run in found:
             assert run.standing.valid_to is not None or run.standing.valid_to_precision is None
@@ -100,20 +100,20 @@ def test_an_end_has_a_precision_and_nothing_else_does(history: dict[str, tuple[S
 def test_it_makes_no_difference_in_which_order_it_was_learned(known: History, chance: random.Random) -> None:
     said, exclusions, rests = known
     turned = [replace(strand, sources=strand.sources[::-1]) for strand in chance.sample(said, len(said))]
-    again = runs(turned, dict(chance.sample(sorted(exclusions.items()), len(exclusions))), rests)
-    assert again == runs(said, exclusions, rests)
+    again = make_periods(turned, dict(chance.sample(sorted(exclusions.items()), len(exclusions))), rests)
+    assert again == make_periods(said, exclusions, rests)
 
 
 @given(histories)
 def test_what_nothing_ended_is_open_and_what_a_plan_ended_it_was_not_called_off_for(
-    history: dict[str, tuple[Strand, list[Run]]],
+    history: dict[str, tuple[Claim, list[Period]]],
 ) -> None:
     for strand, found in history.values():
         for run in found:
-            assert (run.standing.state == "current") == (not run.ended)
-            assert not set(run.ended) & set(run.called_off)
-            assert not (strand.is_intent and run.called_off)
-            assert all(history[off.strand][0].is_intent for off in run.called_off)
+            assert (run.standing.state == "current") == (not run.end_causes)
+            assert not set(run.end_causes) & set(run.void_causes)
+            assert not (strand.is_intent and run.void_causes)
+            assert all(history[off.claim_id][0].is_intent for off in run.void_causes)
 
 
 @given(draw_history())
@@ -123,7 +123,7 @@ def test_what_has_ended_ended_no_later_than_what_it_rested_on(known: History) ->
         (strand, found), (other, bases) = history[id], history[base]
         decides = bases and other.proposition.modality == "asserted" and not strand.is_intent
         for run in found if decides else ():
-            on, since = run_at(bases, run.sources[0].at).standing, strand.proposition.valid_from
+            on, since = find_period_at(bases, run.sources[0].at).standing, strand.proposition.valid_from
             last = max([source.at for source in run.sources] + ([since] if since else []))
             if run.standing.state == "superseded" and on.state != "retracted" and on.valid_to and on.valid_to > last:
                 assert run.standing.valid_to is not None
@@ -136,11 +136,11 @@ def source(number: int) -> Source:
 
 def test_what_is_said_again_after_its_end_was_so_until_then() -> None:
     said = Proposition("Ada stays at Tom's", "stays_with", "ada", "tom", day(1), valid_to=day(5))
-    [run] = runs([Strand("a", said, (source(1), source(8)))], {})["a"]
+    [run] = make_periods([Claim("a", said, (source(1), source(8)))], {})["a"]
     assert (run.standing.valid_to, run.standing.valid_to_precision) == (day(8), "time")
-    [run] = runs([Strand("a", said, (source(1), source(4)))], {})["a"]
+    [run] = make_periods([Claim("a", said, (source(1), source(4)))], {})["a"]
     assert run.standing.valid_to == day(5)
-    [run] = runs([Strand("a", said, (source(8), source(9)))], {})["a"]
+    [run] = make_periods([Claim("a", said, (source(8), source(9)))], {})["a"]
     assert run.standing.valid_to == day(5)
 
 
@@ -149,17 +149,17 @@ def test_what_is_said_again_after_its_end_was_so_until_then() -> None:
 MOVE = {"object": "rome", "modality": "planned", "valid_from": day(60), "valid_from_precision": "day"}
 
 
-def make_strand(id: str, at: int, **more: Any) -> Strand:
+def make_strand(id: str, at: int, **more: Any) -> Claim:
     given = {"predicate": "lives_in", "subject": "ada", "object": id, **more}
-    return Strand(id, Proposition(text=id, at=day(at), **given), (source(at),))
+    return Claim(id, Proposition(text=id, at=day(at), **given), (source(at),))
 
 
-def home(*after: Strand, plan: Mapping[str, Any] = MOVE, **ends: str) -> tuple[str, int | None, str | None]:
+def home(*after: Claim, plan: Mapping[str, Any] = MOVE, **ends: str) -> tuple[str, int | None, str | None]:
     """State and end of where Ada lived once she plans to move, and of each plan by what ended it."""
     known = [make_strand("porto", 1), make_strand("plan", 10, **plan), *after]
     exclusions = {("plan", "porto"): Exclusion("SUPERSEDE")}
     exclusions |= {(by, ended): Exclusion("SUPERSEDE") for by, ended in ends.items()}
-    [run] = runs(known, exclusions)["porto"]
+    [run] = make_periods(known, exclusions)["porto"]
     until = run.standing.valid_to
     return run.standing.state, (until - START).days if until else None, run.standing.valid_to_precision
 
@@ -208,7 +208,7 @@ def test_what_denies_a_plan_after_its_day_leaves_what_it_ended() -> None:
 
 
 def test_who_never_had_a_plan_did_not_end_anything_by_it() -> None:
-    never = make_strand("never", 90, object="rome", modality="negated", correction=True)
+    never = make_strand("never", 90, object="rome", modality="negated", is_correction=True)
     assert home(never, never="plan") == OPEN
 
 
@@ -243,9 +243,9 @@ def test_a_plan_that_is_taken_up_again_ends_what_it_was_to_end() -> None:
     porto, off = make_strand("porto", 1), make_strand("off", 30, object="rome", modality="negated")
     plan = replace(make_strand("plan", 10, **MOVE), sources=(source(10), source(40)))
     ends = {("plan", "porto"): Exclusion("SUPERSEDE"), ("off", "plan"): Exclusion("SUPERSEDE")}
-    [run] = runs([porto, plan, off], ends)["porto"]
+    [run] = make_periods([porto, plan, off], ends)["porto"]
     assert (run.standing.state, run.standing.valid_to) == ("superseded", day(60))
-    assert [one.source.at for one in (*run.ended, *run.called_off)] == [day(40), day(10)]
+    assert [one.source.at for one in (*run.end_causes, *run.void_causes)] == [day(40), day(10)]
 
 
 # -- what rests on what -----------------------------------------------------------------------------------------
@@ -265,7 +265,7 @@ def test_a_plan_that_is_taken_up_again_ends_what_it_was_to_end() -> None:
 def test_what_was_superseded_ended_with_what_it_rested_on(base: dict[str, Any], until: int) -> None:
     office, job, next_job = make_strand("office", 30), make_strand("job", 1, **base), make_strand("next", 60)
     known = [office, job, next_job]
-    [run] = runs(known, {("next", "office"): Exclusion("SUPERSEDE")}, {("office", "job")})["office"]
+    [run] = make_periods(known, {("next", "office"): Exclusion("SUPERSEDE")}, {("office", "job")})["office"]
     assert (run.standing.state, run.standing.valid_to) == ("superseded", day(until))
-    [alone] = runs(known, {}, {("office", "job")})["office"]
+    [alone] = make_periods(known, {}, {("office", "job")})["office"]
     assert alone.standing.state == "current"

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from adk_graph_memory.embeddings import LocalEmbedder, TokenEncoder, Vectors
-from adk_graph_memory.embeddings.projection import DIMENSIONS
-from adk_graph_memory.embeddings.tokens import MOST_PARTS
+from adk_graph_memory.embeddings import EmbedderAdapter, LocalEmbedder, TokenEncoder
+from adk_graph_memory.embeddings.projection import TOKEN_DIMENSIONS
+from adk_graph_memory.embeddings.token_encoder import MAX_TEXT_PARTS
 from adk_graph_memory.records import Passage
 
 
@@ -21,7 +21,7 @@ def embedder() -> LocalEmbedder:
 
 @pytest.fixture(scope="module")
 def encoder(embedder: LocalEmbedder) -> TokenEncoder:
-    made = TokenEncoder.of_model(embedder.loaded, embedder.model)
+    made = TokenEncoder.from_model(embedder.loaded_model, embedder.model)
     assert made is not None
     return made
 
@@ -32,14 +32,14 @@ def near(one: Sequence[float], other: Sequence[float]) -> float:
 
 def count(packed: bytes | None) -> int:
     assert packed is not None
-    return (len(packed) - 4) * 2 // DIMENSIONS
+    return (len(packed) - 4) * 2 // TOKEN_DIMENSIONS
 
 
 def compared(encoder: TokenEncoder, question: str, *texts: str) -> list[float]:
     tokens = encoder.embed_question(question).tokens
     assert tokens is not None
     made = encoder.embed_passages([Passage(text) for text in texts])
-    _, nearest = tokens.compare({str(n): one.tokens for n, one in enumerate(made) if one.tokens})
+    _, nearest = tokens.compute_maxsim({str(n): one.tokens for n, one in enumerate(made) if one.tokens})
     return [float(score) for score in nearest.mean(axis=1)]
 
 
@@ -56,7 +56,7 @@ def test_a_text_has_almost_the_vector_that_the_model_gives_it(encoder: TokenEnco
 
 def test_an_answer_is_read_with_what_it_answers(encoder: TokenEncoder) -> None:
     answer, bees = "Yes, since last May.", encoder.embed_question("Who keeps bees?").vector
-    alone, asked = encoder.embed_passages([Passage(answer), Passage(answer, before="Do you still keep bees?")])
+    alone, asked = encoder.embed_passages([Passage(answer), Passage(answer, preceding_text="Do you still keep bees?")])
     assert near(asked.vector, bees) > near(alone.vector, bees) + 0.1
     assert count(asked.tokens) == count(alone.tokens) == 4  # what was asked is not its own
 
@@ -89,30 +89,30 @@ def test_the_end_of_a_long_text_counts_too(encoder: TokenEncoder) -> None:
 
 def test_what_stands_far_behind_in_an_endless_text_is_not_read(encoder: TokenEncoder) -> None:
     read = []
-    passed = encoder._read
-    encoder._read = lambda parts: read.extend(parts) or passed(parts)  # type: ignore[method-assign, func-returns-value]
+    passed = encoder._encode_parts
+    encoder._encode_parts = lambda parts: read.extend(parts) or passed(parts)  # type: ignore[method-assign, func-returns-value]
     try:
         encoder.embed_passages([Passage("word " * 100_000)])
     finally:
-        del encoder._read
-    assert len(read) == MOST_PARTS
+        del encoder._encode_parts
+    assert len(read) == MAX_TEXT_PARTS
 
 
 @pytest.mark.parametrize(
     "model", [None, object(), type("Sparse", (), {"tokenizer": None, "get_max_seq_length": lambda self: 8})()]
 )
 def test_what_shows_no_tokens_has_no_encoder(model: Any) -> None:
-    assert TokenEncoder.of_model(model, "any") is None
+    assert TokenEncoder.from_model(model, "any") is None
 
 
 async def test_an_embedder_of_graphrag_with_such_a_model_shows_its_tokens_too(embedder: LocalEmbedder) -> None:
     from neo4j_graphrag.embeddings import SentenceTransformerEmbeddings
 
     theirs = SentenceTransformerEmbeddings.__new__(SentenceTransformerEmbeddings)
-    theirs.model = embedder.loaded
-    vectors = Vectors(theirs, concurrency=1)
+    theirs.model = embedder.loaded_model
+    vectors = EmbedderAdapter(theirs, concurrency=1)
     [made] = await vectors.embed_passages([Passage("My dog is called Rex.")])
-    question = await vectors.of_question("What is my dog called?")
+    question = await vectors.aembed_question("What is my dog called?")
     assert count(made.tokens) == 5
     assert question.tokens is not None
-    assert question.tokens.compare({"a": made.tokens or b""})[0] == ["a"]
+    assert question.tokens.compute_maxsim({"a": made.tokens or b""})[0] == ["a"]

@@ -28,8 +28,8 @@ def written(one: Session, **more: Any) -> str:
     return one.model_dump_json(exclude_none=True, by_alias=True, **more)
 
 
-def read(text: str, **owner: str) -> list[Session | errors.Unreadable]:
-    return transcripts.read(text, "talk.json", **owner)
+def read(text: str, **owner: str) -> list[Session | errors.UnreadableTranscript]:
+    return transcripts.parse_transcript(text, "talk.json", **owner)
 
 
 def told(text: str, **owner: str) -> list[tuple[str, str, str, list[str]]]:
@@ -115,7 +115,7 @@ def without(*keys: str) -> str:
     ids=range(14),
 )
 def test_what_is_wrong_is_said_with_its_place(text: str, place: str, reason: str) -> None:
-    found = [one for one in read(text) if isinstance(one, errors.Unreadable)]
+    found = [one for one in read(text) if isinstance(one, errors.UnreadableTranscript)]
     assert [one.place for one in found] == [place]
     assert reason in found[0].reason and "adk run --save_session" in str(found[0])
 
@@ -132,7 +132,7 @@ def test_the_others_are_read_all_the_same() -> None:
 
 @pytest.mark.parametrize("text", ["", "  \n", "[]", "hello\nworld", "{", '{"id":\n"monday"'])
 def test_a_file_that_holds_no_session_at_all_is_refused(text: str) -> None:
-    with pytest.raises(errors.Unreadable, match=r"talk\.json cannot be read"):
+    with pytest.raises(errors.UnreadableTranscript, match=r"talk\.json cannot be read"):
         read(text)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from adk_graph_memory.retrieval.traversal import forbidden
+from adk_graph_memory.retrieval.query_check import find_forbidden
 
 
 @pytest.mark.parametrize(
@@ -22,4 +22,4 @@ from adk_graph_memory.retrieval.traversal import forbidden
 def test_a_function_that_may_do_more_than_read_is_refused(details: str, beyond: str | None) -> None:
     inner = {"operatorType": "Projection@neo4j", "args": {"Details": details}}
     plan = {"operatorType": "ProduceResults@neo4j", "args": {}, "children": [inner]}
-    assert forbidden(plan) == (f"the function {beyond}" if beyond else None)
+    assert find_forbidden(plan) == (f"the function {beyond}" if beyond else None)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from adk_graph_memory import Topic, Turn, errors, extraction, llm
-from adk_graph_memory.adk import entries
+from adk_graph_memory.adk import memory_codec
 from adk_graph_memory.extraction import MANAGED_TOPICS, Vocabulary
 from adk_graph_memory.testing import ScriptedLlm
 
@@ -23,8 +23,8 @@ def extractor(vocabulary: Vocabulary, *facts: dict[str, Any]) -> tuple[extractio
         for f in facts
     ]
     entities = [{"ref": 1, "name": "user", "type": "person"}, {"ref": 2, "name": "bees", "type": "insect"}]
-    model = ScriptedLlm.of(json.dumps({"entities": entities, "facts": told}))
-    patience = llm.Patience(5)
+    model = ScriptedLlm.from_replies(json.dumps({"entities": entities, "facts": told}))
+    patience = llm.RetryPolicy(5)
     return extraction.ModelExtractor(model, window_tokens=16_000, patience=patience, vocabulary=vocabulary), model
 
 
@@ -37,10 +37,10 @@ TOLD = [Turn("t0", "user", "I keep bees", NOON)]
 
 
 async def test_a_fact_of_no_topic_is_left_out_and_counted() -> None:
-    reader, model = extractor(Vocabulary.of([BEES]), {"topic": "bees"}, {"topic": "weather"}, {})
+    reader, model = extractor(Vocabulary.from_topics([BEES]), {"topic": "bees"}, {"topic": "weather"}, {})
     read = await reader.extract(TOLD, [])
     assert [fact.topic for fact in read.facts] == ["BEES"]
-    assert read.dropped == {"fact of no topic that was asked for": 2}
+    assert read.drop_counts == {"fact of no topic that was asked for": 2}
     assert "- `BEES`: bees and their hives. For example: Ada has two hives." in prompt(model)
 
 
@@ -52,20 +52,21 @@ async def test_without_topics_any_will_do() -> None:
 
 async def test_a_request_keeps_to_the_topics_it_allows() -> None:
     reader, model = extractor(
-        Vocabulary.of([BEES, "USER_PREFERENCES"]), {"topic": "BEES"}, {"topic": "USER_PREFERENCES"}
+        Vocabulary.from_topics([BEES, "USER_PREFERENCES"]), {"topic": "BEES"}, {"topic": "USER_PREFERENCES"}
     )
-    read = await reader.keeping_to(["user_preferences"]).extract(TOLD, [])
+    read = await reader.restrict_topics(["user_preferences"]).extract(TOLD, [])
     assert [fact.topic for fact in read.facts] == ["USER_PREFERENCES"]
     assert "BEES" not in prompt(model)
 
 
 def test_without_topics_of_its_own_a_request_may_allow_those_of_memory_bank() -> None:
-    kept = Vocabulary().keeping_to(["EXPLICIT_INSTRUCTIONS"])
+    kept = Vocabulary().restrict_topics(["EXPLICIT_INSTRUCTIONS"])
     assert kept.topics == (MANAGED_TOPICS[3],)
 
 
 @pytest.mark.parametrize(
-    "chosen", [lambda: Vocabulary.of(["BEEZ"]), lambda: Vocabulary.of([BEES]).keeping_to(["BEEZ"])]
+    "chosen",
+    [lambda: Vocabulary.from_topics(["BEEZ"]), lambda: Vocabulary.from_topics([BEES]).restrict_topics(["BEEZ"])],
 )
 def test_an_unknown_topic_is_named_beside_those_there_are(chosen: Any) -> None:
     with pytest.raises(errors.ConfigurationError, match=r"no topic BEEZ, only (USER_PERSONAL_INFO|BEES)"):
@@ -74,23 +75,23 @@ def test_an_unknown_topic_is_named_beside_those_there_are(chosen: Any) -> None:
 
 def test_rules_refuse_topics() -> None:
     reader = extraction.RuleExtractor()
-    assert reader.keeping_to([]) is reader
+    assert reader.restrict_topics([]) is reader
     with pytest.raises(errors.ConfigurationError, match="topics need a model"):
-        reader.keeping_to(["BEES"])
+        reader.restrict_topics(["BEES"])
 
 
 async def test_a_fact_of_no_predicate_of_the_vocabulary_is_left_out_and_counted() -> None:
     reader, model = extractor(
-        Vocabulary.of(predicates=["Lives in", "keeps"]), {}, {"predicate": "lives in"}, {"predicate": "eats"}
+        Vocabulary.from_topics(predicates=["Lives in", "keeps"]), {}, {"predicate": "lives in"}, {"predicate": "eats"}
     )
     read = await reader.extract(TOLD, [])
     assert [fact.predicate for fact in read.facts] == ["keeps", "lives_in"]
-    assert read.dropped == {"fact of no predicate that was asked for": 1}
+    assert read.drop_counts == {"fact of no predicate that was asked for": 1}
     assert "lives_in, keeps." in prompt(model)
 
 
 async def test_an_entity_of_no_type_of_the_vocabulary_is_a_thing() -> None:
-    reader, model = extractor(Vocabulary.of(entity_types=["Person", "Place"]), {"object": 2})
+    reader, model = extractor(Vocabulary.from_topics(entity_types=["Person", "Place"]), {"object": 2})
     assert [entity.type for entity in (await reader.extract(TOLD, [])).entities] == ["Person", "thing"]
     assert "- `type`: one of Person, Place." in prompt(model)
 
@@ -100,5 +101,5 @@ async def test_an_entity_of_no_type_of_the_vocabulary_is_a_thing() -> None:
     [(None, []), ({}, []), ({"allowed_topics": "BEES"}, ["BEES"]), ({"allowed_topics": ["BEES", "B"]}, ["BEES", "B"])],
 )
 def test_allowed_topics_are_taken_from_custom_metadata(given: Any, labels: list[str]) -> None:
-    assert entries.allowed_topics(given) == labels
-    assert "allowed_topics" not in entries.metadata(given)
+    assert memory_codec.read_allowed_topics(given) == labels
+    assert "allowed_topics" not in memory_codec.clean_metadata(given)

@@ -18,27 +18,27 @@ from google.adk.sessions.session import Session
 from typing_extensions import override
 
 from adk_graph_memory import embeddings, extraction, graph, llm, redaction, retrieval
-from adk_graph_memory.adk import dotenv, entries
-from adk_graph_memory.closing import Closing
+from adk_graph_memory.adk import agent_dotenv, memory_codec
+from adk_graph_memory.closing import Closeable
 from adk_graph_memory.memory import GraphMemory
 from adk_graph_memory.records import NO_SESSION, IngestReport, Scope
 
 logger = logging.getLogger(__name__)
 
 
-class Options(graph.ConnectionOptions, total=False):
+class MemoryOptions(graph.ConnectionOptions, total=False):
     """All that may be chosen beside the address, as :class:`adk_graph_memory.GraphMemory` takes it."""
 
     model: str | llm.BaseLlm | None
-    embedder: embeddings.Choice
+    embedder: embeddings.EmbedderChoice
     retrieval_query: str | None
-    redact: redaction.Choice
+    redact: redaction.RedactOption
     topics: Sequence[extraction.Topic | str] | None
     weights: retrieval.Weights | None
     reranker: retrieval.Reranker | None
 
 
-class Neo4jMemoryService(Closing, BaseMemoryService):
+class Neo4jMemoryService(Closeable, BaseMemoryService):
     """Long-term memory for the agents of a Runner: entities, facts and turns in Neo4j.
 
     Args:
@@ -54,7 +54,7 @@ class Neo4jMemoryService(Closing, BaseMemoryService):
         *,
         memory: GraphMemory | None = None,
         agents_dir: str | None = None,
-        **options: Unpack[Options],
+        **options: Unpack[MemoryOptions],
     ) -> None:
         self.memory, self._agents_dir = memory or GraphMemory(uri, **options), agents_dir
         if agents_dir is None:
@@ -77,10 +77,10 @@ class Neo4jMemoryService(Closing, BaseMemoryService):
 
     async def remember(self, session: Session) -> IngestReport:
         """Does what :meth:`add_session_to_memory` does, and says what it came to."""
-        memory, app_name, user_id = self._of(session.app_name), session.app_name, session.user_id
-        turns, undone = entries.split_rewound(session.events, zone=self.zone_of(session))
+        memory, app_name, user_id = self._get_memory(session.app_name), session.app_name, session.user_id
+        turns, undone = memory_codec.split_rewound(session.events, zone=self.find_session_zone(session))
         if undone:
-            ids = [turn.memory_id(session.id) for turn in undone]
+            ids = [turn.make_memory_id(session.id) for turn in undone]
             await memory.forget(ids, app_name=app_name, user_id=user_id)
         return await memory.remember(turns, app_name=app_name, user_id=user_id, session_id=session.id)
 
@@ -98,15 +98,15 @@ class Neo4jMemoryService(Closing, BaseMemoryService):
 
         Its key ``allowed_topics`` keeps the request to topics of these labels, as with Memory Bank.
         """
-        memory = self._of(app_name)
+        memory = self._get_memory(app_name)
         zone = await memory.speakers.find_zone(Scope(app_name, user_id))
         await memory.remember(
-            entries.split_rewound(events, zone=zone)[0],
+            memory_codec.split_rewound(events, zone=zone)[0],
             app_name=app_name,
             user_id=user_id,
             session_id=session_id or NO_SESSION,
-            metadata=entries.metadata(custom_metadata),
-            allowed_topics=entries.allowed_topics(custom_metadata),
+            metadata=memory_codec.clean_metadata(custom_metadata),
+            allowed_topics=memory_codec.read_allowed_topics(custom_metadata),
         )
 
     @override
@@ -119,11 +119,11 @@ class Neo4jMemoryService(Closing, BaseMemoryService):
         custom_metadata: Mapping[str, object] | None = None,
     ) -> None:
         """Writes entries down as they are; of an entry's metadata and the call's, the call's wins."""
-        memory = self._of(app_name)
+        memory = self._get_memory(app_name)
         zone = await memory.speakers.find_zone(Scope(app_name, user_id))
-        statements = entries.statements(memories, entries.metadata(custom_metadata), zone)
+        statements = memory_codec.make_statements(memories, memory_codec.clean_metadata(custom_metadata), zone)
         if statements:
-            await memory.add(statements, app_name=app_name, user_id=user_id)
+            await memory.add_statements(statements, app_name=app_name, user_id=user_id)
 
     @override
     async def search_memory(self, *, app_name: str, user_id: str, query: str) -> SearchMemoryResponse:
@@ -132,23 +132,26 @@ class Neo4jMemoryService(Closing, BaseMemoryService):
         An agent's first search waits for the model only as long as the setting ``first_search_wait`` says; what full
         text finds without it says so (``custom_metadata["degraded"]``).
         """
-        memory = self._of(app_name)
+        memory = self._get_memory(app_name)
         wait = memory.connection.settings.first_search_wait
         found = await memory.recall(query, app_name=app_name, user_id=user_id, first_wait=wait)
-        return SearchMemoryResponse(memories=[entries.entry(memory) for memory in found])
+        return SearchMemoryResponse(memories=[memory_codec.make_memory_entry(memory) for memory in found])
 
     @override
     async def delete_memory(self, *, app_name: str, user_id: str, memory_id: str | None = None) -> None:
         """Forgets the entry of this id for good; an unknown one, None or another user's is no error."""
         if memory_id:
-            await self._of(app_name).forget([memory_id], app_name=app_name, user_id=user_id)
+            await self._get_memory(app_name).forget([memory_id], app_name=app_name, user_id=user_id)
 
-    def zone_of(self, session: Session) -> tzinfo:
+    def find_session_zone(self, session: Session) -> tzinfo:
         """The time zone that a session's turns are said in: of its state's ``user:timezone``, or else the usual one."""
-        return entries.zone_of(session.state) or self._of(session.app_name).connection.settings.timezone
+        return (
+            memory_codec.read_state_zone(session.state)
+            or self._get_memory(session.app_name).connection.settings.timezone
+        )
 
-    def _of(self, app_name: str) -> GraphMemory:
-        dotenv.read(self._agents_dir, app_name, self.memory.connection)
+    def _get_memory(self, app_name: str) -> GraphMemory:
+        agent_dotenv.load_agent_dotenv(self._agents_dir, app_name, self.memory.connection)
         self.memory.vectors.start_loading()
         return self.memory
 

@@ -18,16 +18,16 @@ from google.adk.sessions.session import Session
 from google.adk.tools._forwarding_artifact_service import ForwardingArtifactService
 from typing_extensions import override
 
-from adk_graph_memory.adk import entries
-from adk_graph_memory.adk.background import Background
+from adk_graph_memory.adk import memory_codec
+from adk_graph_memory.adk.background import BackgroundLoop
+from adk_graph_memory.adk.ingest_worker import IngestWorker
 from adk_graph_memory.adk.memory_service import Neo4jMemoryService
-from adk_graph_memory.adk.outbox import Outbox
-from adk_graph_memory.adk.reader import Reader
 from adk_graph_memory.adk.session_service import Neo4jSessionService
+from adk_graph_memory.adk.turn_buffer import TurnBuffer
 
 logger = logging.getLogger(__name__)
 
-EVALUATION = "adk-eval-session-"
+EVALUATION_PREFIX = "adk-eval-session-"
 """How the ids of sessions begin that ADK's evaluation makes up."""
 
 
@@ -58,18 +58,18 @@ class GraphMemoryPlugin(BasePlugin):
         drain: float = 4.0,
     ) -> None:
         super().__init__(name=name)
-        self._memory, self._has_complained = memory, False
-        self._made = partial(Reader, every=every, idle=idle, at_once=at_once, drain=drain)
-        self._outbox, self._lock = Outbox(), threading.Lock()
-        self._life: tuple[Background, Reader] | None = None
-        self._hooked: list[Neo4jSessionService] = []
+        self._memory_service, self._has_warned = memory, False
+        self._make_worker = partial(IngestWorker, every=every, idle=idle, at_once=at_once, drain=drain)
+        self._turn_buffer, self._lock = TurnBuffer(), threading.Lock()
+        self._background_worker: tuple[BackgroundLoop, IngestWorker] | None = None
+        self._session_services: list[Neo4jSessionService] = []
 
     @override
     async def after_run_callback(self, *, invocation_context: InvocationContext) -> None:
         """Queues what is new in the session; returns before that is done."""
         try:
-            if not _is_inner(invocation_context):
-                self._take(invocation_context, await _whole(invocation_context))
+            if not _is_agent_tool(invocation_context):
+                self._buffer_session(invocation_context, await _load_whole_session(invocation_context))
         except Exception:  # whatever it is, the reply was given
             logger.exception("A run could not be queued for memory; the session's next one takes it along.")
 
@@ -78,69 +78,69 @@ class GraphMemoryPlugin(BasePlugin):
         """The same: what was said before the error was said all the same."""
         await self.after_run_callback(invocation_context=invocation_context)
 
-    def _take(self, context: InvocationContext, session: Session) -> None:
-        memory = self._ours(context.memory_service)
-        if memory is None or session.id.startswith(EVALUATION):
+    def _buffer_session(self, context: InvocationContext, session: Session) -> None:
+        memory = self._find_memory_service(context.memory_service)
+        if memory is None or session.id.startswith(EVALUATION_PREFIX):
             return
         sessions = context.session_service
-        if isinstance(sessions, Neo4jSessionService) and sessions not in self._hooked:
-            self._hooked.append(sessions)
-            sessions.on_close_session.append(self._closed)
-        key = self._outbox.put(memory, session)
+        if isinstance(sessions, Neo4jSessionService) and sessions not in self._session_services:
+            self._session_services.append(sessions)
+            sessions.on_close_session.append(self._flush_session)
+        key = self._turn_buffer.add_session(memory, session)
         with self._lock:
-            background, reader = self._alive()
+            background, reader = self._ensure_worker()
             if key is not None:
-                background.submit(reader.queue(key))
+                background.submit(reader.enqueue_session(key))
 
-    def _alive(self) -> tuple[Background, Reader]:
-        """The thread and what works in it: others after :meth:`close`, and in a fork of the process."""
-        if self._life is None or not self._life[0].is_running:
-            reader = self._made(self._outbox)
-            self._life = Background(f"{self.name} of {id(self):x}", reader.finish), reader
-            for left in self._outbox.waiting():
-                self._life[0].submit(reader.queue(left))
-        return self._life
+    def _ensure_worker(self) -> tuple[BackgroundLoop, IngestWorker]:
+        """The thread and what works in it: others after :meth:`mark_session_closed`, and in a fork of the process."""
+        if self._background_worker is None or not self._background_worker[0].is_running:
+            reader = self._make_worker(self._turn_buffer)
+            self._background_worker = BackgroundLoop(f"{self.name} of {id(self):x}", reader.drain_queue), reader
+            for left in self._turn_buffer.list_pending_sessions():
+                self._background_worker[0].submit(reader.enqueue_session(left))
+        return self._background_worker
 
-    def _ours(self, memory: BaseMemoryService | None) -> Neo4jMemoryService | None:
-        ours = self._memory or memory
+    def _find_memory_service(self, memory: BaseMemoryService | None) -> Neo4jMemoryService | None:
+        ours = self._memory_service or memory
         if not isinstance(ours, Neo4jMemoryService):
             reason = f"the Runner's memory service is {type(ours).__name__}"
-        elif ours.memory.connection.belongs_to_a_loop:
+        elif ours.memory.connection.is_loop_bound:
             reason = "its memory was given driver=, of which another loop has no use; give it an address instead"
         else:
             return ours
-        if not self._has_complained:
-            self._has_complained = True
+        if not self._has_warned:
+            self._has_warned = True
             logger.warning("%s remembers nothing: %s.", self.name, reason)
         return None
 
-    def _closed(self, session: Session) -> None:
+    def _flush_session(self, session: Session) -> None:
         with self._lock:
-            if self._life is not None and self._life[0].is_running:
-                background, reader = self._life
-                background.submit(reader.read_now(session.app_name, session.user_id))
+            if self._background_worker is not None and self._background_worker[0].is_running:
+                background, reader = self._background_worker
+                background.submit(reader.flush_user(session.app_name, session.user_id))
 
     @override
     async def close(self) -> None:
         """Reads what is queued, for as long as there is time; the rest stays in the graph for ``ingest --pending``."""
         with self._lock:
-            life, self._life = self._life, None  # whatever comes from now on begins another
-            hooked, self._hooked = self._hooked, []
+            life, self._background_worker = self._background_worker, None  # whatever comes from now on begins another
+            hooked, self._session_services = self._session_services, []
         for sessions in hooked:
-            sessions.on_close_session.remove(self._closed)
+            sessions.on_close_session.remove(self._flush_session)
         if life is not None and life[0].is_running:
-            await asyncio.wrap_future(life[0].end())
+            await asyncio.wrap_future(life[0].stop_loop())
 
 
-def _is_inner(context: InvocationContext) -> bool:
+def _is_agent_tool(context: InvocationContext) -> bool:
     """Whether one agent runs as another's tool: what they tell each other is no user's word."""
     return isinstance(context.artifact_service, ForwardingArtifactService)
 
 
-async def _whole(context: InvocationContext) -> Session:
+async def _load_whole_session(context: InvocationContext) -> Session:
     """The run's session, with all its events where one takes back what this run has not loaded."""
     session = context.session
-    if not entries.reaches_back(session.events):
+    if not memory_codec.has_unloaded_rewind(session.events):
         return session
     whole = await context.session_service.get_session(
         app_name=session.app_name, user_id=session.user_id, session_id=session.id

@@ -7,7 +7,7 @@ from typing import Any
 from adk_graph_memory.adk.artifact_service import Neo4jArtifactService
 from adk_graph_memory.adk.memory_service import Neo4jMemoryService
 from adk_graph_memory.adk.session_service import Neo4jSessionService
-from adk_graph_memory.settings import SCHEMES
+from adk_graph_memory.settings import URI_SCHEMES
 
 
 def register() -> None:
@@ -18,19 +18,19 @@ def register() -> None:
     from google.adk.cli.service_registry import get_service_registry  # brings all of ADK's command line with it
 
     registry = get_service_registry()
-    for scheme in SCHEMES:
-        registry.register_session_service(scheme, _sessions)
-        registry.register_memory_service(scheme, _memory)
-        registry.register_artifact_service(scheme, _artifacts)
+    for scheme in URI_SCHEMES:
+        registry.register_session_service(scheme, _make_session_service)
+        registry.register_memory_service(scheme, _make_memory_service)
+        registry.register_artifact_service(scheme, _make_artifact_service)
 
 
-def _sessions(uri: str, agents_dir: str | None = None, **_: Any) -> Neo4jSessionService:
+def _make_session_service(uri: str, agents_dir: str | None = None, **_: Any) -> Neo4jSessionService:
     return Neo4jSessionService(uri, agents_dir=agents_dir)
 
 
-def _memory(uri: str, agents_dir: str | None = None, **_: Any) -> Neo4jMemoryService:
+def _make_memory_service(uri: str, agents_dir: str | None = None, **_: Any) -> Neo4jMemoryService:
     return Neo4jMemoryService(uri, agents_dir=agents_dir)
 
 
-def _artifacts(uri: str, agents_dir: str | None = None, **_: Any) -> Neo4jArtifactService:
+def _make_artifact_service(uri: str, agents_dir: str | None = None, **_: Any) -> Neo4jArtifactService:
     return Neo4jArtifactService(uri, agents_dir=agents_dir)

@@ -24,8 +24,8 @@ from google.adk.sessions.session import Session
 from typing_extensions import override
 
 from adk_graph_memory import errors, graph, telemetry
-from adk_graph_memory.adk import codec, dotenv, expiry
-from adk_graph_memory.closing import Closing
+from adk_graph_memory.adk import agent_dotenv, expiry, session_codec
+from adk_graph_memory.closing import Closeable
 from adk_graph_memory.records import Scope
 
 
@@ -37,8 +37,8 @@ class ListEventsResponse:
     last_seq: int | None
 
 
-@telemetry.operations
-class Neo4jSessionService(Closing, BaseSessionService):
+@telemetry.trace_methods
+class Neo4jSessionService(Closeable, BaseSessionService):
     """Sessions, events and state in Neo4j.
 
     Args:
@@ -51,13 +51,13 @@ class Neo4jSessionService(Closing, BaseSessionService):
         self, uri: str | None = None, *, agents_dir: str | None = None, **options: Unpack[graph.ConnectionOptions]
     ) -> None:
         self._connection, self._agents_dir = graph.Connection(uri, **options), agents_dir
-        self._locks = graph.Locks()
+        self._locks = graph.KeyedLocks()
         self.on_close_session: list[Callable[[Session], None]] = []
         """Called with every session that :meth:`close_session` has ended."""
 
     async def prepare(self) -> None:
         """Connects and makes the schema fit now rather than at the first request."""
-        await graph.prepared(self._connection)
+        await graph.prepare_connection(self._connection)
 
     @override
     async def create_session(
@@ -90,14 +90,14 @@ class Neo4jSessionService(Closing, BaseSessionService):
             AlreadyExistsError: this user has a session of this id.
             InputValidationError: an id is too long, or the expiry cannot be read.
         """
-        connection = await self._connected(app_name)
+        connection = await self._connect(app_name)
         now = platform_time.get_time()
-        expires_at = expiry.moment(now, ttl, expire_time)
-        id = codec.checked_id("session_id", (session_id or "").strip() or platform_uuid.new_uuid())
+        expires_at = expiry.parse_expiry(now, ttl, expire_time)
+        id = session_codec.check_id("session_id", (session_id or "").strip() or platform_uuid.new_uuid())
         try:
-            stored = await graph.sessions.create(
+            stored = await graph.sessions.store_session(
                 connection,
-                Scope(codec.checked_id("app_name", app_name), user_id),
+                Scope(session_codec.check_id("app_name", app_name), user_id),
                 id=id,
                 uid=platform_uuid.new_uuid(),
                 now=now,
@@ -105,11 +105,11 @@ class Neo4jSessionService(Closing, BaseSessionService):
                 display_name=display_name,
                 labels=labels,
                 owner=owner,
-                **codec.deltas(state or {}),
+                **session_codec.split_state(state or {}),
             )
         except errors.ConstraintViolated as error:
             raise AlreadyExistsError(f"Session with id {id} already exists.") from error
-        return codec.session_from(stored, app_name)
+        return session_codec.decode_session(stored, app_name)
 
     @override
     async def get_session(
@@ -117,15 +117,15 @@ class Neo4jSessionService(Closing, BaseSessionService):
     ) -> Session | None:
         """The session with merged state and the chosen events in append order, or None."""
         chosen = config or GetSessionConfig()
-        stored = await graph.sessions.get(
-            await self._connected(app_name),
+        stored = await graph.sessions.fetch_session(
+            await self._connect(app_name),
             Scope(app_name, user_id),
             id=(session_id or "").strip(),
             now=platform_time.get_time(),
             recent=chosen.num_recent_events,
             after=chosen.after_timestamp,
         )
-        return codec.session_from(stored, app_name) if stored else None
+        return session_codec.decode_session(stored, app_name) if stored else None
 
     @override
     async def list_sessions(
@@ -154,12 +154,12 @@ class Neo4jSessionService(Closing, BaseSessionService):
             InputValidationError: ``after`` names no session, or those of several users.
         """
         try:
-            found = await graph.sessions.listed(
-                await self._connected(app_name),
+            found = await graph.sessions.fetch_sessions(
+                await self._connect(app_name),
                 app_name,
                 user_id,
                 now=platform_time.get_time(),
-                limit=_checked_limit(limit),
+                limit=_check_limit(limit),
                 after=after,
                 newest_first=newest_first,
                 include_state=include_state,
@@ -167,7 +167,7 @@ class Neo4jSessionService(Closing, BaseSessionService):
             )
         except LookupError as error:
             raise InputValidationError(str(error)) from error
-        return ListSessionsResponse(sessions=[codec.session_from(stored, app_name) for stored in found])
+        return ListSessionsResponse(sessions=[session_codec.decode_session(stored, app_name) for stored in found])
 
     async def list_events(
         self,
@@ -189,16 +189,18 @@ class Neo4jSessionService(Closing, BaseSessionService):
             after_timestamp: only events of this time (epoch seconds) or later.
             limit: at most so many.
         """
-        bodies, seqs = await graph.sessions.events(
-            await self._connected(app_name),
+        bodies, seqs = await graph.sessions.fetch_events(
+            await self._connect(app_name),
             Scope(app_name, user_id),
             id=(session_id or "").strip(),
             now=platform_time.get_time(),
             after_seq=after_seq,
             after=after_timestamp,
-            limit=_checked_limit(limit),
+            limit=_check_limit(limit),
         )
-        return ListEventsResponse([codec.event_from(body) for body in bodies], seqs[-1] if seqs else after_seq)
+        return ListEventsResponse(
+            [session_codec.decode_event(body) for body in bodies], seqs[-1] if seqs else after_seq
+        )
 
     @override
     async def delete_session(
@@ -213,8 +215,8 @@ class Neo4jSessionService(Closing, BaseSessionService):
             forget_memory: also what memory holds of it, and the facts that rested on it alone. Otherwise the
                 remembered words stay, without payload, as evidence of those facts.
         """
-        await graph.sessions.delete(
-            await self._connected(app_name),
+        await graph.sessions.remove_session(
+            await self._connect(app_name),
             Scope(app_name, user_id),
             id=(session_id or "").strip(),
             now=platform_time.get_time(),
@@ -224,7 +226,7 @@ class Neo4jSessionService(Closing, BaseSessionService):
     @override
     async def get_user_state(self, *, app_name: str, user_id: str) -> dict[str, Any]:
         """The user's state, keys without ``user:``; empty if there is none."""
-        return await graph.sessions.user_state(await self._connected(app_name), Scope(app_name, user_id))
+        return await graph.sessions.fetch_user_state(await self._connect(app_name), Scope(app_name, user_id))
 
     @override
     async def append_event(self, session: Session, event: Event) -> Event:
@@ -236,7 +238,7 @@ class Neo4jSessionService(Closing, BaseSessionService):
             AlreadyExistsError: the session holds another event of this id. An equal one is accepted silently.
             errors.SessionClosed: the session was closed.
         """
-        return await self._append(session, event, drop=())
+        return await self._store_event(session, event, drop=())
 
     async def delete_state_keys(self, session: Session, keys: Iterable[str]) -> Event:
         """Removes keys from the state for good, as an event of its own (a delta of None only nulls them).
@@ -251,35 +253,35 @@ class Neo4jSessionService(Closing, BaseSessionService):
             author="system",
             actions=EventActions(state_delta=dict.fromkeys(dropped)),
         )
-        await self._append(session, event, drop=dropped)
+        await self._store_event(session, event, drop=dropped)
         for key in dropped:
             session.state.pop(key, None)
         return event
 
-    async def _append(self, session: Session, event: Event, drop: Iterable[str]) -> Event:
+    async def _store_event(self, session: Session, event: Event, drop: Iterable[str]) -> Event:
         if event.partial:
             return event
-        connection = await self._connected(session.app_name)
+        connection = await self._connect(session.app_name)
         self._apply_temp_state(session, event)
         event = self._trim_temp_delta_state(event)
-        async with self._locks.hold((session.app_name, session.user_id, session.id)):
-            uid, revision = codec.marked(session)
-            appended = await graph.sessions.append(
+        async with self._locks.hold_lock((session.app_name, session.user_id, session.id)):
+            uid, revision = session_codec.get_revision_marker(session)
+            appended = await graph.sessions.store_event(
                 connection,
                 Scope(session.app_name, session.user_id),
                 session_id=session.id,
-                event=codec.event_row(event),
+                event=session_codec.encode_event(event),
                 uid=uid,
                 revision=revision,
                 last_update_time=session.last_update_time,
                 last_event_id=session.events[-1].id if session.events else "",
                 now=platform_time.get_time(),
-                **codec.deltas(event.actions.state_delta, drop),
+                **session_codec.split_state(event.actions.state_delta, drop),
             )
             if appended is None:
                 raise SessionNotFoundError(f"Session {session.id} not found.")
-            if _is_news(session, event, appended):
-                codec.mark(session, appended.uid, appended.revision)
+            if _is_new_event(session, event, appended):
+                session_codec.set_revision_marker(session, appended.uid, appended.revision)
                 session.last_update_time = event.timestamp
                 self._commit_event_to_session(session, event)
         return event
@@ -291,22 +293,24 @@ class Neo4jSessionService(Closing, BaseSessionService):
             SessionNotFoundError: there is no such session.
         """
         scope, now = Scope(session.app_name, session.user_id), platform_time.get_time()
-        closed = await graph.sessions.close(await self._connected(session.app_name), scope, id=session.id, now=now)
+        closed = await graph.sessions.mark_session_closed(
+            await self._connect(session.app_name), scope, id=session.id, now=now
+        )
         if closed is None:
             raise SessionNotFoundError(f"Session {session.id} not found.")
         for told in self.on_close_session:
             told(session)
 
-    async def _connected(self, app_name: str) -> graph.Connection:
-        dotenv.read(self._agents_dir, app_name, self._connection)
-        return await graph.prepared(self._connection)
+    async def _connect(self, app_name: str) -> graph.Connection:
+        agent_dotenv.load_agent_dotenv(self._agents_dir, app_name, self._connection)
+        return await graph.prepare_connection(self._connection)
 
     async def close(self) -> None:
         """Closes the connections this service opened in the running event loop; may be called again."""
         await self._connection.close()
 
 
-def _is_news(session: Session, event: Event, appended: graph.sessions.Appended) -> bool:
+def _is_new_event(session: Session, event: Event, appended: graph.sessions.AppendResult) -> bool:
     """Whether the session object has yet to take the event in; raises what the contract says if it must not.
 
     An event that is stored already is either delivered again, or was ours and its acknowledgement lost: then it is the
@@ -315,8 +319,8 @@ def _is_news(session: Session, event: Event, appended: graph.sessions.Appended) 
     if appended.outcome == "new":
         return True
     if appended.outcome == "repeated":
-        _, revision = codec.marked(session)
-        follows = appended.revision == (appended.latest if revision is None else revision + 1)
+        _, revision = session_codec.get_revision_marker(session)
+        follows = appended.revision == (appended.latest_revision if revision is None else revision + 1)
         return follows and all(known.id != event.id for known in session.events)
     if appended.outcome == "stale":
         raise StaleSessionError(
@@ -324,14 +328,14 @@ def _is_news(session: Session, event: Event, appended: graph.sessions.Appended) 
         )
     if appended.outcome == "taken":
         raise AlreadyExistsError(f"Session {session.id} holds another event with id {event.id}.")
-    raise errors.SessionClosed(session_id=session.id, closed_at=_iso(appended.closed_at))
+    raise errors.SessionClosed(session_id=session.id, closed_at=_format_timestamp(appended.closed_at))
 
 
-def _iso(timestamp: float | None) -> str:
+def _format_timestamp(timestamp: float | None) -> str:
     return datetime.fromtimestamp(timestamp or 0.0, UTC).isoformat(timespec="seconds")
 
 
-def _checked_limit(limit: int | None) -> int | None:
+def _check_limit(limit: int | None) -> int | None:
     """The limit as it is.
 
     Raises:

@@ -1,6 +1,23 @@
 """``adk-graph-memory`` at the command line: words go in, the rooms do the work, people read what comes out."""
 
-from adk_graph_memory.cli import server, sessions, artifacts, ingestion, knowledge, memories, demo  # isort: skip  # help lists them in this order
+from adk_graph_memory.cli import (
+    artifact_commands,
+    demo_command,
+    ingest_command,
+    knowledge_commands,
+    memory_commands,
+    server_commands,
+    session_commands,
+)  # isort: skip  # help lists them in this order
 from adk_graph_memory.cli.application import app
 
-__all__ = ["app", "artifacts", "demo", "ingestion", "knowledge", "memories", "server", "sessions"]
+__all__ = [
+    "app",
+    "artifact_commands",
+    "demo_command",
+    "ingest_command",
+    "knowledge_commands",
+    "memory_commands",
+    "server_commands",
+    "session_commands",
+]

@@ -25,27 +25,27 @@ from rich.text import Text
 
 from adk_graph_memory import errors, graph
 from adk_graph_memory.adk import Neo4jSessionService
-from adk_graph_memory.cli.layout import plain
+from adk_graph_memory.cli.layout import replace_controls
 from adk_graph_memory.memory import GraphMemory
 from adk_graph_memory.records import Scope
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode="rich", pretty_exceptions_enable=False)
 console = Console(highlight=False, emoji=False, markup=False)
-complaints = Console(stderr=True, highlight=False, emoji=False, markup=False)
+error_console = Console(stderr=True, highlight=False, emoji=False, markup=False)
 
-SERVER, CONVERSATIONS, MEMORY, EXAMPLE = "Server", "Conversations", "Memory", "Example"
+SERVER_PANEL, CONVERSATIONS_PANEL, MEMORY_PANEL, EXAMPLE_PANEL = "Server", "Conversations", "Memory", "Example"
 """Headings of the help, under which commands are listed."""
 
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, and errors as JSON on stderr.")]
-AppName = Annotated[str, typer.Option("--app", help="The app's name.")]
-UserId = Annotated[str, typer.Option("--user", help="The user's id.")]
-OfApp = Annotated[str | None, typer.Option("--app", help="Of this app only.")]
-OfUser = Annotated[str | None, typer.Option("--user", help="Of this user only.")]
-Limit = Annotated[int, typer.Option("--limit", min=1, help="How many at most.")]
-After = Annotated[str | None, typer.Option("--after", help="The last id of the page before.")]
-Yes = Annotated[bool, typer.Option("--yes", help="Do not ask first.")]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON, and errors as JSON on stderr.")]
+AppOption = Annotated[str, typer.Option("--app", help="The app's name.")]
+UserOption = Annotated[str, typer.Option("--user", help="The user's id.")]
+AppFilterOption = Annotated[str | None, typer.Option("--app", help="Of this app only.")]
+UserFilterOption = Annotated[str | None, typer.Option("--user", help="Of this user only.")]
+LimitOption = Annotated[int, typer.Option("--limit", min=1, help="How many at most.")]
+AfterOption = Annotated[str | None, typer.Option("--after", help="The last id of the page before.")]
+YesOption = Annotated[bool, typer.Option("--yes", help="Do not ask first.")]
 
-KNOWN_ERRORS = (errors.GraphMemoryError, InputValidationError)
+EXPECTED_ERRORS = (errors.GraphMemoryError, InputValidationError)
 """Errors of ours, and input that ADK's contract refuses; anything else is a bug."""
 
 
@@ -61,49 +61,51 @@ def main() -> None:
 
 
 @contextmanager
-def failing_well(as_json: bool = False) -> Iterator[None]:
+def report_errors(as_json: bool = False) -> Iterator[None]:
     """An error that is known is one line on stderr and exit code 1; a bug keeps its traceback."""
     try:
         yield
-    except KNOWN_ERRORS as error:
-        complain(error, as_json)
+    except EXPECTED_ERRORS as error:
+        print_error(error, as_json)
         raise typer.Exit(1) from error
 
 
-def complain(error: Exception, as_json: bool = False, *, of: str = "") -> None:
+def print_error(error: Exception, as_json: bool = False, *, of: str = "") -> None:
     """Says on stderr what is wrong, and of what it is."""
     if as_json:
-        typer.echo(json.dumps(told(error) | ({"of": of} if of else {}), ensure_ascii=False), err=True)
+        typer.echo(json.dumps(describe_error(error) | ({"of": of} if of else {}), ensure_ascii=False), err=True)
         return
     of = f"{of}: " if of else ""
-    kind, message = told(error).values()
-    complaints.print(Text.assemble(plain(of), (kind, "red"), f": {plain(message)}"), soft_wrap=True)
+    kind, message = describe_error(error).values()
+    error_console.print(
+        Text.assemble(replace_controls(of), (kind, "red"), f": {replace_controls(message)}"), soft_wrap=True
+    )
 
 
-def told(error: Exception) -> dict[str, str]:
+def describe_error(error: Exception) -> dict[str, str]:
     """The error as JSON tells it, its message on one line."""
     return {"error": type(error).__name__, "message": " ".join(str(error).split())}
 
 
-def show_json(value: Any) -> None:
+def print_json(value: Any) -> None:
     """Prints records, times and whatever else as JSON."""
     typer.echo(to_json(value, indent=1))
 
 
-def hint(text: str) -> None:
+def print_hint(text: str) -> None:
     """Says on stderr how to go on; what is to be typed keeps together on one line."""
-    complaints.print(plain(text), style="dim", soft_wrap=True)
+    error_console.print(replace_controls(text), style="dim", soft_wrap=True)
 
 
-def progress(what: str, *counts: ProgressColumn) -> Progress:
+def make_progress_bar(what: str, *counts: ProgressColumn) -> Progress:
     """A bar on stderr, where that is a terminal; gone when all is done."""
     columns = (TextColumn(what), BarColumn(), *(counts or (MofNCompleteColumn(), TimeElapsedColumn())))
-    return Progress(*columns, console=complaints, transient=True, disable=not complaints.is_terminal)
+    return Progress(*columns, console=error_console, transient=True, disable=not error_console.is_terminal)
 
 
-async def prepare(memory: GraphMemory) -> None:
+async def prepare_memory(memory: GraphMemory) -> None:
     """Loads the embedder, and says so meanwhile where somebody looks on."""
-    with complaints.status("Loading the embedder"):
+    with error_console.status("Loading the embedder"):
         await memory.prepare()
 
 
@@ -114,12 +116,14 @@ async def check_user(app_name: str, user_id: str) -> None:
         errors.NotFound: nothing was ever stored of the user.
     """
     async with graph.Connection() as connection:
-        if not await graph.knowledge.is_known(await graph.prepared(connection), Scope(app_name, user_id)):
+        if not await graph.knowledge.is_known_user(
+            await graph.prepare_connection(connection), Scope(app_name, user_id)
+        ):
             lists = "`adk-graph-memory sessions` and `adk-graph-memory stats`"
             raise errors.NotFound(what=f"user {user_id!r} in app {app_name!r}", where=lists)
 
 
-async def stored_session(app_name: str, user_id: str, session_id: str, *, recent: int | None = None) -> Session:
+async def load_session(app_name: str, user_id: str, session_id: str, *, recent: int | None = None) -> Session:
     """A session with its events, or with so many of them.
 
     Raises:

@@ -9,26 +9,26 @@ from datetime import UTC, datetime
 from rich.table import Table
 from rich.text import Text
 
-_CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202d\u202e]")
+_CONTROL_CHARACTERS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202d\u202e]")
 """What would steer the terminal, or turn around what stands beside it."""
 
 
-def plain(text: str | None) -> str:
+def replace_controls(text: str | None) -> str:
     """The text without what steers the terminal; our consoles take nothing in it for markup."""
-    return _CONTROLS.sub("\ufffd", (text or "").replace("\r\n", "\n").replace("\t", " "))
+    return _CONTROL_CHARACTERS.sub("\ufffd", (text or "").replace("\r\n", "\n").replace("\t", " "))
 
 
-def day(moment: datetime | None) -> str:
+def format_day(moment: datetime | None) -> str:
     """The date, where it was said."""
     return moment.date().isoformat() if moment else ""
 
 
-def minute(timestamp: float) -> str:
+def format_timestamp(timestamp: float) -> str:
     """The date and time of day, in UTC."""
     return datetime.fromtimestamp(timestamp, UTC).strftime("%Y-%m-%d %H:%M")
 
 
-def listed(rows: Iterable[tuple[str | Text, ...]]) -> Table:
+def make_grid(rows: Iterable[tuple[str | Text, ...]]) -> Table:
     """Rows without a frame: narrow columns, and a last one that takes all the room that is left.
 
     Nothing is cut off: what is too wide goes on in the next line.
@@ -42,6 +42,8 @@ def listed(rows: Iterable[tuple[str | Text, ...]]) -> Table:
     return table
 
 
-def with_details(text: str, *details: str) -> Text:
+def add_details(text: str, *details: str) -> Text:
     """A text, and under it in fainter lines what is known about it."""
-    return Text("\n").join([Text(plain(text)), *(Text(plain(detail), "dim") for detail in details if detail)])
+    return Text("\n").join(
+        [Text(replace_controls(text)), *(Text(replace_controls(detail), "dim") for detail in details if detail)]
+    )

@@ -1,21 +1,21 @@
 """What was extracted and what the graph holds go in; a plan of what to change comes out, by pure functions."""
 
-from adk_graph_memory.consolidation.decisions import Decision, Decisions
-from adk_graph_memory.consolidation.draft import Draft, Question, resolve
-from adk_graph_memory.consolidation.facts import direct, told_as
+from adk_graph_memory.consolidation.comparison import Comparison, OpenQuestion, compare_extraction
+from adk_graph_memory.consolidation.decisions import Decision, JudgeDecisions
+from adk_graph_memory.consolidation.fact_rules import make_statement_id, plan_statement
 from adk_graph_memory.consolidation.judge import Judge
-from adk_graph_memory.consolidation.lookup import Lookup
-from adk_graph_memory.consolidation.plan import reconcile
+from adk_graph_memory.consolidation.lookup import GraphLookup
+from adk_graph_memory.consolidation.reconciliation import reconcile_claims
 
 __all__ = [
+    "Comparison",
     "Decision",
-    "Decisions",
-    "Draft",
+    "GraphLookup",
     "Judge",
-    "Lookup",
-    "Question",
-    "direct",
-    "reconcile",
-    "resolve",
-    "told_as",
+    "JudgeDecisions",
+    "OpenQuestion",
+    "compare_extraction",
+    "make_statement_id",
+    "plan_statement",
+    "reconcile_claims",
 ]

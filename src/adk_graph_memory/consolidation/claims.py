@@ -1,95 +1,113 @@
-"""Decide whether to believe a reply that takes somebody for an author or for a known entity by its number.
-
-A number is easily one off, a name is not: the number counts where the names agree with it, and is no more than a doubt
-where they say nothing.
-"""
+"""What is said over time, and what ends it: the vocabulary of a timeline."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal, NamedTuple
 
-from adk_graph_memory.consolidation import bearers
-from adk_graph_memory.consolidation.bearers import Bearer, Hooked
-from adk_graph_memory.consolidation.names import Likeness
-from adk_graph_memory.records import ExtractedEntity, KnownEntity, Resolution, folded
+from adk_graph_memory.records import Precision, Proposition, Source
 
-_AUTHOR_KINDS = ("", "person", "other")
-"""What a reply may call an author: a person, an agent, or some thing; a place or a pet of that name is another."""
-
-
-def is_author(one: ExtractedEntity | Bearer, authors: Collection[str]) -> bool:
-    """Whether it is named exactly like one of these authors (folded names), and nothing tells it from them."""
-    return folded(one.name) in authors and not one.about and bearers.kind_of(one.type) in _AUTHOR_KINDS
+EndOperation = Literal["SUPERSEDE", "RETRACT"]
+TimelinePoint = tuple[datetime, datetime, int, str, float]
 
 
-def without_numbers(entities: Iterable[ExtractedEntity], authors: Collection[str]) -> list[ExtractedEntity]:
-    """The entities; whoever is named like an author is that author, whatever number the reply gives."""
-    return [replace(one, known_key=None) if is_author(one, authors) else one for one in entities]
+class Exclusion(NamedTuple):
+    """That one strand ends another, and how.
 
-
-def join_authors(groups: Iterable[Bearer], held: Sequence[Bearer], authors: Collection[str]) -> None:
-    """Give those named like an author to the bearer of that very name, if there is one."""
-    known = {folded(bearer.name): bearer for bearer in reversed(held) if is_author(bearer, authors)}
-    for group in groups:
-        if is_author(group, authors) and (bearer := known.get(folded(group.name))):
-            bearer.take(group.members)
-
-
-def join_numbered(
-    groups: Sequence[Bearer], held: Sequence[Bearer], by_key: Mapping[str, Bearer]
-) -> dict[Bearer, Bearer]:
-    """Give those whose name fits their number to the bearer it stands for; the others whom it may stand for.
-
-    Only words that hold the new name make it a doubt: without them the number is passed over.
+    A rule looks at nothing but time. Who understood the words also says which of two came after: that counts where
+    both were told in one breath, in whatever order; otherwise time decides, and either may end the other
+    (``is_reverse`` is the direction that was not the one decided).
     """
-    numbered = {group: by_key[key] for group in groups if (key := group.members[0].known_key) in by_key and key}
-    near = Hooked(held if numbered else ())
-    fitting = {group: bearer for group, bearer in numbered.items() if _fits(group, bearer, near)}
-    for group, bearer in fitting.items():
-        bearer.take(group.members)
-    return {
-        group: bearer
-        for group, bearer in numbered.items()
-        if group not in fitting and bearers.agree(group.kind, bearer.kind) and group.quotes
-    }
+
+    op: EndOperation
+    is_by_rule: bool = False
+    is_reverse: bool = False
 
 
-def _fits(group: Bearer, bearer: Bearer, near: Hooked) -> bool:
-    """Whether its name or an alias is the group's, and nobody else's more so."""
-    mine = _fit(group, bearer)
-    return mine[0] >= Likeness.SHORT and all(_fit(group, other) <= mine for other in near.to(group))
+Exclusions = Mapping[tuple[str, str], Exclusion]
+"""(ids of a strand that ends another, and of that other) → what the one does to the other."""
 
 
-def _fit(group: Bearer, bearer: Bearer) -> tuple[Likeness, bool, bool]:
-    found = bearers.relation(group, bearer)
-    return found.likeness, not found.other_kind, found.agreed
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """One proposition with the words that support it."""
+
+    id: str
+    proposition: Proposition
+    sources: tuple[Source, ...]
+
+    @property
+    def is_past(self) -> bool:
+        """Whether it speaks of what was over when it was said: to a rule it says nothing of what came after."""
+        over = self.proposition.valid_to
+        return over is not None and bool(self.sources) and all(over <= source.at for source in self.sources)
+
+    @property
+    def is_intent(self) -> bool:
+        """Whether it speaks of what somebody has in mind, and not of the world."""
+        return self.proposition.modality in ("planned", "hypothetical")
+
+    @property
+    def observations(self) -> list[tuple[TimelinePoint, Source]]:
+        """When it was so for certain: when it was said, or from when on if that lay ahead; earliest first.
+
+        A plan is one from the moment it is spoken of, however far ahead its day lies.
+        """
+        return self._sort_sources(None if self.is_intent else self.proposition.valid_from)
+
+    def _sort_sources(self, begins: datetime | None) -> list[tuple[TimelinePoint, Source]]:
+        seen = [(make_timeline_point(source, begins), source) for source in self.sources]
+        return sorted(seen, key=lambda one: (one[0], one[1].quote_key))
+
+    def list_ending_points(self, other: Claim) -> list[tuple[TimelinePoint, Source]]:
+        """When its words tell on another: another plan changes at once, the world on the day that was named."""
+        return self.observations if other.is_intent else self._sort_sources(self.proposition.valid_from)
+
+    def has_same_meaning(self, other: Claim) -> bool:
+        """Whether both say one thing of the world, or would once they are carried out, at whatever time."""
+        mine, theirs = self.proposition, other.proposition
+        return ((mine.subject, mine.predicate, mine.value) == (theirs.subject, theirs.predicate, theirs.value)) and (
+            mine.modality == "negated"
+        ) == (theirs.modality == "negated")
 
 
-def count_refused(entities: Iterable[ExtractedEntity], resolution: Resolution, known: Iterable[KnownEntity]) -> int:
-    """How many were given the number of a known entity and are somebody else."""
-    meant = {key: resolution.absorbed.get(one.key, one.key) for one in known for key in (*one.merged, one.key)}
-    numbered = [(one, meant[one.known_key]) for one in entities if one.known_key in meant and one.known_key]
-    return sum(resolution.keys[one.ref] != key for one, key in numbered)
+def make_timeline_point(source: Source, begins: datetime | None) -> TimelinePoint:
+    """When words count that were said then of what begins then: the later of the two, in the order of what was said."""
+    at = max(source.at, begins) if begins else source.at
+    return at, source.at, source.seq, source.turn_id, source.start
 
 
-def doubt_names(held: Sequence[Bearer], known: Sequence[KnownEntity]) -> list[tuple[Bearer, tuple[Bearer, ...]]]:
-    """Those known who were given, as a name they had not borne before, the very name of somebody else known."""
-    borne = {entity.key: {entity.name, *entity.aliases} for entity in known}
-    places: dict[str, list[int]] = {}
-    for place, bearer in enumerate(held):
-        if bearer.is_known:
-            places.setdefault(folded(bearer.name), []).append(place)
-    found: list[tuple[Bearer, tuple[Bearer, ...]]] = []
-    for bearer in (one for one in held if one.is_known and one.members):
-        names = {folded(name) for name in bearer.aliases} - set(map(folded, borne[bearer.key]))
-        others = [held[place] for place in sorted(place for name in names for place in places.get(name, ()))]
-        perhaps = [one for one in others if bearers.agree(bearer.kind, one.kind) and not one.windows & bearer.windows]
-        found += [(bearer, tuple(perhaps))] * bool(perhaps)
+@dataclass(frozen=True, slots=True)
+class EndCause:
+    """What ended a run: a strand, by these words; and of a plan the words that say what came of it, if any do."""
+
+    claim_id: str
+    source: Source
+    op: EndOperation
+    outcome: Source | None = None
+
+
+class Effect(NamedTuple):
+    """That words end a strand at a moment, as of a date where one is known."""
+
+    point: TimelinePoint
+    cause: EndCause
+    effective_from: datetime | None = None
+    precision: Precision | None = None
+    is_void: bool = False
+    """whether it was a plan that was called off before its day"""
+
+
+def split_observations(strand: Claim, effects: Sequence[Effect]) -> list[list[tuple[TimelinePoint, Source]]]:
+    """The observations of a strand, cut where one of these effects lies between two; what was over was so once."""
+    if strand.is_past:
+        return [strand.observations]
+    found: list[list[tuple[TimelinePoint, Source]]] = []
+    for moment, source in strand.observations:
+        if found and not any(found[-1][-1][0] < effect.point < moment for effect in effects):
+            found[-1].append((moment, source))
+        else:
+            found.append([(moment, source)])
     return found
-
-
-def is_shared(bearer: Bearer, near: Hooked) -> bool:
-    """Whether a short name may be another's as well: an Inés, when there is also an Inés Costa, need not be Moreau."""
-    others = (other for other in near.to(bearer) if other is not bearer)
-    return any(bearers.relation(bearer, other).likeness >= Likeness.SHORT for other in others)

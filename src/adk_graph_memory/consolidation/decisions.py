@@ -6,13 +6,13 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from adk_graph_memory.consolidation import facts
-from adk_graph_memory.consolidation.draft import Draft, exclude
-from adk_graph_memory.consolidation.strands import Ending, Exclusion, Strand
-from adk_graph_memory.consolidation.tenets import Tenet
-from adk_graph_memory.consolidation.timeline import Run, runs
+from adk_graph_memory.consolidation import fact_rules
+from adk_graph_memory.consolidation.claim_groups import ClaimGroup
+from adk_graph_memory.consolidation.claims import Claim, EndOperation, Exclusion
+from adk_graph_memory.consolidation.comparison import Comparison, add_exclusion
+from adk_graph_memory.consolidation.timeline import Period, make_periods
 from adk_graph_memory.records import KnownEntity, PlannedEntity, Proposition
-from adk_graph_memory.records.plan import Op
+from adk_graph_memory.records.write_plan import FactOperation
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,41 +24,44 @@ class Decision:
     true. Whatever is refused leaves both facts as they are, side by side.
     """
 
-    tenet: str
-    op: Op
+    claim_id: str
+    op: FactOperation
     targets: tuple[str, ...] = ()
     reason: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class Decisions:
+class JudgeDecisions:
     """All that a model decided; ``dropped`` counts by reason what it said that could not be used."""
 
-    ops: tuple[Decision, ...] = ()
+    claim_decisions: tuple[Decision, ...] = ()
     dependencies: tuple[tuple[str, str], ...] = ()
-    same: Mapping[int, str | None] = field(default_factory=dict)
+    doubt_answers: Mapping[int, str | None] = field(default_factory=dict)
     """whom a reference in doubt means; None for somebody new"""
     dropped: Mapping[str, int] = field(default_factory=dict)
 
-    def __add__(self, other: Decisions) -> Decisions:
-        return Decisions(
-            self.ops + other.ops,
+    def __add__(self, other: JudgeDecisions) -> JudgeDecisions:
+        return JudgeDecisions(
+            self.claim_decisions + other.claim_decisions,
             self.dependencies + other.dependencies,
-            {**self.same, **other.same},
+            {**self.doubt_answers, **other.doubt_answers},
             Counter(self.dropped) + Counter(other.dropped),
         )
 
-    def about(self, before: Draft, after: Draft) -> Decisions:
+    def remap_ids(self, before: Comparison, after: Comparison) -> JudgeDecisions:
         """The same decisions in the terms of a draft that knows who is who, which these decisions told."""
-        keys = {key: after.resolution.keys[ref] for ref, key in before.resolution.keys.items()}
-        keys |= after.resolution.absorbed
-        ids = {id: _renamed(tenet, keys) for id, tenet in before.tenets.items()}
-        ops = tuple(replace(op, tenet=ids[op.tenet], targets=tuple(ids[one] for one in op.targets)) for op in self.ops)
+        keys = {key: after.resolution.keys_by_ref[ref] for ref, key in before.resolution.keys_by_ref.items()}
+        keys |= after.resolution.merge_targets
+        ids = {id: _remap_claim_id(tenet, keys) for id, tenet in before.claim_groups.items()}
+        ops = tuple(
+            replace(op, claim_id=ids[op.claim_id], targets=tuple(ids[one] for one in op.targets))
+            for op in self.claim_decisions
+        )
         pairs = tuple((ids[one], ids[base]) for one, base in self.dependencies)
-        return replace(self, ops=ops, dependencies=pairs)
+        return replace(self, claim_decisions=ops, dependencies=pairs)
 
 
-def _renamed(tenet: Tenet, keys: Mapping[str, str]) -> str:
+def _remap_claim_id(tenet: ClaimGroup, keys: Mapping[str, str]) -> str:
     """The tenet's id once its subject and object are the entities that they turned out to be."""
     said = tenet.wordings[0]
     if said.subject not in keys and said.object not in keys:
@@ -71,153 +74,160 @@ def _renamed(tenet: Tenet, keys: Mapping[str, str]) -> str:
     )
 
 
-class Settled:
+class ReconciledClaims:
     """The tenets after a model's decisions: what is one is merged, what excludes the other is timed.
 
     Refused and counted are mergers of facts that differ in subject, object, a day, a number or a denial, or that have
     nothing but the subject in common, and retractions of what has as little in common with the correction: a wrong
     number does not unmake what else a fact says. Put right are a retraction by what was read as no correction, which
     counts as a change, and a change by what was said before its target: time says which of two states ended the other
-    (see :func:`~adk_graph_memory.consolidation.draft.exclude`); where one of them is a plan the change does nothing.
+    (see :func:`~.comparison.add_exclusion`); where one of them is a plan the change does nothing.
 
     Args:
         draft: what rules could tell.
         decisions: what a model added.
     """
 
-    def __init__(self, draft: Draft, decisions: Decisions) -> None:
-        self._draft = draft
-        self.tenets = dict(draft.tenets)
-        self.home = {id: id for id in draft.tenets}
+    def __init__(self, draft: Comparison, decisions: JudgeDecisions) -> None:
+        self._comparison = draft
+        self.claim_groups = dict(draft.claim_groups)
+        self.canonical_ids = {id: id for id in draft.claim_groups}
         """id of each tenet of the draft → that of the one it became part of"""
         self.dropped = Counter(draft.dropped) + Counter(decisions.dropped)
         self.dependencies = {*draft.dependencies, *decisions.dependencies}
-        self._names: dict[str, list[str]] = defaultdict(list)
-        known: tuple[KnownEntity | PlannedEntity, ...] = (*draft.candidates.entities, *draft.resolution.planned)
+        self._names_by_key: dict[str, list[str]] = defaultdict(list)
+        known: tuple[KnownEntity | PlannedEntity, ...] = (
+            *draft.candidates.entities,
+            *draft.resolution.planned_entities,
+        )
         for entity in known:
-            self._names[entity.key] += [entity.name, *entity.aliases]
-        self._refined: dict[str, list[tuple[str, str]]] = {}
-        self._merged: dict[str, str] = {}
-        self._ended: dict[tuple[str, str], str] = {}
+            self._names_by_key[entity.key] += [entity.name, *entity.aliases]
+        self._refinements: dict[str, list[tuple[str, str]]] = {}
+        self._merge_reasons: dict[str, str] = {}
+        self._end_reasons: dict[tuple[str, str], str] = {}
         exclusions = dict(draft.exclusions)
-        for decision in sorted(decisions.ops, key=lambda one: (one.tenet, one.op, one.targets)):
-            self._take(decision, exclusions)
-        homes = ((self.home[a], self.home[b], how) for (a, b), how in exclusions.items())
+        for decision in sorted(decisions.claim_decisions, key=lambda one: (one.claim_id, one.op, one.targets)):
+            self._apply_decision(decision, exclusions)
+        homes = ((self.canonical_ids[a], self.canonical_ids[b], how) for (a, b), how in exclusions.items())
         settled: dict[tuple[str, str], Exclusion] = {(a, b): how for a, b, how in homes if a != b}
-        self.runs: dict[str, list[Run]] = runs(map(self.strand, self.tenets), settled, self._rests())
+        self.periods: dict[str, list[Period]] = make_periods(
+            map(self.make_claim, self.claim_groups), settled, self._collect_dependencies()
+        )
 
-    def _rests(self) -> set[tuple[str, str]]:
+    def _collect_dependencies(self) -> set[tuple[str, str]]:
         """What rests on what by these decisions, and by those that the graph remembers."""
-        held = {fact.id: id for id, tenet in self.tenets.items() for fact in tenet.facts}
-        known = {(held.get(one), held.get(base)) for one, base in self._draft.candidates.dependencies}
-        new = {(self.home.get(one), self.home.get(base)) for one, base in self.dependencies}
+        held = {fact.id: id for id, tenet in self.claim_groups.items() for fact in tenet.facts}
+        known = {(held.get(one), held.get(base)) for one, base in self._comparison.candidates.dependencies}
+        new = {(self.canonical_ids.get(one), self.canonical_ids.get(base)) for one, base in self.dependencies}
         return {(one, base) for one, base in known | new if one and base and one != base}
 
-    def strand(self, id: str) -> Strand:
+    def make_claim(self, id: str) -> Claim:
         """The tenet with the wording that stands for it."""
-        tenet = self.tenets[id]
-        return Strand(id, facts.wording(tenet.wordings, self._refined.get(id, ())), tenet.sources)
+        tenet = self.claim_groups[id]
+        return Claim(id, fact_rules.select_wording(tenet.wordings, self._refinements.get(id, ())), tenet.sources)
 
-    def is_vague(self, id: str, text: str) -> bool:
+    def is_vague_wording(self, id: str, text: str) -> bool:
         """Whether a more exact wording of the tenet was found than this."""
-        return any(text == less for _, less in self._refined.get(id, ()))
+        return any(text == less for _, less in self._refinements.get(id, ()))
 
-    def is_exact(self, id: str, text: str) -> bool:
+    def is_exact_wording(self, id: str, text: str) -> bool:
         """Whether this wording of the tenet was found to be the more exact one."""
-        return any(text == more for more, _ in self._refined.get(id, ()))
+        return any(text == more for more, _ in self._refinements.get(id, ()))
 
-    def why_merged(self, id: str) -> str:
+    def get_merge_reason(self, id: str) -> str:
         """The model's reason for taking several wordings for this tenet; empty where a rule did."""
-        return self._merged.get(id, "")
+        return self._merge_reasons.get(id, "")
 
-    def why_ended(self, ended: str, by: str) -> str:
+    def get_end_reason(self, ended: str, by: str) -> str:
         """The model's reason for letting the one end the other; empty where a rule did."""
-        names = {home: [id for id, into in self.home.items() if into == home] for home in (ended, by)}
+        names = {home: [id for id, into in self.canonical_ids.items() if into == home] for home in (ended, by)}
         pairs = ((a, b) for a in names[ended] for b in names[by])
-        return next((self._ended[pair] for pair in pairs if pair in self._ended), "")
+        return next((self._end_reasons[pair] for pair in pairs if pair in self._end_reasons), "")
 
-    def _take(self, decision: Decision, exclusions: dict[tuple[str, str], Exclusion]) -> None:
+    def _apply_decision(self, decision: Decision, exclusions: dict[tuple[str, str], Exclusion]) -> None:
         for target in decision.targets:
-            if not {decision.tenet, target} <= self.home.keys():
+            if not {decision.claim_id, target} <= self.canonical_ids.keys():
                 self.dropped["decision about a fact that became another"] += 1
             elif decision.op in ("SUPERSEDE", "RETRACT"):
-                self._end(decision, target, exclusions)
+                self._apply_ending(decision, target, exclusions)
             elif decision.op == "ALREADY_KNOWN":
-                self._merge(target, decision.tenet, decision)
+                self._merge_claims(target, decision.claim_id, decision)
             elif decision.op in ("REINFORCE", "REFINE"):
-                self._merge(decision.tenet, target, decision)
+                self._merge_claims(decision.claim_id, target, decision)
 
-    def _end(self, decision: Decision, target: str, exclusions: dict[tuple[str, str], Exclusion]) -> None:
-        later, earlier = self._draft.tenets[decision.tenet], self._draft.tenets[target]
+    def _apply_ending(self, decision: Decision, target: str, exclusions: dict[tuple[str, str], Exclusion]) -> None:
+        later, earlier = self._comparison.claim_groups[decision.claim_id], self._comparison.claim_groups[target]
         if not (later.sources and earlier.sources):
             self.dropped["change without words on both sides"] += 1
             return
-        how: Ending = "RETRACT" if decision.op == "RETRACT" else "SUPERSEDE"
-        if how == "RETRACT" and not self._speak_of_one_thing(later.wordings[0], earlier.wordings[0]):
+        how: EndOperation = "RETRACT" if decision.op == "RETRACT" else "SUPERSEDE"
+        if how == "RETRACT" and not self._is_related(later.wordings[0], earlier.wordings[0]):
             self.dropped["retraction of what says something else"] += 1
             return
-        if how == "RETRACT" and not any(wording.correction for wording in later.wordings):
+        if how == "RETRACT" and not any(wording.is_correction for wording in later.wordings):
             self.dropped["retraction by what corrects nothing"] += 1
             how = "SUPERSEDE"
-        exclude(exclusions, later.strand, earlier.strand, how)
-        self._ended[later.id, earlier.id] = self._ended[earlier.id, later.id] = decision.reason
+        add_exclusion(exclusions, later.claim, earlier.claim, how)
+        self._end_reasons[later.id, earlier.id] = self._end_reasons[earlier.id, later.id] = decision.reason
 
-    def _merge(self, exact: str, vague: str, decision: Decision) -> None:
+    def _merge_claims(self, exact: str, vague: str, decision: Decision) -> None:
         """Makes one tenet of both; never of two that the graph has told apart, nor of two that differ."""
-        one, other = self.home[exact], self.home[vague]
+        one, other = self.canonical_ids[exact], self.canonical_ids[vague]
         if one == other:
             return
-        if reason := self._against(exact, vague, decision.op):
+        if reason := self._find_merge_objection(exact, vague, decision.op):
             self.dropped[reason] += 1
             return
-        kept, gone = sorted((one, other), key=lambda id: (not self.tenets[id].facts, id))
-        self.tenets[kept] = _united(self.tenets[kept], self.tenets.pop(gone))
-        self._refined[kept] = [
-            *self._refined.get(kept, ()),
-            *self._refined.pop(gone, ()),
-            *self._more_exact(exact, vague, decision.op),
+        kept, gone = sorted((one, other), key=lambda id: (not self.claim_groups[id].facts, id))
+        self.claim_groups[kept] = _merge_claim_groups(self.claim_groups[kept], self.claim_groups.pop(gone))
+        self._refinements[kept] = [
+            *self._refinements.get(kept, ()),
+            *self._refinements.pop(gone, ()),
+            *self._list_refinements(exact, vague, decision.op),
         ]
-        self.home = {id: kept if home == gone else home for id, home in self.home.items()}
-        self._merged[kept] = decision.reason
+        self.canonical_ids = {id: kept if home == gone else home for id, home in self.canonical_ids.items()}
+        self._merge_reasons[kept] = decision.reason
 
-    def _speak_of_one_thing(self, one: Proposition, other: Proposition) -> bool:
+    def _is_related(self, one: Proposition, other: Proposition) -> bool:
         is_of_one_slot = (one.subject, one.predicate) == (other.subject, other.predicate)
-        return is_of_one_slot or self._are_close(one, other)
+        return is_of_one_slot or self._has_common_content(one, other)
 
-    def _are_close(self, one: Proposition, other: Proposition) -> bool:
-        names = [name for key in {one.subject, other.subject} for name in self._names.get(key or "", ())]
-        return facts.are_close(one, other, names)
+    def _has_common_content(self, one: Proposition, other: Proposition) -> bool:
+        names = [name for key in {one.subject, other.subject} for name in self._names_by_key.get(key or "", ())]
+        return fact_rules.has_common_content(one, other, names)
 
-    def _against(self, exact: str, vague: str, op: Op) -> str | None:
+    def _find_merge_objection(self, exact: str, vague: str, op: FactOperation) -> str | None:
         """Why the two are not one, whatever the model says."""
-        one, other = (self._draft.tenets[id].wordings[0] for id in (exact, vague))
-        both = self.tenets[self.home[exact]], self.tenets[self.home[vague]]
-        if not facts.are_of_one(one, other):
+        one, other = (self._comparison.claim_groups[id].wordings[0] for id in (exact, vague))
+        both = self.claim_groups[self.canonical_ids[exact]], self.claim_groups[self.canonical_ids[vague]]
+        if not fact_rules.has_same_subject(one, other):
             return "merger of facts of two subjects"
-        if not self._are_close(one, other):
+        if not self._has_common_content(one, other):
             return "merger of facts that have little in common"
-        if not (facts.says_all_of(one, other) or (op == "REINFORCE" and facts.says_all_of(other, one))) or any(
-            facts.differ(mine, theirs) for mine in both[0].wordings for theirs in both[1].wordings
+        if not (
+            fact_rules.has_all_details(one, other) or (op == "REINFORCE" and fact_rules.has_all_details(other, one))
+        ) or any(
+            fact_rules.is_different_fact(mine, theirs) for mine in both[0].wordings for theirs in both[1].wordings
         ):
             return "merger of facts that differ"
         return "merger of two known facts" if both[0].facts and both[1].facts else None
 
-    def _more_exact(self, exact: str, vague: str, op: Op) -> list[tuple[str, str]]:
+    def _list_refinements(self, exact: str, vague: str, op: FactOperation) -> list[tuple[str, str]]:
         """Pairs of wordings of which the one is more exact; of two that say the same, by their days and numbers."""
-        one, other = self._draft.tenets[exact], self._draft.tenets[vague]
-        if op == "REINFORCE" and not facts.says_all_of(one.wordings[0], other.wordings[0]):
+        one, other = self._comparison.claim_groups[exact], self._comparison.claim_groups[vague]
+        if op == "REINFORCE" and not fact_rules.has_all_details(one.wordings[0], other.wordings[0]):
             one, other = other, one
-        elif op == "REINFORCE" and facts.says_all_of(other.wordings[0], one.wordings[0]):
+        elif op == "REINFORCE" and fact_rules.has_all_details(other.wordings[0], one.wordings[0]):
             return []
         if not any(source.is_verified for source in one.sources):
             return []
         return [(e.text, v.text) for e in one.wordings for v in other.wordings]
 
 
-def _united(into: Tenet, merged: Tenet) -> Tenet:
+def _merge_claim_groups(into: ClaimGroup, merged: ClaimGroup) -> ClaimGroup:
     return replace(
         into,
         wordings=(*into.wordings, *merged.wordings),
         sources=(*into.sources, *merged.sources),
-        new=(*into.new, *merged.new),
+        new_sources=(*into.new_sources, *merged.new_sources),
     )

@@ -12,10 +12,10 @@ from google.genai import types
 from pydantic import AwareDatetime, BaseModel, ValidationError
 
 from adk_graph_memory import errors
-from adk_graph_memory.language.zones import named_zone
+from adk_graph_memory.language.zones import parse_timezone
 
 
-class Spoken(BaseModel):
+class ConversationTurn(BaseModel):
     """A turn: who said what, and when."""
 
     author: str
@@ -23,7 +23,7 @@ class Spoken(BaseModel):
     text: str
     role: Literal["user", "model"] | None = None
 
-    def event(self, id: str) -> Event:
+    def make_event(self, id: str) -> Event:
         """The turn as ADK's Runner would have stored it."""
         role = self.role or ("user" if self.author == "user" else "model")
         return Event(
@@ -35,18 +35,18 @@ class Spoken(BaseModel):
         )
 
 
-class Sitting(BaseModel):
+class ConversationSession(BaseModel):
     """One session."""
 
     id: str
-    turns: list[Spoken]
+    turns: list[ConversationTurn]
 
-    def events(self) -> list[Event]:
+    def make_events(self) -> list[Event]:
         """The session's turns as events; their ids are what a question's evidence names."""
-        return [turn.event(f"{self.id}#{i}") for i, turn in enumerate(self.turns)]
+        return [turn.make_event(f"{self.id}#{i}") for i, turn in enumerate(self.turns)]
 
 
-class Question(BaseModel):
+class ConversationQuestion(BaseModel):
     """A question, its answer, and the events that hold it."""
 
     question: str
@@ -63,21 +63,21 @@ class Conversation(BaseModel):
     app_name: str
     user_id: str
     timezone: str = "UTC"
-    sessions: list[Sitting]
-    questions: list[Question] = []
+    sessions: list[ConversationSession]
+    questions: list[ConversationQuestion] = []
 
     @property
     def zone(self) -> tzinfo:
         """Where it took place."""
-        return named_zone(self.timezone)
+        return parse_timezone(self.timezone)
 
     @property
-    def last_said(self) -> datetime:
+    def last_turn_time(self) -> datetime:
         """When the last turn was said."""
         return max(turn.at for session in self.sessions for turn in session.turns)
 
 
-def load(path: Path | None = None) -> Conversation:
+def load_conversation(path: Path | None = None) -> Conversation:
     """The conversation in a file, or the one that ships with the package.
 
     Raises:

@@ -1,19 +1,19 @@
 """Embedders: texts go in, vectors come out, each model in a module of its own."""
 
-from adk_graph_memory.embeddings.choice import Batching, Choice, FunctionEmbedder, TokenEmbedder
+from adk_graph_memory.embeddings.adapter import EmbedderAdapter
+from adk_graph_memory.embeddings.embedders import BatchEmbedder, EmbedderChoice, FunctionEmbedder, TokenEmbedder
 from adk_graph_memory.embeddings.gemini import GeminiEmbedder
 from adk_graph_memory.embeddings.local import LocalEmbedder
 from adk_graph_memory.embeddings.projection import Projection, QuestionTokens
-from adk_graph_memory.embeddings.tokens import EmbeddedQuestion, TokenEncoder
-from adk_graph_memory.embeddings.vectors import Vectors
+from adk_graph_memory.embeddings.token_encoder import QuestionEmbedding, TokenEncoder
 
 __all__ = [
-    "Batching",
-    "Choice",
-    "EmbeddedQuestion",
+    "BatchEmbedder",
+    "EmbedderChoice",
     "FunctionEmbedder",
     "GeminiEmbedder",
     "LocalEmbedder",
     "Projection",
+    "QuestionEmbedding",
 ]
-__all__ += ["QuestionTokens", "TokenEmbedder", "TokenEncoder", "Vectors"]
+__all__ += ["EmbedderAdapter", "QuestionTokens", "TokenEmbedder", "TokenEncoder"]

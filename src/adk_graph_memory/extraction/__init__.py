@@ -1,9 +1,18 @@
 """Turns go in, entities and facts with the words they rest on come out; by a model, or by rules without one."""
 
-from adk_graph_memory.extraction.choice import chosen
 from adk_graph_memory.extraction.extractor import Extractor, ModelExtractor
+from adk_graph_memory.extraction.extractor_choice import choose_extractor
 from adk_graph_memory.extraction.rules import RuleExtractor
 from adk_graph_memory.extraction.vocabulary import MANAGED_TOPICS, Topic, Vocabulary
-from adk_graph_memory.extraction.windows import windows
+from adk_graph_memory.extraction.windows import split_into_windows
 
-__all__ = ["MANAGED_TOPICS", "Extractor", "ModelExtractor", "RuleExtractor", "Topic", "Vocabulary", "chosen", "windows"]
+__all__ = [
+    "MANAGED_TOPICS",
+    "Extractor",
+    "ModelExtractor",
+    "RuleExtractor",
+    "Topic",
+    "Vocabulary",
+    "choose_extractor",
+    "split_into_windows",
+]

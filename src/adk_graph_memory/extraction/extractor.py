@@ -11,11 +11,11 @@ from datetime import date
 from typing import Protocol
 
 from adk_graph_memory import errors, llm, prompts
-from adk_graph_memory.extraction.remarks import heed_remarks, leave_out
+from adk_graph_memory.extraction.remarks import apply_remarks, drop_forgotten_turns
 from adk_graph_memory.extraction.reply import parse_reply
-from adk_graph_memory.extraction.schema import ExtractionReply
-from adk_graph_memory.extraction.vocabulary import FREE, Vocabulary
-from adk_graph_memory.extraction.windows import windows
+from adk_graph_memory.extraction.reply_schema import ExtractionReply
+from adk_graph_memory.extraction.vocabulary import OPEN_VOCABULARY, Vocabulary
+from adk_graph_memory.extraction.windows import split_into_windows
 from adk_graph_memory.records import (
     ExtractedEntity,
     ExtractedFact,
@@ -24,23 +24,23 @@ from adk_graph_memory.records import (
     Remark,
     Turn,
 )
-from adk_graph_memory.records.dates import weekday_time
+from adk_graph_memory.records.dates import format_weekday_time
 
 
 class Extractor(Protocol):
     """Anything that reads entities and facts out of turns."""
 
     version: str
-    functional: frozenset[str]
+    functional_predicates: frozenset[str]
     """predicates of which a subject has one at a time"""
     topics: tuple[str, ...]
     """labels of the topics that it keeps to; empty for all"""
 
-    def keeping_to(self, topics: Collection[str]) -> Extractor:
+    def restrict_topics(self, topics: Collection[str]) -> Extractor:
         """The same for a request that allows the topics of these labels only; of none, all."""
         ...
 
-    def split(self, turns: Sequence[Turn]) -> Sequence[Sequence[Turn]]:
+    def split_turns(self, turns: Sequence[Turn]) -> Sequence[Sequence[Turn]]:
         """The turns in windows, each to be read in one go."""
         ...
 
@@ -67,18 +67,18 @@ class ModelExtractor:
         model: llm.BaseLlm,
         *,
         window_tokens: int,
-        patience: llm.Patience,
-        vocabulary: Vocabulary = FREE,
+        patience: llm.RetryPolicy,
+        vocabulary: Vocabulary = OPEN_VOCABULARY,
         keeps_unverified: bool = False,
     ) -> None:
-        self._model, self._window_tokens, self._patience = model, window_tokens, patience
-        self._prompt, self._vocabulary = prompts.load("extract"), vocabulary
-        self._keeps_unverified = keeps_unverified
-        self.functional = vocabulary.functional
+        self._model, self._window_tokens, self._retry_policy = model, window_tokens, patience
+        self._prompt, self._vocabulary = prompts.load_prompt("extract"), vocabulary
+        self._keep_unverified = keeps_unverified
+        self.functional_predicates = vocabulary.functional_predicates
         self.topics = tuple(topic.label for topic in vocabulary.topics)
         self.version = f"{model.model} {self._prompt.version}"
 
-    def keeping_to(self, topics: Collection[str]) -> ModelExtractor:
+    def restrict_topics(self, topics: Collection[str]) -> ModelExtractor:
         """The same for a request that allows the topics of these labels only; of none, all.
 
         Raises:
@@ -87,13 +87,13 @@ class ModelExtractor:
         if not topics:
             return self
         kept = copy(self)
-        kept._vocabulary = self._vocabulary.keeping_to(topics)
+        kept._vocabulary = self._vocabulary.restrict_topics(topics)
         kept.topics = tuple(topic.label for topic in kept._vocabulary.topics)
         return kept
 
-    def split(self, turns: Sequence[Turn]) -> Sequence[Sequence[Turn]]:
+    def split_turns(self, turns: Sequence[Turn]) -> Sequence[Sequence[Turn]]:
         """Windows of about as many tokens as the setting says."""
-        return windows(turns, size=self._window_tokens)
+        return split_into_windows(turns, size=self._window_tokens)
 
     async def extract(
         self, turns: Sequence[Turn], known: Sequence[KnownEntity], context: Sequence[Turn] = ()
@@ -107,53 +107,53 @@ class ModelExtractor:
         """
         prompt = await asyncio.to_thread(self._fill_prompt, turns, known, context)
         try:
-            answer = await llm.structured(self._model, prompt, ExtractionReply, self._patience)
-        except errors.ReplyCutOff as error:
+            answer = await llm.generate_structured(self._model, prompt, ExtractionReply, self._retry_policy)
+        except errors.ReplyTruncated as error:
             if len(turns) > 1:
                 middle = len(turns) // 2
                 first = await self.extract(turns[:middle], known, context)
                 rest = await self.extract(turns[middle:], known, turns[:middle][-len(context) or -1 :])
-                read = joined((first, rest))
+                read = join_extractions((first, rest))
                 return replace(read, usage=read.usage + error.usage)
             if error.answer is None:
                 raise
             answer = error.answer
         read = await asyncio.to_thread(self._read_reply, answer.reply, turns, known, context)
-        return replace(read, usage=answer.usage, dropped=Counter(read.dropped) + Counter(answer.dropped))
+        return replace(read, usage=answer.usage, drop_counts=Counter(read.drop_counts) + Counter(answer.dropped))
 
     def _fill_prompt(self, turns: Sequence[Turn], known: Sequence[KnownEntity], context: Sequence[Turn]) -> str:
-        return self._prompt.filled(
-            known_entities="\n".join(_known_line(i, entity) for i, entity in enumerate(known)) or "(none yet)",
-            turns="\n".join(_turn_lines(context, turns)),
-            **self._vocabulary.prompt(),
+        return self._prompt.fill_template(
+            known_entities="\n".join(_format_known_entity(i, entity) for i, entity in enumerate(known)) or "(none yet)",
+            turns="\n".join(_format_turns(context, turns)),
+            **self._vocabulary.make_prompt_fields(),
         )
 
     def _read_reply(
         self, reply: ExtractionReply, turns: Sequence[Turn], known: Sequence[KnownEntity], context: Sequence[Turn]
     ) -> Extraction:
-        read = parse_reply(reply, turns, known, self._vocabulary, keeps_unverified=self._keeps_unverified)
-        return heed_remarks(read, reply, turns, context)
+        read = parse_reply(reply, turns, known, self._vocabulary, keeps_unverified=self._keep_unverified)
+        return apply_remarks(read, reply, turns, context)
 
 
-def _known_line(number: int, entity: KnownEntity) -> str:
+def _format_known_entity(number: int, entity: KnownEntity) -> str:
     about = {"about": entity.about} if entity.about else {}
-    return f"{number}: {prompts.line({'names': [entity.name, *entity.aliases], 'type': entity.type, **about})}"
+    return f"{number}: {prompts.encode_line({'names': [entity.name, *entity.aliases], 'type': entity.type, **about})}"
 
 
-def _turn_lines(context: Sequence[Turn], turns: Sequence[Turn]) -> Iterator[str]:
+def _format_turns(context: Sequence[Turn], turns: Sequence[Turn]) -> Iterator[str]:
     """The date wherever it changes, and one line of JSON a turn; what was read before has negative numbers."""
     day: date | None = None
     for number, turn in enumerate((*context, *turns), start=-len(context)):
         if turn.at.date() != day:
             day = turn.at.date()
-            yield prompts.line({"date": day.isoformat()})
+            yield prompts.encode_line({"date": day.isoformat()})
         role = {"role": turn.role} if turn.role == "model" else {}
-        yield prompts.line(
-            {"turn": number, "at": weekday_time(turn.at), "author": turn.author, **role, "text": turn.text}
+        yield prompts.encode_line(
+            {"turn": number, "at": format_weekday_time(turn.at), "author": turn.author, **role, "text": turn.text}
         )
 
 
-def joined(parts: Sequence[Extraction]) -> Extraction:
+def join_extractions(parts: Sequence[Extraction]) -> Extraction:
     """Extractions of several windows as one; their references are renumbered, their names meet by key later."""
     entities: list[ExtractedEntity] = []
     facts: list[ExtractedFact] = []
@@ -179,8 +179,8 @@ def joined(parts: Sequence[Extraction]) -> Extraction:
         ]
         mentions += [(turn_id, new[ref]) for turn_id, ref in part.mentions]
         remarks += part.remarks
-        forget += part.forget
-        dropped.update(part.dropped)
+        forget += part.forget_turn_ids
+        dropped.update(part.drop_counts)
     whole = Extraction(
         entities=tuple(entities),
         facts=tuple(facts),
@@ -188,4 +188,4 @@ def joined(parts: Sequence[Extraction]) -> Extraction:
         usage=usage,
         remarks=tuple(remarks),
     )
-    return leave_out(whole, frozenset(forget), dropped)  # one part may ask to forget what another part says
+    return drop_forgotten_turns(whole, frozenset(forget), dropped)  # one part may ask to forget what another part says

@@ -6,13 +6,13 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from adk_graph_memory.extraction.schema import ExtractionReply, ForgetReply
+from adk_graph_memory.extraction.reply_schema import ExtractionReply, ForgetReply
 from adk_graph_memory.records import ExtractedFact, Extraction, Remark, Turn
 
-_SOMEBODY_ELSES = ("pasted", "quoted")
+_BORROWED_KINDS = ("pasted", "quoted")
 
 
-def heed_remarks(
+def apply_remarks(
     extraction: Extraction, reply: ExtractionReply, turns: Sequence[Turn], context: Sequence[Turn] = ()
 ) -> Extraction:
     """The extraction with the reply's remarks, and without what somebody asked not to be remembered.
@@ -24,7 +24,7 @@ def heed_remarks(
         context: those read before, with negative numbers; a request may cover them.
     """
     numbered = dict(enumerate((*context, *turns), start=-len(context)))
-    dropped = Counter(extraction.dropped)
+    dropped = Counter(extraction.drop_counts)
     remarks = {numbered[one.turn].id: one for one in reply.turns if 0 <= one.turn < len(turns)}
     dropped["remark on no turn of the window"] += len(reply.turns) - len(remarks)
     extraction = replace(
@@ -32,13 +32,15 @@ def heed_remarks(
     )
     forget: set[str] = set()
     for request in reply.forget:
-        covered = set(_cover(request, numbered, {id for id, one in remarks.items() if one.kind in _SOMEBODY_ELSES}))
+        covered = set(
+            _collect_forget_ids(request, numbered, {id for id, one in remarks.items() if one.kind in _BORROWED_KINDS})
+        )
         dropped["request to forget that its author may not make"] += not covered
         forget |= covered
-    return leave_out(extraction, frozenset(forget), dropped)
+    return drop_forgotten_turns(extraction, frozenset(forget), dropped)
 
 
-def _cover(request: ForgetReply, numbered: dict[int, Turn], pasted: set[str]) -> Iterator[str]:
+def _collect_forget_ids(request: ForgetReply, numbered: dict[int, Turn], pasted: set[str]) -> Iterator[str]:
     """Ids of the turns that a person's request takes away: that person's own, and what an agent answered to them.
 
     A request in a turn that holds somebody else's words may be theirs: it takes away no other turn.
@@ -52,10 +54,10 @@ def _cover(request: ForgetReply, numbered: dict[int, Turn], pasted: set[str]) ->
             yield turn.id
 
 
-def leave_out(extraction: Extraction, forget: frozenset[str], dropped: Counter[str]) -> Extraction:
+def drop_forgotten_turns(extraction: Extraction, forget: frozenset[str], dropped: Counter[str]) -> Extraction:
     """What rests on other words than these, and those entities alone of which something is still said."""
     if not forget:
-        return replace(extraction, dropped=+dropped)
+        return replace(extraction, drop_counts=+dropped)
     facts: list[ExtractedFact] = []
     for fact in extraction.facts:
         sources = tuple(source for source in fact.sources if source.turn_id not in forget)
@@ -69,7 +71,7 @@ def leave_out(extraction: Extraction, forget: frozenset[str], dropped: Counter[s
         entities=tuple(entity for entity in extraction.entities if entity.ref in spoken_of),
         facts=tuple(facts),
         mentions=mentions,
-        dropped=+dropped,
+        drop_counts=+dropped,
         remarks=tuple(remark for remark in extraction.remarks if remark.turn_id not in forget),
-        forget=tuple(sorted(forget)),
+        forget_turn_ids=tuple(sorted(forget)),
     )

@@ -9,73 +9,85 @@ import re
 from collections.abc import Iterator
 from itertools import pairwise
 
-from adk_graph_memory.language.words import WIDE_CHARACTER
+from adk_graph_memory.language.detection import WIDE_CHARACTER
 
-_SHOWN = re.compile(
+_QUOTED_MATERIAL = re.compile(
     r"```.*?(?:```|\Z)|^[ \t]*+~~~.*?(?:^[ \t]*+~~~|\Z)|^[ \t]*+>[^\n]*+"
     r"|(?P<inside>`[^`\n]++`|„[^„“”]*+[“”]|“[^“”]*+”|«[^«»]*+»|»[^«»]*+«|「[^「」]*+」|『[^『』]*+』"
     r"|(?<!\w)\"[^\"\n]++\"(?!\w))",
     re.DOTALL | re.MULTILINE,
 )
-_SENDER = re.compile(r"\s*(?:From|Von|Van|De|Da|Fra|Från|От|发件人|寄件者|差出人|보낸 사람)\s*[:：]", re.IGNORECASE)
-_HEADER = re.compile(
+_MAIL_SENDER = re.compile(
+    r"\s*(?:From|Von|Van|De|Da|Fra|Från|От|发件人|寄件者|差出人|보낸 사람)\s*[:：]", re.IGNORECASE
+)
+_MAIL_HEADER = re.compile(
     r"\s*(?:From|To|Cc|Bcc|Date|Sent|Subject|Von|An|Datum|Gesendet|Betreff|De|Para|Fecha|Asunto|À|Envoyé|Objet"
     r"|От|Кому|Дата|Тема|发件人|收件人|日期|主题|差出人|宛先|件名)\s*[:：]",
     re.IGNORECASE,
 )
-_BEFORE_A_MAIL = re.compile(r"\s*-{4,}\s*\w[^-]*-{4,}|(?=[^<]*+<[^<>\s@]+@[^<>\s@]+>).*[:：]\s*$")
-_DATED = re.compile(r"(?=.*?\b(?:19|20)\d\d\b)(?=.*?\d:\d\d).*[:：]\s*$")
+_MAIL_SEPARATOR = re.compile(r"\s*-{4,}\s*\w[^-]*-{4,}|(?=[^<]*+<[^<>\s@]+@[^<>\s@]+>).*[:：]\s*$")
+_MAIL_ATTRIBUTION = re.compile(r"(?=.*?\b(?:19|20)\d\d\b)(?=.*?\d:\d\d).*[:：]\s*$")
 
 _LINE = re.compile(r"[^\r\n\v\f\u2028\u2029]+")
-_END = re.compile(
+_SENTENCE_END = re.compile(
     r"[。！？]+[」』”）)]*"
     r"|(?<![.!?…؟⁇⁈])[.!?…؟⁇⁈]++[\"'”’»）)*_]*+(?=\s+\S)"
     r"|(?<![!?؟])[!?؟]++(?=[^\s\w.,;:)\"'”’»\]}/&=])"
 )
-_WORDS = re.compile(r"\S(?:.*\S)?", re.DOTALL)
+_NONBLANK_TEXT = re.compile(r"\S(?:.*\S)?", re.DOTALL)
 _LAST_WORD = re.compile(r"(?:[^\W\d_]+|\d+)$")
-ABBREVIATED = re.compile(
+ABBREVIATION = re.compile(
     r"mr|mrs|ms|mx|dr|prof|st|sr|jr|sra|srta|mme|fr|hr|rev|hon|gen|col|sgt|vs|eg|ie|etc|approx|dept|est|fig|no|nr|bzw|ca"
     r"|evtl|ggf|inkl|usw|vgl|str|tel|г|ул|д|стр|кв|обл|им|inc|ltd|co|corp|jan|feb|mar|apr|jun|jul|aug|sept?|oct|nov|dec",
     re.IGNORECASE,
 )
-_ORDINALS = frozenset(("de", "da", "nb", "fi", "cs", "hu", "pl"))  # they write "the 3rd of March" as "3. March"
-_LEANS = re.compile(
+_ORDINAL_LANGUAGES = frozenset(
+    ("de", "da", "nb", "fi", "cs", "hu", "pl")
+)  # they write "the 3rd of March" as "3. March"
+_DEPENDENT_SENTENCE = re.compile(
     r"(?:It|They|He|She)\b|(?:That|This|These|Those)(?:['’]s|\s+(?:is|was|are|were|isn['’]t|wasn['’]t|has|had|will)\b)"
     r"|\W*(?:\+?\d[\d\s().\-/]{4,}\d|[\w.+\-]+@[\w\-]+(?:\.[\w\-]+)+|https?://\S+)\W*$"
 )
-_LONGEST, _WIDEST = 320, 3
+_MAX_GROUP_LENGTH, _MAX_SENTENCE_GAP = 320, 3
 """Characters of what is joined, and between it; more blanks stand for something that is left out."""
 
 
-def own_words(text: str) -> str:
+def mask_quoted_text(text: str) -> str:
     """The text, as long as it was, with blanks for all that its author only shows, or “_” inside of a sentence."""
-    own, end = _SHOWN.sub(lambda match: ("_" if match["inside"] else " ") * len(match[0]), text), 0
+    own, end = _QUOTED_MATERIAL.sub(lambda match: ("_" if match["inside"] else " ") * len(match[0]), text), 0
     for line, next in pairwise([*own.splitlines(keepends=True), ""]):
-        is_header = _SENDER.match(line) or (_HEADER.match(line) and _HEADER.match(next))
-        if is_header or _BEFORE_A_MAIL.match(line) or _DATED.match(line):
+        is_header = _MAIL_SENDER.match(line) or (_MAIL_HEADER.match(line) and _MAIL_HEADER.match(next))
+        if is_header or _MAIL_SEPARATOR.match(line) or _MAIL_ATTRIBUTION.match(line):
             break
         end += len(line)
     return own[:end] + " " * (len(own) - end)
 
 
-def sentences(text: str, language: str) -> Iterator[tuple[int, int]]:
+def split_sentences(text: str, language: str) -> Iterator[tuple[int, int]]:
     """Start and end of each sentence; a point after an initial, an abbreviation or before a small letter ends none."""
     for line in _LINE.finditer(text):
-        ends = [line.start() + match.end() for match in _END.finditer(line[0]) if _ends(line[0], match, language)]
+        ends = [
+            line.start() + match.end()
+            for match in _SENTENCE_END.finditer(line[0])
+            if _is_sentence_end(line[0], match, language)
+        ]
         for start, end in pairwise([line.start(), *ends, line.end()]):
-            if words := _WORDS.search(text, start, end):
+            if words := _NONBLANK_TEXT.search(text, start, end):
                 yield words.span()
 
 
-def passages(text: str, language: str) -> list[tuple[int, int]]:
+def group_sentences(text: str, language: str) -> list[tuple[int, int]]:
     """The text's sentences; one that begins with "It is …" or is only a number goes with the one before it."""
     found: list[tuple[int, int]] = []
-    for start, end in sentences(text, language):
-        before, last = found[-1] if found else (0, -_LONGEST)
-        is_near = start - last <= _WIDEST and end - before <= _LONGEST and len(text[before:last].split()) > 2
+    for start, end in split_sentences(text, language):
+        before, last = found[-1] if found else (0, -_MAX_GROUP_LENGTH)
+        is_near = (
+            start - last <= _MAX_SENTENCE_GAP
+            and end - before <= _MAX_GROUP_LENGTH
+            and len(text[before:last].split()) > 2
+        )
         asks = is_question(text[before:last]) or is_question(text[start:end])
-        if is_near and not asks and _LEANS.match(text[start:end]):
+        if is_near and not asks and _DEPENDENT_SENTENCE.match(text[start:end]):
             found[-1] = before, end
         else:
             found.append((start, end))
@@ -87,7 +99,7 @@ def is_question(sentence: str) -> bool:
     return re.search(r"[?？؟⁇⁈][!\s\"'”’»）)\]」』*_]*$", sentence) is not None
 
 
-def _ends(line: str, match: re.Match[str], language: str) -> bool:
+def _is_sentence_end(line: str, match: re.Match[str], language: str) -> bool:
     following = line[match.end() : match.end() + 40].lstrip()
     if match[0][0] not in ".…":
         return match[0][0] in "。！？" or not following[:1].islower()
@@ -95,8 +107,8 @@ def _ends(line: str, match: re.Match[str], language: str) -> bool:
     if match[0] != "." or word is None or following[:1].islower():
         return not following[:1].islower()
     if word[0].isdigit():
-        return not (language in _ORDINALS and len(word[0]) <= 2) and (word.start() > 0 or len(word[0]) > 2)
+        return not (language in _ORDINAL_LANGUAGES and len(word[0]) <= 2) and (word.start() > 0 or len(word[0]) > 2)
     if len(word[0]) == 1 and not WIDE_CHARACTER.match(word[0]):
         return word[0] == "I" and language == "en"
-    is_short = ABBREVIATED.fullmatch(word[0]) or (language == "de" and word[0].endswith("str"))
+    is_short = ABBREVIATION.fullmatch(word[0]) or (language == "de" and word[0].endswith("str"))
     return not is_short or (word[0].casefold() == "no" and not following[:1].isdigit())

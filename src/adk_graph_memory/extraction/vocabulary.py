@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 
 from adk_graph_memory import errors
-from adk_graph_memory.records import folded
+from adk_graph_memory.records import fold_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,10 +59,10 @@ class Vocabulary:
     topics: tuple[Topic, ...] = ()
     entity_types: tuple[str, ...] = ()
     predicates: tuple[str, ...] = ()
-    functional: frozenset[str] = frozenset()
+    functional_predicates: frozenset[str] = frozenset()
 
     @classmethod
-    def of(
+    def from_topics(
         cls,
         topics: Iterable[Topic | str] | str | None = (),
         *,
@@ -76,72 +76,72 @@ class Vocabulary:
             errors.ConfigurationError: there is no topic of this label.
         """
         listed = [topics] if isinstance(topics, str) else topics or ()
-        chosen = tuple(one if isinstance(one, Topic) else _named([one], MANAGED_TOPICS)[0] for one in listed)
-        return cls(chosen, tuple(entity_types), tuple(map(predicate, predicates)), frozenset(functional))
+        chosen = tuple(one if isinstance(one, Topic) else _select_topics([one], MANAGED_TOPICS)[0] for one in listed)
+        return cls(chosen, tuple(entity_types), tuple(map(format_predicate, predicates)), frozenset(functional))
 
-    def keeping_to(self, labels: Collection[str]) -> Vocabulary:
+    def restrict_topics(self, labels: Collection[str]) -> Vocabulary:
         """The same for a request that allows these topics only.
 
         Raises:
             errors.ConfigurationError: there is no topic of this label.
         """
-        return replace(self, topics=_named(labels, self.topics or MANAGED_TOPICS))
+        return replace(self, topics=_select_topics(labels, self.topics or MANAGED_TOPICS))
 
-    def prompt(self) -> dict[str, str]:
+    def make_prompt_fields(self) -> dict[str, str]:
         """What the extraction prompt says of it, by the names in its template."""
-        kinds = f"one of {', '.join(self.entity_types)}" if self.entity_types else _TYPES
+        kinds = f"one of {', '.join(self.entity_types)}" if self.entity_types else _DEFAULT_ENTITY_TYPES
         only = f" Use no others than these, and leave out what fits none of them: {', '.join(self.predicates)}."
         return {
-            "topics": "\n".join((_LABELS, *map(_line, self.topics))) if self.topics else _ANY_TOPIC,
+            "topics": "\n".join((_TOPIC_LIST_HEADER, *map(_format_topic, self.topics))) if self.topics else _ANY_TOPIC,
             "entity_types": kinds,
-            "predicates": only if self.predicates else _PREDICATES,
+            "predicates": only if self.predicates else _DEFAULT_PREDICATES,
         }
 
-    def topic(self, said: str) -> str | None:
+    def match_topic(self, said: str) -> str | None:
         """The topic that a reply means, as its label is written; None for one that was not asked for."""
         if not self.topics:
             return said
-        return next((topic.label for topic in self.topics if folded(topic.label) == folded(said)), None)
+        return next((topic.label for topic in self.topics if fold_text(topic.label) == fold_text(said)), None)
 
-    def entity_type(self, said: str) -> str:
+    def match_entity_type(self, said: str) -> str:
         """The type that a reply means; ``thing`` for one that is not in the vocabulary."""
-        known = {folded(kind): kind for kind in self.entity_types}
-        return known.get(folded(said), "thing") if known else said
+        known = {fold_text(kind): kind for kind in self.entity_types}
+        return known.get(fold_text(said), "thing") if known else said
 
-    def has(self, said: str) -> bool:
+    def has_predicate(self, said: str) -> bool:
         """Whether a predicate is in the vocabulary."""
         return not self.predicates or said in self.predicates
 
 
 _ANY_TOPIC = "one or two words, in English."
-_PREDICATES = (
+_DEFAULT_PREDICATES = (
     " Of people: lives_in, works_at, works_as, studies_at, born_on, married_to, parent_of, sibling_of, friend_of,"
     " likes, dislikes, prefers, owns, uses, takes, allergic_to, suffers_from, phone_number, plans_to, visited, decided."
     " Of tasks and things: done_by, due_on, uses, depends_on, has_status, located_in, part_of, costs."
     " Where none of these fits, one of your own."
 )
-_TYPES = "person, organization, place, animal, event, object or topic"
-_LABELS = "one of these labels, letter by letter; a fact that belongs to none of them is left out:"
+_DEFAULT_ENTITY_TYPES = "person, organization, place, animal, event, object or topic"
+_TOPIC_LIST_HEADER = "one of these labels, letter by letter; a fact that belongs to none of them is left out:"
 
 
-FREE = Vocabulary()
+OPEN_VOCABULARY = Vocabulary()
 """Any topic, any kind of entity, any predicate."""
 
 
-def predicate(words: str) -> str:
+def format_predicate(words: str) -> str:
     """A predicate in snake_case."""
     return "_".join(words.lower().split())
 
 
-def _line(topic: Topic) -> str:
+def _format_topic(topic: Topic) -> str:
     examples = f" For example: {' '.join(topic.examples)}" if topic.examples else ""
     return f"  - `{topic.label}`: {topic.description}.{examples}"
 
 
-def _named(labels: Iterable[str], topics: Iterable[Topic]) -> tuple[Topic, ...]:
-    known = {folded(topic.label): topic for topic in topics}
+def _select_topics(labels: Iterable[str], topics: Iterable[Topic]) -> tuple[Topic, ...]:
+    known = {fold_text(topic.label): topic for topic in topics}
     labels = [labels] if isinstance(labels, str) else [str(label) for label in labels]
-    if unknown := sorted(label or "of no name" for label in labels if folded(label) not in known):
+    if unknown := sorted(label or "of no name" for label in labels if fold_text(label) not in known):
         there_are = ", ".join(topic.label for topic in known.values())
         raise errors.ConfigurationError(reason=f"there is no topic {', '.join(unknown)}, only {there_are}")
-    return tuple(known[folded(label)] for label in dict.fromkeys(labels))
+    return tuple(known[fold_text(label)] for label in dict.fromkeys(labels))

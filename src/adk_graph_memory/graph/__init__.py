@@ -4,7 +4,7 @@ from adk_graph_memory.graph import (
     artifacts,
     candidates,
     forgetting,
-    ingests,
+    ingest_queue,
     knowledge,
     memories,
     migrate,
@@ -12,12 +12,22 @@ from adk_graph_memory.graph import (
     sessions,
 )
 from adk_graph_memory.graph.connection import Auth, Connection
-from adk_graph_memory.graph.locks import Locks
-from adk_graph_memory.graph.migrate import prepared
+from adk_graph_memory.graph.locks import KeyedLocks
+from adk_graph_memory.graph.migrate import prepare_connection
 from adk_graph_memory.graph.options import ConnectionOptions
-from adk_graph_memory.graph.slots import Embedded, LiveSlot, Slot
-from adk_graph_memory.graph.speakers import Speakers
+from adk_graph_memory.graph.speakers import SpeakerCache
+from adk_graph_memory.graph.vector_slots import EmbeddingBatch, LiveSlotTracker, VectorSlot
 
-__all__ = ["Auth", "Connection", "ConnectionOptions", "Embedded", "LiveSlot", "Locks", "Slot", "Speakers", "prepared"]
-__all__ += ["artifacts", "candidates", "forgetting", "ingests", "knowledge", "memories", "migrate", "reembed"]
+__all__ = [
+    "Auth",
+    "Connection",
+    "ConnectionOptions",
+    "EmbeddingBatch",
+    "KeyedLocks",
+    "LiveSlotTracker",
+    "SpeakerCache",
+    "VectorSlot",
+    "prepare_connection",
+]
+__all__ += ["artifacts", "candidates", "forgetting", "ingest_queue", "knowledge", "memories", "migrate", "reembed"]
 __all__ += ["sessions"]

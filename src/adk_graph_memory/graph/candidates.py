@@ -8,28 +8,28 @@ from typing import Any, Protocol
 
 from neo4j import Record
 
-from adk_graph_memory.graph import lucene, rows
+from adk_graph_memory.graph import fact_rows, lucene
 from adk_graph_memory.graph.connection import Connection, Transaction
-from adk_graph_memory.graph.ingests import MOST_KNOWN_ENTITIES, Claim, known_entity
-from adk_graph_memory.graph.queries import CHUNK
-from adk_graph_memory.graph.slots import Embedded
-from adk_graph_memory.records import Candidates, KnownEntity, Link, Proposition, Scope
-from adk_graph_memory.records.plan import STATES
+from adk_graph_memory.graph.ingest_queue import MAX_KNOWN_ENTITIES, Lease, read_known_entity
+from adk_graph_memory.graph.queries import ROWS_PER_STATEMENT
+from adk_graph_memory.graph.vector_slots import EmbeddingBatch
+from adk_graph_memory.records import Candidates, FactLink, KnownEntity, Proposition, Scope
+from adk_graph_memory.records.write_plan import STATES_PREDICATE
 
-MOST_OF_A_SLOT = 200
+MAX_PREDICATE_FACTS = 200
 """Facts of one subject and predicate that a new one is compared with, the latest first."""
-NAMESAKES = 10
+MAX_NAMESAKES = 10
 """Entities that are looked at for one name, where the user has more than an extractor is offered."""
-NEAR, NEAREST, RECENT = 0.70, 5, 300
+MIN_SIMILARITY, MAX_SIMILAR_FACTS, MAX_RECENT_FACTS = 0.70, 5, 300
 """Similarity (0 to 1, as Neo4j scales the cosine) above which a fact is worth a look, though it decides nothing; how
 many such a new fact gets for each of its entities; and among how many of the entity's latest facts they are sought."""
-_NEARNESS = {"near": NEAR, "nearest": NEAREST, "recent": RECENT}
-AROUND, PLANS = 30, 10
+_SIMILARITY_PARAMETERS = {"near": MIN_SIMILARITY, "nearest": MAX_SIMILAR_FACTS, "recent": MAX_RECENT_FACTS}
+MAX_CONTEXT_FACTS, MAX_OPEN_PLANS = 30, 10
 """Facts last heard of the entities that an extraction names, shown to whoever judges it, and the latest plans of theirs
 that nobody has ended: what comes of a plan is often heard long after it."""
 
 
-class Lookup(Protocol):
+class CandidateQuery(Protocol):
     """What an extraction wants to know of the graph, once the entities that it may name are known."""
 
     @property
@@ -38,26 +38,26 @@ class Lookup(Protocol):
         ...
 
     @property
-    def names(self) -> Sequence[str]:
+    def entity_names(self) -> Sequence[str]:
         """All names of each of its entities, in one text."""
         ...
 
     @property
-    def quotes(self) -> Sequence[tuple[str, str]]:
+    def quote_keys(self) -> Sequence[tuple[str, str]]:
         """Turn id and quote key of the words that it rests on."""
         ...
 
-    def propositions(self, known: Sequence[KnownEntity]) -> Sequence[Proposition]:
+    def make_propositions(self, known: Sequence[KnownEntity]) -> Sequence[Proposition]:
         """What its facts say, of these entities."""
         ...
 
 
-async def looked_up(
+async def fetch_candidates(
     connection: Connection,
     scope: Scope,
-    claimed: Claim,
-    wanted: Lookup,
-    embedded: Embedded,
+    claimed: Lease,
+    wanted: CandidateQuery,
+    embedded: EmbeddingBatch,
     *,
     is_judged: bool,
 ) -> tuple[Candidates, int]:
@@ -72,46 +72,54 @@ async def looked_up(
         is_judged: whether anybody will decide what rules cannot; if so, facts that may have to do with one of the
             extraction's are looked for as well: about the same two entities, or near in meaning.
     """
-    keys, queries, graves = await asyncio.to_thread(_wanted, scope, claimed, wanted)
+    keys, queries, graves = await asyncio.to_thread(_make_lookup_keys, scope, claimed, wanted)
 
-    place = embedded.slot.property if embedded.slot else None
+    place = embedded.slot.vector_property if embedded.slot else None
 
     def asked_about(known: Sequence[KnownEntity]) -> tuple[dict[str, Any], list[list[dict[str, Any]]]]:
-        said, keys = wanted.propositions(known), {entity.key for entity in known}
-        return _asked(said, is_judged), _vectors(said, embedded, keys) if is_judged else []
+        said, keys = wanted.make_propositions(known), {entity.key for entity in known}
+        return _make_fact_parameters(said, is_judged), _chunk_vectors(said, embedded, keys) if is_judged else []
 
     async def work(transaction: Transaction) -> tuple[Candidates, int]:
-        [named] = await transaction.run(
-            "entities_by_name", scope=scope.key, keys=keys, queries=queries, namesakes=NAMESAKES
+        [named] = await transaction.run_statement(
+            "entities_by_name", scope=scope.key, keys=keys, queries=queries, namesakes=MAX_NAMESAKES
         )
-        entities = _now([*claimed.known, *map(known_entity, named["entities"])])
+        entities = _drop_merged([*claimed.known_entities, *map(read_known_entity, named["entities"])])
         asked, said = await asyncio.to_thread(asked_about, entities)
         near = [
             (row["text"], row["fact"], row["score"])
             for part in said
-            for row in await transaction.run("near_facts", _NEARNESS, scope=scope.key, slot=place, rows=part)
+            for row in await transaction.run_statement(
+                "near_facts", _SIMILARITY_PARAMETERS, scope=scope.key, slot=place, rows=part
+            )
         ]
         alike = sorted({fact for _, fact, _ in near})
-        [row] = await transaction.run("candidate_facts", asked, scope=scope.key, alike=alike, quotes=list(graves))
-        known = await transaction.run("known_facts", scope=scope.key, ids=row["facts"]) if row["facts"] else []
-        return await asyncio.to_thread(_known, claimed, graves, entities, row, near, known), named["writes"]
+        [row] = await transaction.run_statement(
+            "candidate_facts", asked, scope=scope.key, alike=alike, quotes=list(graves)
+        )
+        known = (
+            await transaction.run_statement("known_facts", scope=scope.key, ids=row["facts"]) if row["facts"] else []
+        )
+        return await asyncio.to_thread(_make_candidates, claimed, graves, entities, row, near, known), named["writes"]
 
     return await connection.transact(work)
 
 
-def _wanted(
-    scope: Scope, claimed: Claim, wanted: Lookup
+def _make_lookup_keys(
+    scope: Scope, claimed: Lease, wanted: CandidateQuery
 ) -> tuple[Sequence[str], list[str], dict[str, tuple[str, str]]]:
     """Keys and Lucene queries of the entities that it may be about, and the words it rests on by their tombstones."""
     memory_ids, fields = claimed.memory_ids, ("name", "aliases")
-    graves = {f"{memory_ids[turn_id]}:{quote_key}": (turn_id, quote_key) for turn_id, quote_key in wanted.quotes}
-    names = () if len(claimed.known) < MOST_KNOWN_ENTITIES else wanted.names
-    queries = [query for name in names for query in lucene.queries(scope.key, lucene.terms(name), fields)]
+    graves = {f"{memory_ids[turn_id]}:{quote_key}": (turn_id, quote_key) for turn_id, quote_key in wanted.quote_keys}
+    names = () if len(claimed.known_entities) < MAX_KNOWN_ENTITIES else wanted.entity_names
+    queries = [
+        query for name in names for query in lucene.make_lucene_queries(scope.key, lucene.extract_terms(name), fields)
+    ]
     return wanted.entity_keys, queries, graves
 
 
-def _known(
-    claimed: Claim,
+def _make_candidates(
+    claimed: Lease,
     graves: Mapping[str, tuple[str, str]],
     entities: tuple[KnownEntity, ...],
     row: Record,
@@ -124,8 +132,10 @@ def _known(
         near[text] = (*near.get(text, ()), fact)
     return Candidates(
         entities,
-        tuple(rows.known_fact(fact, turn_ids, claimed.edited, fact["id"] in core) for [fact] in known),
-        tuple(Link(*link) for link in row["links"]),
+        tuple(
+            fact_rows.read_known_fact(fact, turn_ids, claimed.edited_turn_ids, fact["id"] in core) for [fact] in known
+        ),
+        tuple(FactLink(*link) for link in row["links"]),
         near,
         tuple(row["around"]),
         frozenset(graves[key] for key in row["forgotten"]),
@@ -133,50 +143,54 @@ def _known(
     )
 
 
-def _now(entities: Sequence[KnownEntity]) -> tuple[KnownEntity, ...]:
+def _drop_merged(entities: Sequence[KnownEntity]) -> tuple[KnownEntity, ...]:
     """Each once, as it was found last, without those that were merged into another meanwhile."""
     found = {entity.key: entity for entity in entities}
-    gone = {key for entity in found.values() for key in entity.merged}
+    gone = {key for entity in found.values() for key in entity.merged_keys}
     return tuple(entity for key, entity in found.items() if key not in gone)
 
 
-def _asked(said: Sequence[Proposition], is_judged: bool) -> dict[str, Any]:
+def _make_fact_parameters(said: Sequence[Proposition], is_judged: bool) -> dict[str, Any]:
     """What the statement takes: by what it finds facts that say the same, of one slot, of one pair, or near."""
     return {
         "signatures": sorted({one.signature for one in said}),
         "slots": [
             {"subject": subject, "predicate": predicate}
             for subject, predicate in sorted({(one.subject or "", one.predicate) for one in said})
-            if predicate != STATES
+            if predicate != STATES_PREDICATE
         ],
         "pairs": [
             {"subject": one.subject, "object": one.object, "text": one.text}
             for one in said
             if is_judged and one.object is not None
         ],
-        "entities": sorted({entity for one in said for entity in _entities(one)}) if is_judged else [],
-        "around": AROUND,
-        "plans": PLANS,
-        "most": MOST_OF_A_SLOT,
-        "nearest": NEAREST,
+        "entities": sorted({entity for one in said for entity in _list_entity_keys(one)}) if is_judged else [],
+        "around": MAX_CONTEXT_FACTS,
+        "plans": MAX_OPEN_PLANS,
+        "most": MAX_PREDICATE_FACTS,
+        "nearest": MAX_SIMILAR_FACTS,
     }
 
 
-def _vectors(said: Sequence[Proposition], embedded: Embedded, known: Collection[str]) -> list[list[dict[str, Any]]]:
+def _chunk_vectors(
+    said: Sequence[Proposition], embedded: EmbeddingBatch, known: Collection[str]
+) -> list[list[dict[str, Any]]]:
     """Each entity that the graph knows, with what is said of it and its vector, as many as one statement takes.
 
     Of a new entity there is nothing near.
     """
-    pairs = sorted({(entity, one.text) for one in said if embedded.vector(one.text) for entity in _entities(one)})
+    pairs = sorted(
+        {(entity, one.text) for one in said if embedded.find_vector(one.text) for entity in _list_entity_keys(one)}
+    )
     pairs = [pair for pair in pairs if pair[0] in known]
     parts: list[list[dict[str, Any]]] = []
-    for start in range(0, len(pairs), CHUNK):
+    for start in range(0, len(pairs), ROWS_PER_STATEMENT):
         texts: dict[str, list[dict[str, Any]]] = {}
-        for entity, text in pairs[start : start + CHUNK]:
-            texts.setdefault(entity, []).append({"text": text, "vector": embedded.vector(text)})
+        for entity, text in pairs[start : start + ROWS_PER_STATEMENT]:
+            texts.setdefault(entity, []).append({"text": text, "vector": embedded.find_vector(text)})
         parts.append([{"entity": entity, "texts": told} for entity, told in texts.items()])
     return parts
 
 
-def _entities(said: Proposition) -> list[str]:
+def _list_entity_keys(said: Proposition) -> list[str]:
     return sorted({key for key in (said.subject, said.object) if key is not None})

@@ -9,13 +9,13 @@ from typing import Any
 from neo4j import Record
 
 from adk_graph_memory import errors
-from adk_graph_memory.graph import rows
+from adk_graph_memory.graph import fact_rows
 from adk_graph_memory.graph.connection import Connection
-from adk_graph_memory.language.zones import moment_at
+from adk_graph_memory.language.zones import restore_datetime
 from adk_graph_memory.records import Scope, StoredEntity, StoredFact
 
 
-async def facts(
+async def fetch_facts(
     connection: Connection,
     scope: Scope,
     *,
@@ -39,21 +39,21 @@ async def facts(
     Raises:
         errors.NotFound: ``after`` names no fact of this user.
     """
-    found = await connection.run(
+    found = await connection.run_statement(
         "facts",
         scope=scope.key,
         now=now,
-        about=_normal(about),
+        about=_normalize_name(about),
         all=past,
         limit=limit,
-        after=await _place(connection, "fact_place", after, scope=scope.key, id=after),
+        after=await _fetch_page_start(connection, "fact_place", after, scope=scope.key, id=after),
     )
-    return [_fact(row, now) for row in found]
+    return [_read_stored_fact(row, now) for row in found]
 
 
-def _fact(row: Record, now: datetime) -> StoredFact:
-    when = rows.validity(row)
-    status = when.status(now)
+def _read_stored_fact(row: Record, now: datetime) -> StoredFact:
+    when = fact_rows.read_validity(row)
+    status = when.compute_status(now)
     return StoredFact(
         id=row["id"],
         text=row["text"],
@@ -63,7 +63,7 @@ def _fact(row: Record, now: datetime) -> StoredFact:
         modality=row["modality"],
         topic=row["topic"] or None,
         author=row["author"],
-        at=moment_at(row["timestamp"], row["offset"]),
+        at=restore_datetime(row["timestamp"], row["offset"]),
         valid_from=when.valid_from,
         valid_to=when.valid_to,
         state=row["state"],
@@ -72,11 +72,11 @@ def _fact(row: Record, now: datetime) -> StoredFact:
         status=status,
         valid_from_precision=when.valid_from_precision,
         valid_to_precision=when.valid_to_precision,
-        sources=tuple(map(rows.source, row["sources"])),
+        sources=tuple(map(fact_rows.read_source, row["sources"])),
     )
 
 
-async def entities(
+async def fetch_entities(
     connection: Connection,
     scope: Scope,
     *,
@@ -99,28 +99,30 @@ async def entities(
         errors.NotFound: ``after`` names no entity of this user.
     """
     asked = {"scope": scope.key, "now": now}
-    place = await _place(connection, "entity_place", after, key=after, **asked)
-    found = await connection.run("entities", asked, type=_normal(type), limit=limit, after=place)
+    place = await _fetch_page_start(connection, "entity_place", after, key=after, **asked)
+    found = await connection.run_statement("entities", asked, type=_normalize_name(type), limit=limit, after=place)
     return [
         StoredEntity(row["key"], row["name"], row["type"], tuple(row["aliases"]), row["about"] or "", row["facts"])
         for row in found
     ]
 
 
-async def is_known(connection: Connection, scope: Scope) -> bool:
+async def is_known_user(connection: Connection, scope: Scope) -> bool:
     """Whether anything was ever stored of this user."""
-    return bool(await connection.run("get_user_state", scope=scope.key))
+    return bool(await connection.run_statement("get_user_state", scope=scope.key))
 
 
-async def _place(connection: Connection, name: str, after: str | None, **asked: Any) -> dict[str, Any] | None:
+async def _fetch_page_start(
+    connection: Connection, name: str, after: str | None, **asked: Any
+) -> dict[str, Any] | None:
     """Where a page begins."""
     if after is None:
         return None
-    if found := await connection.run(name, **asked):
+    if found := await connection.run_statement(name, **asked):
         return dict(found[0])
     raise errors.NotFound(what=f"place {after!r} in this list", where="the last id of the page before")
 
 
-def _normal(name: str | None) -> str | None:
+def _normalize_name(name: str | None) -> str | None:
     """In Unicode's NFC, as names are stored."""
     return name and unicodedata.normalize("NFC", name)

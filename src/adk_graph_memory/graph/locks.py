@@ -8,33 +8,33 @@ from collections.abc import AsyncIterator, Hashable
 from contextlib import asynccontextmanager
 from weakref import WeakKeyDictionary, WeakValueDictionary
 
-_PAUSE = 0.001
+_POLL_SECONDS = 0.001
 """Seconds between two looks at a lock that another event loop holds."""
 
 
-class Locks:
+class KeyedLocks:
     """Locks by key, gone once nobody holds or awaits them.
 
     Within a loop an ``asyncio.Lock`` keeps the queue; it belongs to one loop, so between loops a thread's lock decides.
     """
 
     def __init__(self) -> None:
-        self._queues: WeakKeyDictionary[asyncio.AbstractEventLoop, WeakValueDictionary[Hashable, asyncio.Lock]] = (
+        self._loop_locks: WeakKeyDictionary[asyncio.AbstractEventLoop, WeakValueDictionary[Hashable, asyncio.Lock]] = (
             WeakKeyDictionary()
         )
         self._guard = threading.Lock()
-        self._gates: WeakValueDictionary[Hashable, threading.Lock] = WeakValueDictionary()
+        self._thread_locks: WeakValueDictionary[Hashable, threading.Lock] = WeakValueDictionary()
 
     @asynccontextmanager
-    async def hold(self, key: Hashable) -> AsyncIterator[None]:
+    async def hold_lock(self, key: Hashable) -> AsyncIterator[None]:
         """Waits until the key is free, and keeps it for the time of the block."""
-        queues = self._queues.setdefault(asyncio.get_running_loop(), WeakValueDictionary())
+        queues = self._loop_locks.setdefault(asyncio.get_running_loop(), WeakValueDictionary())
         queue = queues.setdefault(key, asyncio.Lock())
         async with queue:
             with self._guard:
-                gate = self._gates.setdefault(key, threading.Lock())
+                gate = self._thread_locks.setdefault(key, threading.Lock())
             while not gate.acquire(blocking=False):  # noqa: ASYNC110  # an asyncio.Event wakes one loop only
-                await asyncio.sleep(_PAUSE)
+                await asyncio.sleep(_POLL_SECONDS)
             try:
                 yield
             finally:

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from adk_graph_memory.graph import words
-from adk_graph_memory.language.words import WIDE_CHARACTER, WIDE_RUN, ordinary_words
+from adk_graph_memory.graph import word_parts
+from adk_graph_memory.language.detection import WIDE_CHARACTER, WIDE_RUN, load_stop_words
 
-MARKS = ".,;:!?()[]{}«»“”„\"'’、。，；：！？（）「」"
+PUNCTUATION = ".,;:!?()[]{}«»“”„\"'’、。，；：！？（）「」"
 """What stands beside a word in a sentence."""
-MOST_TERMS = 4_096
+MAX_TERMS = 4_096
 """Distinct words that a text is cut into at most."""
-TERMS_A_QUERY = 128
+TERMS_PER_QUERY = 128
 """Words of one query; Lucene refuses more than 1,024 clauses."""
 
-_ANALYZERS = {
+_LANGUAGE_ANALYZERS = {
     "ar": "arabic",
     "bg": "bulgarian",
     "ca": "catalan",
@@ -45,58 +45,65 @@ _ANALYZERS = {
 """Neo4j's analyzers by the language that they know."""
 
 
-def analyzer(language: str, analyzers: Sequence[str]) -> str:
+def choose_analyzer(language: str, analyzers: Sequence[str]) -> str:
     """Which of the analyzers knows the language best: its own, or else the first."""
-    own = _ANALYZERS.get(language, "")
+    own = _LANGUAGE_ANALYZERS.get(language, "")
     return own if own in analyzers else analyzers[0]
 
 
-def language(analyzer: str) -> str:
+def get_analyzer_language(analyzer: str) -> str:
     """The language that an analyzer was made for; English where it is made for several, or for none."""
-    return next((language for language, own in _ANALYZERS.items() if own == analyzer != "cjk"), "en")
+    return next((language for language, own in _LANGUAGE_ANALYZERS.items() if own == analyzer != "cjk"), "en")
 
 
-def terms(question: str, language: str = "en") -> list[str]:
-    """The question's distinct words, at most :data:`MOST_TERMS`; of more, the longest, which say most.
+def extract_terms(question: str, language: str = "en") -> list[str]:
+    """The question's distinct words, at most :data:`MAX_TERMS`; of more, the longest, which say most.
 
     Of what punctuation joins (an address, a path) the parts count more than the whole.
 
     The most ordinary words of its language are left out where any other is left; of English the analyzer knows them.
     What is written without spaces is searched by pairs of characters.
     """
-    found = list({term.casefold(): term for token in words.tokens(question) for term in _cut(token)}.values())
-    ordinary = ordinary_words(language) if language != "en" else frozenset()
+    found = list(
+        {
+            term.casefold(): term for token in word_parts.split_words(question) for term in _split_wide_token(token)
+        }.values()
+    )
+    ordinary = load_stop_words(language) if language != "en" else frozenset()
     found = [term for term in found if term.casefold() not in ordinary] or found
-    if len(found) <= MOST_TERMS:
+    if len(found) <= MAX_TERMS:
         return found
-    return sorted(found, key=lambda term: (not term.isalnum(), -len(term)))[:MOST_TERMS]
+    return sorted(found, key=lambda term: (not term.isalnum(), -len(term)))[:MAX_TERMS]
 
 
-def _cut(token: str) -> Iterator[str]:
+def _split_wide_token(token: str) -> Iterator[str]:
     if not WIDE_CHARACTER.search(token):
         if token.strip("_"):
             yield token
         return
-    yield from cut_pairs(token)
+    yield from split_bigrams(token)
 
 
-def cut_pairs(text: str) -> Iterator[str]:
+def split_bigrams(text: str) -> Iterator[str]:
     """The pairs of characters by which what is written without spaces is searched."""
     for run in WIDE_RUN.findall(text):
         yield from (run[i : i + 2] for i in range(max(1, len(run) - 1)))
 
 
-def queries(scope: str, found: Sequence[str], fields: Sequence[str], boost: float = 1.0) -> list[str]:
-    """As :func:`scoped`, in as many queries as it takes."""
-    return [scoped(scope, found[i : i + TERMS_A_QUERY], fields, boost) for i in range(0, len(found), TERMS_A_QUERY)]
+def make_lucene_queries(scope: str, found: Sequence[str], fields: Sequence[str], boost: float = 1.0) -> list[str]:
+    """As :func:`make_lucene_query`, in as many queries as it takes."""
+    return [
+        make_lucene_query(scope, found[i : i + TERMS_PER_QUERY], fields, boost)
+        for i in range(0, len(found), TERMS_PER_QUERY)
+    ]
 
 
-def scoped(scope: str, found: Sequence[str], fields: Sequence[str], boost: float = 1.0) -> str:
+def make_lucene_query(scope: str, found: Sequence[str], fields: Sequence[str], boost: float = 1.0) -> str:
     """A query for nodes of the scope that hold any of the words in any of the fields.
 
     Args:
         scope: a scope's key.
-        found: words of letters, digits and underscores alone, as :func:`terms` gives them.
+        found: words of letters, digits and underscores alone, as :func:`extract_terms` gives them.
         fields: names of properties in the index.
         boost: what a hit counts beside those of other queries.
     """

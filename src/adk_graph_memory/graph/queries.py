@@ -30,46 +30,46 @@ FRAGMENT = "fragment"
 TEMPLATE = "template"
 """What a block is tagged with whose braces are filled in before it is a statement."""
 
-CHUNK = 250
+ROWS_PER_STATEMENT = 250
 """Rows one statement takes: the driver packs them in one go, and the event loop waits meanwhile."""
 
-GIVEN = "given"
+PARAMETER_MAP = "given"
 """The one parameter of our statements: a map of all that they name. In their files ``$given.scope`` is ``$scope``."""
 
 _HEADER = re.compile(r"(?:\A|\n\n)// ([a-z0-9_]+)(?: @([\w.]+))?\n")
 _INCLUDE = re.compile(r"^// include (\w+)$", re.MULTILINE)
 _IDENTIFIER = re.compile(r"@(\w+)")
 _PARAMETER = re.compile(r"(?<!OPTIONS )\$(?=[a-z])")  # a new index takes its options from no map
-_GIVEN = re.compile(rf"\${GIVEN}\.(\w+)")
+_MAPPED_PARAMETER = re.compile(rf"\${PARAMETER_MAP}\.(\w+)")
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
+class CypherBlock:
     """One statement as it stands in its file."""
 
     name: str
-    line: str | None
+    tag: str | None
     text: str
 
 
-def parse(source: str) -> list[Block]:
+def parse_blocks(source: str) -> list[CypherBlock]:
     """The blocks of one ``.cypher`` file, in its order."""
     _, *pieces = _HEADER.split(source)
     return [
-        Block(name, line, text.strip().removesuffix(";"))
+        CypherBlock(name, line, text.strip().removesuffix(";"))
         for name, line, text in zip(pieces[::3], pieces[1::3], pieces[2::3], strict=True)
     ]
 
 
 @cache
-def files(folder: str) -> dict[str, tuple[Block, ...]]:
+def load_cypher_files(folder: str) -> dict[str, tuple[CypherBlock, ...]]:
     """File name → blocks, for the ``.cypher`` files of a folder of this package, sorted by name."""
     folder_ = resources.files(__package__) / folder
     found = sorted((f for f in folder_.iterdir() if f.name.endswith(".cypher")), key=lambda f: f.name)
-    return {f.name: tuple(parse(f.read_text(encoding="utf-8"))) for f in found}
+    return {f.name: tuple(parse_blocks(f.read_text(encoding="utf-8"))) for f in found}
 
 
-def filled(text: str, settings: Settings) -> str:
+def fill_identifiers(text: str, settings: Settings) -> str:
     """The text with every ``@Identifier`` replaced by this deployment's name for it."""
 
     def name(match: re.Match[str]) -> str:
@@ -83,39 +83,43 @@ def filled(text: str, settings: Settings) -> str:
     return _IDENTIFIER.sub(name, text)
 
 
-def scoped(scope: Scope) -> dict[str, str]:
+def make_scope_parameters(scope: Scope) -> dict[str, str]:
     """What a statement takes that may have to make the user's node."""
     return {"scope": scope.key, "app_name": scope.app_name, "user_id": scope.user_id}
 
 
-class Statements:
+class CypherStatements:
     """All statements of one deployment on one server line: ``statements["append_event"]``."""
 
     def __init__(self, settings: Settings, line: str) -> None:
-        blocks = [block for blocks in files("cypher").values() for block in blocks]
-        texts = {block: _PARAMETER.sub(f"${GIVEN}.", filled(block.text, settings)) for block in blocks}
-        self.fragments = {block.name: text for block, text in texts.items() if block.line == FRAGMENT}
-        self.fragments = {name: self._included(text) for name, text in self.fragments.items()}
-        self._texts = {block.name: self._included(text) for block, text in texts.items() if block.line in (None, line)}
-        self._names = {name: frozenset(_GIVEN.findall(text)) for name, text in self._texts.items()}
+        blocks = [block for blocks in load_cypher_files("cypher").values() for block in blocks]
+        texts = {
+            block: _PARAMETER.sub(f"${PARAMETER_MAP}.", fill_identifiers(block.text, settings)) for block in blocks
+        }
+        self.fragments = {block.name: text for block, text in texts.items() if block.tag == FRAGMENT}
+        self.fragments = {name: self._expand_includes(text) for name, text in self.fragments.items()}
+        self._texts = {
+            block.name: self._expand_includes(text) for block, text in texts.items() if block.tag in (None, line)
+        }
+        self._parameter_names = {name: frozenset(_MAPPED_PARAMETER.findall(text)) for name, text in self._texts.items()}
 
-    def _included(self, text: str) -> str:
-        return _INCLUDE.sub(lambda include: self._included(self.fragments[include[1]]), text)
+    def _expand_includes(self, text: str) -> str:
+        return _INCLUDE.sub(lambda include: self._expand_includes(self.fragments[include[1]]), text)
 
     def __getitem__(self, name: str) -> str:
         return self._texts[name]
 
-    def bind(self, name: str, parameters: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
+    def bind_parameters(self, name: str, parameters: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
         """The statement and its parameters, as a driver takes them.
 
         Raises:
             KeyError: it names one that is not there; Cypher would take null for it.
         """
-        if missing := self._names[name] - parameters.keys():
+        if missing := self._parameter_names[name] - parameters.keys():
             raise KeyError(f"{name} needs {', '.join(sorted(missing))}")
-        return self._texts[name], {GIVEN: dict(parameters)}
+        return self._texts[name], {PARAMETER_MAP: dict(parameters)}
 
-    def mentions(self, label: str) -> bool:
+    def has_label(self, label: str) -> bool:
         """Whether any of them names this label or relationship type."""
         named = re.compile(rf"[:|]{re.escape(label)}\b")
         return any(named.search(text) for text in self._texts.values())
@@ -128,6 +132,6 @@ class Statements:
 
     @classmethod
     @lru_cache(maxsize=32)
-    def of(cls, settings: Settings, line: str) -> Statements:
+    def from_settings(cls, settings: Settings, line: str) -> CypherStatements:
         """The statements of a deployment, read and filled once."""
         return cls(settings, line)

@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 from neo4j import Record
 
 from adk_graph_memory import errors
-from adk_graph_memory.graph import forgetting, members
+from adk_graph_memory.graph import forgetting, json_map
 from adk_graph_memory.graph.connection import Connection, Transaction
-from adk_graph_memory.graph.members import Delta
-from adk_graph_memory.graph.queries import scoped
+from adk_graph_memory.graph.json_map import JsonMapDelta
+from adk_graph_memory.graph.queries import make_scope_parameters
 from adk_graph_memory.records import Scope
 
 NO_LIMIT = 2**31 - 1
@@ -32,11 +32,11 @@ class StoredSession(NamedTuple):
     session_state: dict[str, Any]
     app_state: dict[str, Any]
     user_state: dict[str, Any]
-    bodies: Sequence[str] = ()
+    event_bodies: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Appended:
+class AppendResult:
     """What became of an event: ``new``, ``repeated``, ``taken``, ``stale`` or ``closed``.
 
     ``revision`` is the session's after this event was appended, ``latest`` its revision now.
@@ -45,20 +45,20 @@ class Appended:
     outcome: str
     uid: str
     revision: int
-    latest: int
+    latest_revision: int
     closed_at: float | None
 
 
-async def create(
+async def store_session(
     connection: Connection,
     scope: Scope,
     *,
     id: str,
     uid: str,
     now: float,
-    app: Delta,
-    user: Delta,
-    session: Delta,
+    app: JsonMapDelta,
+    user: JsonMapDelta,
+    session: JsonMapDelta,
     expires_at: float | None = None,
     display_name: str | None = None,
     labels: Mapping[str, str] | None = None,
@@ -70,37 +70,39 @@ async def create(
         errors.ConstraintViolated: the user has a session of this id.
     """
     parameters = {
-        **scoped(scope),
+        **make_scope_parameters(scope),
         "id": id,
         "uid": uid,
         "now": now,
         "expires_at": expires_at,
         "display_name": display_name,
-        "labels": list(Delta.of(labels or {}).members),
+        "labels": list(JsonMapDelta.from_values(labels or {}).members),
         "owner": owner,
-        "app": app.parameter(),
-        "user": user.parameter(),
-        "session": session.parameter(),
+        "app": app.to_parameter(),
+        "user": user.to_parameter(),
+        "session": session.to_parameter(),
     }
     while True:
         try:
-            [row] = await connection.run("create_session", parameters)
+            [row] = await connection.run_statement("create_session", parameters)
         except errors.ConstraintViolated:
-            stored = await connection.run("session_uid", parameters)
+            stored = await connection.run_statement("session_uid", parameters)
             if not stored:  # whoever held the id has deleted it meanwhile
                 continue
             if stored[0]["uid"] == uid:  # our own, whose acknowledgement was lost
-                [row] = await connection.run("session_states", parameters)
+                [row] = await connection.run_statement("session_states", parameters)
             elif stored[0]["expired"]:
-                await delete(connection, scope, id=id, now=now, only_expired=True)
+                await remove_session(connection, scope, id=id, now=now, only_expired=True)
                 continue
             else:
                 raise
-        app_state, user_state = members.read(row["app_state"]), members.read(row["user_state"])
-        return StoredSession(id, uid, scope.user_id, 0, now, members.read(session.members), app_state, user_state)
+        app_state, user_state = json_map.parse_json_map(row["app_state"]), json_map.parse_json_map(row["user_state"])
+        return StoredSession(
+            id, uid, scope.user_id, 0, now, json_map.parse_json_map(session.members), app_state, user_state
+        )
 
 
-async def get(
+async def fetch_session(
     connection: Connection,
     scope: Scope,
     *,
@@ -110,9 +112,9 @@ async def get(
     after: float | None = None,
 ) -> StoredSession | None:
     """The session with its events from ``after`` on (inclusive), of those the last ``recent``; or None."""
-    rows = await connection.run(
+    rows = await connection.run_statement(
         "get_session",
-        scoped(scope),
+        make_scope_parameters(scope),
         id=id,
         now=now,
         after=float("-inf") if after is None else after,
@@ -128,14 +130,14 @@ async def get(
         scope.user_id,
         row["revision"],
         row["last_update_time"],
-        members.read(row["state"]),
-        members.read(row["app_state"]),
-        members.read(row["user_state"]),
+        json_map.parse_json_map(row["state"]),
+        json_map.parse_json_map(row["app_state"]),
+        json_map.parse_json_map(row["user_state"]),
         row["bodies"][::-1],
     )
 
 
-async def events(
+async def fetch_events(
     connection: Connection,
     scope: Scope,
     *,
@@ -146,9 +148,9 @@ async def events(
     limit: int | None = None,
 ) -> tuple[Sequence[str], Sequence[int]]:
     """Bodies and sequence numbers of a session's events behind ``after_seq``, from ``after`` on, oldest first."""
-    rows = await connection.run(
+    rows = await connection.run_statement(
         "list_events",
-        scoped(scope),
+        make_scope_parameters(scope),
         id=id,
         now=now,
         after_seq=0 if after_seq is None else after_seq,
@@ -158,7 +160,7 @@ async def events(
     return (rows[0]["bodies"], rows[0]["seqs"]) if rows else ((), ())
 
 
-async def listed(
+async def fetch_sessions(
     connection: Connection,
     app_name: str,
     user_id: str | None,
@@ -175,29 +177,38 @@ async def listed(
     Raises:
         LookupError: ``after`` names no session, or several users' sessions; its text says which.
     """
-    [row] = await connection.run(
+    [row] = await connection.run_statement(
         "list_sessions_of_app" if user_id is None else "list_sessions_of_user",
         app_name=app_name,
         scope=None if user_id is None else Scope(app_name, user_id).key,
         now=now,
         limit=NO_LIMIT if limit is None else limit,
         direction=-1 if newest_first else 1,
-        after=None if after is None else await _position(connection, app_name, user_id, after),
+        after=None if after is None else await _fetch_position(connection, app_name, user_id, after),
         include_state=include_state,
-        labels=list(Delta.of(labels or {}).members),
+        labels=list(JsonMapDelta.from_values(labels or {}).members),
     )
     app_members = row["app_state"] if include_state else ()
     users = dict(zip(row["users"], row["user_states"], strict=True)) if include_state else {}
     columns = [row[name] for name in ("ids", "uids", "user_ids", "revisions", "times")]
-    states = members.read_all([joined.removeprefix(",") for joined in row["states"]])
+    states = json_map.parse_json_maps([joined.removeprefix(",") for joined in row["states"]])
     return [
-        StoredSession(id, uid, user, revision, time, own, members.read(app_members), members.read(users.get(user)))
+        StoredSession(
+            id,
+            uid,
+            user,
+            revision,
+            time,
+            own,
+            json_map.parse_json_map(app_members),
+            json_map.parse_json_map(users.get(user)),
+        )
         for id, uid, user, revision, time, own in zip(*columns, states, strict=True)
     ]
 
 
-async def _position(connection: Connection, app_name: str, user_id: str | None, id: str) -> dict[str, Any]:
-    rows = await connection.run("session_positions", app_name=app_name, id=id)
+async def _fetch_position(connection: Connection, app_name: str, user_id: str | None, id: str) -> dict[str, Any]:
+    rows = await connection.run_statement("session_positions", app_name=app_name, id=id)
     places = [dict(row) for row in rows if user_id is None or row["user_id"] == user_id]
     if len(places) != 1:
         found = "no session" if not places else f"sessions of {len(places)} users; list one user's"
@@ -205,7 +216,7 @@ async def _position(connection: Connection, app_name: str, user_id: str | None, 
     return places[0]
 
 
-async def append(
+async def store_event(
     connection: Connection,
     scope: Scope,
     *,
@@ -216,17 +227,17 @@ async def append(
     last_update_time: float,
     last_event_id: str,
     now: float,
-    app: Delta,
-    user: Delta,
-    session: Delta,
-) -> Appended | None:
+    app: JsonMapDelta,
+    user: JsonMapDelta,
+    session: JsonMapDelta,
+) -> AppendResult | None:
     """Stores an event and its state deltas in one transaction; None where there is no such session.
 
     Safe to repeat: an event that is there already is not stored, and its deltas are not applied, again.
     """
-    rows = await connection.run(
+    rows = await connection.run_statement(
         "append_event",
-        scoped(scope),
+        make_scope_parameters(scope),
         session_id=session_id,
         event=event,
         uid=uid,
@@ -234,23 +245,23 @@ async def append(
         last_update_time=last_update_time,
         last_event_id=last_event_id,
         now=now,
-        app=app.parameter(),
-        user=user.parameter(),
-        session=session.parameter(),
+        app=app.to_parameter(),
+        user=user.to_parameter(),
+        session=session.to_parameter(),
     )
     if not rows:
         return None
     [row] = rows
-    return Appended(row["outcome"], row["uid"], row["revision"], row["latest"], row["closed_at"])
+    return AppendResult(row["outcome"], row["uid"], row["revision"], row["latest"], row["closed_at"])
 
 
-async def close(connection: Connection, scope: Scope, *, id: str, now: float) -> float | None:
+async def mark_session_closed(connection: Connection, scope: Scope, *, id: str, now: float) -> float | None:
     """Marks the session as closed and returns since when it is; None where there is no such session."""
-    rows = await connection.run("close_session", scoped(scope), id=id, now=now)
+    rows = await connection.run_statement("close_session", make_scope_parameters(scope), id=id, now=now)
     return rows[0]["closed_at"] if rows else None
 
 
-async def delete(
+async def remove_session(
     connection: Connection,
     scope: Scope,
     *,
@@ -260,17 +271,17 @@ async def delete(
     forget_memory: bool = False,
 ) -> None:
     """Deletes the session and its events, but (unless told to) not the words that memory holds of it."""
-    parameters = {**scoped(scope), "id": id, "now": now, "only_expired": only_expired}
+    parameters = {**make_scope_parameters(scope), "id": id, "now": now, "only_expired": only_expired}
 
     async def work(transaction: Transaction) -> None:
         if forget_memory:
-            await forgetting.forget_session(transaction, scope, id)
-        await transaction.run("delete_session", parameters)
+            await forgetting.delete_session_memories(transaction, scope, id)
+        await transaction.run_statement("delete_session", parameters)
 
     await connection.transact(work)
 
 
-async def user_state(connection: Connection, scope: Scope) -> dict[str, Any]:
+async def fetch_user_state(connection: Connection, scope: Scope) -> dict[str, Any]:
     """The user's own state, keys without prefix."""
-    rows: list[Record] = await connection.run("get_user_state", scoped(scope))
-    return members.read(rows[0]["user_state"]) if rows else {}
+    rows: list[Record] = await connection.run_statement("get_user_state", make_scope_parameters(scope))
+    return json_map.parse_json_map(rows[0]["user_state"]) if rows else {}

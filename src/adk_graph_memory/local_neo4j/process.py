@@ -13,7 +13,7 @@ from pathlib import Path
 
 # Asks Linux for SIGTERM at the parent's end, ends if that was too late, becomes the command. It is a program of its
 # own because preexec_fn, the other way to run this in the child, can deadlock beside threads.
-TIED = """
+LAUNCHER_CODE = """
 import ctypes, os, sys
 if sys.platform == "linux":
     ctypes.CDLL(None).prctl(1, 15)
@@ -23,7 +23,7 @@ os.execv(sys.argv[2], sys.argv[2:])
 """
 
 
-class Process:
+class ServerProcess:
     """A command that runs in a session of its own, with its output in a file.
 
     To Linux the parent of a process is the thread that forked it: so here a thread does, and waits for its end.
@@ -35,15 +35,15 @@ class Process:
     """
 
     def __init__(self, command: Sequence[str], log: Path, *, outlive: bool = False) -> None:
-        tied = [sys.executable, "-I", "-S", "-c", TIED, str(os.getpid())]
+        tied = [sys.executable, "-I", "-S", "-c", LAUNCHER_CODE, str(os.getpid())]
         self._command = list(command) if outlive else [*tied, *command]
         self._log = log
         self._pid: Future[int] = Future()
-        self._code: Future[int] = Future()
-        threading.Thread(target=self._run, name="local-neo4j", daemon=True).start()
+        self._exit_code: Future[int] = Future()
+        threading.Thread(target=self._spawn_and_wait, name="local-neo4j", daemon=True).start()
         self.pid = self._pid.result()
 
-    def _run(self) -> None:
+    def _spawn_and_wait(self) -> None:
         try:
             with self._log.open("wb") as log:
                 popen = subprocess.Popen(
@@ -58,32 +58,32 @@ class Process:
             self._pid.set_exception(error)
             return
         self._pid.set_result(popen.pid)
-        self._code.set_result(popen.wait())
+        self._exit_code.set_result(popen.wait())
 
     @property
-    def code(self) -> int | None:
+    def exit_code(self) -> int | None:
         """The exit code, negative for a signal; None while it runs."""
-        return self._code.result() if self._code.done() else None
+        return self._exit_code.result() if self._exit_code.done() else None
 
-    def end(self, signal: int, seconds: float) -> int:
+    def signal_and_wait(self, signal: int, seconds: float) -> int:
         """Send a signal and wait for the exit code.
 
         Raises:
             TimeoutError: it still runs.
         """
-        if not self._code.done():
+        if not self._exit_code.done():
             with suppress(ProcessLookupError):  # it may end by itself at this very moment
                 os.kill(self.pid, signal)
-        return self._code.result(seconds)
+        return self._exit_code.result(seconds)
 
 
-def running(arguments: Sequence[str]) -> int | None:
+def find_process(arguments: Sequence[str]) -> int | None:
     """The id of this user's process whose command line ends with these arguments."""
     ending = " ".join(arguments)
-    return next((pid for pid, line in _command_lines() if line.endswith(ending)), None)
+    return next((pid for pid, line in _list_command_lines() if line.endswith(ending)), None)
 
 
-def _command_lines() -> Iterator[tuple[int, str]]:
+def _list_command_lines() -> Iterator[tuple[int, str]]:
     if not Path("/proc/self/cmdline").exists():
         told = subprocess.run(["ps", "-xww", "-o", "pid=,command="], capture_output=True, text=True, check=True)
         for line in told.stdout.splitlines():

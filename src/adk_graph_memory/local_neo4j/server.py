@@ -20,9 +20,9 @@ import neo4j
 from neo4j import exceptions
 
 from adk_graph_memory import errors
-from adk_graph_memory.local_neo4j import installation, jars, java, process
+from adk_graph_memory.local_neo4j import jars, java, process, server_home
 
-READ_ONLY = {"server.databases.default_to_read_only", "server.databases.read_only"}
+READ_ONLY_SETTINGS = {"server.databases.default_to_read_only", "server.databases.read_only"}
 
 
 class LocalNeo4j:
@@ -55,26 +55,26 @@ class LocalNeo4j:
         heap: str = "512m",
         page_cache: str = "64m",
         conf: Mapping[str, str] | None = None,
-        progress: jars.Progress | None = None,
+        progress: jars.ProgressCallback | None = None,
     ) -> None:
-        self.version = jars.version(version)
+        self.version = jars.resolve_version(version)
         self._is_temporary = home is None
         self.home = Path(home or Path(tempfile.gettempdir(), f"neo4j-{secrets.token_hex(8)}")).absolute()
-        self.port = port or _free_port()
+        self.port = port or _find_free_port()
         self.uri = f"bolt://127.0.0.1:{self.port}"
         self._heap, self._page_cache, self._conf = heap, page_cache, dict(conf or {})
         self._progress = progress
         self._lock = threading.Lock()
-        self._process: process.Process | None = None
+        self._process: process.ServerProcess | None = None
 
     @property
     def auth(self) -> tuple[str, str]:
-        return "neo4j", installation.password(self.home)
+        return "neo4j", server_home.ensure_password(self.home)
 
     @property
     def pid(self) -> int | None:
         """The process, None while there is none."""
-        return self._process.pid if self._process and self._process.code is None else None
+        return self._process.pid if self._process and self._process.exit_code is None else None
 
     def start(self, *, seconds: float = 180.0, outlive: bool = False) -> Self:
         """Start it and wait until it answers.
@@ -89,31 +89,31 @@ class LocalNeo4j:
         with self._lock:
             if self.pid:
                 return self
-            if not _is_free(self.port):
+            if not _is_port_free(self.port):
                 raise errors.PortTaken(port=self.port)
-            if installation.is_in_use(self.home):
+            if server_home.is_store_locked(self.home):
                 raise errors.StoreInUse(home=self.home)
-            found = java.find(self.version)
-            files = jars.fetch(jars.locked(self.version), self._progress)
+            found = java.find_java(self.version)
+            files = jars.fetch_jars(jars.load_locked_jars(self.version), self._progress)
             if not outlive:
                 atexit.register(self.close)
             with_conf = [self._conf]
-            if READ_ONLY & self._conf.keys() and installation.is_fresh(self.home):
+            if READ_ONLY_SETTINGS & self._conf.keys() and server_home.is_store_missing(self.home):
                 with_conf.insert(0, {})  # a server that may not write cannot make its store either
             for conf in with_conf:
-                self._end(signal.SIGTERM)
-                self._launch(found, files, conf, seconds, outlive)
+                self._end_process(signal.SIGTERM)
+                self._launch_process(found, files, conf, seconds, outlive)
         return self
 
     def stop(self) -> None:
         """Stop it in order, as SIGTERM does; its data stay."""
         with self._lock:
-            self._end(signal.SIGTERM)
+            self._end_process(signal.SIGTERM)
 
     def kill(self) -> None:
         """End it at once, as a crash does; what was committed stays."""
         with self._lock:
-            self._end(signal.SIGKILL)
+            self._end_process(signal.SIGKILL)
 
     def close(self) -> None:
         """Stop it and remove its home, if that is a temporary one."""
@@ -122,37 +122,43 @@ class LocalNeo4j:
         if self._is_temporary:
             shutil.rmtree(self.home, ignore_errors=True)
 
-    def _launch(
+    def _launch_process(
         self, found: java.Java, files: list[Path], conf: Mapping[str, str], seconds: float, outlive: bool
     ) -> None:
-        installation.configure(self.home, version=self.version, port=self.port, page_cache=self._page_cache, conf=conf)
-        command = installation.command(self.home, version=self.version, java=found, classpath=files, heap=self._heap)
-        self._process = process.Process(command, installation.log(self.home), outlive=outlive)
+        server_home.write_configuration(
+            self.home, version=self.version, port=self.port, page_cache=self._page_cache, conf=conf
+        )
+        command = server_home.make_command(
+            self.home, version=self.version, java=found, classpath=files, heap=self._heap
+        )
+        self._process = process.ServerProcess(command, server_home.get_log_path(self.home), outlive=outlive)
         try:
             self._wait_until_ready(time.monotonic() + seconds)
         except BaseException:
-            self._end(signal.SIGKILL)
+            self._end_process(signal.SIGKILL)
             raise
 
-    def _end(self, how: int) -> None:
+    def _end_process(self, how: int) -> None:
         if self._process:
             try:
-                self._process.end(how, seconds=60)
+                self._process.signal_and_wait(how, seconds=60)
             except TimeoutError:
-                self._process.end(signal.SIGKILL, seconds=60)
+                self._process.signal_and_wait(signal.SIGKILL, seconds=60)
             self._process = None
 
     def _wait_until_ready(self, deadline: float) -> None:
-        while not self._answers():
-            if self._process and self._process.code is not None:
-                raise installation.failure(self.home, self.port, self._process.code)
-            if installation.is_full(self.home):
-                raise errors.DiskFull(home=self.home, needed=installation.ROOM)
+        while not self._is_reachable():
+            if self._process and self._process.exit_code is not None:
+                raise server_home.diagnose_failure(self.home, self.port, self._process.exit_code)
+            if server_home.is_disk_full(self.home):
+                raise errors.DiskFull(home=self.home, needed=server_home.MIN_DISK_SPACE)
             if time.monotonic() > deadline:
-                raise errors.NotReady(log=installation.log(self.home), tail=installation.last_words(self.home))
+                raise errors.ServerStartTimeout(
+                    log=server_home.get_log_path(self.home), tail=server_home.read_log_tail(self.home)
+                )
             time.sleep(0.1)
 
-    def _answers(self) -> bool:
+    def _is_reachable(self) -> bool:
         try:
             with (
                 neo4j.GraphDatabase.driver(self.uri, auth=self.auth) as driver,
@@ -180,15 +186,15 @@ class LocalNeo4j:
         await asyncio.to_thread(self.close)
 
 
-def _free_port() -> int:
+def _find_free_port() -> int:
     while True:
         # Below the ports that kernels give to outgoing connections, so that it is still free in a few seconds.
         port = 20_000 + secrets.randbelow(12_000)
-        if _is_free(port):
+        if _is_port_free(port):
             return port
 
 
-def _is_free(port: int) -> bool:
+def _is_port_free(port: int) -> bool:
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:

@@ -1,23 +1,9 @@
 """What crosses the doors between rooms: frozen data, no behaviour beyond what it says about itself."""
 
-from adk_graph_memory.records.answers import (
-    Ending,
-    IngestReport,
-    Kind,
-    Receipt,
-    Recollection,
-    Share,
-    StoredEntity,
-    StoredFact,
-)
 from adk_graph_memory.records.dates import (
     Precision,
 )
-from adk_graph_memory.records.embeddings import (
-    Embedding,
-    Passage,
-)
-from adk_graph_memory.records.extraction import (
+from adk_graph_memory.records.extraction_result import (
     ExtractedEntity,
     ExtractedFact,
     Extraction,
@@ -28,19 +14,25 @@ from adk_graph_memory.records.extraction import (
     Usage,
 )
 from adk_graph_memory.records.filters import Filters
-from adk_graph_memory.records.plan import (
-    Candidates,
-    Doubt,
-    KnownEntity,
-    KnownFact,
-    Link,
-    Plan,
-    PlannedEntity,
-    PlannedFact,
-    PlannedRevision,
-    Proposition,
-    Resolution,
-    Standing,
+from adk_graph_memory.records.passages import (
+    Embedding,
+    Passage,
+)
+from adk_graph_memory.records.results import (
+    Ending,
+    IngestReport,
+    MemoryKind,
+    Receipt,
+    Recollection,
+    Share,
+    StoredEntity,
+    StoredFact,
+)
+from adk_graph_memory.records.text_keys import (
+    count_tokens,
+    digest,
+    fold_text,
+    has_wide_character,
 )
 from adk_graph_memory.records.turns import (
     NO_SESSION,
@@ -48,34 +40,42 @@ from adk_graph_memory.records.turns import (
     Scope,
     Statement,
     Turn,
-    check_aware,
+    check_timezone_aware,
 )
-from adk_graph_memory.records.words import (
-    digest,
-    folded,
-    is_wide,
-    token_count,
+from adk_graph_memory.records.write_plan import (
+    Candidates,
+    EntityDoubt,
+    EntityResolution,
+    FactLink,
+    KnownEntity,
+    KnownFact,
+    PlannedEntity,
+    PlannedFact,
+    PlannedRevision,
+    Proposition,
+    Standing,
+    WritePlan,
 )
 
 __all__ = [
     "NO_SESSION",
     "Candidates",
-    "Doubt",
     "Embedding",
     "Ending",
+    "EntityDoubt",
+    "EntityResolution",
     "ExtractedEntity",
     "ExtractedFact",
     "Extraction",
+    "FactLink",
     "Filters",
     "IngestReport",
-    "Kind",
     "KnownEntity",
     "KnownFact",
-    "Link",
     "Manner",
+    "MemoryKind",
     "Modality",
     "Passage",
-    "Plan",
     "PlannedEntity",
     "PlannedFact",
     "PlannedRevision",
@@ -84,7 +84,6 @@ __all__ = [
     "Receipt",
     "Recollection",
     "Remark",
-    "Resolution",
     "Role",
     "Scope",
     "Share",
@@ -95,9 +94,10 @@ __all__ = [
     "StoredFact",
     "Turn",
     "Usage",
-    "check_aware",
+    "WritePlan",
+    "check_timezone_aware",
+    "count_tokens",
     "digest",
-    "folded",
-    "is_wide",
-    "token_count",
+    "fold_text",
+    "has_wide_character",
 ]

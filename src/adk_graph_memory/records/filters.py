@@ -7,8 +7,8 @@ from datetime import datetime
 from typing import Any, get_args
 
 from adk_graph_memory import errors
-from adk_graph_memory.records.answers import Kind
-from adk_graph_memory.records.turns import check_aware
+from adk_graph_memory.records.results import MemoryKind
+from adk_graph_memory.records.turns import check_timezone_aware
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,7 +17,7 @@ class Filters:
 
     since: datetime | None = None
     until: datetime | None = None
-    kind: Kind | None = None
+    kind: MemoryKind | None = None
     session_id: str | None = None
     topic: str | None = None
     entity: str | None = None
@@ -25,11 +25,11 @@ class Filters:
     def __post_init__(self) -> None:
         for moment in (self.since, self.until):
             if moment is not None:
-                check_aware(moment)
+                check_timezone_aware(moment)
         if self.since is not None and self.until is not None and self.since > self.until:
             raise errors.ConfigurationError(reason=f"since {self.since} is later than until {self.until}")
-        if self.kind not in (None, *get_args(Kind)):
-            raise errors.ConfigurationError(reason=f"kind {self.kind!r} is none of {', '.join(get_args(Kind))}")
+        if self.kind not in (None, *get_args(MemoryKind)):
+            raise errors.ConfigurationError(reason=f"kind {self.kind!r} is none of {', '.join(get_args(MemoryKind))}")
         for name in ("session_id", "topic", "entity"):
             value = getattr(self, name)
             if value is not None and not isinstance(value, str):
@@ -38,7 +38,7 @@ class Filters:
     def __bool__(self) -> bool:
         return self != Filters()
 
-    def parameters(self) -> dict[str, Any]:
+    def to_parameters(self) -> dict[str, Any]:
         """As statements take them: times in seconds since 1970."""
         times = {name: moment.timestamp() if (moment := getattr(self, name)) else None for name in ("since", "until")}
         return asdict(self) | times

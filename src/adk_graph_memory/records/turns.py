@@ -9,8 +9,8 @@ from datetime import datetime
 from typing import Any, Literal
 
 from adk_graph_memory import errors
-from adk_graph_memory.language.zones import with_offset
-from adk_graph_memory.records.words import digest
+from adk_graph_memory.language.zones import apply_fixed_offset
+from adk_graph_memory.records.text_keys import digest
 
 Role = Literal["user", "model"]
 
@@ -48,16 +48,16 @@ class Turn:
     session_id: str = ""
 
     def __post_init__(self) -> None:
-        check_aware(self.at)
-        object.__setattr__(self, "at", with_offset(self.at))
-        object.__setattr__(self, "text", _normal(self.text))
+        check_timezone_aware(self.at)
+        object.__setattr__(self, "at", apply_fixed_offset(self.at))
+        object.__setattr__(self, "text", _normalize_unicode(self.text))
 
     @property
     def text_key(self) -> str:
         """Stands for the text: a turn that was edited since it was read has another one."""
         return digest(self.text)
 
-    def memory_id(self, session_id: str) -> str:
+    def make_memory_id(self, session_id: str) -> str:
         """The id under which memory knows this turn of that session."""
         return f"event:{digest(session_id, self.id)}"
 
@@ -73,19 +73,19 @@ class Statement:
     metadata: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        check_aware(self.at)
-        object.__setattr__(self, "at", with_offset(self.at))
-        object.__setattr__(self, "text", _normal(self.text))
+        check_timezone_aware(self.at)
+        object.__setattr__(self, "at", apply_fixed_offset(self.at))
+        object.__setattr__(self, "text", _normalize_unicode(self.text))
 
 
-def _normal(text: str) -> str:
+def _normalize_unicode(text: str) -> str:
     """In Unicode's NFC, as it is searched for."""
     if not isinstance(text, str):
         raise errors.ConfigurationError(reason=f"the text {text!r} is no text")
     return unicodedata.normalize("NFC", text)
 
 
-def check_aware(moment: datetime) -> None:
+def check_timezone_aware(moment: datetime) -> None:
     """Refuses a time without an offset: which moment it means depends on the machine that reads it."""
     if not isinstance(moment, datetime):
         raise errors.ConfigurationError(reason=f"{moment!r} is no datetime")

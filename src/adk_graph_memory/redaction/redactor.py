@@ -13,10 +13,10 @@ from adk_graph_memory import errors
 from adk_graph_memory.records import Statement, Turn
 from adk_graph_memory.redaction import secrets
 
-Function = Callable[[str], str]
-Choice = Function | Literal["secrets"] | None
+RedactFunction = Callable[[str], str]
+RedactOption = RedactFunction | Literal["secrets"] | None
 
-NOTHING_LEFT = "[redacted]"
+REDACTED_PLACEHOLDER = "[redacted]"
 """Stands for a turn or statement of which a redaction leaves nothing: an embedder may refuse empty text."""
 
 
@@ -25,58 +25,63 @@ class Redactor:
 
     Args:
         choice: a function from text to text; ``"secrets"`` for
-            :func:`adk_graph_memory.redaction.without_secrets`; or None, which changes nothing.
+            :func:`adk_graph_memory.redaction.remove_secrets`; or None, which changes nothing.
 
     Raises:
         errors.RedactorMissing: the libraries behind ``"secrets"`` are not installed.
         errors.ConfigurationError: there is no such redaction.
     """
 
-    def __init__(self, choice: Choice) -> None:
+    def __init__(self, choice: RedactOption) -> None:
         if choice == "secrets":
-            secrets.detectors()
-            choice = secrets.without_secrets
+            secrets.load_detectors()
+            choice = secrets.remove_secrets
         if isinstance(choice, str) or not (choice is None or callable(choice)):
             reason = f'redact={choice!r} is neither "secrets" nor a function from text to text'
             raise errors.ConfigurationError(reason=reason)
-        self._redact = choice
+        self._function = choice
 
     @property
-    def function(self) -> Function | None:
+    def redact_function(self) -> RedactFunction | None:
         """The redaction of one text; None where none was chosen."""
-        return self._text if self._redact else None
+        return self._apply_function if self._function else None
 
-    async def text(self, text: str) -> str:
+    async def redact_text(self, text: str) -> str:
         """The text, redacted.
 
         Raises:
             errors.RedactionFailed: the function raised, or did not return text.
         """
-        return await asyncio.to_thread(self._text, text) if self._redact else text
+        return await asyncio.to_thread(self._apply_function, text) if self._function else text
 
-    async def turns(self, turns: Sequence[Turn]) -> Sequence[Turn]:
+    async def redact_turns(self, turns: Sequence[Turn]) -> Sequence[Turn]:
         """The turns with their text redacted; ids, times and order stay."""
-        if not self._redact:
+        if not self._function:
             return turns
-        return await asyncio.to_thread(lambda: [replace(turn, text=self._said(turn.text)) for turn in turns])
-
-    async def statements(self, statements: Sequence[Statement]) -> Sequence[Statement]:
-        """The statements with their text and metadata redacted; ids, times and order stay."""
-        if not self._redact:
-            return statements
         return await asyncio.to_thread(
-            lambda: [replace(one, text=self._said(one.text), metadata=self._inside(one.metadata)) for one in statements]
+            lambda: [replace(turn, text=self._redact_or_placeholder(turn.text)) for turn in turns]
         )
 
-    async def metadata(self, metadata: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
-        """The metadata with every text in them redacted, however deep; the keys stay."""
-        return await asyncio.to_thread(self._inside, metadata) if self._redact and metadata else metadata
+    async def redact_statements(self, statements: Sequence[Statement]) -> Sequence[Statement]:
+        """The statements with their text and metadata redacted; ids, times and order stay."""
+        if not self._function:
+            return statements
+        return await asyncio.to_thread(
+            lambda: [
+                replace(one, text=self._redact_or_placeholder(one.text), metadata=self._redact_value(one.metadata))
+                for one in statements
+            ]
+        )
 
-    def _text(self, text: str) -> str:
-        assert self._redact is not None  # noqa: S101  # callers look first
-        name = getattr(self._redact, "__qualname__", type(self._redact).__qualname__)
+    async def redact_metadata(self, metadata: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
+        """The metadata with every text in them redacted, however deep; the keys stay."""
+        return await asyncio.to_thread(self._redact_value, metadata) if self._function and metadata else metadata
+
+    def _apply_function(self, text: str) -> str:
+        assert self._function is not None  # noqa: S101  # callers look first
+        name = getattr(self._function, "__qualname__", type(self._function).__qualname__)
         try:
-            redacted: Any = self._redact(text)
+            redacted: Any = self._function(text)
         except Exception as error:
             # The error's own words may quote the text, and ours may end in a log: only its kind is named.
             raise errors.RedactionFailed(name=name, reason=f"it raised {type(error).__name__}") from error
@@ -84,17 +89,17 @@ class Redactor:
             raise errors.RedactionFailed(name=name, reason=f"it returned {type(redacted).__name__}, not text")
         return redacted
 
-    def _said(self, text: str) -> str:
-        redacted = self._text(text)
-        return NOTHING_LEFT if text.strip() and not redacted.strip() else redacted
+    def _redact_or_placeholder(self, text: str) -> str:
+        redacted = self._apply_function(text)
+        return REDACTED_PLACEHOLDER if text.strip() and not redacted.strip() else redacted
 
-    def _inside(self, value: Any) -> Any:
+    def _redact_value(self, value: Any) -> Any:
         if isinstance(value, str):
-            return self._text(value)
+            return self._apply_function(value)
         if isinstance(value, Mapping):
-            return {key: self._inside(one) for key, one in value.items()}
+            return {key: self._redact_value(one) for key, one in value.items()}
         if isinstance(value, list | tuple):
-            return [self._inside(one) for one in value]
+            return [self._redact_value(one) for one in value]
         if value is None or isinstance(value, bool | int | float):
             return value
-        return self._inside(to_jsonable_python(value, bytes_mode="base64", serialize_unknown=True))
+        return self._redact_value(to_jsonable_python(value, bytes_mode="base64", serialize_unknown=True))

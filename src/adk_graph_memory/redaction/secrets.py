@@ -9,18 +9,18 @@ from functools import cache
 from pydantic_core import PydanticCustomError
 
 from adk_graph_memory import errors
-from adk_graph_memory.redaction.plain import Plain, Span
+from adk_graph_memory.redaction.plain_text import PlainText, TextSpan
 
-Detector = tuple[str, Callable[[str], Iterable[Span]]]
+Detector = tuple[str, Callable[[str], Iterable[TextSpan]]]
 
 
-_PIECE, _OVERLAP = 50_000, 2_000
+_CHUNK_SIZE, _CHUNK_OVERLAP = 50_000, 2_000
 """Characters that are searched at a time, and how far a match may reach beyond them."""
-_ROUNDS = 8
+_MAX_ROUNDS = 8
 """Three are the most that texts needed; whoever writes one that needs more does not hold up others."""
 
 
-def without_secrets(text: str) -> str:
+def remove_secrets(text: str) -> str:
     """The text with keys, tokens, passwords and card numbers replaced by what they were, as in ``[card number]``.
 
     Only how a secret looks decides: nothing is ever looked up or tried anywhere. Characters that nobody sees and
@@ -29,24 +29,24 @@ def without_secrets(text: str) -> str:
     Raises:
         errors.RedactorMissing: the libraries behind it are not installed.
     """
-    for _ in range(_ROUNDS):
-        if (cleaned := _once(text)) == text:
+    for _ in range(_MAX_ROUNDS):
+        if (cleaned := _remove_secrets_once(text)) == text:
             break
         text = cleaned  # a secret beside another one may only now stand free
     return text
 
 
-def _once(text: str) -> str:
-    plain = Plain(text)
-    for kind, found in detectors():
-        spans = [plain.original_span(span) for span in found(plain.text)]
+def _remove_secrets_once(text: str) -> str:
+    plain = PlainText(text)
+    for kind, found in load_detectors():
+        spans = [plain.find_original_span(span) for span in found(plain.text)]
         if spans:
-            text = "".join(_pieces(text, spans, f"[{kind}]"))
-            plain = Plain(text)
+            text = "".join(_replace_spans(text, spans, f"[{kind}]"))
+            plain = PlainText(text)
     return text
 
 
-def _pieces(text: str, spans: Iterable[Span], placeholder: str) -> Iterator[str]:
+def _replace_spans(text: str, spans: Iterable[TextSpan], placeholder: str) -> Iterator[str]:
     done = 0
     for start, end in sorted(spans):
         if start >= done:
@@ -58,7 +58,7 @@ def _pieces(text: str, spans: Iterable[Span], placeholder: str) -> Iterator[str]
 _REST = re.compile(r"(?:\.?[\w-]+)*")
 """The rest of a token whose format grew longer since its detector was written, or that a detector stops short of."""
 
-_OURS = (
+_SECRET_FORMATS = (
     ("private key", r"-----BEGIN (?:[A-Z0-9]+ )*PRIVATE KEY(?: BLOCK)?-----"
                     r"(?:(?:(?!-----)[\s\S])*-----END [A-Z0-9 ]*-----|(?:(?:\s|\\n)*[A-Za-z0-9+/=]{20,})+)"),
     ("JSON web token", r"(?<![\w=-])eyJ[\w=-]{5,}\.[\w=-]{5,}(?:\.[\w+/=-]*)?"),
@@ -95,7 +95,7 @@ _LOOK = 200
 beyond is found once, by _BEYOND."""
 _BEYOND = re.compile(rf"{_WORD}*")
 _SCHEME = r"(?:Bearer|Basic|Token|ApiKey|Digest)[ \t]{1,3}"
-_ASSIGNED = tuple(
+_ASSIGNMENT_PATTERNS = tuple(
     re.compile(pattern, re.IGNORECASE)
     for pattern in (
         # password = "correct horse", password=hunter, and inside of another text {\"password\": \"correct horse\"}
@@ -121,23 +121,23 @@ _ASSIGNED = tuple(
 )
 """``password: hunter2``. For detect-secrets' own keyword detector a text holds one secret, up to its line's end."""
 
-_CARD = re.compile(
+_CARD_NUMBER = re.compile(
     r"(?<![\w+.,-])(?:[0-9]{13,19}|[0-9]{4}([ \u00a0\u202f-])[0-9]{6}\1[0-9]{5}"
     r"|[0-9]{4}([ \u00a0\u202f-])[0-9]{4}(?:\2[0-9]{4}){1,2}\2[0-9]{1,4}(?:\2[0-9]{1,3})?)(?![\w-]|[.,][0-9])"
 )
 
 
 @cache
-def detectors() -> tuple[Detector, ...]:
+def load_detectors() -> tuple[Detector, ...]:
     """What is looked for, in order: an assignment comes last, so that a key of known kind keeps its name."""
     try:
-        known = _known()
+        known = _load_library_detectors()
         from pydantic_extra_types.payment import PaymentCardBrand, PaymentCardNumber
     except ImportError as error:
         raise errors.RedactorMissing(reason=f"{error.name} is not installed") from error
 
-    def cards(text: str) -> Iterator[Span]:
-        for match in _search_in_pieces(_CARD, text):
+    def cards(text: str) -> Iterator[TextSpan]:
+        for match in _search_in_chunks(_CARD_NUMBER, text):
             try:
                 number = PaymentCardNumber(re.sub(r"[^0-9]", "", match[0]))
             except PydanticCustomError:
@@ -145,12 +145,14 @@ def detectors() -> tuple[Detector, ...]:
             if number.brand != PaymentCardBrand.other:
                 yield match.span()
 
-    ours: list[Detector] = [(kind, _finder(re.compile(pattern))) for kind, pattern in _OURS]
-    assigned: list[Detector] = [("secret", _finder(pattern, "value", _search_in_pieces)) for pattern in _ASSIGNED]
+    ours: list[Detector] = [(kind, _make_span_finder(re.compile(pattern))) for kind, pattern in _SECRET_FORMATS]
+    assigned: list[Detector] = [
+        ("secret", _make_span_finder(pattern, "value", _search_in_chunks)) for pattern in _ASSIGNMENT_PATTERNS
+    ]
     return (*ours, *known, ("card number", cards), *assigned)
 
 
-def _known() -> list[Detector]:
+def _load_library_detectors() -> list[Detector]:
     """The detectors of detect-secrets whose findings stand by themselves: their patterns, and never their ``verify``.
 
     Its detectors of entropy, of addresses and of a build server's keys are left out: they take ordinary words and
@@ -185,35 +187,35 @@ def _known() -> list[Detector]:
         ("Twilio API key", twilio.TwilioKeyDetector.denylist),
         ("Mailchimp API key", mailchimp.MailchimpDetector.denylist),
     ]
-    found: list[Detector] = [(kind, _finder(pattern)) for kind, patterns in kinds for pattern in patterns]
+    found: list[Detector] = [(kind, _make_span_finder(pattern)) for kind, patterns in kinds for pattern in patterns]
     in_address: list[Detector] = [
-        ("password", _finder(pattern, 1)) for pattern in basic_auth.BasicAuthDetector.denylist
+        ("password", _make_span_finder(pattern, 1)) for pattern in basic_auth.BasicAuthDetector.denylist
     ]
     return found + in_address
 
 
-def _search_in_pieces(pattern: re.Pattern[str], text: str) -> Iterator[re.Match[str]]:
+def _search_in_chunks(pattern: re.Pattern[str], text: str) -> Iterator[re.Match[str]]:
     """The matches of a pattern of which none, with what it looks at behind it, is longer than the overlap.
 
     One search of a long text would keep all other threads waiting, the event loop's among them.
     """
     done = 0
-    for border in range(_PIECE, len(text) + _PIECE, _PIECE):
-        while match := pattern.search(text, max(done, border - _PIECE), border + _OVERLAP):
+    for border in range(_CHUNK_SIZE, len(text) + _CHUNK_SIZE, _CHUNK_SIZE):
+        while match := pattern.search(text, max(done, border - _CHUNK_SIZE), border + _CHUNK_OVERLAP):
             if match.start() >= border:
                 break
             done = match.end()
             yield match
 
 
-def _finder(
+def _make_span_finder(
     pattern: re.Pattern[str],
     group: int | str = 0,
     search: Callable[[re.Pattern[str], str], Iterator[re.Match[str]]] = re.Pattern.finditer,
-) -> Callable[[str], Iterator[Span]]:
+) -> Callable[[str], Iterator[TextSpan]]:
     """Finds where a pattern's secret is: in a group of it, or all of it with what of the token goes on behind it."""
 
-    def found(text: str) -> Iterator[Span]:
+    def found(text: str) -> Iterator[TextSpan]:
         end = 0
         for match in search(pattern, text):
             if match.start() < end:

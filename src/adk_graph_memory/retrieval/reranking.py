@@ -20,9 +20,9 @@ from adk_graph_memory.records import Recollection
 
 logger = logging.getLogger(__name__)
 
-RERANKED = 50
+RERANK_LIMIT = 50
 """Memories, the best by our own score, that a reranker orders anew."""
-BATCH = 8
+BATCH_SIZE = 8
 """Pairs of question and text a forward pass of a cross-encoder takes."""
 
 
@@ -47,7 +47,7 @@ class CrossEncoderReranker:
 
     def __init__(self, model: str) -> None:
         self.model = model
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix="reranker")
+        self._executor = ThreadPoolExecutor(1, thread_name_prefix="reranker")
 
     async def score(self, query: str, texts: Sequence[str]) -> list[float]:
         """The model's own numbers, made in a thread.
@@ -55,11 +55,13 @@ class CrossEncoderReranker:
         Raises:
             errors.EmbedderMissing: sentence-transformers is not installed.
         """
-        return await asyncio.get_running_loop().run_in_executor(self._thread, self._scores, query, list(texts))
+        return await asyncio.get_running_loop().run_in_executor(
+            self._executor, self._predict_scores, query, list(texts)
+        )
 
-    def _scores(self, query: str, texts: list[str]) -> list[float]:
+    def _predict_scores(self, query: str, texts: list[str]) -> list[float]:
         pairs = [(query, text) for text in texts]
-        scores = self._encoder.predict(pairs, batch_size=BATCH, show_progress_bar=False)
+        scores = self._encoder.predict(pairs, batch_size=BATCH_SIZE, show_progress_bar=False)
         return [float(score) for score in scores]
 
     @cached_property
@@ -71,7 +73,7 @@ class CrossEncoderReranker:
         return CrossEncoder(self.model)
 
 
-async def rerank(
+async def rerank_recollections(
     memories: Sequence[Recollection], query: str, reranker: Reranker, *, seconds: float
 ) -> list[Recollection]:
     """The best of the memories in the reranker's order; in ours where it fails or takes longer.
@@ -84,7 +86,7 @@ async def rerank(
         reranker: a caller's own.
         seconds: how long it is waited for.
     """
-    best, rest = memories[:RERANKED], memories[RERANKED:]
+    best, rest = memories[:RERANK_LIMIT], memories[RERANK_LIMIT:]
     if len(best) < 2:
         return list(memories)
     try:

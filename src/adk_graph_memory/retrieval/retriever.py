@@ -19,24 +19,24 @@ from neo4j_graphrag.types import HybridCypherSearchModel, RawSearchResult, Retri
 from pydantic import ValidationError
 
 from adk_graph_memory import errors, telemetry
-from adk_graph_memory.embeddings import EmbeddedQuestion, Vectors
-from adk_graph_memory.graph import Connection, Slot, lucene, slots
-from adk_graph_memory.graph.queries import GIVEN, filled
-from adk_graph_memory.graph.reading import read_rows
+from adk_graph_memory.embeddings import EmbedderAdapter, QuestionEmbedding
+from adk_graph_memory.graph import Connection, VectorSlot, lucene, vector_slots
+from adk_graph_memory.graph.queries import PARAMETER_MAP, fill_identifiers
+from adk_graph_memory.graph.sync_reads import read_rows
 from adk_graph_memory.records import Filters, Scope
-from adk_graph_memory.retrieval import traversal
-from adk_graph_memory.retrieval.legs import leg_parameters, leg_vector
-from adk_graph_memory.retrieval.question import Asked, parse_question
-from adk_graph_memory.retrieval.ranking import Ranking, hits_of
-from adk_graph_memory.retrieval.rows import metadata
+from adk_graph_memory.retrieval import query_check
+from adk_graph_memory.retrieval.question import ParsedQuestion, parse_question
+from adk_graph_memory.retrieval.ranking import Ranking, make_results
+from adk_graph_memory.retrieval.recollections import parse_metadata
+from adk_graph_memory.retrieval.source_parameters import make_source_parameters, make_vector_parameters
 from adk_graph_memory.retrieval.weights import Weights
 
 logger = logging.getLogger(__name__)
 
-READABLE_HIT = 480
+PASSAGE_THRESHOLD = 480
 """Characters from which a turn is shown by the passage that holds what it was found for."""
-_ABOUT_CYPHER = "Neo.ClientError.Statement."
-_NO_INDEX = "Neo.ClientError.Schema.IndexNotFound"
+_CYPHER_ERROR_PREFIX = "Neo.ClientError.Statement."
+_INDEX_NOT_FOUND = "Neo.ClientError.Schema.IndexNotFound"
 """The code when an index is gone, or still filling; what it would find is then found by comparing all, only slower."""
 
 
@@ -68,8 +68,8 @@ class GraphMemoryRetriever(HybridCypherRetriever):
         connection: Connection,
         scope: Scope,
         *,
-        slot: Slot | None,
-        vectors: Vectors | None = None,
+        slot: VectorSlot | None,
+        vectors: EmbedderAdapter | None = None,
         retrieval_query: str | None = None,
         result_formatter: Callable[[neo4j.Record], RetrieverResultItem] | None = None,
         weights: Weights | None = None,
@@ -81,14 +81,14 @@ class GraphMemoryRetriever(HybridCypherRetriever):
         redact: Callable[[str], str] | None = None,
     ) -> None:
         self._connection, self._scope, self.slot = connection, scope, slot
-        self._foreign: str | None = None
-        self._weights, self._redact, self._vectors = weights or Weights(), redact, vectors
+        self._foreign_slot: str | None = None
+        self._weights, self._redact, self._embedder_adapter = weights or Weights(), redact, vectors
         self._filters, self._now, self.zone, self._speakers = filters, now, zone, speakers
-        self._languages = languages or (lucene.language(connection.settings.analyzers[0]),)
+        self._languages = languages or (lucene.get_analyzer_language(connection.settings.analyzers[0]),)
         super().__init__(
             connection.sync_driver,
-            vector_index_name=filled(f"@memory_vector_{slot.name if slot else 'a'}", connection.settings),
-            fulltext_index_name=filled("@memory_text", connection.settings),
+            vector_index_name=fill_identifiers(f"@memory_vector_{slot.name if slot else 'a'}", connection.settings),
+            fulltext_index_name=fill_identifiers("@memory_text", connection.settings),
             retrieval_query=retrieval_query or connection.statements.fragments["retrieval_query"],
             embedder=vectors.embedder if vectors else None,
             result_formatter=result_formatter,
@@ -98,7 +98,9 @@ class GraphMemoryRetriever(HybridCypherRetriever):
     def default_record_formatter(self, record: neo4j.Record) -> RetrieverResultItem:
         """The text, with the rest of the row for metadata; the base class's takes our list of members for a dict."""
         row = {key: value for key, value in dict(record).items() if key != "text" and value is not None}
-        return RetrieverResultItem(content=record["text"], metadata=row | {"metadata": metadata(row.get("metadata"))})
+        return RetrieverResultItem(
+            content=record["text"], metadata=row | {"metadata": parse_metadata(row.get("metadata"))}
+        )
 
     def _fetch_index_infos(self, vector_index_name: str) -> None:
         """The base class asks the server about its index, a round trip a search; we made the index ourselves."""
@@ -114,8 +116,8 @@ class GraphMemoryRetriever(HybridCypherRetriever):
 
         Args:
             query_text: the question, as it was typed.
-            query_vector: its vector, best of :attr:`Asked.spoken`; where it is not given, the embedder makes one, and
-                tokens beside it.
+            query_vector: its vector, best of :attr:`ParsedQuestion.first_person_text`; where it is not given, the
+                embedder makes one, and tokens beside it.
             top_k: how many memories at most.
             query_params: further parameters of your own ``retrieval_query``.
 
@@ -131,38 +133,44 @@ class GraphMemoryRetriever(HybridCypherRetriever):
             search = HybridCypherSearchModel.model_validate(given)
         except ValidationError as error:
             raise SearchValidationError(error.errors()) from error
-        found = self._search(search)
-        if self._is_outdated(found):
-            self._follow()
-            return self._search(search)
+        found = self._search_once(search)
+        if self._is_slot_outdated(found):
+            self._follow_live_slot()
+            return self._search_once(search)
         return found
 
-    def _search(self, search: HybridCypherSearchModel) -> RawSearchResult:
+    def _search_once(self, search: HybridCypherSearchModel) -> RawSearchResult:
         text = self._redact(search.query_text) if self._redact else search.query_text
         asked = self.parse_question(text)
-        embedded = EmbeddedQuestion(search.query_vector) if search.query_vector is not None else None
-        if embedded is None and self._vectors and self.slot and text:
-            embedded = self._vectors.embed_question(asked.spoken)
-        return self.retrieve(text, asked, embedded, search.top_k, search.query_params or {})
+        embedded = QuestionEmbedding(search.query_vector) if search.query_vector is not None else None
+        if embedded is None and self._embedder_adapter and self.slot and text:
+            embedded = self._embedder_adapter.embed_question(asked.first_person_text)
+        return self.retrieve_records(text, asked, embedded, search.top_k, search.query_params or {})
 
-    def _is_outdated(self, found: RawSearchResult) -> bool:
+    def _is_slot_outdated(self, found: RawSearchResult) -> bool:
         """Whether another slot is live than the one that was searched, and not yet known to be another embedder's."""
         seen = found.metadata or {}
-        return self._vectors is not None and seen.get("live") not in (None, seen.get("slot"), self._foreign)
+        return self._embedder_adapter is not None and seen.get("live") not in (
+            None,
+            seen.get("slot"),
+            self._foreign_slot,
+        )
 
-    def _follow(self) -> None:
+    def _follow_live_slot(self) -> None:
         """Goes on with the slot that is live now, if its vectors are of our embedder, or else by full text."""
-        live = slots.state_of(self._read("schema_state", {})[0]["m"]).live_slot
-        is_ours = live is not None and self._vectors is not None and live.embedder == self._vectors.name
-        self.slot, self._foreign = (live, None) if is_ours else (None, live.name if live else None)
+        live = vector_slots.read_schema_state(self._read_statement("schema_state", {})[0]["m"]).live_slot
+        is_ours = (
+            live is not None and self._embedder_adapter is not None and live.embedder == self._embedder_adapter.name
+        )
+        self.slot, self._foreign_slot = (live, None) if is_ours else (None, live.name if live else None)
         if not is_ours:
             logger.warning("The memories were re-embedded by another embedder: this retriever goes by full text alone.")
 
-    def retrieve(
+    def retrieve_records(
         self,
         query_text: str,
-        asked: Asked,
-        embedded: EmbeddedQuestion | None,
+        asked: ParsedQuestion,
+        embedded: QuestionEmbedding | None,
         top_k: int,
         further: dict[str, Any],
         characters: int | None = None,
@@ -175,76 +183,89 @@ class GraphMemoryRetriever(HybridCypherRetriever):
         if not asked.terms:
             return RawSearchResult(records=[], metadata={"query_vector": vector, "scored": {}})
         ranking, row = self.find_candidates(query_text, asked, embedded)
-        found = ranking.rank(self._weights, (self._now or datetime.now(UTC)).timestamp())
-        found = (found if characters is None else ranking.fill(found, characters))[:top_k]
-        hits = hits_of(found, ranking.support)
-        records = self._run("hits", self._expansion, further | self._bound(hits)) if hits else []
-        scores = {id: one for one in found for id in (one.id, one.fact) if id is not None}
-        seen = {name: row[name] for name in ("live", "writes", "slot")} | {"support": ranking.support}
+        found = ranking.rank_candidates(self._weights, (self._now or datetime.now(UTC)).timestamp())
+        found = (found if characters is None else ranking.limit_characters(found, characters))[:top_k]
+        hits = make_results(found, ranking.answer_likelihood)
+        records = (
+            self._run_statement("hits", self._result_query, further | self._make_result_parameters(hits))
+            if hits
+            else []
+        )
+        scores = {id: one for one in found for id in (one.id, one.fact_id) if id is not None}
+        seen = {name: row[name] for name in ("live", "writes", "slot")} | {"support": ranking.answer_likelihood}
         return RawSearchResult(records=records, metadata={"query_vector": vector, "scored": scores, **seen})
 
-    def _bound(self, hits: list[dict[str, Any]]) -> dict[str, Any]:
+    def _make_result_parameters(self, hits: list[dict[str, Any]]) -> dict[str, Any]:
         """What every ``retrieval_query`` may use."""
         facts = [hit["fact"] for hit in hits if hit["fact"] is not None]
         until = self._now.timestamp() if self._now else None
-        known = {"scope": self._scope.key, "until": until, "readable": READABLE_HIT, "marks": lucene.MARKS}
-        return known | {GIVEN: known | {"hits": hits, "facts": facts}}
+        known = {"scope": self._scope.key, "until": until, "readable": PASSAGE_THRESHOLD, "marks": lucene.PUNCTUATION}
+        return known | {PARAMETER_MAP: known | {"hits": hits, "facts": facts}}
 
     @property
-    def _expansion(self) -> str:
+    def _result_query(self) -> str:
         return f"CALL () {{\n{self._connection.statements['hits']}\n}}\n{self.retrieval_query}"
 
-    def check(self) -> None:
+    def check_retrieval_query(self) -> None:
         """Has the server plan the ``retrieval_query``, without running it.
 
         Raises:
-            errors.ConfigurationError: it is no valid Cypher, or :func:`~.traversal.check` refuses it.
+            errors.ConfigurationError: it is no valid Cypher, or :func:`~.query_check.check_query_plan` refuses it.
             errors.DatabaseError: the server could not be asked.
         """
         try:
-            planned, hits = self._planned(self._expansion), self._planned(self._connection.statements["hits"])
+            planned, hits = (
+                self._explain_statement(self._result_query),
+                self._explain_statement(self._connection.statements["hits"]),
+            )
         except (driver_errors.Neo4jError, driver_errors.DriverError) as error:
-            if not str(getattr(error, "code", "")).startswith(_ABOUT_CYPHER):
-                raise self._connection.translated(error) from error
+            if not str(getattr(error, "code", "")).startswith(_CYPHER_ERROR_PREFIX):
+                raise self._connection.translate_error(error) from error
             raise errors.ConfigurationError(reason=f"the retrieval_query cannot be run: {error}") from error
-        traversal.check(planned, hits, self._connection.statements)
+        query_check.check_query_plan(planned, hits, self._connection.statements)
 
-    def _planned(self, statement: str) -> neo4j.EagerResult:
-        with telemetry.statement("EXPLAIN hits", self._connection.place):
-            return traversal.explain(self.driver, self.neo4j_database, f"EXPLAIN {statement}", self._bound([]))
+    def _explain_statement(self, statement: str) -> neo4j.EagerResult:
+        with telemetry.trace_statement("EXPLAIN hits", self._connection.telemetry_attributes):
+            return query_check.explain_statement(
+                self.driver, self.neo4j_database, f"EXPLAIN {statement}", self._make_result_parameters([])
+            )
 
-    def parse_question(self, question: str) -> Asked:
+    def parse_question(self, question: str) -> ParsedQuestion:
         """What the question asks of this user's memories."""
         return parse_question(question, self._speakers, self._now or datetime.now(self.zone), self._languages)
 
     def find_candidates(
-        self, query_text: str, asked: Asked, embedded: EmbeddedQuestion | None
+        self, query_text: str, asked: ParsedQuestion, embedded: QuestionEmbedding | None
     ) -> tuple[Ranking, Mapping[str, Any]]:
         """What the legs find for a question, not ranked yet, and the row that told it, with the slot searched."""
         slot = self.slot  # another thread may follow to another one meanwhile
         embedded = embedded if slot else None
-        parameters = leg_parameters(asked, self._scope, self._connection.settings, self._filters, self._now)
+        parameters = make_source_parameters(asked, self._scope, self._connection.settings, self._filters, self._now)
         if embedded and slot:
-            parameters |= leg_vector(embedded.vector, slot)
-        [row] = self._legs(parameters, slot if embedded else None)
-        fluency = self._vectors.fluency(asked.spoken) if self._vectors and embedded else float(embedded is not None)
-        return Ranking.of_row(row, query_text, asked, embedded, fluency), {**row, "slot": slot.name if slot else None}
+            parameters |= make_vector_parameters(embedded.vector, slot)
+        [row] = self._query_sources(parameters, slot if embedded else None)
+        fluency = (
+            self._embedder_adapter.measure_fluency(asked.first_person_text)
+            if self._embedder_adapter and embedded
+            else float(embedded is not None)
+        )
+        return Ranking.from_row(row, query_text, asked, embedded, fluency), {**row, "slot": slot.name if slot else None}
 
-    def _legs(self, parameters: dict[str, Any], slot: Slot | None) -> list[neo4j.Record]:
+    def _query_sources(self, parameters: dict[str, Any], slot: VectorSlot | None) -> list[neo4j.Record]:
         if slot is None:
-            return self._read("legs_text", parameters)
+            return self._read_statement("legs_text", parameters)
         indexed = f"legs_{slot.name}"
         if indexed in self._connection.statements and not self._filters:
             try:
-                return self._read(indexed, parameters)
+                return self._read_statement(indexed, parameters)
             except driver_errors.ClientError as error:
-                if error.code != _NO_INDEX:
+                if error.code != _INDEX_NOT_FOUND:
                     raise
-        return self._read("legs_scan", parameters)
+        return self._read_statement("legs_scan", parameters)
 
-    def _read(self, name: str, parameters: dict[str, Any]) -> list[neo4j.Record]:
-        return self._run(name, *self._connection.statements.bind(name, parameters))
+    def _read_statement(self, name: str, parameters: dict[str, Any]) -> list[neo4j.Record]:
+        return self._run_statement(name, *self._connection.statements.bind_parameters(name, parameters))
 
-    def _run(self, name: str, statement: str, parameters: dict[str, Any]) -> list[neo4j.Record]:
-        with telemetry.statement(name, self._connection.place):
+    def _run_statement(self, name: str, statement: str, parameters: dict[str, Any]) -> list[neo4j.Record]:
+        with telemetry.trace_statement(name, self._connection.telemetry_attributes):
             return read_rows(self.driver, statement, parameters, self._connection.settings.database)

@@ -6,40 +6,40 @@ from collections.abc import Iterable, Mapping, Set
 from typing import NamedTuple
 
 from adk_graph_memory.records import Share
-from adk_graph_memory.retrieval.candidates import Candidate
-from adk_graph_memory.retrieval.nearness import Near
-from adk_graph_memory.retrieval.question import Asked
-from adk_graph_memory.retrieval.tally import Tally
+from adk_graph_memory.retrieval.nearness import Nearness
+from adk_graph_memory.retrieval.question import ParsedQuestion
+from adk_graph_memory.retrieval.scorer import Scorer
+from adk_graph_memory.retrieval.search_candidates import SearchCandidate
 from adk_graph_memory.retrieval.weights import Weights
 
-NEAR = 2.0
+MAX_FACT_DISTANCE = 2.0
 """Deviations behind a turn up to which a fact is what the turn was found for."""
 
 
-class Scored(NamedTuple):
+class ScoredMemory(NamedTuple):
     """A memory with its score; ``fact`` is the best of the facts that a turn stands in for."""
 
     id: str
     score: float
-    tally: Tally
-    fact: str | None = None
+    scorer: Scorer
+    fact_id: str | None = None
 
     @property
     def shares(self) -> tuple[Share, ...]:
         """What the score is made of, the greatest first."""
-        return self.tally.shares_of(self.id)
+        return self.scorer.list_shares(self.id)
 
 
-def scored(
-    candidates: Iterable[Candidate],
-    asked: Asked,
+def score_candidates(
+    candidates: Iterable[SearchCandidate],
+    asked: ParsedQuestion,
     weights: Weights,
     *,
-    near: Mapping[str, Near],
+    near: Mapping[str, Nearness],
     gate: float = 1.0,
     now: float,
     empty: Set[str] = frozenset(),
-) -> list[Scored]:
+) -> list[ScoredMemory]:
     """The candidates, best first.
 
     Args:
@@ -52,23 +52,25 @@ def scored(
         empty: ids of turns that only ask or acknowledge: they lend to their neighbours, and are no answers.
     """
     found = {one.id: one for one in candidates}
-    tally = Tally(found, weights, gate, empty)
-    tally.match(near)
-    tally.pass_on()
+    tally = Scorer(found, weights, gate, empty)
+    tally.score_matches(near)
+    tally.score_neighbours()
     for one in found.values():
         if one.kind == "event":
-            tally.weigh(one, asked)
+            tally.score_turn(one, asked)
         else:
-            tally.date(one, asked)
-    tally.fit_sessions()
+            tally.score_fact_date(one, asked)
+    tally.score_sessions()
     if asked.is_present:
         tally.prefer_recent()
-    tally.rest_facts_on_turns()
-    tally.end(now, is_past=asked.is_past, is_present=asked.is_present)
-    return [Scored(id, score, tally) for id, score in tally.ranked()]
+    tally.inherit_turn_scores()
+    tally.replace_ended(now, is_past=asked.is_past, is_present=asked.is_present)
+    return [ScoredMemory(id, score, tally) for id, score in tally.rank_scores()]
 
 
-def distinct(ranked: Iterable[Scored], found: Mapping[str, Candidate], brief: float = 0.0) -> list[Scored]:
+def deduplicate_memories(
+    ranked: Iterable[ScoredMemory], found: Mapping[str, SearchCandidate], brief: float = 0.0
+) -> list[ScoredMemory]:
     """A fact and the turns it rests on count once: whichever stands lower is left out; two facts of one turn are two.
 
     A turn gives its place to a fact that says it about as well in fewer words. Otherwise it names the best of the facts
@@ -80,21 +82,21 @@ def distinct(ranked: Iterable[Scored], found: Mapping[str, Candidate], brief: fl
         brief: deviations behind a turn up to which a fact of no words at all would take its place, one of half as
             many words half of that.
     """
-    kept: dict[str, Scored] = {}
+    kept: dict[str, ScoredMemory] = {}
     told: set[str] = set()
     for one in ranked:
-        said = found[one.id].sources
+        said = found[one.id].turn_ids
         turns = [turn for turn in said if turn in kept and kept[turn].id == turn]
         if turns:
             first = kept[turns[0]]
-            shorter = 1.0 - found[one.id].size / max(1, found[first.id].size)
+            shorter = 1.0 - found[one.id].text_length / max(1, found[first.id].text_length)
             if first.score - one.score <= brief * shorter:
                 kept[turns[0]] = one._replace(score=first.score)
                 told.update(said)
                 continue
             for turn in turns:
-                if kept[turn].fact is None and kept[turn].score - one.score <= NEAR:
-                    kept[turn] = kept[turn]._replace(fact=one.id)
+                if kept[turn].fact_id is None and kept[turn].score - one.score <= MAX_FACT_DISTANCE:
+                    kept[turn] = kept[turn]._replace(fact_id=one.id)
         elif one.id not in told:
             kept[one.id] = one
             told.update(said)

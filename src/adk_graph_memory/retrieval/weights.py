@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields, replace
 
 from adk_graph_memory import errors
 
-ALONE = 2.4
+TEXT_ONLY_FACTOR = 2.4
 """How much more words count where there are no vectors beside them."""
 
 
@@ -61,11 +61,11 @@ class Weights:
     manner: float = -1.5
     """words that are not plainly their speaker's own: pasted, quoted, joking, hypothetical (0.0 / 0.0; none there)"""
 
-    def trusting(self, vectors: float) -> Weights:
+    def scale_vectors(self, vectors: float) -> Weights:
         """With vectors counting so much of what they count otherwise, and words the more for it."""
         if vectors == 1.0:
             return self
-        text = self.text * (vectors + (1.0 - vectors) * ALONE)
+        text = self.text * (vectors + (1.0 - vectors) * TEXT_ONLY_FACTOR)
         return replace(self, text=text, vector=vectors * self.vector, fact=vectors * self.fact)
 
     def __post_init__(self) -> None:

@@ -6,14 +6,14 @@ from collections.abc import Mapping, Sequence
 
 from opentelemetry import metrics
 
-NAME = "adk_graph_memory"
+INSTRUMENTATION_NAME = "adk_graph_memory"
 """Of the tracer and the meter, and what the names begin with that no convention gives."""
 
-SECONDS = [0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92]
-STATEMENT_SECONDS = [0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 10]
-TOKENS = [4**power for power in range(14)]
+DURATION_BUCKETS = [0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92]
+STATEMENT_BUCKETS = [0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 10]
+TOKEN_BUCKETS = [4**power for power in range(14)]
 """The conventions' buckets; the next are ours."""
-LAG_SECONDS = [0.1, 0.5, 1, 5, 10, 30, 60, 300, 900, 3_600, 21_600, 86_400]
+LAG_BUCKETS = [0.1, 0.5, 1, 5, 10, 30, 60, 300, 900, 3_600, 21_600, 86_400]
 
 
 class Instruments:
@@ -27,40 +27,47 @@ class Instruments:
         def histogram(name: str, unit: str, buckets: Sequence[float], description: str) -> metrics.Histogram:
             return meter.create_histogram(name, unit, description, explicit_bucket_boundaries_advisory=buckets)
 
-        self.operations = histogram("gen_ai.client.operation.duration", "s", SECONDS, "GenAI operation duration.")
-        self.tokens = histogram(
-            "gen_ai.client.token.usage", "{token}", TOKENS, "Number of input and output tokens used."
+        self.operation_duration = histogram(
+            "gen_ai.client.operation.duration", "s", DURATION_BUCKETS, "GenAI operation duration."
         )
-        self.statements = histogram(
-            "db.client.operation.duration", "s", STATEMENT_SECONDS, "Duration of database client operations."
+        self.token_usage = histogram(
+            "gen_ai.client.token.usage", "{token}", TOKEN_BUCKETS, "Number of input and output tokens used."
         )
-        self.lag = histogram(
-            f"{NAME}.ingest.lag", "s", LAG_SECONDS, "From a request to remember to the commit of what came of it."
+        self.statement_duration = histogram(
+            "db.client.operation.duration", "s", STATEMENT_BUCKETS, "Duration of database client operations."
         )
-        self.pending = meter.create_gauge(
-            f"{NAME}.ingest.pending",
+        self.ingest_lag = histogram(
+            f"{INSTRUMENTATION_NAME}.ingest.lag",
+            "s",
+            LAG_BUCKETS,
+            "From a request to remember to the commit of what came of it.",
+        )
+        self.pending_requests = meter.create_gauge(
+            f"{INSTRUMENTATION_NAME}.ingest.pending",
             "{request}",
             "Requests to remember of an app that wait or are being read.",
         )
-        self.facts = meter.create_counter(f"{NAME}.facts", "{fact}", "Facts that were written, by operation.")
+        self.fact_counter = meter.create_counter(
+            f"{INSTRUMENTATION_NAME}.facts", "{fact}", "Facts that were written, by operation."
+        )
 
 
-current = Instruments(metrics.get_meter(NAME))
+active_instruments = Instruments(metrics.get_meter(INSTRUMENTATION_NAME))
 
 
-def written(facts: Mapping[str, int]) -> None:
+def record_facts(facts: Mapping[str, int]) -> None:
     """Counts facts by operation, once they are committed."""
     for op, count in facts.items():
-        current.facts.add(count, {f"{NAME}.op": op})
+        active_instruments.fact_counter.add(count, {f"{INSTRUMENTATION_NAME}.op": op})
 
 
-def ingested(facts: Mapping[str, int], seconds: float) -> None:
+def record_ingest(facts: Mapping[str, int], seconds: float) -> None:
     """Counts the facts of a request to remember, committed so many seconds after it was made."""
-    current.lag.record(seconds)
-    written(facts)
+    active_instruments.ingest_lag.record(seconds)
+    record_facts(facts)
 
 
-def waiting(requests: Mapping[str, int]) -> None:
+def record_pending(requests: Mapping[str, int]) -> None:
     """Takes in how many requests to remember wait, by app."""
     for app_name, count in requests.items():
-        current.pending.set(count, {f"{NAME}.app_name": app_name})
+        active_instruments.pending_requests.set(count, {f"{INSTRUMENTATION_NAME}.app_name": app_name})

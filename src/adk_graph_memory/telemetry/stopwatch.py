@@ -10,10 +10,10 @@ class Stopwatch:
 
     def __init__(self) -> None:
         self.laps: dict[str, float] = {}
-        self._last = time.perf_counter()
+        self._lap_start = time.perf_counter()
 
     def lap(self, stage: str) -> None:
         """Ends a stage and begins the next."""
         now = time.perf_counter()
-        self.laps[stage] = round(self.laps.get(stage, 0.0) + (now - self._last) * 1_000, 1)
-        self._last = now
+        self.laps[stage] = round(self.laps.get(stage, 0.0) + (now - self._lap_start) * 1_000, 1)
+        self._lap_start = now

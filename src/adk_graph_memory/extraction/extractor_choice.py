@@ -1,0 +1,30 @@
+"""What was chosen goes in; the extractor that it means comes out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from adk_graph_memory import llm
+from adk_graph_memory.extraction.extractor import Extractor, ModelExtractor
+from adk_graph_memory.extraction.rules import RuleExtractor
+from adk_graph_memory.extraction.vocabulary import Topic, Vocabulary
+from adk_graph_memory.settings import Settings
+
+
+def choose_extractor(model: llm.BaseLlm | None, topics: Sequence[Topic | str] | None, settings: Settings) -> Extractor:
+    """Rules where there is no model; the settings' topics where there are no others."""
+    vocabulary = Vocabulary.from_topics(
+        settings.topics if topics is None else topics,
+        entity_types=settings.entity_types,
+        predicates=settings.predicates,
+        functional=settings.functional_predicates,
+    )
+    if model is None:
+        return RuleExtractor().restrict_topics([topic.label for topic in vocabulary.topics])
+    return ModelExtractor(
+        model,
+        window_tokens=settings.window_tokens,
+        patience=llm.RetryPolicy.from_settings(settings),
+        vocabulary=vocabulary,
+        keeps_unverified=settings.keep_unverified,
+    )

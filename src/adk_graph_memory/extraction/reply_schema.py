@@ -1,0 +1,84 @@
+"""The reply that a model is asked for: flat, small, with integers for references, so that small models manage it too.
+
+Gemini's schema subset allows no unions, no tuples, no free-form objects; every field here is one it takes. What a field
+means is said here or in the prompt, not in both.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, BeforeValidator, Field
+
+from adk_graph_memory.records import Manner
+
+
+def _parse_number(said: Any) -> Any:
+    """The number in "3", "turn-3" or 3.0."""
+    if isinstance(said, float) and said.is_integer():
+        return int(said)
+    found = re.search(r"(?<!\w)-?\d+", said) if isinstance(said, str) else None
+    return int(found[0]) if found else said
+
+
+def _parse_numbers(said: Any) -> Any:
+    """A list of numbers, whether or not it came as one."""
+    listed = said if isinstance(said, list) else [] if said is None else [said]
+    return list(dict.fromkeys(number for number in map(_parse_number, listed) if isinstance(number, int)))
+
+
+def _replace_null(said: Any) -> Any:
+    """What a null stands for in a text that may be left out."""
+    return "" if said is None else said
+
+
+LenientInt = Annotated[int, BeforeValidator(_parse_number)]
+LenientInts = Annotated[list[int], BeforeValidator(_parse_numbers)]
+LenientText = Annotated[str, BeforeValidator(_replace_null)]
+LenientTexts = Annotated[list[str], BeforeValidator(lambda said: [] if said is None else said)]
+
+
+class EntityReply(BaseModel):
+    ref: LenientInt = Field(description="a number of your choice")
+    name: str
+    type: str = "thing"
+    aliases: LenientTexts = []
+    about: LenientText = Field(default="", description="what tells it from a namesake, in a few words")
+    known_id: LenientInt | None = None
+
+
+class FactReply(BaseModel):
+    ref: LenientInt = Field(default=0, description="a number of your choice")
+    subject: LenientInt = Field(description="ref of an entity")
+    predicate: str
+    object: LenientInt | None = Field(default=None, description="ref of the other entity, if there is one")
+    text: str = Field(description="one short sentence")
+    quote: str
+    turns: LenientInts = Field(description="numbers of the turns that contain the quote")
+    speaker: LenientText = Field(default="", description="whose word it is, if not the author's of the turn")
+    modality: Literal["asserted", "negated", "planned", "hypothetical", "reported"] = "asserted"
+    valid_from: str | None = None
+    valid_to: str | None = None
+    topic: LenientText = ""
+    replaces: LenientInts = Field(default=[], description="refs of facts of this reply")
+    correction: bool = False
+    depends_on: LenientInts = Field(default=[], description="refs of facts of this reply")
+
+
+class TurnReply(BaseModel):
+    turn: LenientInt
+    kind: Manner
+    origin: LenientText = Field(default="", description="who wrote it, if said")
+
+
+class ForgetReply(BaseModel):
+    request: LenientInt = Field(description="the turn that asks for it")
+    turns: LenientInts = Field(description="those of its author that it covers, and answers that repeat them")
+
+
+class ExtractionReply(BaseModel):
+    entities: list[EntityReply] = []
+    facts: list[FactReply] = []
+    turns: list[TurnReply] = []
+    forget: list[ForgetReply] = []

@@ -1,0 +1,260 @@
+"""Turns to remember go in and are claimed, a window at a time; the Ingest nodes are the queue of what is yet to do."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from typing import Any
+
+from neo4j import Record
+
+from adk_graph_memory import telemetry
+from adk_graph_memory.graph.connection import Connection, Transaction
+from adk_graph_memory.graph.json_map import JsonMapDelta
+from adk_graph_memory.graph.queries import make_scope_parameters
+from adk_graph_memory.language.zones import get_utc_offset, restore_datetime
+from adk_graph_memory.records import KnownEntity, Passage, Scope, Turn, digest
+
+MAX_KNOWN_ENTITIES = 300
+"""Entities that are offered to an extractor; more would crowd out the conversation."""
+CONTEXT_TURNS = 4
+"""Turns before a window that are shown with it, so that "she" and "there" can be understood."""
+MAX_UNEMBEDDED_MEMORIES = 1_000  # memories without a vector that one ingest makes up for
+
+
+@dataclass(frozen=True, slots=True)
+class Lease:
+    """A window of turns that this worker may read, and what it needs to know to read them."""
+
+    ingest_id: str
+    lease_id: str
+    session_id: str
+    turns: tuple[Turn, ...]
+    context: tuple[Turn, ...] = ()
+    edited_turn_ids: frozenset[str] = frozenset()
+    known_entities: tuple[KnownEntity, ...] = ()
+    unembedded_passages: Mapping[str, Passage] = field(default_factory=dict)
+    live_slot_name: str | None = None
+
+    @property
+    def memory_ids(self) -> dict[str, str]:
+        """The id under which memory knows each turn."""
+        return {turn.id: turn.make_memory_id(self.session_id) for turn in self.turns}
+
+    def make_passages(self, forget: Collection[str]) -> dict[str, Passage]:
+        """What is embedded of each turn, after what was said before it; what is to be forgotten is left out."""
+        said = [turn for turn in (*self.context, *self.turns) if turn.id not in forget]
+        passages = {later.id: Passage(later.text, earlier.text) for earlier, later in pairwise(said)}
+        return {turn.id: passages.get(turn.id, Passage(turn.text)) for turn in self.turns if turn.id not in forget}
+
+
+@dataclass(frozen=True, slots=True)
+class LeasedWindows:
+    """The windows to read, in the order they were said, and how many turns another worker is reading."""
+
+    windows: tuple[Lease, ...] = ()
+    busy: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class PendingIngest:
+    """A request to remember that was not finished: whose it is, what was said, and why it failed."""
+
+    scope: Scope
+    session_id: str
+    turns: tuple[Turn, ...]
+    attempts: int
+    reason: str | None
+    topics: tuple[str, ...] = ()
+    """labels of the topics that were allowed; empty for all"""
+    wait_seconds: float = 0.0
+    """seconds since it was made"""
+
+
+async def lease_turns(
+    connection: Connection,
+    scope: Scope,
+    session_id: str,
+    turns: Sequence[Turn],
+    *,
+    split: Callable[[Sequence[Turn]], Sequence[Sequence[Turn]]],
+    lease: str,
+    now: float,
+    lease_seconds: float,
+    metadata: JsonMapDelta,
+    topics: Sequence[str] = (),
+    waits: str | None = None,
+) -> LeasedWindows:
+    """Stores the request with its turns and takes what is new of them for this worker.
+
+    Args:
+        connection: a prepared connection.
+        scope: whose memory it is.
+        session_id: where it was said.
+        turns: what was said, each turn once.
+        split: cuts the unread turns into windows; each becomes an Ingest of its own.
+        lease: this worker's token.
+        now: epoch seconds.
+        lease_seconds: for how long the windows are left to this worker.
+        metadata: merged into what is known of the turns.
+        topics: labels of those that the request allows, kept for whoever takes it up again; of none, all.
+        waits: why the windows are left pending instead, for whoever resumes.
+    """
+    foreign_uid = f"elsewhere:{digest(session_id)}"
+
+    async def work(transaction: Transaction) -> LeasedWindows:
+        rows = await transaction.run_statement(
+            "unread_turns",
+            make_scope_parameters(scope),
+            session_id=session_id,
+            foreign_uid=foreign_uid,
+            turns=[{**_make_turn_row(turn, session_id), "text_key": turn.text_key} for turn in turns],
+            offset=get_utc_offset(turns[-1].at),
+            now=now,
+            lease=lease,
+        )
+        unread = {row["id"]: row for row in rows if not row["is_busy"]}
+        claims = LeasedWindows(busy=len(rows) - len(unread))
+        if unread:
+            first = next(iter(unread.values()))
+            mine = _number_turns([turn for turn in turns if turn.id in unread], unread, session_id)
+            edited = frozenset(id for id, row in unread.items() if row["is_edited"])
+            parts = await asyncio.to_thread(split, mine)
+            windows = [Lease(_make_ingest_id(session_id, part), lease, session_id, tuple(part)) for part in parts]
+            [row] = await transaction.run_statement(
+                "claim_turns",
+                scope=scope.key,
+                session_id=session_id,
+                uid=first["uid"],
+                foreign_uid=foreign_uid,
+                last_seq=first["last_seq"],
+                windows=[_make_window_row(window) for window in windows],
+                topics=list(topics),
+                lease=lease,
+                lease_until=now + lease_seconds,
+                waits=waits,
+                context=CONTEXT_TURNS,
+                entities=MAX_KNOWN_ENTITIES,
+                texts=MAX_UNEMBEDDED_MEMORIES,
+            )
+            windows = [replace(window, edited_turn_ids=edited, live_slot_name=first["live"]) for window in windows]
+            claims = replace(claims, windows=_add_context(windows, row))
+        if metadata.keys:
+            merge = {"ids": [turn.make_memory_id(session_id) for turn in turns], "metadata": metadata.to_parameter()}
+            await transaction.run_statement("merge_metadata", scope=scope.key, **merge)
+        return claims
+
+    return await connection.transact(work)
+
+
+def _add_context(windows: Sequence[Lease], row: Record) -> tuple[Lease, ...]:
+    """The windows with what was said before, who is known, and, in the first, what still lacks an embedding."""
+    contexts = {ingest: tuple(map(_read_turn, turns)) for ingest, turns in row["contexts"]}
+    known = tuple(map(read_known_entity, row["entities"]))
+    first, *others = (
+        replace(window, context=contexts.get(window.ingest_id, ()), known_entities=known) for window in windows
+    )
+    unembedded = {id: Passage(*texts) for id, *texts in row["unembedded"]}
+    return replace(first, unembedded_passages=unembedded), *others
+
+
+def _number_turns(turns: Sequence[Turn], unread: Mapping[str, Record], session_id: str) -> list[Turn]:
+    """The turns with their places in the session; those that the graph does not know come after all that it does."""
+    last = next(iter(unread.values()))["last_seq"]
+    missing = [turn.id for turn in turns if unread[turn.id]["seq"] is None]
+    seqs = {id: last + n for n, id in enumerate(missing, start=1)}
+    return [replace(turn, seq=seqs.get(turn.id) or unread[turn.id]["seq"], session_id=session_id) for turn in turns]
+
+
+async def release_lease(
+    connection: Connection, scope: Scope, lease: str, reason: str, ingest: str | None = None
+) -> None:
+    """Leaves what was claimed under this lease (or one window of it) pending, with the reason, for who comes next."""
+    reason = reason.encode("utf-8", "replace").decode()
+    await connection.run_statement("fail_ingest", scope=scope.key, lease=lease, reason=reason, ingest=ingest)
+
+
+async def fetch_pending_ingests(
+    connection: Connection,
+    *,
+    app_name: str | None = None,
+    user_id: str | None = None,
+    before: float | None = None,
+    tries: int | None = None,
+) -> list[PendingIngest]:
+    """Requests to remember that nobody works at, the oldest first; of one app or user, or made before some time.
+
+    With ``tries``, only those that were tried fewer times.
+    """
+    wanted = {"before": before, "tries": tries, "now": time.time()}
+    if app_name is not None and user_id is not None:
+        rows = await connection.run_statement("pending_ingests_of_user", wanted, scope=Scope(app_name, user_id).key)
+    else:
+        rows = await connection.run_statement("pending_ingests", wanted, app_name=app_name, user_id=user_id)
+    return [
+        PendingIngest(
+            Scope(row["app_name"], row["user_id"]),
+            row["session_id"],
+            tuple(map(_read_turn, row["turns"])),
+            row["attempts"],
+            row["reason"],
+            tuple(row["topics"]),
+            row["waited"],
+        )
+        for row in rows
+    ]
+
+
+async def record_waiting_ingests(connection: Connection, app_name: str) -> None:
+    """Tells telemetry how many requests of an app wait, those that were given up included."""
+    [row] = await connection.run_statement("count_waiting", app_name=app_name)
+    telemetry.record_pending({app_name: row["waiting"]})
+
+
+async def fetch_ingest_reports(
+    connection: Connection, *, app_name: str | None = None, user_id: str | None = None
+) -> list[dict[str, Any]]:
+    """Finished requests of one app or user, or of all: app_name, user_id, day, extractor and the report as JSON."""
+    return [dict(row) for row in await connection.run_statement("ingest_reports", app_name=app_name, user_id=user_id)]
+
+
+async def fetch_ingests(connection: Connection, scope: Scope) -> list[dict[str, Any]]:
+    """The user's requests to remember, oldest first: id, session_id, state, reason, report."""
+    return [dict(row) for row in await connection.run_statement("ingests", scope=scope.key)]
+
+
+def read_known_entity(row: Sequence[Any]) -> KnownEntity:
+    """An entity of the graph, as statements return one."""
+    key, name, type_, aliases, about, merged = row
+    return KnownEntity(key, name, type_, tuple(aliases), about or "", tuple(merged))
+
+
+def _make_ingest_id(session_id: str, turns: Sequence[Turn]) -> str:
+    """The same turns of the same words are the same request, whoever makes it."""
+    return digest(session_id, *(part for turn in turns for part in (turn.id, turn.text_key)))
+
+
+def _make_window_row(window: Lease) -> dict[str, Any]:
+    turns = [{**_make_turn_row(turn, window.session_id), "seq": turn.seq} for turn in window.turns]
+    return {"ingest": window.ingest_id, "turns": turns}
+
+
+def _make_turn_row(turn: Turn, session_id: str) -> dict[str, Any]:
+    return {
+        "id": turn.id,
+        "memory_id": turn.make_memory_id(session_id),
+        "author": turn.author,
+        "role": turn.role,
+        "text": turn.text,
+        "timestamp": turn.at.timestamp(),
+        "offset": get_utc_offset(turn.at),
+    }
+
+
+def _read_turn(row: Sequence[Any]) -> Turn:
+    """A turn of the graph, as statements return one."""
+    id, author, role, text, timestamp, offset, seq = row
+    return Turn(id, author, text, restore_datetime(timestamp, offset), role or "user", seq or 0)
