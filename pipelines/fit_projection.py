@@ -1,11 +1,11 @@
-"""Texts go in; the projection that packs a model's token vectors comes out, as a file for the settings.
+"""Fit the projection that packs a model's token vectors to sample texts, and write it to a file.
 
     python pipelines/fit_projection.py --embedder all-MiniLM-L12-v2 --texts sample.txt --out L12.npz
     export ADK_GRAPH_MEMORY_TOKEN_PROJECTION=L12.npz
     python pipelines/reembed.py --embedder all-MiniLM-L12-v2 --force
 
-Without one a model's token vectors are packed by a random projection, which finds a little less. Some thousands of
-texts of the kind that people will say are enough; what they say is not kept.
+Without such a file a random projection packs the token vectors, and searches find a little less. A few thousand texts
+like those that users will write are enough; the file does not contain them.
 """
 
 from __future__ import annotations
@@ -21,15 +21,17 @@ from adk_graph_memory.embeddings.projection import TOKEN_DIMENSIONS
 from adk_graph_memory.records import Passage
 
 MIN_TEXTS = 1_000
-"""Texts from which the usual can be told."""
+"""The fewest texts that a projection can be fitted to."""
 
 
 def fit_token_projection(embedder: str, texts: list[str], dimensions: int = TOKEN_DIMENSIONS) -> Projection:
-    """The projection that keeps most of what tells these texts' words apart.
+    """Fit the projection that best keeps the tokens of these texts apart.
+
+    Duplicate and blank texts are ignored. ``dimensions`` is the even count of numbers kept of a token vector.
 
     Raises:
-        errors.ConfigurationError: the texts are too few, or the model shows no token vectors.
-        errors.EmbedderMissing: the model is not to be had.
+        errors.ConfigurationError: the texts are too few, or the model provides no token vectors.
+        errors.EmbedderMissing: the model cannot be loaded.
     """
     texts = list(dict.fromkeys(text for text in texts if text.strip()))
     if len(texts) < MIN_TEXTS:
@@ -53,12 +55,12 @@ def main(
     """Fit what packs a model's token vectors to texts of your own."""
     try:
         lines = [line for path in texts for line in path.read_text("utf-8").splitlines()]
-        fitted = fit_token_projection(embedder, lines, dimensions)
-        fitted.save(out)
+        projection = fit_token_projection(embedder, lines, dimensions)
+        projection.save(out)
     except (OSError, UnicodeDecodeError, errors.GraphMemoryError) as error:
         typer.echo(error, err=True)
         raise typer.Exit(2) from None
-    typer.echo(f"{out}: {fitted.matrix.shape[0]} numbers a token to {dimensions}, spread {fitted.spread:.3f}")
+    typer.echo(f"{out}: {projection.matrix.shape[0]} numbers a token to {dimensions}, spread {projection.spread:.3f}")
 
 
 if __name__ == "__main__":

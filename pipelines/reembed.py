@@ -1,10 +1,10 @@
-"""An embedder goes in; a database whose every memory and entity carries that embedder's vectors comes out.
+"""Re-embed every memory and entity of a database with another embedder, while searches go on.
 
     python pipelines/reembed.py --embedder all-MiniLM-L12-v2
 
-The new vectors fill the slot that no search reads. Once none is missing one statement switches, what was written
-meanwhile is made up for, and the old slot is emptied. Searches go on throughout. Stopped at any point, even by
-``kill -9``, the same command goes on where this one ended: what is left is asked of the database, never kept here.
+The new vectors fill the slot that no search reads. When it is complete, one statement switches the searches to it.
+Then the texts written meanwhile are embedded and the old slot is emptied. After an interruption, even ``kill -9``, the
+same command continues: the database alone knows which texts are left.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ from progress import ProgressStep, StepCallback, show_progress
 from retrying_embedder import CONTROL_PASSAGE, RetryingEmbedder, embed_with_retries
 
 MAX_ROUNDS = 10
-"""Times that what came in meanwhile is made up for, on a database that never rests."""
+"""Maximum passes over the texts that were written meanwhile; a busy database would never run out of them."""
 MAX_LISTED_FAILURES = 100
-"""Failed texts that are listed at most."""
+"""Maximum number of failed texts to list."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReembedPlan:
-    """What there is to do: where the vectors go, the texts by kind, and the embedder's calls."""
+    """The slot to fill, the texts by kind, and the number of calls of the embedder."""
 
     target: ReembedTarget
     counts: Sequence[TextCount]
@@ -44,7 +44,7 @@ class ReembedPlan:
 
 @dataclass(slots=True)
 class ReembedOutcome:
-    """What became of the job: texts written, and by the database's word those that failed or are left over."""
+    """The result of a job: texts embedded by it, and texts that the database counts as failed or left over."""
 
     embedder: str
     dimensions: int
@@ -62,24 +62,24 @@ class ReembedOutcome:
 async def plan_reembedding(
     connection: graph.Connection, vectors: embeddings.EmbedderAdapter, *, batch: int, force: bool
 ) -> ReembedPlan:
-    """What :func:`reembed` would do; nothing is written."""
+    """Plan what :func:`reembed` would do, without writing anything.
+
+    Raises:
+        errors.ConfigurationError: the live vectors are this embedder's already.
+    """
     await graph.prepare_connection(connection)
     await vectors.wait_until_ready()
     [control] = await embed_with_retries(vectors, [CONTROL_PASSAGE])
-    found = await graph.reembed.find_reembed_target(connection, vectors.name, len(control.vector))
-    live = found.live
-    if (
-        live
-        and (live.embedder, live.dimensions) == (vectors.name, len(control.vector))
-        and not (found.is_begun or force)
-    ):
+    target = await graph.reembed.find_reembed_target(connection, vectors.name, len(control.vector))
+    live, configured = target.live, (vectors.name, len(control.vector))
+    if live and (live.embedder, live.dimensions) == configured and not (target.is_begun or force):
         reason = f"the vectors are {live.embedder}'s already; --force makes every one of them anew"
         raise errors.ConfigurationError(reason=reason)
-    counts = await graph.reembed.count_texts(connection, found.slot)
-    if not found.is_begun:  # whatever the slot holds is another embedder's, and goes
+    counts = await graph.reembed.count_texts(connection, target.slot)
+    if not target.is_begun:  # the slot holds another embedder's vectors, which will be deleted
         counts = [TextCount(count.kind, count.texts, count.texts, 0) for count in counts]
     size = min(batch, vectors.texts_per_call or batch)
-    return ReembedPlan(found, counts, sum(math.ceil((count.left + count.failed) / size) for count in counts))
+    return ReembedPlan(target, counts, sum(math.ceil((count.left + count.failed) / size) for count in counts))
 
 
 async def reembed(
@@ -91,22 +91,22 @@ async def reembed(
     force: bool = False,
     keep_old: bool = False,
 ) -> ReembedOutcome:
-    """Gives every stored text this embedder's vector, and switches the searches over to them.
+    """Embed every stored text with this embedder and switch the searches to the new vectors.
 
     Args:
         connection: the database.
         vectors: the new embedder.
-        batch: texts that are read, embedded and written together.
-        progress: told of every step.
-        force: even if the live vectors are this embedder's already, because its texts or the model have changed.
-        keep_old: leave the old vectors where they are.
+        batch: the number of texts that are read, embedded and written together.
+        progress: called with every step.
+        force: re-embed even if the live vectors are this embedder's, because the texts or the model have changed.
+        keep_old: keep the old vectors.
 
     Raises:
         errors.ConfigurationError: the live vectors are this embedder's already.
-        errors.EmbedderFailed: the embedder fails for good; the same call goes on later.
-        errors.DatabaseError: the database cannot be used; the same call goes on later.
+        errors.EmbedderFailed: every retry failed; the same call continues later.
+        errors.DatabaseError: the database cannot be used; the same call continues later.
     """
-    began = time.monotonic()
+    start_time = time.monotonic()
     plan = await plan_reembedding(connection, vectors, batch=batch, force=force)
     progress(ProgressStep("making room", total=sum(count.left + count.failed for count in plan.counts)))
     run = await graph.reembed.begin_reembedding(connection, plan.target)
@@ -121,13 +121,13 @@ async def reembed(
         await graph.reembed.empty_slot(connection, plan.target.other_slot_name)
         await job.embed_missing("making up")
     await graph.reembed.finish_reembedding(connection, run, is_done=job.outcome.is_done)
-    job.outcome.seconds = round(time.monotonic() - began, 1)
+    job.outcome.seconds = round(time.monotonic() - start_time, 1)
     return job.outcome
 
 
 @dataclass(slots=True)
 class ReembedJob:
-    """One run: pages of texts through the embedder and back."""
+    """One run, which reads texts page by page, embeds them and writes the vectors."""
 
     connection: graph.Connection
     embedder: RetryingEmbedder
@@ -140,7 +140,7 @@ class ReembedJob:
         self.outcome = ReembedOutcome(self.run.target.slot.embedder, self.run.target.slot.dimensions)
 
     async def embed_missing(self, phase: str, rounds: int = MAX_ROUNDS) -> None:
-        """Embeds what lacks a vector until the database says that nothing does."""
+        """Embed texts without a vector until the database counts none, in at most ``rounds`` passes."""
         while (total := await self._count_remaining()) and rounds:
             rounds, done = rounds - 1, 0
             for nodes in NODE_KINDS:
@@ -149,9 +149,9 @@ class ReembedJob:
                     self.progress(ProgressStep(phase, done, max(done, total)))
 
     async def await_running_ingests(self) -> None:
-        """Waits for ingests that began before the switch: they may still write into the slot that was live."""
-        begun = running = await graph.reembed.fetch_running_ingests(self.connection)
-        while running := {lease: seconds for lease, seconds in running.items() if lease in begun}:
+        """Wait for ingests that began before the switch, since they may still write to the old slot."""
+        earlier = running = await graph.reembed.fetch_running_ingests(self.connection)
+        while running := {lease: seconds for lease, seconds in running.items() if lease in earlier}:
             self.progress(ProgressStep(f"waiting for {len(running)} ingests, {max(running.values()):.0f} s at most"))
             await asyncio.sleep(1.0)
             running = await graph.reembed.fetch_running_ingests(self.connection)
@@ -165,15 +165,15 @@ class ReembedJob:
     async def _embed_pages(self, nodes: NodeKind) -> AsyncIterator[int]:
         slot, after = self.run.target.slot, None
         while page := await graph.reembed.fetch_unembedded_texts(self.connection, nodes, slot, after, self.batch):
-            made = await self.embedder.embed_passages([text.passage for text in page])
-            embeddings = [made[text.passage] for text in page]
-            await graph.reembed.write_embeddings(self.connection, self.run, nodes, page, embeddings)
-            self.outcome.embedded += sum(not isinstance(one, str) for one in embeddings)
+            by_passage = await self.embedder.embed_passages([text.passage for text in page])
+            results = [by_passage[text.passage] for text in page]
+            await graph.reembed.write_embeddings(self.connection, self.run, nodes, page, results)
+            self.outcome.embedded += sum(not isinstance(result, str) for result in results)
             after = page[-1]
             yield len(page)
 
 
-# -- at the command line ----------------------------------------------------------------------------------------
+# -- command line -----------------------------------------------------------------------------------------------
 
 
 def main(
@@ -191,7 +191,7 @@ def main(
     left over; 2: it could not be done. Whatever stopped it, the same command goes on where it ended.
     """
 
-    async def work() -> tuple[Any, str, bool]:
+    async def run_command() -> tuple[Any, str, bool]:
         connection = graph.Connection(schema="check" if dry_run or failed else None)
         async with AsyncExitStack() as stack:
             stack.push_async_callback(connection.close)
@@ -201,30 +201,30 @@ def main(
             if dry_run:
                 plan = await plan_reembedding(connection, vectors, batch=batch, force=force)
                 return asdict(plan), _format_plan(plan), True
-            tell = stack.enter_context(show_progress())
-            outcome = await reembed(connection, vectors, batch=batch, progress=tell, force=force, keep_old=keep_old)
+            progress = stack.enter_context(show_progress())
+            outcome = await reembed(connection, vectors, batch=batch, progress=progress, force=force, keep_old=keep_old)
             return asdict(outcome), _format_outcome(outcome), outcome.is_done
 
     try:
-        data, text, is_well = asyncio.run(work())
+        data, text, is_success = asyncio.run(run_command())
     except errors.GraphMemoryError as error:
         typer.echo(error, err=True)
         raise typer.Exit(2) from None
     typer.echo(json.dumps(data, indent=2) if as_json else text)
-    raise typer.Exit(0 if is_well else 1)
+    raise typer.Exit(0 if is_success else 1)
 
 
 def resolve_embedder(embedder: str) -> Any:
-    """What ``--embedder`` names: ``module:name`` of something in Python (a class is called), or else a model."""
+    """Resolve ``--embedder``: a Python object as ``module:name`` (a class is called), else a model's name or path."""
     if not embedder:
         raise errors.ConfigurationError(reason="name the embedder with --embedder")
     if ":" not in embedder or Path(embedder).exists():
         return embedder
     try:
-        found = pkgutil.resolve_name(embedder)
+        value = pkgutil.resolve_name(embedder)
     except (ImportError, AttributeError, ValueError) as error:
         raise errors.ConfigurationError(reason=f"--embedder {embedder}: {error}") from error
-    return found() if isinstance(found, type) else found
+    return value() if isinstance(value, type) else value
 
 
 async def _list_failures(connection: graph.Connection) -> tuple[Any, str, bool]:
@@ -236,10 +236,10 @@ async def _list_failures(connection: graph.Connection) -> tuple[Any, str, bool]:
 
 def _format_plan(plan: ReembedPlan) -> str:
     live, slot = plan.target.live, plan.target.slot
-    before = f"from  {live.embedder}, {live.dimensions} numbers" if live else "from  no vectors"
-    after = f"to    {slot.embedder}, {slot.dimensions} numbers" + (", begun already" if plan.target.is_begun else "")
+    old = f"from  {live.embedder}, {live.dimensions} numbers" if live else "from  no vectors"
+    new = f"to    {slot.embedder}, {slot.dimensions} numbers" + (", begun already" if plan.target.is_begun else "")
     texts = [f"{count.left + count.failed:>9,} of {count.texts:,} texts of kind {count.kind}" for count in plan.counts]
-    return "\n".join((before, after, *texts, f"{plan.calls:>9,} calls of the embedder"))
+    return "\n".join((old, new, *texts, f"{plan.calls:>9,} calls of the embedder"))
 
 
 def _format_outcome(outcome: ReembedOutcome) -> str:

@@ -1,4 +1,4 @@
-"""Texts go in; a vector for each comes out, or the reason why this one text alone cannot have one."""
+"""Embed texts with retries, and single out the texts that the embedder refuses."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from adk_graph_memory import embeddings, errors
 from adk_graph_memory.records import Embedding, Passage
 
 CONTROL_PASSAGE = Passage("ready?")
-"""A text that every working embedder takes: where it fails too, the fault is not the text's."""
+"""A text that every working embedder accepts: if it fails too, the embedder is at fault, not the text."""
 RETRY_PAUSES = (0.5, 2.0, 8.0)
 """Seconds before the second, third and fourth attempt of a call."""
 MAX_REASON_CHARACTERS = 500
-"""Characters of a reason that are kept with the text."""
+"""Length to which the stored reason of a failure is cut."""
 
 EmbeddingOrReason = Embedding | str
 """An embedding, or why there is none."""
@@ -23,43 +23,44 @@ EmbeddingOrReason = Embedding | str
 
 @dataclass(frozen=True, slots=True)
 class RetryingEmbedder:
-    """An embedder that is asked again when it fails, and whose failing texts are told from its own failures."""
+    """An embedder with retries that tells texts it refuses from failures of its own."""
 
     vectors: embeddings.EmbedderAdapter
     dimensions: int
 
     async def embed_passages(self, passages: Sequence[Passage]) -> dict[Passage, EmbeddingOrReason]:
-        """What became of each passage; the same one is embedded once.
+        """Embed each distinct passage once; a passage that the embedder refuses gets the reason instead.
 
         Raises:
-            errors.EmbedderFailed: every attempt failed, and so did those with the control text.
+            errors.EmbedderFailed: all attempts failed, those with the control passage too.
         """
         return await self._embed_halves(list(dict.fromkeys(passages)))
 
-    async def _embed_halves(self, texts: list[Passage], *, patiently: bool = True) -> dict[Passage, EmbeddingOrReason]:
-        """Halves what fails, until the failing texts are alone; those get all the patience again."""
+    async def _embed_halves(self, passages: list[Passage], *, retry: bool = True) -> dict[Passage, EmbeddingOrReason]:
+        """Halve a failing batch until each failing passage is alone; only single passages are retried again."""
         try:
-            return dict(zip(texts, await self._embed_checked(texts, patiently=patiently), strict=True))
+            return dict(zip(passages, await self._embed_checked(passages, retry=retry), strict=True))
         except errors.EmbedderFailed as error:
-            if len(texts) == 1:
+            if len(passages) == 1:
                 await self._embed_checked([CONTROL_PASSAGE])
-                return {texts[0]: str(error)[:MAX_REASON_CHARACTERS]}
-        middle = len(texts) // 2
-        halves = [await self._embed_halves(half, patiently=len(half) == 1) for half in (texts[:middle], texts[middle:])]
-        return halves[0] | halves[1]
+                return {passages[0]: str(error)[:MAX_REASON_CHARACTERS]}
+        middle = len(passages) // 2
+        halves = passages[:middle], passages[middle:]
+        first, second = [await self._embed_halves(half, retry=len(half) == 1) for half in halves]
+        return first | second
 
-    async def _embed_checked(self, texts: list[Passage], *, patiently: bool = True) -> list[Embedding]:
-        made = await (embed_with_retries(self.vectors, texts) if patiently else self.vectors.embed_passages(texts))
-        if len(made[0].vector) != self.dimensions:
-            reason = f"{len(made[0].vector)} numbers instead of {self.dimensions}"
+    async def _embed_checked(self, passages: list[Passage], *, retry: bool = True) -> list[Embedding]:
+        results = await (embed_with_retries(self.vectors, passages) if retry else self.vectors.embed_passages(passages))
+        if len(results[0].vector) != self.dimensions:
+            reason = f"{len(results[0].vector)} numbers instead of {self.dimensions}"
             raise errors.EmbedderFailed(name=self.vectors.name, reason=reason)
-        return made
+        return results
 
 
-async def embed_with_retries(vectors: embeddings.EmbedderAdapter, texts: list[Passage]) -> list[Embedding]:
-    """An embedding of each passage, after as many further attempts as there are pauses."""
+async def embed_with_retries(vectors: embeddings.EmbedderAdapter, passages: list[Passage]) -> list[Embedding]:
+    """Embed the passages, retrying after each of ``RETRY_PAUSES``; raise the error of the last attempt."""
     for pause in RETRY_PAUSES:
         with suppress(errors.EmbedderFailed):
-            return await vectors.embed_passages(texts)
+            return await vectors.embed_passages(passages)
         await asyncio.sleep(pause)
-    return await vectors.embed_passages(texts)
+    return await vectors.embed_passages(passages)

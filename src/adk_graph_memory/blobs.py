@@ -1,4 +1,4 @@
-"""Bytes that are too many for a graph lie in a directory or a bucket, each under its owner's key and an id."""
+"""Store content that is too large for the graph in a directory or a bucket, under its owner's key and an id."""
 
 from __future__ import annotations
 
@@ -19,24 +19,24 @@ from adk_graph_memory import errors
 
 _PAGE_SIZE = 500
 _READ_BYTES = 65_536
-"""Bytes read at a time, at least."""
+"""Minimum bytes per read."""
 _UNFINISHED_MARK = "#"
-"""Stands before a number in the names of files that obstore is still writing."""
+"""obstore ends the name of a file that it is still writing with this mark and a number."""
 
 
 class BlobStore:
-    """A store of contents.
+    """A directory or a bucket of blobs.
 
     Args:
-        url: ``file:///…``, ``s3://bucket/prefix``, ``gs://…``, ``az://…``, or a path; credentials of a cloud are taken
-            from where its own tools look for them.
+        url: ``file:///…``, ``s3://bucket/prefix``, ``gs://…``, ``az://…``, or a path. Cloud credentials are read
+            from where the cloud's own tools look for them.
     """
 
     def __init__(self, url: str) -> None:
         self.url = url if "://" in url else Path(url).expanduser().absolute().as_uri()
 
     def open_substore(self, name: str) -> BlobStore:
-        """A part of the store, apart from all others."""
+        """Open the part of the store under the prefix ``name``."""
         return BlobStore(f"{self.url.rstrip('/')}/{name}")
 
     @cached_property
@@ -54,7 +54,7 @@ class BlobStore:
             raise errors.ArtifactStoreUnusable(url=self.url, reason=_get_first_line(error)) from error
 
     async def put_blob(self, owner: str, id: str, content: bytes) -> None:
-        """Stores a content; when this returns it is whole.
+        """Write a blob; it is complete when this returns.
 
         Raises:
             errors.ArtifactStoreUnusable: it could not be written.
@@ -65,32 +65,32 @@ class BlobStore:
             raise errors.ArtifactStoreUnusable(url=self.url, reason=_get_first_line(error)) from error
 
     async def get_blob(self, owner: str, id: str) -> bytes:
-        """A content, read piece by piece, so that it is held once.
+        """Read a blob in chunks, so that memory holds it only once.
 
         Raises:
-            errors.ContentMissing: it is not there.
+            errors.ContentMissing: there is no such blob.
             errors.ArtifactStoreUnusable: it could not be read.
         """
-        read = io.BytesIO()
+        buffer = io.BytesIO()
         try:
-            async for piece in (await self._store.get_async(f"{owner}/{id}")).stream(_READ_BYTES):
-                read.write(piece)
+            async for chunk in (await self._store.get_async(f"{owner}/{id}")).stream(_READ_BYTES):
+                buffer.write(chunk)
         except FileNotFoundError as error:
             raise errors.ContentMissing(id=id, url=self.url) from error
         except (BaseError, OSError) as error:
             raise errors.ArtifactStoreUnusable(url=self.url, reason=_get_first_line(error)) from error
-        return read.getvalue()
+        return buffer.getvalue()
 
     async def delete_blobs(self, contents: Iterable[tuple[str, str]]) -> None:
-        """Deletes contents, each by its owner and id; one that is gone already is no error.
+        """Delete blobs by owner and id; a missing blob is no error.
 
         Raises:
             errors.ArtifactStoreUnusable: some could not be deleted.
         """
         results = await asyncio.gather(*starmap(self._delete_blob, contents), return_exceptions=True)
-        for error in results:
-            if isinstance(error, BaseException) and not isinstance(error, FileNotFoundError):
-                raise errors.ArtifactStoreUnusable(url=self.url, reason=_get_first_line(error)) from error
+        for result in results:
+            if isinstance(result, BaseException) and not isinstance(result, FileNotFoundError):
+                raise errors.ArtifactStoreUnusable(url=self.url, reason=_get_first_line(result)) from result
 
     async def _delete_blob(self, owner: str, id: str) -> None:
         if self._folder is not None and _UNFINISHED_MARK in id:
@@ -99,10 +99,10 @@ class BlobStore:
             await self._store.delete_async(f"{owner}/{id}")
 
     async def list_blobs(self, *, until: datetime) -> AsyncIterator[list[tuple[str, str]]]:
-        """Owners and ids of all contents that were stored by then, some hundreds at a time."""
+        """Yield pages of (owner, id) of all blobs last modified by ``until``, including unfinished ones."""
         try:
             async for page in self._store.list(chunk_size=_PAGE_SIZE):
-                paths = (str(found["path"]).rpartition("/") for found in page if found["last_modified"] <= until)
+                paths = (str(blob["path"]).rpartition("/") for blob in page if blob["last_modified"] <= until)
                 yield [(owner, id) for owner, _, id in paths]
             if unfinished := await asyncio.to_thread(self._list_unfinished, until):
                 yield unfinished
@@ -110,11 +110,12 @@ class BlobStore:
             raise errors.ArtifactStoreUnusable(url=self.url, reason=_get_first_line(error)) from error
 
     def _list_unfinished(self, until: datetime) -> list[tuple[str, str]]:
-        """What a process was writing into a directory when it was killed; obstore hides it."""
-        folder = self._folder
-        found = folder.rglob(f"*{_UNFINISHED_MARK}*") if folder else ()
-        old = (path for path in found if datetime.fromtimestamp(path.stat().st_mtime, UTC) <= until)
-        return [(path.parent.relative_to(folder).as_posix(), path.name) for path in old if folder]
+        """List the files that a process was writing into a directory when it was killed; obstore hides them."""
+        if self._folder is None:
+            return []
+        paths = self._folder.rglob(f"*{_UNFINISHED_MARK}*")
+        old_paths = (path for path in paths if datetime.fromtimestamp(path.stat().st_mtime, UTC) <= until)
+        return [(path.parent.relative_to(self._folder).as_posix(), path.name) for path in old_paths]
 
 
 def _get_first_line(error: BaseException) -> str:

@@ -1,4 +1,4 @@
-"""Calls of a service: an error goes in, whether it passes comes out; so many run at once, and the rest wait."""
+"""Tell transient errors of a service, space retries, and limit how many calls run at once."""
 
 from __future__ import annotations
 
@@ -16,26 +16,26 @@ _HTTP_LIBRARIES = ("httpx", "httpcore", "httpx2", "httpcore2", "aiohttp")
 
 
 def is_transient(error: Exception) -> bool:
-    """Whether the same call may do better a little later: too many of them, an overloaded server, a lost connection."""
+    """Whether a retry may succeed: too many requests, an overloaded server, a lost connection, a truncated reply."""
     codes = {getattr(error, name, None) for name in ("code", "status_code")}
-    by_the_way = type(error).__module__.partition(".")[0] in _HTTP_LIBRARIES
-    return bool(codes & _TRANSIENT_STATUSES) or by_the_way or isinstance(error, (OSError, json.JSONDecodeError))
+    is_http_error = type(error).__module__.partition(".")[0] in _HTTP_LIBRARIES
+    return bool(codes & _TRANSIENT_STATUSES) or is_http_error or isinstance(error, (OSError, json.JSONDecodeError))
 
 
 def generate_backoff_delays(first: float) -> Iterator[float]:
-    """Seconds to wait before each further attempt: doubled every time, and not the same for all who failed together."""
+    """Yield the seconds to wait before each retry, without end: doubled each time, with ±50 % jitter."""
     while True:
         yield first * random.uniform(0.5, 1.5)  # noqa: S311
         first *= 2
 
 
 class Throttle:
-    """So many at once, in whatever event loop of this process; the rest wait in line.
+    """A first-come, first-served semaphore for all event loops and threads of this process.
 
-    An ``asyncio.Semaphore`` belongs to one loop, and there are several: ``Runner.run()`` makes one a call.
+    An ``asyncio.Semaphore`` belongs to one loop, and ``Runner.run()`` starts a loop per call.
 
     Args:
-        at_once: how many.
+        at_once: how many may hold a permit at the same time.
     """
 
     def __init__(self, at_once: int) -> None:
@@ -44,7 +44,7 @@ class Throttle:
 
     @asynccontextmanager
     async def hold_permit(self) -> AsyncIterator[None]:
-        """Waits for its turn, and keeps it for the time of the block."""
+        """Wait for a permit and hold it for the length of the block."""
         await self._acquire_permit()
         try:
             yield
@@ -56,21 +56,21 @@ class Throttle:
             if self._free_permits:
                 self._free_permits -= 1
                 return
-            turn: Future[None] = Future()
-            self._waiters.append(turn)
+            waiter: Future[None] = Future()
+            self._waiters.append(waiter)
         try:
-            await asyncio.wrap_future(turn)
+            await asyncio.wrap_future(waiter)
         except BaseException:
-            if not turn.cancel():  # it came just as we gave up
+            if not waiter.cancel():  # the permit came while we were being cancelled
                 self._release_permit()
             raise
 
     def _release_permit(self) -> None:
         with self._lock:
             while self._waiters:
-                turn = self._waiters.popleft()
-                if turn.set_running_or_notify_cancel():
-                    turn.set_result(None)
+                waiter = self._waiters.popleft()
+                if waiter.set_running_or_notify_cancel():
+                    waiter.set_result(None)
                     return
             self._free_permits += 1
 
@@ -79,5 +79,5 @@ _throttles: dict[int, Throttle] = {}
 
 
 def get_shared_throttle(at_once: int) -> Throttle:
-    """The process's own: whoever allows so many shares it, for a limit each would be multiplied by users and loops."""
+    """The process's one throttle for this limit, shared: a throttle per user or loop would multiply the limit."""
     return _throttles.setdefault(at_once, Throttle(at_once))

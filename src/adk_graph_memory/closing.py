@@ -1,4 +1,4 @@
-"""Something that holds connections goes into an ``async with`` block; it is closed when that ends."""
+"""Close objects that hold connections at the end of an ``async with`` block."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from typing import Self
 
 
 class Closeable:
-    """What has a ``close`` may stand in ``async with``."""
+    """Base class that makes a class with ``close`` an async context manager."""
 
     async def close(self) -> None:
-        """Closes what was opened; may be called again."""
+        """Close what this object opened; may be called again."""
         raise NotImplementedError
 
     async def __aenter__(self) -> Self:

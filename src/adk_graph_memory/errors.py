@@ -1,4 +1,4 @@
-"""Every error this package raises of its own; a docstring is the default message, its data are attributes.
+"""Define every error class of this package; its docstring is the default message, its data are attributes.
 
 GraphMemoryError
 ├── ConfigurationError            UnknownScheme  UnknownTimezone  NoDatabaseConfigured
@@ -195,9 +195,9 @@ class ReplyTruncated(ModelError):
     make ADK_GRAPH_MEMORY_WINDOW_TOKENS smaller and add the same session again."""
 
     answer: Any
-    """what of the reply could be used all the same, or None"""
+    """the part of the reply that could still be parsed, or None"""
     usage: Any
-    """what it cost"""
+    """the tokens that the reply cost"""
 
 
 class RedactionError(GraphMemoryError):

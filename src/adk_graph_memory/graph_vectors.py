@@ -1,4 +1,4 @@
-"""Passages go in; their embeddings come out with the slot of the graph that they belong to."""
+"""Embed passages and questions, and find the vector slot of the graph that they belong to."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from adk_graph_memory.settings import Settings
 logger = logging.getLogger(__name__)
 
 MAX_CACHED_QUESTIONS = 100
-"""Questions whose embeddings are kept in mind."""
+"""Question embeddings kept in the cache."""
 MAX_REFUSED_TEXTS = 5
-"""Texts that an embedder may refuse, one by one, until it is taken to refuse all."""
+"""Single texts that an embedder may refuse before the rest of the batch is given up."""
 
 
 class GraphVectors:
-    """The embedder, and the live slot of the graph's vectors.
+    """The embedder and the graph's live vector slot.
 
     Args:
-        connection: a connection; prepared before anything is asked of it.
-        choice: as :class:`adk_graph_memory.GraphMemory` takes it.
+        connection: has to be prepared before the first call that reads or writes the graph.
+        choice: the embedder, as :class:`adk_graph_memory.GraphMemory` takes it.
     """
 
     def __init__(self, connection: graph.Connection, choice: embeddings.EmbedderChoice) -> None:
@@ -39,23 +39,23 @@ class GraphVectors:
 
     @cached_property
     def embedder(self) -> embeddings.EmbedderAdapter | None:
-        """What makes vectors; None where full text alone was chosen."""
+        """The embedder; None if the caller chose full text only."""
         return self._make_embedder(self._connection.settings)
 
     def _make_embedder(self, settings: Settings) -> embeddings.EmbedderAdapter | None:
-        """The same; what is being loaded already where the settings still say so."""
         if self._choice is False:
             return None
-        said = settings.embedder, settings.embed_concurrency, settings.embed_dimensions, settings.token_projection
-        if self._embedder_cache is None or self._embedder_cache[0] != said:
+        # An embedder that start_loading began to load is reused only if the settings are still the same.
+        key = settings.embedder, settings.embed_concurrency, settings.embed_dimensions, settings.token_projection
+        if self._embedder_cache is None or self._embedder_cache[0] != key:
             self._embedder_cache = (
-                said,
+                key,
                 embeddings.EmbedderAdapter.from_settings(self._choice or settings.embedder, settings),
             )
         return self._embedder_cache[1]
 
     async def check_embedder(self) -> None:
-        """Loads the embedder and sees that the graph's vectors, if it has any, are its own.
+        """Load the embedder and check that the graph's vectors, if there are any, are its own.
 
         Raises:
             errors.EmbedderMissing: no embedder is installed.
@@ -67,64 +67,66 @@ class GraphVectors:
             await self.slot_tracker.check_owner(self.embedder.name)
 
     async def embed_passages(self, passages: Sequence[Passage]) -> graph.EmbeddingBatch:
-        """Embeddings of the passages, each once; without any where the embedder fails, to be made up for later."""
+        """Embed each distinct passage once; if the embedder fails, a later ingest makes the missing embeddings."""
         if self.embedder is None or not passages:
             return graph.EmbeddingBatch()
-        made = dict[Passage, Embedding]()
+        by_passage = dict[Passage, Embedding]()
         try:
             async with asyncio.timeout(self._connection.settings.lease / 2):  # the other half is for writing
-                await _embed_by_halves(self.embedder, list(dict.fromkeys(passages)), made)
+                await _embed_by_halves(self.embedder, list(dict.fromkeys(passages)), by_passage)
         except (errors.EmbedderFailed, TimeoutError) as error:
             logger.warning("Remembered without some vectors for now: %s", str(error) or "the embedder took too long")
-        if not made:
+        if not by_passage:
             return graph.EmbeddingBatch(has_embedder=True)
-        slot = await self.slot_tracker.find_slot(
-            self.embedder.name, len(next(iter(made.values())).vector), may_open=True
-        )
+        dimensions = len(next(iter(by_passage.values())).vector)
+        slot = await self.slot_tracker.find_slot(self.embedder.name, dimensions, may_open=True)
         if slot is None:
             return graph.EmbeddingBatch(has_embedder=True)
-        return graph.EmbeddingBatch(slot, made, has_embedder=True)
+        return graph.EmbeddingBatch(slot, by_passage, has_embedder=True)
 
     def start_loading(self) -> None:
-        """Begins to load the model that the environment names by now, to have it when the first question comes.
+        """Start loading the model that the environment names now, so that the first question need not wait.
 
-        The environment may change until the first request, which reads it anew, and says what of it cannot be used.
+        The environment may still change: the first request reads it again and reports what is wrong with it.
         """
         if self._embedder_cache is None and self._choice is not False:
             with suppress(errors.ConfigurationError):
-                if chosen := self._make_embedder(self._connection.read_settings()):
-                    chosen.start_loading()
+                if embedder := self._make_embedder(self._connection.read_settings()):
+                    embedder.start_loading()
 
     async def embed_question(
         self, query: str, first_wait: float | None = None
     ) -> tuple[embeddings.QuestionEmbedding | None, graph.VectorSlot | None, str | None]:
-        """The question's embedding and the slot to compare it with, or why there is none.
+        """Embed a question and find the slot to compare it with.
 
-        ``preload_memory`` asks the same at every step of a run, so the latest questions' embeddings are kept in mind.
+        The latest embeddings are cached, because ``preload_memory`` asks the same question at every step of a run.
 
         Args:
             query: the question.
-            first_wait: seconds from when a model's loading began that the first question waits for it; any later
-                one, and without it the first, as long as that takes.
+            first_wait: how long the first question waits for the model, in seconds since its loading began. Later
+                questions wait until it is loaded; so does the first if this is None.
+
+        Returns:
+            The embedding and the slot, or None for both; and the reason if the search has to do without vectors.
         """
         if self.embedder is None or not query.strip():
             return None, None, None
         if not await self.embedder.wait_until_ready(None if self._has_waited else first_wait):
             self._has_waited = True
             return _degrade_to_text("the embedder is still being loaded")
-        if (asked := self._question_cache.pop(query, None)) is None:
+        if (embedding := self._question_cache.pop(query, None)) is None:
             try:
                 async with asyncio.timeout(self._connection.settings.embed_timeout):
-                    asked = await self.embedder.aembed_question(query)
+                    embedding = await self.embedder.aembed_question(query)
             except (errors.EmbedderFailed, TimeoutError) as error:
                 return _degrade_to_text(str(error) or "the embedder took too long")
-        self._question_cache[query] = asked
+        self._question_cache[query] = embedding
         if len(self._question_cache) > MAX_CACHED_QUESTIONS:
             self._question_cache.popitem(last=False)
-        slot = await self.slot_tracker.find_slot(self.embedder.name, len(asked.vector), may_open=False)
+        slot = await self.slot_tracker.find_slot(self.embedder.name, len(embedding.vector), may_open=False)
         if self.slot_tracker.is_outdated:
             return None, None, "the memories were re-embedded by another embedder"
-        return (asked, slot, None) if slot else (None, None, None)
+        return (embedding, slot, None) if slot else (None, None, None)
 
 
 def _degrade_to_text(reason: str) -> tuple[None, None, str]:
@@ -133,18 +135,18 @@ def _degrade_to_text(reason: str) -> tuple[None, None, str]:
 
 
 async def _embed_by_halves(
-    embedder: embeddings.EmbedderAdapter, passages: list[Passage], made: dict[Passage, Embedding]
+    embedder: embeddings.EmbedderAdapter, passages: list[Passage], by_passage: dict[Passage, Embedding]
 ) -> None:
-    """Embeds each passage; where some are refused, halves and halves again until only those are without.
+    """Embed passages into ``by_passage``, halving a refused batch until only the refused passages are left out.
 
     Raises:
-        errors.EmbedderFailed: some were refused, or the embedder is not to be had at all.
+        errors.EmbedderFailed: some passages were refused, or the embedder cannot be reached.
     """
-    batches, refused = [passages], list[errors.EmbedderFailed]()
-    while batches and len(refused) < MAX_REFUSED_TEXTS:
+    batches, refusals = [passages], list[errors.EmbedderFailed]()
+    while batches and len(refusals) < MAX_REFUSED_TEXTS:
         batch = batches.pop()
         try:
-            made |= zip(batch, await embedder.embed_passages(batch), strict=True)
+            by_passage |= zip(batch, await embedder.embed_passages(batch), strict=True)
         except errors.EmbedderFailed as error:
             if isinstance(error.__cause__, Exception) and calls.is_transient(error.__cause__):
                 raise
@@ -152,6 +154,6 @@ async def _embed_by_halves(
             if half:
                 batches += [batch[half:], batch[:half]]
             else:
-                refused.append(error)
-    if refused:
-        raise refused[0]
+                refusals.append(error)
+    if refusals:
+        raise refusals[0]

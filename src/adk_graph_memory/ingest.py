@@ -1,4 +1,4 @@
-"""Turns of a session go in; they are claimed, read, compared with what is known and written, a window at a time."""
+"""Ingest the turns of a session window by window: lease, extract, compare with the graph, write."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ from adk_graph_memory.telemetry import Stopwatch
 logger = logging.getLogger(__name__)
 
 QUEUED_REASON = "waits for its turn"
-"""The reason why a request is pending that nobody has tried yet."""
+"""The reason stored with a pending request that has not been tried yet."""
 MAX_WRITE_ATTEMPTS = 10
-"""How often a plan is made anew because somebody else wrote to the same user meanwhile."""
+"""Plans made for one window, at most, when other workers keep writing to the same user."""
 
 
 class Ingestion:
-    """How turns become entities and facts.
+    """Turns the words of a session into entities and facts.
 
     Args:
         connection: a prepared connection.
-        vectors: the embedder and its slot.
-        extractor: what reads turns.
-        judge: what decides where rules cannot tell; without one, such facts stay side by side.
+        vectors: the embedder and its vector slot.
+        extractor: extracts entities and facts from turns.
+        judge: decides where rules cannot; without a judge such facts stay side by side.
     """
 
     def __init__(
@@ -53,28 +53,32 @@ class Ingestion:
         turns: Sequence[Turn],
         metadata: JsonMapDelta,
         topics: Sequence[str] = (),
-        waited: float = 0.0,
+        wait_seconds: float = 0.0,
     ) -> IngestReport:
-        """Reads what is new in the turns and writes it down; whatever fails, the rest stays pending with the reason."""
-        reader, lease, since = self._extractor.restrict_topics(topics), uuid.uuid4().hex, time.monotonic() - waited
+        """Extract and store what is new in the turns; a window that fails stays pending with the reason.
+
+        ``wait_seconds`` is the time since the request was made; it counts in the recorded duration.
+        """
+        extractor, lease_id = self._extractor.restrict_topics(topics), uuid.uuid4().hex
+        start_time = time.monotonic() - wait_seconds
         try:
-            claims = await self._lease_windows(scope, session_id, turns, metadata, reader.topics, lease)
-            report = IngestReport(busy=claims.busy, extractor=self._extractor.version)
-            if not claims.windows:
+            leases = await self._lease_windows(scope, session_id, turns, metadata, extractor.topics, lease_id)
+            report = IngestReport(busy=leases.busy, extractor=self._extractor.version)
+            if not leases.windows:
                 return report
-            await self._vectors.check_embedder()  # before a model is paid for what could not be written
-            return report + await self._ingest_windows(scope, claims, reader, since)
+            await self._vectors.check_embedder()  # before paying a model for facts that could not be written
+            return report + await self._ingest_windows(scope, leases, extractor, start_time)
         except BaseException as error:
-            await self._release_lease(scope, lease, f"{type(error).__name__}: {error}")
+            await self._release_lease(scope, lease_id, f"{type(error).__name__}: {error}")
             raise
 
     async def enqueue_turns(
         self, scope: Scope, session_id: str, turns: Sequence[Turn], metadata: JsonMapDelta, topics: Sequence[str] = ()
     ) -> int:
-        """Stores what is new in the turns for whoever resumes; says how many turns that are."""
-        topics, lease = self._extractor.restrict_topics(topics).topics, uuid.uuid4().hex
-        claims = await self._lease_windows(scope, session_id, turns, metadata, topics, lease, QUEUED_REASON)
-        return sum(len(window.turns) for window in claims.windows)
+        """Store the new turns as pending, for a later resume; return how many there are."""
+        topics, lease_id = self._extractor.restrict_topics(topics).topics, uuid.uuid4().hex
+        leases = await self._lease_windows(scope, session_id, turns, metadata, topics, lease_id, QUEUED_REASON)
+        return sum(len(window.turns) for window in leases.windows)
 
     async def _lease_windows(
         self,
@@ -83,8 +87,8 @@ class Ingestion:
         turns: Sequence[Turn],
         metadata: JsonMapDelta,
         topics: Sequence[str],
-        lease: str,
-        waits: str | None = None,
+        lease_id: str,
+        pending_reason: str | None = None,
     ) -> LeasedWindows:
         return await graph.ingest_queue.lease_turns(
             self._connection,
@@ -92,165 +96,153 @@ class Ingestion:
             session_id,
             list({turn.id: turn for turn in turns}.values()),
             split=self._extractor.split_turns,
-            lease=lease,
+            lease=lease_id,
             now=time.time(),
             lease_seconds=self._connection.settings.lease,
             metadata=metadata,
             topics=topics,
-            waits=waits,
+            waits=pending_reason,
         )
 
-    async def resume_pending(self, waiting: Sequence[PendingIngest]) -> list[IngestReport]:
-        """Takes up what waits, what was said in one session together.
+    async def resume_pending(self, ingests: Sequence[PendingIngest]) -> list[IngestReport]:
+        """Ingest pending requests, those of one session together.
 
-        One that fails for a reason of its own holds up no other: its error is raised last.
+        A request that fails does not stop the others. The first such error is raised at the end.
         """
-        telemetry.annotate_memories([turn for one in waiting for turn in one.turns])
-        reports, failure = list[IngestReport](), None
-        for one in _group_by_session(waiting):
+        telemetry.annotate_memories([turn for ingest in ingests for turn in ingest.turns])
+        reports, first_error = list[IngestReport](), None
+        for ingest in _group_by_session(ingests):
+            request = ingest.scope, ingest.session_id, ingest.turns, JsonMapDelta(), ingest.topics
             try:
-                reports.append(
-                    await self.ingest_turns(
-                        one.scope, one.session_id, one.turns, JsonMapDelta(), one.topics, one.wait_seconds
-                    )
-                )
+                reports.append(await self.ingest_turns(*request, ingest.wait_seconds))
             except errors.DatabaseUnavailable:
                 raise
             except Exception as error:
-                logger.warning("What was said in session %s stays pending.", one.session_id, exc_info=True)
-                failure = failure or error
-        if failure:
-            raise failure
+                logger.warning("What was said in session %s stays pending.", ingest.session_id, exc_info=True)
+                first_error = first_error or error
+        if first_error:
+            raise first_error
         return reports
 
     async def _ingest_windows(
-        self, scope: Scope, claims: LeasedWindows, reader: extraction.Extractor, since: float
+        self, scope: Scope, leases: LeasedWindows, extractor: extraction.Extractor, start_time: float
     ) -> IngestReport:
-        """Windows are read side by side and written one by one, in the order they were said.
+        """Extract the windows concurrently; write them one by one, in the order they were said.
 
-        Each is written for itself, so a model that fails at one takes nothing from the others; its error is raised
-        when all are through.
+        Each window is written on its own: when the model fails at one, the others are kept, and the error is raised at
+        the end.
         """
-        slots = asyncio.Semaphore(self._connection.settings.model_concurrency)  # a long session keeps no other waiting
-        readings = [asyncio.create_task(_extract_window(reader, claimed, slots)) for claimed in claims.windows]
-        report, failure = IngestReport(extractor=self._extractor.version), None
+        model_slots = asyncio.Semaphore(self._connection.settings.model_concurrency)  # so that no session takes all
+        tasks = [asyncio.create_task(_extract_window(extractor, window, model_slots)) for window in leases.windows]
+        report, first_error = IngestReport(extractor=self._extractor.version), None
         try:
-            for claimed, reading in zip(claims.windows, readings, strict=True):
+            for window, task in zip(leases.windows, tasks, strict=True):
                 try:
-                    written = await self._write_window(scope, claimed, *await reading)
-                    if not written.busy:
-                        telemetry.record_ingest(written.facts, time.monotonic() - since)
-                    report += written
+                    window_report = await self._write_window(scope, window, *await task)
+                    if not window_report.busy:
+                        telemetry.record_ingest(window_report.facts, time.monotonic() - start_time)
+                    report += window_report
                 except errors.ModelError as error:
-                    failure = failure or error
+                    first_error = first_error or error
                     await self._release_lease(
-                        scope, claimed.lease_id, f"{type(error).__name__}: {error}", claimed.ingest_id
+                        scope, window.lease_id, f"{type(error).__name__}: {error}", window.ingest_id
                     )
         finally:
-            for reading in readings:
-                reading.cancel()
-            await asyncio.gather(*readings, return_exceptions=True)
-        if failure:
-            raise failure
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+        if first_error:
+            raise first_error
         return report
 
-    async def _write_window(self, scope: Scope, claimed: Lease, read: Extraction, clock: Stopwatch) -> IngestReport:
-        """Compares what was read with what is known and writes what that changes, in one transaction."""
+    async def _write_window(self, scope: Scope, window: Lease, result: Extraction, clock: Stopwatch) -> IngestReport:
         clock.lap("wait")
-        await self._vectors.slot_tracker.follow_switch(claimed.live_slot_name)
-        new = set(_iterate_passages(claimed, read))
-        passages = [
-            *sorted(new),
-            *sorted({*claimed.unembedded_passages.values()} - new),
-        ]  # what was refused may be again
-        embedded = await self._vectors.embed_passages(passages)
+        await self._vectors.slot_tracker.follow_switch(window.live_slot_name)
+        new_passages = set(_iterate_passages(window, result))
+        # Memories that an earlier ingest could not embed come last: the embedder may refuse them again.
+        passages = [*sorted(new_passages), *sorted({*window.unembedded_passages.values()} - new_passages)]
+        batch = await self._vectors.embed_passages(passages)
         clock.lap("embed")
         report = IngestReport(
-            turns=len(claimed.turns),
-            usage=read.usage,
-            embedded=len(embedded.embeddings),
-            unembedded=len(passages) - len(embedded.embeddings) if embedded.has_embedder else 0,
+            turns=len(window.turns),
+            usage=result.usage,
+            embedded=len(batch.embeddings),
+            unembedded=len(passages) - len(batch.embeddings) if batch.has_embedder else 0,
             extractor=self._extractor.version,
         )
         async with self._connection.locks.hold_lock(("write", scope.key)):
-            return await self._consolidate_window(scope, claimed, read, embedded, report, clock)
+            return await self._consolidate_window(scope, window, result, batch, report, clock)
 
     async def _consolidate_window(
         self,
         scope: Scope,
-        claimed: Lease,
-        read: Extraction,
-        embedded: EmbeddingBatch,
+        window: Lease,
+        result: Extraction,
+        batch: EmbeddingBatch,
         report: IngestReport,
         clock: Stopwatch,
     ) -> IngestReport:
-        """Looks up what is known, decides, and writes; again if another process has written meanwhile."""
-        single, usage = self._extractor.functional_predicates, Usage()
-        wanted, resolve = (
-            consolidation.GraphLookup(read, single),
-            partial(consolidation.compare_extraction, read, functional=single),
-        )
-        asked: consolidation.Comparison | None = None
+        """Fetch candidates, decide and write; start over if another process wrote to this user meanwhile."""
+        functional, judge_usage = self._extractor.functional_predicates, Usage()
+        lookup = consolidation.GraphLookup(result, functional)
+        compare = partial(consolidation.compare_extraction, result, functional=functional)
+        judged_draft: consolidation.Comparison | None = None
         for _ in range(MAX_WRITE_ATTEMPTS):
             candidates, writes = await graph.candidates.fetch_candidates(
-                self._connection,
-                scope,
-                claimed,
-                wanted,
-                embedded,
-                is_judged=self._judge is not None,
+                self._connection, scope, window, lookup, batch, is_judged=self._judge is not None
             )
-            draft = await asyncio.to_thread(resolve, candidates)
+            draft = await asyncio.to_thread(compare, candidates)
             clock.lap("compare")
             decisions = consolidation.JudgeDecisions()
             if self._judge and draft.has_open_questions:
-                if asked is None or asked.questions != draft.questions:
-                    decided, cost = await self._judge.decide(draft)
-                    asked, usage, report = draft, usage + cost, replace(report, judge=self._judge.version)
+                if judged_draft is None or judged_draft.questions != draft.questions:
+                    answers, usage = await self._judge.decide(draft)
+                    judged_draft, judge_usage = draft, judge_usage + usage
+                    report = replace(report, judge=self._judge.version)
                     clock.lap("decide")
-                told = await asyncio.to_thread(resolve, candidates, same=decided.doubt_answers)
-                draft, decisions = told, await asyncio.to_thread(decided.remap_ids, draft, told)
+                resolved_draft = await asyncio.to_thread(compare, candidates, same=answers.doubt_answers)
+                decisions = await asyncio.to_thread(answers.remap_ids, draft, resolved_draft)
+                draft = resolved_draft
             plan = await asyncio.to_thread(consolidation.reconcile_claims, draft, decisions)
-            done = replace(_add_plan_counts(report, plan), usage=report.usage + usage, milliseconds=clock.laps)
+            total = replace(_add_plan_counts(report, plan), usage=report.usage + judge_usage, milliseconds=clock.laps)
             outcome = await graph.memories.apply_plan(
-                self._connection, scope, claimed, plan, embedded, done, writes=writes
+                self._connection, scope, window, plan, batch, total, writes=writes
             )
             clock.lap("write")
             if outcome == "written":
-                return replace(done, milliseconds=clock.laps)
+                return replace(total, milliseconds=clock.laps)
             if outcome == "taken":
-                return IngestReport(busy=len(claimed.turns), usage=done.usage, extractor=self._extractor.version)
+                return IngestReport(busy=len(window.turns), usage=total.usage, extractor=self._extractor.version)
         raise errors.WriteConflict(attempts=MAX_WRITE_ATTEMPTS)
 
-    async def _release_lease(self, scope: Scope, lease: str, reason: str, ingest: str | None = None) -> None:
+    async def _release_lease(self, scope: Scope, lease_id: str, reason: str, ingest_id: str | None = None) -> None:
         with suppress_and_log("The claim could not be released; it ends with its lease."):
-            await graph.ingest_queue.release_lease(self._connection, scope, lease, reason, ingest)
+            await graph.ingest_queue.release_lease(self._connection, scope, lease_id, reason, ingest_id)
 
 
 async def _extract_window(
-    reader: extraction.Extractor, claimed: Lease, slots: asyncio.Semaphore
+    extractor: extraction.Extractor, window: Lease, model_slots: asyncio.Semaphore
 ) -> tuple[Extraction, Stopwatch]:
-    async with slots:
+    async with model_slots:
         clock = Stopwatch()
-        read = await reader.extract(claimed.turns, claimed.known_entities, claimed.context)
+        result = await extractor.extract(window.turns, window.known_entities, window.context)
         clock.lap("extract")
-        return replace(read, authors=tuple(sorted({(turn.author, turn.role) for turn in claimed.turns}))), clock
+        return replace(result, authors=tuple(sorted({(turn.author, turn.role) for turn in window.turns}))), clock
 
 
-def _group_by_session(waiting: Sequence[PendingIngest]) -> list[PendingIngest]:
-    """Requests of one session for the same topics become one; what failed before is tried, and counted, by itself."""
-    together: dict[tuple[Scope, str, tuple[str, ...], int], PendingIngest] = {}
-    for number, one in enumerate(waiting, start=1):
-        key = one.scope, one.session_id, one.topics, number if one.attempts else 0
-        earlier = together.get(key)
-        together[key] = replace(earlier, turns=(*earlier.turns, *one.turns)) if earlier else one
-    return list(together.values())
+def _group_by_session(ingests: Sequence[PendingIngest]) -> list[PendingIngest]:
+    """Merge requests of one session and the same topics; a request that failed before is retried on its own."""
+    groups: dict[tuple[Scope, str, tuple[str, ...], int], PendingIngest] = {}
+    for number, ingest in enumerate(ingests, start=1):
+        key = ingest.scope, ingest.session_id, ingest.topics, number if ingest.attempts else 0
+        group = groups.get(key)
+        groups[key] = replace(group, turns=(*group.turns, *ingest.turns)) if group else ingest
+    return list(groups.values())
 
 
-def _iterate_passages(claimed: Lease, read: Extraction) -> Iterator[Passage]:
-    """What one ingest embeds, in one batch."""
-    yield from claimed.make_passages(read.forget_turn_ids).values()
-    yield from map(Passage, (*(entity.name for entity in read.entities), *(fact.text for fact in read.facts)))
+def _iterate_passages(window: Lease, result: Extraction) -> Iterator[Passage]:
+    yield from window.make_passages(result.forget_turn_ids).values()
+    yield from map(Passage, (*(entity.name for entity in result.entities), *(fact.text for fact in result.facts)))
 
 
 def _add_plan_counts(report: IngestReport, plan: WritePlan) -> IngestReport:
@@ -266,7 +258,7 @@ def _add_plan_counts(report: IngestReport, plan: WritePlan) -> IngestReport:
 
 @contextmanager
 def suppress_and_log(message: str) -> Iterator[None]:
-    """Lets an error of ours pass with a line in the log, because a greater one is on its way up already."""
+    """Log an error of this package instead of raising it, because a more important one is already being raised."""
     try:
         yield
     except errors.GraphMemoryError:

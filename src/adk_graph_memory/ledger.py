@@ -1,4 +1,4 @@
-"""Reports of finished ingests go in; what remembering came to and cost comes out, by user, day and extractor."""
+"""Sum the reports of finished ingests by user, day and extractor, and compute their cost."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from typing import Any
 from adk_graph_memory.records import IngestReport, Usage
 
 Prices = Sequence[tuple[str, float, float, float]]
-"""A model, and what a million tokens cost: input, output, and input that was cached."""
+"""For each model its name and the price of a million tokens: input, output, cached input."""
 
 
 @dataclass(frozen=True, slots=True)
 class CostEntry:
-    """What the ingests of one user, day and extractor came to; ``cost`` is None where no price is known."""
+    """The ingests of one user, day and extractor; ``cost`` is None if the model has no price."""
 
     app_name: str
     user_id: str
@@ -27,33 +27,32 @@ class CostEntry:
 
 
 def sum_reports(rows: Iterable[Mapping[str, Any]], prices: Prices) -> list[CostEntry]:
-    """One entry for each user, day and extractor, by app, user and day.
+    """Sum reports into one entry per user, day and extractor, sorted by app, user, day and extractor.
 
     Args:
-        rows: as :func:`adk_graph_memory.graph.ingest_queue.fetch_ingest_reports` gives them.
+        rows: what :func:`adk_graph_memory.graph.ingest_queue.fetch_ingest_reports` returns.
         prices: the price table of the settings.
     """
-    found: dict[tuple[str, str, str, str], CostEntry] = {}
+    entries: dict[tuple[str, str, str, str], CostEntry] = {}
     for row in rows:
         key = row["app_name"], row["user_id"], row["day"], row["extractor"]
-        before = found.get(key, CostEntry(*key, 0, IngestReport(extractor=key[3])))
-        found[key] = replace(before, ingests=before.ingests + 1, report=before.report + _parse_report(row["report"]))
-    return [replace(entry, cost=_compute_cost(entry, prices)) for _, entry in sorted(found.items())]
+        entry = entries.get(key, CostEntry(*key, 0, IngestReport(extractor=key[3])))
+        entries[key] = replace(entry, ingests=entry.ingests + 1, report=entry.report + _parse_report(row["report"]))
+    return [replace(entry, cost=_compute_cost(entry, prices)) for _, entry in sorted(entries.items())]
 
 
 def _parse_report(text: str) -> IngestReport:
-    """A report as it was stored; what only another release knows of is passed over."""
-    stored = json.loads(text)
-    known = {field.name for field in fields(IngestReport)}
-    usage = Usage(**{field.name: stored.get("usage", {}).get(field.name, 0) for field in fields(Usage)})
-    return IngestReport(**{name: value for name, value in stored.items() if name in known} | {"usage": usage})
+    """Parse a stored report, ignoring fields of other releases."""
+    members = json.loads(text)
+    names = {field.name for field in fields(IngestReport)}
+    usage = Usage(**{field.name: members.get("usage", {}).get(field.name, 0) for field in fields(Usage)})
+    return IngestReport(**{name: value for name, value in members.items() if name in names} | {"usage": usage})
 
 
 def _compute_cost(entry: CostEntry, prices: Prices) -> float | None:
-    price = next((costs for model, *costs in prices if model == entry.extractor.partition(" ")[0]), None)
-    if price is None:
+    model_prices = next((costs for model, *costs in prices if model == entry.extractor.partition(" ")[0]), None)
+    if model_prices is None:
         return None
     usage = entry.report.usage
-    fresh = usage.input_tokens - usage.cached_tokens
-    tokens = (fresh, usage.output_tokens, usage.cached_tokens)
-    return sum(count * each for count, each in zip(tokens, price, strict=True)) / 1_000_000
+    tokens = (usage.input_tokens - usage.cached_tokens, usage.output_tokens, usage.cached_tokens)
+    return sum(count * price for count, price in zip(tokens, model_prices, strict=True)) / 1_000_000

@@ -1,4 +1,4 @@
-"""A prompt and a schema go in, a validated reply and its cost come out; the model is any that ADK knows."""
+"""Call any model that ADK knows and return a reply that fits a schema, with its token usage."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ _REPAIR_PROMPT = (
 
 
 def resolve_model(model: str | BaseLlm) -> BaseLlm:
-    """The model itself, or the one that ADK's registry knows by this name.
+    """Return the model itself, or look its name up in ADK's registry.
 
     Raises:
-        errors.ConfigurationError: the registry knows no such name.
+        errors.ConfigurationError: the registry does not know the name.
     """
     if isinstance(model, BaseLlm):
         return model
@@ -42,7 +42,7 @@ def resolve_model(model: str | BaseLlm) -> BaseLlm:
 
 
 class ModelAnswer(NamedTuple, Generic[Reply]):
-    """A reply as the schema wants it, what it cost, and what of it could not be used, counted by reason."""
+    """A reply that fits the schema, its token usage, and the number of dropped items by reason."""
 
     reply: Reply
     usage: Usage
@@ -51,13 +51,13 @@ class ModelAnswer(NamedTuple, Generic[Reply]):
 
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
-    """How long a call may take, and how often one that failed by the way is made again.
+    """Limits on the duration, retries and concurrency of model calls.
 
     Args:
-        seconds: for one call.
-        retries: after an error that passes: too many requests, an overloaded server, a lost connection, no answer.
-        pause: seconds before the first of them; doubled for each further one.
-        at_once: calls that may run at a time, of all users of this process.
+        timeout: seconds for one call.
+        retries: further calls after a transient error: rate limit, overloaded server, lost connection, timeout.
+        backoff: seconds before the first retry; doubled for each further one.
+        concurrency: calls that may run at once in this process, over all users.
     """
 
     timeout: float
@@ -67,35 +67,35 @@ class RetryPolicy:
 
     @classmethod
     def from_settings(cls, settings: Settings) -> RetryPolicy:
-        """As the settings say."""
+        """Read the limits from the settings; the backoff keeps its default."""
         return cls(settings.model_timeout, settings.model_retries, concurrency=settings.model_concurrency)
 
 
 async def generate_structured(
-    model: BaseLlm, prompt: str, schema: type[Reply], patience: RetryPolicy
+    model: BaseLlm, prompt: str, schema: type[Reply], retry_policy: RetryPolicy
 ) -> ModelAnswer[Reply]:
-    """The model's reply to the prompt, as the schema wants it.
+    """Ask the model and validate its reply against the schema.
 
-    One that does not fit is sent back once to be repaired; of one that does not fit then either, the items that do
+    A reply that does not fit is sent back once for repair. If the repaired reply does not fit either, its valid items
     are kept and the others counted.
 
     Raises:
-        errors.ModelFailed: the model raised, took too long, refused, or answered nothing.
-        errors.ReplyTruncated: the reply was longer than the model may answer; ask for less.
+        errors.ModelFailed: the model raised an error, timed out, refused, or answered nothing.
+        errors.ReplyTruncated: the reply hit the model's output limit; ask for less.
         errors.ReplyUnusable: nothing in the repaired reply fits the schema.
     """
     conversation = [_make_content("user", prompt)]
     usage = Usage()
     for is_last in (False, True):
-        with telemetry.trace_model_call(_find_provider(model), model.model) as spent:
-            text, cost, is_cut_off = await _request_reply(model, conversation, schema, patience)
-            spent(cost)
-        usage += cost
+        with telemetry.trace_model_call(_find_provider(model), model.model) as record_usage:
+            text, call_usage, is_truncated = await _request_reply(model, conversation, schema, retry_policy)
+            record_usage(call_usage)
+        usage += call_usage
         try:
             return ModelAnswer(await asyncio.to_thread(schema.model_validate_json, _strip_fence(text)), usage, {})
         except ValidationError as error:
             problem = await asyncio.to_thread(_describe_problem, error)
-            if is_cut_off:
+            if is_truncated:
                 answer = await asyncio.to_thread(_salvage_items, text, schema, usage)
                 raise errors.ReplyTruncated(model=model.model, answer=answer, usage=usage) from error
             if is_last:
@@ -108,33 +108,31 @@ async def generate_structured(
 
 
 def _describe_problem(error: ValidationError) -> str:
-    """The first five things that are wrong, and where."""
-    wrong = error.errors(include_url=False, include_context=False, include_input=False)[:5]
-    return "; ".join(": ".join(filter(None, (".".join(map(str, one["loc"])), one["msg"]))) for one in wrong)
+    details = error.errors(include_url=False, include_context=False, include_input=False)[:5]
+    return "; ".join(": ".join(filter(None, (".".join(map(str, item["loc"])), item["msg"]))) for item in details)
 
 
 def _salvage_items(text: str, schema: type[Reply], usage: Usage) -> ModelAnswer[Reply] | None:
-    """What fits of a reply that does not fit as a whole, item by item; None if that is nothing."""
+    """Keep the valid items of a reply's lists; None if there is none."""
     try:
         data = from_json(_strip_fence(text), allow_partial=True)
     except ValueError:
         return None
-    kept: dict[str, Any] = {}
-    dropped = 0
+    valid_items: dict[str, Any] = {}
+    dropped_count = 0
     for name, field in schema.model_fields.items():
         items = data.get(name) if isinstance(data, dict) else None
         if get_origin(field.annotation) is not list or not isinstance(items, list):
             continue
-        [kind] = get_args(field.annotation)
-        adapter = TypeAdapter(kind)
-        kept[name] = [item for item in items if _is_valid_item(adapter, item)]
-        dropped += len(items) - len(kept[name])
-    if not any(kept.values()):
+        [item_type] = get_args(field.annotation)
+        adapter = TypeAdapter(item_type)
+        valid_items[name] = [item for item in items if _is_valid_item(adapter, item)]
+        dropped_count += len(items) - len(valid_items[name])
+    if not any(valid_items.values()):
         return None
+    dropped = {"not as the schema wants it": dropped_count} if dropped_count else {}
     try:
-        return ModelAnswer(
-            schema.model_validate(kept), usage, {"not as the schema wants it": dropped} if dropped else {}
-        )
+        return ModelAnswer(schema.model_validate(valid_items), usage, dropped)
     except ValidationError:
         return None
 
@@ -148,44 +146,46 @@ def _is_valid_item(adapter: TypeAdapter[Any], item: object) -> bool:
 
 
 async def _request_reply(
-    model: BaseLlm, conversation: list[types.Content], schema: type[BaseModel], patience: RetryPolicy
+    model: BaseLlm, conversation: list[types.Content], schema: type[BaseModel], retry_policy: RetryPolicy
 ) -> tuple[str, Usage, bool]:
-    """The text of one answer, what it cost, and whether it was cut off at the model's limit."""
+    """Return the text of one answer, its usage, and whether it was truncated at the model's output limit."""
     request = LlmRequest(
         model=model.model, contents=list(conversation), config=types.GenerateContentConfig(temperature=0.0)
     )
     request.set_output_schema(schema)
-    for failures, pause in enumerate(calls.generate_backoff_delays(patience.backoff)):
+    for failures, pause in enumerate(calls.generate_backoff_delays(retry_policy.backoff)):
         try:
-            async with calls.get_shared_throttle(patience.concurrency).hold_permit(), asyncio.timeout(patience.timeout):
+            throttle = calls.get_shared_throttle(retry_policy.concurrency)
+            async with throttle.hold_permit(), asyncio.timeout(retry_policy.timeout):
                 responses = [response async for response in model.generate_content_async(request)]
             break
-        except Exception as error:  # every provider raises its own kinds, and none of them may lose the session
+        except Exception as error:  # providers raise errors of any class, and none may lose the session
             if request.config.temperature is not None and "temperature" in str(error):
-                request.config.temperature = None  # models that reason know only their own
+                request.config.temperature = None  # reasoning models accept only their default
                 continue
-            if failures >= patience.retries or not calls.is_transient(error):
-                reason = str(error) and f": {error}"
-                late = f"no answer within {patience.timeout:g} s" if isinstance(error, TimeoutError) else ""
-                reason = late or f"{type(error).__name__}{reason}"
+            if failures >= retry_policy.retries or not calls.is_transient(error):
+                reason = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+                if isinstance(error, TimeoutError):
+                    reason = f"no answer within {retry_policy.timeout:g} s"
                 raise errors.ModelFailed(model=model.model, reason=reason) from error
         await asyncio.sleep(pause)
-    whole = [response for response in responses if not response.partial]
-    text = "".join(_join_text(response) for response in whole)
-    endings = {str(getattr(ending, "value", ending)) for r in whole for ending in (r.finish_reason, r.error_code)}
-    is_cut_off = "MAX_TOKENS" in endings
-    if not text and not is_cut_off:
-        reason = ", ".join(sorted(endings - {"None", "STOP"})) or "no reason given"
+    complete = [response for response in responses if not response.partial]
+    text = "".join(_join_text(response) for response in complete)
+    codes = {str(getattr(code, "value", code)) for r in complete for code in (r.finish_reason, r.error_code)}
+    is_truncated = "MAX_TOKENS" in codes
+    if not text and not is_truncated:
+        reason = ", ".join(sorted(codes - {"None", "STOP"})) or "no reason given"
         raise errors.ModelFailed(model=model.model, reason=f"an empty answer ({reason})")
-    return text, sum((_read_usage(response) for response in responses), Usage(calls=1)), is_cut_off
+    return text, sum((_read_usage(response) for response in responses), Usage(calls=1)), is_truncated
 
 
 def _find_provider(model: BaseLlm) -> str:
-    """Who serves the model, in the words of the GenAI conventions, as far as its name tells."""
+    """Guess the provider from the model's name; the values are those of the GenAI conventions where they have one."""
     name = model.model.rpartition("/")[2]
-    known = {"gemini": "gcp.gen_ai", "claude": "anthropic"}
-    named = next((provider for start, provider in known.items() if name.startswith(start)), None)
-    return named or (model.model.partition("/")[0] if "/" in model.model else type(model).__name__)
+    for prefix, provider in {"gemini": "gcp.gen_ai", "claude": "anthropic"}.items():
+        if name.startswith(prefix):
+            return provider
+    return model.model.partition("/")[0] if "/" in model.model else type(model).__name__
 
 
 def _make_content(role: str, text: str) -> types.Content:
@@ -198,20 +198,20 @@ def _join_text(response: LlmResponse) -> str:
 
 
 def _read_usage(response: LlmResponse) -> Usage:
-    counted = response.usage_metadata
-    if counted is None:
+    counts = response.usage_metadata
+    if counts is None:
         return Usage()
-    prompt, total = counted.prompt_token_count or 0, counted.total_token_count
-    answered, thought = counted.candidates_token_count or 0, counted.thoughts_token_count or 0
-    if total:  # Gemini counts thoughts beside the answer, OpenAI's kin within
-        thought = min(thought, max(total - prompt - answered, 0))
+    prompt, total = counts.prompt_token_count or 0, counts.total_token_count
+    answer, thoughts = counts.candidates_token_count or 0, counts.thoughts_token_count or 0
+    if total:  # Gemini counts thoughts in addition to the answer, OpenAI-like APIs as part of it
+        thoughts = min(thoughts, max(total - prompt - answer, 0))
     return Usage(
-        input_tokens=prompt, output_tokens=answered + thought, cached_tokens=counted.cached_content_token_count or 0
+        input_tokens=prompt, output_tokens=answer + thoughts, cached_tokens=counts.cached_content_token_count or 0
     )
 
 
 def _strip_fence(text: str) -> str:
-    """The JSON in a reply that wraps it in a Markdown fence, as small models like to do."""
+    """Remove the Markdown fence in which small models like to wrap their JSON."""
     stripped = text.strip()
     if stripped.startswith("```"):
         stripped = stripped.partition("\n")[2].rpartition("```")[0]

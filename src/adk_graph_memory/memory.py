@@ -1,4 +1,4 @@
-"""The corridor: turns go in and are remembered, questions go in and are answered, ids go in and are forgotten."""
+"""Remember turns, recall memories and forget them, for many users in one graph."""
 
 from __future__ import annotations
 
@@ -20,24 +20,25 @@ class GraphMemory(Closeable):
     """The memory of many users in one graph.
 
     Args:
-        uri: an address, settings and all (``settings.of_address``); else NEO4J_URI, or ``adk-graph-memory up``'s.
-        auth, database: without them NEO4J_USERNAME and NEO4J_PASSWORD, and NEO4J_DATABASE or ``neo4j``.
-        driver, sync_driver: an async and a sync one of yours (graphrag's retrievers are sync); never closed here.
+        uri: a Neo4j address, which may name settings too (``settings.parse_address``). Defaults to NEO4J_URI, else to
+            the server that ``adk-graph-memory up`` started.
+        auth, database: default to NEO4J_USERNAME and NEO4J_PASSWORD, and to NEO4J_DATABASE or ``neo4j``.
+        driver, sync_driver: your own async and sync drivers (graphrag's retrievers are sync); never closed here.
         settings: all settings, instead of the environment's.
         schema: ``auto`` (migrate at first use), ``check`` (refuse an unfit schema) or ``off``.
-        timezone: IANA name of the time zone for users whose own is not known; "yesterday" is a day there.
-        model: what reads entities and facts: the name of any model that ADK knows, a ``BaseLlm``, or ``"rules"``,
-            which is also what None means where ADK_GRAPH_MEMORY_MODEL is not set.
-        embedder: a neo4j-graphrag ``Embedder``, a function from text to numbers, a name of Gemini's, the name or path
-            of a sentence-transformers model (None: all-MiniLM-L6-v2), or False to work by full text alone.
-        retrieval_query: your own traversal, as for neo4j-graphrag's retrievers: it goes on from ``node``, ``score``
-            and ``$scope``, and returns at least ``text`` and ``score``.
-        redact: what is done to every text before it is stored, sent or embedded, and to every question: a pure
-            function from text to text, or ``"secrets"`` (the extra ``privacy``); without it ADK_GRAPH_MEMORY_REDACT.
-        topics: what a model keeps to: a :class:`Topic` each, or the label of one of Memory Bank's
-            (``USER_PREFERENCES`` and its kin); a fact of no topic is left out. Without any, whatever matters.
-        weights: what each signal adds to a memory's score.
-        reranker: orders the best fifty anew, if it takes no longer than the setting ``rerank_timeout``.
+        timezone: IANA name of the time zone for users whose own is unknown; it decides which day "yesterday" is.
+        model: extracts entities and facts: the name of any model that ADK knows, a ``BaseLlm``, or ``"rules"``.
+            Defaults to ADK_GRAPH_MEMORY_MODEL, else to rules.
+        embedder: a neo4j-graphrag ``Embedder``, a function from text to a vector, a Gemini model's name, the name or
+            path of a sentence-transformers model (None: all-MiniLM-L6-v2), or False to search by full text alone.
+        retrieval_query: your own Cypher traversal, as for neo4j-graphrag's retrievers: it continues from ``node``,
+            ``score`` and ``$scope``, and returns at least ``text`` and ``score``.
+        redact: applied to every question, and to every text before it is stored, sent or embedded: a pure function
+            from text to text, or ``"secrets"`` (the extra ``privacy``). Defaults to ADK_GRAPH_MEMORY_REDACT.
+        topics: the model keeps facts of these topics only: a :class:`Topic` each, or the label of one of Memory
+            Bank's (``USER_PREFERENCES`` …). Without topics it keeps whatever matters.
+        weights: the weight of each signal in a memory's score.
+        reranker: reorders the best fifty memories, if it finishes within the setting ``rerank_timeout``.
     """
 
     def __init__(
@@ -69,17 +70,17 @@ class GraphMemory(Closeable):
         metadata: Mapping[str, Any] | None = None,
         allowed_topics: Sequence[str] = (),
     ) -> IngestReport:
-        """Reads what is new in the turns and writes it down as entities and facts, each tied to its words.
+        """Extract entities and facts from the new turns and store them, each linked to its source words.
 
-        Turns that were read before cost nothing and change nothing. Whatever fails on the way, the request stays in
-        the graph with its turns and the reason, and the next call with these turns takes it up.
+        Turns that were ingested before cost nothing and change nothing. If a step fails, the request stays pending in
+        the graph with its turns and the reason, and the next call with these turns retries it.
 
         Args:
-            turns: in the order they were said; all of a session or only the latest.
+            turns: in the order they were said; a whole session or only its latest turns.
             app_name, user_id: whose memory it is.
-            session_id: where it was said.
-            metadata: kept with the turns and returned with them; merged into what is there.
-            allowed_topics: labels of the topics that this request is read for; without any, all that there are.
+            session_id: the session of the turns.
+            metadata: stored with the turns and returned with them; merged into existing metadata.
+            allowed_topics: labels of the topics to extract in this request; all topics if empty.
 
         Raises:
             errors.ConfigurationError: there is no such topic; nothing is stored.
@@ -99,10 +100,10 @@ class GraphMemory(Closeable):
 
     @telemetry.trace_operation("queue_memory")
     async def enqueue(self, turns: Sequence[Turn], *, app_name: str, user_id: str, session_id: str) -> int:
-        """Stores what is new in the turns, to be read when :meth:`resume` is called, here or in another process.
+        """Store the new turns for a later :meth:`resume`, in this process or another.
 
         Returns:
-            How many turns were new.
+            The number of new turns.
 
         Raises:
             errors.RedactionFailed, errors.DatabaseError: nothing is stored.
@@ -125,22 +126,23 @@ class GraphMemory(Closeable):
         before: float | None = None,
         tries: int | None = None,
     ) -> list[IngestReport]:
-        """Takes up what was to be remembered and never was: it was queued, a process died, a model failed.
+        """Ingest the pending requests: those that were queued, whose process died, or whose model failed.
 
         Args:
             app_name: of this app only.
             user_id: of this user only.
-            before: only what was asked for until then, in epoch seconds.
-            tries: only what was tried fewer times.
+            before: only requests made before this time, in epoch seconds.
+            tries: only requests with fewer attempts.
 
         Raises:
-            errors.DatabaseUnavailable: what was not done by then stays pending.
-            Exception: of the first that stays pending for a reason of its own; all others were taken up.
+            errors.DatabaseUnavailable: the requests not yet ingested stay pending.
+            Exception: the first error of a request that stays pending; the other requests were still ingested.
         """
         connection = await graph.prepare_connection(self.connection)
-        chosen = {"app_name": app_name, "user_id": user_id}
-        waiting = await graph.ingest_queue.fetch_pending_ingests(connection, **chosen, before=before, tries=tries)
-        return await self._make_ingestion(connection).resume_pending(waiting)
+        ingests = await graph.ingest_queue.fetch_pending_ingests(
+            connection, app_name=app_name, user_id=user_id, before=before, tries=tries
+        )
+        return await self._make_ingestion(connection).resume_pending(ingests)
 
     @telemetry.trace_operation("search_memory")
     async def recall(
@@ -157,82 +159,84 @@ class GraphMemory(Closeable):
         explain: bool = False,
         first_wait: float | None = None,
     ) -> list[Recollection]:
-        """The user's memories that fit the question best, best first: one embedding, two statements, no model.
+        """Return the user's memories that fit the question best, best first.
 
-        Once a process, and after a write, one more statement tells who speaks.
+        A search takes one embedding and two statements, and no model. The first search of a process, and the first
+        after a write, runs one more statement to learn who speaks.
 
         Args:
-            query: a question or any words; nothing in it is taken for query syntax.
+            query: a question or any words; query syntax has no effect in it.
             app_name, user_id: whose memory it is.
-            limit: how many at most; without it the setting ``memory_max_results``.
-            token_budget: how many tokens of text at most; without it the setting of that name.
-            min_score: leaves out what scores less (0 to 1); without it the setting of that name.
-            now: answers as of this moment: what was said later is left out.
-            filters: what of the memories is searched at all.
-            explain: fills each one's ``shares``: what every signal added to its score.
-            first_wait: seconds that the first search waits for a model before it goes by full text (``degraded``).
+            limit: the maximum number of memories; defaults to the setting ``memory_max_results``.
+            token_budget: the maximum number of tokens of text; defaults to the setting of that name.
+            min_score: the lowest score (0 to 1) of a memory; defaults to the setting of that name.
+            now: search as of this moment: whatever was said later is left out.
+            filters: which memories to search.
+            explain: fill each memory's ``shares`` with what each signal added to its score.
+            first_wait: seconds the first search waits for the embedder before it uses full text alone (``degraded``).
 
         Raises:
             errors.EmbedderMissing, errors.CredentialsMissing, errors.EmbedderMismatch: no vector would fit the graph's.
             errors.DatabaseError: the graph could not be read.
         """
         await graph.prepare_connection(self.connection)
-        wanted = RecallOptions(limit, token_budget, min_score, now, filters, explain, first_wait=first_wait)
+        options = RecallOptions(limit, token_budget, min_score, now, filters, explain, first_wait=first_wait)
         query = await self.redactor.redact_text(query)
         telemetry.annotate_query(query)
-        found = await self._recall.recall_memories(Scope(app_name, user_id), query, wanted)
-        telemetry.annotate_memories(found)
-        return found
+        memories = await self._recall.recall_memories(Scope(app_name, user_id), query, options)
+        telemetry.annotate_memories(memories)
+        return memories
 
     @telemetry.trace_operation("delete_memory")
     async def forget(self, ids: str | Sequence[str], *, app_name: str, user_id: str) -> Receipt:
-        """Takes memories away for good: re-adding their session does not bring them back.
+        """Delete memories for good: adding their session again does not bring them back.
 
-        A turn takes with it the facts that rested on it alone; entities that nothing speaks of any more go too.
+        Deleting a turn also deletes the facts that no other turn supports, and then the entities that no memory
+        mentions any more.
 
         Args:
-            ids: as in ``Recollection.id``, or a statement's own id; one or several. Unknown ones and other users'
-                are passed over.
+            ids: one or several ids, as in ``Recollection.id``, or a statement's own id. Unknown ids and those of other
+                users are ignored.
             app_name, user_id: whose memory it is.
         """
         ids = [ids] if isinstance(ids, str) else ids
         telemetry.annotate_memory_ids(ids)
         connection, scope = await graph.prepare_connection(self.connection), Scope(app_name, user_id)
-        meant = [name for id in ids for name in (id, consolidation.make_statement_id(id))]
-        return await graph.forgetting.forget_ids(connection, scope, meant)
+        memory_ids = [name for id in ids for name in (id, consolidation.make_statement_id(id))]
+        return await graph.forgetting.forget_ids(connection, scope, memory_ids)
 
     @telemetry.trace_operation("create_memory")
     async def add_statements(self, statements: Sequence[Statement], *, app_name: str, user_id: str) -> IngestReport:
-        """Writes statements down as facts just as they are; the same one again only renews its metadata."""
+        """Store statements as facts, word for word; adding one again only updates its metadata."""
         statements = await self.redactor.redact_statements(statements)
         telemetry.annotate_memories(statements)
         connection, scope = await graph.prepare_connection(self.connection), Scope(app_name, user_id)
         facts = sorted(
-            {fact.id: fact for fact in map(consolidation.plan_statement, statements)}.values(), key=lambda f: f.id
+            {fact.id: fact for fact in map(consolidation.plan_statement, statements)}.values(), key=lambda fact: fact.id
         )
         await self.vectors.slot_tracker.refresh_slot()
-        embedded = await self.vectors.embed_passages([Passage(fact.proposition.text) for fact in facts])
-        await graph.memories.add_facts(connection, scope, facts, embedded)
-        return IngestReport(facts={"ADD": len(facts)}, embedded=len(embedded.embeddings), extractor="direct")
+        batch = await self.vectors.embed_passages([Passage(fact.proposition.text) for fact in facts])
+        await graph.memories.add_facts(connection, scope, facts, batch)
+        return IngestReport(facts={"ADD": len(facts)}, embedded=len(batch.embeddings), extractor="direct")
 
     async def make_retriever(self, *, app_name: str, user_id: str) -> retrieval.GraphMemoryRetriever:
-        """A neo4j-graphrag retriever over this user's memory, for ``GraphRAG`` and its kin.
+        """Make a neo4j-graphrag retriever over this user's memory, for ``GraphRAG`` and the like.
 
-        Once the memory is prepared, making one asks the graph nothing but who speaks.
+        Once the memory is prepared, this only asks the graph who speaks.
         """
         await self.prepare()
         scope, redact = Scope(app_name, user_id), self.redactor.redact_function
         return await self._recall.make_retriever(scope, self.vectors.slot_tracker.slot, redact=redact)
 
     async def prepare(self) -> None:
-        """Connects, makes the schema fit, loads the embedder and checks that the graph's vectors are its own."""
+        """Connect, migrate or check the schema, load the embedder and check that the graph's vectors are its own."""
         _ = self.redactor
         await graph.prepare_connection(self.connection)
         if self.vectors.slot_tracker.slot is None:
             await self.vectors.embed_question("ready?")
 
     async def close(self) -> None:
-        """Closes the connections opened in the running event loop; may be called again."""
+        """Close the connections opened in the running event loop; may be called again."""
         await self.connection.close()
 
     def _make_ingestion(self, connection: graph.Connection) -> Ingestion:
@@ -240,12 +244,12 @@ class GraphMemory(Closeable):
 
     @cached_property
     def extractor(self) -> extraction.Extractor:
-        """What reads entities and facts out of turns."""
+        """Extracts entities and facts from turns."""
         return extraction.choose_extractor(self._language_model, self._topics, self.connection.settings)
 
     @cached_property
     def judge(self) -> consolidation.Judge | None:
-        """What decides how new facts and known ones relate where rules cannot tell; None without a model."""
+        """Decides how new and stored facts relate where rules cannot; None without a model."""
         model = self._language_model
         return consolidation.Judge(model, llm.RetryPolicy.from_settings(self.connection.settings)) if model else None
 
@@ -256,5 +260,5 @@ class GraphMemory(Closeable):
 
     @cached_property
     def redactor(self) -> redaction.Redactor:
-        """What every text passes on its way in."""
+        """Redacts every text before it is stored, sent or embedded."""
         return redaction.Redactor(self._redact or self.connection.settings.redact)

@@ -1,7 +1,7 @@
-"""The one place where configuration is read: the environment goes in, validated settings come out.
+"""Read and validate the configuration; no other module reads it from the environment.
 
-``NEO4J_*`` variables name the connection, ``ADK_GRAPH_MEMORY_*`` all the rest. Where no ``NEO4J_URI`` is set, the
-server that ``adk-graph-memory up`` left running is used, by the file it wrote into :func:`get_data_home`.
+``NEO4J_*`` variables name the connection, ``ADK_GRAPH_MEMORY_*`` variables everything else. Without ``NEO4J_URI`` the
+settings point to the server that ``adk-graph-memory up`` started, as its :func:`get_connection_file` says.
 """
 
 from __future__ import annotations
@@ -28,28 +28,27 @@ from adk_graph_memory import errors
 from adk_graph_memory.language.zones import parse_timezone
 
 AnalyzerName = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_-]*$")]
-"""One of Neo4j's full-text analyzers, by its name."""
+"""The name of a Neo4j full-text analyzer."""
 
 URI_SCHEMES = ("neo4j", "neo4j+s", "neo4j+ssc", "bolt", "bolt+s", "bolt+ssc")
 
 
 def get_data_home() -> Path:
-    """The user's own directory for the local server: its jars, its store, its connection file."""
-    if chosen := os.environ.get("ADK_GRAPH_MEMORY_HOME"):
-        return Path(chosen).expanduser().absolute()
+    """The user's directory for the local server: its jars, its store, its connection file."""
+    if configured_home := os.environ.get("ADK_GRAPH_MEMORY_HOME"):
+        return Path(configured_home).expanduser().absolute()
     if sys.platform == "darwin":
         return Path.home() / "Library" / "Application Support" / "adk-graph-memory"
-    data = os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share"
-    return Path(data) / "adk-graph-memory"
+    return Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share") / "adk-graph-memory"
 
 
 def get_connection_file() -> Path:
-    """Where ``adk-graph-memory up`` says how to reach its server (mode 600, JSON: uri, username, password)."""
+    """The file where ``adk-graph-memory up`` writes its server's uri, username and password (JSON, mode 600)."""
     return get_data_home() / "connection.json"
 
 
 class _LocalServerSource(InitSettingsSource):
-    """The local server's connection, read only if no other is named: its password never meets another server."""
+    """The local server's connection. Ignored if a URI is set, so that its password is never sent to another server."""
 
     def __call__(self) -> dict[str, Any]:
         if any(name in self.current_state for name in ("uri", "NEO4J_URI")):
@@ -62,7 +61,7 @@ class _LocalServerSource(InitSettingsSource):
 
 
 class Settings(BaseSettings):
-    """What an operator may choose; every field is also an environment variable."""
+    """Everything an operator can configure; every field is also an environment variable."""
 
     model_config = SettingsConfigDict(
         env_prefix="ADK_GRAPH_MEMORY_",
@@ -118,7 +117,11 @@ class Settings(BaseSettings):
     pool_size: int = Field(default=50, ge=1)
 
     def __init__(self, *, schema: str | None = None, **values: Any) -> None:
-        """Takes fields by name (and ``schema`` for ``schema_mode``); the environment gives the rest."""
+        """Take fields by name (``schema`` for ``schema_mode``); the rest come from the environment.
+
+        Raises:
+            errors.ConfigurationError: there is no setting of such a name.
+        """
         if unknown := sorted(name for name in values if name not in type(self).model_fields and name[0] != "_"):
             raise errors.ConfigurationError(reason=f"there is no setting {', '.join(unknown)}")
         if schema is not None:
@@ -141,39 +144,40 @@ class Settings(BaseSettings):
 
 
 def hide_credentials(uri: str) -> str:
-    """The address without its credentials and settings, fit for a log or an error."""
-    head, at, tail = uri.rpartition("@")
+    """Strip the credentials and settings from an address, so that it can be logged."""
+    head, at_sign, tail = uri.rpartition("@")
     scheme, separator, _ = head.partition("://")
-    place = tail.partition("?")[0]
-    return f"{scheme if separator else ''}{separator}***@{place}" if at else place
+    host = tail.partition("?")[0]
+    return f"{scheme if separator else ''}{separator}***@{host}" if at_sign else host
 
 
-def load_settings(**chosen: Any) -> Settings:
-    """The settings, from the environment where they are not chosen here.
+def load_settings(**overrides: Any) -> Settings:
+    """Load the settings from the environment; overrides, by field name, take precedence.
 
     Raises:
-        errors.ConfigurationError: a value cannot be used; the message names each such setting.
+        errors.ConfigurationError: a value is invalid; the message names each such setting.
     """
     try:
-        return Settings(**chosen)
+        return Settings(**overrides)
     except ValidationError as error:
         reasons = "; ".join(
-            f"{'.'.join(map(str, e['loc']))}: {e['msg'].removeprefix('Value error, ')}" for e in error.errors()
+            f"{'.'.join(map(str, detail['loc']))}: {detail['msg'].removeprefix('Value error, ')}"
+            for detail in error.errors()
         )
         raise errors.ConfigurationError(reason=reasons) from error
-    except SettingsError as error:  # a list that is no JSON, which is found before any field is validated
+    except SettingsError as error:  # a list that is not JSON, which pydantic parses before it validates any field
         raise errors.ConfigurationError(reason=f'{error}; give a JSON list, like ["one", "two"]') from error
 
 
 def parse_address(uri: str | None) -> dict[str, Any]:
-    """The settings that an address names: ``neo4j+s://user:password@host:7687/database?model=…&token_budget=…``.
+    """Parse the settings in an address such as ``neo4j+s://user:password@host:7687/database?model=…&token_budget=…``.
 
-    Behind the "?" any setting may stand by its name, a list as JSON; the credentials are percent-encoded. What the
-    address leaves out, the host too (``neo4j://``), the environment says.
+    The query string may name any setting, with lists as JSON. Credentials are percent-encoded. Whatever the address
+    omits, even the host (``neo4j://``), comes from the environment.
 
     Raises:
-        errors.UnknownScheme: it is no address of a Neo4j.
-        errors.ConfigurationError: it names something that is no setting.
+        errors.UnknownScheme: it is not a Neo4j address.
+        errors.ConfigurationError: it names an unknown setting, or cannot be parsed.
     """
     if uri is None:
         return {}
@@ -184,7 +188,7 @@ def parse_address(uri: str | None) -> dict[str, Any]:
         reason = f"{address.scheme}://… cannot be read; percent-encode user and password, above all / ? # @ and :"
         raise errors.ConfigurationError(reason=reason)
     host = address.netloc.rpartition("@")[2]
-    named: dict[str, Any] = {
+    settings: dict[str, Any] = {
         "uri": host and f"{address.scheme}://{host}",
         "username": unquote(address.username or ""),
         "password": SecretStr(unquote(address.password)) if address.password else None,
@@ -192,11 +196,11 @@ def parse_address(uri: str | None) -> dict[str, Any]:
     }
     for name, value in parse_qsl(address.query, keep_blank_values=True):
         name = "schema_mode" if name == "schema" else name
-        if name in named or name not in Settings.model_fields:
-            places = "; user and password stand before the host" if name in named else ""
-            raise errors.ConfigurationError(reason=f"{hide_credentials(uri)}: there is no setting {name!r}{places}")
-        named[name] = _parse_json_list(uri, name, value) if value.startswith("[") else value
-    return {name: value for name, value in named.items() if value}
+        if name in settings or name not in Settings.model_fields:
+            hint = "; user and password stand before the host" if name in settings else ""
+            raise errors.ConfigurationError(reason=f"{hide_credentials(uri)}: there is no setting {name!r}{hint}")
+        settings[name] = _parse_json_list(uri, name, value) if value.startswith("[") else value
+    return {name: value for name, value in settings.items() if value}
 
 
 def _has_valid_port(address: SplitResult) -> bool:
@@ -214,12 +218,12 @@ def _parse_json_list(uri: str, name: str, value: str) -> Any:
 
 
 def validate_address(uri: str | None) -> str | None:
-    """The address as it is.
+    """Return the address unchanged if it is fit for Neo4j's driver.
 
     Raises:
-        errors.UnknownScheme: it is none that Neo4j's driver knows.
-        errors.ConfigurationError: it holds a user or password, which the driver would refuse, and show in full, or a
-            database or settings, which it would not see.
+        errors.UnknownScheme: the driver does not know its scheme.
+        errors.ConfigurationError: it holds a user or password, which the driver would refuse and print, or a database
+            or settings, which the driver would ignore.
     """
     if uri is not None and urlsplit(uri).scheme not in URI_SCHEMES:
         raise errors.UnknownScheme(uri=hide_credentials(uri))
@@ -235,14 +239,14 @@ def validate_address(uri: str | None) -> str | None:
 
 
 def is_variable_set(variable: str) -> bool:
-    """Whether the environment gives this variable a value."""
+    """Whether the environment variable is set and not empty."""
     return bool(os.environ.get(variable))
 
 
 def is_text_captured() -> bool:
-    """Whether spans may hold what was said: by the switch of OpenTelemetry's GenAI conventions, as ADK reads it.
+    """Whether spans may contain message text, by OpenTelemetry's GenAI variable, read as ADK reads it.
 
-    There ``true`` stands for ``EVENT_ONLY``: text in log events, of which there are none for memory.
+    ``true`` means ``EVENT_ONLY``: text in log events only, and memory emits none.
     """
     mode = os.environ.get("OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT", "")
     return mode.strip().upper() in ("SPAN_ONLY", "SPAN_AND_EVENT")

@@ -1,4 +1,4 @@
-"""For your own tests: a model that says what it was told to, and an embedder that needs no model."""
+"""Test doubles for your own tests: a model with scripted replies, and an embedder that needs no model."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ ScriptedReply = str | BaseModel | LlmResponse | BaseException | Callable[[LlmReq
 
 
 class ScriptedLlm(BaseLlm):
-    """An ADK model that gives scripted replies, in order, and keeps the requests it got.
+    """An ADK model that gives scripted replies in order and records its requests.
 
-    A reply is text, a pydantic model (sent as JSON), an ``LlmResponse``, an exception (raised), or a function of the
-    request that gives one of these. A model that is asked once more than it has replies fails the test.
+    A reply is text, a pydantic model (sent as JSON), an ``LlmResponse``, an exception (raised), or a function that
+    takes the request and returns one of these. A request without a reply left raises an AssertionError.
 
     Example:
         model = ScriptedLlm.from_replies('{"entities": [], "facts": []}')
@@ -36,14 +36,14 @@ class ScriptedLlm(BaseLlm):
 
     @classmethod
     def from_replies(cls, *replies: ScriptedReply) -> ScriptedLlm:
-        """A model with these replies."""
+        """Create a model with these replies."""
         model = cls()
         model._replies = list(replies)
         return model
 
     @property
     def requests(self) -> Sequence[LlmRequest]:
-        """What it was asked so far."""
+        """All requests so far, in order."""
         return self._requests
 
     @override
@@ -64,21 +64,21 @@ class ScriptedLlm(BaseLlm):
 
 
 def make_text_response(text: str) -> LlmResponse:
-    """A model's response that says this."""
+    """Make a model response with this text."""
     return LlmResponse(content=types.Content(role="model", parts=[types.Part(text=text)]))
 
 
 def make_tool_call(tool: str, **arguments: Any) -> LlmResponse:
-    """A model's response that calls a tool."""
+    """Make a model response that calls a tool with these arguments."""
     part = types.Part.from_function_call(name=tool, args=arguments)
     return LlmResponse(content=types.Content(role="model", parts=[part]))
 
 
 class HashEmbedder(Embedder):
-    """Vectors by the words alone, without a model: texts that share words are near, and the same text is the same.
+    """An embedder that hashes words: texts that share words get similar vectors, equal texts equal ones.
 
     Args:
-        dimensions: numbers a vector.
+        dimensions: length of a vector.
     """
 
     def __init__(self, dimensions: int = 64) -> None:
@@ -92,14 +92,14 @@ class HashEmbedder(Embedder):
         return self.embed_documents([text])[0]
 
     def embed_documents(self, texts: list[str]) -> list[list[float]]:
-        """A vector for each text, in their order."""
+        """Return a unit vector for each text, in order."""
         self.calls += 1
         return [self._hash_words(text) for text in texts]
 
     def _hash_words(self, text: str) -> list[float]:
         vector = [1e-6] * self.dimensions
         for word in re.findall(r"\w+", text.casefold()):
-            place = int.from_bytes(hashlib.blake2b(word.encode(), digest_size=4).digest()) % self.dimensions
-            vector[place] += 1.0
+            index = int.from_bytes(hashlib.blake2b(word.encode(), digest_size=4).digest()) % self.dimensions
+            vector[index] += 1.0
         length = math.sqrt(sum(number * number for number in vector))
         return [number / length for number in vector]

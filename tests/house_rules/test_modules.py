@@ -22,7 +22,6 @@ LONG_FUNCTIONS = {
     "graph/ingest_queue.py:lease_turns": "one transaction, told in its order",
     "graph/ingest_queue.py:work": "the same, as its inner part",
     "graph/sessions.py:store_session": "a third of it is the signature",
-    "ingest.py:_consolidate_window": "two lookups and two judgements, in their order",
 }
 """Functions above the usual length, and why."""
 

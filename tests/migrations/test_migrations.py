@@ -66,7 +66,7 @@ import asyncio, os
 from adk_graph_memory import graph
 from adk_graph_memory.settings import Settings
 settings = Settings(uri=os.environ["T_URI"], password=os.environ["T_PASSWORD"], label_prefix=os.environ["T_PREFIX"])
-asyncio.run(graph.prepared(graph.Connection(settings=settings)))
+asyncio.run(graph.prepare_connection(graph.Connection(settings=settings)))
 """
 
 

@@ -46,6 +46,25 @@ def test_who_is_asked_about_is_taken_out_of_the_question(question: str, expected
     assert seen(question, SPEAKERS) == expected
 
 
+@pytest.mark.parametrize(
+    ("question", "is_about_third_party"),
+    [
+        ("What did Caroline research?", True),
+        ("Which museum in Lisbon was closed?", True),
+        ("When did Ana move to Porto?", False),
+        ("What did Caroline give me?", False),
+        ("What is my sister Caroline's job?", False),
+        ("Caroline", False),
+        ("rowing boat", False),
+        ("Where did I leave it?", False),
+        ("Was sagte Karoline über das Haus?", False),
+        ("卡罗琳做什么工作?", False),
+    ],
+)
+def test_a_question_about_somebody_else_names_them_and_not_its_asker(question: str, is_about_third_party: bool) -> None:
+    assert parse_question(question, SPEAKERS, NOW, ("en", "de", "zh")).is_about_third_party is is_about_third_party
+
+
 def test_where_nobody_speaks_a_question_stays_as_it_is() -> None:
     assert seen("When did Ana move?", ()) == ("When did Ana move?", "When did Ana move?", None)
 

@@ -143,6 +143,7 @@ def test_an_agent_stands_behind_the_people_it_serves_unless_it_is_asked() -> Non
     rows = (turn("a", role="model"), turn("b"))
     assert order(result(*rows, agent=-1.0)) == ["b", "a"]
     assert order(result(*rows, asked=ParsedQuestion("x", "x", is_to_agent=True), agent=-1.0)) == ["a", "b"]
+    assert order(result(*rows, asked=ParsedQuestion("x", "x", is_about_third_party=True), agent=-1.0)) == ["a", "b"]
 
 
 def test_a_session_that_fits_lifts_its_turns() -> None:

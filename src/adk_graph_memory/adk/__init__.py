@@ -1,4 +1,4 @@
-"""The front door: ADK's service contracts, and nothing else, on the rooms behind."""
+"""ADK's session, memory and artifact services on Neo4j, and the plugin that fills memory."""
 
 from adk_graph_memory.adk.artifact_service import Neo4jArtifactService
 from adk_graph_memory.adk.memory_service import Neo4jMemoryService

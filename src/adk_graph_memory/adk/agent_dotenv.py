@@ -1,4 +1,4 @@
-"""An agent's name goes in; what its ``.env`` says is in the environment, by ADK's own rules."""
+"""Load an agent's ``.env`` file into the environment by ADK's own rules."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ import re
 from adk_graph_memory import graph
 
 _AGENT_NAME = re.compile(r"\w[\w-]*(\.\w[\w-]*)*")
-"""The name of a folder of ``agents_dir``, of a nested one with dots; a client may send anything else."""
+"""A folder of ``agents_dir``; a nested one is written with dots. Clients may send other names, which are not loaded."""
 
 
 def load_agent_dotenv(agents_dir: str | None, app_name: str, connection: graph.Connection) -> None:
-    """Reads it before the first request; ADK itself reads it when it loads the agent, which may be later.
+    """Read the ``.env`` file of an agent before the connection is prepared.
 
-    A page that is opened again, or a client that makes a session, asks for sessions before any agent is loaded.
+    ADK reads it only when it loads the agent, but a page or a client may ask for sessions before that.
     """
     if agents_dir is None or connection.is_prepared:
         return
-    from google.adk.cli.utils import envs  # brings all of ADK's command line with it
+    from google.adk.cli.utils import envs  # slow: imports ADK's whole command line
 
     envs.load_dotenv_for_agent(app_name.replace(".", "/") if _AGENT_NAME.fullmatch(app_name) else "", agents_dir)

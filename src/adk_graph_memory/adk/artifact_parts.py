@@ -1,4 +1,4 @@
-"""A part of ADK goes in and is taken apart into content and all the rest; or the other way round."""
+"""Split ADK's parts into content and description for storage, and join them again."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from adk_graph_memory.records import Scope
 def resolve_reference(
     part: types.Part, scope: Scope, session_id: str | None, hops: int
 ) -> artifact_util.ParsedArtifactUri:
-    """What a reference leads to, if that is the same user's, and of no other session."""
+    """Resolve a reference to an artifact of the same user and no other session; ``hops`` more may be followed."""
     return artifact_util.resolve_artifact_reference(
         file_uri=str(part.file_data and part.file_data.file_uri),
         app_name=scope.app_name,
@@ -28,7 +28,7 @@ def resolve_reference(
 
 
 def get_content(part: types.Part) -> bytes | None:
-    """The part's bytes or its text; None of a part that only says where its content is."""
+    """Return the part's bytes or encoded text; None for a part that only links to its content."""
     if part.inline_data is not None:
         if part.inline_data.data is None:
             raise InputValidationError("Artifact inline_data must contain data.")
@@ -44,20 +44,20 @@ def get_content(part: types.Part) -> bytes | None:
 
 
 def dump_without_content(part: types.Part) -> str:
-    """The part's JSON but for its content; a blob of no bytes stands where one was."""
-    kept = part.model_copy()
+    """Dump the part to JSON without its content; an empty blob marks inline data."""
+    description = part.model_copy()
     if part.inline_data is not None:
-        kept.inline_data = part.inline_data.model_copy(update={"data": b""})
+        description.inline_data = part.inline_data.model_copy(update={"data": b""})
     else:
-        kept.text = None
+        description.text = None
     try:
-        return kept.model_dump_json(exclude_none=True)
+        return description.model_dump_json(exclude_none=True)
     except PydanticSerializationError as error:
         raise InputValidationError(f"The artifact's description is no Unicode: {error}") from error
 
 
 def restore_content(part: types.Part, content: bytes | None) -> types.Part:
-    """The part with the content that was taken from it."""
+    """Put content back into the part that :func:`dump_without_content` described."""
     if content is not None and part.inline_data is not None:
         part.inline_data.data = content
     elif content is not None:
@@ -66,7 +66,7 @@ def restore_content(part: types.Part, content: bytes | None) -> types.Part:
 
 
 def get_mime_type(part: types.Part) -> str | None:
-    """What kind of content it is, as far as it says."""
+    """Return the part's MIME type, with a default for untyped bytes and text; None if a link names none."""
     if part.inline_data is not None:
         return part.inline_data.mime_type or "application/octet-stream"
     if part.text is not None:
@@ -74,15 +74,15 @@ def get_mime_type(part: types.Part) -> str | None:
     return part.file_data.mime_type if part.file_data else None
 
 
-def make_artifact_version(name: ArtifactName, stored: StoredVersion) -> ArtifactVersion:
-    """A stored version as ADK describes it."""
-    place = artifact_util.get_artifact_uri(
-        name.scope.app_name, name.scope.user_id, name.name, stored.version, name.session_id or None
+def make_artifact_version(name: ArtifactName, record: StoredVersion) -> ArtifactVersion:
+    """Describe a stored version in ADK's form."""
+    uri = artifact_util.get_artifact_uri(
+        name.scope.app_name, name.scope.user_id, name.name, record.version, name.session_id or None
     )
     return ArtifactVersion(
-        version=stored.version,
-        canonical_uri=place.replace("artifact://", "neo4j://", 1),
-        custom_metadata=json.loads(stored.metadata),
-        create_time=stored.create_time,
-        mime_type=stored.mime_type,
+        version=record.version,
+        canonical_uri=uri.replace("artifact://", "neo4j://", 1),
+        custom_metadata=json.loads(record.metadata),
+        create_time=record.create_time,
+        mime_type=record.mime_type,
     )

@@ -1,7 +1,7 @@
-"""ADK's artifact contract on a graph: (User | Session)-[:HAS_ARTIFACT]->(Artifact)-[:HAS_VERSION]->(ArtifactVersion).
+"""Implement ADK's artifact service: (User|Session)-[:HAS_ARTIFACT]->(Artifact)-[:HAS_VERSION]->(ArtifactVersion).
 
-Small content lies in the graph. Large content lies in a store: it is written before the version that names it and
-deleted after it, so a process that dies between the two leaves a content that nobody names, never the reverse.
+Small content lies in the graph, large content in a store. It is written there before its version and deleted after it,
+so a process that dies in between leaves an orphaned blob, never a version without content.
 """
 
 from __future__ import annotations
@@ -29,19 +29,19 @@ from adk_graph_memory.settings import get_data_home
 logger = logging.getLogger(__name__)
 
 MIN_ORPHAN_AGE = timedelta(hours=1)
-"""How long after its content was stored a version is there, or never will be."""
+"""After this time, content without a version is an orphan: its version is no longer being written."""
 
 
 @telemetry.trace_methods
 class Neo4jArtifactService(Closeable, BaseArtifactService):
-    """Files of users and sessions, every version of them.
+    """Versioned files of users and sessions.
 
-    A name that starts with ``user:``, and any name without a session, is the user's own; it is listed with ``user:``,
-    by which it can be loaded from every session.
+    A name that starts with ``user:``, or is used without a session, belongs to the user. It is listed with ``user:``
+    and can be loaded from every session.
 
     Args:
-        uri: an address, settings and all (``settings.of_address``); else NEO4J_URI, or ``adk-graph-memory up``'s.
-        agents_dir: what ADK's command line passes: the folder of the agents, whose ``.env`` files are read.
+        uri: Neo4j's address, which may carry settings; else NEO4J_URI, or the database of ``adk-graph-memory up``.
+        agents_dir: the agents' folder, whose ``.env`` files are read; ADK's command line passes it.
         options: as :class:`adk_graph_memory.graph.Connection` takes them.
     """
 
@@ -52,7 +52,7 @@ class Neo4jArtifactService(Closeable, BaseArtifactService):
         self._own_blobs: BlobStore | None = None
 
     async def prepare(self) -> None:
-        """Connects and makes the schema fit now rather than at the first request."""
+        """Connect and update the schema now instead of at the first request."""
         await graph.prepare_connection(self._connection)
 
     @override
@@ -66,11 +66,11 @@ class Neo4jArtifactService(Closeable, BaseArtifactService):
         session_id: str | None = None,
         custom_metadata: dict[str, Any] | None = None,
     ) -> int:
-        """Adds a version and returns its number: 0, 1, 2 …, each given once.
+        """Add a version and return its number: 0, 1, 2 …; no number is used twice.
 
         Raises:
-            InputValidationError: a name or an id is no safe path, or the part has no content of a kind that is kept.
-            errors.ArtifactStoreUnusable: large content could not be stored; there is no new version then.
+            InputValidationError: a name or id is unsafe as a path, or the part has no content of a supported kind.
+            errors.ArtifactStoreUnusable: large content could not be stored, so no version was added.
         """
         name = artifact_names.make_artifact_name(app_name, user_id, filename, session_id)
         part = ensure_part(artifact)
@@ -103,52 +103,46 @@ class Neo4jArtifactService(Closeable, BaseArtifactService):
         session_id: str | None = None,
         version: int | None = None,
     ) -> types.Part | None:
-        """A version, the latest without a number; None if there is none, or if a rewind took it back.
+        """Load a version, by default the latest; None if it does not exist or a rewind has undone it.
 
         Raises:
-            InputValidationError: a reference leads out of the user's own, in a circle, or over more than five others.
+            InputValidationError: a reference leads to another user or session, in a circle, or over too many hops.
             errors.ContentMissing: the store has lost the content.
         """
         connection = await self._connect(app_name)
-        name, hops = (
-            artifact_names.make_artifact_name(app_name, user_id, filename, session_id),
-            artifact_util._MAX_ARTIFACT_REFERENCE_DEPTH,
-        )
-        while stored := await graph.artifacts.fetch_version(connection, name, version, with_content=True):
-            part = types.Part.model_validate_json(stored.part)
+        name = artifact_names.make_artifact_name(app_name, user_id, filename, session_id)
+        hops = artifact_util._MAX_ARTIFACT_REFERENCE_DEPTH
+        while record := await graph.artifacts.fetch_version(connection, name, version, with_content=True):
+            part = types.Part.model_validate_json(record.part)
             if not artifact_util.is_artifact_ref(part):
-                whole = await self._load_content(connection, name, stored, part)
-                return None if whole is None or artifact_util._is_rewind_tombstone(whole) else whole
+                loaded_part = await self._load_content(connection, name, record, part)
+                is_undone = loaded_part is not None and artifact_util._is_rewind_tombstone(loaded_part)
+                return None if is_undone else loaded_part
             target = artifact_parts.resolve_reference(part, name.scope, session_id, hops)
-            name, version = (
-                artifact_names.make_artifact_name(app_name, user_id, target.filename, target.session_id),
-                target.version,
-            )
-            session_id, hops = target.session_id, hops - 1
+            session_id, version, hops = target.session_id, target.version, hops - 1
+            name = artifact_names.make_artifact_name(app_name, user_id, target.filename, session_id)
         return None
 
     @override
     async def list_artifact_keys(self, *, app_name: str, user_id: str, session_id: str | None = None) -> list[str]:
-        """Names of the user's own artifacts, each with ``user:``, and of the session's if one is given; sorted."""
-        scope, session_id = (
-            artifact_names.make_artifact_scope(app_name, user_id),
-            artifact_names.normalize_session_id(session_id),
-        )
-        found = await graph.artifacts.fetch_artifact_names(await self._connect(app_name), scope, session_id)
-        return sorted(one.name if one.session_id else f"{artifact_names.USER_NAMESPACE}{one.name}" for one in found)
+        """List the names of the user's artifacts (with ``user:``) and, if one is given, the session's; sorted."""
+        scope = artifact_names.make_artifact_scope(app_name, user_id)
+        session_id = artifact_names.normalize_session_id(session_id)
+        names = await graph.artifacts.fetch_artifact_names(await self._connect(app_name), scope, session_id)
+        return sorted(name.name if name.session_id else f"{artifact_names.USER_NAMESPACE}{name.name}" for name in names)
 
     @override
     async def delete_artifact(
         self, *, app_name: str, user_id: str, filename: str, session_id: str | None = None
     ) -> None:
-        """Deletes all versions of exactly this name; an unknown one is no error.
+        """Delete all versions of exactly this name; an unknown name is ignored.
 
-        Content that a store does not let go of is logged; ``adk-graph-memory artifacts --orphans`` lists it.
+        Content that the store fails to delete is logged; ``adk-graph-memory artifacts --orphans`` lists it.
         """
         name = artifact_names.make_artifact_name(app_name, user_id, filename, session_id)
-        for content, store in await graph.artifacts.delete_versions(await self._connect(app_name), name):
+        for content, store_url in await graph.artifacts.delete_versions(await self._connect(app_name), name):
             try:
-                await self._open_store_at(store).delete_blobs([content])
+                await self._open_store_at(store_url).delete_blobs([content])
             except errors.ArtifactStoreUnusable as error:
                 logger.warning("The content of a deleted artifact stays in its store: %s", error)
 
@@ -156,19 +150,19 @@ class Neo4jArtifactService(Closeable, BaseArtifactService):
     async def list_versions(
         self, *, app_name: str, user_id: str, filename: str, session_id: str | None = None
     ) -> list[int]:
-        """The numbers of all versions, the first first."""
+        """List the numbers of all versions in ascending order."""
         name = artifact_names.make_artifact_name(app_name, user_id, filename, session_id)
-        stored = await graph.artifacts.fetch_versions(await self._connect(app_name), name)
-        return [one.version for one in stored]
+        versions = await graph.artifacts.fetch_versions(await self._connect(app_name), name)
+        return [version.version for version in versions]
 
     @override
     async def list_artifact_versions(
         self, *, app_name: str, user_id: str, filename: str, session_id: str | None = None
     ) -> list[ArtifactVersion]:
-        """All versions with what is known of them, the first first."""
+        """List all versions with their metadata, by ascending number."""
         name = artifact_names.make_artifact_name(app_name, user_id, filename, session_id)
-        stored = await graph.artifacts.fetch_versions(await self._connect(app_name), name)
-        return [artifact_parts.make_artifact_version(name, one) for one in stored]
+        versions = await graph.artifacts.fetch_versions(await self._connect(app_name), name)
+        return [artifact_parts.make_artifact_version(name, version) for version in versions]
 
     @override
     async def get_artifact_version(
@@ -180,19 +174,19 @@ class Neo4jArtifactService(Closeable, BaseArtifactService):
         session_id: str | None = None,
         version: int | None = None,
     ) -> ArtifactVersion | None:
-        """What is known of a version, the latest without a number; None if there is none."""
+        """Return the metadata of a version, by default the latest; None if it does not exist."""
         name = artifact_names.make_artifact_name(app_name, user_id, filename, session_id)
-        stored = await graph.artifacts.fetch_version(await self._connect(app_name), name, version)
-        return artifact_parts.make_artifact_version(name, stored) if stored else None
+        record = await graph.artifacts.fetch_version(await self._connect(app_name), name, version)
+        return artifact_parts.make_artifact_version(name, record) if record else None
 
     async def list_orphans(self, *, delete: bool = False) -> AsyncIterator[ContentKey]:
-        """Contents in the store that no version names: left by a process that died, or not let go of.
+        """Yield the stored contents that no version names, left by a dead process or a failed deletion.
 
-        What was stored within the last hour is passed over: its version may just be on its way. Nobody else's are
-        looked at, though others may use the same store.
+        Content of the last hour is skipped, because its version may still be being written. Only this graph's part of
+        a shared store is searched.
 
         Args:
-            delete: deletes each as well.
+            delete: also delete each orphan.
         """
         connection = await graph.prepare_connection(self._connection)
         store = await self._open_own_store(connection)
@@ -204,7 +198,7 @@ class Neo4jArtifactService(Closeable, BaseArtifactService):
                 yield orphan
 
     async def close(self) -> None:
-        """Closes the connections this service opened in the running event loop; may be called again."""
+        """Close the connections that this service opened in the running event loop; may be called again."""
         await self._connection.close()
 
     # -- content ----------------------------------------------------------------------------------------------
@@ -214,28 +208,27 @@ class Neo4jArtifactService(Closeable, BaseArtifactService):
         return await graph.prepare_connection(self._connection)
 
     async def _open_own_store(self, connection: graph.Connection) -> BlobStore:
-        """Where new content goes: a place of this graph's own in the store, which other graphs may use too."""
+        """Open this graph's own part of the store for new content; other graphs may share the store."""
         if self._own_blobs is None:
             store = BlobStore(connection.settings.artifact_store or str(get_data_home() / "artifacts"))
             self._own_blobs = store.open_substore(await graph.artifacts.fetch_store_prefix(connection))
         return self._own_blobs
 
     def _open_store_at(self, url: str) -> BlobStore:
-        """The store that a version names, which may not be the one that new ones go to."""
+        """Open the store that a version names; it may differ from the one for new content."""
         return self._own_blobs if self._own_blobs is not None and url == self._own_blobs.url else BlobStore(url)
 
     async def _load_content(
-        self, connection: graph.Connection, name: ArtifactName, stored: StoredVersion, part: types.Part
+        self, connection: graph.Connection, name: ArtifactName, record: StoredVersion, part: types.Part
     ) -> types.Part | None:
-        """The part with its content; None if it was deleted at this moment."""
-        if stored.store is None:
-            return artifact_parts.restore_content(part, stored.content)
+        """Put the content into the part; None if the version is being deleted concurrently."""
+        if record.store is None:
+            return artifact_parts.restore_content(part, record.content)
         try:
-            return artifact_parts.restore_content(
-                part, await self._open_store_at(stored.store).get_blob(name.scope.key, stored.id)
-            )
+            content = await self._open_store_at(record.store).get_blob(name.scope.key, record.id)
+            return artifact_parts.restore_content(part, content)
         except errors.ContentMissing:
-            now = await graph.artifacts.fetch_version(connection, name, stored.version)
-            if now is not None and now.id == stored.id:
+            current = await graph.artifacts.fetch_version(connection, name, record.version)
+            if current is not None and current.id == record.id:
                 raise
             return None

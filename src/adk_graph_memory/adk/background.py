@@ -1,4 +1,4 @@
-"""A thread with an event loop of its own, in which memory is written while replies go on."""
+"""Run an event loop in a thread of its own, so that memory is written while the agent replies."""
 
 from __future__ import annotations
 
@@ -17,34 +17,34 @@ T = TypeVar("T")
 
 
 class BackgroundLoop:
-    """Runs until :meth:`stop_loop`; its loop outlives those of ``Runner.run()``, which makes one a call.
+    """An event loop in a thread, until :meth:`stop_loop`; ``Runner.run()`` creates a new loop for each call.
 
     Args:
-        name: of the thread.
-        last: what is still to be done before the thread ends, at the end of the process at the latest.
+        name: the thread's name.
+        final_work: runs before the thread ends, at the latest when the process exits.
     """
 
-    def __init__(self, name: str, last: Callable[[], Coroutine[Any, Any, None]]) -> None:
-        self._final_work, self._loop = last, asyncio.new_event_loop()
+    def __init__(self, name: str, final_work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        self._final_work, self._loop = final_work, asyncio.new_event_loop()
         self._thread = threading.Thread(target=_run_loop, args=[self._loop], name=name, daemon=True)
         self._thread.start()
         _running_loops.add(self)
 
     @property
     def is_running(self) -> bool:
-        """Whether work is still taken; never so in a fork of the process that started the thread."""
+        """Whether the loop still accepts work; always False in a fork, which does not inherit the thread."""
         return self in _running_loops and self._thread.is_alive()
 
     def submit(self, work: Coroutine[Any, Any, T]) -> Future[T]:
-        """Starts the work, in nobody's context: what is read here is not the request of whoever was answered last."""
+        """Start work in an empty context, so that it does not inherit the current request's span and variables."""
         return Context().run(asyncio.run_coroutine_threadsafe, work, self._loop)
 
     def stop_loop(self) -> Future[None]:
-        """Does what is last; then the thread ends, and what still runs in it is cancelled, and may clean up."""
+        """Run the final work and end the thread; work that still runs is cancelled and may clean up."""
         _running_loops.discard(self)
-        ending = self.submit(self._final_work())
-        ending.add_done_callback(lambda _: self._loop.call_soon_threadsafe(self._loop.stop))
-        return ending
+        future = self.submit(self._final_work())
+        future.add_done_callback(lambda _: self._loop.call_soon_threadsafe(self._loop.stop))
+        return future
 
 
 def _run_loop(loop: asyncio.AbstractEventLoop) -> None:
@@ -56,10 +56,10 @@ _running_loops: set[BackgroundLoop] = set()
 
 
 def _stop_loops() -> None:
-    endings = [one.stop_loop() for one in list(_running_loops) if one.is_running]
-    for error in filter(None, (ending.exception() for ending in endings)):
+    futures = [loop.stop_loop() for loop in list(_running_loops) if loop.is_running]
+    for error in filter(None, (future.exception() for future in futures)):
         logger.error("What a plugin had left to do at the end failed.", exc_info=error)
 
 
-# atexit comes after the thread pools are shut down, by which asyncio looks up a server's name: this comes before.
+# asyncio resolves host names in a thread pool, which is shut down before atexit runs: run before that.
 getattr(threading, "_register_atexit", atexit.register)(_stop_loops)

@@ -1,4 +1,4 @@
-"""A time to live or an expiry time goes in, in any form that code or HTTP gives it; epoch seconds come out."""
+"""Parse a time to live or an expiry time, in any form that code or HTTP uses, into epoch seconds."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ from google.adk.errors.input_validation_error import InputValidationError
 def parse_expiry(
     now: float, ttl: float | str | timedelta | None, expire_time: float | str | datetime | None
 ) -> float | None:
-    """The moment (epoch seconds) that a time to live or an expiry time means; None where neither is given.
+    """Return the expiry time in epoch seconds, ``now`` plus ``ttl`` or ``expire_time``; None if neither is given.
 
     Raises:
-        InputValidationError: both are given, or one that cannot be read.
+        InputValidationError: both are given, or one cannot be parsed.
     """
     if ttl is not None and expire_time is not None:
         raise InputValidationError("Give ttl or expire_time, not both.")
     try:
         if ttl is not None:
             seconds = ttl.total_seconds() if isinstance(ttl, timedelta) else float(str(ttl).strip().removesuffix("s"))
-            found: float | None = now + _check_positive(seconds)
+            expires_at: float | None = now + _check_positive(seconds)
         elif expire_time is None or isinstance(expire_time, int | float):
-            found = expire_time
+            expires_at = expire_time
         else:
-            read = datetime.fromisoformat(expire_time) if isinstance(expire_time, str) else expire_time
-            found = read.timestamp()
-        return None if found is None else _check_finite(found)
+            moment = datetime.fromisoformat(expire_time) if isinstance(expire_time, str) else expire_time
+            expires_at = moment.timestamp()
+        return None if expires_at is None else _check_finite(expires_at)
     except (ValueError, OverflowError) as error:
         raise InputValidationError(
             f"ttl={ttl!r}, expire_time={expire_time!r}: give seconds (3600 or '3600s') or an ISO 8601 time."
@@ -40,7 +40,7 @@ def _check_positive(seconds: float) -> float:
     return seconds
 
 
-def _check_finite(moment: float) -> float:
-    if not math.isfinite(moment):
+def _check_finite(timestamp: float) -> float:
+    if not math.isfinite(timestamp):
         raise ValueError("not finite")
-    return moment
+    return timestamp

@@ -1,4 +1,4 @@
-"""What was said is queued in the graph and read from there: a user's one after the other, a few users side by side."""
+"""Queue buffered turns in the graph and ingest them: one user's in order, a few users in parallel."""
 
 from __future__ import annotations
 
@@ -15,33 +15,30 @@ from adk_graph_memory.adk.turn_buffer import MemoryUser, PendingTurns, SessionKe
 logger = logging.getLogger(__name__)
 
 MAX_WRITERS = 8
-"""Sessions that are queued side by side."""
+"""Sessions that are queued in parallel."""
 RETRY_PAUSE, MAX_RETRY_PAUSE = 0.5, 30.0
-"""Seconds until a database that was away is tried again; doubled each time."""
+"""Seconds until an unavailable database is tried again: the first pause, doubled each time, and the longest."""
 RELEASE_TIMEOUT = 0.5
-"""Seconds that what is called off has to let go of its claims; they end with their lease in any case."""
+"""Seconds that cancelled tasks get to release their claims; otherwise the claims end with their lease."""
 MAX_TRIES = 10
-"""Readings of one request after which only ``ingest --pending`` tries it again: some words no model can read."""
+"""Attempts at one request, after which only ``ingest --pending`` retries it: some text fails with every model."""
 
 
 class IngestWorker:
-    """All of it runs in one event loop, and is done with when that ends.
+    """Queues and ingests turns in one event loop, and ends with it.
 
     Args:
-        outbox: where what was said waits to be queued.
-        every: turns of a user after which they are read.
-        idle: seconds after the last of them, after which they are read however few they are.
-        at_once: users side by side.
-        drain: seconds that :meth:`drain_queue` goes on reading.
+        turn_buffer: holds the turns that are not queued yet.
+        every: queued turns of a user that start an ingest.
+        idle: seconds after a user's last turn that start an ingest, however few turns there are.
+        at_once: users ingested in parallel.
+        drain: seconds for which :meth:`drain_queue` continues.
     """
 
-    def __init__(self, outbox: TurnBuffer, *, every: int, idle: float, at_once: int, drain: float) -> None:
-        self._turn_buffer, self._batch_size, self._idle_seconds, self._drain_seconds = outbox, every, idle, drain
-        self._writer_slots, self._ingest_slots, self._locks = (
-            asyncio.Semaphore(MAX_WRITERS),
-            asyncio.Semaphore(at_once),
-            graph.KeyedLocks(),
-        )
+    def __init__(self, turn_buffer: TurnBuffer, *, every: int, idle: float, at_once: int, drain: float) -> None:
+        self._turn_buffer, self._batch_size, self._idle_seconds, self._drain_seconds = turn_buffer, every, idle, drain
+        self._writer_slots, self._ingest_slots = asyncio.Semaphore(MAX_WRITERS), asyncio.Semaphore(at_once)
+        self._locks = graph.KeyedLocks()
         self._start_time = time.time()
         self._memory_services: set[Neo4jMemoryService] = set()
         self._sweep_tasks: dict[tuple[Neo4jMemoryService, str], asyncio.Task[None]] = {}
@@ -52,9 +49,9 @@ class IngestWorker:
         self._ingest_tasks: dict[MemoryUser, asyncio.Task[None]] = {}
 
     async def enqueue_session(self, key: SessionKey) -> None:
-        """Queues what waits of a session, and sees to it that it is read; and what others left of its app."""
+        """Queue a session's buffered turns and schedule their ingest; also ingest what earlier processes left."""
         if key in self._enqueue_tasks:
-            return  # whoever is at it looks for more when done
+            return  # the running task looks for more before it ends
         self._enqueue_tasks[key] = asyncio.current_task()
         self._memory_services.add(key.user.memory_service)
         try:
@@ -66,96 +63,94 @@ class IngestWorker:
             del self._enqueue_tasks[key]
 
     async def _deliver_turns(self, key: SessionKey) -> bool:
-        async with self._writer_slots, self._locks.hold_lock(key.user):  # in the order in which it was said
-            while letter := self._turn_buffer.take_turns(key):
+        async with self._writer_slots, self._locks.hold_lock(key.user):  # keeps a user's turns in order
+            while pending := self._turn_buffer.take_turns(key):
                 try:
-                    with telemetry.trace_background("queue_said", letter.links):
-                        queued = await _write_turns(key, letter)
+                    with telemetry.trace_background("queue_said", pending.links):
+                        queued_count = await _write_turns(key, pending)
                 except errors.DatabaseUnavailable as error:
-                    self._turn_buffer.restore_turns(key, letter)
+                    self._turn_buffer.restore_turns(key, pending)
                     logger.warning("What was said in session %s waits to be queued: %s", key.session_id, error)
                     return False
                 except asyncio.CancelledError:
-                    self._turn_buffer.restore_turns(key, letter)
+                    self._turn_buffer.restore_turns(key, pending)
                     raise
-                except Exception:  # its own fault, or a setting's: the session's next run brings all of it again
+                except Exception:  # bad data or a wrong setting; the session's next run buffers all of it again
                     self._turn_buffer.reset_session(key)
                     logger.exception("What was said in session %s could not be queued for memory.", key.session_id)
                 else:
-                    self._schedule_ingest(key.user, queued, letter.links)
+                    self._schedule_ingest(key.user, queued_count, pending.links)
         return True
 
-    def _schedule_ingest(self, owner: MemoryUser, queued: int, links: Sequence[telemetry.Link]) -> None:
-        app = owner.memory_service, owner.app_name
+    def _schedule_ingest(self, user: MemoryUser, queued_count: int, links: Sequence[telemetry.Link]) -> None:
+        app = user.memory_service, user.app_name
         if app not in self._sweep_tasks:
             self._sweep_tasks[app] = asyncio.create_task(self._sweep_app(*app))
-        if queued:
-            self._queued_counts[owner] += queued
-            self._queued_links[owner] += links
-            self._stop_timer(owner)
-            if self._queued_counts[owner] >= self._batch_size:
-                self._start_ingest(owner)
+        if queued_count:
+            self._queued_counts[user] += queued_count
+            self._queued_links[user] += links
+            self._stop_timer(user)
+            if self._queued_counts[user] >= self._batch_size:
+                self._start_ingest(user)
             else:
-                self._timers[owner] = asyncio.get_running_loop().call_later(
-                    self._idle_seconds, self._start_ingest, owner
-                )
+                self._timers[user] = asyncio.get_running_loop().call_later(self._idle_seconds, self._start_ingest, user)
 
     async def flush_user(self, app_name: str, user_id: str) -> None:
-        """Does not wait for more of this user's turns."""
-        for owner in [MemoryUser(memory, app_name, user_id) for memory in self._memory_services]:
-            async with self._locks.hold_lock(owner):
-                self._start_ingest(owner)
+        """Ingest this user's queued turns now instead of waiting for more."""
+        for user in [MemoryUser(service, app_name, user_id) for service in self._memory_services]:
+            async with self._locks.hold_lock(user):
+                self._start_ingest(user)
 
     async def drain_queue(self) -> None:
-        """Reads all that is queued, for a while, and closes the connections of this loop."""
+        """Ingest what is queued until the drain time is over, then close this loop's connections."""
         try:
             async with asyncio.timeout(self._drain_seconds):
                 while self._enqueue_tasks or self._queued_counts or self._ingest_tasks:
-                    for owner in list(self._queued_counts):
-                        self._start_ingest(owner)
-                    busy = filter(None, (*self._enqueue_tasks.values(), *self._ingest_tasks.values()))
-                    await asyncio.wait(busy, return_when=asyncio.FIRST_COMPLETED)
+                    for user in list(self._queued_counts):
+                        self._start_ingest(user)
+                    active = filter(None, (*self._enqueue_tasks.values(), *self._ingest_tasks.values()))
+                    await asyncio.wait(active, return_when=asyncio.FIRST_COMPLETED)
         except TimeoutError:
             logger.info("What could not be read in time stays queued.")
-        late = [*filter(None, self._enqueue_tasks.values()), *self._ingest_tasks.values(), *self._sweep_tasks.values()]
-        for task in late:
+        tasks = [*filter(None, self._enqueue_tasks.values()), *self._ingest_tasks.values(), *self._sweep_tasks.values()]
+        for task in tasks:
             task.cancel()
-        if late:
-            await asyncio.wait(late, timeout=RELEASE_TIMEOUT)
-        if lost := self._turn_buffer.list_pending_sessions():
-            logger.error("The last words of %d sessions could not be queued; their next runs bring them.", len(lost))
-        for memory in self._memory_services:
-            await memory.memory.connection.close_loop_driver()
+        if tasks:
+            await asyncio.wait(tasks, timeout=RELEASE_TIMEOUT)
+        if keys := self._turn_buffer.list_pending_sessions():
+            logger.error("The last words of %d sessions could not be queued; their next runs bring them.", len(keys))
+        for service in self._memory_services:
+            await service.memory.connection.close_loop_driver()
 
-    def _start_ingest(self, owner: MemoryUser) -> None:
-        """Starts to read, unless that is being done already: whoever does it looks for more when done."""
-        self._stop_timer(owner)
-        if self._queued_counts[owner] and owner not in self._ingest_tasks:
-            self._ingest_tasks[owner] = asyncio.create_task(self._ingest_queued(owner))
+    def _start_ingest(self, user: MemoryUser) -> None:
+        """Start an ingest unless one runs, which looks for more before it ends."""
+        self._stop_timer(user)
+        if self._queued_counts[user] and user not in self._ingest_tasks:
+            self._ingest_tasks[user] = asyncio.create_task(self._ingest_queued(user))
 
-    async def _ingest_queued(self, owner: MemoryUser) -> None:
+    async def _ingest_queued(self, user: MemoryUser) -> None:
         try:
-            while self._queued_counts.pop(owner, 0):
+            while self._queued_counts.pop(user, 0):
                 try:
                     async with self._ingest_slots:
-                        with telemetry.trace_background("read_queued", self._queued_links.pop(owner, ())):
-                            await owner.memory_service.memory.resume(
-                                app_name=owner.app_name, user_id=owner.user_id, tries=MAX_TRIES
+                        with telemetry.trace_background("read_queued", self._queued_links.pop(user, ())):
+                            await user.memory_service.memory.resume(
+                                app_name=user.app_name, user_id=user.user_id, tries=MAX_TRIES
                             )
-                except Exception:  # it stays queued, with the reason
-                    logger.exception("What was said by %s stays queued, for it could not be read.", owner[1:])
+                except Exception:  # it stays queued, and the graph keeps the reason
+                    logger.exception("What was said by %s stays queued, for it could not be read.", user[1:])
         finally:
-            del self._ingest_tasks[owner]
+            del self._ingest_tasks[user]
 
-    async def _sweep_app(self, memory: Neo4jMemoryService, app_name: str) -> None:
-        """Reads what earlier processes left, and from time to time what a dead one's lease has kept from us."""
-        before, lease = self._start_time, memory.memory.connection.settings.lease
+    async def _sweep_app(self, service: Neo4jMemoryService, app_name: str) -> None:
+        """Ingest what earlier processes left; repeat after each lease, since a dead process may have held claims."""
+        before, lease = self._start_time, service.memory.connection.settings.lease
         while True:
             try:
                 async with self._ingest_slots:
                     with telemetry.trace_background("sweep_queued"):
-                        await memory.memory.resume(app_name=app_name, before=before, tries=MAX_TRIES)
-                        await graph.ingest_queue.record_waiting_ingests(memory.memory.connection, app_name)
+                        await service.memory.resume(app_name=app_name, before=before, tries=MAX_TRIES)
+                        await graph.ingest_queue.record_waiting_ingests(service.memory.connection, app_name)
             except Exception:
                 logger.exception(
                     "What an earlier process left of app %s stays queued, for it could not be read.", app_name
@@ -163,16 +158,16 @@ class IngestWorker:
             await asyncio.sleep(lease)
             before = time.time() - lease
 
-    def _stop_timer(self, owner: MemoryUser) -> None:
-        if timer := self._timers.pop(owner, None):
+    def _stop_timer(self, user: MemoryUser) -> None:
+        if timer := self._timers.pop(user, None):
             timer.cancel()
 
 
-async def _write_turns(key: SessionKey, letter: PendingTurns) -> int:
-    """How many turns were new; those that were taken back are forgotten, whether they were read by now or not."""
+async def _write_turns(key: SessionKey, pending: PendingTurns) -> int:
+    """Forget the rewound turns, ingested or not, enqueue the others and return how many of these were new."""
     service, app_name, user_id = key.user
     memory = service.memory
-    if letter.rewound_turns:
-        ids = [turn.make_memory_id(key.session_id) for turn in letter.rewound_turns]
+    if pending.rewound_turns:
+        ids = [turn.make_memory_id(key.session_id) for turn in pending.rewound_turns]
         await memory.forget(ids, app_name=app_name, user_id=user_id)
-    return await memory.enqueue(letter.turns, app_name=app_name, user_id=user_id, session_id=key.session_id)
+    return await memory.enqueue(pending.turns, app_name=app_name, user_id=user_id, session_id=key.session_id)

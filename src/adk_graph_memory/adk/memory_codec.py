@@ -1,4 +1,4 @@
-"""ADK's events and memory entries on one side, the turns, statements and recollections of memory on the other."""
+"""Convert ADK's events and memory entries to turns and statements, and recollections to memory entries."""
 
 from __future__ import annotations
 
@@ -38,19 +38,19 @@ IGNORED_KEYS = frozenset(
         "force_flush",
     }
 )
-"""Keys by which Memory Bank is steered; they are taken, and do nothing here yet."""
+"""Keys that control Memory Bank; they are accepted and have no effect here yet."""
 
 ALLOWED_TOPICS_KEY = "allowed_topics"
-"""The key by which Memory Bank keeps a request to some topics."""
+"""Memory Bank's key that restricts a request to some topics."""
 
 TIMEZONE_KEY = "user:timezone"
-"""The key of a session's state that names the time zone of its user."""
+"""The key of a session's state that names its user's time zone."""
 
 _warned_keys: set[str] = set()
 
 
 def read_state_zone(state: Mapping[str, Any]) -> tzinfo | None:
-    """The time zone that a session's state names; None, with a line in the log, where there is no such zone."""
+    """Return the time zone that a session's state names; None if it names none, or (with a warning) an unknown one."""
     if (name := state.get(TIMEZONE_KEY)) is None:
         return None
     try:
@@ -66,31 +66,31 @@ def _warn_unknown_zone(reason: str) -> None:
 
 
 def make_turns(events: Sequence[Event], *, zone: tzinfo = UTC, lenient: bool = False) -> list[Turn]:
-    """What people and agents said in these events; tool traffic, thoughts, errors and system text are no turns.
+    """Make turns of what people and agents said; tool traffic, thoughts, errors and system text are left out.
 
     Args:
-        events: of a session.
-        zone: where it was said; ADK's events say when, but no offset.
-        lenient: leaves out an event that cannot be stored, with a line in the log, so that it takes no other with it.
+        events: a session's events.
+        zone: the speakers' time zone; the timestamps of ADK's events have no offset.
+        lenient: log an event that cannot be stored and go on, instead of raising.
 
     Raises:
-        InputValidationError: an id is too long, or a time is none.
+        InputValidationError: an id is too long, or a timestamp is invalid.
     """
-    found = []
+    turns = []
     for event in events:
         if text := _get_spoken_text(event):
             try:
-                found.append(_make_turn(event, text.encode("utf-8", "replace").decode() if lenient else text, zone))
+                turns.append(_make_turn(event, text.encode("utf-8", "replace").decode() if lenient else text, zone))
             except InputValidationError as error:
                 if not lenient:
                     raise
                 logger.error("An event cannot be remembered: %s", error)
-    return found
+    return turns
 
 
 def _get_spoken_text(event: Event) -> str:
-    is_traffic = event.partial or event.error_code or event.author == "system" or event.actions.compaction
-    return "" if is_traffic else session_codec.get_event_text(event)
+    is_technical = event.partial or event.error_code or event.author == "system" or event.actions.compaction
+    return "" if is_technical else session_codec.get_event_text(event)
 
 
 def _make_turn(event: Event, text: str, zone: tzinfo) -> Turn:
@@ -106,69 +106,71 @@ def _make_turn(event: Event, text: str, zone: tzinfo) -> Turn:
 def split_rewound(
     events: Sequence[Event], start: int = 0, *, zone: tzinfo = UTC, lenient: bool = False
 ) -> tuple[list[Turn], list[Turn]]:
-    """What was said in a session from this event on, and all that a rewind among them has taken back."""
+    """Return a session's turns from ``events[start]`` on, and all turns that a rewind among these events has undone."""
     new = events[start:]
-    undone = _find_rewound_ids(events) if any(event.actions.rewind_before_invocation_id for event in new) else set()
-    kept = make_turns([event for event in new if event.id not in undone], zone=zone, lenient=lenient)
-    return kept, make_turns([event for event in events if event.id in undone], zone=zone, lenient=lenient)
+    rewound_ids = (
+        _find_rewound_ids(events) if any(event.actions.rewind_before_invocation_id for event in new) else set()
+    )
+    turns = make_turns([event for event in new if event.id not in rewound_ids], zone=zone, lenient=lenient)
+    return turns, make_turns([event for event in events if event.id in rewound_ids], zone=zone, lenient=lenient)
 
 
 def has_unloaded_rewind(events: Sequence[Event]) -> bool:
-    """Whether a rewind names something that was said before all of these events."""
-    known = {event.invocation_id for event in events}
+    """Whether a rewind targets an invocation that is not among these events."""
+    invocation_ids = {event.invocation_id for event in events}
     targets = (event.actions.rewind_before_invocation_id for event in events)
-    return any(target is not None and target not in known for target in targets)
+    return any(target is not None and target not in invocation_ids for target in targets)
 
 
 def _find_rewound_ids(events: Sequence[Event]) -> set[str]:
-    """Ids of what ADK, walking back from rewind to rewind, no longer shows to a model."""
-    first, found = dict[str, int](), set[str]()
-    for place, event in enumerate(events):
-        first.setdefault(event.invocation_id, place)
-    place = len(events) - 1
-    while place >= 0:
-        target = events[place].actions.rewind_before_invocation_id
-        start = min(first.get(target, place), place) if target else place
+    """Find the events that ADK no longer shows to a model; like ADK, walk back from rewind to rewind."""
+    first_indexes, rewound_ids = dict[str, int](), set[str]()
+    for index, event in enumerate(events):
+        first_indexes.setdefault(event.invocation_id, index)
+    index = len(events) - 1
+    while index >= 0:
+        target = events[index].actions.rewind_before_invocation_id
+        start = min(first_indexes.get(target, index), index) if target else index
         if target:
-            found |= {event.id for event in events[start : place + 1]}
-        place = start - 1
-    return found
+            rewound_ids |= {event.id for event in events[start : index + 1]}
+        index = start - 1
+    return rewound_ids
 
 
 def _find_role(event: Event) -> Role:
-    """Who speaks; beside a function's response, which ADK gives the role of a user, it may be the function itself."""
+    """Find who speaks; ADK gives function responses the role "user", but text beside one is not the user's."""
     is_user = event.author == "user" or (event.content is not None and event.content.role == "user")
     return "user" if is_user and not event.get_function_responses() else "model"
 
 
-def read_allowed_topics(given: Mapping[str, object] | None) -> list[str]:
-    """The labels of Memory Bank's ``allowed_topics``, of which there may be one alone."""
-    named = (given or {}).get(ALLOWED_TOPICS_KEY) or ()
-    if isinstance(named, str):
-        return [named]
-    if not isinstance(named, Iterable):
-        raise InputValidationError(f"allowed_topics {named!r} is no list of labels.")
-    return [str(getattr(label, "value", label)) for label in named]
+def read_allowed_topics(metadata: Mapping[str, object] | None) -> list[str]:
+    """Return the labels of Memory Bank's ``allowed_topics``, which may be a single string."""
+    labels = (metadata or {}).get(ALLOWED_TOPICS_KEY) or ()
+    if isinstance(labels, str):
+        return [labels]
+    if not isinstance(labels, Iterable):
+        raise InputValidationError(f"allowed_topics {labels!r} is no list of labels.")
+    return [str(getattr(label, "value", label)) for label in labels]
 
 
-def clean_metadata(given: Mapping[str, object] | None) -> dict[str, Any]:
-    """A caller's metadata in a form that JSON holds, without Memory Bank's own keys (warned of once each)."""
-    for key in sorted(IGNORED_KEYS.intersection(given or ()) - _warned_keys):
+def clean_metadata(metadata: Mapping[str, object] | None) -> dict[str, Any]:
+    """Return a caller's metadata as JSON values, without Memory Bank's own keys (with one warning for each)."""
+    for key in sorted(IGNORED_KEYS.intersection(metadata or ()) - _warned_keys):
         _warned_keys.add(key)
         logger.warning("custom_metadata[%r] steers Memory Bank and has no effect here yet.", key)
-    kept = {key: value for key, value in (given or {}).items() if key not in IGNORED_KEYS | {ALLOWED_TOPICS_KEY}}
-    return session_codec.make_jsonable(kept)
+    reserved_keys = IGNORED_KEYS | {ALLOWED_TOPICS_KEY}
+    return session_codec.make_jsonable({k: v for k, v in (metadata or {}).items() if k not in reserved_keys})
 
 
-def make_statements(entries: Iterable[MemoryEntry], further: Mapping[str, Any], zone: tzinfo = UTC) -> list[Statement]:
-    """Entries told to memory itself, by somebody in this zone; those without words are passed over."""
+def make_statements(entries: Iterable[MemoryEntry], metadata: Mapping[str, Any], zone: tzinfo = UTC) -> list[Statement]:
+    """Make statements of the entries with text; ``metadata`` overrides theirs, and ``zone`` completes timestamps."""
     return [
         Statement(
             text=text,
             at=_parse_timestamp(entry.timestamp, zone),
             author=entry.author,
             id=entry.id,
-            metadata={**clean_metadata(entry.custom_metadata), **further},
+            metadata={**clean_metadata(entry.custom_metadata), **metadata},
         )
         for entry in entries
         if (text := session_codec.get_content_text(entry.content))
@@ -176,7 +178,6 @@ def make_statements(entries: Iterable[MemoryEntry], further: Mapping[str, Any], 
 
 
 def _parse_timestamp(timestamp: str | None, zone: tzinfo = UTC) -> datetime:
-    """An entry's time, one of this zone unless it names an offset; now where it has none."""
     if timestamp is None:
         return localize_timestamp(zone, platform_time.get_time())
     try:
@@ -194,12 +195,12 @@ def _parse_timestamp(timestamp: str | None, zone: tzinfo = UTC) -> datetime:
 
 
 def make_memory_entry(memory: Recollection) -> MemoryEntry:
-    """A recollection as ADK hands it to a model: text first, and in ``custom_metadata`` where it comes from.
+    """Make an ADK memory entry: the text for the model, and its provenance in ``custom_metadata``.
 
-    ADK's own tools give a model nothing but the text, so what is over or in doubt has to say so itself, and a short
-    answer what was asked. What a caller keeps under a name of ours does not pass for what memory knows.
+    ADK's own tools show a model only the text. So the text itself says if a fact is over or uncertain, and adds the
+    question to a short answer. Our keys override a caller's metadata keys of the same name.
     """
-    about = {
+    provenance = {
         "kind": memory.kind,
         "score": round(memory.score, 4),
         "session_id": memory.session_id,
@@ -218,12 +219,12 @@ def make_memory_entry(memory: Recollection) -> MemoryEntry:
         "verified": None if memory.is_verified else False,
         "degraded": memory.degraded,
     }
-    known = {key: value for key, value in about.items() if value not in (None, [])}
-    further = {key: value for key, value in memory.metadata.items() if key not in about}
+    metadata = {key: value for key, value in provenance.items() if value not in (None, [])}
+    metadata |= {key: value for key, value in memory.metadata.items() if key not in provenance}
     return MemoryEntry(
         id=memory.id,
         content=types.Content(role="user", parts=[types.Part(text=memory.prompt_text)]),
         author=memory.author,
         timestamp=memory.at.isoformat() if memory.at else None,
-        custom_metadata={**known, **further},
+        custom_metadata=metadata,
     )

@@ -1,7 +1,7 @@
-"""ADK's memory contract on the corridor: sessions, events and entries go in, ``MemoryEntry`` come out.
+"""Implement ADK's memory service on a graph memory.
 
-Where this differs from ADK's own services: whoever adds an event twice stores it once, whatever was forgotten stays
-forgotten, and every entry that is a fact names the words it rests on.
+Unlike ADK's own services, it stores an event that is added twice only once, keeps forgotten memories forgotten, and
+quotes the source of every fact.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ logger = logging.getLogger(__name__)
 
 
 class MemoryOptions(graph.ConnectionOptions, total=False):
-    """All that may be chosen beside the address, as :class:`adk_graph_memory.GraphMemory` takes it."""
+    """Options of the service, as :class:`adk_graph_memory.GraphMemory` takes them."""
 
     model: str | llm.BaseLlm | None
     embedder: embeddings.EmbedderChoice
@@ -42,9 +42,9 @@ class Neo4jMemoryService(Closeable, BaseMemoryService):
     """Long-term memory for the agents of a Runner: entities, facts and turns in Neo4j.
 
     Args:
-        uri: an address, settings and all (``settings.of_address``); else NEO4J_URI, or ``adk-graph-memory up``'s.
-        memory: a memory to serve, instead of one made from the other arguments.
-        agents_dir: what ADK's command line passes: the folder of the agents, whose ``.env`` files are read.
+        uri: Neo4j's address, which may carry settings; else NEO4J_URI, or the database of ``adk-graph-memory up``.
+        memory: a memory to use instead of one made from the other arguments.
+        agents_dir: the agents' folder, whose ``.env`` files are read; ADK's command line passes it.
         options: as :class:`adk_graph_memory.GraphMemory` takes them.
     """
 
@@ -61,26 +61,26 @@ class Neo4jMemoryService(Closeable, BaseMemoryService):
             self.memory.vectors.start_loading()
 
     async def prepare(self) -> None:
-        """Connects, makes the schema fit and loads the embedder now rather than at the first request."""
+        """Connect, update the schema and load the embedder now instead of at the first request."""
         await self.memory.prepare()
 
     @override
     async def add_session_to_memory(self, session: Session) -> None:
-        """Remembers what is new in the session's events; the same session again costs one statement.
+        """Remember the session's new events; adding an unchanged session again costs one statement.
 
-        What a rewind has taken back is not remembered, and forgotten where it was.
+        Rewound events are not remembered, and are forgotten if they were.
 
         Raises:
-            errors.ModelError: the model failed; what was to be remembered is stored and pending.
+            errors.ModelError: the model failed; the turns are stored and pending.
         """
         await self.remember(session)
 
     async def remember(self, session: Session) -> IngestReport:
-        """Does what :meth:`add_session_to_memory` does, and says what it came to."""
+        """Do what :meth:`add_session_to_memory` does and return the report."""
         memory, app_name, user_id = self._get_memory(session.app_name), session.app_name, session.user_id
-        turns, undone = memory_codec.split_rewound(session.events, zone=self.find_session_zone(session))
-        if undone:
-            ids = [turn.make_memory_id(session.id) for turn in undone]
+        turns, rewound_turns = memory_codec.split_rewound(session.events, zone=self.find_session_zone(session))
+        if rewound_turns:
+            ids = [turn.make_memory_id(session.id) for turn in rewound_turns]
             await memory.forget(ids, app_name=app_name, user_id=user_id)
         return await memory.remember(turns, app_name=app_name, user_id=user_id, session_id=session.id)
 
@@ -94,9 +94,9 @@ class Neo4jMemoryService(Closeable, BaseMemoryService):
         session_id: str | None = None,
         custom_metadata: Mapping[str, object] | None = None,
     ) -> None:
-        """Remembers these events, whichever of them are new; ``custom_metadata`` comes back with them.
+        """Remember those of the events that are new; searches return ``custom_metadata`` with them.
 
-        Its key ``allowed_topics`` keeps the request to topics of these labels, as with Memory Bank.
+        Its key ``allowed_topics`` restricts extraction to topics with these labels, as in Memory Bank.
         """
         memory = self._get_memory(app_name)
         zone = await memory.speakers.find_zone(Scope(app_name, user_id))
@@ -118,7 +118,7 @@ class Neo4jMemoryService(Closeable, BaseMemoryService):
         memories: Sequence[MemoryEntry],
         custom_metadata: Mapping[str, object] | None = None,
     ) -> None:
-        """Writes entries down as they are; of an entry's metadata and the call's, the call's wins."""
+        """Store entries as they are; the call's metadata wins over an entry's."""
         memory = self._get_memory(app_name)
         zone = await memory.speakers.find_zone(Scope(app_name, user_id))
         statements = memory_codec.make_statements(memories, memory_codec.clean_metadata(custom_metadata), zone)
@@ -127,24 +127,24 @@ class Neo4jMemoryService(Closeable, BaseMemoryService):
 
     @override
     async def search_memory(self, *, app_name: str, user_id: str, query: str) -> SearchMemoryResponse:
-        """The user's memories that fit the query best, best first, small enough to go into a prompt.
+        """Return the user's memories that match the query, best first, few enough for a prompt.
 
-        An agent's first search waits for the model only as long as the setting ``first_search_wait`` says; what full
-        text finds without it says so (``custom_metadata["degraded"]``).
+        An agent's first search waits at most ``first_search_wait`` seconds for the embedder. Without the embedder it
+        searches by full text only and marks its memories with ``custom_metadata["degraded"]``.
         """
         memory = self._get_memory(app_name)
         wait = memory.connection.settings.first_search_wait
-        found = await memory.recall(query, app_name=app_name, user_id=user_id, first_wait=wait)
-        return SearchMemoryResponse(memories=[memory_codec.make_memory_entry(memory) for memory in found])
+        recollections = await memory.recall(query, app_name=app_name, user_id=user_id, first_wait=wait)
+        return SearchMemoryResponse(memories=[memory_codec.make_memory_entry(memory) for memory in recollections])
 
     @override
     async def delete_memory(self, *, app_name: str, user_id: str, memory_id: str | None = None) -> None:
-        """Forgets the entry of this id for good; an unknown one, None or another user's is no error."""
+        """Forget the entry with this id for good; an id that is unknown, None or another user's is ignored."""
         if memory_id:
             await self._get_memory(app_name).forget([memory_id], app_name=app_name, user_id=user_id)
 
     def find_session_zone(self, session: Session) -> tzinfo:
-        """The time zone that a session's turns are said in: of its state's ``user:timezone``, or else the usual one."""
+        """Return the time zone of a session's turns: its state's ``user:timezone``, or else the setting."""
         return (
             memory_codec.read_state_zone(session.state)
             or self._get_memory(session.app_name).connection.settings.timezone
@@ -156,5 +156,5 @@ class Neo4jMemoryService(Closeable, BaseMemoryService):
         return self.memory
 
     async def close(self) -> None:
-        """Closes the connections this service opened in the running event loop; may be called again."""
+        """Close the connections that this service opened in the running event loop; may be called again."""
         await self.memory.close()

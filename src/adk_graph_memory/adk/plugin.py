@@ -1,7 +1,7 @@
-"""Conversations fill memory by themselves: each run's events are queued, and read when there are enough.
+"""An ADK plugin that queues the events of each run and ingests them in the background.
 
-The queue is the graph (its Ingest nodes), so what was queued outlives its process; a run's words are there within
-moments. All of it happens in a thread of its own: no reply waits for memory, and none fails for it.
+The queue lies in the graph (its Ingest nodes), so it outlives the process. All work runs in a thread of its own: no
+reply waits for memory or fails because of it.
 """
 
 from __future__ import annotations
@@ -28,23 +28,23 @@ from adk_graph_memory.adk.turn_buffer import TurnBuffer
 logger = logging.getLogger(__name__)
 
 EVALUATION_PREFIX = "adk-eval-session-"
-"""How the ids of sessions begin that ADK's evaluation makes up."""
+"""Prefix of the session ids that ADK's evaluation generates."""
 
 
 class GraphMemoryPlugin(BasePlugin):
-    """Adds what is said in every run to memory, without anybody calling ``add_session_to_memory``.
+    """Adds every run to memory without a call of ``add_session_to_memory``.
 
-    ``adk web --extra_plugins adk_graph_memory.adk.GraphMemoryPlugin``, or ``App(plugins=[GraphMemoryPlugin()])``. A
-    user's events are read when there are enough of them, when the user has been quiet for a while, when one of their
-    sessions is closed (``Neo4jSessionService.close_session``), and when the plugin closes.
+    Use ``adk web --extra_plugins adk_graph_memory.adk.GraphMemoryPlugin`` or ``App(plugins=[GraphMemoryPlugin()])``.
+    It ingests a user's turns when there are enough of them, when the user has been idle for a while, when one of the
+    user's sessions is closed (``Neo4jSessionService.close_session``), and when the plugin closes.
 
     Args:
-        name: as ADK wants it.
-        memory: where to; without it the Runner's own memory service, if that is a ``Neo4jMemoryService``.
-        every: events of a user after which they are read.
-        idle: seconds without a run of that user after which they are read, however few they are.
-        at_once: users whose events are read side by side, each user's one after the other.
-        drain: seconds that closing waits for what is being read; the rest stays queued. ADK allows five.
+        name: the plugin's name in ADK.
+        memory: the service to fill; by default the Runner's memory service, if that is a ``Neo4jMemoryService``.
+        every: queued turns of a user that start an ingest.
+        idle: seconds after a user's last run that start an ingest, however few turns there are.
+        at_once: users ingested in parallel; each user's turns are ingested in order.
+        drain: seconds for which closing goes on ingesting; the rest stays queued. ADK allows five.
     """
 
     def __init__(
@@ -66,16 +66,16 @@ class GraphMemoryPlugin(BasePlugin):
 
     @override
     async def after_run_callback(self, *, invocation_context: InvocationContext) -> None:
-        """Queues what is new in the session; returns before that is done."""
+        """Queue the session's new events; returns before they are queued."""
         try:
             if not _is_agent_tool(invocation_context):
                 self._buffer_session(invocation_context, await _load_whole_session(invocation_context))
-        except Exception:  # whatever it is, the reply was given
+        except Exception:  # the reply was given, so no error may reach the caller
             logger.exception("A run could not be queued for memory; the session's next one takes it along.")
 
     @override
     async def on_run_error_callback(self, *, invocation_context: InvocationContext, error: Exception) -> None:
-        """The same: what was said before the error was said all the same."""
+        """Queue the session's new events, those before the error included."""
         await self.after_run_callback(invocation_context=invocation_context)
 
     def _buffer_session(self, context: InvocationContext, session: Session) -> None:
@@ -88,27 +88,27 @@ class GraphMemoryPlugin(BasePlugin):
             sessions.on_close_session.append(self._flush_session)
         key = self._turn_buffer.add_session(memory, session)
         with self._lock:
-            background, reader = self._ensure_worker()
+            background, worker = self._ensure_worker()
             if key is not None:
-                background.submit(reader.enqueue_session(key))
+                background.submit(worker.enqueue_session(key))
 
     def _ensure_worker(self) -> tuple[BackgroundLoop, IngestWorker]:
-        """The thread and what works in it: others after :meth:`mark_session_closed`, and in a fork of the process."""
+        """Return the running worker; start a new one after :meth:`close`, or in a fork of the process."""
         if self._background_worker is None or not self._background_worker[0].is_running:
-            reader = self._make_worker(self._turn_buffer)
-            self._background_worker = BackgroundLoop(f"{self.name} of {id(self):x}", reader.drain_queue), reader
-            for left in self._turn_buffer.list_pending_sessions():
-                self._background_worker[0].submit(reader.enqueue_session(left))
+            worker = self._make_worker(self._turn_buffer)
+            self._background_worker = BackgroundLoop(f"{self.name} of {id(self):x}", worker.drain_queue), worker
+            for key in self._turn_buffer.list_pending_sessions():
+                self._background_worker[0].submit(worker.enqueue_session(key))
         return self._background_worker
 
-    def _find_memory_service(self, memory: BaseMemoryService | None) -> Neo4jMemoryService | None:
-        ours = self._memory_service or memory
-        if not isinstance(ours, Neo4jMemoryService):
-            reason = f"the Runner's memory service is {type(ours).__name__}"
-        elif ours.memory.connection.is_loop_bound:
+    def _find_memory_service(self, runner_service: BaseMemoryService | None) -> Neo4jMemoryService | None:
+        service = self._memory_service or runner_service
+        if not isinstance(service, Neo4jMemoryService):
+            reason = f"the Runner's memory service is {type(service).__name__}"
+        elif service.memory.connection.is_loop_bound:
             reason = "its memory was given driver=, of which another loop has no use; give it an address instead"
         else:
-            return ours
+            return service
         if not self._has_warned:
             self._has_warned = True
             logger.warning("%s remembers nothing: %s.", self.name, reason)
@@ -117,32 +117,32 @@ class GraphMemoryPlugin(BasePlugin):
     def _flush_session(self, session: Session) -> None:
         with self._lock:
             if self._background_worker is not None and self._background_worker[0].is_running:
-                background, reader = self._background_worker
-                background.submit(reader.flush_user(session.app_name, session.user_id))
+                background, worker = self._background_worker
+                background.submit(worker.flush_user(session.app_name, session.user_id))
 
     @override
     async def close(self) -> None:
-        """Reads what is queued, for as long as there is time; the rest stays in the graph for ``ingest --pending``."""
+        """Ingest the queue until the drain time is over; the rest stays in the graph for ``ingest --pending``."""
         with self._lock:
-            life, self._background_worker = self._background_worker, None  # whatever comes from now on begins another
-            hooked, self._session_services = self._session_services, []
-        for sessions in hooked:
+            background_worker, self._background_worker = self._background_worker, None  # a later run starts a new one
+            session_services, self._session_services = self._session_services, []
+        for sessions in session_services:
             sessions.on_close_session.remove(self._flush_session)
-        if life is not None and life[0].is_running:
-            await asyncio.wrap_future(life[0].stop_loop())
+        if background_worker is not None and background_worker[0].is_running:
+            await asyncio.wrap_future(background_worker[0].stop_loop())
 
 
 def _is_agent_tool(context: InvocationContext) -> bool:
-    """Whether one agent runs as another's tool: what they tell each other is no user's word."""
+    """Whether an agent runs as another agent's tool; nothing in such a run is said by a user."""
     return isinstance(context.artifact_service, ForwardingArtifactService)
 
 
 async def _load_whole_session(context: InvocationContext) -> Session:
-    """The run's session, with all its events where one takes back what this run has not loaded."""
+    """Return the run's session; reload it with all its events if a rewind targets one that is not loaded."""
     session = context.session
     if not memory_codec.has_unloaded_rewind(session.events):
         return session
-    whole = await context.session_service.get_session(
+    full_session = await context.session_service.get_session(
         app_name=session.app_name, user_id=session.user_id, session_id=session.id
     )
-    return whole or session
+    return full_session or session

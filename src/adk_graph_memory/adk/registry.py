@@ -1,4 +1,4 @@
-"""Neo4j's addresses become known to ``adk web``, ``adk run`` and ``adk api_server``."""
+"""Register Neo4j's URI schemes for ``adk web``, ``adk run`` and ``adk api_server``."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from adk_graph_memory.settings import URI_SCHEMES
 
 
 def register() -> None:
-    """Has ADK make our services of ``neo4j://`` and ``bolt://`` addresses; call it in the agents' ``services.py``.
+    """Let ADK create our services from ``neo4j://`` and ``bolt://`` addresses; call it in the agents' ``services.py``.
 
-    What an address leaves out is looked for in the environment, and in the agents' ``.env``, at the first request.
+    Settings that an address omits come from the environment and the agents' ``.env`` files, at the first request.
     """
-    from google.adk.cli.service_registry import get_service_registry  # brings all of ADK's command line with it
+    from google.adk.cli.service_registry import get_service_registry  # slow: imports ADK's whole command line
 
     registry = get_service_registry()
     for scheme in URI_SCHEMES:

@@ -1,4 +1,4 @@
-"""ADK's sessions, events and states on one side, what the graph stores of them on the other."""
+"""Convert ADK's sessions, events and states to what the graph stores, and back."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ from adk_graph_memory.graph.sessions import StoredSession
 logger = logging.getLogger(__name__)
 
 _LENIENT_OPTIONS: dict[str, Any] = {"bytes_mode": "base64", "serialize_unknown": True}
-"""How to write what ADK's own conversion gives up on: bytes that are no text."""
+"""Options for values that ADK's own conversion rejects, such as bytes that are not UTF-8."""
 
 _MAX_DEPTH = 100
-"""Levels of JSON that can be read again for sure; pydantic gives up behind some two hundred."""
+"""Levels of JSON that can certainly be read again; pydantic fails beyond about two hundred."""
 
 _MAX_TIMESTAMP = 253_370_764_800.0
 
@@ -35,10 +35,10 @@ MAX_ID_LENGTH = 1_024
 
 
 def check_id(name: str, value: str) -> str:
-    """An id as it is.
+    """Return the id, or raise an error that calls it ``name``.
 
     Raises:
-        InputValidationError: it is too long to be a key.
+        InputValidationError: it has more than ``MAX_ID_LENGTH`` characters.
     """
     if len(value) > MAX_ID_LENGTH:
         raise InputValidationError(f"{name} has {len(value)} characters; at most {MAX_ID_LENGTH} are possible.")
@@ -46,10 +46,10 @@ def check_id(name: str, value: str) -> str:
 
 
 def check_timestamp(event: Event) -> float:
-    """The event's time as it is.
+    """Return the event's timestamp, or raise if it is out of range.
 
     Raises:
-        InputValidationError: it is no time in seconds.
+        InputValidationError: it does not lie between 1970 and the year 9998.
     """
     if not 0 <= event.timestamp < _MAX_TIMESTAMP:
         raise InputValidationError(
@@ -62,10 +62,10 @@ def check_timestamp(event: Event) -> float:
 
 
 def encode_event(event: Event) -> dict[str, Any]:
-    """The event as node properties: its whole JSON, and what is searched by.
+    """Encode the event as node properties: its JSON, and the properties that queries use.
 
     Raises:
-        InputValidationError: the id is too long, the time is no number, or a text is no Unicode.
+        InputValidationError: the id is too long, the timestamp is out of range, or the event is not valid JSON.
     """
     return {
         "id": check_id("The event's id", event.id),
@@ -98,56 +98,56 @@ def _encode_leniently(event: Event) -> str:
 
 
 def _check_readable(event: Event, body: str) -> None:
-    """A session that holds an event which cannot be read again is lost as a whole."""
+    """Reject an event that could be written but not read: it would make the whole session unreadable."""
     try:
         decode_event(body)
     except ValidationError as error:
-        kinds = {detail["msg"] for detail in error.errors(include_input=False, include_url=False)}
-        if any("recursion" in kind for kind in kinds):
+        messages = {detail["msg"] for detail in error.errors(include_input=False, include_url=False)}
+        if any("recursion" in message for message in messages):
             raise InputValidationError(f"Event {event.id} is nested too deep to be read again.") from error
         raise InputValidationError(f"Event {event.id} holds text that is no Unicode (a lone surrogate).") from error
 
 
 def decode_event(body: str) -> Event:
-    """The event that a body spells; fields that only a newer ADK knows are left out, with a warning."""
+    """Decode an event's JSON; fields that only a newer ADK knows are dropped with a warning."""
     try:
         return Event.model_validate_json(body)
     except ValidationError as error:
-        unknown = [detail["loc"] for detail in error.errors() if detail["type"] == "extra_forbidden"]
-        if len(unknown) < error.error_count():
+        unknown_fields = [detail["loc"] for detail in error.errors() if detail["type"] == "extra_forbidden"]
+        if len(unknown_fields) < error.error_count():
             raise
-        logger.warning("Left out of a stored event, unknown to this ADK: %s", unknown)
-        return Event.model_validate(_delete_paths(json.loads(body), unknown))
+        logger.warning("Left out of a stored event, unknown to this ADK: %s", unknown_fields)
+        return Event.model_validate(_delete_paths(json.loads(body), unknown_fields))
 
 
-def _delete_paths(data: dict[str, Any], places: Iterable[tuple[int | str, ...]]) -> dict[str, Any]:
-    for *path, last in places:
-        holder: Any = data
-        for step in path:
-            holder = holder[step]
-        del holder[last]
+def _delete_paths(data: dict[str, Any], paths: Iterable[tuple[int | str, ...]]) -> dict[str, Any]:
+    for *parents, last in paths:
+        container: Any = data
+        for key in parents:
+            container = container[key]
+        del container[last]
     return data
 
 
 def get_event_text(event: Event) -> str:
-    """What the event says in words: its text parts without thoughts, in Unicode's NFC."""
+    """Join the event's text parts, without thoughts, in Unicode's NFC."""
     return get_content_text(event.content)
 
 
 def get_content_text(content: types.Content | None) -> str:
-    """The text parts without thoughts, in Unicode's NFC."""
+    """Join the content's text parts, without thoughts, in Unicode's NFC."""
     parts = (content.parts if content else None) or []
-    spoken = [part.text for part in parts if part.text and not part.thought]
-    return unicodedata.normalize("NFC", "\n".join(spoken)).strip()
+    texts = [part.text for part in parts if part.text and not part.thought]
+    return unicodedata.normalize("NFC", "\n".join(texts)).strip()
 
 
 # -- states -----------------------------------------------------------------------------------------------------
 
 
 def split_state(state: Mapping[str, Any], drop: Iterable[str] = ()) -> dict[str, JsonMapDelta]:
-    """A state or state delta, split by prefix into those of the app, the user and the session.
+    """Split a state or state delta by prefix into deltas for the levels "app", "user" and "session".
 
-    Values that JSON cannot hold become what ADK's own services make of them; ``temp:`` keys are left out.
+    Values are converted to JSON as by ADK's own services; ``temp:`` keys are left out, and ``drop`` keys deleted.
     """
     values = make_jsonable(_session_util.extract_state_delta(dict(state)))
     dropped = _session_util.extract_state_delta(dict.fromkeys(drop))
@@ -155,10 +155,10 @@ def split_state(state: Mapping[str, Any], drop: Iterable[str] = ()) -> dict[str,
 
 
 def make_jsonable(values: dict[str, Any]) -> dict[str, Any]:
-    """The values as ADK's own services would make JSON of them, whatever they are.
+    """Convert values to JSON as ADK's own services do; what those reject is converted leniently.
 
     Raises:
-        InputValidationError: one contains itself, or is nested too deep.
+        InputValidationError: a value contains itself, or is nested too deep.
     """
     try:
         return _session_util.make_json_safe_state(values)
@@ -170,31 +170,31 @@ def make_jsonable(values: dict[str, Any]) -> dict[str, Any]:
         raise InputValidationError(f"A value cannot be kept as JSON: {error}.") from error
 
 
-def decode_session(stored: StoredSession, app_name: str) -> Session:
-    """The stored session as ADK's, with merged state and the revision that guards the next append."""
-    state = stored.session_state
-    if stored.app_state:
-        state.update({State.APP_PREFIX + key: value for key, value in stored.app_state.items()})
-    if stored.user_state:
-        state.update({State.USER_PREFIX + key: value for key, value in stored.user_state.items()})
+def decode_session(record: StoredSession, app_name: str) -> Session:
+    """Make ADK's session with the merged state, and mark it with the revision that the next append checks."""
+    state = record.session_state
+    if record.app_state:
+        state.update({State.APP_PREFIX + key: value for key, value in record.app_state.items()})
+    if record.user_state:
+        state.update({State.USER_PREFIX + key: value for key, value in record.user_state.items()})
     session = Session(
-        id=stored.id,
+        id=record.id,
         app_name=app_name,
-        user_id=stored.user_id,
+        user_id=record.user_id,
         state=state,
-        events=[decode_event(body) for body in stored.event_bodies],
-        last_update_time=stored.last_update_time,
+        events=[decode_event(body) for body in record.event_bodies],
+        last_update_time=record.last_update_time,
     )
-    set_revision_marker(session, stored.uid, stored.revision)
+    set_revision_marker(session, record.uid, record.revision)
     return session
 
 
 def set_revision_marker(session: Session, uid: str, revision: int) -> None:
-    """Notes on the session object which stored session it is, and at which revision."""
+    """Mark the session object with the stored session's uid and revision."""
     session._storage_update_marker = f"{uid}@{revision}"
 
 
 def get_revision_marker(session: Session) -> tuple[str | None, int | None]:
-    """The stored session and the revision that the object was loaded at; None for one that was built elsewhere."""
+    """Return the uid and revision that the object was loaded with; (None, None) if it was built elsewhere."""
     uid, _, revision = (session._storage_update_marker or "").rpartition("@")
     return (uid, int(revision)) if uid else (None, None)

@@ -1,7 +1,7 @@
-"""ADK's session contract on a graph: (User)-[:HAS_SESSION]->(Session)-[:HAS_EVENT]->(Event)-[:NEXT]->(Event).
+"""Implement ADK's session service: (User)-[:HAS_SESSION]->(Session)-[:HAS_EVENT]->(Event)-[:NEXT]->(Event).
 
-Where this differs from ADK's own services: staleness is an integer revision and never a timestamp, so two stale
-writers cannot both win; ``app:`` and ``user:`` state is merged under a lock; events keep the order they came in.
+Unlike ADK's own services, it detects stale writers by an integer revision instead of a timestamp, so two of them
+cannot both win; it merges ``app:`` and ``user:`` state under a lock, and keeps events in append order.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from adk_graph_memory.records import Scope
 
 @dataclass(frozen=True, slots=True)
 class ListEventsResponse:
-    """A page of a session's events, and the number to pass as ``after_seq`` for the next one."""
+    """A page of a session's events, and the ``after_seq`` of the next page."""
 
     events: list[Event]
     last_seq: int | None
@@ -42,8 +42,8 @@ class Neo4jSessionService(Closeable, BaseSessionService):
     """Sessions, events and state in Neo4j.
 
     Args:
-        uri: an address, settings and all (``settings.of_address``); else NEO4J_URI, or ``adk-graph-memory up``'s.
-        agents_dir: what ADK's command line passes: the folder of the agents, whose ``.env`` files are read.
+        uri: Neo4j's address, which may carry settings; else NEO4J_URI, or the database of ``adk-graph-memory up``.
+        agents_dir: the agents' folder, whose ``.env`` files are read; ADK's command line passes it.
         options: as :class:`adk_graph_memory.graph.Connection` takes them.
     """
 
@@ -53,10 +53,10 @@ class Neo4jSessionService(Closeable, BaseSessionService):
         self._connection, self._agents_dir = graph.Connection(uri, **options), agents_dir
         self._locks = graph.KeyedLocks()
         self.on_close_session: list[Callable[[Session], None]] = []
-        """Called with every session that :meth:`close_session` has ended."""
+        """Callbacks that get each session that :meth:`close_session` ends."""
 
     async def prepare(self) -> None:
-        """Connects and makes the schema fit now rather than at the first request."""
+        """Connect and update the schema now instead of at the first request."""
         await graph.prepare_connection(self._connection)
 
     @override
@@ -73,29 +73,29 @@ class Neo4jSessionService(Closeable, BaseSessionService):
         labels: Mapping[str, str] | None = None,
         owner: str | None = None,
     ) -> Session:
-        """Creates a session; over HTTP the further arguments come in ``POST /sessions {"options": …}``.
+        """Create a session; over HTTP pass the arguments from ``ttl`` on in ``POST /sessions {"options": …}``.
 
         Args:
             app_name: the app.
             user_id: the user; any text.
             state: initial state; ``app:`` and ``user:`` keys go to the app's and the user's state.
-            session_id: padding is stripped; one is generated if it is blank or missing.
-            ttl: seconds (``3600``, ``"3600s"``) or a timedelta after which the session is as if deleted.
-            expire_time: the same as a moment: epoch seconds, ISO 8601 or a datetime.
+            session_id: stripped of whitespace; generated if blank or None.
+            ttl: seconds (``3600``, ``"3600s"``) or a timedelta after which the session counts as deleted.
+            expire_time: when it expires, instead of ``ttl``: epoch seconds, ISO 8601 or a datetime.
             display_name: stored on the session.
             labels: ``list_sessions(labels=…)`` filters by them.
-            owner: who answers for this user's data; kept on the User node.
+            owner: who is responsible for this user's data; stored on the User node.
 
         Raises:
-            AlreadyExistsError: this user has a session of this id.
-            InputValidationError: an id is too long, or the expiry cannot be read.
+            AlreadyExistsError: this user has a session with this id.
+            InputValidationError: an id is too long, or the expiry cannot be parsed.
         """
         connection = await self._connect(app_name)
         now = platform_time.get_time()
         expires_at = expiry.parse_expiry(now, ttl, expire_time)
         id = session_codec.check_id("session_id", (session_id or "").strip() or platform_uuid.new_uuid())
         try:
-            stored = await graph.sessions.store_session(
+            record = await graph.sessions.store_session(
                 connection,
                 Scope(session_codec.check_id("app_name", app_name), user_id),
                 id=id,
@@ -109,23 +109,23 @@ class Neo4jSessionService(Closeable, BaseSessionService):
             )
         except errors.ConstraintViolated as error:
             raise AlreadyExistsError(f"Session with id {id} already exists.") from error
-        return session_codec.decode_session(stored, app_name)
+        return session_codec.decode_session(record, app_name)
 
     @override
     async def get_session(
         self, *, app_name: str, user_id: str, session_id: str, config: GetSessionConfig | None = None
     ) -> Session | None:
-        """The session with merged state and the chosen events in append order, or None."""
-        chosen = config or GetSessionConfig()
-        stored = await graph.sessions.fetch_session(
+        """Return the session with merged state and the selected events in append order, or None."""
+        config = config or GetSessionConfig()
+        record = await graph.sessions.fetch_session(
             await self._connect(app_name),
             Scope(app_name, user_id),
             id=(session_id or "").strip(),
             now=platform_time.get_time(),
-            recent=chosen.num_recent_events,
-            after=chosen.after_timestamp,
+            recent=config.num_recent_events,
+            after=config.after_timestamp,
         )
-        return session_codec.decode_session(stored, app_name) if stored else None
+        return session_codec.decode_session(record, app_name) if record else None
 
     @override
     async def list_sessions(
@@ -139,22 +139,22 @@ class Neo4jSessionService(Closeable, BaseSessionService):
         include_state: bool = True,
         labels: Mapping[str, str] | None = None,
     ) -> ListSessionsResponse:
-        """Sessions without events, least recently active first, ties by user and id.
+        """List sessions without their events, least recently active first, ties by user and id.
 
         Args:
             app_name: the app.
-            user_id: one user's sessions; None for everybody's.
-            limit: at most so many.
-            after: the last session id of the page before.
+            user_id: only this user's sessions; None for all users.
+            limit: maximum number of sessions.
+            after: the last session id of the previous page.
             newest_first: most recently active first instead.
-            include_state: False leaves the states out, which is faster where they are large.
-            labels: only sessions that carry all of these.
+            include_state: False omits the states, which is faster if they are large.
+            labels: only sessions with all of these labels.
 
         Raises:
-            InputValidationError: ``after`` names no session, or those of several users.
+            InputValidationError: ``after`` matches no session, or sessions of several users; or ``limit`` is negative.
         """
         try:
-            found = await graph.sessions.fetch_sessions(
+            records = await graph.sessions.fetch_sessions(
                 await self._connect(app_name),
                 app_name,
                 user_id,
@@ -167,7 +167,7 @@ class Neo4jSessionService(Closeable, BaseSessionService):
             )
         except LookupError as error:
             raise InputValidationError(str(error)) from error
-        return ListSessionsResponse(sessions=[session_codec.decode_session(stored, app_name) for stored in found])
+        return ListSessionsResponse(sessions=[session_codec.decode_session(record, app_name) for record in records])
 
     async def list_events(
         self,
@@ -179,15 +179,15 @@ class Neo4jSessionService(Closeable, BaseSessionService):
         after_timestamp: float | None = None,
         limit: int | None = None,
     ) -> ListEventsResponse:
-        """A page of a session's events, oldest first; an unknown session has none.
+        """Return a page of a session's events, oldest first; an unknown session has none.
 
         Args:
             app_name: the app.
             user_id: the user.
             session_id: the session.
-            after_seq: the ``last_seq`` of the page before.
-            after_timestamp: only events of this time (epoch seconds) or later.
-            limit: at most so many.
+            after_seq: the ``last_seq`` of the previous page.
+            after_timestamp: only events at this time (epoch seconds) or later.
+            limit: maximum number of events.
         """
         bodies, seqs = await graph.sessions.fetch_events(
             await self._connect(app_name),
@@ -206,14 +206,14 @@ class Neo4jSessionService(Closeable, BaseSessionService):
     async def delete_session(
         self, *, app_name: str, user_id: str, session_id: str, forget_memory: bool = False
     ) -> None:
-        """Deletes a session and its events; app and user state stay, an unknown session is no error.
+        """Delete a session and its events; app and user state stay, and an unknown session is ignored.
 
         Args:
             app_name: the app.
             user_id: the user.
-            session_id: the session; its id is free again at once.
-            forget_memory: also what memory holds of it, and the facts that rested on it alone. Otherwise the
-                remembered words stay, without payload, as evidence of those facts.
+            session_id: the session; its id can be reused at once.
+            forget_memory: also delete the session from memory, with the facts that only it supports. Otherwise the
+                text of its remembered events stays as their evidence, without payload.
         """
         await graph.sessions.remove_session(
             await self._connect(app_name),
@@ -225,36 +225,36 @@ class Neo4jSessionService(Closeable, BaseSessionService):
 
     @override
     async def get_user_state(self, *, app_name: str, user_id: str) -> dict[str, Any]:
-        """The user's state, keys without ``user:``; empty if there is none."""
+        """Return the user's state, with keys without ``user:``; empty if there is none."""
         return await graph.sessions.fetch_user_state(await self._connect(app_name), Scope(app_name, user_id))
 
     @override
     async def append_event(self, session: Session, event: Event) -> Event:
-        """Stores an event and the state it changes; in one transaction, whose cost does not grow with the session.
+        """Store an event and its state delta in one transaction, whose cost does not grow with the session.
 
         Raises:
-            SessionNotFoundError: there is no such session (any more).
-            StaleSessionError: others have appended since this session object was loaded; load it again.
-            AlreadyExistsError: the session holds another event of this id. An equal one is accepted silently.
+            SessionNotFoundError: the session does not exist, or no longer.
+            StaleSessionError: another writer has appended since this session object was loaded; load it again.
+            AlreadyExistsError: the session holds another event with this id. An equal one is accepted silently.
             errors.SessionClosed: the session was closed.
         """
         return await self._store_event(session, event, drop=())
 
     async def delete_state_keys(self, session: Session, keys: Iterable[str]) -> Event:
-        """Removes keys from the state for good, as an event of its own (a delta of None only nulls them).
+        """Remove keys from the state by an event of its own; a state delta of None would only set them to null.
 
         Args:
-            session: the session, whose state is changed as well.
-            keys: with ``app:`` or ``user:`` prefix for those states.
+            session: the session; the object's state changes as well.
+            keys: the keys, with their ``app:`` or ``user:`` prefix.
         """
-        dropped = list(keys)
+        keys = list(keys)
         event = Event(
             invocation_id=platform_uuid.new_uuid(),
             author="system",
-            actions=EventActions(state_delta=dict.fromkeys(dropped)),
+            actions=EventActions(state_delta=dict.fromkeys(keys)),
         )
-        await self._store_event(session, event, drop=dropped)
-        for key in dropped:
+        await self._store_event(session, event, drop=keys)
+        for key in keys:
             session.state.pop(key, None)
         return event
 
@@ -266,7 +266,7 @@ class Neo4jSessionService(Closeable, BaseSessionService):
         event = self._trim_temp_delta_state(event)
         async with self._locks.hold_lock((session.app_name, session.user_id, session.id)):
             uid, revision = session_codec.get_revision_marker(session)
-            appended = await graph.sessions.store_event(
+            result = await graph.sessions.store_event(
                 connection,
                 Scope(session.app_name, session.user_id),
                 session_id=session.id,
@@ -278,57 +278,57 @@ class Neo4jSessionService(Closeable, BaseSessionService):
                 now=platform_time.get_time(),
                 **session_codec.split_state(event.actions.state_delta, drop),
             )
-            if appended is None:
+            if result is None:
                 raise SessionNotFoundError(f"Session {session.id} not found.")
-            if _is_new_event(session, event, appended):
-                session_codec.set_revision_marker(session, appended.uid, appended.revision)
+            if _is_new_event(session, event, result):
+                session_codec.set_revision_marker(session, result.uid, result.revision)
                 session.last_update_time = event.timestamp
                 self._commit_event_to_session(session, event)
         return event
 
     async def close_session(self, session: Session) -> None:
-        """Ends a session: it stays readable and takes no more events.
+        """Close a session: it stays readable and accepts no more events.
 
         Raises:
-            SessionNotFoundError: there is no such session.
+            SessionNotFoundError: the session does not exist.
         """
         scope, now = Scope(session.app_name, session.user_id), platform_time.get_time()
-        closed = await graph.sessions.mark_session_closed(
+        result = await graph.sessions.mark_session_closed(
             await self._connect(session.app_name), scope, id=session.id, now=now
         )
-        if closed is None:
+        if result is None:
             raise SessionNotFoundError(f"Session {session.id} not found.")
-        for told in self.on_close_session:
-            told(session)
+        for callback in self.on_close_session:
+            callback(session)
 
     async def _connect(self, app_name: str) -> graph.Connection:
         agent_dotenv.load_agent_dotenv(self._agents_dir, app_name, self._connection)
         return await graph.prepare_connection(self._connection)
 
     async def close(self) -> None:
-        """Closes the connections this service opened in the running event loop; may be called again."""
+        """Close the connections that this service opened in the running event loop; may be called again."""
         await self._connection.close()
 
 
-def _is_new_event(session: Session, event: Event, appended: graph.sessions.AppendResult) -> bool:
-    """Whether the session object has yet to take the event in; raises what the contract says if it must not.
+def _is_new_event(session: Session, event: Event, result: graph.sessions.AppendResult) -> bool:
+    """Whether the session object lacks the event; raise the contract's error if the append was refused.
 
-    An event that is stored already is either delivered again, or was ours and its acknowledgement lost: then it is the
-    next one after the revision that this object knows.
+    A repeated event was either delivered twice, or it is ours and the acknowledgement was lost. In the second case it
+    follows the revision that this object was loaded with.
     """
-    if appended.outcome == "new":
+    if result.outcome == "new":
         return True
-    if appended.outcome == "repeated":
+    if result.outcome == "repeated":
         _, revision = session_codec.get_revision_marker(session)
-        follows = appended.revision == (appended.latest_revision if revision is None else revision + 1)
-        return follows and all(known.id != event.id for known in session.events)
-    if appended.outcome == "stale":
+        follows = result.revision == (result.latest_revision if revision is None else revision + 1)
+        return follows and all(own_event.id != event.id for own_event in session.events)
+    if result.outcome == "stale":
         raise StaleSessionError(
             f"Session {session.id} has been modified in storage since it was loaded. Reload it before appending."
         )
-    if appended.outcome == "taken":
+    if result.outcome == "taken":
         raise AlreadyExistsError(f"Session {session.id} holds another event with id {event.id}.")
-    raise errors.SessionClosed(session_id=session.id, closed_at=_format_timestamp(appended.closed_at))
+    raise errors.SessionClosed(session_id=session.id, closed_at=_format_timestamp(result.closed_at))
 
 
 def _format_timestamp(timestamp: float | None) -> str:
@@ -336,11 +336,6 @@ def _format_timestamp(timestamp: float | None) -> str:
 
 
 def _check_limit(limit: int | None) -> int | None:
-    """The limit as it is.
-
-    Raises:
-        InputValidationError: it is negative.
-    """
     if limit is not None and limit < 0:
         raise InputValidationError(f"limit={limit} is negative.")
     return limit

@@ -1,4 +1,4 @@
-"""The text of a file goes in: sessions as ADK writes them come out, and what is wrong with those that are none."""
+"""Parse exported ADK sessions from JSON or JSON Lines, with an error for each one that cannot be read."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _KEY_SPELLINGS = {"id": "id", "appName": "app_name", "userId": "user_id"}
 
 
 class TranscriptItem(NamedTuple):
-    """A part of the file: where it stands, and what it holds or what is wrong with it."""
+    """A part of the file: its place, and either its value or the problem with it."""
 
     place: str
     value: Any = None
@@ -27,43 +27,43 @@ class TranscriptItem(NamedTuple):
 def parse_transcript(
     text: str, name: str, *, app_name: str | None = None, user_id: str | None = None
 ) -> list[Session | errors.UnreadableTranscript]:
-    """The sessions of a file, in its order; in place of one that cannot be read, the error that says why.
+    """Parse the sessions of a file in order; an error takes the place of a session that cannot be read.
 
-    Events that name their ``session_id``, as ``adk run --jsonl`` prints them, are put together to sessions. Of the
-    state only the user's time zone is read: what is remembered is what was said.
+    Single events that name their ``session_id``, as ``adk run --jsonl`` prints them, are grouped into sessions. Of a
+    session's state only the user's time zone is read, because memory holds only what was said.
 
     Args:
         text: JSON, or JSON Lines.
-        name: what errors call the file.
-        app_name: instead of the app that the file names.
-        user_id: instead of the user that the file names.
+        name: the file's name in error messages.
+        app_name: replaces the app that the file names.
+        user_id: replaces the user that the file names.
 
     Raises:
-        errors.UnreadableTranscript: it is neither JSON nor JSON Lines, or holds nothing.
+        errors.UnreadableTranscript: the text is neither JSON nor JSON Lines, or contains no session.
     """
-    owner = {"appName": app_name, "userId": user_id}
-    found: list[Session | errors.UnreadableTranscript] = []
-    for piece in _group_events(_split_items(text, name)):
+    overrides = {key: value for key, value in (("appName", app_name), ("userId", user_id)) if value is not None}
+    results: list[Session | errors.UnreadableTranscript] = []
+    for item in _group_events(_split_items(text, name)):
         try:
-            found.append(_parse_session(piece, {key: value for key, value in owner.items() if value is not None}))
+            results.append(_parse_session(item, overrides))
         except errors.UnreadableTranscript as error:
-            found.append(error)
-    if not found:
+            results.append(error)
+    if not results:
         raise errors.UnreadableTranscript(place=name, reason="it holds nothing")
-    return found
+    return results
 
 
 def _split_items(text: str, name: str) -> list[TranscriptItem]:
-    whole = _parse_item(name, text)
-    if whole.problem:
-        # Not splitlines(): a text may hold other characters that end a line.
+    document = _parse_item(name, text)
+    if document.problem:
+        # Not splitlines(): JSON strings may contain other line separators.
         lines = [(number, line) for number, line in enumerate(text.split("\n"), 1) if line.strip()]
         if len(lines) < 2 or _parse_item(name, lines[0][1]).problem:
-            raise errors.UnreadableTranscript(place=name, reason=whole.problem)
+            raise errors.UnreadableTranscript(place=name, reason=document.problem)
         return [_parse_item(f"{name}, line {number}", line) for number, line in lines]
-    if isinstance(whole.value, list):
-        return [TranscriptItem(f"{name}, session {number}", value) for number, value in enumerate(whole.value, 1)]
-    return [whole]
+    if isinstance(document.value, list):
+        return [TranscriptItem(f"{name}, session {number}", value) for number, value in enumerate(document.value, 1)]
+    return [document]
 
 
 def _parse_item(place: str, text: str) -> TranscriptItem:
@@ -73,56 +73,55 @@ def _parse_item(place: str, text: str) -> TranscriptItem:
         return TranscriptItem(place, problem=f"it is no JSON ({error})")
 
 
-def _group_events(pieces: Iterable[TranscriptItem]) -> Iterator[TranscriptItem]:
-    """Sessions as they stand, and events put together to the sessions that they name."""
-    told: dict[str, TranscriptItem] = {}
-    for piece in pieces:
-        value = piece.value
+def _group_events(items: Iterable[TranscriptItem]) -> Iterator[TranscriptItem]:
+    """Yield sessions unchanged, then single events grouped by the session that they name."""
+    sessions: dict[str, TranscriptItem] = {}
+    for item in items:
+        value = item.value
         if not isinstance(value, dict) or "events" in value or "author" not in value:
-            yield piece
+            yield item
         elif isinstance(id := value.get("session_id"), str):
-            told.setdefault(id, TranscriptItem(piece.place, {"id": id, "events": []})).value["events"].append(value)
+            sessions.setdefault(id, TranscriptItem(item.place, {"id": id, "events": []})).value["events"].append(value)
         else:
-            yield TranscriptItem(piece.place, problem='it is an event that names no "session_id"')
-    yield from told.values()
+            yield TranscriptItem(item.place, problem='it is an event that names no "session_id"')
+    yield from sessions.values()
 
 
-def _parse_session(piece: TranscriptItem, owner: dict[str, str]) -> Session:
-    value = piece.value
-    if piece.problem:
-        raise errors.UnreadableTranscript(place=piece.place, reason=piece.problem)
+def _parse_session(item: TranscriptItem, overrides: dict[str, str]) -> Session:
+    value = item.value
+    if item.problem:
+        raise errors.UnreadableTranscript(place=item.place, reason=item.problem)
     if not isinstance(value, dict):
-        raise errors.UnreadableTranscript(place=piece.place, reason="it is no JSON object")
-    named = {**_read_ids(value), **owner}
+        raise errors.UnreadableTranscript(place=item.place, reason="it is no JSON object")
+    ids = {**_read_ids(value), **overrides}
     for key, option in {"id": "", "appName": " (or --app)", "userId": " (or --user)"}.items():
-        if not isinstance(named.get(key), str) or not named[key].strip():
-            raise errors.UnreadableTranscript(place=piece.place, reason=f'it names no "{key}"{option}')
+        if not isinstance(ids.get(key), str) or not ids[key].strip():
+            raise errors.UnreadableTranscript(place=item.place, reason=f'it names no "{key}"{option}')
     events = [] if value.get("events") is None else value["events"]
     if not isinstance(events, list):
-        raise errors.UnreadableTranscript(place=piece.place, reason='its "events" are no list')
+        raise errors.UnreadableTranscript(place=item.place, reason='its "events" are no list')
     return Session(
-        id=named["id"],
-        app_name=named["appName"],
-        user_id=named["userId"],
+        id=ids["id"],
+        app_name=ids["appName"],
+        user_id=ids["userId"],
         state=_filter_state(value),
-        events=[_parse_event(event, f"{piece.place}, event {number}") for number, event in enumerate(events, 1)],
+        events=[_parse_event(event, f"{item.place}, event {number}") for number, event in enumerate(events, 1)],
     )
 
 
 def _read_ids(value: dict[str, Any]) -> dict[str, Any]:
-    """Whose session it is; ADK reads the names in either spelling."""
+    """Read the session, app and user ids; like ADK, accept camelCase and snake_case keys."""
     return {key: value.get(key, value.get(other)) for key, other in _KEY_SPELLINGS.items()}
 
 
 def _filter_state(value: dict[str, Any]) -> dict[str, Any]:
-    """The one value of its state that tells when something was said."""
     state = value.get("state")
-    named = state.get(memory_codec.TIMEZONE_KEY) if isinstance(state, dict) else None
-    return {} if named is None else {memory_codec.TIMEZONE_KEY: named}
+    timezone = state.get(memory_codec.TIMEZONE_KEY) if isinstance(state, dict) else None
+    return {} if timezone is None else {memory_codec.TIMEZONE_KEY: timezone}
 
 
 def _parse_event(value: Any, place: str) -> Event:
-    """An event with an id and a time of its own: without them it would be another one, and later, every time."""
+    """Parse an event; ADK would replace a missing id or timestamp by a new one at each import, so both are required."""
     if not isinstance(value, dict):
         raise errors.UnreadableTranscript(place=place, reason="it is no JSON object")
     if missing := [key for key in ("id", "author", "timestamp") if not value.get(key)]:
@@ -131,5 +130,5 @@ def _parse_event(value: Any, place: str) -> Event:
         return session_codec.decode_event(json.dumps(value))
     except ValidationError as error:
         first = error.errors()[0]
-        told = ": ".join(filter(None, (".".join(map(str, first["loc"])), first["msg"])))
-        raise errors.UnreadableTranscript(place=place, reason=f"ADK refuses it ({told})") from error
+        problem = ": ".join(filter(None, (".".join(map(str, first["loc"])), first["msg"])))
+        raise errors.UnreadableTranscript(place=place, reason=f"ADK refuses it ({problem})") from error

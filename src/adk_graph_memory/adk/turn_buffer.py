@@ -1,4 +1,4 @@
-"""Sessions go in after each run; what was said in them and is not in the graph yet comes out, each session's as one."""
+"""Buffer the turns of each session that are not in the graph yet."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from adk_graph_memory.records import Turn
 logger = logging.getLogger(__name__)
 
 MAX_TRACKED_SESSIONS = 10_000
-"""Sessions of which it is kept in mind how far they were taken; of others all is taken again, and known already."""
+"""Sessions whose last buffered event is remembered; other sessions are harmlessly buffered again as a whole."""
 MAX_BUFFERED_SESSIONS = 1_000
-"""Sessions that may wait for a database that is away; the one that has waited longest is left to its next run."""
+"""Sessions that may wait for an unavailable database; beyond it the oldest is dropped until its next run."""
 
 
 class MemoryUser(NamedTuple):
-    """One user of one app, and the memory that is filled."""
+    """A user of an app, and the service that fills the user's memory."""
 
     memory_service: Neo4jMemoryService
     app_name: str
@@ -33,7 +33,7 @@ class MemoryUser(NamedTuple):
 
 
 class SessionKey(NamedTuple):
-    """One session."""
+    """A session of a user."""
 
     user: MemoryUser
     session_id: str
@@ -41,71 +41,73 @@ class SessionKey(NamedTuple):
 
 @dataclass(slots=True)
 class PendingTurns:
-    """What was said in a session since it was last taken out, what a rewind took back, and the runs of it."""
+    """A session's turns since they were last taken, those that a rewind has undone, and links to the runs' spans."""
 
     turns: list[Turn] = field(default_factory=list)
     rewound_turns: list[Turn] = field(default_factory=list)
     links: list[telemetry.Link] = field(default_factory=list)
 
-    def append_turns(self, turns: Sequence[Turn], undone: Sequence[Turn], links: Sequence[telemetry.Link]) -> None:
-        """Puts what came later behind."""
+    def append_turns(
+        self, turns: Sequence[Turn], rewound_turns: Sequence[Turn], links: Sequence[telemetry.Link]
+    ) -> None:
+        """Append later turns, rewound turns and links."""
         self.turns += turns
-        self.rewound_turns += undone
+        self.rewound_turns += rewound_turns
         self.links += links
 
 
 class TurnBuffer:
-    """May be used from any thread."""
+    """Pending turns by session; safe to use from any thread."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._pending_turns: OrderedDict[SessionKey, PendingTurns] = OrderedDict()
         self._last_event_ids: OrderedDict[SessionKey, str] = OrderedDict()
 
-    def add_session(self, memory: Neo4jMemoryService, session: Session) -> SessionKey | None:
-        """Takes in what is new in a session; its key, if there is anything."""
-        key = SessionKey(MemoryUser(memory, session.app_name, session.user_id), session.id)
+    def add_session(self, memory_service: Neo4jMemoryService, session: Session) -> SessionKey | None:
+        """Buffer the new turns of a session; return its key, or None if nothing is new."""
+        key = SessionKey(MemoryUser(memory_service, session.app_name, session.user_id), session.id)
         with self._lock:
             ids = [event.id for event in session.events]
-            last = self._last_event_ids.get(key)
-            start = ids.index(last) + 1 if last in ids else 0
-            turns, undone = memory_codec.split_rewound(
-                session.events, start, zone=memory.find_session_zone(session), lenient=True
+            last_id = self._last_event_ids.get(key)
+            start = ids.index(last_id) + 1 if last_id in ids else 0
+            turns, rewound_turns = memory_codec.split_rewound(
+                session.events, start, zone=memory_service.find_session_zone(session), lenient=True
             )
             if ids:
                 self._last_event_ids[key] = ids[-1]
                 self._last_event_ids.move_to_end(key)
             if len(self._last_event_ids) > MAX_TRACKED_SESSIONS:
                 self._last_event_ids.popitem(last=False)
-            if not turns and not undone:
+            if not turns and not rewound_turns:
                 return None
             self._pending_turns.setdefault(key, PendingTurns()).append_turns(
-                turns, undone, telemetry.link_current_span()
+                turns, rewound_turns, telemetry.link_current_span()
             )
             self._drop_oldest()
         return key
 
     def take_turns(self, key: SessionKey) -> PendingTurns | None:
-        """All that waits of a session; None if nothing does."""
+        """Remove and return a session's pending turns; None if there are none."""
         with self._lock:
             return self._pending_turns.pop(key, None)
 
-    def restore_turns(self, key: SessionKey, letter: PendingTurns) -> None:
-        """What could not be delivered stands before what came meanwhile."""
+    def restore_turns(self, key: SessionKey, pending: PendingTurns) -> None:
+        """Put back turns that could not be queued, before those that came meanwhile."""
         with self._lock:
             if later := self._pending_turns.pop(key, None):
-                letter.append_turns(later.turns, later.rewound_turns, later.links)
-            self._pending_turns[key] = letter
+                pending.append_turns(later.turns, later.rewound_turns, later.links)
+            self._pending_turns[key] = pending
             self._pending_turns.move_to_end(key, last=False)
             self._drop_oldest()
 
     def list_pending_sessions(self) -> list[SessionKey]:
-        """The sessions of which something waits."""
+        """List the sessions with pending turns."""
         with self._lock:
             return list(self._pending_turns)
 
     def reset_session(self, key: SessionKey) -> None:
-        """Has the session's next run put in all of it again."""
+        """Make the session's next run buffer all of it again."""
         with self._lock:
             self._last_event_ids.pop(key, None)
 

@@ -1,4 +1,4 @@
-"""``adk-graph-memory`` at the command line: words go in, the rooms do the work, people read what comes out."""
+"""The command line program ``adk-graph-memory``."""
 
 from adk_graph_memory.cli import (
     artifact_commands,

@@ -1,4 +1,4 @@
-"""What all commands have in common: where they are registered, where they print, and how they fail."""
+"""What all commands share: the Typer app, the consoles, options, and how errors are reported."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ console = Console(highlight=False, emoji=False, markup=False)
 error_console = Console(stderr=True, highlight=False, emoji=False, markup=False)
 
 SERVER_PANEL, CONVERSATIONS_PANEL, MEMORY_PANEL, EXAMPLE_PANEL = "Server", "Conversations", "Memory", "Example"
-"""Headings of the help, under which commands are listed."""
+"""Headings of the help text."""
 
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON, and errors as JSON on stderr.")]
 AppOption = Annotated[str, typer.Option("--app", help="The app's name.")]
@@ -46,7 +46,7 @@ AfterOption = Annotated[str | None, typer.Option("--after", help="The last id of
 YesOption = Annotated[bool, typer.Option("--yes", help="Do not ask first.")]
 
 EXPECTED_ERRORS = (errors.GraphMemoryError, InputValidationError)
-"""Errors of ours, and input that ADK's contract refuses; anything else is a bug."""
+"""This package's errors, and those that ADK's contract raises for invalid input; any other error is a bug."""
 
 
 @app.callback()
@@ -62,7 +62,7 @@ def main() -> None:
 
 @contextmanager
 def report_errors(as_json: bool = False) -> Iterator[None]:
-    """An error that is known is one line on stderr and exit code 1; a bug keeps its traceback."""
+    """Print an expected error as one line on stderr and exit with code 1; a bug keeps its traceback."""
     try:
         yield
     except EXPECTED_ERRORS as error:
@@ -71,68 +71,65 @@ def report_errors(as_json: bool = False) -> Iterator[None]:
 
 
 def print_error(error: Exception, as_json: bool = False, *, of: str = "") -> None:
-    """Says on stderr what is wrong, and of what it is."""
+    """Print an error on stderr; ``of`` names the item that failed."""
     if as_json:
         typer.echo(json.dumps(describe_error(error) | ({"of": of} if of else {}), ensure_ascii=False), err=True)
         return
-    of = f"{of}: " if of else ""
+    prefix = f"{replace_controls(of)}: " if of else ""
     kind, message = describe_error(error).values()
-    error_console.print(
-        Text.assemble(replace_controls(of), (kind, "red"), f": {replace_controls(message)}"), soft_wrap=True
-    )
+    error_console.print(Text.assemble(prefix, (kind, "red"), f": {replace_controls(message)}"), soft_wrap=True)
 
 
 def describe_error(error: Exception) -> dict[str, str]:
-    """The error as JSON tells it, its message on one line."""
+    """The error's class name and its message on one line, for JSON."""
     return {"error": type(error).__name__, "message": " ".join(str(error).split())}
 
 
 def print_json(value: Any) -> None:
-    """Prints records, times and whatever else as JSON."""
+    """Print a value as JSON; dataclasses, models and times are converted."""
     typer.echo(to_json(value, indent=1))
 
 
 def print_hint(text: str) -> None:
-    """Says on stderr how to go on; what is to be typed keeps together on one line."""
+    """Print on stderr what to do next, without breaking lines, so that commands can be copied."""
     error_console.print(replace_controls(text), style="dim", soft_wrap=True)
 
 
-def make_progress_bar(what: str, *counts: ProgressColumn) -> Progress:
-    """A bar on stderr, where that is a terminal; gone when all is done."""
-    columns = (TextColumn(what), BarColumn(), *(counts or (MofNCompleteColumn(), TimeElapsedColumn())))
+def make_progress_bar(label: str, *columns: ProgressColumn) -> Progress:
+    """A progress bar on stderr, shown only on a terminal; by default with the count and the elapsed time."""
+    columns = (TextColumn(label), BarColumn(), *(columns or (MofNCompleteColumn(), TimeElapsedColumn())))
     return Progress(*columns, console=error_console, transient=True, disable=not error_console.is_terminal)
 
 
 async def prepare_memory(memory: GraphMemory) -> None:
-    """Loads the embedder, and says so meanwhile where somebody looks on."""
+    """Load the embedder, showing a status line on a terminal."""
     with error_console.status("Loading the embedder"):
         await memory.prepare()
 
 
 async def check_user(app_name: str, user_id: str) -> None:
-    """Where nothing was found: tells a user who has nothing from one who does not exist.
+    """After an empty result, make sure that the user exists.
 
     Raises:
-        errors.NotFound: nothing was ever stored of the user.
+        errors.NotFound: nothing was ever stored for the user.
     """
     async with graph.Connection() as connection:
-        if not await graph.knowledge.is_known_user(
-            await graph.prepare_connection(connection), Scope(app_name, user_id)
-        ):
-            lists = "`adk-graph-memory sessions` and `adk-graph-memory stats`"
-            raise errors.NotFound(what=f"user {user_id!r} in app {app_name!r}", where=lists)
+        await graph.prepare_connection(connection)
+        if not await graph.knowledge.is_known_user(connection, Scope(app_name, user_id)):
+            where = "`adk-graph-memory sessions` and `adk-graph-memory stats`"
+            raise errors.NotFound(what=f"user {user_id!r} in app {app_name!r}", where=where)
 
 
 async def load_session(app_name: str, user_id: str, session_id: str, *, recent: int | None = None) -> Session:
-    """A session with its events, or with so many of them.
+    """Load a session with its events, or with only the ``recent`` latest ones.
 
     Raises:
         errors.NotFound: the user has no such session.
     """
     config = GetSessionConfig(num_recent_events=recent)
     async with Neo4jSessionService() as sessions:
-        found = await sessions.get_session(app_name=app_name, user_id=user_id, session_id=session_id, config=config)
-    if found is None:
+        session = await sessions.get_session(app_name=app_name, user_id=user_id, session_id=session_id, config=config)
+    if session is None:
         what = f"session {session_id!r} of user {user_id!r} in app {app_name!r}"
         raise errors.NotFound(what=what, where="`adk-graph-memory sessions`")
-    return found
+    return session

@@ -1,4 +1,4 @@
-"""The command around artifacts: a user's, and what a store holds for nobody."""
+"""The command ``artifacts``: list a user's artifacts, and find or delete orphans in an artifact store."""
 
 from __future__ import annotations
 
@@ -44,28 +44,25 @@ def artifacts(
             "Delete every content in the store that no artifact of this database names?", abort=True, err=True
         )
 
-    async def listed() -> list[dict[str, Any]]:
+    async def fetch_rows() -> list[dict[str, Any]]:
         async with Neo4jArtifactService() as service:
             if orphans:
                 return [orphan._asdict() async for orphan in service.list_orphans(delete=delete)]
             owner: dict[str, Any] = {"app_name": app_name, "user_id": user_id, "session_id": session_id}
             names = await service.list_artifact_keys(**owner)
-            found = [(name, await service.get_artifact_version(filename=name, **owner)) for name in names]
-            return [{"name": name, **latest.model_dump()} for name, latest in found if latest]
+            versions = [(name, await service.get_artifact_version(filename=name, **owner)) for name in names]
+            return [{"name": name, **version.model_dump()} for name, version in versions if version]
 
     with report_errors(as_json):
-        rows = asyncio.run(listed())
+        rows = asyncio.run(fetch_rows())
         if not rows and app_name and user_id:
             asyncio.run(check_user(app_name, user_id))
     if as_json:
         print_json(rows)
     elif orphans:
-        done = "deleted" if delete else "found; --delete removes them"
-        console.print(
-            "\n".join(
-                [*(f"{row['scope']}/{row['id']}" for row in rows), f"{len(rows)} {done}." if rows else "No orphans."]
-            )
-        )
+        outcome = "deleted" if delete else "found; --delete removes them"
+        summary = f"{len(rows)} {outcome}." if rows else "No orphans."
+        console.print("\n".join([*(f"{row['scope']}/{row['id']}" for row in rows), summary]))
     else:
         console.print(_make_artifact_table(rows) if rows else "No artifacts.")
 
@@ -76,6 +73,6 @@ def _make_artifact_table(rows: list[dict[str, Any]]) -> Table:
         table.add_column(column, overflow="fold")
     table.add_column("versions", justify="right")
     for row in rows:
-        saved, versions = format_timestamp(row["create_time"]), str(row["version"] + 1)
-        table.add_row(saved, replace_controls(row["name"]), replace_controls(row["mime_type"]), versions)
+        save_time, count = format_timestamp(row["create_time"]), str(row["version"] + 1)
+        table.add_row(save_time, replace_controls(row["name"]), replace_controls(row["mime_type"]), count)
     return table

@@ -1,4 +1,4 @@
-"""The command that shows the main job."""
+"""The command ``demo``: run sessions, memory and questions on a real conversation."""
 
 from __future__ import annotations
 
@@ -40,17 +40,17 @@ def demo(
         reader = demonstration.choose_model(
             model or settings.model, has_key=is_variable_set("GOOGLE_API_KEY"), is_own=data is None
         )
-        told = reader if isinstance(reader, str) else "recorded replies of a language model"
+        model_name = reader if isinstance(reader, str) else "recorded replies of a language model"
         screen.print(
-            f"Neo4j at {escape(hide_credentials(settings.uri or ''))}, facts read by [bold]{escape(told)}[/]\n"
+            f"Neo4j at {escape(hide_credentials(settings.uri or ''))}, facts read by [bold]{escape(model_name)}[/]\n"
         )
 
-        async def played() -> demonstration.DemoResult:
+        async def play() -> demonstration.DemoResult:
             async with Neo4jSessionService() as sessions, GraphMemory(model=reader) as memory:
                 return await demonstration.play_conversation(
                     conversation, sessions=sessions, memory=memory, console=screen, questions=questions
                 )
 
-        result = asyncio.run(played())
+        result = asyncio.run(play())
     if as_json:
         print_json(result)

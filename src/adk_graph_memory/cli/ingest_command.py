@@ -1,4 +1,4 @@
-"""The command by which memory is filled: from a file, from a stored session, with what still waits."""
+"""The command ``ingest``: remember sessions from a file, a stored session, or pending requests."""
 
 from __future__ import annotations
 
@@ -35,33 +35,35 @@ from adk_graph_memory.records import IngestReport
 
 STDIN_PATH = Path("-")
 FATAL_ERRORS = (errors.DatabaseUnavailable, errors.AuthenticationFailed, errors.SchemaError, errors.EmbedderMissing)
-"""What every further session would fail for too."""
+"""Errors that would fail every further session too."""
 
 
 @dataclass(frozen=True, slots=True)
 class IngestJob:
-    """A session, or all that waits of a user, and what became of it."""
+    """A session or a user's pending requests, and the outcome of ingesting them."""
 
     run_ingest: Callable[[], Awaitable[IngestReport]]
     app_name: str | None = None
     user_id: str | None = None
     session_id: str | None = None
     is_empty: bool = False
-    """whether nothing was said or done in it"""
+    """whether the session has no events"""
     report: IngestReport | None = None
     error: Exception | None = None
     is_pending: bool = False
-    """whether it failed and is stored, to be taken up again"""
+    """whether it failed but is stored, to be retried with ``--pending``"""
 
     @property
     def name(self) -> str:
-        """What a line calls it; of what cannot be read the error says where it stands."""
+        """The job's name in the output; empty for an unreadable session, whose error names its place."""
         return "" if self.user_id is None else self.session_id or f"user {self.user_id} of {self.app_name}"
 
     def to_dict(self) -> dict[str, Any]:
-        """As JSON tells it."""
-        whose = {name: getattr(self, name) for name in ("app_name", "user_id", "session_id")}
-        return whose | {
+        """The job and its outcome for JSON."""
+        return {
+            "app_name": self.app_name,
+            "user_id": self.user_id,
+            "session_id": self.session_id,
             "report": self.report,
             "error": self.error and describe_error(self.error),
             "pending": self.is_pending,
@@ -70,10 +72,10 @@ class IngestJob:
 
 @dataclass
 class IngestBatch:
-    """What there is to do, and what is done."""
+    """The planned and the finished jobs of one command."""
 
     planned_jobs: Sequence[IngestJob] | None = None
-    """None until that is known"""
+    """None until the input was read"""
     finished_jobs: list[IngestJob] = field(default_factory=list)
 
     @property
@@ -101,31 +103,32 @@ def ingest(
     if session_id is not None and not (app_name and user_id):
         raise typer.BadParameter("say whose session it is: --app and --user")
 
-    async def ingested(jobs: IngestBatch) -> None:
+    batch = IngestBatch()
+
+    async def run_batch() -> None:
         async with Neo4jMemoryService() as service:
             memory = service.memory
             if file is not None:
-                jobs.planned_jobs = [_make_job(service, found) for found in _read_sessions(file, app_name, user_id)]
+                batch.planned_jobs = [_make_job(service, entry) for entry in _read_sessions(file, app_name, user_id)]
             elif session_id is not None:
-                jobs.planned_jobs = [_make_job(service, await load_session(app_name or "", user_id or "", session_id))]
+                batch.planned_jobs = [_make_job(service, await load_session(app_name or "", user_id or "", session_id))]
             else:
-                jobs.planned_jobs = await _list_pending_jobs(memory, app_name, user_id)
-            if jobs.planned_jobs:
+                batch.planned_jobs = await _list_pending_jobs(memory, app_name, user_id)
+            if batch.planned_jobs:
                 await memory.prepare()
-            await _run_jobs(jobs, memory)
+            await _run_jobs(batch, memory)
 
-    jobs = IngestBatch()
     with report_errors(as_json):
         try:
-            asyncio.run(ingested(jobs))
+            asyncio.run(run_batch())
         finally:
-            if jobs.finished_jobs or jobs.planned_jobs == []:
-                _print_batch(jobs, as_json)
-    if jobs.failed_jobs:
+            if batch.finished_jobs or batch.planned_jobs == []:
+                _print_batch(batch, as_json)
+    if batch.failed_jobs:
         raise typer.Exit(1)
 
 
-# -- what there is to do ----------------------------------------------------------------------------------------
+# -- planning the jobs ------------------------------------------------------------------------------------------
 
 
 def _read_sessions(
@@ -141,73 +144,72 @@ def _read_sessions(
     return transcripts.parse_transcript(text, name, app_name=app_name, user_id=user_id)
 
 
-def _make_job(service: Neo4jMemoryService, found: Session | errors.UnreadableTranscript) -> IngestJob:
-    async def remembered() -> IngestReport:
-        if isinstance(found, errors.UnreadableTranscript):
-            raise found
-        return await service.remember(found)
+def _make_job(service: Neo4jMemoryService, session: Session | errors.UnreadableTranscript) -> IngestJob:
+    async def run_ingest() -> IngestReport:
+        if isinstance(session, errors.UnreadableTranscript):
+            raise session
+        return await service.remember(session)
 
-    if isinstance(found, errors.UnreadableTranscript):
-        return IngestJob(remembered)
-    return IngestJob(remembered, found.app_name, found.user_id, found.id, is_empty=not found.events)
+    if isinstance(session, errors.UnreadableTranscript):
+        return IngestJob(run_ingest)
+    return IngestJob(run_ingest, session.app_name, session.user_id, session.id, is_empty=not session.events)
 
 
 async def _list_pending_jobs(memory: GraphMemory, app_name: str | None, user_id: str | None) -> list[IngestJob]:
-    async def resumed(app_name: str, user_id: str) -> IngestReport:
+    async def resume_user(app_name: str, user_id: str) -> IngestReport:
         return sum(await memory.resume(app_name=app_name, user_id=user_id), IngestReport())
 
     connection = await graph.prepare_connection(memory.connection)
-    waiting = await graph.ingest_queue.fetch_pending_ingests(connection, app_name=app_name, user_id=user_id)
-    scopes = dict.fromkeys(one.scope for one in waiting)
-    return [IngestJob(partial(resumed, one.app_name, one.user_id), one.app_name, one.user_id) for one in scopes]
+    ingests = await graph.ingest_queue.fetch_pending_ingests(connection, app_name=app_name, user_id=user_id)
+    scopes = dict.fromkeys((ingest.scope.app_name, ingest.scope.user_id) for ingest in ingests)
+    return [IngestJob(partial(resume_user, *scope), *scope) for scope in scopes]
 
 
-# -- doing it ---------------------------------------------------------------------------------------------------
+# -- running them -----------------------------------------------------------------------------------------------
 
 
-async def _run_jobs(jobs: IngestBatch, memory: GraphMemory) -> None:
-    """One after the other, past those that fail; what would fail all further ones ends it."""
+async def _run_jobs(batch: IngestBatch, memory: GraphMemory) -> None:
+    """Run the jobs one by one; go on after a failed job unless its error would fail every further one."""
     with make_progress_bar("Remembering") as bar:
-        for job in bar.track(jobs.planned_jobs or ()):
+        for job in bar.track(batch.planned_jobs or ()):
             try:
-                jobs.finished_jobs.append(replace(job, report=await job.run_ingest()))
+                batch.finished_jobs.append(replace(job, report=await job.run_ingest()))
             except FATAL_ERRORS:
                 raise
             except EXPECTED_ERRORS as error:
-                jobs.finished_jobs.append(replace(job, error=error, is_pending=await _is_job_pending(job, memory)))
+                batch.finished_jobs.append(replace(job, error=error, is_pending=await _is_job_pending(job, memory)))
 
 
 async def _is_job_pending(job: IngestJob, memory: GraphMemory) -> bool:
     if job.user_id is None:
         return False
-    waiting = await graph.ingest_queue.fetch_pending_ingests(
+    ingests = await graph.ingest_queue.fetch_pending_ingests(
         memory.connection, app_name=job.app_name, user_id=job.user_id
     )
-    return any(job.session_id in (None, one.session_id) for one in waiting)
+    return any(job.session_id in (None, ingest.session_id) for ingest in ingests)
 
 
-# -- saying it --------------------------------------------------------------------------------------------------
+# -- printing the outcome ---------------------------------------------------------------------------------------
 
 
-def _print_batch(jobs: IngestBatch, as_json: bool) -> None:
-    total = sum((job.report for job in jobs.finished_jobs if job.report), IngestReport())
+def _print_batch(batch: IngestBatch, as_json: bool) -> None:
+    total = sum((job.report for job in batch.finished_jobs if job.report), IngestReport())
     if as_json:
-        print_json({"total": total, "jobs": [job.to_dict() for job in jobs.finished_jobs]})
-    for job in jobs.finished_jobs:
+        print_json({"total": total, "jobs": [job.to_dict() for job in batch.finished_jobs]})
+    for job in batch.finished_jobs:
         if job.error:
             print_error(job.error, as_json, of=job.name)
         elif job.report and not as_json:
-            console.print(
-                f"{replace_controls(job.name)}: {'no events in it.' if job.is_empty else _summarize_report(job.report)}"
-            )
+            summary = "no events in it." if job.is_empty else _summarize_report(job.report)
+            console.print(f"{replace_controls(job.name)}: {summary}")
     if as_json:
         return
-    if not jobs.planned_jobs:
+    if not batch.planned_jobs:
         console.print("Nothing was waiting.")
-    elif len(jobs.planned_jobs) > 1:
-        done = len(jobs.finished_jobs) - len(jobs.failed_jobs)
-        console.print(f"{done} of {len(jobs.planned_jobs)} done; {_summarize_report(total)}")
-    if any(job.is_pending for job in jobs.failed_jobs):
+    elif len(batch.planned_jobs) > 1:
+        success_count = len(batch.finished_jobs) - len(batch.failed_jobs)
+        console.print(f"{success_count} of {len(batch.planned_jobs)} done; {_summarize_report(total)}")
+    if any(job.is_pending for job in batch.failed_jobs):
         print_hint("What failed is stored and waits: `adk-graph-memory ingest --pending` takes it up.")
 
 

@@ -1,4 +1,4 @@
-"""Commands over what memory knows of a user: facts, and whom and what they speak of."""
+"""The commands ``facts`` and ``entities``: list what memory knows about a user."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _STATUS_HEADINGS: dict[str, tuple[FactStatus, ...]] = {
     "Happened:": ("happened",),
     "No longer so, or in doubt:": ("over",),
 }
-"""Headings under which facts are listed, by what of them is so now."""
+"""Headings of the list of facts, with the statuses that belong under each."""
 
 
 @app.command(rich_help_panel=MEMORY_PANEL)
@@ -50,13 +50,12 @@ def facts(
 ) -> None:
     """List what is known of a user, the newest first: what is so, what was planned, and what happened once."""
 
-    async def found() -> list[StoredFact]:
+    async def fetch_facts() -> list[StoredFact]:
         async with graph.Connection() as connection:
-            now, scope = datetime.now(UTC), Scope(app_name, user_id)
             return await graph.knowledge.fetch_facts(
                 await graph.prepare_connection(connection),
-                scope,
-                now=now,
+                Scope(app_name, user_id),
+                now=datetime.now(UTC),
                 about=about,
                 past=past,
                 limit=limit,
@@ -64,22 +63,22 @@ def facts(
             )
 
     with report_errors(as_json):
-        known = asyncio.run(found())
-        if not known:
+        page = asyncio.run(fetch_facts())
+        if not page:
             asyncio.run(check_user(app_name, user_id))
     if as_json:
-        print_json(known)
+        print_json(page)
         return
     for heading, statuses in _STATUS_HEADINGS.items():
-        rows = [_make_fact_row(fact) for fact in known if fact.status in statuses]
+        rows = [_make_fact_row(fact) for fact in page if fact.status in statuses]
         if rows:
             console.print(*[heading] * bool(heading), make_grid(rows), sep="\n")
-    if not known:
+    if not page:
         console.print("No facts.")
-    if about and not known:
+    if about and not page:
         print_hint("`adk-graph-memory entities` lists whom and what facts speak of.")
-    if len(known) == limit:
-        print_hint(f"There may be more: --after {known[-1].id}")
+    if len(page) == limit:
+        print_hint(f"There may be more: --after {page[-1].id}")
 
 
 def _make_fact_row(fact: StoredFact) -> tuple[str, Text]:
@@ -87,13 +86,12 @@ def _make_fact_row(fact: StoredFact) -> tuple[str, Text]:
 
 
 def _describe_validity(fact: StoredFact) -> list[str]:
-    """Since and until when it holds, as exactly as that was said, and what became of it."""
-    begins = "for" if fact.modality == "planned" else "from"
-    ends = "ended" if fact.status == "over" else "until"
-    since = format_short_date(fact.valid_from, fact.valid_from_precision)
-    until = format_short_date(fact.valid_to, fact.valid_to_precision, is_end=True)
-    told = [f"{word} {when}" for word, when in ((begins, since), (ends, until)) if when]
-    return told + ["retracted"] * (fact.state == "retracted") + ["stale"] * fact.is_stale
+    start_word = "for" if fact.modality == "planned" else "from"
+    end_word = "ended" if fact.status == "over" else "until"
+    start = format_short_date(fact.valid_from, fact.valid_from_precision)
+    end = format_short_date(fact.valid_to, fact.valid_to_precision, is_end=True)
+    period = [f"{word} {date}" for word, date in ((start_word, start), (end_word, end)) if date]
+    return period + ["retracted"] * (fact.state == "retracted") + ["stale"] * fact.is_stale
 
 
 @app.command(rich_help_panel=MEMORY_PANEL)
@@ -107,7 +105,7 @@ def entities(
 ) -> None:
     """List whom and what a user's facts speak of, that of most facts first."""
 
-    async def found() -> list[StoredEntity]:
+    async def fetch_entities() -> list[StoredEntity]:
         async with graph.Connection() as connection:
             now, scope = datetime.now(UTC), Scope(app_name, user_id)
             return await graph.knowledge.fetch_entities(
@@ -115,18 +113,18 @@ def entities(
             )
 
     with report_errors(as_json):
-        known = asyncio.run(found())
-        if not known:
+        page = asyncio.run(fetch_entities())
+        if not page:
             asyncio.run(check_user(app_name, user_id))
     if as_json:
-        print_json(known)
+        print_json(page)
         return
-    console.print(make_grid(map(_make_entity_row, known)) if known else "No entities.")
-    if len(known) == limit:
-        print_hint(f"There may be more: --after {known[-1].key}")
+    console.print(make_grid(map(_make_entity_row, page)) if page else "No entities.")
+    if len(page) == limit:
+        print_hint(f"There may be more: --after {page[-1].key}")
 
 
 def _make_entity_row(entity: StoredEntity) -> tuple[str, str, Text]:
-    also = f"also {', '.join(entity.aliases)}" if entity.aliases else ""
+    aliases = f"also {', '.join(entity.aliases)}" if entity.aliases else ""
     count = "1 fact" if entity.facts == 1 else f"{entity.facts} facts"
-    return count, replace_controls(entity.type), add_details(entity.name, entity.about, also)
+    return count, replace_controls(entity.type), add_details(entity.name, entity.about, aliases)

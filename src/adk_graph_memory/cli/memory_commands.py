@@ -1,4 +1,4 @@
-"""Commands over memory as a whole: asking it, making it forget, and what it came to and cost."""
+"""The commands ``recall``, ``forget`` and ``stats``."""
 
 from __future__ import annotations
 
@@ -51,12 +51,12 @@ def recall(
 ) -> None:
     """Print what is remembered of a user that fits a question best."""
 
-    def filters_in(zone: tzinfo) -> Filters:
-        first, last = since and _set_timezone(since, zone), until and _set_timezone(_extend_to_day_end(until), zone)
-        return Filters(first, last, kind, session_id, topic, entity)
+    def make_filters(zone: tzinfo) -> Filters:
+        start, end = since and _set_timezone(since, zone), until and _set_timezone(_extend_to_day_end(until), zone)
+        return Filters(start, end, kind, session_id, topic, entity)
 
-    async def found() -> list[Recollection]:
-        filters_in(UTC)  # what cannot be is told without a server
+    async def recall_memories() -> list[Recollection]:
+        make_filters(UTC)  # rejects invalid filters before connecting to a server
         async with GraphMemory() as memory:
             await prepare_memory(memory)
             return await memory.recall(
@@ -65,12 +65,12 @@ def recall(
                 user_id=user_id,
                 limit=limit,
                 min_score=min_score,
-                filters=filters_in(await memory.speakers.find_zone(Scope(app_name, user_id))),
+                filters=make_filters(await memory.speakers.find_zone(Scope(app_name, user_id))),
                 explain=explain,
             )
 
     with report_errors(as_json):
-        memories = asyncio.run(found())
+        memories = asyncio.run(recall_memories())
         if not memories:
             asyncio.run(check_user(app_name, user_id))
     if as_json:
@@ -81,27 +81,26 @@ def recall(
 
 
 def _extend_to_day_end(moment: datetime) -> datetime:
-    """The last moment of a day that was given without a time."""
+    """Move a date without a time to the last moment of its day."""
     return datetime.combine(moment, time.max, moment.tzinfo) if moment.time() == time.min else moment
 
 
 def _set_timezone(moment: datetime, zone: tzinfo) -> datetime:
-    """The moment, in this zone unless it names an offset."""
     return moment if moment.tzinfo else moment.replace(tzinfo=zone)
 
 
 def _format_recollection(memory: Recollection) -> Text:
-    told = ["words not found"] * (not memory.is_verified) + [f"before: {text}" for text in memory.previously]
-    text = memory.prompt_text + (f" ({'; '.join(told)})" if told else "")
+    notes = ["words not found"] * (not memory.is_verified) + [f"before: {text}" for text in memory.previously]
+    text = memory.prompt_text + (f" ({'; '.join(notes)})" if notes else "")
     return add_details(text, " · ".join(filter(None, (memory.id, memory.author))), *_format_shares(memory))
 
 
 def _format_shares(memory: Recollection) -> list[str]:
-    """What the score is made of, in a line for each memory through which it comes; first what is its own."""
-    by: dict[str | None, list[str]] = {None: []}
+    """The memory's own shares in one line, then a line for each memory that passed on a share."""
+    by_memory: dict[str | None, list[str]] = {None: []}
     for share in memory.shares:
-        by.setdefault(share.through, []).append(f"{share.signal} {share.amount:+.2f}")
-    return [" · ".join(told) + f" through {through}" * bool(through) for through, told in by.items() if told]
+        by_memory.setdefault(share.through, []).append(f"{share.signal} {share.amount:+.2f}")
+    return [" · ".join(parts) + f" through {id}" * bool(id) for id, parts in by_memory.items() if parts]
 
 
 @app.command(rich_help_panel=MEMORY_PANEL)
@@ -119,17 +118,17 @@ def forget(
     if bool(ids) == bool(session_id):
         raise typer.BadParameter("say what to forget: ids of memories, or --session")
     if not yes:
-        what = f"{len(ids)} by id" if ids else f"all that memory holds of session {session_id!r}"
-        typer.confirm(f"Forget {what} for good, and the facts that rest on that alone?", abort=True, err=True)
+        target = f"{len(ids)} by id" if ids else f"all that memory holds of session {session_id!r}"
+        typer.confirm(f"Forget {target} for good, and the facts that rest on that alone?", abort=True, err=True)
 
-    async def forgotten() -> Receipt:
+    async def forget_memories() -> Receipt:
         if session_id:
             return await _forget_session(app_name, user_id, session_id.strip())
         async with GraphMemory() as memory:
             return await memory.forget(ids or (), app_name=app_name, user_id=user_id)
 
     with report_errors(as_json):
-        receipt = asyncio.run(forgotten())
+        receipt = asyncio.run(forget_memories())
         if not any((receipt.events, receipt.facts)):
             asyncio.run(check_user(app_name, user_id))
     if as_json:
@@ -139,14 +138,12 @@ def forget(
 
 
 async def _forget_session(app_name: str, user_id: str, session_id: str) -> Receipt:
-    """What memory held of a session, which may be stored here or elsewhere; one that nobody knows is a slip."""
     async with graph.Connection() as connection:
-        scope = Scope(app_name, user_id)
         receipt = await graph.forgetting.forget_session_memories(
-            await graph.prepare_connection(connection), scope, session_id
+            await graph.prepare_connection(connection), Scope(app_name, user_id), session_id
         )
     if not receipt.events:
-        await load_session(app_name, user_id, session_id, recent=0)
+        await load_session(app_name, user_id, session_id, recent=0)  # fails if there is no such session
     return receipt
 
 
@@ -158,7 +155,7 @@ def stats(
 ) -> None:
     """Sum up what remembering came to, by user, day and extractor; with its cost where prices are configured."""
 
-    async def summed() -> list[ledger.CostEntry]:
+    async def sum_costs() -> list[ledger.CostEntry]:
         async with graph.Connection() as connection:
             rows = await graph.ingest_queue.fetch_ingest_reports(
                 await graph.prepare_connection(connection), app_name=app_name, user_id=user_id
@@ -166,7 +163,7 @@ def stats(
             return ledger.sum_reports(rows, connection.settings.prices)
 
     with report_errors(as_json):
-        entries = asyncio.run(summed())
+        entries = asyncio.run(sum_costs())
     if as_json:
         print_json(entries)
         return
@@ -180,9 +177,9 @@ def _make_ledger_table(entries: list[ledger.CostEntry]) -> Table:
         table.add_column(column, justify="right", no_wrap=True)
     for entry in entries:
         report, usage = entry.report, entry.report.usage
-        whose = add_details(f"{entry.user_id} of {entry.app_name}", entry.extractor)
+        owner = add_details(f"{entry.user_id} of {entry.app_name}", entry.extractor)
         counts = (report.turns, report.facts.get("ADD", 0), usage.calls)
         tokens = f"{usage.input_tokens:,} in\n{usage.output_tokens:,} out"
         cost = "" if entry.cost is None else f"{entry.cost:.4f}"
-        table.add_row(entry.day, whose, *(f"{count:,}" for count in counts), tokens, cost)
+        table.add_row(entry.day, owner, *(f"{count:,}" for count in counts), tokens, cost)
     return table

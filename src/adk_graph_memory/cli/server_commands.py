@@ -1,4 +1,4 @@
-"""Commands around the server: a local one, and the schema of any."""
+"""The commands ``up``, ``down``, ``status`` and ``migrate``."""
 
 from __future__ import annotations
 
@@ -51,13 +51,13 @@ def down(as_json: JsonOption = False) -> None:
 def status(as_json: JsonOption = False) -> None:
     """Say whether the local Neo4j runs, and how to reach it. Exit code 1 if it does not."""
     with report_errors(as_json):
-        running = local_neo4j.find_running_server()
+        server = local_neo4j.find_running_server()
         if is_variable_set("NEO4J_URI") and not as_json:
             print_hint(f"NEO4J_URI is set, and used: {hide_credentials(load_settings().uri or '')}")
-    if running is None:
+    if server is None:
         console.print("null" if as_json else "No local server is running; `adk-graph-memory up` starts one.")
         raise typer.Exit(1)
-    _print_server(running, as_json)
+    _print_server(server, as_json)
 
 
 @app.command(rich_help_panel=SERVER_PANEL)
@@ -90,20 +90,20 @@ async def _migrate_schema(settings: Settings) -> int:
 
 
 def start_with_progress(port: int, version: str | None, *, any_port: bool = False) -> local_neo4j.RunningServer:
-    """The local server, started with a bar for what has to be fetched."""
+    """Start the local server, with a progress bar for missing jars; ``any_port`` allows another port than ``port``."""
     bar = application.make_progress_bar("Fetching Neo4j", DownloadColumn(), TimeRemainingColumn())
     with bar:
         task = bar.add_task("jars", total=None, visible=False)
 
-        def progress(done: int, total: int) -> None:
-            bar.update(task, completed=done, total=total, visible=True)
+        def update_bar(fetched_bytes: int, total_bytes: int) -> None:
+            bar.update(task, completed=fetched_bytes, total=total_bytes, visible=True)
 
         try:
-            return local_neo4j.start_server(port, version=version, progress=progress)
+            return local_neo4j.start_server(port, version=version, progress=update_bar)
         except errors.PortTaken:
             if not any_port:
                 raise
-            return local_neo4j.start_server(0, version=version, progress=progress)
+            return local_neo4j.start_server(0, version=version, progress=update_bar)
 
 
 def _print_server(server: local_neo4j.RunningServer, as_json: bool) -> None:

@@ -1,4 +1,4 @@
-"""Commands around sessions: which there are, and what was said in one."""
+"""The commands ``sessions`` and ``events``: list sessions and print their events."""
 
 from __future__ import annotations
 
@@ -42,37 +42,37 @@ def sessions(
 ) -> None:
     """List an app's sessions, most recently active first."""
 
-    async def found_() -> list[Session]:
+    async def fetch_page() -> list[Session]:
         async with Neo4jSessionService() as service:
-            found = await service.list_sessions(
+            response = await service.list_sessions(
                 app_name=app_name, user_id=user_id, limit=limit, after=after, newest_first=True
             )
-            return found.sessions
+            return response.sessions
 
     with report_errors(as_json):
-        found = asyncio.run(found_())
-        if not found and user_id is not None:
+        page = asyncio.run(fetch_page())
+        if not page and user_id is not None:
             asyncio.run(check_user(app_name, user_id))
     if as_json:
-        print_json([one.model_dump(mode="json", by_alias=True) for one in found])
+        print_json([session.model_dump(mode="json", by_alias=True) for session in page])
         return
-    console.print(_make_session_table(found) if found else "No sessions.")
-    if len(found) == limit:
-        print_hint(f"There may be more: --after {found[-1].id}")
+    console.print(_make_session_table(page) if page else "No sessions.")
+    if len(page) == limit:
+        print_hint(f"There may be more: --after {page[-1].id}")
 
 
-def _make_session_table(found: list[Session]) -> Table:
-    """A session's id is what other commands take: it gets the room that it needs before anything else does."""
+def _make_session_table(page: list[Session]) -> Table:
     table = Table("last active", show_edge=False)
-    widest = max(cell_len("session"), *(cell_len(one.id) for one in found))
-    table.add_column("session", overflow="fold", width=min(MAX_ID_WIDTH, widest))
+    # Other commands take the session's id as an argument, so its column gets its width first.
+    id_width = max(cell_len("session"), *(cell_len(session.id) for session in page))
+    table.add_column("session", overflow="fold", width=min(MAX_ID_WIDTH, id_width))
     table.add_column("user", overflow="fold")
-    for one in found:
-        state = json.dumps(one.state, ensure_ascii=False, default=str) if one.state else ""
+    for session in page:
+        state = json.dumps(session.state, ensure_ascii=False, default=str) if session.state else ""
         table.add_row(
-            format_timestamp(one.last_update_time),
-            add_details(one.id, _truncate_text(state)),
-            replace_controls(one.user_id),
+            format_timestamp(session.last_update_time),
+            add_details(session.id, _truncate_text(state)),
+            replace_controls(session.user_id),
         )
     return table
 
@@ -88,7 +88,7 @@ def events(
 ) -> None:
     """Print what was said and done in a session, oldest first."""
 
-    async def page() -> tuple[list[Event], int | None]:
+    async def fetch_page() -> tuple[list[Event], int | None]:
         async with Neo4jSessionService() as service:
             page = await service.list_events(
                 app_name=app_name, user_id=user_id, session_id=session_id, after_seq=after, limit=limit
@@ -96,32 +96,31 @@ def events(
             return page.events, page.last_seq
 
     with report_errors(as_json):
-        found, last = asyncio.run(page())
-        if not found:
+        page, last_seq = asyncio.run(fetch_page())
+        if not page:
             asyncio.run(load_session(app_name, user_id, session_id, recent=0))
     if as_json:
-        named = {"session_id": session_id}
-        print_json([named | one.model_dump(mode="json", by_alias=True, exclude_none=True) for one in found])
+        dumps = (event.model_dump(mode="json", by_alias=True, exclude_none=True) for event in page)
+        print_json([{"session_id": session_id} | dump for dump in dumps])
         return
     rows = (
-        (format_timestamp(one.timestamp), replace_controls(one.author), replace_controls(_describe_event(one)))
-        for one in found
+        (format_timestamp(event.timestamp), replace_controls(event.author), replace_controls(_describe_event(event)))
+        for event in page
     )
-    console.print(make_grid(rows) if found else "No events.")
-    if len(found) == limit:
-        print_hint(f"There may be more: --after {last}")
+    console.print(make_grid(rows) if page else "No events.")
+    if len(page) == limit:
+        print_hint(f"There may be more: --after {last_seq}")
 
 
 MAX_ID_WIDTH = 36
-"""Columns that an id may take of a line: those of a UUID."""
+"""Maximum width of the id column: the length of a UUID."""
 
 
 def _describe_event(event: Event) -> str:
-    """What an event says, or does."""
     calls = [f"calls {call.name}" for call in event.get_function_calls()]
     answers = [f"{answer.name} has answered" for answer in event.get_function_responses()]
     return session_codec.get_event_text(event) or ", ".join(calls + answers) or (event.error_code or "…")
 
 
-def _truncate_text(text: str, most: int = 60) -> str:
-    return text if len(text) <= most else f"{text[: most - 2]} …"
+def _truncate_text(text: str, max_length: int = 60) -> str:
+    return text if len(text) <= max_length else f"{text[: max_length - 2]} …"

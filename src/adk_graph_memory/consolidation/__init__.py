@@ -1,4 +1,4 @@
-"""What was extracted and what the graph holds go in; a plan of what to change comes out, by pure functions."""
+"""Compare an extraction with what the graph holds and plan the changes. Everything but the judge is pure."""
 
 from adk_graph_memory.consolidation.comparison import Comparison, OpenQuestion, compare_extraction
 from adk_graph_memory.consolidation.decisions import Decision, JudgeDecisions

@@ -1,4 +1,4 @@
-"""Facts of the graph go in, and what was read beside them; what says the same is one tenet."""
+"""Group the facts and wordings that say the same thing."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from adk_graph_memory.consolidation.claims import Claim
 from adk_graph_memory.records import Candidates, KnownFact, Proposition, Source
 
 SupportedWording = tuple[Proposition, tuple[Source, ...]]
-"""What was said, and the words that it rests on."""
+"""A proposition and the sources that support it."""
 
 
 @dataclass(frozen=True, slots=True)
 class ClaimGroup:
-    """All that says one thing: its wordings, every word that supports them, and the graph's facts of it."""
+    """One claim in all its wordings, with every source that supports it and the graph's facts that state it."""
 
     id: str
     wordings: tuple[Proposition, ...]
@@ -25,41 +25,41 @@ class ClaimGroup:
 
     @property
     def claim(self) -> Claim:
-        """The same with one wording, as a timeline takes it."""
+        """The group as one claim, in the wording that stands for it."""
         return Claim(self.id, fact_rules.select_wording(self.wordings), self.sources)
 
 
 def group_known_facts(candidates: Candidates) -> dict[str, ClaimGroup]:
-    """What the graph's facts say, one tenet for all that say the same."""
-    tenets: dict[str, ClaimGroup] = {}
+    """Group the graph's facts by the signature of their propositions."""
+    groups: dict[str, ClaimGroup] = {}
     for fact in sorted(candidates.facts, key=lambda fact: fact.id):
         id = fact.proposition.signature
-        before = tenets.get(id, ClaimGroup(id, (), ()))
-        tenets[id] = replace(
-            before,
-            wordings=(*before.wordings, fact.proposition),
-            sources=_merge_sources(before.sources, fact.sources),
-            facts=(*before.facts, fact),
+        group = groups.get(id, ClaimGroup(id, (), ()))
+        groups[id] = replace(
+            group,
+            wordings=(*group.wordings, fact.proposition),
+            sources=_merge_sources(group.sources, fact.sources),
+            facts=(*group.facts, fact),
         )
-    return tenets
+    return groups
 
 
-def add_support(tenet: ClaimGroup, said: Sequence[SupportedWording]) -> ClaimGroup:
-    """The tenet with further wordings and the words that support each."""
-    once = {source.key: source for source in tenet.sources}
+def add_support(group: ClaimGroup, wordings: Sequence[SupportedWording]) -> ClaimGroup:
+    """Return the group with further wordings and the sources of each."""
+    known_keys = {source.key for source in group.sources}
     new: dict[tuple[str, str], Source] = {}
-    for _, sources in said:
-        new |= {key: source for source in sources if (key := source.key) not in once and key not in new}
+    for _, sources in wordings:
+        new |= {key: source for source in sources if (key := source.key) not in known_keys and key not in new}
     return replace(
-        tenet,
-        wordings=tuple(dict.fromkeys((*tenet.wordings, *(wording for wording, _ in said)))),
-        sources=_merge_sources(tenet.sources, new.values()),
-        new_sources=_merge_sources(tenet.new_sources, new.values()),
+        group,
+        wordings=tuple(dict.fromkeys((*group.wordings, *(wording for wording, _ in wordings)))),
+        sources=_merge_sources(group.sources, new.values()),
+        new_sources=_merge_sources(group.new_sources, new.values()),
     )
 
 
-def _merge_sources(*many: Iterable[Source]) -> tuple[Source, ...]:
-    """All of them, each words of a turn once, in the order they were said."""
-    once = {source.key: source for sources in many for source in sources}
-    ordered = sorted(once.items(), key=lambda one: (one[1].at, one[1].seq, one[1].turn_id, one[1].start, one[0]))
-    return tuple(source for _, source in ordered)
+def _merge_sources(*groups: Iterable[Source]) -> tuple[Source, ...]:
+    """Merge sources in the order they were said, each quote of a turn once."""
+    by_key = {source.key: source for sources in groups for source in sources}
+    items = sorted(by_key.items(), key=lambda item: (item[1].at, item[1].seq, item[1].turn_id, item[1].start, item[0]))
+    return tuple(source for _, source in items)

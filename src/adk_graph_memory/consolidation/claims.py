@@ -1,4 +1,4 @@
-"""What is said over time, and what ends it: the vocabulary of a timeline."""
+"""The types of a timeline: claims, the points at which they were observed, and what ends them."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ TimelinePoint = tuple[datetime, datetime, int, str, float]
 
 
 class Exclusion(NamedTuple):
-    """That one strand ends another, and how.
+    """How one claim ends another.
 
-    A rule looks at nothing but time. Who understood the words also says which of two came after: that counts where
-    both were told in one breath, in whatever order; otherwise time decides, and either may end the other
-    (``is_reverse`` is the direction that was not the one decided).
+    A rule looks only at time. A model also says which of two claims came later. Its word counts where both were said
+    together, in whatever order; otherwise time decides, and either may end the other. ``is_reverse`` marks the
+    direction that the model did not choose.
     """
 
     op: EndOperation
@@ -27,12 +27,12 @@ class Exclusion(NamedTuple):
 
 
 Exclusions = Mapping[tuple[str, str], Exclusion]
-"""(ids of a strand that ends another, and of that other) → what the one does to the other."""
+"""(id of the ending claim, id of the ended claim) → how it ends."""
 
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """One proposition with the words that support it."""
+    """One proposition with the sources that support it."""
 
     id: str
     proposition: Proposition
@@ -40,48 +40,48 @@ class Claim:
 
     @property
     def is_past(self) -> bool:
-        """Whether it speaks of what was over when it was said: to a rule it says nothing of what came after."""
-        over = self.proposition.valid_to
-        return over is not None and bool(self.sources) and all(over <= source.at for source in self.sources)
+        """Whether it was already over whenever it was said; a rule then learns nothing from it about later facts."""
+        end = self.proposition.valid_to
+        return end is not None and bool(self.sources) and all(end <= source.at for source in self.sources)
 
     @property
     def is_intent(self) -> bool:
-        """Whether it speaks of what somebody has in mind, and not of the world."""
+        """Whether it states a plan or a hypothesis rather than a fact of the world."""
         return self.proposition.modality in ("planned", "hypothetical")
 
     @property
     def observations(self) -> list[tuple[TimelinePoint, Source]]:
-        """When it was so for certain: when it was said, or from when on if that lay ahead; earliest first.
+        """When it certainly held, earliest first: when it was said, or from its start if that lay ahead.
 
-        A plan is one from the moment it is spoken of, however far ahead its day lies.
+        A plan holds from the moment it is said, however far ahead its day is.
         """
         return self._sort_sources(None if self.is_intent else self.proposition.valid_from)
 
-    def _sort_sources(self, begins: datetime | None) -> list[tuple[TimelinePoint, Source]]:
-        seen = [(make_timeline_point(source, begins), source) for source in self.sources]
-        return sorted(seen, key=lambda one: (one[0], one[1].quote_key))
+    def _sort_sources(self, start: datetime | None) -> list[tuple[TimelinePoint, Source]]:
+        points = [(make_timeline_point(source, start), source) for source in self.sources]
+        return sorted(points, key=lambda pair: (pair[0], pair[1].quote_key))
 
     def list_ending_points(self, other: Claim) -> list[tuple[TimelinePoint, Source]]:
-        """When its words tell on another: another plan changes at once, the world on the day that was named."""
+        """When it ends the other claim: a plan as soon as this claim holds, a fact from the day this claim names."""
         return self.observations if other.is_intent else self._sort_sources(self.proposition.valid_from)
 
     def has_same_meaning(self, other: Claim) -> bool:
-        """Whether both say one thing of the world, or would once they are carried out, at whatever time."""
+        """Whether both state the same subject, predicate and value, or both deny it; plans and dates do not matter."""
         mine, theirs = self.proposition, other.proposition
         return ((mine.subject, mine.predicate, mine.value) == (theirs.subject, theirs.predicate, theirs.value)) and (
             mine.modality == "negated"
         ) == (theirs.modality == "negated")
 
 
-def make_timeline_point(source: Source, begins: datetime | None) -> TimelinePoint:
-    """When words count that were said then of what begins then: the later of the two, in the order of what was said."""
-    at = max(source.at, begins) if begins else source.at
+def make_timeline_point(source: Source, start: datetime | None) -> TimelinePoint:
+    """Return when a source counts: the later of when it was said and ``start``; ties follow the order of speech."""
+    at = max(source.at, start) if start else source.at
     return at, source.at, source.seq, source.turn_id, source.start
 
 
 @dataclass(frozen=True, slots=True)
 class EndCause:
-    """What ended a run: a strand, by these words; and of a plan the words that say what came of it, if any do."""
+    """The claim and the source that ended a period; for a plan also the source that tells what came of it, if any."""
 
     claim_id: str
     source: Source
@@ -90,24 +90,24 @@ class EndCause:
 
 
 class Effect(NamedTuple):
-    """That words end a strand at a moment, as of a date where one is known."""
+    """A source ends a claim at a point in time, effective from a date if one is known."""
 
     point: TimelinePoint
     cause: EndCause
     effective_from: datetime | None = None
     precision: Precision | None = None
     is_void: bool = False
-    """whether it was a plan that was called off before its day"""
+    """whether the cause is a plan that was called off before its day"""
 
 
-def split_observations(strand: Claim, effects: Sequence[Effect]) -> list[list[tuple[TimelinePoint, Source]]]:
-    """The observations of a strand, cut where one of these effects lies between two; what was over was so once."""
-    if strand.is_past:
-        return [strand.observations]
-    found: list[list[tuple[TimelinePoint, Source]]] = []
-    for moment, source in strand.observations:
-        if found and not any(found[-1][-1][0] < effect.point < moment for effect in effects):
-            found[-1].append((moment, source))
+def split_observations(claim: Claim, effects: Sequence[Effect]) -> list[list[tuple[TimelinePoint, Source]]]:
+    """Split a claim's observations wherever an effect lies between two. A past claim held once and stays whole."""
+    if claim.is_past:
+        return [claim.observations]
+    periods: list[list[tuple[TimelinePoint, Source]]] = []
+    for point, source in claim.observations:
+        if periods and not any(periods[-1][-1][0] < effect.point < point for effect in effects):
+            periods[-1].append((point, source))
         else:
-            found.append([(moment, source)])
-    return found
+            periods.append([(point, source)])
+    return periods

@@ -1,4 +1,4 @@
-"""An extraction and candidates go in; what rules can tell of them comes out, and what only a model could."""
+"""Compare an extraction with the graph: settle by rule what rules can, and list the questions for a model."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from adk_graph_memory.records import (
 from adk_graph_memory.records.write_plan import STATES_PREDICATE
 
 MAX_SIMILAR_CLAIMS = 8
-"""Facts of the graph that one new fact is held against."""
+"""How many of the graph's claims one new claim is compared with."""
 
 
 @dataclass(frozen=True, slots=True)
 class OpenQuestion:
-    """A new tenet, and those of the graph that it may repeat, end or correct: ids, the likeliest first."""
+    """A new claim and the ids of known claims that it may repeat, end or correct, likeliest first."""
 
     claim_id: str
     similar_ids: tuple[str, ...]
@@ -36,10 +36,10 @@ class OpenQuestion:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """What is settled before any model is asked, and the questions that are open.
+    """What rules decided before any model is asked, and the questions left open.
 
-    Where one is, it is asked of all that is new, in sight of all that is ``around``: what ends a fact need not be
-    like it.
+    If any question is open, the model sees every new claim together with the claims of ``recent_ids``: a fact may be
+    ended by one that is not similar to it.
     """
 
     claim_groups: Mapping[str, ClaimGroup]
@@ -54,16 +54,16 @@ class Comparison:
     forget_turn_ids: tuple[str, ...] = ()
     dropped: Mapping[str, int] = field(default_factory=dict)
     replacements: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """what the reading itself says that a tenet ended"""
+    """claim id → ids of the claims that it ended according to the extraction itself"""
 
     @property
     def questions(self) -> tuple[tuple[OpenQuestion, ...], tuple[str, ...], tuple[EntityDoubt, ...]]:
-        """All that a model may be asked: what facts have to do with each other, in sight of which, and who is who."""
+        """Everything a model may be asked: open questions, ids of recent claims as context, and entity doubts."""
         return self.open_questions, self.recent_ids, self.resolution.doubts
 
     @property
     def has_open_questions(self) -> bool:
-        """Whether there is anything to ask."""
+        """Whether there is anything to ask a model."""
         return any(question.similar_ids for question in self.open_questions) or bool(self.resolution.doubts)
 
 
@@ -74,13 +74,13 @@ def compare_extraction(
     functional: Collection[str] = (),
     same: Mapping[int, str | None] | None = None,
 ) -> Comparison:
-    """What the extraction and the graph say together; the same in whatever order any of it came.
+    """Compare an extraction with the graph. The result does not depend on the order of the input.
 
     Args:
-        extraction: what was read.
-        candidates: what the graph holds of the same.
+        extraction: the facts and entities that were extracted.
+        candidates: what the graph holds about the same entities.
         functional: predicates that have one value at a time.
-        same: the keys of entities that were in doubt, by reference, as a model decided; None for somebody new.
+        same: a model's answers to entity doubts: reference → entity key, or None for a new entity.
     """
     resolution = entity_resolution.resolve_entities(extraction.entities, candidates.entities, extraction.authors)
     if same:
@@ -89,181 +89,183 @@ def compare_extraction(
     candidates = _apply_resolution(candidates, resolution)
     resolution = entity_resolution.add_authors(resolution, extraction.authors, candidates.entities)
     keys = resolution.keys_by_ref
-    dropped = Counter(extraction.drop_counts) + Counter({"known_id of somebody else": refused})
-    read = [
+    drop_counts = Counter(extraction.drop_counts) + Counter({"known_id of somebody else": refused})
+    facts = [
         (fact, fact_rules.make_proposition(fact, keys, functional))
         for fact in sorted(extraction.facts, key=_make_fact_sort_key)
     ]
-    found = claim_groups.group_known_facts(candidates)
-    by_ref = _add_extracted_facts(found, read, candidates, dropped)
-    exclusions = _find_exclusions(found, candidates)
-    replaced = _find_replacements(read, by_ref, found, exclusions)
-    pairs = {(by_ref.get(fact.ref), by_ref.get(ref)) for fact, _ in read for ref in fact.depends_on}
+    groups = claim_groups.group_known_facts(candidates)
+    claim_ids = _add_extracted_facts(groups, facts, candidates, drop_counts)
+    exclusions = _find_exclusions(groups, candidates)
+    replacements = _find_replacements(facts, claim_ids, groups, exclusions)
+    pairs = {(claim_ids.get(fact.ref), claim_ids.get(ref)) for fact, _ in facts for ref in fact.depends_on}
+    questions = _make_questions(groups, exclusions, candidates.similar_ids, list_possible_keys(resolution))
     return Comparison(
-        claim_groups=found,
+        claim_groups=groups,
         exclusions=exclusions,
-        dependencies=tuple(sorted((a, b) for a, b in pairs if a and b and a != b)),
-        open_questions=tuple(
-            _make_questions(found, exclusions, candidates.similar_ids, list_possible_keys(resolution))
-        ),
-        recent_ids=_list_recent_ids(found, candidates),
+        dependencies=tuple(sorted((id, base) for id, base in pairs if id and base and id != base)),
+        open_questions=tuple(questions),
+        recent_ids=_list_recent_ids(groups, candidates),
         resolution=resolution,
         candidates=candidates,
         mentions=tuple(sorted({(turn_id, keys[ref]) for turn_id, ref in extraction.mentions})),
         remarks=extraction.remarks,
         forget_turn_ids=extraction.forget_turn_ids,
-        dropped=dict(dropped),
-        replacements=replaced,
+        dropped=dict(drop_counts),
+        replacements=replacements,
     )
 
 
 def _apply_resolution(candidates: Candidates, resolution: EntityResolution) -> Candidates:
-    """The same where somebody known turned out to be another, or two who were taken for one to be two."""
-    absorbed, parted = resolution.merge_targets, {one.key for one in resolution.planned_entities if one.split_from}
-    if not absorbed and not parted:
+    """Point the known facts at the entities as resolved: merged ones at their target, split ones at themselves."""
+    merge_targets = resolution.merge_targets
+    split_keys = {entity.key for entity in resolution.planned_entities if entity.split_from}
+    if not merge_targets and not split_keys:
         return candidates
 
-    def now(key: str | None, was: str | None) -> str | None:
-        return was if was in parted else absorbed.get(key or "", key)
+    def resolve_key(key: str | None, former_key: str | None) -> str | None:
+        return former_key if former_key in split_keys else merge_targets.get(key or "", key)
 
-    found = []
+    facts = []
     for fact in candidates.facts:
-        said, was = fact.proposition, fact.former_entity_keys
-        subject, object = now(said.subject, was[0]), now(said.object, was[1])
-        found.append(replace(fact, proposition=replace(said, subject=subject, object=object)))
-    return replace(candidates, facts=tuple(found))
+        former_subject, former_object = fact.former_entity_keys
+        subject = resolve_key(fact.proposition.subject, former_subject)
+        object = resolve_key(fact.proposition.object, former_object)
+        facts.append(replace(fact, proposition=replace(fact.proposition, subject=subject, object=object)))
+    return replace(candidates, facts=tuple(facts))
 
 
 def _add_extracted_facts(
-    found: dict[str, ClaimGroup],
-    read: Sequence[tuple[ExtractedFact, Proposition]],
+    groups: dict[str, ClaimGroup],
+    facts: Sequence[tuple[ExtractedFact, Proposition]],
     candidates: Candidates,
-    dropped: Counter[str],
+    drop_counts: Counter[str],
 ) -> dict[int, str]:
-    """Puts what was read beside what is known; the tenet of each fact, by its reference."""
-    home = {
-        absorbed: id for id, tenet in found.items() for fact in tenet.facts for absorbed in fact.equivalent_signatures
-    }
-    by_ref: dict[int, str] = {}
-    added: dict[str, list[SupportedWording]] = {}
-    for fact, said in read:
-        kept = tuple(source for source in fact.sources if source.key not in candidates.forgotten_quotes)
-        if not kept:
-            dropped["forgotten on request"] += 1
+    """Add the extracted facts to the groups; return the claim id of each fact by its reference."""
+    known_ids = {key: id for id, group in groups.items() for fact in group.facts for key in fact.equivalent_signatures}
+    claim_ids: dict[int, str] = {}
+    wordings_by_id: dict[str, list[SupportedWording]] = {}
+    for fact, proposition in facts:
+        sources = tuple(source for source in fact.sources if source.key not in candidates.forgotten_quotes)
+        if not sources:
+            drop_counts["forgotten on request"] += 1
             continue
-        signature = said.signature
-        id = signature if signature in found else home.get(signature, signature)
-        by_ref[fact.ref] = id
-        added.setdefault(id, []).append((said, kept))
-    for id, told in added.items():
-        found[id] = claim_groups.add_support(found.get(id, ClaimGroup(id, (), ())), told)
-    return by_ref
+        signature = proposition.signature
+        id = signature if signature in groups else known_ids.get(signature, signature)
+        claim_ids[fact.ref] = id
+        wordings_by_id.setdefault(id, []).append((proposition, sources))
+    for id, wordings in wordings_by_id.items():
+        groups[id] = claim_groups.add_support(groups.get(id, ClaimGroup(id, (), ())), wordings)
+    return claim_ids
 
 
 def _find_replacements(
-    read: Sequence[tuple[ExtractedFact, Proposition]],
-    by_ref: Mapping[int, str],
-    found: Mapping[str, ClaimGroup],
+    facts: Sequence[tuple[ExtractedFact, Proposition]],
+    claim_ids: Mapping[int, str],
+    groups: Mapping[str, ClaimGroup],
     exclusions: dict[tuple[str, str], Exclusion],
 ) -> dict[str, tuple[str, ...]]:
-    """What each tenet replaces by the reading's own word, which is noted among the exclusions."""
-    replaced: dict[str, tuple[str, ...]] = {}
-    for fact, said in read:
-        for later, earlier in ((by_ref.get(fact.ref), by_ref.get(ref)) for ref in fact.replaces):
+    """Find what each claim replaces according to the extraction, and add it to the exclusions."""
+    replacements: dict[str, tuple[str, ...]] = {}
+    for fact, proposition in facts:
+        for later, earlier in ((claim_ids.get(fact.ref), claim_ids.get(ref)) for ref in fact.replaces):
             if later and earlier and later != earlier:
-                how: EndOperation = "RETRACT" if said.is_correction else "SUPERSEDE"
-                add_exclusion(exclusions, found[later].claim, found[earlier].claim, how)
-                replaced[later] = (*replaced.get(later, ()), earlier)
-    return replaced
+                op: EndOperation = "RETRACT" if proposition.is_correction else "SUPERSEDE"
+                add_exclusion(exclusions, groups[later].claim, groups[earlier].claim, op)
+                replacements[later] = (*replacements.get(later, ()), earlier)
+    return replacements
 
 
-def add_exclusion(
-    exclusions: dict[tuple[str, str], Exclusion], later: Claim, earlier: Claim, how: EndOperation
-) -> None:
-    """Notes that two cannot both hold; where each of them is a state of the world, either may have come after.
+def add_exclusion(exclusions: dict[tuple[str, str], Exclusion], later: Claim, earlier: Claim, op: EndOperation) -> None:
+    """Record that two claims cannot both hold; of two states of the world, either may turn out to be the later one.
 
-    Whoever says that each came after the other has said nothing: then time decides.
+    If each is said to supersede the other, neither statement counts and time decides.
     """
     opposite = exclusions.get((earlier.id, later.id))
-    if opposite == Exclusion("SUPERSEDE") and how == "SUPERSEDE":
+    if opposite == Exclusion("SUPERSEDE") and op == "SUPERSEDE":
         exclusions.setdefault((later.id, earlier.id), Exclusion("SUPERSEDE", is_reverse=True))
         return
-    exclusions[later.id, earlier.id] = Exclusion(how)
+    exclusions[later.id, earlier.id] = Exclusion(op)
     if {later.proposition.modality, earlier.proposition.modality} <= {"asserted", "negated"}:
         exclusions.setdefault((earlier.id, later.id), Exclusion("SUPERSEDE", is_reverse=True))
 
 
-def _find_exclusions(found: Mapping[str, ClaimGroup], candidates: Candidates) -> dict[tuple[str, str], Exclusion]:
-    """What ends what, by rule and by what the graph remembers of earlier decisions."""
-    strands = {id: tenet.claim for id, tenet in found.items()}
-    ruled = _find_rule_exclusions(strands.values())
-    home = {fact.id: id for id, tenet in found.items() for fact in tenet.facts}
-    decided: dict[tuple[str, str], Exclusion] = {}
+def _find_exclusions(groups: Mapping[str, ClaimGroup], candidates: Candidates) -> dict[tuple[str, str], Exclusion]:
+    """Find what ends what, by rule and by the earlier decisions that the graph holds."""
+    claims = {id: group.claim for id, group in groups.items()}
+    by_rule = _find_rule_exclusions(claims.values())
+    claim_ids = {fact.id: id for id, group in groups.items() for fact in group.facts}
+    by_decision: dict[tuple[str, str], Exclusion] = {}
     for link in candidates.links:
-        later, earlier = home.get(link.later), home.get(link.earlier)
+        later, earlier = claim_ids.get(link.later), claim_ids.get(link.earlier)
         if later is None or earlier is None or later == earlier:
             continue
-        if link.reason or not ((later, earlier) in ruled or (earlier, later) in ruled):
-            add_exclusion(decided, strands[later], strands[earlier], "RETRACT" if link.op == "RETRACT" else "SUPERSEDE")
-    return ruled | decided
+        if link.reason or not ((later, earlier) in by_rule or (earlier, later) in by_rule):
+            op: EndOperation = "RETRACT" if link.op == "RETRACT" else "SUPERSEDE"
+            add_exclusion(by_decision, claims[later], claims[earlier], op)
+    return by_rule | by_decision
 
 
-def _find_rule_exclusions(strands: Collection[Claim]) -> dict[tuple[str, str], Exclusion]:
-    """What ends what by rule: within a slot, and of a plan what carries it out, which its day tells."""
+def _find_rule_exclusions(claims: Collection[Claim]) -> dict[tuple[str, str], Exclusion]:
+    """Find what ends what by rule: claims about the same subject and predicate, and plans that were carried out."""
     slots: dict[tuple[str | None, ...], list[Claim]] = defaultdict(list)
     plans: dict[tuple[str | None, ...], list[Claim]] = defaultdict(list)
-    for strand in strands:
-        said, same = strand.proposition, plans if strand.proposition.modality == "planned" else slots
-        same[said.subject, said.predicate].append(strand)
-        same[said.subject, said.predicate, said.value].append(strand)
-    ruled = {}
-    for one in strands:
-        said = one.proposition
-        slot = (said.subject, said.predicate, said.value)[: 2 if said.is_functional else 3]
-        for other in (*plans[slot], *(slots[slot] if fact_rules.has_ending_rule(said) else ())):
-            if one is not other and (rule := fact_rules.find_ending_operation(said, other.proposition)):
-                ruled[one.id, other.id] = Exclusion(
-                    rule, is_by_rule=not fact_rules.is_fulfillment(said, other.proposition)
-                )
-    return ruled
+    for claim in claims:
+        proposition = claim.proposition
+        index = plans if proposition.modality == "planned" else slots
+        index[proposition.subject, proposition.predicate].append(claim)
+        index[proposition.subject, proposition.predicate, proposition.value].append(claim)
+    exclusions = {}
+    for claim in claims:
+        proposition = claim.proposition
+        slot = (proposition.subject, proposition.predicate, proposition.value)[: 2 if proposition.is_functional else 3]
+        for other in (*plans[slot], *(slots[slot] if fact_rules.has_ending_rule(proposition) else ())):
+            if claim is not other and (op := fact_rules.find_ending_operation(proposition, other.proposition)):
+                is_by_rule = not fact_rules.is_fulfillment(proposition, other.proposition)
+                exclusions[claim.id, other.id] = Exclusion(op, is_by_rule)
+    return exclusions
 
 
 def _make_questions(
-    found: Mapping[str, ClaimGroup],
+    groups: Mapping[str, ClaimGroup],
     exclusions: Mapping[tuple[str, str], Exclusion],
-    near: Mapping[str, tuple[str, ...]],
-    perhaps: Mapping[str, tuple[str, ...]],
+    similar_ids: Mapping[str, tuple[str, ...]],
+    possible_keys: Mapping[str, tuple[str, ...]],
 ) -> Iterator[OpenQuestion]:
-    """Each new tenet, in the order they were said, with the graph's that it may touch and no rule compared it with."""
-    home = {fact.id: id for id, tenet in found.items() for fact in tenet.facts}
-    heard = {id: max((s.at.timestamp() for s in tenet.sources), default=0.0) for id, tenet in found.items()}
+    """Pair each new claim, in the order of speech, with the known claims it may touch and that no rule compared."""
+    claim_ids = {fact.id: id for id, group in groups.items() for fact in group.facts}
+    last_said = {
+        id: max((source.at.timestamp() for source in group.sources), default=0.0) for id, group in groups.items()
+    }
     slots: dict[tuple[str | None, str], list[str]] = {}
-    for id, tenet in sorted(found.items()):
-        if tenet.facts and tenet.wordings[0].predicate != STATES_PREDICATE:
-            slots.setdefault((tenet.wordings[0].subject, tenet.wordings[0].predicate), []).append(id)
-    for id, tenet in sorted(((id, tenet) for id, tenet in found.items() if not tenet.facts), key=_make_claim_sort_key):
-        mine = tenet.claim.proposition
-        alike = [home[fact] for one in tenet.wordings for fact in near.get(one.text, ()) if fact in home]
-        subjects = (mine.subject, *perhaps.get(mine.subject or "", ())) if mine.subject else ()
-        same = {other for subject in subjects for other in slots.get((subject, mine.predicate), ())}
-        latest = sorted(same, key=lambda other: (-heard[other], other))
-        likely = dict.fromkeys((*alike, *latest))
-        open = [one for one in likely if one != id and not {(id, one), (one, id)} & exclusions.keys()]
-        yield OpenQuestion(id, tuple(open[:MAX_SIMILAR_CLAIMS]))
+    for id, group in sorted(groups.items()):
+        if group.facts and group.wordings[0].predicate != STATES_PREDICATE:
+            slots.setdefault((group.wordings[0].subject, group.wordings[0].predicate), []).append(id)
+    new_groups = [(id, group) for id, group in groups.items() if not group.facts]
+    for id, group in sorted(new_groups, key=_make_claim_sort_key):
+        subject, predicate = group.claim.proposition.subject, group.claim.proposition.predicate
+        fact_ids = [fact_id for wording in group.wordings for fact_id in similar_ids.get(wording.text, ())]
+        similar = [claim_ids[fact_id] for fact_id in fact_ids if fact_id in claim_ids]
+        subjects = (subject, *possible_keys.get(subject or "", ())) if subject else ()
+        same_slot = {other for key in subjects for other in slots.get((key, predicate), ())}
+        latest = sorted(same_slot, key=lambda other: (-last_said[other], other))
+        likely = dict.fromkeys((*similar, *latest))
+        undecided = [other for other in likely if other != id and not {(id, other), (other, id)} & exclusions.keys()]
+        yield OpenQuestion(id, tuple(undecided[:MAX_SIMILAR_CLAIMS]))
 
 
-def _list_recent_ids(found: Mapping[str, ClaimGroup], candidates: Candidates) -> tuple[str, ...]:
-    """The tenets of what the graph last heard of those whom the extraction speaks of."""
-    home = {fact.id: id for id, tenet in found.items() for fact in tenet.facts}
-    return tuple(dict.fromkeys(home[id] for id in candidates.recent_ids if id in home))
+def _list_recent_ids(groups: Mapping[str, ClaimGroup], candidates: Candidates) -> tuple[str, ...]:
+    """List the claims of the facts that the graph last heard about the entities of the extraction."""
+    claim_ids = {fact.id: id for id, group in groups.items() for fact in group.facts}
+    return tuple(dict.fromkeys(claim_ids[id] for id in candidates.recent_ids if id in claim_ids))
 
 
-def _make_claim_sort_key(new: tuple[str, ClaimGroup]) -> tuple[Any, ...]:
-    first = new[1].sources[0]
-    return first.at, first.seq, first.turn_id, first.start, new[0]
+def _make_claim_sort_key(item: tuple[str, ClaimGroup]) -> tuple[Any, ...]:
+    first = item[1].sources[0]
+    return first.at, first.seq, first.turn_id, first.start, item[0]
 
 
 def _make_fact_sort_key(fact: ExtractedFact) -> tuple[Any, ...]:
-    """Of facts that say the same, the one said first comes first, however the reply was ordered."""
+    """Order facts by when they were said, however the reply was ordered."""
     places = [(source.turn_id, source.start, source.end) for source in fact.sources]
     return fact.at, places, fact.text, fact.speaker, fact.topic

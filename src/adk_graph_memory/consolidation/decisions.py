@@ -1,7 +1,8 @@
-"""A draft and a model's decisions go in; tenets come out that are told apart, and the runs of each."""
+"""Apply a model's decisions to a comparison: merge claims that say the same, and time those that exclude each other."""
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter, defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -17,11 +18,11 @@ from adk_graph_memory.records.write_plan import FactOperation
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What a model says of a tenet and others (ids): the operation, and why.
+    """A model's decision about a claim and its target claims: the operation and the reason.
 
     REINFORCE: it says the same as the target. REFINE: it says the same more exactly. ALREADY_KNOWN: the target says all
-    of it and more. SUPERSEDE: both cannot hold at once, the world changed. RETRACT: it says that the targets were never
-    true. Whatever is refused leaves both facts as they are, side by side.
+    of it and more. SUPERSEDE: the world changed, both cannot hold at once. RETRACT: the targets were never true. If a
+    decision is refused, both facts stay as they are.
     """
 
     claim_id: str
@@ -32,12 +33,12 @@ class Decision:
 
 @dataclass(frozen=True, slots=True)
 class JudgeDecisions:
-    """All that a model decided; ``dropped`` counts by reason what it said that could not be used."""
+    """All decisions of a model; ``dropped`` counts the unusable ones by reason."""
 
     claim_decisions: tuple[Decision, ...] = ()
     dependencies: tuple[tuple[str, str], ...] = ()
     doubt_answers: Mapping[int, str | None] = field(default_factory=dict)
-    """whom a reference in doubt means; None for somebody new"""
+    """reference in doubt → key of the entity it means, or None for a new entity"""
     dropped: Mapping[str, int] = field(default_factory=dict)
 
     def __add__(self, other: JudgeDecisions) -> JudgeDecisions:
@@ -49,99 +50,97 @@ class JudgeDecisions:
         )
 
     def remap_ids(self, before: Comparison, after: Comparison) -> JudgeDecisions:
-        """The same decisions in the terms of a draft that knows who is who, which these decisions told."""
+        """Translate the claim ids to those of the comparison made after these decisions resolved the entities."""
         keys = {key: after.resolution.keys_by_ref[ref] for ref, key in before.resolution.keys_by_ref.items()}
         keys |= after.resolution.merge_targets
-        ids = {id: _remap_claim_id(tenet, keys) for id, tenet in before.claim_groups.items()}
-        ops = tuple(
-            replace(op, claim_id=ids[op.claim_id], targets=tuple(ids[one] for one in op.targets))
-            for op in self.claim_decisions
+        ids = {id: _remap_claim_id(group, keys) for id, group in before.claim_groups.items()}
+        decisions = tuple(
+            replace(decision, claim_id=ids[decision.claim_id], targets=tuple(ids[id] for id in decision.targets))
+            for decision in self.claim_decisions
         )
-        pairs = tuple((ids[one], ids[base]) for one, base in self.dependencies)
-        return replace(self, claim_decisions=ops, dependencies=pairs)
+        dependencies = tuple((ids[id], ids[base]) for id, base in self.dependencies)
+        return replace(self, claim_decisions=decisions, dependencies=dependencies)
 
 
-def _remap_claim_id(tenet: ClaimGroup, keys: Mapping[str, str]) -> str:
-    """The tenet's id once its subject and object are the entities that they turned out to be."""
-    said = tenet.wordings[0]
-    if said.subject not in keys and said.object not in keys:
-        return tenet.id
-    subject, object = (keys.get(key or "", key) for key in (said.subject, said.object))
-    return (
-        tenet.id
-        if (subject, object) == (said.subject, said.object)
-        else replace(said, subject=subject, object=object).signature
-    )
+def _remap_claim_id(group: ClaimGroup, keys: Mapping[str, str]) -> str:
+    """Return the group's id once its subject and object are replaced by the entities they turned out to be."""
+    wording = group.wordings[0]
+    if wording.subject not in keys and wording.object not in keys:
+        return group.id
+    subject, object = (keys.get(key or "", key) for key in (wording.subject, wording.object))
+    if (subject, object) == (wording.subject, wording.object):
+        return group.id
+    return replace(wording, subject=subject, object=object).signature
 
 
 class ReconciledClaims:
-    """The tenets after a model's decisions: what is one is merged, what excludes the other is timed.
+    """The claim groups after a model's decisions, and the periods of each.
 
-    Refused and counted are mergers of facts that differ in subject, object, a day, a number or a denial, or that have
-    nothing but the subject in common, and retractions of what has as little in common with the correction: a wrong
-    number does not unmake what else a fact says. Put right are a retraction by what was read as no correction, which
-    counts as a change, and a change by what was said before its target: time says which of two states ended the other
-    (see :func:`~.comparison.add_exclusion`); where one of them is a plan the change does nothing.
+    Two kinds of decision are refused and counted. One is a merger of facts that differ in subject, object, a day, a
+    number or a denial, or that share only the subject. The other is a retraction of a fact that shares as little with
+    the correction: a wrong number does not undo what else a fact says.
+    Two kinds are adjusted. A retraction by a fact that corrects nothing becomes a change. For a change by a fact that
+    was said before its target, time decides which of two states ended the other (see
+    :func:`~.comparison.add_exclusion`); where one of them is a plan, the change has no effect.
 
     Args:
-        draft: what rules could tell.
+        comparison: what rules decided.
         decisions: what a model added.
     """
 
-    def __init__(self, draft: Comparison, decisions: JudgeDecisions) -> None:
-        self._comparison = draft
-        self.claim_groups = dict(draft.claim_groups)
-        self.canonical_ids = {id: id for id in draft.claim_groups}
-        """id of each tenet of the draft → that of the one it became part of"""
-        self.dropped = Counter(draft.dropped) + Counter(decisions.dropped)
-        self.dependencies = {*draft.dependencies, *decisions.dependencies}
+    def __init__(self, comparison: Comparison, decisions: JudgeDecisions) -> None:
+        self._comparison = comparison
+        self.claim_groups = dict(comparison.claim_groups)
+        self.canonical_ids = {id: id for id in comparison.claim_groups}
+        """claim id in the comparison → id of the claim it was merged into"""
+        self.dropped = Counter(comparison.dropped) + Counter(decisions.dropped)
+        self.dependencies = {*comparison.dependencies, *decisions.dependencies}
         self._names_by_key: dict[str, list[str]] = defaultdict(list)
-        known: tuple[KnownEntity | PlannedEntity, ...] = (
-            *draft.candidates.entities,
-            *draft.resolution.planned_entities,
-        )
-        for entity in known:
+        planned_entities = comparison.resolution.planned_entities
+        entities: list[KnownEntity | PlannedEntity] = [*comparison.candidates.entities, *planned_entities]
+        for entity in entities:
             self._names_by_key[entity.key] += [entity.name, *entity.aliases]
         self._refinements: dict[str, list[tuple[str, str]]] = {}
         self._merge_reasons: dict[str, str] = {}
         self._end_reasons: dict[tuple[str, str], str] = {}
-        exclusions = dict(draft.exclusions)
-        for decision in sorted(decisions.claim_decisions, key=lambda one: (one.claim_id, one.op, one.targets)):
+        exclusions = dict(comparison.exclusions)
+        for decision in sorted(decisions.claim_decisions, key=lambda item: (item.claim_id, item.op, item.targets)):
             self._apply_decision(decision, exclusions)
-        homes = ((self.canonical_ids[a], self.canonical_ids[b], how) for (a, b), how in exclusions.items())
-        settled: dict[tuple[str, str], Exclusion] = {(a, b): how for a, b, how in homes if a != b}
+        remapped = ((self.canonical_ids[a], self.canonical_ids[b], how) for (a, b), how in exclusions.items())
+        exclusions_by_pair: dict[tuple[str, str], Exclusion] = {(a, b): how for a, b, how in remapped if a != b}
         self.periods: dict[str, list[Period]] = make_periods(
-            map(self.make_claim, self.claim_groups), settled, self._collect_dependencies()
+            map(self.make_claim, self.claim_groups), exclusions_by_pair, self._collect_dependencies()
         )
 
     def _collect_dependencies(self) -> set[tuple[str, str]]:
-        """What rests on what by these decisions, and by those that the graph remembers."""
-        held = {fact.id: id for id, tenet in self.claim_groups.items() for fact in tenet.facts}
-        known = {(held.get(one), held.get(base)) for one, base in self._comparison.candidates.dependencies}
-        new = {(self.canonical_ids.get(one), self.canonical_ids.get(base)) for one, base in self.dependencies}
-        return {(one, base) for one, base in known | new if one and base and one != base}
+        """Collect which claim rests on which, from these decisions and from the graph."""
+        claim_ids = {fact.id: id for id, group in self.claim_groups.items() for fact in group.facts}
+        fact_pairs = self._comparison.candidates.dependencies
+        known = {(claim_ids.get(id), claim_ids.get(base)) for id, base in fact_pairs}
+        new = {(self.canonical_ids.get(id), self.canonical_ids.get(base)) for id, base in self.dependencies}
+        return {(id, base) for id, base in known | new if id and base and id != base}
 
     def make_claim(self, id: str) -> Claim:
-        """The tenet with the wording that stands for it."""
-        tenet = self.claim_groups[id]
-        return Claim(id, fact_rules.select_wording(tenet.wordings, self._refinements.get(id, ())), tenet.sources)
+        """Return the claim in the wording that stands for its group."""
+        group = self.claim_groups[id]
+        return Claim(id, fact_rules.select_wording(group.wordings, self._refinements.get(id, ())), group.sources)
 
     def is_vague_wording(self, id: str, text: str) -> bool:
-        """Whether a more exact wording of the tenet was found than this."""
-        return any(text == less for _, less in self._refinements.get(id, ()))
+        """Whether the claim has a wording that was judged more exact than this text."""
+        return any(text == vague for _, vague in self._refinements.get(id, ()))
 
     def is_exact_wording(self, id: str, text: str) -> bool:
-        """Whether this wording of the tenet was found to be the more exact one."""
-        return any(text == more for more, _ in self._refinements.get(id, ()))
+        """Whether this text was judged more exact than another wording of the claim."""
+        return any(text == exact for exact, _ in self._refinements.get(id, ()))
 
     def get_merge_reason(self, id: str) -> str:
-        """The model's reason for taking several wordings for this tenet; empty where a rule did."""
+        """Return the model's reason for merging wordings into this claim; empty if a rule merged them."""
         return self._merge_reasons.get(id, "")
 
     def get_end_reason(self, ended: str, by: str) -> str:
-        """The model's reason for letting the one end the other; empty where a rule did."""
-        names = {home: [id for id, into in self.canonical_ids.items() if into == home] for home in (ended, by)}
-        pairs = ((a, b) for a in names[ended] for b in names[by])
+        """Return the model's reason for letting claim ``by`` end claim ``ended``; empty if a rule ended it."""
+        original_ids = ([id for id, home in self.canonical_ids.items() if home == claim_id] for claim_id in (ended, by))
+        pairs = itertools.product(*original_ids)
         return next((self._end_reasons[pair] for pair in pairs if pair in self._end_reasons), "")
 
     def _apply_decision(self, decision: Decision, exclusions: dict[tuple[str, str], Exclusion]) -> None:
@@ -160,74 +159,75 @@ class ReconciledClaims:
         if not (later.sources and earlier.sources):
             self.dropped["change without words on both sides"] += 1
             return
-        how: EndOperation = "RETRACT" if decision.op == "RETRACT" else "SUPERSEDE"
-        if how == "RETRACT" and not self._is_related(later.wordings[0], earlier.wordings[0]):
+        op: EndOperation = "RETRACT" if decision.op == "RETRACT" else "SUPERSEDE"
+        if op == "RETRACT" and not self._is_related(later.wordings[0], earlier.wordings[0]):
             self.dropped["retraction of what says something else"] += 1
             return
-        if how == "RETRACT" and not any(wording.is_correction for wording in later.wordings):
+        if op == "RETRACT" and not any(wording.is_correction for wording in later.wordings):
             self.dropped["retraction by what corrects nothing"] += 1
-            how = "SUPERSEDE"
-        add_exclusion(exclusions, later.claim, earlier.claim, how)
+            op = "SUPERSEDE"
+        add_exclusion(exclusions, later.claim, earlier.claim, op)
         self._end_reasons[later.id, earlier.id] = self._end_reasons[earlier.id, later.id] = decision.reason
 
     def _merge_claims(self, exact: str, vague: str, decision: Decision) -> None:
-        """Makes one tenet of both; never of two that the graph has told apart, nor of two that differ."""
-        one, other = self.canonical_ids[exact], self.canonical_ids[vague]
-        if one == other:
+        """Merge two claims unless they differ or the graph holds facts of both."""
+        exact_home, vague_home = self.canonical_ids[exact], self.canonical_ids[vague]
+        if exact_home == vague_home:
             return
         if reason := self._find_merge_objection(exact, vague, decision.op):
             self.dropped[reason] += 1
             return
-        kept, gone = sorted((one, other), key=lambda id: (not self.claim_groups[id].facts, id))
+        kept, gone = sorted((exact_home, vague_home), key=lambda id: (not self.claim_groups[id].facts, id))
         self.claim_groups[kept] = _merge_claim_groups(self.claim_groups[kept], self.claim_groups.pop(gone))
         self._refinements[kept] = [
             *self._refinements.get(kept, ()),
             *self._refinements.pop(gone, ()),
             *self._list_refinements(exact, vague, decision.op),
         ]
-        self.canonical_ids = {id: kept if home == gone else home for id, home in self.canonical_ids.items()}
+        self.canonical_ids = {id: kept if target == gone else target for id, target in self.canonical_ids.items()}
         self._merge_reasons[kept] = decision.reason
 
-    def _is_related(self, one: Proposition, other: Proposition) -> bool:
-        is_of_one_slot = (one.subject, one.predicate) == (other.subject, other.predicate)
-        return is_of_one_slot or self._has_common_content(one, other)
+    def _is_related(self, proposition: Proposition, other: Proposition) -> bool:
+        is_same_slot = (proposition.subject, proposition.predicate) == (other.subject, other.predicate)
+        return is_same_slot or self._has_common_content(proposition, other)
 
-    def _has_common_content(self, one: Proposition, other: Proposition) -> bool:
-        names = [name for key in {one.subject, other.subject} for name in self._names_by_key.get(key or "", ())]
-        return fact_rules.has_common_content(one, other, names)
+    def _has_common_content(self, proposition: Proposition, other: Proposition) -> bool:
+        names = [name for key in {proposition.subject, other.subject} for name in self._names_by_key.get(key or "", ())]
+        return fact_rules.has_common_content(proposition, other, names)
 
     def _find_merge_objection(self, exact: str, vague: str, op: FactOperation) -> str | None:
-        """Why the two are not one, whatever the model says."""
-        one, other = (self._comparison.claim_groups[id].wordings[0] for id in (exact, vague))
-        both = self.claim_groups[self.canonical_ids[exact]], self.claim_groups[self.canonical_ids[vague]]
-        if not fact_rules.has_same_subject(one, other):
+        """Return why the two must not be merged whatever the model says, or None."""
+        proposition, other = (self._comparison.claim_groups[id].wordings[0] for id in (exact, vague))
+        group, other_group = self.claim_groups[self.canonical_ids[exact]], self.claim_groups[self.canonical_ids[vague]]
+        if not fact_rules.has_same_subject(proposition, other):
             return "merger of facts of two subjects"
-        if not self._has_common_content(one, other):
+        if not self._has_common_content(proposition, other):
             return "merger of facts that have little in common"
-        if not (
-            fact_rules.has_all_details(one, other) or (op == "REINFORCE" and fact_rules.has_all_details(other, one))
-        ) or any(
-            fact_rules.is_different_fact(mine, theirs) for mine in both[0].wordings for theirs in both[1].wordings
+        has_details = fact_rules.has_all_details(proposition, other) or (
+            op == "REINFORCE" and fact_rules.has_all_details(other, proposition)
+        )
+        if not has_details or any(
+            fact_rules.is_different_fact(mine, theirs) for mine in group.wordings for theirs in other_group.wordings
         ):
             return "merger of facts that differ"
-        return "merger of two known facts" if both[0].facts and both[1].facts else None
+        return "merger of two known facts" if group.facts and other_group.facts else None
 
     def _list_refinements(self, exact: str, vague: str, op: FactOperation) -> list[tuple[str, str]]:
-        """Pairs of wordings of which the one is more exact; of two that say the same, by their days and numbers."""
-        one, other = self._comparison.claim_groups[exact], self._comparison.claim_groups[vague]
-        if op == "REINFORCE" and not fact_rules.has_all_details(one.wordings[0], other.wordings[0]):
-            one, other = other, one
-        elif op == "REINFORCE" and fact_rules.has_all_details(other.wordings[0], one.wordings[0]):
+        """List (exact text, vague text) pairs; with REINFORCE, days and numbers tell which of the two is more exact."""
+        group, other = self._comparison.claim_groups[exact], self._comparison.claim_groups[vague]
+        if op == "REINFORCE" and not fact_rules.has_all_details(group.wordings[0], other.wordings[0]):
+            group, other = other, group
+        elif op == "REINFORCE" and fact_rules.has_all_details(other.wordings[0], group.wordings[0]):
             return []
-        if not any(source.is_verified for source in one.sources):
+        if not any(source.is_verified for source in group.sources):
             return []
-        return [(e.text, v.text) for e in one.wordings for v in other.wordings]
+        return [(wording.text, less.text) for wording in group.wordings for less in other.wordings]
 
 
-def _merge_claim_groups(into: ClaimGroup, merged: ClaimGroup) -> ClaimGroup:
+def _merge_claim_groups(group: ClaimGroup, other: ClaimGroup) -> ClaimGroup:
     return replace(
-        into,
-        wordings=(*into.wordings, *merged.wordings),
-        sources=(*into.sources, *merged.sources),
-        new_sources=(*into.new_sources, *merged.new_sources),
+        group,
+        wordings=(*group.wordings, *other.wordings),
+        sources=(*group.sources, *other.sources),
+        new_sources=(*group.new_sources, *other.new_sources),
     )

@@ -1,4 +1,4 @@
-"""Why were these two facts taken for one, and why does this one end that one: the rules that need no model."""
+"""Decide by rule, without a model, whether two facts are the same and whether one ends the other."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from adk_graph_memory.records.write_plan import STATES_PREDICATE
 
 
 def make_proposition(fact: ExtractedFact, keys: Mapping[int, str], functional: Collection[str]) -> Proposition:
-    """What an extracted fact says, about entities of the graph; of ``functional`` predicates there is one value."""
+    """Make a fact's proposition; ``keys`` are entity keys by reference, ``functional`` predicates have one value."""
     return Proposition(
         text=fact.text,
         predicate=fact.predicate,
@@ -42,16 +42,16 @@ def make_proposition(fact: ExtractedFact, keys: Mapping[int, str], functional: C
     )
 
 
-def has_ending_rule(said: Proposition) -> bool:
-    """Whether it is of a kind that ends others by rule."""
-    return said.is_functional or said.is_correction
+def has_ending_rule(proposition: Proposition) -> bool:
+    """Whether a rule lets this kind of proposition end others."""
+    return proposition.is_functional or proposition.is_correction
 
 
 def find_ending_operation(later: Proposition, earlier: Proposition) -> EndOperation | None:
-    """How the one ends the other, if it was said later: a changed value, a plan come true or given up, a denial.
+    """Return how the later proposition ends the earlier one: a new value, a plan carried out or dropped, or a denial.
 
-    Apart from corrections that deny the very thing and of plans that came true on their day, only of what there is one
-    at a time: a subject may have two plans about one city, and give up one of them.
+    Rules end only what has one value at a time, for a subject may have two plans about one city and drop one of them.
+    Exceptions are corrections that deny the earlier fact itself, and plans carried out on their day.
     """
     if later.subject is None or (later.subject, later.predicate) != (earlier.subject, earlier.predicate):
         return None
@@ -68,41 +68,42 @@ def find_ending_operation(later: Proposition, earlier: Proposition) -> EndOperat
 
 
 def is_fulfillment(later: Proposition, earlier: Proposition) -> bool:
-    """Whether the one asserts what the other plans: the same of the same pair, for the day that was planned."""
+    """Whether the later one asserts what the earlier one plans: same subject, predicate, object and day."""
     if (later.modality, earlier.modality) != ("asserted", "planned") or later.object is None:
         return False
-    is_one = (later.subject, later.predicate, later.object) == (earlier.subject, earlier.predicate, earlier.object)
+    is_same = (later.subject, later.predicate, later.object) == (earlier.subject, earlier.predicate, earlier.object)
     mine, theirs = next(_pair_day_ranges(later, earlier))
-    return bool(is_one and mine and theirs) and (
+    return bool(is_same and mine and theirs) and (
         _is_compatible_range(mine, theirs) or _is_compatible_range(theirs, mine)
     )
 
 
-def has_same_subject(one: Proposition, other: Proposition) -> bool:
-    """Whether two may be wordings of one fact: they are of one subject, or of one pair."""
-    return one.subject == other.subject or {one.subject, one.object} == {other.subject, other.object}
+def has_same_subject(proposition: Proposition, other: Proposition) -> bool:
+    """Whether two may be wordings of one fact: they have the same subject, or the same subject and object swapped."""
+    is_same_pair = {proposition.subject, proposition.object} == {other.subject, other.object}
+    return proposition.subject == other.subject or is_same_pair
 
 
-def has_common_content(one: Proposition, other: Proposition, names: Collection[str]) -> bool:
-    """Whether they have more than a subject in common: whom else they speak of, or words beside the subject's names.
+def has_common_content(proposition: Proposition, other: Proposition, names: Collection[str]) -> bool:
+    """Whether two propositions share more than a subject: an object, or words other than the subject's ``names``.
 
-    Of two predicates it takes two words, and half of the shorter text; of one predicate a third of it, or half of it if
-    that is a single word.
+    If the predicates differ, they must share two words and half of the shorter text. If they agree, a third of it is
+    enough, or half of it if that is a single word.
     """
-    objects = (other.object, other.subject) if one.subject != other.subject else (other.object,)
-    if one.object is not None and one.object in objects:
+    objects = (other.object, other.subject) if proposition.subject != other.subject else (other.object,)
+    if proposition.object is not None and proposition.object in objects:
         return True
-    known = set().union(*map(_split_into_parts, names))
-    mine, theirs = _split_into_parts(one.text) - known, _split_into_parts(other.text) - known
-    common, least = len(mine & theirs), min(len(mine), len(theirs))
-    is_of_one = one.predicate == other.predicate
-    return (is_of_one or common > 1) and (3 if is_of_one and common > 1 else 2) * common >= least
+    name_parts = set().union(*map(_split_into_parts, names))
+    mine, theirs = _split_into_parts(proposition.text) - name_parts, _split_into_parts(other.text) - name_parts
+    common, shorter = len(mine & theirs), min(len(mine), len(theirs))
+    is_same_predicate = proposition.predicate == other.predicate
+    return (is_same_predicate or common > 1) and (3 if is_same_predicate and common > 1 else 2) * common >= shorter
 
 
 def _split_into_parts(text: str) -> set[str]:
-    """The words of a text without its numbers, and of what is written without spaces every pair of characters."""
-    apart = WIDE_RUN.sub(lambda run: f" {run[0]} ", fold_text(text))
-    words = (word for word in normalize_words(apart) if not word.isdigit())
+    """Split a text into words without numbers; text written without spaces into pairs of characters."""
+    spaced = WIDE_RUN.sub(lambda run: f" {run[0]} ", fold_text(text))
+    words = (word for word in normalize_words(spaced) if not word.isdigit())
     return {
         part
         for word in words
@@ -110,25 +111,24 @@ def _split_into_parts(text: str) -> set[str]:
     }
 
 
-def is_different_fact(one: Proposition, other: Proposition) -> bool:
-    """Whether no wording of one fact can say both: other objects or days, other numbers on each side, one denies."""
-    objects = {one.object, other.object} - {None}
-    is_pair_turned = (one.object, one.subject) == (other.subject, other.object)
+def is_different_fact(proposition: Proposition, other: Proposition) -> bool:
+    """Whether the two cannot state one fact: objects or days differ, each has its own numbers, or only one denies."""
+    objects = {proposition.object, other.object} - {None}
+    is_swapped = (proposition.object, proposition.subject) == (other.subject, other.object)
+    numerals, other_numerals = _collect_numerals(proposition), _collect_numerals(other)
     return (
-        (len(objects) > 1 and not is_pair_turned)
+        (len(objects) > 1 and not is_swapped)
         or not all(
             _is_compatible_range(mine, theirs) or _is_compatible_range(theirs, mine)
-            for mine, theirs in _pair_day_ranges(one, other)
+            for mine, theirs in _pair_day_ranges(proposition, other)
         )
-        or not (
-            _collect_numerals(one) <= _collect_numerals(other) or _collect_numerals(other) <= _collect_numerals(one)
-        )
-        or (one.modality == "negated") != (other.modality == "negated")
+        or not (numerals <= other_numerals or other_numerals <= numerals)
+        or (proposition.modality == "negated") != (other.modality == "negated")
     )
 
 
 def has_all_details(exact: Proposition, vague: Proposition) -> bool:
-    """Whether the one has every number and, as exactly, every date of the other, and nothing in it is against that."""
+    """Whether ``exact`` has every number and date of ``vague``, dates at least as precise, and nothing contradicts."""
     return (
         not is_different_fact(exact, vague)
         and _collect_numerals(vague) <= _collect_numerals(exact)
@@ -139,22 +139,23 @@ def has_all_details(exact: Proposition, vague: Proposition) -> bool:
     )
 
 
-def _collect_numerals(said: Proposition) -> set[str]:
-    return set(said.numerals.split())
+def _collect_numerals(proposition: Proposition) -> set[str]:
+    return set(proposition.numerals.split())
 
 
 _DayRange = tuple[date, date] | None
 
 
-def _pair_day_ranges(one: Proposition, other: Proposition) -> Iterator[tuple[_DayRange, _DayRange]]:
-    """What each says of its beginning, and of its end: the first and the last day that are meant, if it says any."""
+def _pair_day_ranges(proposition: Proposition, other: Proposition) -> Iterator[tuple[_DayRange, _DayRange]]:
+    """Yield both day ranges of the beginning, then both of the end: first and last day, or None if unknown."""
     yield (
-        _get_day_range(one.valid_from, one.valid_from_precision),
+        _get_day_range(proposition.valid_from, proposition.valid_from_precision),
         _get_day_range(other.valid_from, other.valid_from_precision),
     )
-    ends = ((said.valid_to, said.valid_to_precision) for said in (one, other))
-    mine, theirs = (_get_day_range(*end, is_end=True) for end in ends)
-    yield mine, theirs
+    yield (
+        _get_day_range(proposition.valid_to, proposition.valid_to_precision, is_end=True),
+        _get_day_range(other.valid_to, other.valid_to_precision, is_end=True),
+    )
 
 
 def _get_day_range(moment: datetime | None, precision: Precision | None, *, is_end: bool = False) -> _DayRange:
@@ -162,39 +163,41 @@ def _get_day_range(moment: datetime | None, precision: Precision | None, *, is_e
 
 
 def _is_compatible_range(exact: _DayRange, vague: _DayRange) -> bool:
-    """Whether the one is a day, month or year within the other, or either is not known."""
+    """Whether the exact range lies within the vague one, or either is unknown."""
     return not (exact and vague) or is_day_range_within(exact, vague)
 
 
-def select_wording(said: Iterable[Proposition], refined: Collection[tuple[str, str]] = ()) -> Proposition:
-    """The words that stand for all that say the same: the most exact ones, and of these the first said.
+def select_wording(wordings: Iterable[Proposition], refinements: Collection[tuple[str, str]] = ()) -> Proposition:
+    """Choose the wording that stands for a fact: the most exact, and of these the first said.
 
     Args:
-        said: propositions that say the same.
-        refined: (text, text) where the one is the more exact wording of the other.
+        wordings: propositions that say the same.
+        refinements: pairs of an exact text and the vaguer text it replaces.
     """
-    known = sorted(said, key=lambda one: (one.at, one.text))
-    vague = {less for _, less in refined}
-    exact = [one for one in known if one.text not in vague] or known
-    words = [set(one.comparison_text.split()) for one in exact]
-    return next(one for one, mine in zip(exact, words, strict=True) if not any(mine < other for other in words))
+    ordered = sorted(wordings, key=lambda wording: (wording.at, wording.text))
+    vague_texts = {vague for _, vague in refinements}
+    candidates = [wording for wording in ordered if wording.text not in vague_texts] or ordered
+    words = [set(wording.comparison_text.split()) for wording in candidates]
+    return next(
+        wording for wording, mine in zip(candidates, words, strict=True) if not any(mine < theirs for theirs in words)
+    )
 
 
-def is_wording_contained(said: Proposition, others: Sequence[Proposition]) -> bool:
-    """Whether one of the others has every word of what is said."""
-    words = set(said.comparison_text.split())
+def is_wording_contained(wording: Proposition, others: Sequence[Proposition]) -> bool:
+    """Whether one of the others has every word of this wording."""
+    words = set(wording.comparison_text.split())
     return any(words <= set(other.comparison_text.split()) for other in others)
 
 
 def plan_statement(statement: Statement) -> PlannedFact:
-    """A statement told to memory itself, as a fact that is its own source."""
+    """Plan a fact for a statement made directly to memory; the fact is its own source."""
     id = _hash_statement_id(statement.id) if statement.id else digest("told", fold_text(statement.text))
-    told = Proposition(statement.text, STATES_PREDICATE, None, None, statement.at, speaker=statement.author)
-    return PlannedFact(id=id, proposition=told, metadata=statement.metadata, is_direct=True)
+    proposition = Proposition(statement.text, STATES_PREDICATE, None, None, statement.at, speaker=statement.author)
+    return PlannedFact(id=id, proposition=proposition, metadata=statement.metadata, is_direct=True)
 
 
 def make_statement_id(id: str) -> str:
-    """The memory id of a statement that was told under an id of its own."""
+    """Return the memory id of a statement that was given its own id."""
     return f"fact:{_hash_statement_id(id)}"
 
 

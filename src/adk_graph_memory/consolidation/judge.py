@@ -1,4 +1,4 @@
-"""A draft's open questions go to a model, all in one call; its decisions come back as data of ours."""
+"""Ask a model all open questions of a comparison in one call, and parse its decisions."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from adk_graph_memory.records.write_plan import FactOperation
 
 _EDGE_PUNCTUATION = " .,;:!?…。！？،؟।\"'“”‘’«»„"
 MAX_ENTITY_FACTS = 5
-"""Facts that are shown with an entity to tell who it is."""
+"""How many facts and quotes the prompt shows with an entity to identify it."""
 
 
 class OpReply(BaseModel):
@@ -60,149 +60,157 @@ class Judge:
 
     Args:
         model: any ADK model.
-        patience: with the model.
+        retry_policy: how often and how long to retry the model.
     """
 
-    def __init__(self, model: llm.BaseLlm, patience: llm.RetryPolicy) -> None:
-        self._model, self._retry_policy = model, patience
+    def __init__(self, model: llm.BaseLlm, retry_policy: llm.RetryPolicy) -> None:
+        self._model, self._retry_policy = model, retry_policy
         self._prompt = prompts.load_prompt("consolidate")
         self.version = f"{model.model} {self._prompt.version}"
 
-    async def decide(self, draft: Comparison) -> tuple[JudgeDecisions, Usage]:
-        """The model's decisions on all that is open; whatever it says of other facts is left out and counted.
+    async def decide(self, comparison: Comparison) -> tuple[JudgeDecisions, Usage]:
+        """Ask the model about everything that is open. Decisions about other facts are dropped and counted.
 
-        Questions too many for one reply are asked in halves.
+        If the reply is truncated, the questions are asked again in two halves.
 
         Raises:
             errors.ModelError: the model failed; nothing was decided.
         """
-        asked, keys = _list_prompt_ids(draft)
-        shown = await asyncio.to_thread(_make_question_fields, draft, asked, keys)
-        prompt = self._prompt.fill_template(**shown)
+        claim_ids, entity_keys = _list_prompt_ids(comparison)
+        fields = await asyncio.to_thread(_make_question_fields, comparison, claim_ids, entity_keys)
+        prompt = self._prompt.fill_template(**fields)
         try:
             answer = await llm.generate_structured(self._model, prompt, ConsolidationReply, self._retry_policy)
         except errors.ReplyTruncated as error:
-            if len(draft.open_questions) > 1:
-                middle = len(draft.open_questions) // 2
-                first, cost = await self.decide(replace(draft, open_questions=draft.open_questions[:middle]))
-                certain = replace(draft.resolution, doubts=())
-                rest, more = await self.decide(
-                    replace(draft, open_questions=draft.open_questions[middle:], resolution=certain)
-                )
-                return first + rest, error.usage + cost + more
+            questions = comparison.open_questions
+            if len(questions) > 1:
+                middle = len(questions) // 2
+                first, usage = await self.decide(replace(comparison, open_questions=questions[:middle]))
+                resolution = replace(comparison.resolution, doubts=())  # the first half has asked about them
+                rest = replace(comparison, open_questions=questions[middle:], resolution=resolution)
+                second, more_usage = await self.decide(rest)
+                return first + second, error.usage + usage + more_usage
             if error.answer is None:
                 raise
             answer = error.answer
-        decisions = await asyncio.to_thread(parse_decisions, answer.reply, draft, asked, keys)
+        decisions = await asyncio.to_thread(parse_decisions, answer.reply, comparison, claim_ids, entity_keys)
         return replace(decisions, dropped=Counter(decisions.dropped) + Counter(answer.dropped)), answer.usage
 
 
-def _list_prompt_ids(draft: Comparison) -> tuple[list[str], list[str]]:
-    """The tenets that a model is shown, those that are new first, and the entities that a name may mean; ids."""
-    new = [question.claim_id for question in draft.open_questions]
-    known = (*(id for question in draft.open_questions for id in question.similar_ids), *draft.recent_ids)
-    keys = dict.fromkeys(key for doubt in draft.resolution.doubts for key in doubt.candidate_keys)
-    return list(dict.fromkeys((*new, *known))), list(keys)
+def _list_prompt_ids(comparison: Comparison) -> tuple[list[str], list[str]]:
+    """List the ids of the claims to show, new ones first, and the keys of the entities that a name may mean."""
+    questions = comparison.open_questions
+    new_ids = [question.claim_id for question in questions]
+    known_ids = (*(id for question in questions for id in question.similar_ids), *comparison.recent_ids)
+    keys = dict.fromkeys(key for doubt in comparison.resolution.doubts for key in doubt.candidate_keys)
+    return list(dict.fromkeys((*new_ids, *known_ids))), list(keys)
 
 
-def _make_question_fields(draft: Comparison, asked: Sequence[str], keys: Sequence[str]) -> dict[str, str]:
-    """What the prompt says, by the names in its template."""
-    numbers = {id: number for number, id in enumerate(asked)}
-    alike = {question.claim_id: [numbers[id] for id in question.similar_ids] for question in draft.open_questions}
-    ends = {id: [numbers[one] for one in draft.replacements.get(id, ()) if one in numbers] for id in alike}
+def _make_question_fields(
+    comparison: Comparison, claim_ids: Sequence[str], entity_keys: Sequence[str]
+) -> dict[str, str]:
+    """Make the text of each field of the prompt template."""
+    numbers = {id: number for number, id in enumerate(claim_ids)}
+    questions, replacements = comparison.open_questions, comparison.replacements
+    similar = {question.claim_id: [numbers[id] for id in question.similar_ids] for question in questions}
+    replaced = {id: [numbers[other] for other in replacements.get(id, ()) if other in numbers] for id in similar}
     lines = {
-        id: _format_claim(number, draft.claim_groups[id], alike.get(id), ends.get(id)) for id, number in numbers.items()
+        id: _format_claim(number, comparison.claim_groups[id], similar.get(id), replaced.get(id))
+        for id, number in numbers.items()
     }
-    places, everybody = {key: number for number, key in enumerate(keys)}, _collect_entity_profiles(draft)
+    numbers_by_key = {key: number for number, key in enumerate(entity_keys)}
+    profiles, keys_by_ref = _collect_entity_profiles(comparison), comparison.resolution.keys_by_ref
     names = (
-        f"{_format_entity(number, everybody[draft.resolution.keys_by_ref[doubt.ref]], doubt.quotes)}, perhaps "
-        + " or ".join(str(places[key]) for key in doubt.candidate_keys)
-        for number, doubt in enumerate(draft.resolution.doubts)
+        f"{_format_entity(number, profiles[keys_by_ref[doubt.ref]], doubt.quotes)}, perhaps "
+        + " or ".join(str(numbers_by_key[key]) for key in doubt.candidate_keys)
+        for number, doubt in enumerate(comparison.resolution.doubts)
     )
-    said = {
-        "known": [line for id, line in lines.items() if id not in alike],
-        "new": [line for id, line in lines.items() if id in alike],
-        "entities": [_format_entity(number, everybody[key]) for number, key in enumerate(keys)],
+    fields = {
+        "known": [line for id, line in lines.items() if id not in similar],
+        "new": [line for id, line in lines.items() if id in similar],
+        "entities": [_format_entity(number, profiles[key]) for number, key in enumerate(entity_keys)],
         "names": list(names),
     }
-    return {name: "\n".join(told) or "(none)" for name, told in said.items()}
+    return {field: "\n".join(field_lines) or "(none)" for field, field_lines in fields.items()}
 
 
 class _EntityProfile(NamedTuple):
-    """An entity, as it is known and as it is planned, and what is said of it."""
+    """An entity as known and as planned, and the facts about it."""
 
     entities: list[KnownEntity | PlannedEntity]
     facts: list[str]
 
 
-def _collect_entity_profiles(draft: Comparison) -> dict[str, _EntityProfile]:
-    """Those in doubt and those who may be meant, by key; entities and facts are gone through once, not for each."""
-    resolution = draft.resolution
-    found = {
+def _collect_entity_profiles(comparison: Comparison) -> dict[str, _EntityProfile]:
+    """Collect the entities in doubt and their candidates by key, in one pass over entities and facts."""
+    resolution = comparison.resolution
+    profiles = {
         key: _EntityProfile([], [])
-        for one in resolution.doubts
-        for key in (resolution.keys_by_ref[one.ref], *one.candidate_keys)
+        for doubt in resolution.doubts
+        for key in (resolution.keys_by_ref[doubt.ref], *doubt.candidate_keys)
     }
-    listed: list[KnownEntity | PlannedEntity] = [*draft.candidates.entities, *resolution.planned_entities]
-    for entity in listed:
-        if entity.key in found:
-            found[entity.key].entities.append(entity)
-    for tenet in draft.claim_groups.values() if found else ():
-        said = tenet.claim.proposition
-        for key in found.keys() & {said.subject or "", said.object or ""}:
-            found[key].facts.append(said.text)
-    return found
+    entities: list[KnownEntity | PlannedEntity] = [*comparison.candidates.entities, *resolution.planned_entities]
+    for entity in entities:
+        if entity.key in profiles:
+            profiles[entity.key].entities.append(entity)
+    for group in comparison.claim_groups.values() if profiles else ():
+        proposition = group.claim.proposition
+        for key in profiles.keys() & {proposition.subject or "", proposition.object or ""}:
+            profiles[key].facts.append(proposition.text)
+    return profiles
 
 
-def _format_entity(number: int, somebody: _EntityProfile, quotes: Sequence[str] = ()) -> str:
-    """An entity with what is said of it, and words that name it."""
-    entity, *_ = somebody.entities
-    names = dict.fromkeys(name for one in somebody.entities for name in (one.name, *one.aliases))
+def _format_entity(number: int, profile: _EntityProfile, quotes: Sequence[str] = ()) -> str:
+    first = profile.entities[0]
+    names = dict.fromkeys(name for entity in profile.entities for name in (entity.name, *entity.aliases))
     return prompts.encode_line(
         {
             "number": number,
             "names": list(names),
-            "type": entity.type,
-            **({"about": entity.about} if entity.about else {}),
-            "facts": sorted(somebody.facts)[:MAX_ENTITY_FACTS],
+            "type": first.type,
+            **({"about": first.about} if first.about else {}),
+            "facts": sorted(profile.facts)[:MAX_ENTITY_FACTS],
             **({"quotes": quotes[:MAX_ENTITY_FACTS]} if quotes else {}),
         }
     )
 
 
-def _format_claim(number: int, tenet: ClaimGroup, alike: Sequence[int] | None, replaces: Sequence[int] | None) -> str:
-    """A fact with the words that it was last told in, and since when it is no longer so, if it is not."""
-    said, sources = tenet.claim.proposition, tenet.sources
-    states = {fact.standing.state: fact.standing for fact in tenet.facts}
-    over = None if "current" in states else next((one for _, one in sorted(states.items())), None)
+def _format_claim(number: int, group: ClaimGroup, similar: Sequence[int] | None, replaced: Sequence[int] | None) -> str:
+    """Format a claim with its latest quote and, if it no longer holds, when it ended."""
+    proposition, sources = group.claim.proposition, group.sources
+    standings = {fact.standing.state: fact.standing for fact in group.facts}
+    end = None if "current" in standings else next((standing for _, standing in sorted(standings.items())), None)
     dates = {
-        "valid_from": format_short_date(said.valid_from, said.valid_from_precision),
-        "valid_to": format_short_date(said.valid_to, said.valid_to_precision, is_end=True),
-        "ended": over and over.valid_to != said.valid_to and format_short_date(over.valid_to, over.valid_to_precision),
+        "valid_from": format_short_date(proposition.valid_from, proposition.valid_from_precision),
+        "valid_to": format_short_date(proposition.valid_to, proposition.valid_to_precision, is_end=True),
+        "ended": end
+        and end.valid_to != proposition.valid_to
+        and format_short_date(end.valid_to, end.valid_to_precision),
     }
     return prompts.encode_line(
         {
             "number": number,
             "said": format_weekday_date(sources[-1].at) if sources else "",
-            **({"speaker": said.speaker} if said.speaker else {}),
-            "text": said.text,
+            **({"speaker": proposition.speaker} if proposition.speaker else {}),
+            "text": proposition.text,
             "quote": sources[-1].quote if sources else "",
-            "modality": said.modality,
+            "modality": proposition.modality,
             **{name: date for name, date in dates.items() if date},
-            **({"correction": True} if said.is_correction else {}),
-            **({"replaces": list(replaces)} if replaces else {}),
-            **({"alike": list(alike)} if alike else {}),
+            **({"correction": True} if proposition.is_correction else {}),
+            **({"replaces": list(replaced)} if replaced else {}),
+            **({"alike": list(similar)} if similar else {}),
         }
     )
 
 
-def _has_every_quote(quotes: Sequence[str], *tenets: ClaimGroup) -> bool:
-    """Whether each of them is quoted: the words that it rests on, its text, or the greater part of either."""
-    given = [fold_text(quote).strip(_EDGE_PUNCTUATION) for quote in quotes]
-    for tenet in tenets:
-        texts = [*(source.quote for source in tenet.sources), *(one.text for one in tenet.wordings)]
-        said = [fold_text(text).strip(_EDGE_PUNCTUATION) for text in texts]
-        if not any(one and _is_major_part(*sorted((one, other), key=len)) for one in given for other in said):
+def _has_every_quote(quotes: Sequence[str], *groups: ClaimGroup) -> bool:
+    """Whether each group is quoted: one of its quotes or texts, or the greater part of one."""
+    folded_quotes = [fold_text(quote).strip(_EDGE_PUNCTUATION) for quote in quotes]
+    for group in groups:
+        texts = [*(source.quote for source in group.sources), *(wording.text for wording in group.wordings)]
+        folded_texts = [fold_text(text).strip(_EDGE_PUNCTUATION) for text in texts]
+        pairs = (sorted((quote, text), key=len) for quote in folded_quotes if quote for text in folded_texts)
+        if not any(_is_major_part(short, long) for short, long in pairs):
             return False
     return True
 
@@ -212,38 +220,40 @@ def _is_major_part(short: str, long: str) -> bool:
 
 
 def parse_decisions(
-    reply: ConsolidationReply, draft: Comparison, asked: Sequence[str], keys: Sequence[str]
+    reply: ConsolidationReply, comparison: Comparison, claim_ids: Sequence[str], entity_keys: Sequence[str]
 ) -> JudgeDecisions:
-    """The reply with our ids for its numbers; only what it says of new facts counts.
+    """Replace the numbers of a reply by ids; only decisions that involve a new fact count.
 
-    A number is easily one off: an ending counts only where the reply quotes the fact and the target, too.
+    Models easily get a number wrong, so an ending counts only if the reply also quotes the fact and its target.
+    The numbers are positions in ``claim_ids`` and ``entity_keys``.
     """
-    ids = dict(enumerate(asked))
-    new = {question.claim_id for question in draft.open_questions}
+    ids = dict(enumerate(claim_ids))
+    new_ids = {question.claim_id for question in comparison.open_questions}
+    groups = comparison.claim_groups
     dropped: Counter[str] = Counter()
-    ops = []
+    decisions = []
     for op in reply.ops:
-        fact, targets = ids.get(op.fact), [ids.get(target) for target in op.targets]
-        meant = tuple(id for id in targets if id and fact and id != fact and {id, fact} & new)
-        dropped["decision about facts that were not asked about"] += len(targets) - len(meant)
-        if op.op in ("SUPERSEDE", "RETRACT") and meant and fact:
-            told = [id for id in meant if _has_every_quote(op.quotes, draft.claim_groups[fact], draft.claim_groups[id])]
-            dropped["ending without the words of both facts"] += len(meant) - len(told)
-            meant = tuple(told)
-        if op.op != "ADD" and meant and fact:
-            ops.append(Decision(fact, op.op, meant, op.reason))
+        fact, all_targets = ids.get(op.fact), [ids.get(target) for target in op.targets]
+        targets = tuple(id for id in all_targets if id and fact and id != fact and {id, fact} & new_ids)
+        dropped["decision about facts that were not asked about"] += len(all_targets) - len(targets)
+        if op.op in ("SUPERSEDE", "RETRACT") and targets and fact:
+            quoted_targets = tuple(id for id in targets if _has_every_quote(op.quotes, groups[fact], groups[id]))
+            dropped["ending without the words of both facts"] += len(targets) - len(quoted_targets)
+            targets = quoted_targets
+        if op.op != "ADD" and targets and fact:
+            decisions.append(Decision(fact, op.op, targets, op.reason))
         elif op.op == "ALREADY_KNOWN":
             dropped["already known, but no fact that says it"] += 1
-    pairs = {(ids.get(one.fact, ""), ids.get(base, "")) for one in reply.depends for base in one.on}
-    doubts = dict(enumerate(draft.resolution.doubts))
-    known = dict(enumerate(keys))
+    pairs = {(ids.get(item.fact, ""), ids.get(base, "")) for item in reply.depends for base in item.on}
+    doubts = dict(enumerate(comparison.resolution.doubts))
+    keys = dict(enumerate(entity_keys))
     return JudgeDecisions(
-        tuple(ops),
-        tuple(sorted((one, base) for one, base in pairs if one in new and base and one != base)),
+        tuple(decisions),
+        tuple(sorted((id, base) for id, base in pairs if id in new_ids and base and id != base)),
         {
-            doubts[one.name].ref: known.get(one.known) if one.known is not None else None
-            for one in reply.same
-            if one.name in doubts
+            doubts[answer.name].ref: keys.get(answer.known) if answer.known is not None else None
+            for answer in reply.same
+            if answer.name in doubts
         },
         +dropped,
     )

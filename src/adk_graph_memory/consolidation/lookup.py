@@ -1,4 +1,4 @@
-"""An extraction goes in; what it wants to know of the graph comes out: whom it names, and what it says of whom."""
+"""List what to look up in the graph for an extraction: the entities it names and the facts it states."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from adk_graph_memory.records import EntityResolution, Extraction, KnownEntity, 
 
 
 class GraphLookup:
-    """What an extraction wants to know of the graph.
+    """The keys, names and propositions of an extraction to look up in the graph.
 
     Args:
-        extraction: what was read.
+        extraction: the extracted facts and entities.
         functional: predicates that have one value at a time.
     """
 
@@ -22,35 +22,38 @@ class GraphLookup:
 
     @property
     def entity_keys(self) -> list[str]:
-        """Every key under which one of the extraction's entities may already be known."""
-        authors = {entity_resolution.make_entity_key(name) for name, _ in self._extraction.authors}
+        """Every key under which the graph may know an author or an entity of the extraction."""
+        author_keys = {entity_resolution.make_entity_key(name) for name, _ in self._extraction.authors}
         return sorted(
-            authors.union(*(entity_resolution.list_entity_keys(entity) for entity in self._extraction.entities))
+            author_keys.union(*(entity_resolution.list_entity_keys(entity) for entity in self._extraction.entities))
         )
 
     @property
     def entity_names(self) -> list[str]:
-        """All names of each of the extraction's entities, in one text."""
+        """One text per entity with its name and aliases."""
         return sorted({" ".join((entity.name, *entity.aliases)) for entity in self._extraction.entities})
 
     @property
     def quote_keys(self) -> list[tuple[str, str]]:
-        """Turn id and quote key of all words that a fact is made of."""
+        """Turn id and quote key of every source of a fact."""
         return sorted({source.key for fact in self._extraction.facts for source in fact.sources})
 
     def make_propositions(self, known: Sequence[KnownEntity]) -> list[Proposition]:
-        """What its facts say, of these entities; one whose subject is in doubt is told of each whom it may mean."""
+        """Make the propositions of the facts; a subject in doubt yields one more for each known entity it may be."""
         resolution = entity_resolution.resolve_entities(self._extraction.entities, known, self._extraction.authors)
-        others = list_possible_keys(resolution)
-        said = [
+        possible_keys = list_possible_keys(resolution)
+        propositions = [
             fact_rules.make_proposition(fact, resolution.keys_by_ref, self._functional_predicates)
             for fact in self._extraction.facts
         ]
-        said += [replace(one, subject=key) for one in said for key in others.get(one.subject or "", ())]
-        return sorted(said, key=lambda one: (one.signature, one.text))
+        for proposition in tuple(propositions):
+            keys = possible_keys.get(proposition.subject or "", ())
+            propositions += [replace(proposition, subject=key) for key in keys]
+        return sorted(propositions, key=lambda proposition: (proposition.signature, proposition.text))
 
 
 def list_possible_keys(resolution: EntityResolution) -> dict[str, tuple[str, ...]]:
-    """The key of somebody in doubt → keys of those whom it may be, or of whom they were taken for until now."""
-    found = {resolution.keys_by_ref[doubt.ref]: doubt.candidate_keys for doubt in resolution.doubts}
-    return found | {one.key: (one.split_from,) for one in resolution.planned_entities if one.split_from}
+    """Map the key of each entity in doubt to its candidates, and of each split entity to the one it was part of."""
+    candidate_keys = {resolution.keys_by_ref[doubt.ref]: doubt.candidate_keys for doubt in resolution.doubts}
+    split_keys = {entity.key: (entity.split_from,) for entity in resolution.planned_entities if entity.split_from}
+    return candidate_keys | split_keys

@@ -1,7 +1,7 @@
-"""Words that stand beside a name without being part of it: titles, legal forms of companies, marks of a generation.
+"""List the words that accompany a name: titles, legal forms of companies, marks of a generation.
 
-They are data, written as people write them; :mod:`name_matching` folds them as it folds the names. Left out is what
-is also a common name or initial: French "M.", Spanish "don", Japanese 君.
+They are spelled as people write them; :mod:`name_matching` folds them like names. Words that are also common names or
+initials are left out: French "M.", Spanish "don", Japanese 君.
 """
 
 from __future__ import annotations
@@ -17,28 +17,28 @@ TITLES: dict[Sex, str] = {
     "": "dr doctor doktor dra docteur prof professor professeur profesor profesora ing д-р доктор проф профессор δρ "
     "δόκτωρ καθηγητής د. دكتور الدكتور الدكتورة الأستاذ الأستاذة ד\"ר פרופ' श्री डॉ डॉक्टर",
 }
-"""Before a name, mostly a family name."""
+"""Words before a name, mostly a family name."""
 
 HONORIFIC_SUFFIXES: dict[Sex, str] = {
     "m": "bey",
     "f": "hanım 小姐 女士 太太 夫人",
     "": "さん さま 様 くん ちゃん 先生 老师 老師 씨 님 선생님 जी",
 }
-"""After a name, whether the given or the family name; in scripts without spaces, written on."""
+"""Words after a given or family name; attached to it in scripts without spaces."""
 
 ROMANISED_HONORIFICS = "san sama sensei kun chan ssi nim ji"
-"""The same after a hyphen; as words of their own some are names (Jackie Chan, Aung San)."""
+"""Honorifics after a hyphen only; as separate words some are names (Jackie Chan, Aung San)."""
 
 HONORIFIC_PREFIXES: dict[Sex, str] = {"m": "นาย", "f": "นางสาว นาง", "": "คุณ ดร"}
-"""Written on before a given name."""
+"""Honorifics attached before a given name."""
 
 GENERATIONS = "jr junior sr senior ii iii iv filho neto fils père младший старший"
-"""What tells father and son apart; part of the name."""
+"""Words that tell father and son apart; they are part of the name."""
 
 PARTICLES = (
     "van von der den ter ten op zu af av de del della degli di da do dos das du la le los las el al bin ibn bint y e i"
 )
-"""What people's names have in small letters; any other small word describes: Jonas' wife."""
+"""Lower-case words in people's names; any other lower-case word is a description: Jonas' wife."""
 
 LEGAL_SUFFIXES = (
     "inc incorporated corp corporation co company ltd limited llc llp lp plc pty gmbh mbh ag kg ohg gbr kgaa se ug "
@@ -52,4 +52,4 @@ LEGAL_ABBREVIATIONS = (
     "incorporated=inc corporation=corp company=co limited=ltd 株=株式会社 주=주식회사 股份有限公司=有限公司"
 )
 ARTICLES = "the"
-"""Not La Paz, El Salvador or Die Zeit: there the article is the name, so only a model may leave it out."""
+"""English only: in La Paz, El Salvador or Die Zeit the article is part of the name."""

@@ -1,4 +1,4 @@
-"""Two names go in; how much speaks for their being one name comes out, whatever the script they are written in."""
+"""Parse names in any script and rate how well two of them match."""
 
 from __future__ import annotations
 
@@ -12,49 +12,46 @@ from adk_graph_memory.records import fold_text
 
 
 class NameMatch(IntEnum):
-    """From nothing in common to the same name; below ``SHORT`` no rule may decide."""
+    """How well two names match; below ``SHORT`` no rule may decide."""
 
     NONE = 0
     MAYBE = 1
     SHORT = 2
-    """one is short for the other, or a name that the other is also called by"""
+    """one is a short form of the other, or its alias"""
     LOOSE = 3
-    """the same but for accents, titles, legal forms, punctuation"""
+    """equal except for accents, titles, legal forms and punctuation"""
     EXACT = 4
 
 
 @dataclass(frozen=True, slots=True)
 class ParsedName:
-    """A name taken apart: "Dr. Anna Weber (vet)" is the words anna and weber with a title and a note."""
+    """The parts of a name: "Dr. Anna Weber (vet)" has the words anna and weber, a title and a note."""
 
     base: str
     note: str
     words: tuple[str, ...]
     sex: name_affixes.Sex = ""
     title_usage: str = ""
-    """how it is addressed: ``family`` where a title goes with a family name, ``any`` where with either"""
+    """``family`` if its title precedes a family name, ``any`` if it goes with given and family names"""
     legal_form: str = ""
     is_descriptive: bool = False
-    """whether some of it is no name but says who it is: Jonas' wife"""
+    """whether part of it describes rather than names: Jonas' wife"""
 
     @property
     def joined_words(self) -> str:
-        """The words without what is between them and without accents."""
+        """The words joined, without accents."""
         return "".join(map(spelling.strip_accents, self.words))
 
 
-# --- what stands beside a name ------------------------------------------------------------------------------
-
-
 def _make_word_set(words: str) -> frozenset[str]:
-    """The words as they are compared, without spaces: ``S.p.A.`` and ``SpA`` are one."""
+    """Normalize words for comparison, without spaces: ``S.p.A.`` and ``SpA`` are equal."""
     return frozenset(
         "".join(map(spelling.strip_accents, spelling.normalize_words(fold_text(word)))) for word in words.split()
     )
 
 
 def _map_words_to_sex(words: Mapping[name_affixes.Sex, str]) -> dict[str, name_affixes.Sex]:
-    return {word: sex for sex, listed in words.items() for word in _make_word_set(listed)}
+    return {word: sex for sex, text in words.items() for word in _make_word_set(text)}
 
 
 _TITLES, _HONORIFIC_SUFFIXES, _HONORIFIC_PREFIXES = map(
@@ -73,43 +70,43 @@ _LEGAL_ABBREVIATIONS = {
 
 
 def _strip_affix(
-    words: tuple[str, ...], table: Iterable[str], *, end: bool, most: int = 4
+    words: tuple[str, ...], affixes: Iterable[str], *, end: bool, most: int = 4
 ) -> tuple[tuple[str, ...], str]:
-    """The words without one of the table at this end, and which it was; written on only in scripts without spaces."""
+    """Strip an affix at this end and return it with the other words; attached ones only in scripts without spaces."""
     for n in range(min(most, len(words) - 1), 0, -1):
-        found = "".join(map(spelling.strip_accents, words[-n:] if end else words[:n]))
-        if found in table:
-            return (words[:-n] if end else words[n:]), found
+        affix = "".join(map(spelling.strip_accents, words[-n:] if end else words[:n]))
+        if affix in affixes:
+            return (words[:-n] if end else words[n:]), affix
     word = words[-1 if end else 0] if words else ""
-    for found in sorted(table, key=len, reverse=True):
-        rest = word.removesuffix(found) if end else word.removeprefix(found)
-        if rest in ("", word) or not spelling.is_unspaced(found) or "\u0e30" <= rest[0] <= "\u0e3a":
+    for affix in sorted(affixes, key=len, reverse=True):
+        rest = word.removesuffix(affix) if end else word.removeprefix(affix)
+        if rest in ("", word) or not spelling.is_unspaced(affix) or "\u0e30" <= rest[0] <= "\u0e3a":
             continue
-        if end or len(found) > 1:
-            return ((*words[:-1], rest) if end else (rest, *words[1:])), found
+        if end or len(affix) > 1:
+            return ((*words[:-1], rest) if end else (rest, *words[1:])), affix
     return words, ""
 
 
 @lru_cache(maxsize=16_384)
 def parse_name(name: str, kind: str) -> ParsedName:
-    """The name taken apart as a name of this kind of thing: only people have titles, only companies legal forms."""
+    """Parse a name of this kind: only people have titles, only organizations have legal forms."""
     text = fold_text(name)
     base, bracket, note = text.removesuffix(")").rpartition("(") if text.endswith(")") else (text, "", "")
     if not base.strip():
         base, note = text, ""
     base, note = base.strip(), note.strip() if bracket else ""
     if kind == "person":
-        small = {word for part in name.split() if part.islower() for word in spelling.normalize_words(fold_text(part))}
+        lower = {word for part in name.split() if part.islower() for word in spelling.normalize_words(fold_text(part))}
         person = _parse_person(base, note)
-        return replace(person, is_descriptive=not small.isdisjoint({*person.words} - _PARTICLES))
-    words, legal = spelling.normalize_words(base), ""
+        return replace(person, is_descriptive=not lower.isdisjoint({*person.words} - _PARTICLES))
+    words, suffix = spelling.normalize_words(base), ""
     if kind in ("organization", "place"):
         words, _ = _strip_affix(words, _ARTICLES, end=False)
     if kind == "organization":
-        words, legal = _strip_affix(words, _LEGAL_SUFFIXES, end=True)
-        words, before = _strip_affix(words, _LEGAL_PREFIXES, end=False)
-        legal = _LEGAL_ABBREVIATIONS.get(legal or before, legal or before)
-    return ParsedName(base, note, words, legal_form=legal)
+        words, suffix = _strip_affix(words, _LEGAL_SUFFIXES, end=True)
+        words, prefix = _strip_affix(words, _LEGAL_PREFIXES, end=False)
+        suffix = _LEGAL_ABBREVIATIONS.get(suffix or prefix, suffix or prefix)
+    return ParsedName(base, note, words, legal_form=suffix)
 
 
 def _parse_person(base: str, note: str) -> ParsedName:
@@ -123,77 +120,73 @@ def _parse_person(base: str, note: str) -> ParsedName:
     if comma and given.strip() and not _make_word_set(given.replace(" ", "")) & _GENERATIONS:
         text = f"{given} {family}"
     words = spelling.normalize_words(text)
-    for table, end, how in (
+    for affixes, end, usage in (
         (_TITLES, False, "family"),
         (_HONORIFIC_PREFIXES, False, "any"),
         (_HONORIFIC_SUFFIXES, True, "any"),
     ):
-        while (shorter := _strip_affix(words, table, end=end, most=2))[1]:
-            words, sex, title = shorter[0], sex or table[shorter[1]], title or how
+        while (shorter := _strip_affix(words, affixes, end=end, most=2))[1]:
+            words, sex, title = shorter[0], sex or affixes[shorter[1]], title or usage
     return ParsedName(base, note, words, sex, title)
 
 
 @lru_cache(maxsize=16_384)
 def make_blocking_keys(name: str, kind: str) -> frozenset[str]:
-    """What two names share if they can be alike at all: a word, a pair of characters, initials; cheap to compare."""
-    apart = [parse_name(name, ""), parse_name(name, kind)]
-    found = {apart[0].base, *(part.joined_words for part in apart)}
-    for words in (part.words for part in apart):
+    """Make the keys of which two names share one if they can match at all: words, character pairs, initials."""
+    parsed_names = [parse_name(name, ""), parse_name(name, kind)]
+    keys = {parsed_names[0].base, *(parsed.joined_words for parsed in parsed_names)}
+    for words in (parsed.words for parsed in parsed_names):
         if len(words) > 2:
-            found.add("".join(spelling.strip_accents(word)[0] for word in words))
+            keys.add("".join(spelling.strip_accents(word)[0] for word in words))
         for word in words:
             bare = spelling.strip_accents(word)
-            found |= {bare, spelling.expand_umlauts(word)}
+            keys |= {bare, spelling.expand_umlauts(word)}
             if spelling.is_unspaced(bare):
-                found |= {bare[0], *(bare[i : i + 2] for i in range(len(bare) - 1))}
-    return frozenset(found - {""})
+                keys |= {bare[0], *(bare[i : i + 2] for i in range(len(bare) - 1))}
+    return frozenset(keys - {""})
 
 
-# --- comparing ----------------------------------------------------------------------------------------------
-
-
-def match_names(one: ParsedName, other: ParsedName, kind: str, *, sure_of_kind: bool = True) -> NameMatch:
-    """How alike two names of one kind are; where the kind is a guess, a short form is no more than perhaps."""
-    if one.base == other.base:
+def match_names(name: ParsedName, other: ParsedName, kind: str, *, sure_of_kind: bool = True) -> NameMatch:
+    """Rate how well two names of one kind match; if the kind is a guess, a short form is at most ``MAYBE``."""
+    if name.base == other.base:
         return NameMatch.EXACT
-    if (one.sex and other.sex and one.sex != other.sex) or not one.words or not other.words:
+    if (name.sex and other.sex and name.sex != other.sex) or not name.words or not other.words:
         return NameMatch.NONE
-    if whole := _match_whole_name(one, other):
+    if whole := _match_whole_name(name, other):
         return whole
     part = NameMatch.NONE
     if kind == "person":
-        part = _match_short_name(*sorted((one, other), key=lambda name: (len(name.words), len(name.joined_words))))
+        part = _match_short_name(*sorted((name, other), key=lambda name: (len(name.words), len(name.joined_words))))
     elif kind in ("organization", "place"):
-        part = _match_partial_name(*sorted((one, other), key=lambda name: len(name.words)))
+        part = _match_partial_name(*sorted((name, other), key=lambda name: len(name.words)))
     return part if sure_of_kind else min(part, NameMatch.MAYBE)
 
 
-def has_name_conflict(one: ParsedName, other: ParsedName) -> bool:
+def has_name_conflict(name: ParsedName, other: ParsedName) -> bool:
     """Whether two full names share a word and differ in others: Inés Moreau and Inés Costa, Acme GmbH and Acme Inc."""
-    if one.legal_form and other.legal_form and one.legal_form != other.legal_form:
+    if name.legal_form and other.legal_form and name.legal_form != other.legal_form:
         return True
-    if min(len(one.words), len(other.words)) < 2 or match_names(one, other, "person"):
+    if min(len(name.words), len(other.words)) < 2 or match_names(name, other, "person"):
         return False
-    return not {*map(spelling.strip_accents, one.words)}.isdisjoint(map(spelling.strip_accents, other.words))
+    return not {*map(spelling.strip_accents, name.words)}.isdisjoint(map(spelling.strip_accents, other.words))
 
 
-def _match_whole_name(one: ParsedName, other: ParsedName) -> NameMatch:
-    if len(one.words) == len(other.words):
-        alike = [spelling.is_same_word(a, b) for a, b in zip(one.words, other.words, strict=True)]
-        if False not in alike:
-            other_form = (
-                one.legal_form and other.legal_form and one.legal_form != other.legal_form
-            )  # Acme GmbH and Acme Inc.
-            return NameMatch.MAYBE if None in alike or other_form else NameMatch.LOOSE
-    if one.joined_words == other.joined_words:
-        return NameMatch.LOOSE if spelling.is_unspaced(one.joined_words) else NameMatch.MAYBE
-    if sorted(map(spelling.strip_accents, one.words)) == sorted(map(spelling.strip_accents, other.words)):
+def _match_whole_name(name: ParsedName, other: ParsedName) -> NameMatch:
+    if len(name.words) == len(other.words):
+        same_words = [spelling.is_same_word(a, b) for a, b in zip(name.words, other.words, strict=True)]
+        if False not in same_words:
+            # Acme GmbH and Acme Inc.
+            has_other_form = name.legal_form and other.legal_form and name.legal_form != other.legal_form
+            return NameMatch.MAYBE if None in same_words or has_other_form else NameMatch.LOOSE
+    if name.joined_words == other.joined_words:
+        return NameMatch.LOOSE if spelling.is_unspaced(name.joined_words) else NameMatch.MAYBE
+    if sorted(map(spelling.strip_accents, name.words)) == sorted(map(spelling.strip_accents, other.words)):
         return NameMatch.MAYBE  # Thomas Martin and Martin Thomas
     return NameMatch.NONE
 
 
 def _match_partial_name(short: ParsedName, full: ParsedName) -> NameMatch:
-    """Companies and places: Acme and Acme Labs, Porto and Porto Alegre, WHO; a model must know."""
+    """Match organizations and places: Acme and Acme Labs, Porto and Porto Alegre, WHO; at most ``MAYBE``."""
     few, many = tuple(map(spelling.strip_accents, short.words)), tuple(map(spelling.strip_accents, full.words))
     n = len(few)
     initials = "".join(word[0] for word in many)
@@ -201,44 +194,44 @@ def _match_partial_name(short: ParsedName, full: ParsedName) -> NameMatch:
 
 
 def _match_short_name(short: ParsedName, full: ParsedName) -> NameMatch:
-    """People: whether the short name leaves words of the full one out, or only their initials in."""
-    places = _locate_words(short.words, full.words)
-    if not places:
+    """Match people: the short name omits words of the full one or has only their initials."""
+    positions = _locate_words(short.words, full.words)
+    if not positions:
         return _match_unspaced_name(short, full) if len(short.words) == 1 else NameMatch.NONE
-    first, last = places[0] == 0, places[-1] == len(full.words) - 1
-    family = last and not first
+    has_first, has_last = positions[0] == 0, positions[-1] == len(full.words) - 1
+    is_family_name = has_last and not has_first
     if full.is_descriptive or f"{spelling.strip_accents(short.words[-1])}-" in spelling.strip_accents(full.base):
         return NameMatch.MAYBE  # Jonas' wife is not Jonas, Jean is not Jean-Luc
     if _GENERATIONS & ({*map(spelling.strip_accents, short.words)} ^ {*map(spelling.strip_accents, full.words)}):
         return NameMatch.MAYBE
-    if short.title_usage == "family" and (family or first != last):
-        # Dr. Weber is Anna Weber, but Mr Weber may be her husband, and Mr Martin is no Martin Weber.
-        return NameMatch.SHORT if family and short.sex in ("", full.sex) else NameMatch.MAYBE
-    return NameMatch.SHORT if first or (last and short.title_usage == "any") else NameMatch.MAYBE
+    if short.title_usage == "family" and (is_family_name or has_first != has_last):
+        # Dr. Weber is Anna Weber, but Mr Weber may be her husband, and Mr Martin is not Martin Weber.
+        return NameMatch.SHORT if is_family_name and short.sex in ("", full.sex) else NameMatch.MAYBE
+    return NameMatch.SHORT if has_first or (has_last and short.title_usage == "any") else NameMatch.MAYBE
 
 
 def _locate_words(short: tuple[str, ...], full: tuple[str, ...]) -> list[int]:
-    """Where the words of the short name stand in the full one, in order; none if one does not, or initials alone do."""
-    places: list[int] = []
-    spelled_out = False
+    """Return the positions of the short name's words in the full one; none if a word is missing or all are initials."""
+    positions: list[int] = []
+    has_whole_word = False
     for word in short:
-        for place in range(places[-1] + 1 if places else 0, len(full)):
-            is_word = spelling.is_same_word(word, full[place])
+        for position in range(positions[-1] + 1 if positions else 0, len(full)):
+            is_word = spelling.is_same_word(word, full[position])
             is_initial = (
-                1 in (len(word), len(full[place]))
-                and spelling.strip_accents(word)[0] == spelling.strip_accents(full[place])[0]
+                1 in (len(word), len(full[position]))
+                and spelling.strip_accents(word)[0] == spelling.strip_accents(full[position])[0]
             )
             if is_word or (is_initial and word.upper() != word):
-                places.append(place)
-                spelled_out = spelled_out or bool(is_word)
+                positions.append(position)
+                has_whole_word = has_whole_word or bool(is_word)
                 break
         else:
             return []
-    return places if spelled_out else []
+    return positions if has_whole_word else []
 
 
 def _match_unspaced_name(short: ParsedName, full: ParsedName) -> NameMatch:
-    """Names without a border: 山田 in 山田太郎, 민수 in 김민수. 太郎 ends 健太郎, somebody else; マリ begins マリア."""
+    """Match names without spaces: 山田 in 山田太郎, 민수 in 김민수. 太郎 need not be 健太郎, nor マリ be マリア."""
     few, many = short.joined_words, full.joined_words
     rest = len(many) - len(few)
     if rest < 1:

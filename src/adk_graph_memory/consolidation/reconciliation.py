@@ -1,4 +1,4 @@
-"""A draft and a model's decisions go in; everything that changes in the graph comes out."""
+"""Plan all changes to the graph from a comparison and a model's decisions."""
 
 from __future__ import annotations
 
@@ -27,193 +27,184 @@ from adk_graph_memory.records.write_plan import FactOperation, RevisionOperation
 NO_DECISIONS = JudgeDecisions()
 
 
-def reconcile_claims(draft: Comparison, decisions: JudgeDecisions = NO_DECISIONS) -> WritePlan:
-    """What changes in the graph: tenets are merged and timed, and what differs from the graph is the plan.
+def reconcile_claims(comparison: Comparison, decisions: JudgeDecisions = NO_DECISIONS) -> WritePlan:
+    """Merge and time the claims, and plan a write for everything that then differs from the graph.
 
-    Every part is sorted, so that writers take their locks in one order.
+    Every part of the plan is sorted, so that all writers take their locks in one order.
     """
-    settled = ReconciledClaims(draft, decisions)
-    ids = {id: _assign_fact_ids(settled.claim_groups[id], found) for id, found in settled.periods.items()}
-    changed: list[PlannedFact] = []
+    claims = ReconciledClaims(comparison, decisions)
+    ids = {id: _assign_fact_ids(claims.claim_groups[id], periods) for id, periods in claims.periods.items()}
+    facts: list[PlannedFact] = []
     revisions: list[PlannedRevision] = []
     links: list[FactLink] = []
-    for id, found in settled.periods.items():
-        known = {fact.id: fact for fact in settled.claim_groups[id].facts}
-        for run, name in zip(found, ids[id], strict=True):
-            changed += _plan_fact_change(settled, name, run, known.get(name))
-            revisions += _plan_revisions(settled, name, run, known.get(name))
-            links += _plan_links(settled, name, run, ids)
-        changed += [_plan_emptied_fact(fact) for fact in known.values() if fact.id not in ids[id] and fact.sources]
-    was = {_get_link_key(link) for link in draft.candidates.links}
+    for id, periods in claims.periods.items():
+        known = {fact.id: fact for fact in claims.claim_groups[id].facts}
+        for period, fact_id in zip(periods, ids[id], strict=True):
+            facts += _plan_fact_change(claims, fact_id, period, known.get(fact_id))
+            revisions += _plan_revisions(claims, fact_id, period, known.get(fact_id))
+            links += _plan_links(claims, fact_id, period, ids)
+        facts += [_plan_emptied_fact(fact) for fact in known.values() if fact.id not in ids[id] and fact.sources]
+    known_links = {_get_link_key(link) for link in comparison.candidates.links}
     return WritePlan(
-        entities=draft.resolution.planned_entities,
-        facts=tuple(sorted(changed, key=lambda fact: fact.id)),
+        entities=comparison.resolution.planned_entities,
+        facts=tuple(sorted(facts, key=lambda fact: fact.id)),
         revisions=tuple(sorted(revisions, key=lambda revision: (revision.fact_id, revision.op, revision.text))),
-        links=tuple(sorted((link for link in links if _get_link_key(link) not in was), key=_get_link_key)),
-        dependencies=tuple(sorted(_plan_dependencies(settled, ids))),
-        mentions=draft.mentions,
-        remarks=draft.remarks,
-        forget_turn_ids=draft.forget_turn_ids,
-        drop_counts=dict(settled.dropped),
-        operation_counts=dict(_count_operations(draft, settled, ids)),
+        links=tuple(sorted((link for link in links if _get_link_key(link) not in known_links), key=_get_link_key)),
+        dependencies=tuple(sorted(_plan_dependencies(claims, ids))),
+        mentions=comparison.mentions,
+        remarks=comparison.remarks,
+        forget_turn_ids=comparison.forget_turn_ids,
+        drop_counts=dict(claims.dropped),
+        operation_counts=dict(_count_operations(comparison, claims, ids)),
     )
 
 
-# -- one run, one fact ------------------------------------------------------------------------------------------
-
-
-def _assign_fact_ids(tenet: ClaimGroup, found: Sequence[Period]) -> list[str]:
-    """The fact of each run: the graph's that shares most words, else one whose turns were edited, else a new one."""
-    free = {fact.id: fact for fact in tenet.facts}
-    names: list[str | None] = []
-    for run in found:
-        shared = {
-            id: len(_collect_source_keys(run.sources) & _collect_source_keys(fact.sources)) for id, fact in free.items()
-        }
+def _assign_fact_ids(group: ClaimGroup, periods: Sequence[Period]) -> list[str]:
+    """Choose the fact of each period: the known one with most sources in common, else one whose turns were edited."""
+    free = {fact.id: fact for fact in group.facts}
+    known_ids: list[str | None] = []
+    for period in periods:
+        keys = _collect_source_keys(period.sources)
+        shared = {id: len(keys & _collect_source_keys(fact.sources)) for id, fact in free.items()}
         best = max(sorted(shared), key=lambda id: (shared[id], not free[id].sources), default=None)
-        names.append(best if best is not None and (shared[best] or not free[best].sources) else None)
-        free.pop(names[-1] or "", None)
-    taken = {fact.id for fact in tenet.facts}
+        known_ids.append(best if best is not None and (shared[best] or not free[best].sources) else None)
+        free.pop(known_ids[-1] or "", None)
+    used_ids = {fact.id for fact in group.facts}
     ids: list[str] = []
-    for run, name in zip(found, names, strict=True):
-        first = run.sources[0]
-        again = digest("again", tenet.id, first.at.isoformat(), first.quote_key)
-        ids.append(name or (again if tenet.id in taken else tenet.id))
-        taken.add(ids[-1])
+    for period, known_id in zip(periods, known_ids, strict=True):
+        first = period.sources[0]
+        repeat_id = digest("again", group.id, first.at.isoformat(), first.quote_key)
+        ids.append(known_id or (repeat_id if group.id in used_ids else group.id))
+        used_ids.add(ids[-1])
     return ids
 
 
-def _get_period_proposition(settled: ReconciledClaims, run: Period) -> Proposition:
-    """What the run says, in the wording that stands for it, as of when that was said first."""
-    return replace(settled.make_claim(run.claim_id).proposition, at=min(source.at for source in run.sources))
+def _get_period_proposition(claims: ReconciledClaims, period: Period) -> Proposition:
+    """Return the claim in its standing wording, dated to the first source of the period."""
+    proposition = claims.make_claim(period.claim_id).proposition
+    return replace(proposition, at=min(source.at for source in period.sources))
 
 
-def _decide_standing(run: Period, known: KnownFact | None) -> Standing:
-    """The run's standing; but what has ended is not retimed by half of what is known of it, nor opened again.
+def _decide_standing(period: Period, known: KnownFact | None) -> Standing:
+    """Return the period's standing, or the known one if too little of the fact's history is known to replace it.
 
-    Where plans had ended it that were called off, and all else is known, it is open again. What was said to be so
-    after the end that it was given ends when it was said last.
+    A fact that plans had ended reopens if they were called off and its whole history is known. A fact said to hold
+    after its given end ends when it was last said.
     """
-    if known is None or run.standing == known.standing or known.standing == Standing():
-        return run.standing
-    was, until = known.standing, run.standing.valid_to
-    if until and was.valid_to and was.state == "current" and was.valid_to < until == max(s.at for s in run.sources):
-        return run.standing
-    if run.standing.state == "current":
-        return run.standing if run.void_causes and known.is_history_complete else known.standing
-    return run.standing if known.is_history_complete or known.standing.state == "current" else known.standing
+    if known is None or period.standing == known.standing or known.standing == Standing():
+        return period.standing
+    before, until = known.standing, period.standing.valid_to
+    last_said = max(source.at for source in period.sources)
+    if until and before.valid_to and before.state == "current" and before.valid_to < until == last_said:
+        return period.standing
+    if period.standing.state == "current":
+        return period.standing if period.void_causes and known.is_history_complete else before
+    return period.standing if known.is_history_complete or before.state == "current" else before
 
 
 def _plan_fact_change(
-    settled: ReconciledClaims, name: str, run: Period, known: KnownFact | None
+    claims: ReconciledClaims, fact_id: str, period: Period, known: KnownFact | None
 ) -> Iterator[PlannedFact]:
-    said, standing = _get_period_proposition(settled, run), _decide_standing(run, known)
+    proposition, standing = _get_period_proposition(claims, period), _decide_standing(period, known)
     if known is None:
-        yield PlannedFact(name, said, sources=run.sources, standing=standing)
+        yield PlannedFact(fact_id, proposition, sources=period.sources, standing=standing)
         return
-    is_reworded = said.text != known.proposition.text
-    new, moved = _subtract_sources(run.sources, known.sources), _subtract_sources(known.sources, run.sources)
+    is_reworded = proposition.text != known.proposition.text
+    new, moved = _subtract_sources(period.sources, known.sources), _subtract_sources(known.sources, period.sources)
     if new or moved or is_reworded or standing != known.standing:
-        said = said if is_reworded else replace(known.proposition, at=said.at)
-        yield PlannedFact(name, said, False, is_reworded, new, moved, standing)
+        proposition = proposition if is_reworded else replace(known.proposition, at=proposition.at)
+        yield PlannedFact(fact_id, proposition, False, is_reworded, new, moved, standing)
 
 
 def _plan_emptied_fact(fact: KnownFact) -> PlannedFact:
-    """A fact whose words have all become another's."""
+    """Plan the change of a fact whose sources have all moved to others."""
     return PlannedFact(fact.id, fact.proposition, is_new=False, moved_sources=fact.sources, standing=fact.standing)
 
 
-# -- what a fact was before -------------------------------------------------------------------------------------
-
-
 def _plan_revisions(
-    settled: ReconciledClaims, name: str, run: Period, known: KnownFact | None
+    claims: ReconciledClaims, fact_id: str, period: Period, known: KnownFact | None
 ) -> Iterator[PlannedRevision]:
-    said, tenet = _get_period_proposition(settled, run), settled.claim_groups[run.claim_id]
-    why = settled.get_merge_reason(run.claim_id)
-    added = _collect_source_keys(tenet.new_sources)
-    new = tuple(source for source in run.sources if source.key in added)
-    told = [said]
-    if known is not None and said.text != known.proposition.text:
-        told.append(known.proposition)
-        yield _make_revision(name, known.proposition, "REFINE", run.standing, why, new)
-    if run is settled.periods[run.claim_id][0]:
-        for other in tenet.wordings:
-            is_within = other.signature == said.signature and fact_rules.is_wording_contained(other, told)
-            if other.comparison_text not in {one.comparison_text for one in told} and not is_within:
-                op: FactOperation = "REFINE" if settled.is_vague_wording(run.claim_id, other.text) else "REINFORCE"
-                yield _make_revision(name, other, op, run.standing, why, new)
-    before, after = known.standing if known else None, _decide_standing(run, known)
+    claim_id, group = period.claim_id, claims.claim_groups[period.claim_id]
+    proposition, reason = _get_period_proposition(claims, period), claims.get_merge_reason(claim_id)
+    new_keys = _collect_source_keys(group.new_sources)
+    new = tuple(source for source in period.sources if source.key in new_keys)
+    wordings = [proposition]
+    if known is not None and proposition.text != known.proposition.text:
+        wordings.append(known.proposition)
+        yield _make_revision(fact_id, known.proposition, "REFINE", period.standing, reason, new)
+    if period is claims.periods[claim_id][0]:
+        texts = {wording.comparison_text for wording in wordings}
+        for other in group.wordings:
+            is_contained = other.signature == proposition.signature and fact_rules.is_wording_contained(other, wordings)
+            if other.comparison_text not in texts and not is_contained:
+                op: FactOperation = "REFINE" if claims.is_vague_wording(claim_id, other.text) else "REINFORCE"
+                yield _make_revision(fact_id, other, op, period.standing, reason, new)
+    before, after = known.standing if known else None, _decide_standing(period, known)
     is_reopened = before is not None and before.state != "current" and after.state == "current"
-    if (run.end_causes or is_reopened) and after != before:
+    if (period.end_causes or is_reopened) and after != before:
         change: RevisionOperation = (
             "REOPEN" if is_reopened else "RETRACT" if after.state == "retracted" else "SUPERSEDE"
         )
-        by = run.void_causes if is_reopened else run.end_causes
-        whys = dict.fromkeys(settled.get_end_reason(run.claim_id, ended.claim_id) for ended in by)
-        was = known.proposition if known else said
-        evidence = dict.fromkeys(source for ended in by for source in (ended.source, ended.outcome) if source)
-        standing = before or Standing(valid_to=was.valid_to)
-        yield _make_revision(name, was, change, standing, "; ".join(filter(None, whys)), tuple(evidence))
+        causes = period.void_causes if is_reopened else period.end_causes
+        reasons = dict.fromkeys(claims.get_end_reason(claim_id, cause.claim_id) for cause in causes)
+        former = known.proposition if known else proposition
+        evidence = dict.fromkeys(source for cause in causes for source in (cause.source, cause.outcome) if source)
+        standing = before or Standing(valid_to=former.valid_to)
+        yield _make_revision(fact_id, former, change, standing, "; ".join(filter(None, reasons)), tuple(evidence))
 
 
 def _make_revision(
-    name: str, was: Proposition, op: RevisionOperation, standing: Standing, reason: str, evidence: tuple[Source, ...]
+    fact_id: str, old: Proposition, op: RevisionOperation, standing: Standing, reason: str, evidence: tuple[Source, ...]
 ) -> PlannedRevision:
-    return PlannedRevision(name, op, was.text, was.signature, standing, reason, evidence, is_by_model=bool(reason))
-
-
-# -- what lies between facts ------------------------------------------------------------------------------------
+    return PlannedRevision(fact_id, op, old.text, old.signature, standing, reason, evidence, is_by_model=bool(reason))
 
 
 def _plan_links(
-    settled: ReconciledClaims, name: str, run: Period, ids: Mapping[str, Sequence[str]]
+    claims: ReconciledClaims, fact_id: str, period: Period, ids: Mapping[str, Sequence[str]]
 ) -> Iterator[FactLink]:
-    """What ended the run; and what would have, but was called off, for it may be taken up again."""
-    ends: dict[str, FactLink] = {}
-    for ended in (*run.end_causes, *run.void_causes):
-        named = zip(ids[ended.claim_id], settled.periods[ended.claim_id], strict=True)
-        later = next(id for id, other in named if ended.source in other.sources)
-        why = settled.get_end_reason(run.claim_id, ended.claim_id)
-        ends.setdefault(later, FactLink(later, name, ended.op, why, is_void=ended not in run.end_causes))
-    yield from ends.values()
+    """Link the period to the facts that ended it, and to plans that were called off, for they may be resumed."""
+    links: dict[str, FactLink] = {}
+    for cause in (*period.end_causes, *period.void_causes):
+        candidates = zip(ids[cause.claim_id], claims.periods[cause.claim_id], strict=True)
+        later = next(id for id, other in candidates if cause.source in other.sources)
+        reason = claims.get_end_reason(period.claim_id, cause.claim_id)
+        links.setdefault(later, FactLink(later, fact_id, cause.op, reason, is_void=cause not in period.end_causes))
+    yield from links.values()
 
 
-def _plan_dependencies(settled: ReconciledClaims, ids: Mapping[str, Sequence[str]]) -> Iterator[tuple[str, str]]:
-    """For each dependency of tenets that of facts: the run that was said, on the run that held when it was."""
-    for one, base in settled.dependencies:
-        dependent, on = settled.canonical_ids.get(one), settled.canonical_ids.get(base)
-        if dependent is None or on is None or dependent == on or not settled.periods[on]:
+def _plan_dependencies(claims: ReconciledClaims, ids: Mapping[str, Sequence[str]]) -> Iterator[tuple[str, str]]:
+    """Turn dependencies of claims into dependencies of facts: each new period rests on the period that then held."""
+    for id, base_id in claims.dependencies:
+        dependent, base = claims.canonical_ids.get(id), claims.canonical_ids.get(base_id)
+        if dependent is None or base is None or dependent == base or not claims.periods[base]:
             continue
-        for run, name in zip(settled.periods[dependent], ids[dependent], strict=True):
-            if not _collect_source_keys(settled.claim_groups[dependent].new_sources).isdisjoint(
-                _collect_source_keys(run.sources)
-            ):
-                held = settled.periods[on].index(find_period_at(settled.periods[on], run.sources[0].at))
-                yield name, ids[on][held]
+        new_keys = _collect_source_keys(claims.claim_groups[dependent].new_sources)
+        bases = claims.periods[base]
+        for period, fact_id in zip(claims.periods[dependent], ids[dependent], strict=True):
+            if not new_keys.isdisjoint(_collect_source_keys(period.sources)):
+                yield fact_id, ids[base][bases.index(find_period_at(bases, period.sources[0].at))]
 
 
-# -- the account ------------------------------------------------------------------------------------------------
-
-
-def _count_operations(draft: Comparison, settled: ReconciledClaims, ids: Mapping[str, Sequence[str]]) -> Counter[str]:
-    """What became of each tenet that was read, and how many facts ended by it."""
+def _count_operations(
+    comparison: Comparison, claims: ReconciledClaims, ids: Mapping[str, Sequence[str]]
+) -> Counter[str]:
+    """Count what became of each extracted claim, and the facts that ended."""
     ops: Counter[str] = Counter()
-    for id, tenet in draft.claim_groups.items():
-        home, texts = settled.canonical_ids[id], [one.text for one in tenet.wordings]
-        if tenet.facts:
-            ops["REINFORCE"] += bool(tenet.new_sources)
-        elif settled.claim_groups[home].facts or home != id:
-            is_exact = any(settled.is_exact_wording(home, text) for text in texts)
-            is_vague = any(settled.is_vague_wording(home, text) for text in texts)
+    for id, group in comparison.claim_groups.items():
+        canonical_id, texts = claims.canonical_ids[id], [wording.text for wording in group.wordings]
+        if group.facts:
+            ops["REINFORCE"] += bool(group.new_sources)
+        elif claims.claim_groups[canonical_id].facts or canonical_id != id:
+            is_exact = any(claims.is_exact_wording(canonical_id, text) for text in texts)
+            is_vague = any(claims.is_vague_wording(canonical_id, text) for text in texts)
             ops["REFINE" if is_exact else "ALREADY_KNOWN" if is_vague else "REINFORCE"] += 1
         else:
             ops["ADD"] += 1
-    for id, found in settled.periods.items():
-        known = {fact.id: fact for fact in settled.claim_groups[id].facts}
-        for run, name in zip(found, ids[id], strict=True):
-            state = _decide_standing(run, known.get(name)).state
-            if state != "current" and (name not in known or known[name].standing.state != state):
+    for id, periods in claims.periods.items():
+        known = {fact.id: fact for fact in claims.claim_groups[id].facts}
+        for period, fact_id in zip(periods, ids[id], strict=True):
+            state = _decide_standing(period, known.get(fact_id)).state
+            if state != "current" and (fact_id not in known or known[fact_id].standing.state != state):
                 ops["RETRACT" if state == "retracted" else "SUPERSEDE"] += 1
     return +ops
 
@@ -223,9 +214,8 @@ def _collect_source_keys(sources: Iterable[Source]) -> set[tuple[str, str]]:
 
 
 def _subtract_sources(sources: Iterable[Source], others: Iterable[Source]) -> tuple[Source, ...]:
-    """Those of the one that are none of the others."""
-    keys = _collect_source_keys(others)
-    return tuple(source for source in sources if source.key not in keys)
+    other_keys = _collect_source_keys(others)
+    return tuple(source for source in sources if source.key not in other_keys)
 
 
 def _get_link_key(link: FactLink) -> tuple[str, str, str, bool]:

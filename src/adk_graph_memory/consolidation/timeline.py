@@ -1,8 +1,8 @@
-"""Who said what when goes in; from when until when each of it held comes out, whatever order it was learned in.
+"""Compute from when until when each claim held, whatever order its sources were learned in.
 
-A strand is one proposition with every word that supports it. Its words are observations: at that moment it was so.
-Where strands exclude each other, an observation of one ends the other, and a strand that is observed again after it
-was ended holds a second time: each such period is a run, and a run is what the graph keeps as a fact.
+A claim is one proposition with all its sources. Each source is an observation: at that moment the claim held. Where
+claims exclude each other, an observation of one ends the other. A claim observed again after its end holds a second
+time. Each such stretch is a period, and the graph keeps each period as one fact.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ from adk_graph_memory.records import Precision, Source, Standing
 from adk_graph_memory.records.write_plan import FactState
 
 SIMULTANEITY_GAP = timedelta(hours=12)
-"""How far apart words of one session may be to count as one telling."""
+"""How far apart two sources of one session may be to count as said together."""
 MAX_DEPENDENCY_DEPTH = 4
-"""How many facts may rest on each other in a row for the end of the one to end the last."""
+"""How many dependencies in a row pass on the end of a fact."""
 PeriodEnd = tuple[datetime, Precision | None]
 
 
 @dataclass(frozen=True, slots=True)
 class Period:
-    """A period in which a strand held without a break.
+    """A period in which a claim held without a break.
 
-    ``called_off`` are plans that were to end it and came to nothing.
+    ``void_causes`` are plans that would have ended it but were called off.
     """
 
     claim_id: str
@@ -46,109 +46,112 @@ class Period:
 
 
 def make_periods(
-    strands: Iterable[Claim], exclusions: Exclusions, rests: Iterable[tuple[str, str]] = ()
+    claims: Iterable[Claim], exclusions: Exclusions, dependencies: Iterable[tuple[str, str]] = ()
 ) -> dict[str, list[Period]]:
-    """The runs of every strand, earliest first; a pure function of what was said.
+    """Return the periods of every claim by id, earliest first.
 
     Args:
-        strands: all that was said.
-        exclusions: what ends what.
-        rests: ids of a strand, and of one without which it would not hold.
+        claims: all claims.
+        exclusions: which claim ends which.
+        dependencies: pairs of a claim id and the id of a claim without which it would not hold.
     """
-    by_id = {strand.id: strand for strand in strands}
-    effects: dict[str, list[Effect]] = {id: [] for id in by_id}
+    by_id = {claim.id: claim for claim in claims}
+    effects_by_id: dict[str, list[Effect]] = {id: [] for id in by_id}
     for (ending, ended), exclusion in exclusions.items():
         if ending in by_id and ended in by_id and not (exclusion.is_by_rule and by_id[ending].is_past):
-            effects[ended] += _derive_effects(by_id[ending], by_id[ended], exclusion)
-    for id, found in effects.items():
-        found.sort(key=_make_effect_sort_key)
+            effects_by_id[ended] += _derive_effects(by_id[ending], by_id[ended], exclusion)
+    for id, effects in effects_by_id.items():
+        effects.sort(key=_make_effect_sort_key)
         if by_id[id].is_past:  # it ended by itself, but it may turn out never to have been
-            effects[id] = [effect for effect in found if effect.cause.op == "RETRACT"]
-    outcomes = PlanOutcomes(by_id, effects)
-    timed = {}
-    for id, strand in by_id.items():
-        came = sorted(
-            (one for effect in effects[id] for one in outcomes.follow_effect(effect, strand)), key=_make_effect_sort_key
+            effects_by_id[id] = [effect for effect in effects if effect.cause.op == "RETRACT"]
+    outcomes = PlanOutcomes(by_id, effects_by_id)
+    periods = {}
+    for id, claim in by_id.items():
+        final_effects = sorted(
+            (outcome for effect in effects_by_id[id] for outcome in outcomes.follow_effect(effect, claim)),
+            key=_make_effect_sort_key,
         )
-        timed[id] = _split_periods(strand, came, by_id)
-    return _apply_dependencies(timed, by_id, rests)
+        periods[id] = _split_periods(claim, final_effects, by_id)
+    return _apply_dependencies(periods, by_id, dependencies)
 
 
 def _derive_effects(ending: Claim, ended: Claim, exclusion: Exclusion) -> Iterator[Effect]:
-    """The moments at which the words of the one end the other; what nobody is known to have said ends nothing.
+    """Yield when the sources of one claim end the other; unverified sources end nothing.
 
-    One plan takes the place of another when it is spoken of, whatever its own day.
+    A plan replaces another as soon as it is said, whatever its own day.
     """
     is_at_once = ended.is_intent and ending.is_intent
-    said = ending.proposition
-    begins = (None, None) if is_at_once else (said.valid_from, said.valid_from_precision)
-    for moment, source in ending.list_ending_points(ended):
+    proposition = ending.proposition
+    start = (None, None) if is_at_once else (proposition.valid_from, proposition.valid_from_precision)
+    for point, source in ending.list_ending_points(ended):
         if not source.is_verified:
             continue
-        together = (
-            [] if exclusion.is_by_rule else [at for at, said in ended.observations if _is_simultaneous(said, source)]
+        simultaneous = (
+            [] if exclusion.is_by_rule else [at for at, other in ended.observations if _is_simultaneous(other, source)]
         )
-        if together and exclusion.is_reverse:
+        if simultaneous and exclusion.is_reverse:
             continue
-        if together:
-            at, told, seq, turn, start = together[-1]
-            moment = max(moment, (at, told, seq, turn, start + 0.5))  # right after the last words of what it ends
-        yield Effect(moment, EndCause(ending.id, source, exclusion.op), *begins)
+        if simultaneous:
+            at, said_at, seq, turn_id, offset = simultaneous[-1]
+            point = max(point, (at, said_at, seq, turn_id, offset + 0.5))  # right after the last words of what it ends
+        yield Effect(point, EndCause(ending.id, source, exclusion.op), *start)
 
 
-def _is_simultaneous(one: Source, other: Source) -> bool:
-    """Whether both were said in one session and so close together that their order says nothing."""
-    return bool(one.session_id) and one.session_id == other.session_id and abs(one.at - other.at) <= SIMULTANEITY_GAP
+def _is_simultaneous(source: Source, other: Source) -> bool:
+    """Whether both were said in one session, so close together that their order says nothing."""
+    is_same_session = bool(source.session_id) and source.session_id == other.session_id
+    return is_same_session and abs(source.at - other.at) <= SIMULTANEITY_GAP
 
 
-def _split_periods(strand: Claim, effects: Sequence[Effect], strands: Mapping[str, Claim]) -> list[Period]:
-    real, void = ([one for one in effects if one.is_void is is_void] for is_void in (False, True))
-    return [_make_period(strand, period, real, void, strands) for period in split_observations(strand, real)]
+def _split_periods(claim: Claim, effects: Sequence[Effect], claims: Mapping[str, Claim]) -> list[Period]:
+    real, void = ([effect for effect in effects if effect.is_void is is_void] for is_void in (False, True))
+    return [_make_period(claim, observations, real, void, claims) for observations in split_observations(claim, real)]
 
 
 def _make_period(
-    strand: Claim,
-    period: Sequence[tuple[TimelinePoint, Source]],
+    claim: Claim,
+    observations: Sequence[tuple[TimelinePoint, Source]],
     effects: Sequence[Effect],
-    void: Sequence[Effect],
-    strands: Mapping[str, Claim],
+    void_effects: Sequence[Effect],
+    claims: Mapping[str, Claim],
 ) -> Period:
-    last = period[-1][0]
-    after = [effect for effect in effects if effect.point > last]
-    ends = [_compute_period_end(last, effect) for effect in after[:1]]
-    until = min([*_find_stated_end(strand, period), *ends], default=None, key=lambda end: end[0])
-    # Every strand that excludes this one leaves its mark, by the first of its words that came after. A correction
-    # unmakes what stood when it was made, not what had ended before.
-    first = {effect.cause.claim_id: effect.cause for effect in reversed(after)}
-    if after and strands[after[0].cause.claim_id].proposition.is_correction:
-        first[after[0].cause.claim_id] = replace(after[0].cause, op="RETRACT")
-    ended = tuple(first[id] for id in sorted(first))
+    last = observations[-1][0]
+    later_effects = [effect for effect in effects if effect.point > last]
+    ends = [_compute_period_end(last, effect) for effect in later_effects[:1]]
+    end = min([*_find_stated_end(claim, observations), *ends], default=None, key=lambda end: end[0])
+    # Every claim that excludes this one is a cause, by its first later source. A correction retracts the period that
+    # stood when it was made, not one that had ended before.
+    causes = {effect.cause.claim_id: effect.cause for effect in reversed(later_effects)}
+    if later_effects and claims[later_effects[0].cause.claim_id].proposition.is_correction:
+        causes[later_effects[0].cause.claim_id] = replace(later_effects[0].cause, op="RETRACT")
+    end_causes = tuple(causes[id] for id in sorted(causes))
     state: FactState = "current"
-    if ended:
-        state = "retracted" if any(one.op == "RETRACT" for one in ended) else "superseded"
+    if end_causes:
+        state = "retracted" if any(cause.op == "RETRACT" for cause in end_causes) else "superseded"
     return Period(
-        strand.id,
-        tuple(source for _, source in period),
-        Standing(state, *(until or ())),
-        ended,
-        tuple(effect.cause for effect in void if effect.point > period[0][0]),
+        claim.id,
+        tuple(source for _, source in observations),
+        Standing(state, *(end or ())),
+        end_causes,
+        tuple(effect.cause for effect in void_effects if effect.point > observations[0][0]),
     )
 
 
-def _find_stated_end(strand: Claim, period: Sequence[tuple[TimelinePoint, Source]]) -> Iterator[PeriodEnd]:
-    """The end that its own words name; what was said to be so after that ended no earlier than it was said."""
-    said = strand.proposition
-    if said.valid_to is None or (said.valid_from is not None and said.valid_to < said.valid_from):
+def _find_stated_end(claim: Claim, observations: Sequence[tuple[TimelinePoint, Source]]) -> Iterator[PeriodEnd]:
+    """Yield the end that the claim itself states, or when it was last said if that was later."""
+    proposition = claim.proposition
+    since, until = proposition.valid_from, proposition.valid_to
+    if until is None or (since is not None and until < since):
         return
-    last = max(source.at for _, source in period)
-    if last > said.valid_to and not (strand.is_past or strand.is_intent):
+    last = max(source.at for _, source in observations)
+    if last > until and not (claim.is_past or claim.is_intent):
         yield last, "time"
     else:
-        yield said.valid_to, said.valid_to_precision
+        yield until, proposition.valid_to_precision
 
 
 def _compute_period_end(last: TimelinePoint, effect: Effect) -> PeriodEnd:
-    """When what came next began: since when it is said to hold, unless that contradicts the words that it ends."""
+    """Return the effective date of the effect, or when it was said if that date precedes the last observation."""
     if effect.effective_from is not None and effect.effective_from > last[0]:
         return effect.effective_from, effect.precision
     return effect.point[0], "time"
@@ -158,49 +161,48 @@ def _make_effect_sort_key(effect: Effect) -> tuple[TimelinePoint, str]:
     return effect.point, effect.cause.claim_id
 
 
-# -- what rests on what -----------------------------------------------------------------------------------------
-
-
-def find_period_at(found: Sequence[Period], at: datetime) -> Period:
-    """Which of a strand's runs held then: the last that had begun, or else the last of all."""
-    return ([run for run in found if run.sources[0].at <= at] or found)[-1]
+def find_period_at(periods: Sequence[Period], at: datetime) -> Period:
+    """Return the last of a claim's periods that had begun by then, or the last of all if none had."""
+    return ([period for period in periods if period.sources[0].at <= at] or periods)[-1]
 
 
 def _apply_dependencies(
-    timed: Mapping[str, list[Period]], strands: Mapping[str, Claim], rests: Iterable[tuple[str, str]]
+    periods_by_id: Mapping[str, list[Period]], claims: Mapping[str, Claim], dependencies: Iterable[tuple[str, str]]
 ) -> dict[str, list[Period]]:
-    """The same, where what has ended ended no later than what it rested on."""
+    """Let periods that have ended end no later than what they rested on."""
     bases: dict[str, list[str]] = {}
-    for id, base in sorted(set(rests)):
-        if id in timed and id != base and not strands[id].is_intent and _is_assertion(strands.get(base)):
+    for id, base in sorted(set(dependencies)):
+        if id in periods_by_id and id != base and not claims[id].is_intent and _is_assertion(claims.get(base)):
             bases.setdefault(id, []).append(base)
-    ended = dict(timed)
+    new_periods = dict(periods_by_id)
     for _ in range(MAX_DEPENDENCY_DEPTH if bases else 0):
-        before = dict(ended)
-        for id, on in bases.items():
-            ended[id] = [
+        before = dict(new_periods)
+        for id, base_ids in bases.items():
+            new_periods[id] = [
                 _shorten_period(
-                    run, strands[id], [find_period_at(before[base], run.sources[0].at).standing for base in on]
+                    period,
+                    claims[id],
+                    [find_period_at(before[base], period.sources[0].at).standing for base in base_ids],
                 )
-                for run in timed[id]
+                for period in periods_by_id[id]
             ]
-    return ended
+    return new_periods
 
 
-def _is_assertion(strand: Claim | None) -> bool:
-    return strand is not None and strand.proposition.modality == "asserted" and bool(strand.sources)
+def _is_assertion(claim: Claim | None) -> bool:
+    return claim is not None and claim.proposition.modality == "asserted" and bool(claim.sources)
 
 
-def _shorten_period(run: Period, strand: Claim, bases: Sequence[Standing]) -> Period:
-    """The run up to the end of what it rested on, unless it was heard after that, or began later."""
-    until = run.standing.valid_to
-    if run.standing.state != "superseded" or until is None:
-        return run
-    last = max(moment[0] for moment, source in strand.observations if source in run.sources)
+def _shorten_period(period: Period, claim: Claim, bases: Sequence[Standing]) -> Period:
+    """End the period with the first of its bases to end, unless it was observed after that."""
+    until = period.standing.valid_to
+    if period.standing.state != "superseded" or until is None:
+        return period
+    last = max(point[0] for point, source in claim.observations if source in period.sources)
     ends = [
         (base.valid_to, base.valid_to_precision)
         for base in bases
         if base.state != "retracted" and base.valid_to is not None and last < base.valid_to < until
     ]
     earliest = min(ends, default=None, key=lambda end: end[0])
-    return run if earliest is None else replace(run, standing=Standing("superseded", *earliest))
+    return period if earliest is None else replace(period, standing=Standing("superseded", *earliest))

@@ -1,4 +1,4 @@
-"""The main job on a real conversation, for somebody who watches: sessions, memory, questions."""
+"""A demo that stores a conversation, remembers it and asks questions about it."""
 
 from adk_graph_memory.demo.conversation import Conversation, ConversationQuestion, load_conversation
 from adk_graph_memory.demo.playback import DemoResult, play_conversation

@@ -1,4 +1,4 @@
-"""A JSON file goes in, sessions of ADK events and questions about them come out."""
+"""Load a conversation with its questions from a JSON file and convert it to ADK events."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from adk_graph_memory.language.zones import parse_timezone
 
 
 class ConversationTurn(BaseModel):
-    """A turn: who said what, and when."""
+    """What a speaker said, and when."""
 
     author: str
     at: AwareDatetime
@@ -24,7 +24,7 @@ class ConversationTurn(BaseModel):
     role: Literal["user", "model"] | None = None
 
     def make_event(self, id: str) -> Event:
-        """The turn as ADK's Runner would have stored it."""
+        """Make the event that ADK's Runner would have stored for this turn."""
         role = self.role or ("user" if self.author == "user" else "model")
         return Event(
             id=id,
@@ -36,18 +36,18 @@ class ConversationTurn(BaseModel):
 
 
 class ConversationSession(BaseModel):
-    """One session."""
+    """A session's id and its turns in order."""
 
     id: str
     turns: list[ConversationTurn]
 
     def make_events(self) -> list[Event]:
-        """The session's turns as events; their ids are what a question's evidence names."""
+        """Make the events of the session's turns; a question's ``evidence`` names them by these ids."""
         return [turn.make_event(f"{self.id}#{i}") for i, turn in enumerate(self.turns)]
 
 
 class ConversationQuestion(BaseModel):
-    """A question, its answer, and the events that hold it."""
+    """A question, its answer, and the ids of the events that contain the answer."""
 
     question: str
     answer: str = ""
@@ -56,7 +56,7 @@ class ConversationQuestion(BaseModel):
 
 
 class Conversation(BaseModel):
-    """What one user and an agent (or several people) said to each other in many sessions."""
+    """A user's sessions with an agent or with other people, and questions about them."""
 
     title: str
     about: str = ""
@@ -68,20 +68,20 @@ class Conversation(BaseModel):
 
     @property
     def zone(self) -> tzinfo:
-        """Where it took place."""
+        """The time zone of the speakers."""
         return parse_timezone(self.timezone)
 
     @property
     def last_turn_time(self) -> datetime:
-        """When the last turn was said."""
+        """The time of the latest turn."""
         return max(turn.at for session in self.sessions for turn in session.turns)
 
 
 def load_conversation(path: Path | None = None) -> Conversation:
-    """The conversation in a file, or the one that ships with the package.
+    """Load the conversation in a file, by default the one that ships with the package.
 
     Raises:
-        errors.ConfigurationError: the file is not there, or not of this form.
+        errors.ConfigurationError: the file cannot be read, or does not fit the schema.
     """
     try:
         source = path or resources.files(__package__) / "conversation.json"

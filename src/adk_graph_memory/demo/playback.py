@@ -1,4 +1,4 @@
-"""A conversation and a memory go in; what was stored and what is recalled goes to the screen."""
+"""Play a conversation into a memory and print what was stored and what is recalled."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ from adk_graph_memory.memory import GraphMemory
 from adk_graph_memory.records import IngestReport, Recollection, Scope, Usage
 
 DISPLAY_LIMIT, SEARCH_LIMIT = 3, 10
-"""Memories printed for each question, and looked at for the count at the end."""
+"""Memories that each question prints, and that it retrieves to rank the evidence."""
 
 
 @dataclass(frozen=True)
 class DemoResult:
-    """Whose memory the demo has filled, what it holds, what this run changed, and how its questions were answered."""
+    """The memory's owner, what it holds, what this run changed, and how many questions found their evidence."""
 
     app_name: str
     user_id: str
@@ -53,47 +53,47 @@ async def play_conversation(
     console: Console,
     questions: int | None = None,
 ) -> DemoResult:
-    """Stores the conversation, remembers it and asks its questions; what an earlier run stored is not stored again.
+    """Store the conversation, remember it and ask its questions; what an earlier run stored is not stored again.
 
     Args:
-        conversation: what was said, and what to ask.
-        sessions: where the sessions go.
-        memory: what is to remember them; both on the same graph.
+        conversation: the sessions and questions.
+        sessions: stores the sessions.
+        memory: remembers them; on the same graph as ``sessions``.
         console: the screen.
-        questions: how many of the questions; None for all.
-
-    Returns:
-        What it came to.
+        questions: the number of questions to ask, from the first; None for all.
     """
     app_name = f"{conversation.app_name}-{memory.extractor.version.split('@')[0].split()[0]}"
     scope = Scope(app_name, conversation.user_id)
-    turns = sum(len(session.turns) for session in conversation.sessions)
-    console.print(f"[bold]{escape(conversation.title)}[/]: {len(conversation.sessions)} sessions, {turns} turns")
+    turn_count = sum(len(session.turns) for session in conversation.sessions)
+    console.print(f"[bold]{escape(conversation.title)}[/]: {len(conversation.sessions)} sessions, {turn_count} turns")
     if conversation.about:
         console.print(Padding(escape(conversation.about), (0, 2)), style="dim")
-    stored = await _store_sessions(conversation, scope, sessions, console)
-    learned = await _remember_sessions(stored.sessions, scope, memory, console)
-    held = await graph.memories.count_memories(await graph.prepare_connection(memory.connection), scope)
-    console.print(_make_totals_table(stored, learned, held, memory))
+    storage = await _store_sessions(conversation, scope, sessions, console)
+    ingest = await _remember_sessions(storage.sessions, scope, memory, console)
+    counts = await graph.memories.count_memories(await graph.prepare_connection(memory.connection), scope)
+    console.print(_make_totals_table(storage, ingest, counts, memory))
     console.print(_make_changes_table(await graph.memories.fetch_changed_facts(memory.connection, scope)))
-    asked = conversation.questions[:questions]
-    found = [await _ask_question(question, scope, memory, console) for question in asked]
-    places = [place for question, place in zip(asked, found, strict=True) if question.evidence]
-    shown, ten = (sum(place < most for place in places if place is not None) for most in (DISPLAY_LIMIT, SEARCH_LIMIT))
-    if places:
+    ranks: list[int | None] = []
+    for question in conversation.questions[:questions]:
+        rank = await _ask_question(question, scope, memory, console)
+        if question.evidence:
+            ranks.append(rank)
+    in_three = sum(rank < DISPLAY_LIMIT for rank in ranks if rank is not None)
+    in_ten = sum(rank < SEARCH_LIMIT for rank in ranks if rank is not None)
+    if ranks:
         console.print(
-            f"\nOf {len(places)} answerable questions [bold]{shown}[/] show words they rest on ([green]●[/]); "
-            f"[bold]{ten}[/] have them among the first {SEARCH_LIMIT} memories."
+            f"\nOf {len(ranks)} answerable questions [bold]{in_three}[/] show words they rest on ([green]●[/]); "
+            f"[bold]{in_ten}[/] have them among the first {SEARCH_LIMIT} memories."
         )
-    console.print(_format_hints(scope), soft_wrap=True)  # what is to be pasted keeps to one line
+    console.print(_format_hints(scope), soft_wrap=True)  # commands to paste must stay on one line
     return DemoResult(
-        scope.app_name, scope.user_id, held, dict(learned.facts), learned.usage.calls, len(places), shown, ten
+        scope.app_name, scope.user_id, counts, dict(ingest.facts), ingest.usage.calls, len(ranks), in_three, in_ten
     )
 
 
 @dataclass
 class StorageTotals:
-    """What storing the sessions came to."""
+    """The stored sessions, the number of new events, and the time it took."""
 
     sessions: list[Session] = field(default_factory=list)
     events: int = 0
@@ -103,24 +103,24 @@ class StorageTotals:
 async def _store_sessions(
     conversation: Conversation, scope: Scope, sessions: Neo4jSessionService, console: Console
 ) -> StorageTotals:
-    stored, start = StorageTotals(), time.perf_counter()
+    totals, start = StorageTotals(), time.perf_counter()
     app, user, state = scope.app_name, scope.user_id, {memory_codec.TIMEZONE_KEY: conversation.timezone}
-    for sitting in track(conversation.sessions, "Storing sessions", console=console, transient=True):
-        session = await sessions.get_session(app_name=app, user_id=user, session_id=sitting.id)
+    for source in track(conversation.sessions, "Storing sessions", console=console, transient=True):
+        session = await sessions.get_session(app_name=app, user_id=user, session_id=source.id)
         if session is None:
-            session = await sessions.create_session(app_name=app, user_id=user, session_id=sitting.id, state=state)
-        missing: list[Event] = sitting.make_events()[len(session.events) :]
-        for event in missing:
+            session = await sessions.create_session(app_name=app, user_id=user, session_id=source.id, state=state)
+        new_events: list[Event] = source.make_events()[len(session.events) :]
+        for event in new_events:
             await sessions.append_event(session, event)
-        stored.sessions.append(session)
-        stored.events += len(missing)
-    stored.seconds = time.perf_counter() - start
-    return stored
+        totals.sessions.append(session)
+        totals.events += len(new_events)
+    totals.seconds = time.perf_counter() - start
+    return totals
 
 
 @dataclass
 class IngestTotals:
-    """What remembering the sessions came to."""
+    """The sums of the ingest reports, and the time it took."""
 
     turns: int = 0
     facts: Counter[str] = field(default_factory=Counter)
@@ -140,28 +140,28 @@ async def _remember_sessions(
 ) -> IngestTotals:
     with console.status("Loading the embedder"):
         await memory.prepare()
-    learned, start = IngestTotals(), time.perf_counter()
+    totals, start = IngestTotals(), time.perf_counter()
     for session in track(sessions, "Remembering", console=console, transient=True):
         turns = memory_codec.make_turns(session.events, zone=memory_codec.read_state_zone(session.state) or UTC)
         app, user = scope.app_name, scope.user_id
-        learned.add_report(await memory.remember(turns, app_name=app, user_id=user, session_id=session.id))
-    learned.seconds = time.perf_counter() - start
-    return learned
+        totals.add_report(await memory.remember(turns, app_name=app, user_id=user, session_id=session.id))
+    totals.seconds = time.perf_counter() - start
+    return totals
 
 
 def _make_totals_table(
-    stored: StorageTotals, learned: IngestTotals, held: dict[str, int], memory: GraphMemory
+    storage: StorageTotals, ingest: IngestTotals, counts: dict[str, int], memory: GraphMemory
 ) -> Table:
     table = Table(title="What the graph holds", title_justify="left", title_style="bold", show_edge=False)
     for column in ("", "held", "new in this run"):
         table.add_column(column, justify="left" if not column else "right")
-    table.add_row("sessions", str(held["sessions"]), f"{stored.events} events in {stored.seconds:.1f} s")
-    table.add_row("turns remembered", str(held["turns"]), f"{learned.turns} in {learned.seconds:.1f} s")
-    table.add_row("entities", str(held["entities"]), "")
-    changes = ", ".join(f"{count} {op.lower()}" for op, count in sorted(learned.facts.items())) or "none"
-    table.add_row("facts", str(held["facts"]), changes)
-    table.add_row("model calls", "", f"{learned.usage.calls} ({memory.extractor.version})")
-    for reason, count in learned.dropped.most_common():
+    table.add_row("sessions", str(counts["sessions"]), f"{storage.events} events in {storage.seconds:.1f} s")
+    table.add_row("turns remembered", str(counts["turns"]), f"{ingest.turns} in {ingest.seconds:.1f} s")
+    table.add_row("entities", str(counts["entities"]), "")
+    changes = ", ".join(f"{count} {op.lower()}" for op, count in sorted(ingest.facts.items())) or "none"
+    table.add_row("facts", str(counts["facts"]), changes)
+    table.add_row("model calls", "", f"{ingest.usage.calls} ({memory.extractor.version})")
+    for reason, count in ingest.dropped.most_common():
         table.add_row(f"[dim]no fact: {escape(reason)}[/]", "", f"[dim]{count}[/]")
     return table
 
@@ -175,24 +175,24 @@ _CHANGE_TITLES = {
 
 
 def _make_changes_table(facts: Sequence[dict[str, Any]]) -> Padding:
-    """One fact for each way in which facts change, with the words it rests on and its revision."""
+    """Show an example of each kind of change, with its quotes and its revision."""
     table = Table(title="How facts changed", title_justify="left", title_style="bold", show_header=False, box=None)
     table.add_column(no_wrap=True, style="dim")
     table.add_column(ratio=1)
-    for op, way in _CHANGE_TITLES.items():
-        found = [fact for fact in facts if _is_changed_by(fact, op)]
-        if not found:
+    for op, title in _CHANGE_TITLES.items():
+        examples = [fact for fact in facts if _is_changed_by(fact, op)]
+        if not examples:
             continue
-        fact = max(found, key=lambda fact: sum(bool(one["reason"]) for one in fact["revisions"]))
-        table.add_row(f"{way} ({len(found)})", escape(fact["text"]))
+        fact = max(examples, key=lambda fact: sum(bool(revision["reason"]) for revision in fact["revisions"]))
+        table.add_row(f"{title} ({len(examples)})", escape(fact["text"]))
         table.add_row("", "[dim]" + " / ".join(f"“{escape(quote)}”" for quote in fact["quotes"][:2]) + "[/]")
         if op in ("SUPERSEDE", "RETRACT"):
             until = fact["valid_to"].strftime(" on %Y-%m-%d") if fact["valid_to"] else ""
             table.add_row("", f"[dim]by[/] {escape(''.join(fact['ended_by']))}[dim]{until}[/]")
-        for revision in [one for one in fact["revisions"] if one["op"] == op][:1]:
+        if revision := next((revision for revision in fact["revisions"] if revision["op"] == op), None):
             before = f"before: {revision['text']}" if revision["text"] != fact["text"] else ""
-            told = "; ".join(filter(None, (before, revision["reason"] or f"by {revision['by']}")))
-            table.add_row("", f"[dim]revision:[/] {escape(told)}")
+            details = "; ".join(filter(None, (before, revision["reason"] or f"by {revision['by']}")))
+            table.add_row("", f"[dim]revision:[/] {escape(details)}")
     return Padding(table, (1, 0, 0, 1))
 
 
@@ -200,49 +200,49 @@ def _is_changed_by(fact: dict[str, Any], op: str) -> bool:
     if op == "REINFORCE":
         return fact["state"] == "current" and len(fact["quotes"]) > 1
     if op == "REFINE":
-        return any(one["op"] == op for one in fact["revisions"])
+        return any(revision["op"] == op for revision in fact["revisions"])
     return bool(fact["state"] == {"SUPERSEDE": "superseded", "RETRACT": "retracted"}[op])
 
 
 async def _ask_question(
     question: ConversationQuestion, scope: Scope, memory: GraphMemory, console: Console
 ) -> int | None:
-    """Prints a question with what is recalled; the place of the first memory of what it rests on, from 0."""
+    """Print a question with its memories; return the rank (from 0) of the first memory from its evidence."""
     start = time.perf_counter()
-    found = await memory.recall(question.question, app_name=scope.app_name, user_id=scope.user_id, limit=SEARCH_LIMIT)
+    app, user = scope.app_name, scope.user_id
+    recollections = await memory.recall(question.question, app_name=app, user_id=user, limit=SEARCH_LIMIT)
     milliseconds = 1_000 * (time.perf_counter() - start)
-    wanted = set(question.evidence)
-    told = f"  [dim]({escape(question.answer)})[/]" if question.answer else ""
-    console.print(f"\n[bold cyan]? {escape(question.question)}[/]{told}  [dim]{milliseconds:.0f} ms[/]")
+    evidence = set(question.evidence)
+    answer = f"  [dim]({escape(question.answer)})[/]" if question.answer else ""
+    console.print(f"\n[bold cyan]? {escape(question.question)}[/]{answer}  [dim]{milliseconds:.0f} ms[/]")
     table = Table.grid(padding=(0, 1))
     for ratio in (None, None, 1):
         table.add_column(ratio=ratio, no_wrap=ratio is None)
-    for memory_ in found[:DISPLAY_LIMIT]:
-        table.add_row(*_format_memory(memory_, is_evidence=bool(wanted.intersection(memory_.source_event_ids))))
-    if not found:
+    is_evidence = [not evidence.isdisjoint(recollection.source_event_ids) for recollection in recollections]
+    for recollection, is_marked in zip(recollections[:DISPLAY_LIMIT], is_evidence, strict=False):
+        table.add_row(*_format_memory(recollection, is_evidence=is_marked))
+    if not recollections:
         table.add_row("", "", "[dim]nothing is remembered about this[/]")
     console.print(Padding(table, (0, 0, 0, 2)))
-    places = (place for place, memory_ in enumerate(found) if wanted.intersection(memory_.source_event_ids))
-    return next(places, None)
+    return is_evidence.index(True) if True in is_evidence else None
 
 
 def _format_memory(memory: Recollection, *, is_evidence: bool) -> tuple[str, str, str]:
     mark = "[green]●[/]" if is_evidence else "[dim]·[/]"
-    when = memory.at.strftime("%Y-%m-%d") if memory.at else ""
-    words = escape(memory.prompt_text)
+    date = memory.at.strftime("%Y-%m-%d") if memory.at else ""
+    text = escape(memory.prompt_text)
     if memory.quote and memory.quote != memory.text:
-        words += f"\n[dim]“{escape(memory.quote)}”[/]"
-    return mark, f"[dim]{when} {memory.kind:<5}[/] {escape(memory.author or '')}:", words
+        text += f"\n[dim]“{escape(memory.quote)}”[/]"
+    return mark, f"[dim]{date} {memory.kind:<5}[/] {escape(memory.author or '')}:", text
 
 
 def _format_hints(scope: Scope) -> str:
-    """How to go on looking, as lines to paste."""
-    who = f"--app {scope.app_name} --user {scope.user_id}"
+    options = f"--app {scope.app_name} --user {scope.user_id}"
     command = escape(_find_command())
     return (
         "\n[bold]Look further[/]\n"
-        f'  {command} recall "Where does she work?" {who}\n'
-        f"  {command} facts {who} --all\n"
+        f'  {command} recall "Where does she work?" {options}\n'
+        f"  {command} facts {options} --all\n"
         f"  {command} status   [dim]# the address and password for Neo4j Browser or cypher-shell[/]\n"
         f"  MATCH (f:Fact {{scope: '{scope.key}'}})-\\[s:SUPPORTED_BY]->(e:Event)\n"
         "  RETURN f.text, s.quote, e.author, e.session_id LIMIT 25\n"
@@ -251,8 +251,8 @@ def _format_hints(scope: Scope) -> str:
 
 
 def _find_command() -> str:
-    """The command line's name as it can be typed here; ``make demo`` runs one that is not on the PATH."""
-    running = Path(sys.argv[0])
-    found = shutil.which(running.name)
-    is_found = found is not None and os.path.realpath(found) == os.path.realpath(running)
-    return running.name if is_found else os.path.relpath(running)
+    """Return the command as a user can type it; ``make demo`` runs one that is not on the PATH."""
+    command = Path(sys.argv[0])
+    path = shutil.which(command.name)
+    is_on_path = path is not None and os.path.realpath(path) == os.path.realpath(command)
+    return command.name if is_on_path else os.path.relpath(command)

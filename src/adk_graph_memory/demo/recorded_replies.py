@@ -1,7 +1,7 @@
-"""Replies that a language model once gave go in; a model that gives them again, to the same conversation, comes out.
+"""Record a language model's replies to a conversation and replay them as an ADK model.
 
-They are kept by what they speak of and not by their numbers, so that they still fit when facts are numbered anew: an
-extraction by the turns it read, a decision by the texts of its facts.
+A recording refers to texts instead of numbers, so it still fits when facts are renumbered: it keys an extraction by
+its turns, and a decision by the texts of its facts.
 """
 
 from __future__ import annotations
@@ -25,34 +25,34 @@ from adk_graph_memory.records import digest
 
 
 class Recording(BaseModel):
-    """Replies to the prompts of one conversation; an entity known before is named instead of numbered."""
+    """Replies to the prompts of one conversation; known entities are given by name instead of number."""
 
     about: str
     prompts: dict[str, str]
     extractions: dict[str, dict[str, Any]]
     decisions: list[tuple[str, str, str, str]] = []
-    """text, operation, text of the target, reason"""
+    """(text, operation, text of the target, reason)"""
     dependencies: list[tuple[str, str]] = []
     same: list[tuple[str, str | None]] = []
     wrong: dict[str, str] = {}
-    """texts of facts in which a reader found something wrong, and what"""
+    """text of a fact → the error that a reader found in it"""
 
     @property
     def stale_prompts(self) -> list[str]:
-        """The prompts that have changed since the replies were recorded."""
+        """Names of the prompts that have changed since the recording."""
         return [name for name, version in self.prompts.items() if prompts.load_prompt(name).version != version]
 
     @classmethod
-    def from_exchanges(cls, asked: Sequence[tuple[str, Mapping[str, Any]]]) -> Recording:
-        """The recording of these prompts and the replies to them."""
+    def from_exchanges(cls, exchanges: Sequence[tuple[str, Mapping[str, Any]]]) -> Recording:
+        """Make a recording of (prompt, reply) pairs."""
         versions = {name: prompts.load_prompt(name).version for name in ("extract", "consolidate")}
-        made = cls(about="Replies of a language model to our exact prompts.", prompts=versions, extractions={})
-        for prompt, reply in asked:
+        recording = cls(about="Replies of a language model to our exact prompts.", prompts=versions, extractions={})
+        for prompt, reply in exchanges:
             if "<conversation>" in prompt:
-                made.extractions[_digest_turns(prompt)] = _name_known_entities(prompt, reply)
+                recording.extractions[_digest_turns(prompt)] = _name_known_entities(prompt, reply)
             else:
-                made._add_decisions(prompt, reply)
-        return made
+                recording._add_decisions(prompt, reply)
+        return recording
 
     def _add_decisions(self, prompt: str, reply: Mapping[str, Any]) -> None:
         texts = {
@@ -63,33 +63,33 @@ class Recording(BaseModel):
                 if op["fact"] in texts and target in texts and op["op"] != "ADD":
                     decision = (texts[op["fact"]], op["op"], texts[target], op.get("reason", ""))
                     self.decisions.append(decision)
-        for one in reply.get("depends", ()):
-            self.dependencies += [
-                (texts[one["fact"]], texts[on]) for on in one["on"] if {one["fact"], on} <= set(texts)
-            ]
-        known, doubted = (dict(_parse_listed_entities(prompt, place)) for place in ("Known:", "Names in doubt:"))
+        for dependency in reply.get("depends", ()):
+            fact = dependency["fact"]
+            self.dependencies += [(texts[fact], texts[on]) for on in dependency["on"] if {fact, on} <= set(texts)]
+        known_names = dict(_parse_listed_entities(prompt, "Known:"))
+        names_in_doubt = dict(_parse_listed_entities(prompt, "Names in doubt:"))
         self.same += [
-            (doubted[one["name"]], known.get(one.get("known")))
-            for one in reply.get("same", ())
-            if one["name"] in doubted
+            (names_in_doubt[match["name"]], known_names.get(match.get("known")))
+            for match in reply.get("same", ())
+            if match["name"] in names_in_doubt
         ]
 
 
 def load_recording(path: Path | None = None) -> Recording:
-    """A recording; that of the demo's own conversation if no file is named."""
+    """Load the recording in a file, by default that of the demo's own conversation."""
     source = path or resources.files(__package__) / "replies.json"
     return Recording.model_validate_json(source.read_text(encoding="utf-8"))
 
 
 class RecordedLlm(BaseLlm):
-    """A model that gives recorded replies, and fails where it is asked what it never was."""
+    """A model that replays recorded replies, and raises a LookupError for turns that were not recorded."""
 
     model: str = "recorded"
     _recording: Recording = PrivateAttr()
 
     @classmethod
     def from_recording(cls, recording: Recording) -> RecordedLlm:
-        """A model with these replies."""
+        """Create a model that replays this recording."""
         model = cls()
         model._recording = recording
         return model
@@ -104,19 +104,20 @@ class RecordedLlm(BaseLlm):
         yield LlmResponse(content=types.Content(role="model", parts=[types.Part(text=text)]))
 
     def _replay_extraction(self, prompt: str) -> dict[str, Any]:
-        found = self._recording.extractions.get(_digest_turns(prompt))
-        if found is None:
+        extraction = self._recording.extractions.get(_digest_turns(prompt))
+        if extraction is None:
             raise LookupError("these turns were never read to the recorded model")
-        known = {names[0]: number for number, names in _parse_known_entities(prompt).items()}
-        entities = [{**one, "known_id": known.get(one.get("known_id"))} for one in found.get("entities", ())]
-        return {**found, "entities": entities}
+        numbers = {names[0]: number for number, names in _parse_known_entities(prompt).items()}
+        entities = extraction.get("entities", ())
+        entities = [{**entity, "known_id": numbers.get(entity.get("known_id"))} for entity in entities]
+        return {**extraction, "entities": entities}
 
     def _replay_decisions(self, prompt: str) -> dict[str, Any]:
         known_lines, new_lines = prompts.decode_lines(prompt, "known"), prompts.decode_lines(prompt, "new")
-        new = {line["text"]: line["number"] for line in new_lines}
-        numbers = {line["text"]: line["number"] for line in known_lines} | new
+        new_numbers = {line["text"]: line["number"] for line in new_lines}
+        numbers = {line["text"]: line["number"] for line in known_lines} | new_numbers
         quotes = {line["text"]: line["quote"] for line in (*known_lines, *new_lines)}
-        known = {name: number for number, name in _parse_listed_entities(prompt, "Known:")}
+        entity_numbers = {name: number for number, name in _parse_listed_entities(prompt, "Known:")}
         ops = [
             {
                 "fact": numbers[text],
@@ -126,51 +127,50 @@ class RecordedLlm(BaseLlm):
                 "reason": reason,
             }
             for text, op, target, reason in self._recording.decisions
-            if {text, target} <= numbers.keys() and {text, target} & new.keys()
+            if {text, target} <= numbers.keys() and {text, target} & new_numbers.keys()
         ]
         depends = [
             {"fact": numbers[text], "on": [numbers[base]]}
             for text, base in self._recording.dependencies
-            if text in new and base in numbers
+            if text in new_numbers and base in numbers
         ]
-        decided = dict(self._recording.same)
+        known_names = dict(self._recording.same)
         same = [
-            {"name": number, "known": known.get(decided.get(name) or "")}
+            {"name": number, "known": entity_numbers.get(known_names.get(name) or "")}
             for number, name in _parse_listed_entities(prompt, "Names in doubt:")
         ]
         return {"ops": ops, "depends": depends, "same": same}
 
 
 def _digest_turns(prompt: str) -> str:
-    """Stands for the turns that are to be read."""
     lines = (line for line in prompts.decode_lines(prompt, "conversation") if line.get("turn", -1) >= 0)
     return digest(*(f"{line['at']} {line['text']}" for line in lines))
 
 
 def _parse_known_entities(prompt: str) -> dict[int, list[str]]:
-    listed = prompt.partition("# Known entities\n")[2].partition("\n\n")[0]
-    found = re.findall(r"^(\d+): (\{.*\})$", listed, re.MULTILINE)
-    return {int(number): json.loads(line)["names"] for number, line in found}
+    section = prompt.partition("# Known entities\n")[2].partition("\n\n")[0]
+    lines = re.findall(r"^(\d+): (\{.*\})$", section, re.MULTILINE)
+    return {int(number): json.loads(line)["names"] for number, line in lines}
 
 
 def _name_known_entities(prompt: str, reply: Mapping[str, Any]) -> dict[str, Any]:
-    known = _parse_known_entities(prompt)
+    names = _parse_known_entities(prompt)
     entities = [
-        {**one, "known_id": known[one["known_id"]][0] if one.get("known_id") in known else None}
-        for one in reply.get("entities", ())
+        {**entity, "known_id": names[entity["known_id"]][0] if entity.get("known_id") in names else None}
+        for entity in reply.get("entities", ())
     ]
     return {**reply, "entities": entities}
 
 
 def _parse_listed_entities(prompt: str, heading: str) -> list[tuple[int, str]]:
-    listed = prompt.rpartition(f"{heading}\n")[2].partition("\nNames in doubt:")[0]
-    found = re.findall(r'^\{"number": (\d+), "names": \["((?:[^"\\]|\\.)*)"', listed, re.MULTILINE)
-    return [(int(number), json.loads(f'"{name}"')) for number, name in found]
+    section = prompt.rpartition(f"{heading}\n")[2].partition("\nNames in doubt:")[0]
+    entries = re.findall(r'^\{"number": (\d+), "names": \["((?:[^"\\]|\\.)*)"', section, re.MULTILINE)
+    return [(int(number), json.loads(f'"{name}"')) for number, name in entries]
 
 
-def choose_model(chosen: str | None, *, has_key: bool, is_own: bool) -> str | BaseLlm:
-    """What reads the demo: whatever was chosen, Gemini where there is a key, or the recording while it fits."""
-    if chosen or has_key:
-        return chosen or "gemini-2.5-flash"
+def choose_model(name: str | None, *, has_key: bool, is_own: bool) -> str | BaseLlm:
+    """Choose the named model, else Gemini if there is a key, else the recording (for the demo's own text), or rules."""
+    if name or has_key:
+        return name or "gemini-2.5-flash"
     recording = load_recording() if is_own else None
     return RecordedLlm.from_recording(recording) if recording and not recording.stale_prompts else "rules"

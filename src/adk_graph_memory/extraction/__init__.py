@@ -1,4 +1,4 @@
-"""Turns go in, entities and facts with the words they rest on come out; by a model, or by rules without one."""
+"""Extract entities and facts, each with its quote, from turns: with a model, or with rules if there is none."""
 
 from adk_graph_memory.extraction.extractor import Extractor, ModelExtractor
 from adk_graph_memory.extraction.extractor_choice import choose_extractor

@@ -1,4 +1,4 @@
-"""Turns go in, the model is asked once a window, and what its reply says and can prove comes out."""
+"""Define the extractor interface, and the extractor that asks a language model once per window."""
 
 from __future__ import annotations
 
@@ -16,50 +16,43 @@ from adk_graph_memory.extraction.reply import parse_reply
 from adk_graph_memory.extraction.reply_schema import ExtractionReply
 from adk_graph_memory.extraction.vocabulary import OPEN_VOCABULARY, Vocabulary
 from adk_graph_memory.extraction.windows import split_into_windows
-from adk_graph_memory.records import (
-    ExtractedEntity,
-    ExtractedFact,
-    Extraction,
-    KnownEntity,
-    Remark,
-    Turn,
-)
+from adk_graph_memory.records import ExtractedEntity, ExtractedFact, Extraction, KnownEntity, Remark, Turn
 from adk_graph_memory.records.dates import format_weekday_time
 
 
 class Extractor(Protocol):
-    """Anything that reads entities and facts out of turns."""
+    """Extracts entities and facts from turns."""
 
     version: str
     functional_predicates: frozenset[str]
-    """predicates of which a subject has one at a time"""
+    """Predicates of which a subject has one value at a time."""
     topics: tuple[str, ...]
-    """labels of the topics that it keeps to; empty for all"""
+    """Labels of the topics it is restricted to; empty for all."""
 
     def restrict_topics(self, topics: Collection[str]) -> Extractor:
-        """The same for a request that allows the topics of these labels only; of none, all."""
+        """The extractor for a request restricted to the topics with these labels; unchanged if there are none."""
         ...
 
     def split_turns(self, turns: Sequence[Turn]) -> Sequence[Sequence[Turn]]:
-        """The turns in windows, each to be read in one go."""
+        """Split the turns into windows, each for one call of ``extract``."""
         ...
 
     async def extract(
         self, turns: Sequence[Turn], known: Sequence[KnownEntity], context: Sequence[Turn] = ()
     ) -> Extraction:
-        """What the turns say, given the entities that are known already and what was said right before."""
+        """Extract from one window, given the entities already in the graph and the turns right before the window."""
         ...
 
 
 class ModelExtractor:
-    """Asks a language model, one call a window.
+    """Extracts with a language model, one call per window.
 
     Args:
         model: any ADK model.
-        window_tokens: size of a window.
-        patience: with the model.
-        vocabulary: what it keeps to.
-        keeps_unverified: whether a fact is kept whose quote is not in the turns that it names.
+        window_tokens: window size in tokens.
+        patience: the retry policy for model calls.
+        vocabulary: the topics, entity types and predicates it may use.
+        keeps_unverified: whether to keep a fact whose quote is not in the turns it names.
     """
 
     def __init__(
@@ -79,28 +72,29 @@ class ModelExtractor:
         self.version = f"{model.model} {self._prompt.version}"
 
     def restrict_topics(self, topics: Collection[str]) -> ModelExtractor:
-        """The same for a request that allows the topics of these labels only; of none, all.
+        """The extractor for a request restricted to the topics with these labels; unchanged if there are none.
 
         Raises:
-            errors.ConfigurationError: there is no topic of this label.
+            errors.ConfigurationError: no topic has this label.
         """
         if not topics:
             return self
-        kept = copy(self)
-        kept._vocabulary = self._vocabulary.restrict_topics(topics)
-        kept.topics = tuple(topic.label for topic in kept._vocabulary.topics)
-        return kept
+        restricted = copy(self)
+        restricted._vocabulary = self._vocabulary.restrict_topics(topics)
+        restricted.topics = tuple(topic.label for topic in restricted._vocabulary.topics)
+        return restricted
 
     def split_turns(self, turns: Sequence[Turn]) -> Sequence[Sequence[Turn]]:
-        """Windows of about as many tokens as the setting says."""
+        """Split the turns into windows of at most ``window_tokens``; a longer turn gets a window of its own."""
         return split_into_windows(turns, size=self._window_tokens)
 
     async def extract(
         self, turns: Sequence[Turn], known: Sequence[KnownEntity], context: Sequence[Turn] = ()
     ) -> Extraction:
-        """What the turns say; a fact whose quote stands in none of them is left out and counted, or kept unverified.
+        """Extract entities and facts from one window, with one model call or more.
 
-        Turns whose facts are too many for one reply are read in halves.
+        A fact whose quote is in none of the turns is dropped and counted, or kept unverified. If the reply is
+        truncated, each half of the turns is extracted separately.
 
         Raises:
             errors.ModelError: the model failed; nothing was extracted.
@@ -112,18 +106,20 @@ class ModelExtractor:
             if len(turns) > 1:
                 middle = len(turns) // 2
                 first = await self.extract(turns[:middle], known, context)
-                rest = await self.extract(turns[middle:], known, turns[:middle][-len(context) or -1 :])
-                read = join_extractions((first, rest))
-                return replace(read, usage=read.usage + error.usage)
+                second = await self.extract(turns[middle:], known, turns[:middle][-len(context) or -1 :])
+                joined = join_extractions((first, second))
+                return replace(joined, usage=joined.usage + error.usage)
             if error.answer is None:
                 raise
             answer = error.answer
-        read = await asyncio.to_thread(self._read_reply, answer.reply, turns, known, context)
-        return replace(read, usage=answer.usage, drop_counts=Counter(read.drop_counts) + Counter(answer.dropped))
+        extraction = await asyncio.to_thread(self._read_reply, answer.reply, turns, known, context)
+        drop_counts = Counter(extraction.drop_counts) + Counter(answer.dropped)
+        return replace(extraction, usage=answer.usage, drop_counts=drop_counts)
 
     def _fill_prompt(self, turns: Sequence[Turn], known: Sequence[KnownEntity], context: Sequence[Turn]) -> str:
+        known_entities = "\n".join(_format_known_entity(number, entity) for number, entity in enumerate(known))
         return self._prompt.fill_template(
-            known_entities="\n".join(_format_known_entity(i, entity) for i, entity in enumerate(known)) or "(none yet)",
+            known_entities=known_entities or "(none yet)",
             turns="\n".join(_format_turns(context, turns)),
             **self._vocabulary.make_prompt_fields(),
         )
@@ -131,8 +127,8 @@ class ModelExtractor:
     def _read_reply(
         self, reply: ExtractionReply, turns: Sequence[Turn], known: Sequence[KnownEntity], context: Sequence[Turn]
     ) -> Extraction:
-        read = parse_reply(reply, turns, known, self._vocabulary, keeps_unverified=self._keep_unverified)
-        return apply_remarks(read, reply, turns, context)
+        extraction = parse_reply(reply, turns, known, self._vocabulary, keeps_unverified=self._keep_unverified)
+        return apply_remarks(extraction, reply, turns, context)
 
 
 def _format_known_entity(number: int, entity: KnownEntity) -> str:
@@ -141,7 +137,7 @@ def _format_known_entity(number: int, entity: KnownEntity) -> str:
 
 
 def _format_turns(context: Sequence[Turn], turns: Sequence[Turn]) -> Iterator[str]:
-    """The date wherever it changes, and one line of JSON a turn; what was read before has negative numbers."""
+    """One line of JSON per turn, and one per change of date; context turns have negative numbers."""
     day: date | None = None
     for number, turn in enumerate((*context, *turns), start=-len(context)):
         if turn.at.date() != day:
@@ -154,38 +150,33 @@ def _format_turns(context: Sequence[Turn], turns: Sequence[Turn]) -> Iterator[st
 
 
 def join_extractions(parts: Sequence[Extraction]) -> Extraction:
-    """Extractions of several windows as one; their references are renumbered, their names meet by key later."""
+    """Join the extractions of several windows and renumber their references; entities are merged by key later."""
     entities: list[ExtractedEntity] = []
     facts: list[ExtractedFact] = []
     mentions: list[tuple[str, int]] = []
     remarks: list[Remark] = []
-    forget: list[str] = []
-    dropped: Counter[str] = Counter()
+    forget_turn_ids: list[str] = []
+    drop_counts: Counter[str] = Counter()
     usage = sum((part.usage for part in parts), Extraction().usage)
     for number, part in enumerate(parts):
-        new = {entity.ref: len(entities) + i for i, entity in enumerate(part.entities)}
-        entities += [replace(entity, ref=new[entity.ref], window=number) for entity in part.entities]
-        refs = {fact.ref: len(facts) + i for i, fact in enumerate(part.facts)}
+        entity_refs = {entity.ref: len(entities) + i for i, entity in enumerate(part.entities)}
+        entities += [replace(entity, ref=entity_refs[entity.ref], window=number) for entity in part.entities]
+        fact_refs = {fact.ref: len(facts) + i for i, fact in enumerate(part.facts)}
         facts += [
             replace(
                 fact,
-                subject=new[fact.subject],
-                object=None if fact.object is None else new[fact.object],
-                ref=refs[fact.ref],
-                replaces=tuple(refs[ref] for ref in fact.replaces if ref in refs),
-                depends_on=tuple(refs[ref] for ref in fact.depends_on if ref in refs),
+                subject=entity_refs[fact.subject],
+                object=None if fact.object is None else entity_refs[fact.object],
+                ref=fact_refs[fact.ref],
+                replaces=tuple(fact_refs[ref] for ref in fact.replaces if ref in fact_refs),
+                depends_on=tuple(fact_refs[ref] for ref in fact.depends_on if ref in fact_refs),
             )
             for fact in part.facts
         ]
-        mentions += [(turn_id, new[ref]) for turn_id, ref in part.mentions]
+        mentions += [(turn_id, entity_refs[ref]) for turn_id, ref in part.mentions]
         remarks += part.remarks
-        forget += part.forget_turn_ids
-        dropped.update(part.drop_counts)
-    whole = Extraction(
-        entities=tuple(entities),
-        facts=tuple(facts),
-        mentions=tuple(mentions),
-        usage=usage,
-        remarks=tuple(remarks),
-    )
-    return drop_forgotten_turns(whole, frozenset(forget), dropped)  # one part may ask to forget what another part says
+        forget_turn_ids += part.forget_turn_ids
+        drop_counts.update(part.drop_counts)
+    joined = Extraction(tuple(entities), tuple(facts), tuple(mentions), usage=usage, remarks=tuple(remarks))
+    # A turn of one window may ask to forget a turn of another.
+    return drop_forgotten_turns(joined, frozenset(forget_turn_ids), drop_counts)

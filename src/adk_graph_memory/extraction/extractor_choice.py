@@ -1,4 +1,4 @@
-"""What was chosen goes in; the extractor that it means comes out."""
+"""Choose the extractor that the configuration asks for."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from adk_graph_memory.settings import Settings
 
 
 def choose_extractor(model: llm.BaseLlm | None, topics: Sequence[Topic | str] | None, settings: Settings) -> Extractor:
-    """Rules where there is no model; the settings' topics where there are no others."""
+    """A model extractor, or rules if there is no model; ``topics`` None means those of the settings."""
     vocabulary = Vocabulary.from_topics(
         settings.topics if topics is None else topics,
         entity_types=settings.entity_types,

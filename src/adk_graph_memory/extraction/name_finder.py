@@ -1,6 +1,6 @@
-"""A sentence goes in; the names in it come out, told by a spaCy model or, without one, by how they are written.
+"""Find the names in a sentence with a spaCy model or, without one, by how they are written.
 
-spaCy is the extra ``spacy``; a model of a language is installed beside it (``spacy download en_core_web_sm``).
+spaCy is the extra ``spacy``; its models are installed separately (``spacy download en_core_web_sm``).
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ from adk_graph_memory.language.detection import WIDE_RANGES, WORD_PATTERN, load_
 
 
 class ExtractedName(NamedTuple):
-    """A name as it is written, and what kind of thing it names, where that is known."""
+    """A name as it is written, and its entity type, if known."""
 
     text: str
     type: str = "name"
     is_sentence_start: bool = False
-    """whether it opens its sentence, where its first word would have a capital anyway"""
+    """Whether it begins its sentence, where any first word has a capital."""
 
 
 class NameFinder(Protocol):
-    """Finds names in a sentence; ``version`` stands for what it knows."""
+    """Finds names in a sentence; ``version`` identifies its models or rules."""
 
     version: str
 
     def find_names(self, sentence: str, language: str) -> Iterable[ExtractedName]:
-        """The names in a sentence of this language."""
+        """Find the names in a sentence of this language."""
 
 
 _NAME_TOKEN = re.compile(rf"(?<!\w)[^\W\d_{WIDE_RANGES}]\.(?=\s?[^\W\d_{WIDE_RANGES}])|{WORD_PATTERN.pattern}")
@@ -49,9 +49,9 @@ _FOREIGN = re.compile(
 )
 _GERMAN_NOUN_PREFIX = re.compile(r"\b(?:[ai]m|[ai]ns|vom|zu[mr]|beim|das|\w*(?:e|en|er|es|em|ein))\s+$", re.IGNORECASE)
 _GERMAN_NOUN = re.compile(r"\w+(?:ung|heit|keit|schaft|tion|tät|nis|zeit|tag|jahr)e?[ns]?$")
-"""German writes every noun with a capital: behind an article or an adjective, or with such an ending, it is no name."""
+"""German capitalises every noun: after an article or adjective, or with such an ending, it is no name."""
 _MAX_NAME_WORDS, _NAME_CONTEXT_LENGTH = 7, 60
-"""Words that a name has at most (more are a title or shouting), and characters before it that tell what it is."""
+"""Words of the longest name (more are a title or shouting), and characters before a name that are checked."""
 
 _CAPITALISED_WORD = rf"(?-i:[^\W\d_a-z{WIDE_RANGES}])[^\W\d_]+"
 _SELF_INTRODUCTION = re.compile(
@@ -70,20 +70,20 @@ _NICKNAME = re.compile(
 
 
 def find_own_names(sentence: str) -> list[str]:
-    """The name that its speaker gives themselves in plain words at its beginning, if they do, and their nickname."""
-    match = _SELF_INTRODUCTION.match(sentence)
-    nickname = _NICKNAME.match(sentence, match.end()) if match else None
-    given = [str(found[found.lastindex or 0]) for found in (match, nickname) if found]
-    return [name for name in given if not name[:1].islower()]
+    """The speaker's own name and nickname, if the sentence begins by giving them ("My name is …")."""
+    introduction = _SELF_INTRODUCTION.match(sentence)
+    nickname = _NICKNAME.match(sentence, introduction.end()) if introduction else None
+    names = [str(match[match.lastindex or 0]) for match in (introduction, nickname) if match]
+    return [name for name in names if not name[:1].islower()]
 
 
 class PatternNameFinder:
-    """Tells names by their capitals, and without such by titles, particles and words of one script inside another."""
+    """Finds names by capitals or, in scripts without capitals, by titles, particles and a change of script."""
 
     version = "written"
 
     def find_names(self, sentence: str, language: str) -> Iterator[ExtractedName]:
-        """The names in a sentence of this language."""
+        """Find the names in a sentence of this language."""
         yield from (ExtractedName(next(filter(None, match.groups()))) for match in _TITLED_NAME.finditer(sentence))
         if language not in ("ja", "zh", "ko", "th", "ar", "fa", "he"):
             yield from map(ExtractedName, _FOREIGN.findall(sentence))
@@ -93,13 +93,13 @@ class PatternNameFinder:
 
 
 def _find_capitalised_words(sentence: str, language: str) -> Iterator[list[re.Match[str]]]:
-    """Words that begin with a capital and stand together, "van" and the like between them."""
+    """Runs of capitalised words, with particles such as "van" between them."""
     run: list[re.Match[str]] = []
     for match in _NAME_TOKEN.finditer(sentence):
         is_title = ABBREVIATION.fullmatch(match[0]) and sentence.startswith(".", match.end())
         is_capital = _is_capitalised(match[0], language) and not is_title
-        goes_on = run and _NAME_JOINER.fullmatch(sentence, run[-1].end(), match.start())
-        if run and not (goes_on and (is_capital or _NAME_PARTICLES.fullmatch(match[0]))):
+        is_joined = run and _NAME_JOINER.fullmatch(sentence, run[-1].end(), match.start())
+        if run and not (is_joined and (is_capital or _NAME_PARTICLES.fullmatch(match[0]))):
             yield run
             run = []
         if is_capital or run:
@@ -114,32 +114,31 @@ def _is_capitalised(word: str, language: str) -> bool:
 
 
 def _extract_name(sentence: str, run: list[re.Match[str]], language: str) -> Iterator[ExtractedName]:
-    """The name that a run of capitalised words is, without the ordinary words around it."""
+    """The name in a run of capitalised words, without ordinary words at its ends."""
     before = sentence[: run[0].start()][-_NAME_CONTEXT_LENGTH:]
-    opens = not _MID_SENTENCE.search(before)
+    is_start = not _MID_SENTENCE.search(before)
     while run and _NAME_PARTICLES.fullmatch(run[-1][0]):
         run.pop()
-    while run and run[0][0].casefold() in load_stop_words(language) and (opens or len(run) == 1):
-        run, opens = run[1:], False
+    while run and run[0][0].casefold() in load_stop_words(language) and (is_start or len(run) == 1):
+        run, is_start = run[1:], False
     before = sentence[: run[0].start()][-_NAME_CONTEXT_LENGTH:] if run else ""
     if language == "de" and run and (_GERMAN_NOUN_PREFIX.search(before) or _GERMAN_NOUN.fullmatch(run[0][0])):
-        run, opens = run[1:], False
+        run, is_start = run[1:], False
     while run and _NAME_PARTICLES.fullmatch(run[0][0]):
         run = run[1:]
-    if run and not (len(run) == 1 and (opens or run[0][0].endswith("."))):
-        yield ExtractedName(sentence[run[0].start() : run[-1].end()], is_sentence_start=opens)
+    if run and not (len(run) == 1 and (is_start or run[0][0].endswith("."))):
+        yield ExtractedName(sentence[run[0].start() : run[-1].end()], is_sentence_start=is_start)
 
 
 _SPACY_ENTITY_TYPES = {"PERSON": "person", "PER": "person", "ORG": "organization", "EVENT": "event", "MISC": "name"}
-_SPACY_ENTITY_TYPES |= dict.fromkeys(("GPE", "LOC", "FAC"), "place") | dict.fromkeys(
-    ("PRODUCT", "WORK_OF_ART"), "object"
-)
+_SPACY_ENTITY_TYPES |= dict.fromkeys(("GPE", "LOC", "FAC"), "place")
+_SPACY_ENTITY_TYPES |= dict.fromkeys(("PRODUCT", "WORK_OF_ART"), "object")
 _SPACY_LOCK = threading.Lock()
 
 
 @cache
 def load_name_finder() -> NameFinder:
-    """What tells names best here: spaCy's models where some are installed."""
+    """The best name finder here: spaCy if it is installed, else patterns."""
     if importlib.util.find_spec("spacy") is None:
         return PatternNameFinder()
     from spacy.util import get_installed_models
@@ -148,7 +147,7 @@ def load_name_finder() -> NameFinder:
 
 
 class SpacyNameFinder:
-    """Tells names by a model of the language (of several by lg), and where there is none by how they are written."""
+    """Finds names with the spaCy model of the language (the large one of several), else by patterns."""
 
     def __init__(self, models: Sequence[str]) -> None:
         self._models = {model.partition("_")[0]: model for model in sorted(models, reverse=True)}
@@ -156,7 +155,7 @@ class SpacyNameFinder:
         self.version = " ".join(sorted(self._models.values())) or self._fallback.version
 
     def find_names(self, sentence: str, language: str) -> Iterator[ExtractedName]:
-        """The names in a sentence of this language."""
+        """Find the names in a sentence of this language."""
         if language not in self._models:
             yield from self._fallback.find_names(sentence, language)
             return

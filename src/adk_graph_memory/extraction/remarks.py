@@ -1,4 +1,4 @@
-"""Heed what a reply remarks on turns: which are not their author's own word, and which are not to be remembered."""
+"""Apply a reply's remarks: mark turns that are not their author's own words, and drop turns to forget."""
 
 from __future__ import annotations
 
@@ -15,63 +15,63 @@ _BORROWED_KINDS = ("pasted", "quoted")
 def apply_remarks(
     extraction: Extraction, reply: ExtractionReply, turns: Sequence[Turn], context: Sequence[Turn] = ()
 ) -> Extraction:
-    """The extraction with the reply's remarks, and without what somebody asked not to be remembered.
+    """Add the reply's remarks to the extraction and drop what somebody asked to forget.
 
     Args:
-        extraction: what was read of the reply's entities and facts.
-        reply: as the model gave it.
-        turns: those that it read, numbered from 0.
-        context: those read before, with negative numbers; a request may cover them.
+        extraction: the entities and facts of the reply.
+        reply: the model's reply.
+        turns: the turns of the window, numbered from 0.
+        context: the turns before the window, with negative numbers; a request to forget may cover them.
     """
-    numbered = dict(enumerate((*context, *turns), start=-len(context)))
-    dropped = Counter(extraction.drop_counts)
-    remarks = {numbered[one.turn].id: one for one in reply.turns if 0 <= one.turn < len(turns)}
-    dropped["remark on no turn of the window"] += len(reply.turns) - len(remarks)
+    turns_by_number = dict(enumerate((*context, *turns), start=-len(context)))
+    drop_counts = Counter(extraction.drop_counts)
+    remarks = {turns_by_number[remark.turn].id: remark for remark in reply.turns if 0 <= remark.turn < len(turns)}
+    drop_counts["remark on no turn of the window"] += len(reply.turns) - len(remarks)
     extraction = replace(
-        extraction, remarks=tuple(Remark(id, one.kind, one.origin.strip()) for id, one in sorted(remarks.items()))
+        extraction,
+        remarks=tuple(Remark(id, remark.kind, remark.origin.strip()) for id, remark in sorted(remarks.items())),
     )
+    borrowed = {id for id, remark in remarks.items() if remark.kind in _BORROWED_KINDS}
     forget: set[str] = set()
     for request in reply.forget:
-        covered = set(
-            _collect_forget_ids(request, numbered, {id for id, one in remarks.items() if one.kind in _BORROWED_KINDS})
-        )
-        dropped["request to forget that its author may not make"] += not covered
-        forget |= covered
-    return drop_forgotten_turns(extraction, frozenset(forget), dropped)
+        ids = set(_collect_forget_ids(request, turns_by_number, borrowed))
+        drop_counts["request to forget that its author may not make"] += not ids
+        forget |= ids
+    return drop_forgotten_turns(extraction, frozenset(forget), drop_counts)
 
 
-def _collect_forget_ids(request: ForgetReply, numbered: dict[int, Turn], pasted: set[str]) -> Iterator[str]:
-    """Ids of the turns that a person's request takes away: that person's own, and what an agent answered to them.
+def _collect_forget_ids(request: ForgetReply, turns_by_number: dict[int, Turn], borrowed: set[str]) -> Iterator[str]:
+    """Ids of the turns that a request covers: those of the person who asks, and an agent's answers.
 
-    A request in a turn that holds somebody else's words may be theirs: it takes away no other turn.
+    A request in a turn of borrowed words may not be its author's, so it covers that turn only.
     """
-    asking = numbered.get(request.request)
-    if asking is None or asking.role != "user":
+    asking_turn = turns_by_number.get(request.request)
+    if asking_turn is None or asking_turn.role != "user":
         return
-    for turn in (asking, *(numbered[number] for number in request.turns if number in numbered)):
-        is_theirs = turn.author == asking.author or turn.role == "model"
-        if turn is asking or (is_theirs and asking.id not in pasted):
+    for turn in (asking_turn, *(turns_by_number[number] for number in request.turns if number in turns_by_number)):
+        may_forget = turn.author == asking_turn.author or turn.role == "model"
+        if turn is asking_turn or (may_forget and asking_turn.id not in borrowed):
             yield turn.id
 
 
-def drop_forgotten_turns(extraction: Extraction, forget: frozenset[str], dropped: Counter[str]) -> Extraction:
-    """What rests on other words than these, and those entities alone of which something is still said."""
+def drop_forgotten_turns(extraction: Extraction, forget: frozenset[str], drop_counts: Counter[str]) -> Extraction:
+    """Drop all that rests on the turns with these ids, then facts without sources and entities nothing refers to."""
     if not forget:
-        return replace(extraction, drop_counts=+dropped)
+        return replace(extraction, drop_counts=+drop_counts)
     facts: list[ExtractedFact] = []
     for fact in extraction.facts:
         sources = tuple(source for source in fact.sources if source.turn_id not in forget)
         if sources:
             facts.append(replace(fact, sources=sources))
-    dropped["fact that somebody asked not to remember"] += len(extraction.facts) - len(facts)
-    mentions = tuple(one for one in extraction.mentions if one[0] not in forget)
-    spoken_of = {ref for fact in facts for ref in (fact.subject, fact.object)} | {ref for _, ref in mentions}
+    drop_counts["fact that somebody asked not to remember"] += len(extraction.facts) - len(facts)
+    mentions = tuple(mention for mention in extraction.mentions if mention[0] not in forget)
+    used_refs = {ref for fact in facts for ref in (fact.subject, fact.object)} | {ref for _, ref in mentions}
     return replace(
         extraction,
-        entities=tuple(entity for entity in extraction.entities if entity.ref in spoken_of),
+        entities=tuple(entity for entity in extraction.entities if entity.ref in used_refs),
         facts=tuple(facts),
         mentions=mentions,
-        drop_counts=+dropped,
+        drop_counts=+drop_counts,
         remarks=tuple(remark for remark in extraction.remarks if remark.turn_id not in forget),
         forget_turn_ids=tuple(sorted(forget)),
     )

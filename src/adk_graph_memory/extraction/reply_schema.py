@@ -1,7 +1,7 @@
-"""The reply that a model is asked for: flat, small, with integers for references, so that small models manage it too.
+"""Define the reply that a model is asked for: flat, with integers as references, so that small models can fill it in.
 
-Gemini's schema subset allows no unions, no tuples, no free-form objects; every field here is one it takes. What a field
-means is said here or in the prompt, not in both.
+Gemini's schema subset allows no unions, tuples or free-form objects, so no field uses them. Each field is explained
+here or in the prompt, not in both.
 """
 
 from __future__ import annotations
@@ -14,29 +14,27 @@ from pydantic import BaseModel, BeforeValidator, Field
 from adk_graph_memory.records import Manner
 
 
-def _parse_number(said: Any) -> Any:
+def _parse_number(value: Any) -> Any:
     """The number in "3", "turn-3" or 3.0."""
-    if isinstance(said, float) and said.is_integer():
-        return int(said)
-    found = re.search(r"(?<!\w)-?\d+", said) if isinstance(said, str) else None
-    return int(found[0]) if found else said
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    match = re.search(r"(?<!\w)-?\d+", value) if isinstance(value, str) else None
+    return int(match[0]) if match else value
 
 
-def _parse_numbers(said: Any) -> Any:
-    """A list of numbers, whether or not it came as one."""
-    listed = said if isinstance(said, list) else [] if said is None else [said]
-    return list(dict.fromkeys(number for number in map(_parse_number, listed) if isinstance(number, int)))
+def _parse_numbers(value: Any) -> Any:
+    values = value if isinstance(value, list) else [] if value is None else [value]
+    return list(dict.fromkeys(number for number in map(_parse_number, values) if isinstance(number, int)))
 
 
-def _replace_null(said: Any) -> Any:
-    """What a null stands for in a text that may be left out."""
-    return "" if said is None else said
+def _replace_null(value: Any) -> Any:
+    return "" if value is None else value
 
 
 LenientInt = Annotated[int, BeforeValidator(_parse_number)]
 LenientInts = Annotated[list[int], BeforeValidator(_parse_numbers)]
 LenientText = Annotated[str, BeforeValidator(_replace_null)]
-LenientTexts = Annotated[list[str], BeforeValidator(lambda said: [] if said is None else said)]
+LenientTexts = Annotated[list[str], BeforeValidator(lambda value: [] if value is None else value)]
 
 
 class EntityReply(BaseModel):

@@ -1,7 +1,7 @@
-"""Turns go in; what can be told without a language model comes out: what people state, and the names and days in it.
+"""Extract statements, with their names and dates, by rules, for when there is no language model.
 
-A statement stays in its speaker's own words. Nothing is inferred from it and nothing ended by it: what "In summer we
-move to Lisbon" means for Porto takes somebody who understands it.
+A statement keeps its speaker's words. It implies no other fact and ends none: rules cannot tell what "In summer we move
+to Lisbon" means for Porto.
 """
 
 from __future__ import annotations
@@ -22,12 +22,16 @@ from adk_graph_memory.records import ExtractedFact, Extraction, KnownEntity, Sou
 from adk_graph_memory.records.write_plan import STATES_PREDICATE
 
 _MIN_STATEMENT_WORDS = 4
-"""Words (or, in scripts without spaces, characters) below which a sentence is taken for small talk."""
+"""Words (or, in scripts without spaces, characters) below which a sentence counts as small talk."""
 _FIRST_PERSON = re.compile("i|i['’]m|we|we['’]re|my|ich|meine?|yo|mi|me|je|mon|ma|я|мой|моя|меня|με")
 
 
 class RuleExtractor:
-    """The extractor for when no language model is configured; ``names`` tells names (if not given: what is there)."""
+    """Extracts without a language model.
+
+    Args:
+        names: the name finder; by default spaCy, or patterns if spaCy is not installed.
+    """
 
     functional_predicates: frozenset[str] = frozenset()
     topics: tuple[str, ...] = ()
@@ -37,47 +41,49 @@ class RuleExtractor:
         self.version = f"rules@3 {self._name_finder.version}"
 
     def restrict_topics(self, topics: Collection[str]) -> RuleExtractor:
-        """Itself; a ConfigurationError where topics are asked for, which rules cannot tell."""
+        """This extractor, if there are no topics.
+
+        Raises:
+            errors.ConfigurationError: there are topics, which rules cannot tell apart.
+        """
         if topics:
             reason = f"rules cannot tell what belongs to {', '.join(sorted(topics))}; topics need a model"
             raise errors.ConfigurationError(reason=reason)
         return self
 
     def split_turns(self, turns: Sequence[Turn]) -> Sequence[Sequence[Turn]]:
-        """All in one window: rules have no limit."""
+        """Put all turns into one window: rules have no token limit."""
         return [turns]
 
     async def extract(
         self, turns: Sequence[Turn], known: Sequence[KnownEntity], context: Sequence[Turn] = ()
     ) -> Extraction:
-        """A fact for each statement a person makes, about its speaker, and an entity for each name used."""
+        """Extract a fact about the speaker for each statement of a person, and an entity for each name used."""
         return await asyncio.to_thread(self._extract_by_rules, turns, known) if turns else Extraction()
 
-    def _extract_by_rules(self, turns: Sequence[Turn], known: Sequence[KnownEntity]) -> Extraction:
-        own = [mask_quoted_text(turn.text) for turn in turns]
-        usual = Counter(map(detect_language, own)).most_common(1)[0][0]  # a short turn is in the language of the others
-        said = [_ParsedTurn(turn, words, detect_language(words, usual)) for turn, words in zip(turns, own, strict=True)]
-        entities = EntityRegistry([turn.author for turn in turns], known)
-        for one in said:
-            for words in one.sentences if one.turn.role == "user" else ():
-                for given in find_own_names(words):
-                    entities.add_author_alias(one.turn.author, given)
-        names = [
-            name
-            for one in said
-            for words in one.sentences
-            for name in self._name_finder.find_names(words, one.language)
+    def _extract_by_rules(self, turns: Sequence[Turn], known_entities: Sequence[KnownEntity]) -> Extraction:
+        texts = [mask_quoted_text(turn.text) for turn in turns]
+        # A short turn is expected in the most frequent language.
+        usual = Counter(map(detect_language, texts)).most_common(1)[0][0]
+        parsed_turns = [
+            _ParsedTurn(turn, text, detect_language(text, usual)) for turn, text in zip(turns, texts, strict=True)
         ]
-        for name in sorted(
-            names, key=lambda name: name.is_sentence_start
-        ):  # "Perhaps Anna" is Anna, if she is known by now
+        entities = EntityRegistry([turn.author for turn in turns], known_entities)
+        for parsed in parsed_turns:
+            for sentence in parsed.sentences if parsed.turn.role == "user" else ():
+                for own_name in find_own_names(sentence):
+                    entities.add_author_alias(parsed.turn.author, own_name)
+        sentences = [(sentence, parsed.language) for parsed in parsed_turns for sentence in parsed.sentences]
+        names = [name for text, language in sentences for name in self._name_finder.find_names(text, language)]
+        # Names at a sentence start come last: "Perhaps Anna" is Anna, if she is known by then.
+        for name in sorted(names, key=lambda name: name.is_sentence_start):
             if not (name.is_sentence_start and entities.has_name(name.text.partition(" ")[2])):
                 entities.add_entity(name.text, name.type)
-        return _extract_statements(said, entities)
+        return _extract_statements(parsed_turns, entities)
 
 
 class _ParsedTurn(NamedTuple):
-    """A turn, its author's own words with something blank for the rest, and their language."""
+    """A turn, its text with all but the author's own words blanked out, and the language of these."""
 
     turn: Turn
     own_text: str
@@ -88,18 +94,18 @@ class _ParsedTurn(NamedTuple):
         return [self.own_text[start:end] for start, end in split_sentences(self.own_text, self.language)]
 
 
-def _extract_statements(said: Sequence[_ParsedTurn], entities: EntityRegistry) -> Extraction:
-    facts, mentions, dropped = list[ExtractedFact](), set[tuple[str, int]](), Counter[str]()
-    for one in said:
-        turn, author = one.turn, entities.author_refs[one.turn.author]
-        for start, end in group_sentences(one.own_text, one.language):
-            named = entities.find_entity_refs(one.own_text[start:end])
-            mentions |= {(turn.id, ref) for ref in named}
-            others = [ref for ref in named if ref != author]
-            if lack := _get_drop_reason(one, start, end, names_somebody=bool(others)):
-                dropped[lack] += 1
+def _extract_statements(parsed_turns: Sequence[_ParsedTurn], entities: EntityRegistry) -> Extraction:
+    facts, mentions, drop_counts = list[ExtractedFact](), set[tuple[str, int]](), Counter[str]()
+    for parsed in parsed_turns:
+        turn, author = parsed.turn, entities.author_refs[parsed.turn.author]
+        for start, end in group_sentences(parsed.own_text, parsed.language):
+            refs = entities.find_entity_refs(parsed.own_text[start:end])
+            mentions |= {(turn.id, ref) for ref in refs}
+            others = [ref for ref in refs if ref != author]
+            if reason := _get_drop_reason(parsed, start, end, names_somebody=bool(others)):
+                drop_counts[reason] += 1
                 continue
-            began = find_relative_date(one.own_text[start:end], turn.at, one.language)
+            date = find_relative_date(parsed.own_text[start:end], turn.at, parsed.language)
             fact = ExtractedFact(
                 subject=author,
                 predicate=STATES_PREDICATE,
@@ -108,28 +114,28 @@ def _extract_statements(said: Sequence[_ParsedTurn], entities: EntityRegistry) -
                 sources=(Source.from_turn(turn, start, end),),
                 speaker=turn.author,
                 at=turn.at,
-                valid_from=began.at if began else None,
-                valid_from_precision=began.precision if began else None,
+                valid_from=date.at if date else None,
+                valid_from_precision=date.precision if date else None,
                 ref=len(facts),
             )
             facts.append(fact)
-    used = entities.select_entities(ref for _, ref in mentions)
-    return Extraction(used, tuple(facts), tuple(sorted(mentions)), dict(dropped))
+    mentioned = entities.select_entities(ref for _, ref in mentions)
+    return Extraction(mentioned, tuple(facts), tuple(sorted(mentions)), dict(drop_counts))
 
 
-def _get_drop_reason(one: _ParsedTurn, start: int, end: int, *, names_somebody: bool) -> str:
-    """What keeps a passage from being a statement of somebody's own; empty if nothing does."""
-    text, own = one.turn.text[start:end], one.own_text[start:end]
-    if one.turn.role == "model":
+def _get_drop_reason(parsed: _ParsedTurn, start: int, end: int, *, names_somebody: bool) -> str:
+    """Why a passage is no statement of its author's; empty if it is one."""
+    text, own_text = parsed.turn.text[start:end], parsed.own_text[start:end]
+    if parsed.turn.role == "model":
         return "said by an agent"
-    if is_question(own):
+    if is_question(own_text):
         return "a question"
-    if 2 * sum(map(str.isalnum, own)) < sum(map(str.isalnum, text)):
+    if 2 * sum(map(str.isalnum, own_text)) < sum(map(str.isalnum, text)):
         return "mostly quoted"
-    words = [word.casefold() for word in TOKEN_PATTERN.findall(own)]
-    told = names_somebody or any(len(word) > 3 and word not in load_stop_words(one.language) for word in words[1:])
-    if len(words) < _MIN_STATEMENT_WORDS and not (
-        told and _FIRST_PERSON.fullmatch(words[0])
-    ):  # "I'm vegetarian" says enough
+    words = [word.casefold() for word in TOKEN_PATTERN.findall(own_text)]
+    stop_words = load_stop_words(parsed.language)
+    has_content = names_somebody or any(len(word) > 3 and word not in stop_words for word in words[1:])
+    # "I'm vegetarian" is short but says something.
+    if len(words) < _MIN_STATEMENT_WORDS and not (has_content and _FIRST_PERSON.fullmatch(words[0])):
         return "too short to say anything"
     return ""

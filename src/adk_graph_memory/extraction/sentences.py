@@ -1,6 +1,6 @@
-"""A text goes in; the places of its author's own sentences come out, what only makes sense after another joined to it.
+"""Split a text into its author's own sentences, each joined with those that make no sense without it.
 
-Not their own is what they only show: code, lines that begin with “>”, what stands in quotation marks, pasted mails.
+Code, lines that begin with “>”, text in quotation marks and pasted mails are not the author's own.
 """
 
 from __future__ import annotations
@@ -41,30 +41,29 @@ ABBREVIATION = re.compile(
     r"|evtl|ggf|inkl|usw|vgl|str|tel|г|ул|д|стр|кв|обл|им|inc|ltd|co|corp|jan|feb|mar|apr|jun|jul|aug|sept?|oct|nov|dec",
     re.IGNORECASE,
 )
-_ORDINAL_LANGUAGES = frozenset(
-    ("de", "da", "nb", "fi", "cs", "hu", "pl")
-)  # they write "the 3rd of March" as "3. March"
+_ORDINAL_LANGUAGES = frozenset(("de", "da", "nb", "fi", "cs", "hu", "pl"))
+"""Languages that write "the 3rd of March" as "3. March"."""
 _DEPENDENT_SENTENCE = re.compile(
     r"(?:It|They|He|She)\b|(?:That|This|These|Those)(?:['’]s|\s+(?:is|was|are|were|isn['’]t|wasn['’]t|has|had|will)\b)"
     r"|\W*(?:\+?\d[\d\s().\-/]{4,}\d|[\w.+\-]+@[\w\-]+(?:\.[\w\-]+)+|https?://\S+)\W*$"
 )
 _MAX_GROUP_LENGTH, _MAX_SENTENCE_GAP = 320, 3
-"""Characters of what is joined, and between it; more blanks stand for something that is left out."""
+"""Characters of joined sentences, and between them; a wider gap stands for masked text."""
 
 
 def mask_quoted_text(text: str) -> str:
-    """The text, as long as it was, with blanks for all that its author only shows, or “_” inside of a sentence."""
-    own, end = _QUOTED_MATERIAL.sub(lambda match: ("_" if match["inside"] else " ") * len(match[0]), text), 0
-    for line, next in pairwise([*own.splitlines(keepends=True), ""]):
-        is_header = _MAIL_SENDER.match(line) or (_MAIL_HEADER.match(line) and _MAIL_HEADER.match(next))
+    """Replace all but the author's own words by blanks, or by “_” inside a sentence; the length stays."""
+    masked, end = _QUOTED_MATERIAL.sub(lambda match: ("_" if match["inside"] else " ") * len(match[0]), text), 0
+    for line, next_line in pairwise([*masked.splitlines(keepends=True), ""]):
+        is_header = _MAIL_SENDER.match(line) or (_MAIL_HEADER.match(line) and _MAIL_HEADER.match(next_line))
         if is_header or _MAIL_SEPARATOR.match(line) or _MAIL_ATTRIBUTION.match(line):
             break
         end += len(line)
-    return own[:end] + " " * (len(own) - end)
+    return masked[:end] + " " * (len(masked) - end)
 
 
 def split_sentences(text: str, language: str) -> Iterator[tuple[int, int]]:
-    """Start and end of each sentence; a point after an initial, an abbreviation or before a small letter ends none."""
+    """Start and end of each sentence; a period after an initial or abbreviation or before a small letter ends none."""
     for line in _LINE.finditer(text):
         ends = [
             line.start() + match.end()
@@ -72,30 +71,27 @@ def split_sentences(text: str, language: str) -> Iterator[tuple[int, int]]:
             if _is_sentence_end(line[0], match, language)
         ]
         for start, end in pairwise([line.start(), *ends, line.end()]):
-            if words := _NONBLANK_TEXT.search(text, start, end):
-                yield words.span()
+            if sentence := _NONBLANK_TEXT.search(text, start, end):
+                yield sentence.span()
 
 
 def group_sentences(text: str, language: str) -> list[tuple[int, int]]:
-    """The text's sentences; one that begins with "It is …" or is only a number goes with the one before it."""
-    found: list[tuple[int, int]] = []
+    """Start and end of each sentence, joined with the next if that begins with "It is …" or is only a number."""
+    groups: list[tuple[int, int]] = []
     for start, end in split_sentences(text, language):
-        before, last = found[-1] if found else (0, -_MAX_GROUP_LENGTH)
-        is_near = (
-            start - last <= _MAX_SENTENCE_GAP
-            and end - before <= _MAX_GROUP_LENGTH
-            and len(text[before:last].split()) > 2
-        )
-        asks = is_question(text[before:last]) or is_question(text[start:end])
-        if is_near and not asks and _DEPENDENT_SENTENCE.match(text[start:end]):
-            found[-1] = before, end
+        group_start, group_end = groups[-1] if groups else (0, -_MAX_GROUP_LENGTH)
+        group, sentence = text[group_start:group_end], text[start:end]
+        is_near = start - group_end <= _MAX_SENTENCE_GAP and end - group_start <= _MAX_GROUP_LENGTH
+        has_question = is_question(group) or is_question(sentence)
+        if is_near and len(group.split()) > 2 and not has_question and _DEPENDENT_SENTENCE.match(sentence):
+            groups[-1] = group_start, end
         else:
-            found.append((start, end))
-    return found
+            groups.append((start, end))
+    return groups
 
 
 def is_question(sentence: str) -> bool:
-    """Whether it ends with a question mark of any script, closing quotes aside."""
+    """Whether the sentence ends with a question mark of any script, ignoring closing quotes."""
     return re.search(r"[?？؟⁇⁈][!\s\"'”’»）)\]」』*_]*$", sentence) is not None
 
 

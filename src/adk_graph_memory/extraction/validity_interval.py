@@ -1,4 +1,4 @@
-"""Dates of a reply go in, and when it was said; when that was so comes out, as exactly as it was said."""
+"""Parse the dates of a reply into the interval in which a fact holds, with their precision."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ _YEAR_OR_MONTH = re.compile(r"(\d{4})(?:-(\d\d))?")
 
 
 class DateWithPrecision(NamedTuple):
-    """A moment, and how exactly it was said."""
+    """A moment, and whether it stands for a year, month, day or time."""
 
     at: datetime
     precision: Precision
 
 
 class ValidityInterval(NamedTuple):
-    """Since when and until when something is so; ``is_inverted`` says that an end was given before its beginning."""
+    """When a fact begins and ends to hold; ``is_inverted`` if the reply gave an end before the start."""
 
     start: DateWithPrecision | None = None
     end: DateWithPrecision | None = None
@@ -28,27 +28,27 @@ class ValidityInterval(NamedTuple):
 
 
 def parse_validity_interval(
-    begins: str | None, ends: str | None, said: datetime, *, is_ahead: bool
+    valid_from: str | None, valid_to: str | None, said_at: datetime, *, is_ahead: bool
 ) -> ValidityInterval:
-    """The interval that two ISO 8601 years, months, dates or times name; what cannot be read is None.
+    """Parse two ISO 8601 years, months, dates or times; one that cannot be parsed is None.
 
-    An end before the beginning is dropped.
+    An end before the start is dropped.
 
     Args:
-        begins: its first moment, or year, month or day.
-        ends: its last one.
-        said: when it was said; what names no offset is local there, so that a day begins at its midnight.
-        is_ahead: whether it is something planned; else what ended on the day that it was told was over by then.
+        valid_from: the first year, month, day or time.
+        valid_to: the last one.
+        said_at: when the fact was said; a date without an offset is in its time zone.
+        is_ahead: whether the fact is planned. If not, an end on the day it was said is at ``said_at``.
     """
-    start, end = _parse_iso_date(begins, said), _parse_iso_date(ends, said)
-    first = start.at if start else None
+    start, end = _parse_iso_date(valid_from, said_at), _parse_iso_date(valid_to, said_at)
+    starts_at = start.at if start else None
     if end is not None:
-        over = _compute_end(end)
-        is_of_the_day = end.precision == "day" and end.at.date() == said.date()
-        if is_of_the_day and said > end.at and not is_ahead and (first is None or first < said):
-            over = said
-        end = DateWithPrecision(over, end.precision) if over else None
-    if end and first and (end.at < first or (end.at == first and end.precision != "time")):
+        ends_at = _compute_end(end)
+        is_same_day = end.precision == "day" and end.at.date() == said_at.date()
+        if is_same_day and said_at > end.at and not is_ahead and (starts_at is None or starts_at < said_at):
+            ends_at = said_at
+        end = DateWithPrecision(ends_at, end.precision) if ends_at else None
+    if end and starts_at and (end.at < starts_at or (end.at == starts_at and end.precision != "time")):
         return ValidityInterval(start, None, is_inverted=True)
     return ValidityInterval(start, end)
 
@@ -60,21 +60,21 @@ def _compute_end(date: DateWithPrecision) -> datetime | None:
         return None
 
 
-def _parse_iso_date(text: str | None, said: datetime) -> DateWithPrecision | None:
-    """The first moment of what the text names."""
-    given = (text or "").strip()
-    precision: Precision = "time" if ":" in given or "T" in given else "day"
-    if coarse := _YEAR_OR_MONTH.fullmatch(given):
-        precision = "month" if coarse[2] else "year"
-        given = f"{coarse[1]}-{coarse[2] or '01'}-01"
+def _parse_iso_date(text: str | None, said_at: datetime) -> DateWithPrecision | None:
+    """The first moment of the year, month, day or time that the text names."""
+    text = (text or "").strip()
+    precision: Precision = "time" if ":" in text or "T" in text else "day"
+    if match := _YEAR_OR_MONTH.fullmatch(text):
+        precision = "month" if match[2] else "year"
+        text = f"{match[1]}-{match[2] or '01'}-01"
     try:
-        moment = datetime.fromisoformat(given)
-        known = _validate_datetime(moment if moment.tzinfo else moment.replace(tzinfo=said.tzinfo))
+        parsed = datetime.fromisoformat(text)
+        moment = _validate_datetime(parsed if parsed.tzinfo else parsed.replace(tzinfo=said_at.tzinfo))
     except (ValueError, OverflowError):
         return None
-    return DateWithPrecision(known, precision) if known else None
+    return DateWithPrecision(moment, precision) if moment else None
 
 
 def _validate_datetime(moment: datetime) -> datetime | None:
-    """The moment, if calendars hold it in every zone."""
+    """The moment with a fixed offset; None if it may be out of range in some zone."""
     return None if moment.astimezone(UTC).year in (MINYEAR, MAXYEAR) else apply_fixed_offset(moment)

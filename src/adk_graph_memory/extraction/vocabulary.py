@@ -1,4 +1,4 @@
-"""Topics and words to keep to go in; what the prompt says of them, and what of a reply fits them, comes out."""
+"""Restrict extraction to given topics, entity types and predicates, in the prompt and in the reply."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from adk_graph_memory.records import fold_text
 
 @dataclass(frozen=True, slots=True)
 class Topic:
-    """A kind of thing worth remembering; where there are topics, what belongs to none of them is left out.
+    """A kind of fact worth remembering; if there are topics, a fact of none of them is dropped.
 
     Args:
-        label: what facts of it carry.
-        description: what belongs to it, for whoever reads the conversation.
-        examples: facts of this kind.
+        label: the label that its facts carry.
+        description: what belongs to it; part of the prompt.
+        examples: example facts.
     """
 
     label: str
@@ -46,14 +46,14 @@ MANAGED_TOPICS = (
         ("Nadia wants answers in short sentences.",),
     ),
 )
-"""The four kinds that Google's Memory Bank manages, by their labels there."""
+"""The four managed topics of Google's Memory Bank, with its labels."""
 
 
 @dataclass(frozen=True, slots=True)
 class Vocabulary:
-    """What an extraction keeps to; empty where it is free.
+    """The topics, entity types and predicates that an extraction may use; empty for any.
 
-    ``functional`` are predicates of which a subject has one value at a time.
+    ``functional_predicates`` are those of which a subject has one value at a time.
     """
 
     topics: tuple[Topic, ...] = ()
@@ -70,47 +70,49 @@ class Vocabulary:
         predicates: Iterable[str] = (),
         functional: Collection[str] = (),
     ) -> Vocabulary:
-        """A vocabulary; a topic may be given by the label of one of :data:`MANAGED_TOPICS`.
+        """Make a vocabulary; a topic may be the label of one of :data:`MANAGED_TOPICS`.
 
         Raises:
-            errors.ConfigurationError: there is no topic of this label.
+            errors.ConfigurationError: no topic has this label.
         """
-        listed = [topics] if isinstance(topics, str) else topics or ()
-        chosen = tuple(one if isinstance(one, Topic) else _select_topics([one], MANAGED_TOPICS)[0] for one in listed)
-        return cls(chosen, tuple(entity_types), tuple(map(format_predicate, predicates)), frozenset(functional))
+        topics = [topics] if isinstance(topics, str) else topics or ()
+        resolved = tuple(
+            topic if isinstance(topic, Topic) else _select_topics([topic], MANAGED_TOPICS)[0] for topic in topics
+        )
+        return cls(resolved, tuple(entity_types), tuple(map(format_predicate, predicates)), frozenset(functional))
 
     def restrict_topics(self, labels: Collection[str]) -> Vocabulary:
-        """The same for a request that allows these topics only.
+        """The vocabulary restricted to the topics with these labels.
 
         Raises:
-            errors.ConfigurationError: there is no topic of this label.
+            errors.ConfigurationError: no topic has this label.
         """
         return replace(self, topics=_select_topics(labels, self.topics or MANAGED_TOPICS))
 
     def make_prompt_fields(self) -> dict[str, str]:
-        """What the extraction prompt says of it, by the names in its template."""
-        kinds = f"one of {', '.join(self.entity_types)}" if self.entity_types else _DEFAULT_ENTITY_TYPES
-        only = f" Use no others than these, and leave out what fits none of them: {', '.join(self.predicates)}."
+        """The fields of the extraction prompt's template."""
+        entity_types = f"one of {', '.join(self.entity_types)}" if self.entity_types else _DEFAULT_ENTITY_TYPES
+        predicates = f" Use no others than these, and leave out what fits none of them: {', '.join(self.predicates)}."
         return {
             "topics": "\n".join((_TOPIC_LIST_HEADER, *map(_format_topic, self.topics))) if self.topics else _ANY_TOPIC,
-            "entity_types": kinds,
-            "predicates": only if self.predicates else _DEFAULT_PREDICATES,
+            "entity_types": entity_types,
+            "predicates": predicates if self.predicates else _DEFAULT_PREDICATES,
         }
 
-    def match_topic(self, said: str) -> str | None:
-        """The topic that a reply means, as its label is written; None for one that was not asked for."""
+    def match_topic(self, label: str) -> str | None:
+        """The label of the topic that a reply means; None if it is not in the vocabulary."""
         if not self.topics:
-            return said
-        return next((topic.label for topic in self.topics if fold_text(topic.label) == fold_text(said)), None)
+            return label
+        return next((topic.label for topic in self.topics if fold_text(topic.label) == fold_text(label)), None)
 
-    def match_entity_type(self, said: str) -> str:
-        """The type that a reply means; ``thing`` for one that is not in the vocabulary."""
-        known = {fold_text(kind): kind for kind in self.entity_types}
-        return known.get(fold_text(said), "thing") if known else said
+    def match_entity_type(self, type: str) -> str:
+        """The entity type that a reply means; ``thing`` if it is not in the vocabulary."""
+        types = {fold_text(allowed): allowed for allowed in self.entity_types}
+        return types.get(fold_text(type), "thing") if types else type
 
-    def has_predicate(self, said: str) -> bool:
-        """Whether a predicate is in the vocabulary."""
-        return not self.predicates or said in self.predicates
+    def has_predicate(self, predicate: str) -> bool:
+        """Whether the vocabulary allows a predicate in snake_case."""
+        return not self.predicates or predicate in self.predicates
 
 
 _ANY_TOPIC = "one or two words, in English."
@@ -125,11 +127,11 @@ _TOPIC_LIST_HEADER = "one of these labels, letter by letter; a fact that belongs
 
 
 OPEN_VOCABULARY = Vocabulary()
-"""Any topic, any kind of entity, any predicate."""
+"""Any topic, any entity type, any predicate."""
 
 
 def format_predicate(words: str) -> str:
-    """A predicate in snake_case."""
+    """Write a predicate in snake_case."""
     return "_".join(words.lower().split())
 
 
@@ -139,9 +141,9 @@ def _format_topic(topic: Topic) -> str:
 
 
 def _select_topics(labels: Iterable[str], topics: Iterable[Topic]) -> tuple[Topic, ...]:
-    known = {fold_text(topic.label): topic for topic in topics}
+    topics_by_label = {fold_text(topic.label): topic for topic in topics}
     labels = [labels] if isinstance(labels, str) else [str(label) for label in labels]
-    if unknown := sorted(label or "of no name" for label in labels if fold_text(label) not in known):
-        there_are = ", ".join(topic.label for topic in known.values())
-        raise errors.ConfigurationError(reason=f"there is no topic {', '.join(unknown)}, only {there_are}")
-    return tuple(known[fold_text(label)] for label in dict.fromkeys(labels))
+    if unknown := sorted(label or "of no name" for label in labels if fold_text(label) not in topics_by_label):
+        available = ", ".join(topic.label for topic in topics_by_label.values())
+        raise errors.ConfigurationError(reason=f"there is no topic {', '.join(unknown)}, only {available}")
+    return tuple(topics_by_label[fold_text(label)] for label in dict.fromkeys(labels))

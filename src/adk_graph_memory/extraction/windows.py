@@ -1,4 +1,4 @@
-"""Turns go in; windows that a model can read at once come out."""
+"""Split a session into windows that fit one model call."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from adk_graph_memory.records import Turn, count_tokens
 
 
 def split_into_windows(turns: Sequence[Turn], *, size: int) -> list[tuple[Turn, ...]]:
-    """Windows of about ``size`` tokens over the turns, in their order; a longer turn is a window of its own."""
-    found: list[list[Turn]] = []
-    filled = 0
+    """Split the turns, in order, into windows of at most ``size`` tokens; a longer turn gets a window of its own."""
+    windows: list[list[Turn]] = []
+    used = 0
     for turn in turns:
-        cost = count_tokens(turn.text)
-        if not found or filled + cost > size:
-            found.append([])
-            filled = 0
-        found[-1].append(turn)
-        filled += cost
-    return [tuple(window) for window in found]
+        tokens = count_tokens(turn.text)
+        if not windows or used + tokens > size:
+            windows.append([])
+            used = 0
+        windows[-1].append(turn)
+        used += tokens
+    return [tuple(window) for window in windows]

@@ -1,4 +1,4 @@
-"""The only room that speaks Cypher: it fetches and applies, and knows neither models nor ADK."""
+"""Read and write the graph. Only this package contains Cypher; it depends on neither models nor ADK."""
 
 from adk_graph_memory.graph import (
     artifacts,

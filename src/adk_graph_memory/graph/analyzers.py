@@ -1,4 +1,4 @@
-"""The analyzers of the settings go in; a full-text index of the memories comes out for each."""
+"""Create a full-text index of the memories for each analyzer of the settings."""
 
 from __future__ import annotations
 
@@ -12,21 +12,22 @@ from adk_graph_memory.graph.vector_slots import SchemaState, await_indexes
 from adk_graph_memory.settings import Settings
 
 _PROPERTY_ORDERS = tuple(itertools.permutations(("n.text", "n.words", "n.scope")))
-"""Neo4j has one full-text index for the same properties in the same order, so these are as many as there can be."""
+"""Neo4j allows one full-text index per ordered list of properties, so each analyzer's index gets an order of its own.
+That limits the number of analyzers."""
 
 
 def name_text_index(analyzer: str) -> str:
-    """What the index of an analyzer is called, before the deployment's prefix."""
+    """The name of an analyzer's index, without the deployment's prefix."""
     return f"memory_text_{analyzer.replace('-', '_')}"
 
 
-def find_missing_indexes(found: SchemaState, settings: Settings) -> list[str]:
-    """The indexes that the settings ask for and the database has not."""
-    return [name_text_index(analyzer) for analyzer in settings.analyzers if analyzer not in found.analyzers]
+def find_missing_indexes(state: SchemaState, settings: Settings) -> list[str]:
+    """Names of the full-text indexes that the settings need and the database lacks."""
+    return [name_text_index(analyzer) for analyzer in settings.analyzers if analyzer not in state.analyzers]
 
 
-def make_index_statements(chosen: Sequence[str], settings: Settings) -> dict[str, str]:
-    """What makes the index of each analyzer, in their order."""
+def make_index_statements(analyzers: Sequence[str], settings: Settings) -> dict[str, str]:
+    """The statement that creates each analyzer's index; an index's property order follows from its place here."""
     [template] = (block.text for block in load_cypher_files("cypher")["schema.cypher"] if block.name == "memory_text")
     text = fill_identifiers(template, settings)
     return {
@@ -35,30 +36,30 @@ def make_index_statements(chosen: Sequence[str], settings: Settings) -> dict[str
             properties=", ".join(order),
             analyzer=analyzer,
         )
-        for analyzer, order in zip(chosen, _PROPERTY_ORDERS, strict=False)
+        for analyzer, order in zip(analyzers, _PROPERTY_ORDERS, strict=False)
     }
 
 
-async def create_missing_indexes(connection: Connection, lock: Transaction, found: SchemaState) -> None:
-    """Makes what indexes are missing; those of analyzers that are not asked for any more stay.
+async def create_missing_indexes(connection: Connection, lock: Transaction, state: SchemaState) -> None:
+    """Create the missing indexes and wait until they are ONLINE; indexes of former analyzers stay.
 
     Args:
-        connection: what makes them, and waits until they are ONLINE.
-        lock: keeps other processes from making the same.
-        found: what the database has.
+        connection: creates the indexes.
+        lock: the open transaction that keeps other processes from creating them too.
+        state: what the database has.
 
     Raises:
         errors.ConfigurationError: there would be more analyzers than Neo4j can have indexes.
     """
     settings = connection.settings
-    new = [analyzer for analyzer in settings.analyzers if analyzer not in found.analyzers]
-    chosen = [*found.analyzers, *new]
-    if len(chosen) > len(_PROPERTY_ORDERS):
-        reason = f"the database has indexes for {', '.join(found.analyzers)}; there is no room for {', '.join(new)}"
+    new = [analyzer for analyzer in settings.analyzers if analyzer not in state.analyzers]
+    analyzers = [*state.analyzers, *new]
+    if len(analyzers) > len(_PROPERTY_ORDERS):
+        reason = f"the database has indexes for {', '.join(state.analyzers)}; there is no room for {', '.join(new)}"
         raise errors.ConfigurationError(reason=reason)
-    texts = make_index_statements(chosen, settings)
+    statements = make_index_statements(analyzers, settings)
     for analyzer in new:
-        await connection.run_cypher(texts[analyzer], name=name_text_index(analyzer))
+        await connection.run_cypher(statements[analyzer], name=name_text_index(analyzer))
     if new:
         await await_indexes(connection, [name_text_index(analyzer) for analyzer in new])
-        await lock.run_statement("record_analyzers", analyzers=chosen)
+        await lock.run_statement("record_analyzers", analyzers=analyzers)

@@ -1,4 +1,4 @@
-"""Artifact requests go in as plain data; versions come out. Where large content lies is noted here, not what it is."""
+"""Store and fetch versions of artifacts. Of large content the graph holds only the store where it lies."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from adk_graph_memory.records import Scope
 
 @dataclass(frozen=True, slots=True)
 class ArtifactName:
-    """An artifact's own name, and the session it belongs to; none if it is the user's."""
+    """An artifact's name and the session it belongs to; an empty ``session_id`` if it belongs to the user."""
 
     scope: Scope
     session_id: str
@@ -25,14 +25,14 @@ class ArtifactName:
 
 
 class ContentKey(NamedTuple):
-    """A version's content that lies in a store: the key of the scope whose it is, and the version's id."""
+    """Content of a version in a blob store: the key of the owning scope, and the version's id."""
 
     scope: str
     id: str
 
 
 class StoredVersion(NamedTuple):
-    """A version as stored: the part without its content, and the content, or the store that holds it by the id."""
+    """A version as stored: the part without its content, and either the content or the URL of its blob store."""
 
     version: int
     id: str
@@ -45,10 +45,10 @@ class StoredVersion(NamedTuple):
 
 
 async def store_version(connection: Connection, name: ArtifactName, version: Mapping[str, Any]) -> int:
-    """Adds a version; its ``id`` tells one that a lost connection has sent twice.
+    """Add a version; its ``id`` keeps a retry after a lost connection from adding it twice.
 
     Returns:
-        Its number: 0, 1, 2 …
+        The version's number: 0, 1, 2 …
     """
 
     async def work(transaction: Transaction) -> int:
@@ -61,7 +61,7 @@ async def store_version(connection: Connection, name: ArtifactName, version: Map
 async def fetch_version(
     connection: Connection, name: ArtifactName, version: int | None, *, with_content: bool = False
 ) -> StoredVersion | None:
-    """A version, the latest without a number; None if there is none."""
+    """Fetch a version by number, or the latest if ``version`` is None; None if there is none."""
     rows = await connection.run_statement(
         "artifact_version", name.parameters, version=version, with_content=with_content
     )
@@ -69,34 +69,34 @@ async def fetch_version(
 
 
 async def fetch_versions(connection: Connection, name: ArtifactName) -> list[StoredVersion]:
-    """All versions without content, the first first."""
+    """Fetch all versions without their content, oldest first."""
     return [StoredVersion(**row.data()) for row in await connection.run_statement("artifact_versions", name.parameters)]
 
 
 async def fetch_artifact_names(connection: Connection, scope: Scope, session_id: str) -> list[ArtifactName]:
-    """The user's own artifacts, and those of the session if there is one."""
+    """List the user's own artifacts and those of the session, if there is one."""
     rows = await connection.run_statement("artifact_names", make_scope_parameters(scope), session_id=session_id)
     return [ArtifactName(scope, row["session_id"], row["name"]) for row in rows]
 
 
 async def delete_versions(connection: Connection, name: ArtifactName) -> list[tuple[ContentKey, str]]:
-    """Deletes all versions.
+    """Delete all versions of an artifact.
 
     Returns:
-        Each content that is now nobody's, and the store where it lies.
+        The content that no version has any more, each with the URL of its blob store.
     """
     rows = await connection.run_statement("delete_artifact", name.parameters)
     return [(ContentKey(name.scope.key, row["id"]), row["store"]) for row in rows]
 
 
 async def find_orphans(connection: Connection, contents: Sequence[ContentKey]) -> list[ContentKey]:
-    """Those of the contents that no version has."""
+    """The contents that no version has."""
     rows = await connection.run_statement("known_contents", contents=[content._asdict() for content in contents])
-    known = {ContentKey(row["scope"], row["id"]) for row in rows}
-    return [content for content in contents if content not in known]
+    in_use = {ContentKey(row["scope"], row["id"]) for row in rows}
+    return [content for content in contents if content not in in_use]
 
 
 async def fetch_store_prefix(connection: Connection) -> str:
-    """A name of this graph's own, under which its contents lie in a store that others may use too."""
+    """The prefix of this graph's content in a blob store that other graphs may share."""
     [row] = await connection.run_statement("place_of_contents")
     return str(row["place"])

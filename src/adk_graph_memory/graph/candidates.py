@@ -1,4 +1,4 @@
-"""What was read goes in; what the graph holds that it may be about comes out."""
+"""Fetch the entities and facts of the graph that an extraction may be about."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from adk_graph_memory.records import Candidates, FactLink, KnownEntity, Proposit
 from adk_graph_memory.records.write_plan import STATES_PREDICATE
 
 MAX_PREDICATE_FACTS = 200
-"""Facts of one subject and predicate that a new one is compared with, the latest first."""
+"""Facts of one subject and predicate that a new fact is compared with, latest first."""
 MAX_NAMESAKES = 10
-"""Entities that are looked at for one name, where the user has more than an extractor is offered."""
+"""Entities looked up per name, for users with more entities than an extractor is offered."""
 MIN_SIMILARITY, MAX_SIMILAR_FACTS, MAX_RECENT_FACTS = 0.70, 5, 300
-"""Similarity (0 to 1, as Neo4j scales the cosine) above which a fact is worth a look, though it decides nothing; how
-many such a new fact gets for each of its entities; and among how many of the entity's latest facts they are sought."""
+"""Minimum similarity (0 to 1, Neo4j's scaled cosine) of a candidate fact; candidates per new fact and entity; and the
+number of an entity's latest facts that are searched."""
 _SIMILARITY_PARAMETERS = {"near": MIN_SIMILARITY, "nearest": MAX_SIMILAR_FACTS, "recent": MAX_RECENT_FACTS}
 MAX_CONTEXT_FACTS, MAX_OPEN_PLANS = 30, 10
-"""Facts last heard of the entities that an extraction names, shown to whoever judges it, and the latest plans of theirs
-that nobody has ended: what comes of a plan is often heard long after it."""
+"""Latest facts and latest open plans, per entity of an extraction, that the judge sees. Plans count separately, because
+their outcome is often heard long after them."""
 
 
 class CandidateQuery(Protocol):
-    """What an extraction wants to know of the graph, once the entities that it may name are known."""
+    """What an extraction looks up in the graph."""
 
     @property
     def entity_keys(self) -> Sequence[str]:
@@ -39,132 +39,140 @@ class CandidateQuery(Protocol):
 
     @property
     def entity_names(self) -> Sequence[str]:
-        """All names of each of its entities, in one text."""
+        """For each of its entities, all names in one text."""
         ...
 
     @property
     def quote_keys(self) -> Sequence[tuple[str, str]]:
-        """Turn id and quote key of the words that it rests on."""
+        """Turn id and quote key of each quote that it rests on."""
         ...
 
     def make_propositions(self, known: Sequence[KnownEntity]) -> Sequence[Proposition]:
-        """What its facts say, of these entities."""
+        """The propositions of its facts, with subjects and objects resolved to these entities."""
         ...
 
 
 async def fetch_candidates(
     connection: Connection,
     scope: Scope,
-    claimed: Lease,
-    wanted: CandidateQuery,
-    embedded: EmbeddingBatch,
+    window: Lease,
+    query: CandidateQuery,
+    batch: EmbeddingBatch,
     *,
     is_judged: bool,
 ) -> tuple[Candidates, int]:
-    """What the graph holds that an extraction may be about, and the number of writes it has seen.
+    """Fetch what an extraction may be about, and the user's count of writes at that time.
 
     Args:
         connection: a prepared connection.
         scope: whose memory it is.
-        claimed: the window that was read.
-        wanted: what the extraction names and says.
-        embedded: the vectors of what it says.
-        is_judged: whether anybody will decide what rules cannot; if so, facts that may have to do with one of the
-            extraction's are looked for as well: about the same two entities, or near in meaning.
+        window: the window that was read.
+        query: what the extraction names and says.
+        batch: embeddings of the extraction's texts.
+        is_judged: whether a judge decides what rules cannot. If so, facts about the same two entities and facts of
+            similar meaning are candidates too.
     """
-    keys, queries, graves = await asyncio.to_thread(_make_lookup_keys, scope, claimed, wanted)
+    keys, queries, quotes = await asyncio.to_thread(_make_lookup_keys, scope, window, query)
+    vector_property = batch.slot.vector_property if batch.slot else None
 
-    place = embedded.slot.vector_property if embedded.slot else None
-
-    def asked_about(known: Sequence[KnownEntity]) -> tuple[dict[str, Any], list[list[dict[str, Any]]]]:
-        said, keys = wanted.make_propositions(known), {entity.key for entity in known}
-        return _make_fact_parameters(said, is_judged), _chunk_vectors(said, embedded, keys) if is_judged else []
+    def make_parameters(entities: Sequence[KnownEntity]) -> tuple[dict[str, Any], list[list[dict[str, Any]]]]:
+        propositions, known_keys = query.make_propositions(entities), {entity.key for entity in entities}
+        chunks = _chunk_vectors(propositions, batch, known_keys) if is_judged else []
+        return _make_fact_parameters(propositions, is_judged), chunks
 
     async def work(transaction: Transaction) -> tuple[Candidates, int]:
-        [named] = await transaction.run_statement(
+        [entity_row] = await transaction.run_statement(
             "entities_by_name", scope=scope.key, keys=keys, queries=queries, namesakes=MAX_NAMESAKES
         )
-        entities = _drop_merged([*claimed.known_entities, *map(read_known_entity, named["entities"])])
-        asked, said = await asyncio.to_thread(asked_about, entities)
-        near = [
+        entities = _drop_merged([*window.known_entities, *map(read_known_entity, entity_row["entities"])])
+        parameters, chunks = await asyncio.to_thread(make_parameters, entities)
+        similar = [
             (row["text"], row["fact"], row["score"])
-            for part in said
+            for chunk in chunks
             for row in await transaction.run_statement(
-                "near_facts", _SIMILARITY_PARAMETERS, scope=scope.key, slot=place, rows=part
+                "near_facts", _SIMILARITY_PARAMETERS, scope=scope.key, slot=vector_property, rows=chunk
             )
         ]
-        alike = sorted({fact for _, fact, _ in near})
+        similar_ids = sorted({fact_id for _, fact_id, _ in similar})
         [row] = await transaction.run_statement(
-            "candidate_facts", asked, scope=scope.key, alike=alike, quotes=list(graves)
+            "candidate_facts", parameters, scope=scope.key, alike=similar_ids, quotes=list(quotes)
         )
-        known = (
+        facts = (
             await transaction.run_statement("known_facts", scope=scope.key, ids=row["facts"]) if row["facts"] else []
         )
-        return await asyncio.to_thread(_make_candidates, claimed, graves, entities, row, near, known), named["writes"]
+        candidates = await asyncio.to_thread(_make_candidates, window, quotes, entities, row, similar, facts)
+        return candidates, entity_row["writes"]
 
     return await connection.transact(work)
 
 
 def _make_lookup_keys(
-    scope: Scope, claimed: Lease, wanted: CandidateQuery
+    scope: Scope, window: Lease, query: CandidateQuery
 ) -> tuple[Sequence[str], list[str], dict[str, tuple[str, str]]]:
-    """Keys and Lucene queries of the entities that it may be about, and the words it rests on by their tombstones."""
-    memory_ids, fields = claimed.memory_ids, ("name", "aliases")
-    graves = {f"{memory_ids[turn_id]}:{quote_key}": (turn_id, quote_key) for turn_id, quote_key in wanted.quote_keys}
-    names = () if len(claimed.known_entities) < MAX_KNOWN_ENTITIES else wanted.entity_names
+    """Entity keys, Lucene queries for entity names, and the quotes by tombstone key."""
+    memory_ids, fields = window.memory_ids, ("name", "aliases")
+    quotes = {f"{memory_ids[turn_id]}:{quote_key}": (turn_id, quote_key) for turn_id, quote_key in query.quote_keys}
+    # With fewer entities than the maximum, the lease lists them all: none has to be looked up by name.
+    names = () if len(window.known_entities) < MAX_KNOWN_ENTITIES else query.entity_names
     queries = [
-        query for name in names for query in lucene.make_lucene_queries(scope.key, lucene.extract_terms(name), fields)
+        lucene_query
+        for name in names
+        for lucene_query in lucene.make_lucene_queries(scope.key, lucene.extract_terms(name), fields)
     ]
-    return wanted.entity_keys, queries, graves
+    return query.entity_keys, queries, quotes
 
 
 def _make_candidates(
-    claimed: Lease,
-    graves: Mapping[str, tuple[str, str]],
+    window: Lease,
+    quotes: Mapping[str, tuple[str, str]],
     entities: tuple[KnownEntity, ...],
     row: Record,
-    alike: Sequence[tuple[str, str, float]],
-    known: Sequence[Record],
+    similar: Sequence[tuple[str, str, float]],
+    facts: Sequence[Record],
 ) -> Candidates:
-    turn_ids = {memory_id: id for id, memory_id in claimed.memory_ids.items()}
-    core, near = set(row["core"]), dict[str, tuple[str, ...]]()
-    for text, fact, _ in sorted({*alike, *map(tuple, row["near"])}, key=lambda one: (-one[2], one[1], one[0])):
-        near[text] = (*near.get(text, ()), fact)
+    turn_ids = {memory_id: id for id, memory_id in window.memory_ids.items()}
+    complete_ids, similar_ids = set(row["core"]), dict[str, tuple[str, ...]]()
+    hits = sorted({*similar, *map(tuple, row["near"])}, key=lambda hit: (-hit[2], hit[1], hit[0]))
+    for text, fact_id, _ in hits:
+        similar_ids[text] = (*similar_ids.get(text, ()), fact_id)
     return Candidates(
         entities,
         tuple(
-            fact_rows.read_known_fact(fact, turn_ids, claimed.edited_turn_ids, fact["id"] in core) for [fact] in known
+            fact_rows.read_known_fact(fact, turn_ids, window.edited_turn_ids, fact["id"] in complete_ids)
+            for [fact] in facts
         ),
         tuple(FactLink(*link) for link in row["links"]),
-        near,
+        similar_ids,
         tuple(row["around"]),
-        frozenset(graves[key] for key in row["forgotten"]),
-        tuple((one, base) for one, base in row["dependencies"]),
+        frozenset(quotes[key] for key in row["forgotten"]),
+        tuple((fact_id, base_id) for fact_id, base_id in row["dependencies"]),
     )
 
 
 def _drop_merged(entities: Sequence[KnownEntity]) -> tuple[KnownEntity, ...]:
-    """Each once, as it was found last, without those that were merged into another meanwhile."""
-    found = {entity.key: entity for entity in entities}
-    gone = {key for entity in found.values() for key in entity.merged_keys}
-    return tuple(entity for key, entity in found.items() if key not in gone)
+    """Keep the last version of each entity, without entities that were merged into another meanwhile."""
+    by_key = {entity.key: entity for entity in entities}
+    merged_keys = {key for entity in by_key.values() for key in entity.merged_keys}
+    return tuple(entity for key, entity in by_key.items() if key not in merged_keys)
 
 
-def _make_fact_parameters(said: Sequence[Proposition], is_judged: bool) -> dict[str, Any]:
-    """What the statement takes: by what it finds facts that say the same, of one slot, of one pair, or near."""
+def _make_fact_parameters(propositions: Sequence[Proposition], is_judged: bool) -> dict[str, Any]:
+    """Parameters of ``candidate_facts``: facts are found by signature, subject and predicate, pair, or entity."""
+    subjects = {(proposition.subject or "", proposition.predicate) for proposition in propositions}
+    entity_keys = {key for proposition in propositions for key in _list_entity_keys(proposition)}
     return {
-        "signatures": sorted({one.signature for one in said}),
+        "signatures": sorted({proposition.signature for proposition in propositions}),
         "slots": [
             {"subject": subject, "predicate": predicate}
-            for subject, predicate in sorted({(one.subject or "", one.predicate) for one in said})
+            for subject, predicate in sorted(subjects)
             if predicate != STATES_PREDICATE
         ],
         "pairs": [
-            {"subject": one.subject, "object": one.object, "text": one.text}
-            for one in said
-            if is_judged and one.object is not None
+            {"subject": proposition.subject, "object": proposition.object, "text": proposition.text}
+            for proposition in propositions
+            if is_judged and proposition.object is not None
         ],
-        "entities": sorted({entity for one in said for entity in _list_entity_keys(one)}) if is_judged else [],
+        "entities": sorted(entity_keys) if is_judged else [],
         "around": MAX_CONTEXT_FACTS,
         "plans": MAX_OPEN_PLANS,
         "most": MAX_PREDICATE_FACTS,
@@ -173,24 +181,26 @@ def _make_fact_parameters(said: Sequence[Proposition], is_judged: bool) -> dict[
 
 
 def _chunk_vectors(
-    said: Sequence[Proposition], embedded: EmbeddingBatch, known: Collection[str]
+    propositions: Sequence[Proposition], batch: EmbeddingBatch, known_keys: Collection[str]
 ) -> list[list[dict[str, Any]]]:
-    """Each entity that the graph knows, with what is said of it and its vector, as many as one statement takes.
-
-    Of a new entity there is nothing near.
-    """
+    """For each known entity, the texts about it with their vectors, in chunks that one statement takes."""
     pairs = sorted(
-        {(entity, one.text) for one in said if embedded.find_vector(one.text) for entity in _list_entity_keys(one)}
+        {
+            (key, proposition.text)
+            for proposition in propositions
+            if batch.find_vector(proposition.text)
+            for key in _list_entity_keys(proposition)
+            if key in known_keys
+        }
     )
-    pairs = [pair for pair in pairs if pair[0] in known]
-    parts: list[list[dict[str, Any]]] = []
+    chunks: list[list[dict[str, Any]]] = []
     for start in range(0, len(pairs), ROWS_PER_STATEMENT):
-        texts: dict[str, list[dict[str, Any]]] = {}
-        for entity, text in pairs[start : start + ROWS_PER_STATEMENT]:
-            texts.setdefault(entity, []).append({"text": text, "vector": embedded.find_vector(text)})
-        parts.append([{"entity": entity, "texts": told} for entity, told in texts.items()])
-    return parts
+        rows_by_key: dict[str, list[dict[str, Any]]] = {}
+        for key, text in pairs[start : start + ROWS_PER_STATEMENT]:
+            rows_by_key.setdefault(key, []).append({"text": text, "vector": batch.find_vector(text)})
+        chunks.append([{"entity": key, "texts": texts} for key, texts in rows_by_key.items()])
+    return chunks
 
 
-def _list_entity_keys(said: Proposition) -> list[str]:
-    return sorted({key for key in (said.subject, said.object) if key is not None})
+def _list_entity_keys(proposition: Proposition) -> list[str]:
+    return sorted({key for key in (proposition.subject, proposition.object) if key is not None})

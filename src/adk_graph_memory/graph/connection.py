@@ -1,7 +1,7 @@
-"""An address or a caller's driver goes in; statements run on the driver of whichever event loop asks.
+"""Run Cypher statements on a Neo4j driver that fits the running event loop.
 
-A service is built before any loop runs and may be used from many (``Runner.run()`` makes a fresh one per call), so
-each running loop gets a driver of its own, opened at first use and closed when that loop shuts down.
+A service is built before any loop runs and may be used from many loops: ``Runner.run()`` starts one per call. So each
+loop gets its own driver, opened at first use and closed when the loop shuts down.
 """
 
 from __future__ import annotations
@@ -32,23 +32,23 @@ Auth = tuple[str, str] | neo4j.Auth | None
 Parameters = Mapping[str, Any]
 
 _RACE_CODES = {"Neo.ClientError.Statement.EntityNotFound", "Neo.ClientError.Schema.EquivalentSchemaRuleAlreadyExists"}
-"""Codes of statements that lost a race (against a deletion, or for an index) and only have to be run again."""
+"""Codes of statements that lost a race (against a deletion, or for an index) and may be retried."""
 _PERMANENT_ERRORS = (errors.DatabaseReadOnly, errors.AuthenticationFailed)
 
 
 class Connection(Closeable):
-    """Where the graph is and how to talk to it; safe to share among event loops and threads.
+    """A connection to the graph; event loops and threads may share it.
 
     Args:
-        uri: a Neo4j address, with whatever else :func:`~adk_graph_memory.settings.parse_address` reads in it; without
-            it, ``NEO4J_URI`` or the server of ``adk-graph-memory up`` is used. The environment is read at the first
+        uri: a Neo4j address, with whatever else :func:`~adk_graph_memory.settings.parse_address` reads in it. By
+            default ``NEO4J_URI`` or the server of ``adk-graph-memory up``; the environment is read at the first
             statement, not before.
-        auth: user name and password, or any ``neo4j.Auth``; without it, NEO4J_USERNAME and NEO4J_PASSWORD.
-        database: the database's name; without it, NEO4J_DATABASE or ``neo4j``.
+        auth: user name and password, or any ``neo4j.Auth``; by default NEO4J_USERNAME and NEO4J_PASSWORD.
+        database: the database's name; by default NEO4J_DATABASE or ``neo4j``.
         driver: an async driver of the caller's, used as it is and never closed here.
-        sync_driver: the same for the retrievers of neo4j-graphrag, which are synchronous.
-        settings: instead of the environment.
-        schema: ``auto`` migrates at first use, ``check`` refuses an unfit schema, ``off`` asks nothing.
+        sync_driver: a sync driver of the caller's for the retrievers of neo4j-graphrag, which are synchronous.
+        settings: used instead of the environment.
+        schema: ``auto`` migrates at first use, ``check`` refuses an unfit schema, ``off`` checks nothing.
         timezone: IANA name of the time zone for users whose own is not known.
     """
 
@@ -64,8 +64,8 @@ class Connection(Closeable):
         schema: str | None = None,
         timezone: str | None = None,
     ) -> None:
-        chosen = {"database": database, "schema_mode": schema, "timezone": timezone and parse_timezone(timezone)}
-        self._overrides = parse_address(uri) | {name: value for name, value in chosen.items() if value is not None}
+        options = {"database": database, "schema_mode": schema, "timezone": timezone and parse_timezone(timezone)}
+        self._overrides = parse_address(uri) | {name: value for name, value in options.items() if value is not None}
         self._auth, self._given_settings = auth, settings
         self._given_driver, self._given_sync_driver = driver, sync_driver
         self._loop_drivers: dict[asyncio.AbstractEventLoop, _LoopDriver] = {}
@@ -75,7 +75,7 @@ class Connection(Closeable):
         self.server_line, self.locks = "2026", KeyedLocks()
 
     def read_settings(self) -> Settings:
-        """What the settings are by now."""
+        """Read the settings as they are now, without caching them."""
         base = self._given_settings.model_dump() if self._given_settings else {}
         return load_settings(**base | self._overrides)
 
@@ -89,55 +89,55 @@ class Connection(Closeable):
     # -- statements -------------------------------------------------------------------------------------------
 
     async def run_statement(self, name: str, parameters: Parameters | None = None, /, **more: Any) -> list[Record]:
-        """One named statement in one auto-commit transaction, tried again while the server is unreachable.
+        """Run a named statement in an auto-commit transaction, with retries while the server is unreachable.
 
         Only for statements that may run twice: a lost acknowledgement cannot be told from a lost request.
         """
         return await self.run_cypher(*self.statements.bind_parameters(name, {**(parameters or {}), **more}), name)
 
     async def run_cypher(self, text: str, parameters: Parameters | None = None, name: str = "schema") -> list[Record]:
-        """The same for a statement that stands in no block of its own: schema changes."""
+        """Run Cypher text, such as a schema change, with the same retries; ``name`` is the statement's in telemetry."""
 
-        async def once(driver: AsyncDriver) -> list[Record]:
+        async def run_once(driver: AsyncDriver) -> list[Record]:
             async with driver.session(**self._session_options) as session:
                 return [record async for record in await session.run(text, dict(parameters or {}))]
 
         with telemetry.trace_statement(name, self.telemetry_attributes):
-            return await self._run_with_retry(once)
+            return await self._run_with_retry(run_once)
 
     async def transact(self, work: Callable[[Transaction], Awaitable[T]]) -> T:
-        """All of ``work`` in one transaction, run again as a whole after a deadlock or a lost connection."""
+        """Run ``work`` in one transaction; after a deadlock or a lost connection, run all of it again."""
 
-        async def once(driver: AsyncDriver) -> T:
+        async def run_once(driver: AsyncDriver) -> T:
             async with (
                 driver.session(**self._session_options) as session,
                 await session.begin_transaction() as transaction,
             ):
-                done = await work(Transaction(transaction, self.statements, self.telemetry_attributes))
+                result = await work(Transaction(transaction, self.statements, self.telemetry_attributes))
                 await transaction.commit()
-                return done
+                return result
 
-        return await self._run_with_retry(once)
+        return await self._run_with_retry(run_once)
 
     async def fetch_server_agent(self) -> str:
-        """What the server calls itself, for example ``Neo4j/2026.08.1``."""
+        """The server's agent string, for example ``Neo4j/2026.08.1``."""
 
-        async def once(driver: AsyncDriver) -> str:
+        async def run_once(driver: AsyncDriver) -> str:
             return (await driver.get_server_info()).agent
 
-        return await self._run_with_retry(once)
+        return await self._run_with_retry(run_once)
 
-    async def _run_with_retry(self, once: Callable[[AsyncDriver], Awaitable[T]]) -> T:
+    async def _run_with_retry(self, run_once: Callable[[AsyncDriver], Awaitable[T]]) -> T:
         deadline, pause = time.monotonic() + self._retry_seconds, 0.05
         while True:
             try:
-                done = await once(await self.get_driver())
+                result = await run_once(await self.get_driver())
                 self._has_answered = True
-                return done
+                return result
             except (driver_errors.Neo4jError, driver_errors.DriverError) as error:
                 translated = self.translate_error(error)
-                hopeful = error.is_retryable() or getattr(error, "code", None) in _RACE_CODES
-                if not hopeful or isinstance(translated, _PERMANENT_ERRORS) or time.monotonic() + pause > deadline:
+                is_retryable = error.is_retryable() or getattr(error, "code", None) in _RACE_CODES
+                if not is_retryable or isinstance(translated, _PERMANENT_ERRORS) or time.monotonic() + pause > deadline:
                     raise translated from error
             except UnicodeEncodeError as error:
                 raise errors.InvalidUnicode(reason=str(error)) from error
@@ -146,30 +146,30 @@ class Connection(Closeable):
 
     @property
     def _retry_seconds(self) -> float:
-        """Seconds to keep trying; a server that never answered is more likely misnamed than restarting."""
+        """Seconds to keep trying; short for a server that never answered: its address is probably wrong."""
         return self.settings.retry_time if self._has_answered else min(self.settings.retry_time, 2.0)
 
     @property
     def statements(self) -> CypherStatements:
-        """The named statements for this deployment and the server's line."""
+        """The named statements for these settings and this server line."""
         return CypherStatements.from_settings(self.settings, self.server_line)
 
     @property
     def telemetry_attributes(self) -> telemetry.Attributes:
-        """Where statements run, as telemetry says it."""
+        """The server and database of the statements, as telemetry attributes."""
         return telemetry.get_database_attributes(
             None if self._given_driver else self.settings.uri, self.settings.database
         )
 
     @property
     def store_id(self) -> str:
-        """What telemetry calls the graph: its database, and the labels' prefix where there is one."""
+        """The graph's name in telemetry: its database, and the label prefix if there is one."""
         return "/".join(filter(None, (self.settings.database, self.settings.label_prefix)))
 
     # -- drivers ----------------------------------------------------------------------------------------------
 
     async def get_driver(self) -> AsyncDriver:
-        """The driver of the running event loop, opened if it is the loop's first."""
+        """The driver of the running event loop, opened at the loop's first use."""
         if self._given_driver is not None:
             return self._given_driver
         loop = asyncio.get_running_loop()
@@ -179,10 +179,10 @@ class Connection(Closeable):
         return self._loop_drivers[loop].driver
 
     async def _open_driver(self) -> AsyncGenerator[AsyncDriver]:
-        """A driver that lives as long as the loop: asyncio closes a loop's generators before the loop itself."""
+        """Open a driver that lives as long as the loop: asyncio closes a loop's generators before the loop itself."""
         loop = asyncio.get_running_loop()
-        for other in [loop for loop in list(self._loop_drivers) if loop.is_closed()]:
-            self._loop_drivers.pop(other, None)
+        for closed_loop in [loop for loop in list(self._loop_drivers) if loop.is_closed()]:
+            self._loop_drivers.pop(closed_loop, None)
         driver = AsyncGraphDatabase.driver(self._address, auth=self._credentials, **self._driver_options)
         try:
             while True:
@@ -193,7 +193,7 @@ class Connection(Closeable):
 
     @property
     def sync_driver(self) -> Driver:
-        """The driver for neo4j-graphrag's retrievers; one for all threads."""
+        """The sync driver for neo4j-graphrag's retrievers; all threads share it."""
         if self._given_sync_driver is not None:
             return self._given_sync_driver
         if self._given_driver is not None:
@@ -206,26 +206,26 @@ class Connection(Closeable):
 
     @property
     def is_loop_bound(self) -> bool:
-        """Whether it is of no use in another event loop: whoever passed a driver opened it in one."""
+        """Whether the connection works in one event loop only, as a caller's driver does."""
         return self._given_driver is not None
 
     async def close_loop_driver(self) -> None:
-        """Closes what was opened here for this event loop; others go on."""
-        if held := self._loop_drivers.pop(asyncio.get_running_loop(), None):
-            await held.generator.aclose()
+        """Close the driver of this event loop; other loops keep theirs."""
+        if loop_driver := self._loop_drivers.pop(asyncio.get_running_loop(), None):
+            await loop_driver.generator.aclose()
 
     async def close(self) -> None:
-        """Closes what was opened here for this event loop and for threads; may be called again."""
+        """Close the driver of this event loop and the sync driver; may be called again."""
         await self.close_loop_driver()
         with self._sync_lock:
-            sync, self._sync_driver = self._sync_driver, None
-        if sync is not None:
-            await asyncio.to_thread(sync.close)
+            sync_driver, self._sync_driver = self._sync_driver, None
+        if sync_driver is not None:
+            await asyncio.to_thread(sync_driver.close)
 
     @property
     def _address(self) -> str:
         if self.settings.uri is None:
-            del self.settings  # the environment may name one by the next request
+            del self.settings  # not cached: the environment may name an address by the next request
             raise errors.NoDatabaseConfigured
         return self.settings.uri
 
@@ -235,8 +235,8 @@ class Connection(Closeable):
 
     @property
     def _username(self) -> str:
-        named = self._auth.principal if isinstance(self._auth, neo4j.Auth) else None
-        return named or (self._auth[0] if isinstance(self._auth, tuple) else self.settings.username)
+        principal = self._auth.principal if isinstance(self._auth, neo4j.Auth) else None
+        return principal or (self._auth[0] if isinstance(self._auth, tuple) else self.settings.username)
 
     @property
     def _driver_options(self) -> dict[str, Any]:
@@ -253,15 +253,9 @@ class Connection(Closeable):
         return {"database": self.settings.database, "notifications_min_severity": "OFF"}
 
     def translate_error(self, error: Exception) -> errors.GraphMemoryError:
-        """The driver's error as one of ours, with what our message needs."""
-        return translate_driver_error(
-            error,
-            uri="the given driver's address"
-            if self._given_driver
-            else hide_credentials(self.settings.uri or "nowhere"),
-            username=self._username,
-            database=self.settings.database,
-        )
+        """Translate an error of the driver into one of ours, with the address, user name and database."""
+        uri = "the given driver's address" if self._given_driver else hide_credentials(self.settings.uri or "nowhere")
+        return translate_driver_error(error, uri=uri, username=self._username, database=self.settings.database)
 
 
 class _LoopDriver(NamedTuple):
@@ -275,11 +269,12 @@ class Transaction:
     """Named statements inside one open transaction."""
 
     def __init__(
-        self, transaction: neo4j.AsyncTransaction, statements: CypherStatements, place: telemetry.Attributes
+        self, transaction: neo4j.AsyncTransaction, statements: CypherStatements, attributes: telemetry.Attributes
     ) -> None:
-        self._transaction, self._statements, self._telemetry_attributes = transaction, statements, place
+        self._transaction, self._statements, self._telemetry_attributes = transaction, statements, attributes
 
     async def run_statement(self, name: str, parameters: Parameters | None = None, /, **more: Any) -> list[Record]:
+        """Run a named statement without retries of its own: :meth:`Connection.transact` repeats the whole work."""
         with telemetry.trace_statement(name, self._telemetry_attributes):
             result = await self._transaction.run(
                 *self._statements.bind_parameters(name, {**(parameters or {}), **more})

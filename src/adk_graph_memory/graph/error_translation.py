@@ -1,4 +1,4 @@
-"""An error of the driver goes in; the one of ours that says what to do about it comes out."""
+"""Translate errors of the Neo4j driver into errors of ours that say what to do about them."""
 
 from __future__ import annotations
 
@@ -43,26 +43,26 @@ ERROR_TRANSLATIONS: dict[type[Exception], type[errors.GraphMemoryError]] = {
     driver_errors.ConnectionPoolError: errors.DatabaseUnavailable,
     driver_errors.ConnectionAcquisitionTimeoutError: errors.DatabaseUnavailable,
 }
-"""The driver's exceptions, all of them, and what each becomes for our callers."""
+"""All exceptions of the driver, and the error of ours that each becomes."""
 
 _ERROR_CODES = {
     "Neo.ClientError.General.WriteOnReadOnlyAccessDatabase": errors.DatabaseReadOnly,
     "Neo.ClientError.Security.AuthenticationRateLimit": errors.AuthenticationFailed,
     "Neo.TransientError.General.MemoryPoolOutOfMemoryError": errors.QueryFailed,
 }
-"""Codes of errors of no class of their own: what a server says whose configuration forbids writes, to too many wrong
-passwords, or to a transaction that is too large for it: it is there, and nobody else has to wait for it."""
+"""Codes that no driver class of their own tells apart: the server's configuration forbids writes, there were too many
+wrong passwords, or a transaction needs more memory than it may have (the server itself is available)."""
 
 
 def translate_driver_error(error: Exception, **about: str) -> errors.GraphMemoryError:
-    """The driver's error as one of ours.
+    """Translate an error of the driver into one of ours.
 
     Args:
         error: what the driver raised.
-        about: what messages need besides: where the server is, who asked, and which database.
+        about: further fields of the message: ``uri``, ``username`` and ``database``.
     """
-    by_kind = next(ERROR_TRANSLATIONS[kind] for kind in type(error).__mro__ if kind in ERROR_TRANSLATIONS)
-    known = _ERROR_CODES.get(getattr(error, "code", None) or "", by_kind)
-    # An error of the driver's own says all in str(); its message is the same whatever happened.
-    said = error.message if isinstance(error, driver_errors.Neo4jError) else None
-    return known(**about, reason=said or str(error), found=str(error))
+    default_type = next(ERROR_TRANSLATIONS[kind] for kind in type(error).__mro__ if kind in ERROR_TRANSLATIONS)
+    error_type = _ERROR_CODES.get(getattr(error, "code", None) or "", default_type)
+    # The message of a DriverError is generic; only its str() says what happened.
+    message = error.message if isinstance(error, driver_errors.Neo4jError) else None
+    return error_type(**about, reason=message or str(error), found=str(error))

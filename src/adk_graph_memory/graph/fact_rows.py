@@ -1,4 +1,4 @@
-"""What is planned goes in and rows for statements come out; rows of the graph come back as what is known."""
+"""Convert planned facts and revisions into rows for statements, and rows of the graph into known facts."""
 
 from __future__ import annotations
 
@@ -24,38 +24,38 @@ from adk_graph_memory.records.dates import infer_precision
 from adk_graph_memory.records.fact_validity import FactValidity
 
 
-def make_fact_row(fact: PlannedFact, embedded: EmbeddingBatch, memory_ids: Mapping[str, str]) -> dict[str, Any]:
-    """A planned fact as the writing statement takes it."""
-    said = fact.proposition
+def make_fact_row(fact: PlannedFact, batch: EmbeddingBatch, memory_ids: Mapping[str, str]) -> dict[str, Any]:
+    """Make a planned fact's row for ``write_facts``; ``memory_ids`` are those of this ingest's turns, by turn id."""
+    proposition = fact.proposition
     return {
         "id": fact.id,
-        "signature": said.signature,
+        "signature": proposition.signature,
         "is_new": fact.is_new,
-        "text": said.text,
-        "words": word_parts.extract_word_parts(said.text),
-        "predicate": said.predicate,
-        "modality": said.modality,
-        "topic": said.topic,
-        "author": said.speaker,
-        "timestamp": said.at.timestamp(),
-        "offset": get_utc_offset(said.at),
-        "valid_from": said.valid_from,
-        "valid_from_precision": said.valid_from_precision,
-        "said_to": said.valid_to,
-        "said_to_precision": said.valid_to_precision,
+        "text": proposition.text,
+        "words": word_parts.extract_word_parts(proposition.text),
+        "predicate": proposition.predicate,
+        "modality": proposition.modality,
+        "topic": proposition.topic,
+        "author": proposition.speaker,
+        "timestamp": proposition.at.timestamp(),
+        "offset": get_utc_offset(proposition.at),
+        "valid_from": proposition.valid_from,
+        "valid_from_precision": proposition.valid_from_precision,
+        "said_to": proposition.valid_to,
+        "said_to_precision": proposition.valid_to_precision,
         "valid_to": fact.standing.valid_to,
         "valid_to_precision": fact.standing.valid_to_precision,
         "state": fact.standing.state,
-        "correction": said.is_correction or None,
-        "single": said.is_functional or None,
-        "subject": said.subject,
-        "object": said.object,
+        "correction": proposition.is_correction or None,
+        "single": proposition.is_functional or None,
+        "subject": proposition.subject,
+        "object": proposition.object,
         "direct": fact.is_direct,
         "events": [memory_ids.get(source.turn_id, source.turn_id) for source in fact.sources],
         "sources": [_make_source_row(source, memory_ids) for source in fact.sources],
         "moved": [_make_source_row(source, memory_ids) for source in fact.moved_sources],
         "metadata": JsonMapDelta.from_values(fact.metadata).to_parameter(),
-        **embedded.make_vector_columns(Passage(said.text) if fact.is_new or fact.is_reworded else None),
+        **batch.make_vector_columns(Passage(proposition.text) if fact.is_new or fact.is_reworded else None),
     }
 
 
@@ -71,13 +71,13 @@ def _make_source_row(source: Source, memory_ids: Mapping[str, str]) -> dict[str,
 
 
 def make_revision_row(revision: PlannedRevision, memory_ids: Mapping[str, str], judge: str) -> dict[str, Any]:
-    """A revision's row; the same change, made again, is the same revision."""
+    """Make a revision's row for ``write_changes``; ``n`` is a digest, so a repeated change is the same revision."""
     evidence = [_make_source_row(source, memory_ids) for source in revision.evidence]
-    until = revision.standing.valid_to
-    what = (revision.op, revision.text, revision.standing.state, until.isoformat() if until else "")
+    valid_to = revision.standing.valid_to
+    key_parts = (revision.op, revision.text, revision.standing.state, valid_to.isoformat() if valid_to else "")
     return {
         "fact_id": revision.fact_id,
-        "n": digest(*what, *(said["key"] for said in evidence)),
+        "n": digest(*key_parts, *(source["key"] for source in evidence)),
         "evidence": evidence,
         "properties": {
             "op": revision.op,
@@ -85,7 +85,7 @@ def make_revision_row(revision: PlannedRevision, memory_ids: Mapping[str, str], 
             "text": revision.text,
             "signature": revision.signature,
             "state": revision.standing.state,
-            "valid_to": until,
+            "valid_to": valid_to,
             "by": judge if revision.is_by_model else "rules",
         },
     }
@@ -94,8 +94,8 @@ def make_revision_row(revision: PlannedRevision, memory_ids: Mapping[str, str], 
 def read_known_fact(
     row: Mapping[str, Any], turn_ids: Mapping[str, str], edited: Collection[str], is_complete: bool
 ) -> KnownFact:
-    """A fact of the graph; what it rests on in turns that were edited since is left out, for these are read anew."""
-    said = Proposition(
+    """Read a fact from a row of ``known_facts``, without sources in edited turns: those turns are read again."""
+    proposition = Proposition(
         row["text"],
         row["predicate"],
         row["subject"],
@@ -111,33 +111,33 @@ def read_known_fact(
         row["valid_from_precision"] or infer_precision(convert_datetime(row["valid_from"])),
         row["said_to_precision"] or infer_precision(convert_datetime(row["said_to"])),
     )
-    sources = (read_source((turn_ids.get(event, event), *said)) for event, *said in row["sources"])
-    kept = tuple(one for one in sources if one.turn_id not in edited)
+    sources = (read_source((turn_ids.get(event, event), *columns)) for event, *columns in row["sources"])
+    unedited = tuple(source for source in sources if source.turn_id not in edited)
     standing = Standing(row["state"], convert_datetime(row["valid_to"]), row["valid_to_precision"])
-    was = row["subject_was"], row["object_was"]
-    return KnownFact(row["id"], said, kept, standing, tuple(row["absorbed"]), is_complete, was)
+    former_keys = row["subject_was"], row["object_was"]
+    return KnownFact(row["id"], proposition, unedited, standing, tuple(row["absorbed"]), is_complete, former_keys)
 
 
 def read_validity(row: Mapping[str, Any]) -> FactValidity:
-    """When a memory is so and how it was said, as far as a statement returned any of it."""
-    since, until = convert_datetime(row.get("valid_from")), convert_datetime(row.get("valid_to"))
+    """Read a memory's modality, state and validity dates; columns that the statement did not return are None."""
+    valid_from, valid_to = convert_datetime(row.get("valid_from")), convert_datetime(row.get("valid_to"))
     return FactValidity(
         row.get("modality"),
         row.get("state"),
-        since,
-        until,
-        row.get("valid_from_precision") or infer_precision(since),
-        row.get("valid_to_precision") or infer_precision(until),
+        valid_from,
+        valid_to,
+        row.get("valid_from_precision") or infer_precision(valid_from),
+        row.get("valid_to_precision") or infer_precision(valid_to),
         bool(row.get("stale")),
     )
 
 
 def read_source(row: Sequence[Any]) -> Source:
-    """Words that a fact rests on, as statements return them."""
+    """Read the source of a fact from the list that statements return."""
     id, quote, start, end, timestamp, offset, seq, session, verified = row
     return Source(id, quote, start, end, restore_datetime(timestamp, offset), seq or 0, session, verified is None)
 
 
 def convert_datetime(value: Any) -> datetime | None:
-    """A datetime of Neo4j's as Python's, with its offset alone: a named zone would be written back as one."""
+    """Convert a Neo4j datetime to Python's, with a fixed offset: a named zone would be written back as one."""
     return None if value is None else apply_fixed_offset(value.to_native())

@@ -1,4 +1,4 @@
-"""Ids of memories go in; they and what rested on them alone are gone, and a receipt comes out."""
+"""Delete memories, and the facts and entities that nothing else supports."""
 
 from __future__ import annotations
 
@@ -9,26 +9,26 @@ from adk_graph_memory.records import Receipt, Scope
 
 
 async def forget_ids(connection: Connection, scope: Scope, ids: Sequence[str]) -> Receipt:
-    """Takes these memories away for good, and the facts that rested on them alone; unknown ids are no error."""
+    """Delete memories by id, and the facts that only they supported; unknown ids are no error."""
     return await connection.transact(lambda transaction: delete_memories(transaction, scope, ids))
 
 
 async def forget_session_memories(connection: Connection, scope: Scope, session_id: str) -> Receipt:
-    """Takes away all that memory holds of a session, and the facts that rested on it alone; the session stays."""
+    """Delete all memories of a session, and the facts that only they supported; the session itself stays."""
     return await connection.transact(lambda transaction: delete_session_memories(transaction, scope, session_id))
 
 
 async def delete_session_memories(transaction: Transaction, scope: Scope, session_id: str) -> Receipt:
-    """Takes away all that memory holds of a session."""
+    """Delete all memories of a session within an open transaction."""
     [row] = await transaction.run_statement("session_memories", scope=scope.key, session_id=session_id)
     return await delete_memories(transaction, scope, row["ids"])
 
 
 async def delete_memories(transaction: Transaction, scope: Scope, ids: Sequence[str]) -> Receipt:
-    """Takes these memories away within a transaction that does more."""
+    """Delete memories by id within an open transaction."""
     if not ids or not await transaction.run_statement("known_memories", scope=scope.key, ids=list(ids)):
         return Receipt()
-    [told] = await transaction.run_statement("forget_facts", scope=scope.key, ids=list(ids))
-    [said] = await transaction.run_statement("forget_events", scope=scope.key, ids=list(ids))
-    [unused] = await transaction.run_statement("forget_unused_entities", scope=scope.key)
-    return Receipt(said["events"], told["facts"] + said["facts"], unused["entities"])
+    [fact_row] = await transaction.run_statement("forget_facts", scope=scope.key, ids=list(ids))
+    [event_row] = await transaction.run_statement("forget_events", scope=scope.key, ids=list(ids))
+    [entity_row] = await transaction.run_statement("forget_unused_entities", scope=scope.key)
+    return Receipt(event_row["events"], fact_row["facts"] + event_row["facts"], entity_row["entities"])

@@ -1,4 +1,4 @@
-"""Turns to remember go in and are claimed, a window at a time; the Ingest nodes are the queue of what is yet to do."""
+"""Queue turns to remember and lease them to workers, a window at a time; each window is an Ingest node."""
 
 from __future__ import annotations
 
@@ -19,15 +19,16 @@ from adk_graph_memory.language.zones import get_utc_offset, restore_datetime
 from adk_graph_memory.records import KnownEntity, Passage, Scope, Turn, digest
 
 MAX_KNOWN_ENTITIES = 300
-"""Entities that are offered to an extractor; more would crowd out the conversation."""
+"""Entities offered to an extractor; more would crowd out the conversation."""
 CONTEXT_TURNS = 4
 """Turns before a window that are shown with it, so that "she" and "there" can be understood."""
-MAX_UNEMBEDDED_MEMORIES = 1_000  # memories without a vector that one ingest makes up for
+MAX_UNEMBEDDED_MEMORIES = 1_000
+"""Memories without a vector that one ingest embeds as well."""
 
 
 @dataclass(frozen=True, slots=True)
 class Lease:
-    """A window of turns that this worker may read, and what it needs to know to read them."""
+    """A window of turns leased to this worker, and the context it needs to read them."""
 
     ingest_id: str
     lease_id: str
@@ -41,19 +42,19 @@ class Lease:
 
     @property
     def memory_ids(self) -> dict[str, str]:
-        """The id under which memory knows each turn."""
+        """Memory ids by turn id."""
         return {turn.id: turn.make_memory_id(self.session_id) for turn in self.turns}
 
     def make_passages(self, forget: Collection[str]) -> dict[str, Passage]:
-        """What is embedded of each turn, after what was said before it; what is to be forgotten is left out."""
-        said = [turn for turn in (*self.context, *self.turns) if turn.id not in forget]
-        passages = {later.id: Passage(later.text, earlier.text) for earlier, later in pairwise(said)}
+        """Make each turn's passage: its text and that of the turn before it, leaving out the turns to forget."""
+        turns = [turn for turn in (*self.context, *self.turns) if turn.id not in forget]
+        passages = {later.id: Passage(later.text, earlier.text) for earlier, later in pairwise(turns)}
         return {turn.id: passages.get(turn.id, Passage(turn.text)) for turn in self.turns if turn.id not in forget}
 
 
 @dataclass(frozen=True, slots=True)
 class LeasedWindows:
-    """The windows to read, in the order they were said, and how many turns another worker is reading."""
+    """The windows leased to this worker, in conversation order, and how many turns another worker has leased."""
 
     windows: tuple[Lease, ...] = ()
     busy: int = 0
@@ -61,7 +62,7 @@ class LeasedWindows:
 
 @dataclass(frozen=True, slots=True)
 class PendingIngest:
-    """A request to remember that was not finished: whose it is, what was said, and why it failed."""
+    """An unfinished request to remember turns, with its attempts so far and the reason it is not finished."""
 
     scope: Scope
     session_id: str
@@ -69,9 +70,9 @@ class PendingIngest:
     attempts: int
     reason: str | None
     topics: tuple[str, ...] = ()
-    """labels of the topics that were allowed; empty for all"""
+    """labels of the allowed topics; empty for all"""
     wait_seconds: float = 0.0
-    """seconds since it was made"""
+    """seconds since the request was made"""
 
 
 async def lease_turns(
@@ -88,20 +89,20 @@ async def lease_turns(
     topics: Sequence[str] = (),
     waits: str | None = None,
 ) -> LeasedWindows:
-    """Stores the request with its turns and takes what is new of them for this worker.
+    """Store the request with its turns, and lease the unread ones to this worker.
 
     Args:
         connection: a prepared connection.
         scope: whose memory it is.
-        session_id: where it was said.
-        turns: what was said, each turn once.
-        split: cuts the unread turns into windows; each becomes an Ingest of its own.
+        session_id: the turns' session.
+        turns: the turns, at least one, each once.
+        split: splits the unread turns into windows; each becomes an Ingest node.
         lease: this worker's token.
         now: epoch seconds.
-        lease_seconds: for how long the windows are left to this worker.
-        metadata: merged into what is known of the turns.
-        topics: labels of those that the request allows, kept for whoever takes it up again; of none, all.
-        waits: why the windows are left pending instead, for whoever resumes.
+        lease_seconds: how long the lease lasts.
+        metadata: merged into the turns' metadata.
+        topics: labels of the allowed topics, kept for whoever resumes the request; empty for all.
+        waits: if set, the windows stay pending for this reason instead of being leased.
     """
     foreign_uid = f"elsewhere:{digest(session_id)}"
 
@@ -117,12 +118,12 @@ async def lease_turns(
             lease=lease,
         )
         unread = {row["id"]: row for row in rows if not row["is_busy"]}
-        claims = LeasedWindows(busy=len(rows) - len(unread))
+        leased_windows = LeasedWindows(busy=len(rows) - len(unread))
         if unread:
             first = next(iter(unread.values()))
-            mine = _number_turns([turn for turn in turns if turn.id in unread], unread, session_id)
+            unread_turns = _number_turns([turn for turn in turns if turn.id in unread], unread, session_id)
             edited = frozenset(id for id, row in unread.items() if row["is_edited"])
-            parts = await asyncio.to_thread(split, mine)
+            parts = await asyncio.to_thread(split, unread_turns)
             windows = [Lease(_make_ingest_id(session_id, part), lease, session_id, tuple(part)) for part in parts]
             [row] = await transaction.run_statement(
                 "claim_turns",
@@ -141,38 +142,38 @@ async def lease_turns(
                 texts=MAX_UNEMBEDDED_MEMORIES,
             )
             windows = [replace(window, edited_turn_ids=edited, live_slot_name=first["live"]) for window in windows]
-            claims = replace(claims, windows=_add_context(windows, row))
+            leased_windows = replace(leased_windows, windows=_add_context(windows, row))
         if metadata.keys:
             merge = {"ids": [turn.make_memory_id(session_id) for turn in turns], "metadata": metadata.to_parameter()}
-            await transaction.run_statement("merge_metadata", scope=scope.key, **merge)
-        return claims
+            await transaction.run_statement("merge_metadata", merge, scope=scope.key)
+        return leased_windows
 
     return await connection.transact(work)
 
 
 def _add_context(windows: Sequence[Lease], row: Record) -> tuple[Lease, ...]:
-    """The windows with what was said before, who is known, and, in the first, what still lacks an embedding."""
+    """Add context turns and known entities to each window, and memories without a vector to the first."""
     contexts = {ingest: tuple(map(_read_turn, turns)) for ingest, turns in row["contexts"]}
-    known = tuple(map(read_known_entity, row["entities"]))
+    entities = tuple(map(read_known_entity, row["entities"]))
     first, *others = (
-        replace(window, context=contexts.get(window.ingest_id, ()), known_entities=known) for window in windows
+        replace(window, context=contexts.get(window.ingest_id, ()), known_entities=entities) for window in windows
     )
     unembedded = {id: Passage(*texts) for id, *texts in row["unembedded"]}
     return replace(first, unembedded_passages=unembedded), *others
 
 
 def _number_turns(turns: Sequence[Turn], unread: Mapping[str, Record], session_id: str) -> list[Turn]:
-    """The turns with their places in the session; those that the graph does not know come after all that it does."""
-    last = next(iter(unread.values()))["last_seq"]
-    missing = [turn.id for turn in turns if unread[turn.id]["seq"] is None]
-    seqs = {id: last + n for n, id in enumerate(missing, start=1)}
+    """Set each turn's place in its session; turns that the graph does not have come after all that it has."""
+    last_seq = next(iter(unread.values()))["last_seq"]
+    new_ids = [turn.id for turn in turns if unread[turn.id]["seq"] is None]
+    seqs = {id: last_seq + n for n, id in enumerate(new_ids, start=1)}
     return [replace(turn, seq=seqs.get(turn.id) or unread[turn.id]["seq"], session_id=session_id) for turn in turns]
 
 
 async def release_lease(
     connection: Connection, scope: Scope, lease: str, reason: str, ingest: str | None = None
 ) -> None:
-    """Leaves what was claimed under this lease (or one window of it) pending, with the reason, for who comes next."""
+    """End a lease (or its window ``ingest``) unfinished: the windows are pending again, with the reason."""
     reason = reason.encode("utf-8", "replace").decode()
     await connection.run_statement("fail_ingest", scope=scope.key, lease=lease, reason=reason, ingest=ingest)
 
@@ -185,15 +186,15 @@ async def fetch_pending_ingests(
     before: float | None = None,
     tries: int | None = None,
 ) -> list[PendingIngest]:
-    """Requests to remember that nobody works at, the oldest first; of one app or user, or made before some time.
+    """List unfinished requests that no worker has leased, oldest first, of an app, a user or all.
 
-    With ``tries``, only those that were tried fewer times.
+    ``before`` keeps requests made by then (epoch seconds), ``tries`` those with fewer attempts.
     """
-    wanted = {"before": before, "tries": tries, "now": time.time()}
+    filters = {"before": before, "tries": tries, "now": time.time()}
     if app_name is not None and user_id is not None:
-        rows = await connection.run_statement("pending_ingests_of_user", wanted, scope=Scope(app_name, user_id).key)
+        rows = await connection.run_statement("pending_ingests_of_user", filters, scope=Scope(app_name, user_id).key)
     else:
-        rows = await connection.run_statement("pending_ingests", wanted, app_name=app_name, user_id=user_id)
+        rows = await connection.run_statement("pending_ingests", filters, app_name=app_name, user_id=user_id)
     return [
         PendingIngest(
             Scope(row["app_name"], row["user_id"]),
@@ -209,7 +210,7 @@ async def fetch_pending_ingests(
 
 
 async def record_waiting_ingests(connection: Connection, app_name: str) -> None:
-    """Tells telemetry how many requests of an app wait, those that were given up included."""
+    """Report to telemetry how many requests of an app are unfinished, including those that were given up."""
     [row] = await connection.run_statement("count_waiting", app_name=app_name)
     telemetry.record_pending({app_name: row["waiting"]})
 
@@ -217,23 +218,23 @@ async def record_waiting_ingests(connection: Connection, app_name: str) -> None:
 async def fetch_ingest_reports(
     connection: Connection, *, app_name: str | None = None, user_id: str | None = None
 ) -> list[dict[str, Any]]:
-    """Finished requests of one app or user, or of all: app_name, user_id, day, extractor and the report as JSON."""
+    """List finished requests of one app or user, or of all: app_name, user_id, day, extractor, report (JSON)."""
     return [dict(row) for row in await connection.run_statement("ingest_reports", app_name=app_name, user_id=user_id)]
 
 
 async def fetch_ingests(connection: Connection, scope: Scope) -> list[dict[str, Any]]:
-    """The user's requests to remember, oldest first: id, session_id, state, reason, report."""
+    """List the user's requests, oldest first: id, session_id, state, reason, report."""
     return [dict(row) for row in await connection.run_statement("ingests", scope=scope.key)]
 
 
 def read_known_entity(row: Sequence[Any]) -> KnownEntity:
-    """An entity of the graph, as statements return one."""
-    key, name, type_, aliases, about, merged = row
-    return KnownEntity(key, name, type_, tuple(aliases), about or "", tuple(merged))
+    """Read an entity from the list that statements return."""
+    key, name, type_, aliases, about, merged_keys = row
+    return KnownEntity(key, name, type_, tuple(aliases), about or "", tuple(merged_keys))
 
 
 def _make_ingest_id(session_id: str, turns: Sequence[Turn]) -> str:
-    """The same turns of the same words are the same request, whoever makes it."""
+    """Make an id from the content, so that the same turns with the same text are the same request."""
     return digest(session_id, *(part for turn in turns for part in (turn.id, turn.text_key)))
 
 
@@ -255,6 +256,6 @@ def _make_turn_row(turn: Turn, session_id: str) -> dict[str, Any]:
 
 
 def _read_turn(row: Sequence[Any]) -> Turn:
-    """A turn of the graph, as statements return one."""
+    """Read a turn from the list that statements return."""
     id, author, role, text, timestamp, offset, seq = row
     return Turn(id, author, text, restore_datetime(timestamp, offset), role or "user", seq or 0)

@@ -1,7 +1,7 @@
-"""Keyed values go into a node as a list of JSON members (``"key":value``) and come back as a dict.
+"""Store a dict on a node as a list of JSON members (``"key":value``).
 
-A key's old member is found by its prefix, so keys never become property names (Neo4j keeps a token for each for
-ever), and one statement merges a change under the node's lock.
+A statement finds a key's old member by its prefix and merges a change under the node's lock. Keys never become
+property names, because Neo4j keeps a token for every property name for ever.
 """
 
 from __future__ import annotations
@@ -18,25 +18,25 @@ from adk_graph_memory import errors
 
 @dataclass(frozen=True, slots=True)
 class JsonMapDelta:
-    """A change: members to write, and keys (as JSON prefixes) whose old members go."""
+    """A change of a map: members to write, and key prefixes (``"key":``) whose old members are removed."""
 
     keys: tuple[str, ...] = ()
     members: tuple[str, ...] = ()
 
     @classmethod
     def from_values(cls, values: Mapping[str, Any], drop: Iterable[str] = ()) -> JsonMapDelta:
-        """Sets these values (``dict.update`` semantics: None stays as null) and drops those keys for good."""
-        if wrong := [key for key in (*values, *drop) if not isinstance(key, str)]:
-            raise errors.ConfigurationError(reason=f"keys have to be text, these are not: {wrong!r}")
-        dropped = set(drop)
-        kept = {key: value for key, value in values.items() if key not in dropped}
+        """Make a change that sets ``values`` as ``dict.update`` does (None is stored as null) and removes ``drop``."""
+        if invalid_keys := [key for key in (*values, *drop) if not isinstance(key, str)]:
+            raise errors.ConfigurationError(reason=f"keys have to be text, these are not: {invalid_keys!r}")
+        drop_keys = set(drop)
+        updates = {key: value for key, value in values.items() if key not in drop_keys}
         return cls(
-            tuple(_make_key_prefix(key) for key in (*kept, *dropped)),
-            tuple(f"{_make_key_prefix(key)}{_dump_json(value)}" for key, value in kept.items()),
+            tuple(_make_key_prefix(key) for key in (*updates, *drop_keys)),
+            tuple(f"{_make_key_prefix(key)}{_dump_json(value)}" for key, value in updates.items()),
         )
 
     def to_parameter(self) -> dict[str, list[str]]:
-        """What a statement takes."""
+        """The change as a statement parameter."""
         return {"keys": list(self.keys), "members": list(self.members)}
 
 
@@ -45,7 +45,7 @@ def _make_key_prefix(key: str) -> str:
 
 
 def _dump_json(value: Any) -> str:
-    """The value as JSON; dates, sets and models in the form that pydantic gives them, the rest as its repr.
+    """Dump a value as JSON: pydantic converts dates, sets and models, anything else becomes its repr.
 
     Raises:
         errors.ConfigurationError: the value contains itself, or is nested too deep.
@@ -61,7 +61,7 @@ def _make_plain(value: Any) -> Any:
 
 
 def parse_json_map(members: Sequence[str] | None) -> dict[str, Any]:
-    """The values that these members spell."""
+    """Parse the members of one node into a dict."""
     if not members:
         return {}
     [values] = parse_json_maps([",".join(members)])
@@ -69,6 +69,6 @@ def parse_json_map(members: Sequence[str] | None) -> dict[str, Any]:
 
 
 def parse_json_maps(joined: Sequence[str]) -> list[dict[str, Any]]:
-    """The same for many nodes at once, each with its members joined by commas: one JSON text is parsed, not many."""
+    """Parse many nodes' members, each node's joined by commas, as one JSON text: faster than one text per node."""
     values: list[dict[str, Any]] = json.loads(f"[{','.join(f'{{{members}}}' for members in joined)}]")
     return values

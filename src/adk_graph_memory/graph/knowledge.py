@@ -1,4 +1,4 @@
-"""A user goes in; what memory knows of them comes out, page by page: facts, and whom and what they speak of."""
+"""List the facts and entities that memory holds of a user, page by page."""
 
 from __future__ import annotations
 
@@ -25,21 +25,21 @@ async def fetch_facts(
     limit: int,
     after: str | None = None,
 ) -> list[StoredFact]:
-    """The user's facts, the newest first.
+    """List the user's facts, newest first.
 
     Args:
         connection: a prepared connection.
         scope: whose memory it is.
-        now: what is so at this time is so.
-        about: only facts about whom or what is called so, or has this key.
-        past: also what ended, was retracted or is stale; what happened once, or was planned, is listed in any case.
-        limit: at most so many.
-        after: the id of the last fact of the page before.
+        now: the time at which facts hold or not.
+        about: only facts about the entities with this name, alias or key.
+        past: also facts that ended, were retracted or are stale. Past events and plans are listed in any case.
+        limit: maximum number of facts.
+        after: the id of the last fact on the previous page.
 
     Raises:
         errors.NotFound: ``after`` names no fact of this user.
     """
-    found = await connection.run_statement(
+    rows = await connection.run_statement(
         "facts",
         scope=scope.key,
         now=now,
@@ -48,12 +48,12 @@ async def fetch_facts(
         limit=limit,
         after=await _fetch_page_start(connection, "fact_place", after, scope=scope.key, id=after),
     )
-    return [_read_stored_fact(row, now) for row in found]
+    return [_read_stored_fact(row, now) for row in rows]
 
 
 def _read_stored_fact(row: Record, now: datetime) -> StoredFact:
-    when = fact_rows.read_validity(row)
-    status = when.compute_status(now)
+    validity = fact_rows.read_validity(row)
+    status = validity.compute_status(now)
     return StoredFact(
         id=row["id"],
         text=row["text"],
@@ -64,14 +64,14 @@ def _read_stored_fact(row: Record, now: datetime) -> StoredFact:
         topic=row["topic"] or None,
         author=row["author"],
         at=restore_datetime(row["timestamp"], row["offset"]),
-        valid_from=when.valid_from,
-        valid_to=when.valid_to,
+        valid_from=validity.valid_from,
+        valid_to=validity.valid_to,
         state=row["state"],
-        is_stale=when.is_stale,
+        is_stale=validity.is_stale,
         holds=row["holds"] and status != "lapsed",
         status=status,
-        valid_from_precision=when.valid_from_precision,
-        valid_to_precision=when.valid_to_precision,
+        valid_from_precision=validity.valid_from_precision,
+        valid_to_precision=validity.valid_to_precision,
         sources=tuple(map(fact_rows.read_source, row["sources"])),
     )
 
@@ -85,44 +85,42 @@ async def fetch_entities(
     limit: int,
     after: str | None = None,
 ) -> list[StoredEntity]:
-    """Whom and what the user's memory knows, that of most facts first; of those found to be one, the one.
+    """List the user's entities, most facts first; merged entities are listed once.
 
     Args:
         connection: a prepared connection.
         scope: whose memory it is.
-        now: facts count that are so at this time.
-        type: only of this kind: ``person``, ``place`` …
-        limit: at most so many.
-        after: the key of the last entity of the page before.
+        now: only facts that hold at this time count.
+        type: only entities of this type: ``person``, ``place`` …
+        limit: maximum number of entities.
+        after: the key of the last entity on the previous page.
 
     Raises:
         errors.NotFound: ``after`` names no entity of this user.
     """
-    asked = {"scope": scope.key, "now": now}
-    place = await _fetch_page_start(connection, "entity_place", after, key=after, **asked)
-    found = await connection.run_statement("entities", asked, type=_normalize_name(type), limit=limit, after=place)
+    parameters = {"scope": scope.key, "now": now}
+    start = await _fetch_page_start(connection, "entity_place", after, key=after, **parameters)
+    rows = await connection.run_statement("entities", parameters, type=_normalize_name(type), limit=limit, after=start)
     return [
         StoredEntity(row["key"], row["name"], row["type"], tuple(row["aliases"]), row["about"] or "", row["facts"])
-        for row in found
+        for row in rows
     ]
 
 
 async def is_known_user(connection: Connection, scope: Scope) -> bool:
-    """Whether anything was ever stored of this user."""
+    """Whether the graph holds a User node of this scope."""
     return bool(await connection.run_statement("get_user_state", scope=scope.key))
 
 
 async def _fetch_page_start(
-    connection: Connection, name: str, after: str | None, **asked: Any
+    connection: Connection, name: str, after: str | None, **parameters: Any
 ) -> dict[str, Any] | None:
-    """Where a page begins."""
     if after is None:
         return None
-    if found := await connection.run_statement(name, **asked):
-        return dict(found[0])
+    if rows := await connection.run_statement(name, **parameters):
+        return dict(rows[0])
     raise errors.NotFound(what=f"place {after!r} in this list", where="the last id of the page before")
 
 
 def _normalize_name(name: str | None) -> str | None:
-    """In Unicode's NFC, as names are stored."""
-    return name and unicodedata.normalize("NFC", name)
+    return name and unicodedata.normalize("NFC", name)  # as names are stored

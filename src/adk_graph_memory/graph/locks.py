@@ -1,4 +1,4 @@
-"""A key goes in; while the lock for it is held, nobody else in this process holds it, in whatever event loop."""
+"""Lock by key across all event loops and threads of this process."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from contextlib import asynccontextmanager
 from weakref import WeakKeyDictionary, WeakValueDictionary
 
 _POLL_SECONDS = 0.001
-"""Seconds between two looks at a lock that another event loop holds."""
+"""Seconds between attempts to take a lock that another event loop holds."""
 
 
 class KeyedLocks:
-    """Locks by key, gone once nobody holds or awaits them.
+    """Locks by key, removed once nobody holds or awaits them.
 
-    Within a loop an ``asyncio.Lock`` keeps the queue; it belongs to one loop, so between loops a thread's lock decides.
+    An ``asyncio.Lock`` queues the tasks of one loop; a ``threading.Lock`` excludes the other loops.
     """
 
     def __init__(self) -> None:
@@ -27,15 +27,15 @@ class KeyedLocks:
 
     @asynccontextmanager
     async def hold_lock(self, key: Hashable) -> AsyncIterator[None]:
-        """Waits until the key is free, and keeps it for the time of the block."""
-        queues = self._loop_locks.setdefault(asyncio.get_running_loop(), WeakValueDictionary())
-        queue = queues.setdefault(key, asyncio.Lock())
-        async with queue:
+        """Wait for the key's lock and hold it for the length of the block."""
+        loop_locks = self._loop_locks.setdefault(asyncio.get_running_loop(), WeakValueDictionary())
+        loop_lock = loop_locks.setdefault(key, asyncio.Lock())
+        async with loop_lock:
             with self._guard:
-                gate = self._thread_locks.setdefault(key, threading.Lock())
-            while not gate.acquire(blocking=False):  # noqa: ASYNC110  # an asyncio.Event wakes one loop only
+                thread_lock = self._thread_locks.setdefault(key, threading.Lock())
+            while not thread_lock.acquire(blocking=False):  # noqa: ASYNC110  # an asyncio.Event wakes one loop only
                 await asyncio.sleep(_POLL_SECONDS)
             try:
                 yield
             finally:
-                gate.release()
+                thread_lock.release()

@@ -1,7 +1,7 @@
-"""A connection goes in; a database whose schema fits this release comes out, or the reason why not.
+"""Migrate the database's schema to this release, or check that it fits.
 
-Migrations are numbered files of blocks, forward only and idempotent. A transaction that holds the Meta node keeps a
-second process waiting while the first migrates.
+Migrations are numbered files of Cypher blocks, forward only and idempotent. A transaction locks the Meta node, so
+that a second process waits while the first migrates.
 """
 
 from __future__ import annotations
@@ -24,18 +24,21 @@ def get_schema_version() -> int:
 
 
 def parse_migration_number(file_name: str) -> int:
-    """``0001_sessions_and_memory.cypher`` → 1."""
+    """The number of a migration file: 1 for ``0001_sessions_and_memory.cypher``."""
     return int(file_name.partition("_")[0])
 
 
 async def prepare_connection(connection: Connection) -> Connection:
-    """The connection, its schema made fit (or checked) at the first call as the settings' ``schema`` says.
+    """Check the server and migrate or check the schema, as the settings say, at the first call only.
+
+    Returns:
+        The same connection.
 
     Raises:
-        errors.UnsupportedServer: the server is older than we can use.
-        errors.SchemaMissing: migrations are due and the settings forbid them.
+        errors.UnsupportedServer: the server is too old.
+        errors.SchemaMissing: migrations are pending and the settings forbid them.
         errors.SchemaTooNew: a newer release has migrated this database.
-        errors.LabelConflict: somebody else's nodes carry our labels.
+        errors.LabelConflict: the database has nodes with our labels that are not ours.
     """
     if connection.is_prepared:
         return connection
@@ -51,12 +54,12 @@ async def _ensure_schema(connection: Connection) -> None:
     mode = connection.settings.schema_mode
     if mode == "off":
         return
-    found = await fetch_schema_state(connection)
-    if found.version > get_schema_version():
-        raise errors.SchemaTooNew(found=found.version, known=get_schema_version())
+    state = await fetch_schema_state(connection)
+    if state.version > get_schema_version():
+        raise errors.SchemaTooNew(found=state.version, known=get_schema_version())
     missing = [
-        *(name for name, _ in list_pending_migrations(found.version)),
-        *analyzers.find_missing_indexes(found, connection.settings),
+        *(name for name, _ in list_pending_migrations(state.version)),
+        *analyzers.find_missing_indexes(state, connection.settings),
     ]
     if missing and mode == "auto":
         await migrate_schema(connection)
@@ -65,10 +68,10 @@ async def _ensure_schema(connection: Connection) -> None:
 
 
 def parse_server_line(agent: str) -> str:
-    """``Neo4j/2026.08.1`` → ``2026``; ``Neo4j/5.26.30`` → ``5.26``.
+    """The server line of an agent string: ``2026`` for ``Neo4j/2026.08.1``, ``5.26`` for ``Neo4j/5.26.30``.
 
     Raises:
-        errors.UnsupportedServer: it is neither.
+        errors.UnsupportedServer: the server is of neither line.
     """
     version = agent.partition("/")[2]
     try:
@@ -83,7 +86,7 @@ def parse_server_line(agent: str) -> str:
 
 
 def list_pending_migrations(version: int) -> Iterator[tuple[str, tuple[CypherBlock, ...]]]:
-    """The migrations that a database at this version still needs, in order."""
+    """The names and blocks of the migrations that a database at this version still needs, in order."""
     return (
         (name, blocks)
         for name, blocks in load_cypher_files("migrations").items()
@@ -92,50 +95,49 @@ def list_pending_migrations(version: int) -> Iterator[tuple[str, tuple[CypherBlo
 
 
 async def migrate_schema(connection: Connection) -> None:
-    """Brings the schema to this release's version; a second process that starts meanwhile waits.
-
-    The Meta node's own constraint comes first: without it two processes could make two such nodes.
+    """Run the pending migrations; a second process that migrates at the same time waits.
 
     Raises:
-        errors.LabelConflict: the database holds nodes of somebody else's under our labels.
+        errors.LabelConflict: the database has nodes with our labels that are not ours.
     """
 
-    async def under_lock(lock: Transaction) -> None:
+    async def migrate_locked(lock: Transaction) -> None:
         await lock.run_statement("hold_schema")
-        found = await fetch_schema_state(connection)
-        for name, blocks in list_pending_migrations(found.version):
+        state = await fetch_schema_state(connection)
+        for name, blocks in list_pending_migrations(state.version):
             for block in blocks:
                 await connection.run_cypher(fill_identifiers(block.text, connection.settings), name=block.name)
-            made = [block.name for block in blocks if block.text.startswith("CREATE")]
-            await await_indexes(connection, made)
+            new_indexes = [block.name for block in blocks if block.text.startswith("CREATE")]
+            await await_indexes(connection, new_indexes)
             await lock.run_statement(
                 "record_migration", version=parse_migration_number(name), name=name, checksum=compute_checksum(blocks)
             )
-        await analyzers.create_missing_indexes(connection, lock, found)
+        await analyzers.create_missing_indexes(connection, lock, state)
 
     if not connection.settings.shared_database and (await fetch_schema_state(connection)).version == 0:
         await _refuse_taken_labels(connection)
-    first, *_ = load_cypher_files("migrations").values()
-    await connection.run_cypher(fill_identifiers(first[0].text, connection.settings), name=first[0].name)
-    await connection.transact(under_lock)
+    # The Meta node's constraint comes first: without it two processes could create two Meta nodes to lock.
+    [meta_constraint, *_], *_ = load_cypher_files("migrations").values()
+    await connection.run_cypher(fill_identifiers(meta_constraint.text, connection.settings), name=meta_constraint.name)
+    await connection.transact(migrate_locked)
 
 
 def compute_checksum(blocks: tuple[CypherBlock, ...]) -> str:
-    """What a migration's statements were, in 16 hex characters."""
+    """A checksum of a migration's statements: 16 hex digits."""
     return hashlib.blake2b("\n".join(block.text for block in blocks).encode(), digest_size=8).hexdigest()
 
 
 async def _refuse_taken_labels(connection: Connection) -> None:
-    if taken := [record["label"] for record in await connection.run_statement("foreign_labels")]:
-        raise errors.LabelConflict(database=connection.settings.database, labels=", ".join(taken))
+    if labels := [row["label"] for row in await connection.run_statement("foreign_labels")]:
+        raise errors.LabelConflict(database=connection.settings.database, labels=", ".join(labels))
 
 
 def make_migration_script(settings: Settings, dimensions: int | None = None) -> str:
-    """All migrations as a script for ``cypher-shell``, for a DBA to read and run.
+    """Write all migrations as a ``cypher-shell`` script, for a DBA to read and run.
 
     Args:
-        settings: what labels and indexes are called.
-        dimensions: numbers a vector of your embedder, to make its vector indexes too (2026.x; 5.26 needs none).
+        settings: names of labels and indexes, and the analyzers.
+        dimensions: the embedder's numbers per vector, to create its vector indexes too (2026.x; 5.26 needs none).
     """
     schema = {
         block.name: fill_identifiers(block.text, settings) for block in load_cypher_files("cypher")["schema.cypher"]

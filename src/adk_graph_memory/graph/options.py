@@ -1,4 +1,4 @@
-"""How a caller may say where the graph is."""
+"""Type the keyword arguments that say where the graph is."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from adk_graph_memory.settings import Settings
 
 
 class ConnectionOptions(TypedDict, total=False):
-    """How the graph is reached, as :class:`Connection` takes it."""
+    """Keyword arguments of :class:`~adk_graph_memory.graph.Connection`."""
 
     auth: Auth
     database: str | None

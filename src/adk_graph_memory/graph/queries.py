@@ -1,11 +1,12 @@
-"""Named Cypher blocks go in from ``.cypher`` files; statements with this deployment's identifiers come out.
+"""Load named Cypher statements from ``.cypher`` files and fill in this deployment's identifiers.
 
-After an empty line a block starts with ``// name`` or, for one server line only, ``// name @2026``;
-the comment under it says what it
-returns. ``@Session`` is a label and ``@memory_text`` an index, named as the settings choose; all values are parameters,
-which travel in one map: Neo4j plans a statement anew, for up to a second, for each new combination of parameter types,
-where lists and texts of another order of magnitude in length count as another type. A map is one type, whatever it
-holds.
+A block starts, at the top of a file or after an empty line, with ``// name`` or, for one server line only,
+``// name @2026``; the comment under it says what it returns. ``@Session`` is a label and ``@memory_text`` an index,
+named by the settings.
+
+All values are parameters, passed in one map. Neo4j plans a statement anew, for up to a second, for each new
+combination of parameter types, and lists and texts of another order of magnitude in length count as another type.
+A map is one type, whatever it holds.
 """
 
 from __future__ import annotations
@@ -26,15 +27,15 @@ LABELS = frozenset(
 """Every label we write."""
 
 FRAGMENT = "fragment"
-"""What a block is tagged with that other blocks take in by ``// include name``."""
+"""The tag of a block that other blocks include with ``// include name``."""
 TEMPLATE = "template"
-"""What a block is tagged with whose braces are filled in before it is a statement."""
+"""The tag of a block with placeholders in braces that have to be filled in."""
 
 ROWS_PER_STATEMENT = 250
-"""Rows one statement takes: the driver packs them in one go, and the event loop waits meanwhile."""
+"""Maximum rows per statement: the driver packs all rows at once and blocks the event loop meanwhile."""
 
 PARAMETER_MAP = "given"
-"""The one parameter of our statements: a map of all that they name. In their files ``$given.scope`` is ``$scope``."""
+"""The one parameter of our statements: a map of all values. ``$scope`` in a file becomes ``$given.scope``."""
 
 _HEADER = re.compile(r"(?:\A|\n\n)// ([a-z0-9_]+)(?: @([\w.]+))?\n")
 _INCLUDE = re.compile(r"^// include (\w+)$", re.MULTILINE)
@@ -45,7 +46,7 @@ _MAPPED_PARAMETER = re.compile(rf"\${PARAMETER_MAP}\.(\w+)")
 
 @dataclass(frozen=True, slots=True)
 class CypherBlock:
-    """One statement as it stands in its file."""
+    """A named block of a ``.cypher`` file."""
 
     name: str
     tag: str | None
@@ -53,26 +54,26 @@ class CypherBlock:
 
 
 def parse_blocks(source: str) -> list[CypherBlock]:
-    """The blocks of one ``.cypher`` file, in its order."""
+    """Parse the text of a ``.cypher`` file into its blocks, in order."""
     _, *pieces = _HEADER.split(source)
     return [
-        CypherBlock(name, line, text.strip().removesuffix(";"))
-        for name, line, text in zip(pieces[::3], pieces[1::3], pieces[2::3], strict=True)
+        CypherBlock(name, tag, text.strip().removesuffix(";"))
+        for name, tag, text in zip(pieces[::3], pieces[1::3], pieces[2::3], strict=True)
     ]
 
 
 @cache
 def load_cypher_files(folder: str) -> dict[str, tuple[CypherBlock, ...]]:
-    """File name → blocks, for the ``.cypher`` files of a folder of this package, sorted by name."""
-    folder_ = resources.files(__package__) / folder
-    found = sorted((f for f in folder_.iterdir() if f.name.endswith(".cypher")), key=lambda f: f.name)
-    return {f.name: tuple(parse_blocks(f.read_text(encoding="utf-8"))) for f in found}
+    """Load the ``.cypher`` files of a folder of this package: blocks by file name, sorted by name."""
+    paths = (resources.files(__package__) / folder).iterdir()
+    files = sorted((path for path in paths if path.name.endswith(".cypher")), key=lambda path: path.name)
+    return {file.name: tuple(parse_blocks(file.read_text(encoding="utf-8"))) for file in files}
 
 
 def fill_identifiers(text: str, settings: Settings) -> str:
-    """The text with every ``@Identifier`` replaced by this deployment's name for it."""
+    """Replace every ``@Identifier`` in a text with this deployment's name for it."""
 
-    def name(match: re.Match[str]) -> str:
+    def fill_identifier(match: re.Match[str]) -> str:
         word = match[1]
         if word in LABELS:
             return f"{settings.label_prefix}{word}"
@@ -80,16 +81,16 @@ def fill_identifiers(text: str, settings: Settings) -> str:
             return settings.analyzers[0]
         return f"{settings.index_prefix}{settings.label_prefix}{word}"
 
-    return _IDENTIFIER.sub(name, text)
+    return _IDENTIFIER.sub(fill_identifier, text)
 
 
 def make_scope_parameters(scope: Scope) -> dict[str, str]:
-    """What a statement takes that may have to make the user's node."""
+    """Parameters of a statement that may have to create the user's node."""
     return {"scope": scope.key, "app_name": scope.app_name, "user_id": scope.user_id}
 
 
 class CypherStatements:
-    """All statements of one deployment on one server line: ``statements["append_event"]``."""
+    """The statements of one deployment and server line (``2026``, ``5.26``): ``statements["append_event"]``."""
 
     def __init__(self, settings: Settings, line: str) -> None:
         blocks = [block for blocks in load_cypher_files("cypher").values() for block in blocks]
@@ -110,19 +111,19 @@ class CypherStatements:
         return self._texts[name]
 
     def bind_parameters(self, name: str, parameters: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
-        """The statement and its parameters, as a driver takes them.
+        """The text of a statement and its parameters, as the driver takes them.
 
         Raises:
-            KeyError: it names one that is not there; Cypher would take null for it.
+            KeyError: a parameter is missing. Inside a map, Cypher would read it as null.
         """
         if missing := self._parameter_names[name] - parameters.keys():
             raise KeyError(f"{name} needs {', '.join(sorted(missing))}")
         return self._texts[name], {PARAMETER_MAP: dict(parameters)}
 
     def has_label(self, label: str) -> bool:
-        """Whether any of them names this label or relationship type."""
-        named = re.compile(rf"[:|]{re.escape(label)}\b")
-        return any(named.search(text) for text in self._texts.values())
+        """Whether any statement names this label or relationship type."""
+        pattern = re.compile(rf"[:|]{re.escape(label)}\b")
+        return any(pattern.search(text) for text in self._texts.values())
 
     def __contains__(self, name: str) -> bool:
         return name in self._texts
@@ -133,5 +134,5 @@ class CypherStatements:
     @classmethod
     @lru_cache(maxsize=32)
     def from_settings(cls, settings: Settings, line: str) -> CypherStatements:
-        """The statements of a deployment, read and filled once."""
+        """The statements of a deployment; the same settings and line share one instance."""
         return cls(settings, line)

@@ -1,8 +1,8 @@
-"""Vectors for every text of every user go in, into the slot that no search reads yet; pages of what lacks one come out.
+"""Re-embed every text of every user into the slot that searches do not read yet.
 
-All that a run knows is kept in the database, so that the next one goes on wherever it stopped: nodes without a vector
-are what is left, and the Meta node says which slot is being filled (``filling``) and by which run (``reembedding``).
-Only the run that was started last may write: an earlier one that is still alive is refused.
+The database holds a run's whole state, so that the next run goes on where it stopped. Nodes without a vector are what
+is left; the Meta node names the slot being filled (``filling``) and the run that fills it (``reembedding``). Only the
+run that started last may write; in an earlier one that is still alive, writing raises ``GraphMemoryError``.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _NO_EMBEDDING: dict[str, Any] = {"vector": None, "tokens": None}
 
 @dataclass(frozen=True, slots=True)
 class UnembeddedText:
-    """A stored text that lacks its vector; ``owner`` and ``id`` are its node's key."""
+    """A stored text without a vector; ``owner`` (a scope's key) and ``id`` identify its node."""
 
     owner: str
     id: str
@@ -35,13 +35,13 @@ class UnembeddedText:
 
     @property
     def passage(self) -> Passage:
-        """What is embedded of it."""
+        """The passage to embed."""
         return Passage(self.text, self.before)
 
 
 @dataclass(frozen=True, slots=True)
 class TextCount:
-    """Texts of one kind (event, fact or entity): all, those without a vector, those that cannot have one."""
+    """Texts of one kind (event, fact or entity): all, those still without a vector, and those that failed."""
 
     kind: str
     texts: int
@@ -51,16 +51,16 @@ class TextCount:
 
 @dataclass(frozen=True, slots=True)
 class ReembedTarget:
-    """The slot that an embedder's vectors are to go into."""
+    """The slot that a new embedder's vectors go into."""
 
     live: VectorSlot | None
     slot: VectorSlot
     is_begun: bool
-    """whether a run before this one has filled part of it"""
+    """whether an earlier run has filled part of it"""
 
     @property
     def other_slot_name(self) -> str:
-        """The name of the slot that is empty in the end."""
+        """The name of the slot that is empty once the run is done."""
         return "b" if self.slot.name == "a" else "a"
 
 
@@ -73,7 +73,7 @@ class ReembedRun:
 
 
 async def find_reembed_target(connection: Connection, embedder: str, dimensions: int) -> ReembedTarget:
-    """Where this embedder's vectors would go: into the slot that it has begun, or else the one that is not live."""
+    """Find the slot for this embedder's vectors: the one that an earlier run began, or else the one not live."""
     state = await vector_slots.fetch_schema_state(connection)
     meta = await connection.run_statement("schema_state")
     filling = meta[0]["m"].get("filling") if meta else None
@@ -85,11 +85,11 @@ async def find_reembed_target(connection: Connection, embedder: str, dimensions:
     )
 
 
-async def begin_reembedding(connection: Connection, found: ReembedTarget) -> ReembedRun:
-    """Takes the slot for this run; one that another embedder (or an earlier job) has left something in is emptied."""
-    run, slot = ReembedRun(uuid.uuid4().hex, found), found.slot
-    await connection.run_statement("reembed_take", run=run.id, filling=slot.name if found.is_begun else None)
-    if not found.is_begun:
+async def begin_reembedding(connection: Connection, target: ReembedTarget) -> ReembedRun:
+    """Start a run that owns the target slot; unless the run resumes an earlier one, empty the slot first."""
+    run, slot = ReembedRun(uuid.uuid4().hex, target), target.slot
+    await connection.run_statement("reembed_take", run=run.id, filling=slot.name if target.is_begun else None)
+    if not target.is_begun:
         await empty_slot(connection, slot.name)
         await vector_slots.open_slot(connection, slot.name, slot.embedder, slot.dimensions)
         _require_current_run(await connection.run_statement("reembed_filling", run=run.id, filling=slot.name))
@@ -98,7 +98,7 @@ async def begin_reembedding(connection: Connection, found: ReembedTarget) -> Ree
 
 
 async def count_texts(connection: Connection, slot: VectorSlot) -> list[TextCount]:
-    """How many texts there are, by kind, and how many of them lack this slot's vector; reads every node once."""
+    """Count texts, and texts without this slot's vector, by kind; reads every node once."""
     rows = await connection.run_statement("reembed_counts", slot=slot.vector_property)
     return [TextCount(row["kind"], row["texts"], row["left"], row["failed"]) for row in rows]
 
@@ -106,10 +106,9 @@ async def count_texts(connection: Connection, slot: VectorSlot) -> list[TextCoun
 async def fetch_unembedded_texts(
     connection: Connection, nodes: NodeKind, slot: VectorSlot, after: UnembeddedText | None, limit: int
 ) -> list[UnembeddedText]:
-    """The next texts without a vector, in the order of their nodes' keys."""
-    names: dict[NodeKind, str] = {"memory": "reembed_memories", "entity": "reembed_entities"}
+    """Fetch the page of texts without a vector behind ``after``, in the order of their nodes' keys."""
     rows = await connection.run_statement(
-        names[nodes],
+        "reembed_memories" if nodes == "memory" else "reembed_entities",
         slot=slot.vector_property,
         after_scope=after.owner if after else "",
         after_id=after.id if after else "",
@@ -123,12 +122,13 @@ async def write_embeddings(
     run: ReembedRun,
     nodes: NodeKind,
     texts: Sequence[UnembeddedText],
-    made: Sequence[Embedding | str],
+    embeddings: Sequence[Embedding | str],
 ) -> None:
-    """Writes an embedding on each text's node, or the reason (a string) why it has none."""
+    """Write an embedding on each text's node, or the reason (a string) why it has none."""
     rows: list[dict[str, Any]] = [
-        asdict(text) | (_NO_EMBEDDING | {"error": one} if isinstance(one, str) else one._asdict() | {"error": None})
-        for text, one in zip(texts, made, strict=True)
+        asdict(text)
+        | (_NO_EMBEDDING | {"error": result} if isinstance(result, str) else result._asdict() | {"error": None})
+        for text, result in zip(texts, embeddings, strict=True)
     ]
     slot = run.target.slot
     _require_current_run(
@@ -139,7 +139,7 @@ async def write_embeddings(
 
 
 async def switch_live_slot(connection: Connection, run: ReembedRun) -> None:
-    """From now on searches read the vectors that this run has written."""
+    """Make this run's slot the live one, which searches read."""
 
     async def work(transaction: Transaction) -> None:
         _require_current_run(await transaction.run_statement("reembed_hold", run=run.id))
@@ -149,21 +149,21 @@ async def switch_live_slot(connection: Connection, run: ReembedRun) -> None:
 
 
 async def fetch_running_ingests(connection: Connection) -> dict[str, float]:
-    """The ingests that somebody works on, by lease, with the seconds that each of them may still take."""
+    """The leases of running ingests, with the seconds until each expires."""
     now = time.time()
     rows = await connection.run_statement("reembed_running_ingests", now=now)
     return {row["lease"]: row["until"] - now for row in rows}
 
 
 async def clear_stale_vectors(connection: Connection, run: ReembedRun) -> int:
-    """Takes away the vectors of what was ingested since the slot was opened: the words may have been edited since."""
+    """Delete the slot's vectors of texts ingested since it was opened, which may have been edited; return how many."""
     slot = run.target.slot
     [row] = await connection.run_statement("reembed_reopen", slot=slot.vector_property, tokens=slot.token_property)
     return int(row["reopened"])
 
 
 async def empty_slot(connection: Connection, name: str) -> None:
-    """Leaves nothing of a slot: neither index nor vector, nor an embedder that it belongs to."""
+    """Delete a slot's indexes, its vectors and its entry on the Meta node."""
     if connection.server_line == "2026":
         for nodes in NODE_KINDS:
             await connection.run_statement(f"drop_{nodes}_vectors_{name}")
@@ -173,12 +173,12 @@ async def empty_slot(connection: Connection, name: str) -> None:
 
 
 async def finish_reembedding(connection: Connection, run: ReembedRun, *, is_done: bool) -> None:
-    """Ends the run; if texts are left over, the next one of this embedder goes on with its slot."""
+    """End the run; unless ``is_done``, this embedder's next run goes on with the slot."""
     await connection.run_statement("reembed_finish", run=run.id, filling=None if is_done else run.target.slot.name)
 
 
 async def fetch_embedding_failures(connection: Connection, limit: int) -> list[dict[str, str]]:
-    """Texts that could not be embedded: owner (the user's scope), id, text and error."""
+    """List texts that could not be embedded: owner (a scope's key), id, text and error."""
     return [dict(row) for row in await connection.run_statement("reembed_failures", limit=limit)]
 
 

@@ -1,4 +1,4 @@
-"""Session requests go in as plain data; what the graph holds of them comes out. No ADK type is known here."""
+"""Store, fetch, list and delete sessions and their events as plain data, without ADK types."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ NO_LIMIT = 2**31 - 1
 
 
 class StoredSession(NamedTuple):
-    """A session as stored: three states, and its events' bodies in append order.
+    """A session as stored: its three states, and the bodies of its events in append order.
 
-    A tuple, because a listing makes hundreds of them and a frozen dataclass takes four times as long to make.
+    A tuple, because a listing makes hundreds of them and a frozen dataclass takes four times as long.
     """
 
     id: str
@@ -37,9 +37,9 @@ class StoredSession(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class AppendResult:
-    """What became of an event: ``new``, ``repeated``, ``taken``, ``stale`` or ``closed``.
+    """The outcome of an append: ``new``, ``repeated``, ``taken``, ``stale`` or ``closed``.
 
-    ``revision`` is the session's after this event was appended, ``latest`` its revision now.
+    ``revision`` is the session's revision after this event was appended, ``latest_revision`` the one now.
     """
 
     outcome: str
@@ -64,10 +64,10 @@ async def store_session(
     labels: Mapping[str, str] | None = None,
     owner: str | None = None,
 ) -> StoredSession:
-    """Stores a new session; one that had expired under this id makes way.
+    """Store a new session; an expired one with the same id is deleted first.
 
     Raises:
-        errors.ConstraintViolated: the user has a session of this id.
+        errors.ConstraintViolated: the user has a session with this id.
     """
     parameters = {
         **make_scope_parameters(scope),
@@ -86,12 +86,12 @@ async def store_session(
         try:
             [row] = await connection.run_statement("create_session", parameters)
         except errors.ConstraintViolated:
-            stored = await connection.run_statement("session_uid", parameters)
-            if not stored:  # whoever held the id has deleted it meanwhile
+            existing = await connection.run_statement("session_uid", parameters)
+            if not existing:  # deleted meanwhile
                 continue
-            if stored[0]["uid"] == uid:  # our own, whose acknowledgement was lost
+            if existing[0]["uid"] == uid:  # our own: the acknowledgement was lost
                 [row] = await connection.run_statement("session_states", parameters)
-            elif stored[0]["expired"]:
+            elif existing[0]["expired"]:
                 await remove_session(connection, scope, id=id, now=now, only_expired=True)
                 continue
             else:
@@ -111,7 +111,10 @@ async def fetch_session(
     recent: int | None = None,
     after: float | None = None,
 ) -> StoredSession | None:
-    """The session with its events from ``after`` on (inclusive), of those the last ``recent``; or None."""
+    """Fetch a session that has not expired by ``now``, with its events; None if there is none.
+
+    ``after`` keeps events from this time on (inclusive, epoch seconds); ``recent`` keeps the last so many of those.
+    """
     rows = await connection.run_statement(
         "get_session",
         make_scope_parameters(scope),
@@ -147,7 +150,7 @@ async def fetch_events(
     after: float | None = None,
     limit: int | None = None,
 ) -> tuple[Sequence[str], Sequence[int]]:
-    """Bodies and sequence numbers of a session's events behind ``after_seq``, from ``after`` on, oldest first."""
+    """Fetch bodies and sequence numbers of events behind ``after_seq``, from ``after`` (inclusive) on, oldest first."""
     rows = await connection.run_statement(
         "list_events",
         make_scope_parameters(scope),
@@ -172,10 +175,12 @@ async def fetch_sessions(
     include_state: bool = True,
     labels: Mapping[str, str] | None = None,
 ) -> list[StoredSession]:
-    """Sessions without events, of a user or of the whole app, by their last activity.
+    """List sessions without events, of a user or of the whole app, by their last activity.
+
+    ``after`` is the id of the last session on the previous page; ``labels`` keeps sessions that have all of them.
 
     Raises:
-        LookupError: ``after`` names no session, or several users' sessions; its text says which.
+        LookupError: ``after`` names no session, or sessions of several users; the message says which.
     """
     [row] = await connection.run_statement(
         "list_sessions_of_app" if user_id is None else "list_sessions_of_user",
@@ -189,7 +194,7 @@ async def fetch_sessions(
         labels=list(JsonMapDelta.from_values(labels or {}).members),
     )
     app_members = row["app_state"] if include_state else ()
-    users = dict(zip(row["users"], row["user_states"], strict=True)) if include_state else {}
+    user_members = dict(zip(row["users"], row["user_states"], strict=True)) if include_state else {}
     columns = [row[name] for name in ("ids", "uids", "user_ids", "revisions", "times")]
     states = json_map.parse_json_maps([joined.removeprefix(",") for joined in row["states"]])
     return [
@@ -199,21 +204,21 @@ async def fetch_sessions(
             user,
             revision,
             time,
-            own,
+            session_state,
             json_map.parse_json_map(app_members),
-            json_map.parse_json_map(users.get(user)),
+            json_map.parse_json_map(user_members.get(user)),
         )
-        for id, uid, user, revision, time, own in zip(*columns, states, strict=True)
+        for id, uid, user, revision, time, session_state in zip(*columns, states, strict=True)
     ]
 
 
 async def _fetch_position(connection: Connection, app_name: str, user_id: str | None, id: str) -> dict[str, Any]:
     rows = await connection.run_statement("session_positions", app_name=app_name, id=id)
-    places = [dict(row) for row in rows if user_id is None or row["user_id"] == user_id]
-    if len(places) != 1:
-        found = "no session" if not places else f"sessions of {len(places)} users; list one user's"
-        raise LookupError(f"after={id!r} names {found}.")
-    return places[0]
+    positions = [dict(row) for row in rows if user_id is None or row["user_id"] == user_id]
+    if len(positions) != 1:
+        problem = "no session" if not positions else f"sessions of {len(positions)} users; list one user's"
+        raise LookupError(f"after={id!r} names {problem}.")
+    return positions[0]
 
 
 async def store_event(
@@ -231,9 +236,9 @@ async def store_event(
     user: JsonMapDelta,
     session: JsonMapDelta,
 ) -> AppendResult | None:
-    """Stores an event and its state deltas in one transaction; None where there is no such session.
+    """Store an event and its state deltas in one transaction; None if there is no such session.
 
-    Safe to repeat: an event that is there already is not stored, and its deltas are not applied, again.
+    Safe to repeat: an event that is stored already is not stored again, nor are its deltas applied again.
     """
     rows = await connection.run_statement(
         "append_event",
@@ -256,7 +261,7 @@ async def store_event(
 
 
 async def mark_session_closed(connection: Connection, scope: Scope, *, id: str, now: float) -> float | None:
-    """Marks the session as closed and returns since when it is; None where there is no such session."""
+    """Mark a session as closed and return since when it is (epoch seconds); None if there is no such session."""
     rows = await connection.run_statement("close_session", make_scope_parameters(scope), id=id, now=now)
     return rows[0]["closed_at"] if rows else None
 
@@ -270,7 +275,7 @@ async def remove_session(
     only_expired: bool = False,
     forget_memory: bool = False,
 ) -> None:
-    """Deletes the session and its events, but (unless told to) not the words that memory holds of it."""
+    """Delete a session (``only_expired``: if it has expired) and its events, but its memories only on request."""
     parameters = {**make_scope_parameters(scope), "id": id, "now": now, "only_expired": only_expired}
 
     async def work(transaction: Transaction) -> None:
@@ -282,6 +287,6 @@ async def remove_session(
 
 
 async def fetch_user_state(connection: Connection, scope: Scope) -> dict[str, Any]:
-    """The user's own state, keys without prefix."""
+    """Fetch the user's state, keys without prefix."""
     rows: list[Record] = await connection.run_statement("get_user_state", make_scope_parameters(scope))
     return json_map.parse_json_map(rows[0]["user_state"]) if rows else {}

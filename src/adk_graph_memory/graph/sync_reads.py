@@ -1,4 +1,4 @@
-"""A statement that only reads goes in, its rows come out: the retrievers' way, by the driver that is not async."""
+"""Run read-only statements on the sync driver, for the retrievers of neo4j-graphrag."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from neo4j.exceptions import DriverError, Neo4jError
 
 
 def read_rows(driver: neo4j.Driver, statement: str, parameters: Mapping[str, Any], database: str) -> list[neo4j.Record]:
-    """One round trip; ``execute_query`` takes another to commit, and only tries again after an error that may pass."""
-    manager = driver.execute_query_bookmark_manager  # what the last statement saw, the next one sees
+    """Read in one round trip; fall back on ``execute_query``, which takes one more, only to retry after an error."""
+    bookmarks = driver.execute_query_bookmark_manager  # a read sees what the driver's earlier statements have seen
     try:
         with driver.session(
-            database=database, default_access_mode=neo4j.READ_ACCESS, bookmark_manager=manager
+            database=database, default_access_mode=neo4j.READ_ACCESS, bookmark_manager=bookmarks
         ) as session:
             return list(session.run(statement, dict(parameters)))
     except (DriverError, Neo4jError) as error:
         if not error.is_retryable():
             raise
-    reading = neo4j.RoutingControl.READ
-    return driver.execute_query(statement, dict(parameters), database_=database, routing_=reading).records
+    routing = neo4j.RoutingControl.READ
+    return driver.execute_query(statement, dict(parameters), database_=database, routing_=routing).records

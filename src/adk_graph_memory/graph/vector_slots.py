@@ -1,6 +1,6 @@
-"""Which vectors are live: every memory's vector is kept in one of two slots, and the Meta node says which is searched.
+"""Track which of the two vector slots is live, open slots, and wait for their indexes.
 
-A new embedder fills the other slot while searches read this one; then one statement switches.
+The Meta node names the live slot, which searches read. A new embedder fills the other one; then one statement switches.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from adk_graph_memory.records import Embedding, Passage
 logger = logging.getLogger(__name__)
 
 INDEX_WAIT_SECONDS = 300
-"""Seconds that a new index may take to come ONLINE on a store that holds much already."""
+"""Seconds that a new index may take to come ONLINE on a large store."""
 
 
 @dataclass(frozen=True, slots=True)
 class VectorSlot:
-    """One of the two places where every vector is kept: ``embedding_a`` or ``embedding_b``."""
+    """One of the two slots for vectors, ``a`` or ``b``, and the embedder whose vectors it holds."""
 
     name: str
     embedder: str
@@ -33,26 +33,26 @@ class VectorSlot:
 
     @property
     def token_property(self) -> str:
-        """The node property that holds the packed token vectors which belong to this slot's vectors."""
+        """The node property with the packed token vectors of this slot."""
         return f"tokens_{self.name}"
 
     @property
     def vector_property(self) -> str:
-        """The node property that holds this slot's vectors."""
+        """The node property with the vectors of this slot."""
         return f"embedding_{self.name}"
 
 
 @dataclass(frozen=True, slots=True)
 class EmbeddingBatch:
-    """Embeddings by what they were made of, and the slot they go into; without an embedder there is neither."""
+    """Embeddings by passage, and the slot they go into; without an embedder there are neither."""
 
     slot: VectorSlot | None = None
     embeddings: Mapping[Passage, Embedding] = field(default_factory=dict)
     has_embedder: bool = False
-    """whether a text without vector is to get one later"""
+    """whether texts without a vector get one later"""
 
     def to_parameters(self) -> dict[str, Any]:
-        """What the writing statements take."""
+        """Parameters of the statements that write vectors."""
         slot = self.slot
         return {
             "slot": slot.vector_property if slot else None,
@@ -61,19 +61,19 @@ class EmbeddingBatch:
         }
 
     def make_vector_columns(self, passage: Passage | None) -> dict[str, Any]:
-        """What a row of them takes for a passage; None for what keeps the embedding it has."""
+        """The vector columns of a row; None without an embedding, or without a passage: the node then keeps its own."""
         embedding = self.embeddings.get(passage) if passage else None
         return {"vector": embedding and embedding.vector, "tokens": embedding and embedding.tokens}
 
     def find_vector(self, text: str) -> Sequence[float] | None:
-        """The vector of a text that was embedded by itself."""
+        """The vector of a text that was embedded without a text before it."""
         embedding = self.embeddings.get(Passage(text))
         return embedding and embedding.vector
 
 
 @dataclass(frozen=True, slots=True)
 class SchemaState:
-    """What the Meta node says of the database."""
+    """The schema's state, as the Meta node records it."""
 
     version: int = 0
     live_slot_name: str | None = None
@@ -87,13 +87,13 @@ class SchemaState:
 
 
 async def fetch_schema_state(connection: Connection) -> SchemaState:
-    """What the database says of itself; ``State()`` for one that was never migrated."""
-    records = await connection.run_statement("schema_state")
-    return read_schema_state(records[0]["m"]) if records else SchemaState()
+    """Fetch the schema's state; ``SchemaState()`` for a database that was never migrated."""
+    rows = await connection.run_statement("schema_state")
+    return read_schema_state(rows[0]["m"]) if rows else SchemaState()
 
 
 def read_schema_state(meta: Mapping[str, Any]) -> SchemaState:
-    """What a Meta node says."""
+    """Read the schema's state from the properties of the Meta node."""
     slots = tuple(
         VectorSlot(name, meta[f"embedder_{name}"], meta[f"dimensions_{name}"])
         for name in "ab"
@@ -103,10 +103,10 @@ def read_schema_state(meta: Mapping[str, Any]) -> SchemaState:
 
 
 async def open_slot(connection: Connection, name: str, embedder: str, dimensions: int) -> VectorSlot:
-    """Makes a slot ready for an embedder's vectors: its indexes, then its entry on the Meta node.
+    """Prepare a slot for an embedder's vectors: create its indexes, then its entry on the Meta node.
 
     Raises:
-        errors.SchemaMissing: an index is missing and the settings forbid making it.
+        errors.SchemaMissing: an index is missing and the settings forbid creating it.
     """
     mode = connection.settings.schema_mode
     if connection.server_line == "2026" and mode == "auto":
@@ -122,25 +122,25 @@ async def open_slot(connection: Connection, name: str, embedder: str, dimensions
 
 
 async def await_indexes(connection: Connection, names: Sequence[str]) -> None:
-    """Waits until these indexes of ours are ONLINE; what others do in the same database is no matter of ours.
+    """Wait until these indexes (names without prefix) are ONLINE; other indexes of the database do not matter.
 
     Raises:
-        errors.SchemaMissing: one is not there, has failed, or is still filling after :data:`INDEX_WAIT_SECONDS`.
+        errors.SchemaMissing: an index is missing, has failed, or is not ONLINE after :data:`INDEX_WAIT_SECONDS`.
     """
-    wanted = {fill_identifiers(f"@{name}", connection.settings) for name in names}
+    indexes = {fill_identifiers(f"@{name}", connection.settings) for name in names}
     deadline = time.monotonic() + INDEX_WAIT_SECONDS
     while True:
-        states = {row["name"]: row["state"] for row in await connection.run_statement("indexes", names=sorted(wanted))}
-        missing = sorted(name for name in wanted if states.get(name) != "ONLINE")
+        states = {row["name"]: row["state"] for row in await connection.run_statement("indexes", names=sorted(indexes))}
+        missing = sorted(name for name in indexes if states.get(name) != "ONLINE")
         if not missing:
             return
-        if wanted - states.keys() or "FAILED" in states.values() or time.monotonic() > deadline:
+        if indexes - states.keys() or "FAILED" in states.values() or time.monotonic() > deadline:
             raise errors.SchemaMissing(database=connection.settings.database, missing=", ".join(missing))
         await asyncio.sleep(0.1)
 
 
 def make_index_options(dimensions: int) -> dict[str, Any]:
-    """How our vector indexes are made; quantization costs recall and saves no time where it was measured."""
+    """Options of our vector indexes. No quantization: where measured, it cost recall and saved no time."""
     return {
         "indexConfig": {
             "vector.dimensions": dimensions,
@@ -151,10 +151,10 @@ def make_index_options(dimensions: int) -> dict[str, Any]:
 
 
 class LiveSlotTracker:
-    """The slot that this process's vectors belong to, looked up once and checked against every answer.
+    """The live slot as this process knows it: looked up once, then checked against every search's answer.
 
     Args:
-        connection: a prepared connection.
+        connection: has to be prepared before the first call.
     """
 
     def __init__(self, connection: Connection) -> None:
@@ -164,62 +164,62 @@ class LiveSlotTracker:
 
     @property
     def slot(self) -> VectorSlot | None:
-        """The live slot, if it was found."""
+        """The live slot; None until :meth:`find_slot` has found one."""
         return self._slot
 
     async def check_owner(self, embedder: str) -> None:
-        """Sees, once, that the live slot's vectors are this embedder's; a slot that nobody opened yet is anybody's.
+        """Check, until a slot was found, that the live slot's vectors (if any) are this embedder's.
 
         Raises:
             errors.EmbedderMismatch: they are another embedder's.
         """
         if self._slot or self._is_outdated:
             return
-        found = (await fetch_schema_state(self._connection)).live_slot
-        if found and found.embedder != embedder:
-            raise _make_mismatch_error(found, embedder, "size not asked yet")
+        slot = (await fetch_schema_state(self._connection)).live_slot
+        if slot and slot.embedder != embedder:
+            raise _make_mismatch_error(slot, embedder, "size not asked yet")
 
     async def find_slot(self, embedder: str, dimensions: int, *, may_open: bool) -> VectorSlot | None:
-        """The live slot if this embedder's vectors are in it; None while nothing is embedded, or once it is outdated.
+        """Find the live slot of this embedder; None if there is no live slot, or this process is outdated.
 
         Args:
-            embedder: its name.
-            dimensions: numbers a vector.
-            may_open: where there is no live slot yet, make one.
+            embedder: the embedder's name.
+            dimensions: its numbers per vector.
+            may_open: whether to open a slot if none is live yet.
 
         Raises:
-            errors.EmbedderMismatch: the vectors are another embedder's, and were so from the start.
+            errors.EmbedderMismatch: the live slot was another embedder's when this process first looked.
         """
         if self._slot or self._is_outdated:
             return self._slot
-        found = (await fetch_schema_state(self._connection)).live_slot
-        if found is None and may_open:
+        slot = (await fetch_schema_state(self._connection)).live_slot
+        if slot is None and may_open:
             await open_slot(self._connection, "a", embedder, dimensions)
-            found = (await fetch_schema_state(self._connection)).live_slot  # another process may have been first
-        if found and (found.embedder, found.dimensions) != (embedder, dimensions):
-            raise _make_mismatch_error(found, embedder, f"{dimensions} numbers each")
-        self._slot = found
-        return found
+            slot = (await fetch_schema_state(self._connection)).live_slot  # another process may have been first
+        if slot and (slot.embedder, slot.dimensions) != (embedder, dimensions):
+            raise _make_mismatch_error(slot, embedder, f"{dimensions} numbers each")
+        self._slot = slot
+        return slot
 
     async def follow_switch(self, live: str | None) -> None:
-        """Takes in which slot an answer called live: after a switch this process goes on with it, if it can."""
+        """Follow a switch to the slot ``live``, as a statement has just returned it, if the embedder is the same."""
         if self._slot is None or live in (None, self._slot.name):
             return
-        found = (await fetch_schema_state(self._connection)).live_slot
-        before, self._slot = self._slot, None
-        if found and (found.embedder, found.dimensions) == (before.embedder, before.dimensions):
-            self._slot = found
-        elif found:
+        slot = (await fetch_schema_state(self._connection)).live_slot
+        previous, self._slot = self._slot, None
+        if slot and (slot.embedder, slot.dimensions) == (previous.embedder, previous.dimensions):
+            self._slot = slot
+        elif slot:
             self._is_outdated = True
             logger.warning(
                 "The memories now carry vectors of %s, this process has %s: it searches by full text alone, and "
                 "what it remembers is embedded later, until it is restarted with the new embedder.",
-                found.embedder,
-                before.embedder,
+                slot.embedder,
+                previous.embedder,
             )
 
     async def refresh_slot(self) -> None:
-        """Asks which slot is live, where no other answer tells."""
+        """Look up which slot is live, where no statement's answer tells."""
         await self.follow_switch((await fetch_schema_state(self._connection)).live_slot_name)
 
     @property

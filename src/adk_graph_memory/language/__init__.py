@@ -1,1 +1,1 @@
-"""A text goes in; its language, its ordinary words and the days it names come out."""
+"""Detect the language of a text, list its stop words and find the dates it names."""

@@ -1,7 +1,7 @@
-"""A sentence and the time it was said go in; the days that it names come out, where they can be told for sure.
+"""Find the dates that a sentence names and resolve them against the time it was said.
 
-Which Saturday "on Saturday" is depends on whether the sentence looks back or ahead. A date is read both ways: where
-the two readings differ and nothing in the sentence tells which is meant, there is none.
+"On Saturday" depends on whether the sentence looks back or ahead, so each date is read both ways. Where the readings
+differ and the direction is unknown, no date is returned.
 """
 
 from __future__ import annotations
@@ -34,15 +34,15 @@ MAX_SENTENCE_LENGTH = 600
 """Characters above which a sentence is not searched for dates."""
 
 _REPARSE_OFFSETS = {"day": timedelta(weeks=1), "month": timedelta(days=31), "year": timedelta(days=366)}
-"""How much earlier a sentence is read again, by the precision of the day it names."""
+"""How much earlier a sentence is parsed again, by the precision of its date."""
 
 DATEPARSER_LOCK = threading.Lock()
-"""dateparser keeps what it learned about a language in plain dictionaries."""
+"""dateparser is not thread-safe: it caches language data in plain dictionaries."""
 
 
 @dataclass(frozen=True, slots=True)
 class DateMention:
-    """A day (or the first one of a month or year, by its precision), and where in the sentence it is named."""
+    """A date in a sentence: its day (the first of a month or year), its span and its precision."""
 
     at: datetime
     start: int
@@ -61,14 +61,14 @@ def _load_locale_info(language: str) -> dict[str, Any]:
 
 @cache
 def load_calendar_words(language: str) -> frozenset[str]:
-    """The names of the months and the days of the week."""
+    """The casefolded names of months and weekdays in a language."""
     names = [name for key in _MONTHS_AND_DAYS for name in _load_locale_info(language).get(key, ())]
     return frozenset(name.casefold() for name in names)
 
 
 @cache
 def _load_date_hints(language: str) -> frozenset[str]:
-    """Words without which, and without a digit, a sentence names no day: most need not be searched."""
+    """Words of which a sentence without a digit needs one to name a date; most sentences need no search."""
     info = _load_locale_info(language)
     phrases = [phrase for key in _TIME_UNITS for phrase in info.get(key, ())]
     phrases += [phrase for options in info.get("relative-type", {}).values() for phrase in options]
@@ -77,11 +77,11 @@ def _load_date_hints(language: str) -> frozenset[str]:
 
 
 def find_dates(sentence: str, at: datetime, language: str, direction: Direction | None = None) -> list[DateMention]:
-    """The days that the sentence names, in its order.
+    """The dates that the sentence names, in its order.
 
     Args:
-        sentence: of one language.
-        at: when it was said; days are days of its time zone.
+        sentence: a sentence in one language.
+        at: when it was said; dates are in its time zone.
         language: ISO 639-1.
         direction: whether the sentence looks back or ahead, if that is known.
     """
@@ -92,16 +92,18 @@ def find_dates(sentence: str, at: datetime, language: str, direction: Direction 
 
 
 def find_relative_date(sentence: str, at: datetime, language: str) -> DateMention | None:
-    """The one day, month or year that the sentence names by how long ago it was: such a one moves with the moment.
+    """The single past date that the sentence names relative to ``at`` ("last year"), or None.
 
-    Of another ("a tape from 1974") it takes somebody who understands the sentence to tell what it is.
+    A relative date moves when the sentence is parsed as of an earlier time. An absolute one ("a tape from 1974") does
+    not, and rules cannot tell what it dates.
     """
-    named = find_dates(sentence, at, language)
-    if len(named) != 1 or named[0].at > at:
+    mentions = find_dates(sentence, at, language)
+    if len(mentions) != 1 or mentions[0].at > at:
         return None
-    [day], step = named, _REPARSE_OFFSETS[named[0].precision]
-    moved = [day.at - earlier.at for earlier in find_dates(sentence, at - step, language)]
-    return day if len(moved) == 1 and timedelta() < moved[0] <= 2.1 * step else None
+    [mention] = mentions
+    step = _REPARSE_OFFSETS[mention.precision]
+    shifts = [mention.at - earlier.at for earlier in find_dates(sentence, at - step, language)]
+    return mention if len(shifts) == 1 and timedelta() < shifts[0] <= 2.1 * step else None
 
 
 def has_date_hint(sentence: str, language: str) -> bool:
@@ -111,39 +113,39 @@ def has_date_hint(sentence: str, language: str) -> bool:
 
 
 def _find_dates_unlocked(sentence: str, at: datetime, language: str, direction: Direction | None) -> list[DateMention]:
-    places = locate_dates(sentence, at.replace(tzinfo=None), language)
-    read = ((_resolve_date(sentence[start:end], at, language, direction), start, end) for start, end in places)
+    spans = locate_dates(sentence, at.replace(tzinfo=None), language)
+    dates = ((_resolve_date(sentence[start:end], at, language, direction), start, end) for start, end in spans)
     return [
         DateMention(day, start, end, _detect_precision(sentence[start:end], at, language))
-        for day, start, end in read
+        for day, start, end in dates
         if day is not None
     ]
 
 
 def _detect_precision(words: str, at: datetime, language: str) -> Literal["year", "month", "day"]:
-    told = detect_date_unit(words, at.replace(tzinfo=None), language)
-    return "year" if told == "year" else "month" if told == "month" else "day"
+    unit = detect_date_unit(words, at.replace(tzinfo=None), language)
+    return "year" if unit == "year" else "month" if unit == "month" else "day"
 
 
 def locate_dates(sentence: str, base: datetime, language: str) -> Iterator[tuple[int, int]]:
-    """Where the sentence names what can be read as a date."""
+    """The spans of the sentence that can be read as a date."""
     settings = {"RELATIVE_BASE": base, "RETURN_AS_TIMEZONE_AWARE": False}
-    after = 0
+    end = 0
     for words, _ in search_dates(sentence, languages=[language], settings=settings) or ():
         words = _trim_date_words(words, language)
-        start = sentence.find(words, after)
+        start = sentence.find(words, end)
         if start < 0 or not words:
             continue
-        after = start + len(words)
-        if _is_date(sentence, start, after, language):
-            yield start, after
+        end = start + len(words)
+        if _is_date(sentence, start, end, language):
+            yield start, end
 
 
 def _trim_date_words(words: str, language: str) -> str:
-    """The words that a search found without what it took along ("3. März 2024 in")."""
+    """Strip words that dateparser includes by mistake ("3. März 2024 in")."""
     parts = words.split(" ")
-    idle = load_stop_words(language) - _load_date_hints(language)
-    while len(parts) > 1 and parts[-1].casefold() in idle:
+    ignorable = load_stop_words(language) - _load_date_hints(language)
+    while len(parts) > 1 and parts[-1].casefold() in ignorable:
         parts.pop()
     while _is_idle_number(parts) or (len(parts) > 1 and _NUMERIC_DATE.fullmatch(parts[1])):
         parts.pop(0)
@@ -151,29 +153,29 @@ def _trim_date_words(words: str, language: str) -> str:
 
 
 def _is_idle_number(parts: list[str]) -> bool:
-    """Whether a number stands before another date ("turns 70 on 28 June")."""
+    """Whether the first number is not part of the date ("turns 70 on 28 June")."""
     return parts[0].isdigit() and len(parts) > 2 and any(part[:1].isdigit() for part in parts[2:])
 
 
 def _is_date(sentence: str, start: int, end: int, language: str) -> bool:
-    """Keeps out what only looks like one: "We" (a Wednesday), "may", a number, 5/6/2024 which two countries read so."""
-    words, before, behind = sentence[start:end], sentence[:start], sentence[end:]
-    if (words[0].isdigit() and re.search(r"[\d+(/.\-]\s?$", before)) or re.match(r"[\d%]|[.\-/]\d|\s\d", behind):
+    """Reject what only looks like a date: "We" (Wednesday), "may", a number, 5/6/2024 (ambiguous between countries)."""
+    words, before, after = sentence[start:end], sentence[:start], sentence[end:]
+    if (words[0].isdigit() and re.search(r"[\d+(/.\-]\s?$", before)) or re.match(r"[\d%]|[.\-/]\d|\s\d", after):
         return False
     if YEAR_PATTERN.fullmatch(words):
-        last, next = WORD_PATTERN.findall(before)[-1:], re.match(r"\s+(\w+)", behind)
-        told = bool(last) and last[0].casefold() in load_stop_words(language)
-        return told and not (next and next[1].casefold() not in load_stop_words(language))
+        previous_words, next_word = WORD_PATTERN.findall(before)[-1:], re.match(r"\s+(\w+)", after)
+        follows_stop_word = bool(previous_words) and previous_words[0].casefold() in load_stop_words(language)
+        return follows_stop_word and not (next_word and next_word[1].casefold() not in load_stop_words(language))
     if numeric := _NUMERIC_DATE.fullmatch(words):
         return numeric[1] == "." or len(set(re.split(r"[/\-]", words)[:2])) == 1
     if re.fullmatch(r"[\d\s.,:]+", words):
         return False
     if words.casefold() in ("mañana", "morgen") and _MORNING_PREFIX.search(before):
         return False
-    letters = WORD_PATTERN.findall(words)
     if any(character.isdigit() for character in words):
         return True
-    return not (len(letters) == 1 and letters[0].isascii() and _is_ambiguous_word(letters[0], language))
+    names = WORD_PATTERN.findall(words)
+    return not (len(names) == 1 and names[0].isascii() and _is_ambiguous_word(names[0], language))
 
 
 def _is_ambiguous_word(word: str, language: str) -> bool:
@@ -187,45 +189,46 @@ def _resolve_date(words: str, at: datetime, language: str, direction: Direction 
         return None
     if past != future and (direction is None or not has_calendar_word(words, language)):
         return None
-    chosen = future if direction == "future" else past
-    if chosen.date() == base.date() or not 1900 <= chosen.year <= 2200:
+    date = future if direction == "future" else past
+    if date.date() == base.date() or not 1900 <= date.year <= 2200:
         return None
-    return chosen.replace(hour=0, minute=0, second=0, microsecond=0, tzinfo=at.tzinfo)
+    return date.replace(hour=0, minute=0, second=0, microsecond=0, tzinfo=at.tzinfo)
 
 
 def has_calendar_word(words: str, language: str) -> bool:
-    """What can be read back and ahead must be a place in the calendar: "two weeks" may be how long something took."""
-    told = {match[0] for match in WORD_PATTERN.finditer(words.casefold())}
-    wide = (name for name in load_calendar_words(language) if WIDE_CHARACTER.search(name))
-    return bool(told & load_calendar_words(language)) or any(name in words for name in wide)
+    """Whether the words name a month or weekday, unlike "two weeks", which may be a duration."""
+    calendar_words = load_calendar_words(language)
+    if any(match[0] in calendar_words for match in WORD_PATTERN.finditer(words.casefold())):
+        return True
+    return any(name in words for name in calendar_words if WIDE_CHARACTER.search(name))
 
 
 @lru_cache(maxsize=1_000)
 def parse_past_and_future(words: str, base: datetime, language: str) -> tuple[datetime | None, datetime | None]:
-    """The words read back and ahead; an hour at their end that cannot be read ("at five") is left away."""
+    """Parse the words looking back and looking ahead; drop an unreadable hour at their end ("at five")."""
     parts = words.split(" ")
     for length in range(len(parts), max(0, len(parts) - 3), -1):
         shorter = " ".join(parts[:length])
-        past, future = (_parse_date(shorter, base, language, way) for way in ("past", "future"))
+        past, future = (_parse_date(shorter, base, language, direction) for direction in ("past", "future"))
         if past is not None:
             return past, future
     return None, None
 
 
-def _parse_date(words: str, base: datetime, language: str, way: str) -> datetime | None:
-    read = _call_dateparser(words, base, language, way).date_obj
-    return read.replace(tzinfo=None) if read else None
+def _parse_date(words: str, base: datetime, language: str, direction: str) -> datetime | None:
+    date = _call_dateparser(words, base, language, direction).date_obj
+    return date.replace(tzinfo=None) if date else None
 
 
 def detect_date_unit(words: str, base: datetime, language: str) -> str:
-    """``day``, ``week``, ``month`` or ``year``, as the words name one."""
+    """The unit that the words name: ``day``, ``week``, ``month`` or ``year``."""
     return str(_call_dateparser(words, base, language, "past").period)
 
 
-def _call_dateparser(words: str, base: datetime, language: str, way: str) -> DateData:
+def _call_dateparser(words: str, base: datetime, language: str, direction: str) -> DateData:
     settings = {
         "RELATIVE_BASE": base,
-        "PREFER_DATES_FROM": way,
+        "PREFER_DATES_FROM": direction,
         "PREFER_DAY_OF_MONTH": "first",
         "PREFER_MONTH_OF_YEAR": "first",
         "RETURN_AS_TIMEZONE_AWARE": False,

@@ -1,4 +1,4 @@
-"""A question goes in; the days, weeks, months and years that it asks about come out."""
+"""Find the days, weeks, months and years that a question asks about."""
 
 from __future__ import annotations
 
@@ -12,27 +12,27 @@ from adk_graph_memory.language import date_finder
 
 @dataclass(frozen=True, slots=True)
 class DateRange:
-    """A day, week, month or year that a text names; without its year it comes every year."""
+    """A day, week, month or year that a text names; a date without a year recurs yearly."""
 
     start: datetime
     end: datetime
     is_yearly: bool = False
 
     def measure_time_since(self, moment: datetime) -> timedelta | None:
-        """How long after its end the moment is: negative inside, None before it."""
+        """The time from the end of the range to the moment: negative inside the range, None before it."""
         start, moment = self.start, moment.astimezone(self.start.tzinfo)
         if self.is_yearly:
-            here = _replace_year(start, moment.year)
-            start = here if here <= moment else _replace_year(start, moment.year - 1)
+            this_year = _replace_year(start, moment.year)
+            start = this_year if this_year <= moment else _replace_year(start, moment.year - 1)
         return moment - start - (self.end - self.start) if start <= moment else None
 
     def overlaps(self, start: datetime, end: datetime) -> bool:
-        """Whether some of it lies in the time from start to end; one that comes every year tells too little."""
+        """Whether the range overlaps start to end; False for a yearly range, which is too vague."""
         return not self.is_yearly and self.start < end and start < self.end
 
 
 def find_date_ranges(text: str, now: datetime, language: str) -> tuple[DateRange, ...]:
-    """The days, weeks, months and years that a text of one language names, as seen at ``now`` and in its time zone."""
+    """The date ranges that a text in one language names, relative to ``now`` and in its time zone."""
     return _find_ranges_cached(text, now.replace(tzinfo=None), now.tzinfo, language)
 
 
@@ -41,12 +41,12 @@ def _find_ranges_cached(text: str, base: datetime, zone: tzinfo | None, language
     if len(text) > date_finder.MAX_SENTENCE_LENGTH or not date_finder.has_date_hint(text, language):
         return ()
     with date_finder.DATEPARSER_LOCK:
-        found = list(_iterate_date_ranges(text, base, zone, language))
-    years = [span.start.year for span in found if span.end - span.start >= timedelta(days=365)]
-    told = [span for span in found if span.end - span.start < timedelta(days=365)]
+        ranges = list(_iterate_date_ranges(text, base, zone, language))
+    years = [span.start.year for span in ranges if span.end - span.start >= timedelta(days=365)]
+    shorter = [span for span in ranges if span.end - span.start < timedelta(days=365)]
     if len(years) == 1:  # "11 August" and "2023" may stand apart
-        told = [_set_range_year(span, years[0]) for span in told]
-    return tuple(told or found)
+        shorter = [_set_range_year(span, years[0]) for span in shorter]
+    return tuple(shorter or ranges)
 
 
 def _iterate_date_ranges(text: str, base: datetime, zone: tzinfo | None, language: str) -> Iterator[DateRange]:

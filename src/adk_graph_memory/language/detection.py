@@ -1,4 +1,4 @@
-"""A text goes in, the language it is most likely written in comes out, with that language's most ordinary words."""
+"""Detect the language of a text from its script and stop words."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from functools import cache
 import stop_words
 
 WIDE_RANGES = "\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\uac00-\ud7af"
-"""Scripts that are written without spaces between words, or (Hangul) with what belongs to a word attached to it."""
+"""Scripts without spaces between words, and Hangul, which attaches particles to words."""
 
 WIDE_CHARACTER = re.compile(rf"[{WIDE_RANGES}]")
 WIDE_RUN = re.compile(rf"[{WIDE_RANGES}]+")
 
 WORD_PATTERN = re.compile(rf"[^\W\d_{WIDE_RANGES}]+(?:['’\-](?!s\b)[^\W\d_{WIDE_RANGES}]+)*")
-"""A word of a script with spaces; what a possessive adds to it stays outside."""
+"""A word of a script with spaces, without a possessive 's."""
 
 _LATIN_LANGUAGES = (
     "en",
@@ -53,36 +53,36 @@ _LANGUAGES_BY_SCRIPT = {
 }
 _STOP_WORD_CODES = {"nb": "no"}
 _ARABIC_QUESTION_WORDS = {"ar": ["ماذا", "لماذا", "مما", "عما", "متى", "أين", "أي", "أية", "كم", "كيف", "هل"]}
-"""Words that ask, where the stop-words package lists none: they are as ordinary as it gets."""
+"""Question words that the stop-words package does not list."""
 _ARABIC_VARIANTS = str.maketrans("أإآٱىة", "اااايه", "ـ")
-"""Arabic letters that people write in several ways, and the stroke that only makes a word longer."""
+"""Arabic letters with several spellings, and the tatweel, which only stretches a word."""
 _ARABIC_LETTER = re.compile(r"[\u0621-\u064a]")
 _ARABIC_PREFIX = re.compile(r"^(?:وال|بال|كال|فال|ال|لل)(?=\w{2})|^و(?=\w{3})")
-"""The article and what is written together with the word behind it (and, with, as, for)."""
+"""The article and the words written together with the next one (and, with, as, for)."""
 _MAX_DETECTION_LENGTH = 400
-"""Characters of a text that its language is told from."""
+"""Leading characters of a text that detection reads."""
 MIN_CONFIDENT_WORDS, _MIN_STOP_WORDS = 5, 3
-"""Words below which no language is believed that nobody here speaks; ordinary words that it takes to believe one."""
+"""Words, and stop words among them, that a text needs to count as in a language that is not expected."""
 _MIN_SCORE_RATIO = 0.6
-"""The share of the best language's score from which the expected one is not given up."""
+"""The share of the best language's score at which the expected language still wins."""
 _MIN_LANGUAGE_SHARE = 0.1
-"""The share of somebody's words from which a language is one that they speak."""
+"""The share of a person's words from which they speak a language."""
 
 
 @cache
 def load_stop_words(language: str) -> frozenset[str]:
-    """Words too frequent to be anybody's name, as the stop-words package lists them; none for other languages."""
+    """The stop words of a language from the stop-words package; empty for a language that it lacks."""
     try:
-        listed = stop_words.get_stop_words(_STOP_WORD_CODES.get(language, language))
+        words = stop_words.get_stop_words(_STOP_WORD_CODES.get(language, language))
     except stop_words.StopWordError:
-        listed = []
-    return frozenset([*listed, *_ARABIC_QUESTION_WORDS.get(language, ())])
+        words = []
+    return frozenset([*words, *_ARABIC_QUESTION_WORDS.get(language, ())])
 
 
 def strip_arabic_prefix(word: str) -> str:
-    """An Arabic word without the article and what is written together with it; any other word as it is.
+    """Strip the article and attached words from an Arabic word; return any other word unchanged.
 
-    As Lucene's analyzer for Arabic does it: the same noun with and without an article begins alike.
+    Follows Lucene's Arabic analyzer, so that a noun begins alike with and without its article.
     """
     if not _ARABIC_LETTER.match(word):
         return word
@@ -91,28 +91,28 @@ def strip_arabic_prefix(word: str) -> str:
 
 @cache
 def _weigh_stop_words(languages: tuple[str, ...]) -> dict[str, dict[str, float]]:
-    """Each ordinary word with its languages; one that many languages share tells little about any."""
-    bearers: dict[str, list[str]] = {}
+    """The weight of each stop word per language: the more languages share a word, the less it says."""
+    languages_by_word: dict[str, list[str]] = {}
     for language in languages:
         for word in load_stop_words(language):
-            bearers.setdefault(word, []).append(language)
-    return {word: dict.fromkeys(owners, 1 / len(owners)) for word, owners in bearers.items()}
+            languages_by_word.setdefault(word, []).append(language)
+    return {word: dict.fromkeys(shared, 1 / len(shared)) for word, shared in languages_by_word.items()}
 
 
 @cache
 def get_script(character: str) -> str:
-    """The script of a letter as Unicode names it: LATIN, CYRILLIC, CJK …; empty for what is no letter."""
+    """The Unicode script name of a letter (LATIN, CYRILLIC, CJK …); empty for any other character."""
     return unicodedata.name(character, "").partition(" ")[0] if character.isalpha() else ""
 
 
 def detect_language(text: str, *spoken: str) -> str:
-    """ISO 639-1: told by the script and, where languages share it, by the ordinary words.
+    """Detect a text's ISO 639-1 language from its script and, where languages share a script, its stop words.
 
     Args:
         text: a question, a message, or a few keywords.
-        spoken: the languages it may well be in, the likeliest first. Another one of the same script is believed only
-            where many words speak for it: "dog", "car" and "cat" alone are ordinary words of Danish, French and
-            Romanian. Without any, every language comes into question, and English where nothing tells.
+        spoken: expected languages, the likeliest first. Another language of the same script needs many words as
+            evidence: "dog", "car" and "cat" are stop words of Danish, French and Romanian. Without expected languages
+            all are candidates, and English is the default.
     """
     text = text[:_MAX_DETECTION_LENGTH]
     languages = _list_script_languages(text)
@@ -120,41 +120,41 @@ def detect_language(text: str, *spoken: str) -> str:
         return languages[0]
     if not languages:
         return spoken[0] if spoken else "en"
-    found = [match[0] for match in WORD_PATTERN.finditer(text.lower())]
-    scores = _score_languages(found, languages)
-    foreign = max(languages, key=lambda language: scores[language])
-    at_home = [language for language in spoken if language in languages] or list(languages[:1])
-    home = max(at_home, key=lambda language: scores[language])
-    if scores[at_home[0]] >= _MIN_SCORE_RATIO * scores[home]:
-        home = at_home[0]
-    is_home_likely = scores[home] >= _MIN_SCORE_RATIO * scores[foreign]
-    return home if is_home_likely or (spoken and not _is_confident(found, foreign)) else foreign
+    words = [match[0] for match in WORD_PATTERN.finditer(text.lower())]
+    scores = _score_languages(words, languages)
+    best = max(languages, key=lambda language: scores[language])
+    candidates = [language for language in spoken if language in languages] or list(languages[:1])
+    expected = max(candidates, key=lambda language: scores[language])
+    if scores[candidates[0]] >= _MIN_SCORE_RATIO * scores[expected]:
+        expected = candidates[0]
+    is_likely = scores[expected] >= _MIN_SCORE_RATIO * scores[best]
+    return expected if is_likely or (spoken and not _is_confident(words, best)) else best
 
 
 def detect_languages(texts: Iterable[str]) -> tuple[str, ...]:
-    """The languages that the texts are in, most of the words first; none where nothing tells.
+    """The languages of the texts, most words first; empty if no text has letters.
 
-    A text of few words counts only where there is no longer one.
+    Texts of few words count only if there is no longer one.
     """
-    cut = [text[:_MAX_DETECTION_LENGTH] for text in texts]
-    words = Counter[str]()
-    for text in [text for text in cut if len(text.split()) >= MIN_CONFIDENT_WORDS or WIDE_CHARACTER.search(text)] or [
-        " ".join(cut)
-    ]:
+    texts = [text[:_MAX_DETECTION_LENGTH] for text in texts]
+    longer = [text for text in texts if len(text.split()) >= MIN_CONFIDENT_WORDS or WIDE_CHARACTER.search(text)]
+    word_counts = Counter[str]()
+    for text in longer or [" ".join(texts)]:
         if _list_script_languages(text):
-            words[detect_language(text)] += len(text.split()) + len(WIDE_CHARACTER.findall(text)) // 2
-    least = _MIN_LANGUAGE_SHARE * words.total()
-    return tuple(language for language, count in words.most_common() if count >= least)
+            word_counts[detect_language(text)] += len(text.split()) + len(WIDE_CHARACTER.findall(text)) // 2
+    min_count = _MIN_LANGUAGE_SHARE * word_counts.total()
+    return tuple(language for language, count in word_counts.most_common() if count >= min_count)
 
 
 def _list_script_languages(text: str) -> tuple[str, ...]:
-    """The languages that are written in the script of most of its letters."""
-    letters = [get_script(character) for character in text]
-    counts = {name: letters.count(name) for name in _LANGUAGES_BY_SCRIPT if name in letters}
+    """The languages written in the script of most letters of the text."""
+    scripts = [get_script(character) for character in text]
+    counts = {script: scripts.count(script) for script in _LANGUAGES_BY_SCRIPT if script in scripts}
     if not counts:
         return ()
     if counts.get("HIRAGANA", 0) + counts.get("KATAKANA", 0) > 0 and counts.get("CJK", 0) > counts.get("LATIN", 0) // 2:
         return ("ja",)
+    # A CJK or Hangul character says as much as several letters.
     return _LANGUAGES_BY_SCRIPT[max(counts, key=lambda name: counts[name] * (3 if name in ("CJK", "HANGUL") else 1))]
 
 
@@ -167,6 +167,6 @@ def _score_languages(words: Iterable[str], languages: tuple[str, ...]) -> dict[s
 
 
 def _is_confident(words: Sequence[str], language: str) -> bool:
-    """Whether a text is in a language that nobody here speaks: several of its words, and a third of all, say so."""
-    told = load_stop_words(language).intersection(words)
-    return len(words) >= MIN_CONFIDENT_WORDS and len(told) >= _MIN_STOP_WORDS and 3 * len(told) >= len(set(words))
+    """Whether the evidence for an unexpected language is enough: several stop words, a third of all distinct words."""
+    matches = load_stop_words(language).intersection(words)
+    return len(words) >= MIN_CONFIDENT_WORDS and len(matches) >= _MIN_STOP_WORDS and 3 * len(matches) >= len(set(words))

@@ -1,7 +1,7 @@
-"""A text and an embedder's tokenizer go in; how well the embedder knows the text's language comes out.
+"""Score how well an embedder knows the language of a text, from the pieces its tokenizer makes.
 
-A model that never saw a language takes its words to pieces, and its vectors then compare spelling, not meaning: with
-all-MiniLM-L6-v2 they cost Russian questions 13 points of recall beside full text alone.
+A tokenizer splits the words of an unknown language into many pieces, and the vectors then compare spelling, not
+meaning: with all-MiniLM-L6-v2 they cost Russian questions 13 points of recall against full text alone.
 """
 
 from __future__ import annotations
@@ -11,18 +11,18 @@ from typing import Protocol, runtime_checkable
 from adk_graph_memory.language.detection import WIDE_CHARACTER
 
 KNOWN_PIECES, FOREIGN_PIECES = 1.5, 2.5
-"""Pieces a word up to which a language is known, and from which it is foreign."""
+"""Pieces per word up to which a language counts as known, and from which it counts as foreign."""
 KNOWN_WIDE_PIECES, FOREIGN_WIDE_PIECES = 0.75, 1.0
-"""The same for each character where there are no spaces: who knows the script has pieces of several characters."""
+"""The same per character in scripts without spaces: a tokenizer that knows the script has multi-character pieces."""
 MULTILINGUAL_TOKEN_COUNT = 100_000
-"""Pieces in a vocabulary that was made for many languages; fewer were made for one."""
+"""Vocabulary size from which a tokenizer counts as multilingual."""
 MAX_FLUENCY_LENGTH = 2_000
-"""Characters from which it is told."""
+"""Leading characters of a text that are scored."""
 
 
 @runtime_checkable
 class Tokenizer(Protocol):
-    """As sentence-transformers' models carry one."""
+    """The tokenizer interface of sentence-transformers models."""
 
     def tokenize(self, text: str) -> list[str]: ...
 
@@ -30,10 +30,10 @@ class Tokenizer(Protocol):
 
 
 def score_fluency(text: str, tokenizer: object) -> float:
-    """0 (foreign) to 1 (known); of an embedder that shows no tokenizer it has to be believed.
+    """A score from 0 (foreign) to 1 (known); 1 if the embedder exposes no tokenizer.
 
     Args:
-        text: what was or will be embedded.
+        text: the text to embed.
         tokenizer: the embedder's, or None.
     """
     text = text[:MAX_FLUENCY_LENGTH]
@@ -42,17 +42,17 @@ def score_fluency(text: str, tokenizer: object) -> float:
     wide, words = WIDE_CHARACTER.findall(text), WIDE_CHARACTER.sub(" ", text).split()
     if not (wide or words):
         return 1.0
-    of_wide = _interpolate_fluency(
+    wide_score = _interpolate_fluency(
         _count_pieces("".join(wide), tokenizer) / max(1, len(wide)), KNOWN_WIDE_PIECES, FOREIGN_WIDE_PIECES
     )
-    of_words = _interpolate_fluency(
+    word_score = _interpolate_fluency(
         _count_pieces(" ".join(words), tokenizer) / max(1, len(words)), KNOWN_PIECES, FOREIGN_PIECES
     )
-    return (len(wide) * of_wide + len(words) * of_words) / (len(wide) + len(words))
+    return (len(wide) * wide_score + len(words) * word_score) / (len(wide) + len(words))
 
 
 def _count_pieces(text: str, tokenizer: Tokenizer) -> float:
-    """How many pieces a text falls into; a word with a character that the tokenizer lacks comes whole, as unknown."""
+    """Count pieces; an unknown token stands for a whole word and counts as a foreign one."""
     pieces = tokenizer.tokenize(text)
     return len(pieces) + (FOREIGN_PIECES - 1) * pieces.count(getattr(tokenizer, "unk_token", None) or "[UNK]")
 

@@ -1,4 +1,4 @@
-"""The name of a time zone goes in; the zone comes out, and moments with the offset that holds there."""
+"""Parse time zone names and convert timestamps to datetimes with a fixed offset."""
 
 from __future__ import annotations
 
@@ -9,40 +9,41 @@ from adk_graph_memory import errors
 
 
 def parse_timezone(name: object) -> ZoneInfo:
-    """The zone of an IANA name, or the zone itself.
+    """The time zone of an IANA name; a ZoneInfo is returned as it is.
 
     Raises:
-        errors.UnknownTimezone: there is none of this name.
+        errors.UnknownTimezone: no zone has this name.
     """
     try:
-        return name if isinstance(name, ZoneInfo) else ZoneInfo(name)  # type: ignore[arg-type]  # a state holds anything
+        return name if isinstance(name, ZoneInfo) else ZoneInfo(name)  # type: ignore[arg-type]  # state is untyped
     except (LookupError, ValueError, TypeError, AttributeError, OSError) as error:
         raise errors.UnknownTimezone(name=name) from error
 
 
 def localize_timestamp(zone: tzinfo, timestamp: float) -> datetime:
-    """The moment so many seconds after 1970, with the zone's offset at that time."""
+    """The datetime of a Unix timestamp, with the offset that the zone has at that time."""
     moment = datetime.fromtimestamp(timestamp, UTC)
     try:
         return apply_fixed_offset(moment.astimezone(zone))
-    except OverflowError:  # the last hours of the last year that there is
+    except OverflowError:  # the last hours of the year 9999
         return moment
 
 
 def restore_datetime(timestamp: float, offset: int | None) -> datetime:
-    """The moment so many seconds after 1970, with an offset in seconds as the graph keeps it; in UTC without one."""
+    """The datetime of a Unix timestamp, with the offset in seconds that the graph stores; in UTC without one."""
     return localize_timestamp(timezone(timedelta(seconds=offset or 0)), timestamp)
 
 
 def get_utc_offset(moment: datetime) -> int:
-    """Seconds east of UTC."""
+    """The UTC offset in seconds, positive east; 0 for a naive datetime."""
     return int((moment.utcoffset() or timedelta()).total_seconds())
 
 
 def apply_fixed_offset(moment: datetime) -> datetime:
-    """The aware moment with its offset alone, in UTC where that has odd seconds, which Neo4j does not know.
+    """Replace the zone of an aware datetime by its current offset.
 
-    A zone's own rules would count the hours of a day, and compare two of its times, by the clock on the wall.
+    With a ZoneInfo, Python subtracts and compares two datetimes by wall clock, which is wrong across a DST change.
+    An offset with odd seconds becomes UTC, because Neo4j supports whole minutes only.
     """
     offset = moment.utcoffset() or timedelta()
     if offset % timedelta(minutes=1):

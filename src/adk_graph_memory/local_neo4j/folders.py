@@ -1,4 +1,4 @@
-"""Where the local servers keep things: the environment goes in, folders and one-at-a-time locks come out."""
+"""Locate and lock the folders of the local servers."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ from adk_graph_memory import errors, settings
 
 
 def get_cache_folder() -> Path:
-    """The folder of everything that can be fetched again; safe to share between users of one machine's tests."""
-    chosen = os.environ.get("ADK_GRAPH_MEMORY_CACHE")
-    return Path(chosen).expanduser().absolute() if chosen else settings.get_data_home() / "cache"
+    """The folder of downloads, which can be fetched again; test runs of several users may share it."""
+    configured_cache = os.environ.get("ADK_GRAPH_MEMORY_CACHE")
+    return Path(configured_cache).expanduser().absolute() if configured_cache else settings.get_data_home() / "cache"
 
 
 @contextmanager
 def lock_folder(folder: Path) -> Iterator[None]:
-    """Let one process (and thread) at a time into a folder; the others wait at the door."""
+    """Hold a folder's exclusive lock, waiting while another process or thread holds it."""
     folder.mkdir(parents=True, exist_ok=True)
-    # flock, from the standard library: the kernel lets go of it when its process ends, however it ends.
-    with (folder / ".lock").open("w") as door:
-        fcntl.flock(door, fcntl.LOCK_EX)
+    # The kernel releases a flock when its process ends, however it ends.
+    with (folder / ".lock").open("w") as lock_file:
+        fcntl.flock(lock_file, fcntl.LOCK_EX)
         yield
 
 
 @contextmanager
 def translate_disk_full(folder: Path, needed: str) -> Iterator[None]:
-    """Turn "no space left on device" into an error that says how much space would do."""
+    """Turn "no space left on device" into ``errors.DiskFull``; ``needed`` is the space that is enough: "200 MB"."""
     try:
         yield
     except OSError as error:

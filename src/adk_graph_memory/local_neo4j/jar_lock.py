@@ -1,4 +1,7 @@
-"""``python -m adk_graph_memory.local_neo4j.jar_lock VERSION``: locks the runtime jars that Maven resolves for Neo4j."""
+"""Write the lock file of the runtime jars that Maven resolves for a Neo4j version.
+
+python -m adk_graph_memory.local_neo4j.jar_lock VERSION
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,7 @@ from pathlib import Path
 
 from adk_graph_memory.local_neo4j import jars
 
-# The import takes the versions that Neo4j was built with; without it, Maven takes older ones of some.
+# Importing Neo4j's parent POM selects the versions that Neo4j was built with; otherwise Maven picks some older ones.
 POM_TEMPLATE = """<project>
   <modelVersion>4.0.0</modelVersion>
   <groupId>lock</groupId><artifactId>lock</artifactId><version>1</version><packaging>pom</packaging>
@@ -28,7 +31,7 @@ POM_TEMPLATE = """<project>
 
 
 def resolve_jars(version: str, folder: Path) -> None:
-    """Have Maven put the runtime jars of a Neo4j version into a folder, in a repository's layout."""
+    """Let Maven copy the runtime jars of a Neo4j version into ``folder``/jars, in a repository's layout."""
     maven = shutil.which("mvn")
     if not maven:
         sys.exit("A lock is made with Maven, and there is no `mvn` on the PATH: install Maven 3.8 or newer.")
@@ -41,7 +44,7 @@ def resolve_jars(version: str, folder: Path) -> None:
 
 
 def read_jar(path: Path, repository: Path) -> jars.Jar:
-    """The line of the lock for a jar in a Maven repository."""
+    """Make the lock's entry for a jar in a Maven repository."""
     *group, artifact, version, _ = path.relative_to(repository).parts
     classifier = path.stem.removeprefix(f"{artifact}-{version}").removeprefix("-")
     data = path.read_bytes()
@@ -49,15 +52,15 @@ def read_jar(path: Path, repository: Path) -> jars.Jar:
 
 
 def write_lock(version: str) -> Path:
-    """Make the lock of a Neo4j version anew."""
+    """Write the lock file of a full Neo4j version and return its path."""
     with tempfile.TemporaryDirectory() as temporary:
         resolve_jars(version, Path(temporary))
         repository = Path(temporary) / "jars"
-        found = sorted(read_jar(path, repository) for path in repository.rglob("*.jar"))
-    rows = ",\n".join(json.dumps(jar, separators=(",", ":")) for jar in found)
-    path = jars.get_lock_path(version)
-    path.write_text(f'{{"neo4j":"{version}","jars":[\n{rows}\n]}}\n', "utf-8")
-    return path
+        entries = sorted(read_jar(path, repository) for path in repository.rglob("*.jar"))
+    rows = ",\n".join(json.dumps(entry, separators=(",", ":")) for entry in entries)
+    lock_path = jars.get_lock_path(version)
+    lock_path.write_text(f'{{"neo4j":"{version}","jars":[\n{rows}\n]}}\n', "utf-8")
+    return lock_path
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Neo4j's own jars: a version goes in, the checked files of its lock come out, fetched where they are missing."""
+"""Fetch and verify the jars of a Neo4j version, as its lock file lists them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from adk_graph_memory import errors
 from adk_graph_memory.local_neo4j import folders
 
 ProgressCallback = Callable[[int, int], None]
-"""Called with the bytes fetched so far and the bytes to fetch in all."""
+"""Called with the bytes fetched so far and the total bytes to fetch."""
 
 LOCK_FOLDER = Path(__file__).parent / "locks"
 DOWNLOAD_ATTEMPTS = 3
@@ -25,7 +25,7 @@ DOWNLOAD_THREADS = 8
 
 
 class Jar(NamedTuple):
-    """One line of a lock: Maven's name for a jar, its size in bytes and its SHA-256."""
+    """One entry of a lock: a jar's Maven coordinates, its size in bytes and its SHA-256."""
 
     group: str
     artifact: str
@@ -36,12 +36,12 @@ class Jar(NamedTuple):
 
     @property
     def repository_path(self) -> Path:
-        """Its place inside a Maven repository."""
+        """The jar's path inside a Maven repository."""
         name = "-".join(filter(None, (self.artifact, self.version, self.classifier)))
         return Path(*self.group.split("."), self.artifact, self.version, f"{name}.jar")
 
     def is_in(self, folder: Path) -> bool:
-        """Whether the folder holds this jar, whole and unaltered."""
+        """Whether the folder holds this jar with the right size and hash."""
         try:
             data = (folder / self.repository_path).read_bytes()
         except FileNotFoundError:
@@ -55,49 +55,49 @@ def is_line_5(version: str) -> bool:
 
 
 def get_lock_path(full_version: str) -> Path:
-    """Where the lock of a version is, or would be."""
+    """The path of a version's lock file, which may not exist."""
     return LOCK_FOLDER / f"neo4j-{full_version}.lock.json"
 
 
-def resolve_version(asked: str | None = None) -> str:
-    """The full version for "2026", "5.26" or a full version; None asks ADK_GRAPH_MEMORY_NEO4J, then takes 2026.
+def resolve_version(version: str | None = None) -> str:
+    """Resolve "2026", "5.26" or a full version to a full one; None means ADK_GRAPH_MEMORY_NEO4J, else 2026.
 
     Raises:
-        errors.ConfigurationError: there is no lock for it.
+        errors.ConfigurationError: no lock fits the version.
     """
-    asked = asked or os.environ.get("ADK_GRAPH_MEMORY_NEO4J") or "2026"
-    known = [path.name.removeprefix("neo4j-").removesuffix(".lock.json") for path in LOCK_FOLDER.glob("*.lock.json")]
-    known.sort(key=lambda full: [int(number) for number in full.split(".")])
-    fitting = [full for full in known if f"{full}.".startswith(f"{asked}.")]
-    if not fitting:
+    version = version or os.environ.get("ADK_GRAPH_MEMORY_NEO4J") or "2026"
+    locked = [path.name.removeprefix("neo4j-").removesuffix(".lock.json") for path in LOCK_FOLDER.glob("*.lock.json")]
+    locked.sort(key=lambda full_version: [int(number) for number in full_version.split(".")])
+    matches = [full_version for full_version in locked if f"{full_version}.".startswith(f"{version}.")]
+    if not matches:
         raise errors.ConfigurationError(
-            reason=f"Neo4j {asked!r} cannot be started here, only {' and '.join(known)} "
+            reason=f"Neo4j {version!r} cannot be started here, only {' and '.join(locked)} "
             "(argument version=, or ADK_GRAPH_MEMORY_NEO4J)"
         )
-    return fitting[-1]
+    return matches[-1]
 
 
 def load_locked_jars(full_version: str) -> list[Jar]:
-    """The jars of one version, as its lock names them."""
+    """Read the jars of a full version from its lock."""
     return [Jar(*row) for row in json.loads(get_lock_path(full_version).read_text("utf-8"))["jars"]]
 
 
 def fetch_jars(jars: Sequence[Jar], progress: ProgressCallback | None = None) -> list[Path]:
-    """Check the size and the hash of every jar in the cache, and fetch those that are missing or broken.
+    """Check every jar in the cache, fetch those that are missing or broken, and return the paths of all.
 
     A second process waits here until the first has fetched them.
 
     Raises:
-        errors.JarsMissing: some are missing and cannot be fetched.
-        errors.DiskFull: they do not fit.
+        errors.JarsMissing: some jars are missing and cannot be fetched.
+        errors.DiskFull: there is not enough space for them.
     """
     folder = folders.get_cache_folder() / "jars"
     with folders.translate_disk_full(folder, needed="200 MB"), folders.lock_folder(folder):
         with ThreadPoolExecutor(DOWNLOAD_THREADS) as pool:
-            present = list(pool.map(lambda jar: jar.is_in(folder), jars))
-        missing = [jar for jar, is_there in zip(jars, present, strict=True) if not is_there]
+            are_present = list(pool.map(lambda jar: jar.is_in(folder), jars))
+        missing = [jar for jar, is_present in zip(jars, are_present, strict=True) if not is_present]
         if missing:
-            _download_jars(missing, folder, progress or (lambda done, total: None))
+            _download_jars(missing, folder, progress or (lambda fetched_bytes, total_bytes: None))
     return [folder / jar.repository_path for jar in jars]
 
 
@@ -105,39 +105,39 @@ def _download_jars(missing: Sequence[Jar], folder: Path, progress: ProgressCallb
     if not util.find_spec("jgo"):
         reason = 'jgo, which fetches them, is not installed: pip install "adk-graph-memory[local]"'
         raise errors.JarsMissing(count=len(missing), reason=reason, cache=folder)
-    done, total = 0, sum(jar.size for jar in missing)
-    progress(done, total)
-    with tempfile.TemporaryDirectory(dir=folder, prefix=".part-") as part:
+    fetched_bytes, total_bytes = 0, sum(jar.size for jar in missing)
+    progress(fetched_bytes, total_bytes)
+    with tempfile.TemporaryDirectory(dir=folder, prefix=".part-") as part_folder:
         pool = ThreadPoolExecutor(DOWNLOAD_THREADS)
         try:
-            for fetched in pool.map(lambda jar: _download_jar(jar, Path(part), folder), missing):
-                done += fetched.size
-                progress(done, total)
+            for jar in pool.map(lambda jar: _download_jar(jar, Path(part_folder), folder), missing):
+                fetched_bytes += jar.size
+                progress(fetched_bytes, total_bytes)
         except (RuntimeError, OSError) as error:
             if isinstance(error, OSError) and error.errno:
                 raise
-            left = sum(not jar.is_in(folder) for jar in missing)
-            raise errors.JarsMissing(count=left, reason=str(error), cache=folder) from error
+            count = sum(not jar.is_in(folder) for jar in missing)
+            raise errors.JarsMissing(count=count, reason=str(error), cache=folder) from error
         finally:
             pool.shutdown(cancel_futures=True)
 
 
-def _download_jar(jar: Jar, part: Path, folder: Path) -> Jar:
+def _download_jar(jar: Jar, part_folder: Path, folder: Path) -> Jar:
     from jgo import constants, maven
 
-    context = maven.MavenContext(repo_cache=part, remote_repos={"central": constants.MAVEN_CENTRAL_URL})
+    context = maven.MavenContext(repo_cache=part_folder, remote_repos={"central": constants.MAVEN_CENTRAL_URL})
     artifact = context.project(jar.group, jar.artifact).at_version(jar.version).artifact(jar.classifier)
     for attempt in range(1, DOWNLOAD_ATTEMPTS + 1):
         try:
             artifact.resolve()
-            if not jar.is_in(part):
+            if not jar.is_in(part_folder):
                 raise RuntimeError(f"what came as {jar.repository_path.name} is not the file that the lock names")
             break
         except (RuntimeError, OSError) as error:
-            (part / jar.repository_path).unlink(missing_ok=True)
+            (part_folder / jar.repository_path).unlink(missing_ok=True)
             if attempt == DOWNLOAD_ATTEMPTS or (isinstance(error, OSError) and error.errno):
                 raise
             time.sleep(attempt)
     (folder / jar.repository_path).parent.mkdir(parents=True, exist_ok=True)
-    (part / jar.repository_path).replace(folder / jar.repository_path)
+    (part_folder / jar.repository_path).replace(folder / jar.repository_path)
     return jar

@@ -1,4 +1,4 @@
-"""The server kept for a person: ``up`` starts it or finds it running, ``status`` tells it, ``down`` stops it."""
+"""Start, find and stop the persistent server of the commands ``up``, ``status`` and ``down``."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from adk_graph_memory.local_neo4j.server import LocalNeo4j
 
 @dataclasses.dataclass(frozen=True)
 class RunningServer:
-    """How to reach the server, and where it lives; the content of :func:`settings.get_connection_file`."""
+    """The server's address, credentials, process and home; the content of :func:`settings.get_connection_file`."""
 
     uri: str
     username: str
@@ -34,56 +34,55 @@ def start_server(
     page_cache: str = "512m",
     progress: jars.ProgressCallback | None = None,
 ) -> RunningServer:
-    """Start a server that outlives this process, or find the one that runs, whatever its port and version.
+    """Start a server that outlives this process, or return the running one, whatever its port and version.
 
-    Its store and its password are kept between runs, one of each for 5.26 and for 2026. A second call at the same
-    time waits for the first.
+    Its store and password are kept between runs, separately for 5.26 and 2026. A concurrent second call waits for the
+    first.
 
     Args:
         port: The Bolt port on 127.0.0.1.
-        version: "2026", "5.26" or a full version; if None what ADK_GRAPH_MEMORY_NEO4J says, else "2026".
-        heap: The JVM's heap, in its notation.
-        page_cache: Neo4j's page cache, in its notation; best as large as the store.
-        progress: Called with the bytes fetched and the bytes in all, while jars are fetched.
+        version: "2026", "5.26" or a full version; defaults to ADK_GRAPH_MEMORY_NEO4J, else "2026".
+        heap: The size of the JVM's heap, in the JVM's notation: "1g".
+        page_cache: The size of Neo4j's page cache, in Neo4j's notation; best as large as the store.
+        progress: Called with the fetched and the total bytes while jars are fetched.
 
     Raises:
         errors.LocalServerError: it did not start; the subclass and its message say what to do.
     """
-    full = jars.resolve_version(version)
-    home = _get_homes()["5.26" if jars.is_line_5(full) else "2026"]
+    full_version = jars.resolve_version(version)
+    home = _get_homes()["5.26" if jars.is_line_5(full_version) else "2026"]
     with (
         folders.translate_disk_full(settings.get_data_home(), needed="500 MB"),
         folders.lock_folder(settings.get_data_home()),
     ):
-        if found := find_running_server():
-            return found
-        _stop_processes()  # what an `up` that was killed has left behind
+        if running := find_running_server():
+            return running
+        _stop_processes()  # a killed `up` may have left one without a connection file
         server = LocalNeo4j(
-            home=home, port=port, version=full, heap=heap, page_cache=page_cache, progress=progress
+            home=home, port=port, version=full_version, heap=heap, page_cache=page_cache, progress=progress
         ).start(outlive=True)
-        username, password = server.auth
-        started = RunningServer(server.uri, username, password, server.pid or 0, full, str(home))
-        server_home.write_private_file(settings.get_connection_file(), json.dumps(dataclasses.asdict(started)))
-    return started
+        running = RunningServer(server.uri, *server.auth, server.pid or 0, full_version, str(home))
+        server_home.write_private_file(settings.get_connection_file(), json.dumps(dataclasses.asdict(running)))
+    return running
 
 
 def find_running_server() -> RunningServer | None:
-    """The server that runs, None if there is none."""
+    """Find the running server by its connection file; None if its process does not run."""
     try:
-        told = RunningServer(**json.loads(settings.get_connection_file().read_text("utf-8")))
+        server = RunningServer(**json.loads(settings.get_connection_file().read_text("utf-8")))
     except (FileNotFoundError, ValueError, TypeError):
         return None
-    return told if process.find_process(server_home.make_home_arguments(Path(told.home))) == told.pid else None
+    return server if process.find_process(server_home.make_home_arguments(Path(server.home))) == server.pid else None
 
 
 def stop_server(*, seconds: float = 120.0) -> bool:
-    """Stop the server in order and wait for its end; its store and its password stay for the next ``up``.
+    """Shut the server down and wait until it has ended; its store and password stay for the next ``up``.
 
     Returns:
-        Whether there was one.
+        Whether a server was running.
 
     Raises:
-        errors.LocalServerError: it has not ended in time.
+        errors.LocalServerError: it has not ended within ``seconds``.
     """
     with folders.lock_folder(settings.get_data_home()):
         settings.get_connection_file().unlink(missing_ok=True)
@@ -95,15 +94,15 @@ def _get_homes() -> dict[str, Path]:
 
 
 def _stop_processes(seconds: float = 120.0) -> bool:
-    stopped = False
+    was_running = False
     deadline = time.monotonic() + seconds
     for home in _get_homes().values():
         arguments = server_home.make_home_arguments(home)
         if pid := process.find_process(arguments):
             os.kill(pid, signal.SIGTERM)
-            stopped = True
+            was_running = True
             while process.find_process(arguments):
                 if time.monotonic() > deadline:
                     raise errors.LocalServerError(reason=f"process {pid} did not end within {seconds:g} s")
                 time.sleep(0.1)
-    return stopped
+    return was_running

@@ -1,4 +1,4 @@
-"""A server's process: a command goes in, a process that ends with us (or outlives us, if asked) comes out."""
+"""Run a server as a child process that ends with this process, unless it shall outlive it."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from concurrent.futures import Future
 from contextlib import suppress
 from pathlib import Path
 
-# Asks Linux for SIGTERM at the parent's end, ends if that was too late, becomes the command. It is a program of its
-# own because preexec_fn, the other way to run this in the child, can deadlock beside threads.
+# Ask Linux for SIGTERM when the parent ends, exit if it has ended already, then exec the command. This is a separate
+# program because preexec_fn, the other way to run code in the child, can deadlock in a process with threads.
 LAUNCHER_CODE = """
 import ctypes, os, sys
 if sys.platform == "linux":
@@ -24,19 +24,19 @@ os.execv(sys.argv[2], sys.argv[2:])
 
 
 class ServerProcess:
-    """A command that runs in a session of its own, with its output in a file.
+    """A command that runs in its own session, with its output in a file.
 
-    To Linux the parent of a process is the thread that forked it: so here a thread does, and waits for its end.
+    Linux regards the thread that forked a process as its parent, so a thread of its own forks it and waits for its end.
 
     Args:
-        command: The program, with its whole path, and its arguments.
-        log: Replaced by what it prints.
+        command: The program's absolute path and its arguments.
+        log: The file for its output, which is overwritten.
         outlive: Leave it running when this process ends; else it ends too (on Linux, however this process ends).
     """
 
     def __init__(self, command: Sequence[str], log: Path, *, outlive: bool = False) -> None:
-        tied = [sys.executable, "-I", "-S", "-c", LAUNCHER_CODE, str(os.getpid())]
-        self._command = list(command) if outlive else [*tied, *command]
+        launcher = [sys.executable, "-I", "-S", "-c", LAUNCHER_CODE, str(os.getpid())]
+        self._command = list(command) if outlive else [*launcher, *command]
         self._log = log
         self._pid: Future[int] = Future()
         self._exit_code: Future[int] = Future()
@@ -72,21 +72,21 @@ class ServerProcess:
             TimeoutError: it still runs.
         """
         if not self._exit_code.done():
-            with suppress(ProcessLookupError):  # it may end by itself at this very moment
+            with suppress(ProcessLookupError):  # it may have ended just now
                 os.kill(self.pid, signal)
         return self._exit_code.result(seconds)
 
 
 def find_process(arguments: Sequence[str]) -> int | None:
-    """The id of this user's process whose command line ends with these arguments."""
+    """Find this user's process whose command line ends with these arguments; return its id."""
     ending = " ".join(arguments)
     return next((pid for pid, line in _list_command_lines() if line.endswith(ending)), None)
 
 
 def _list_command_lines() -> Iterator[tuple[int, str]]:
     if not Path("/proc/self/cmdline").exists():
-        told = subprocess.run(["ps", "-xww", "-o", "pid=,command="], capture_output=True, text=True, check=True)
-        for line in told.stdout.splitlines():
+        ps = subprocess.run(["ps", "-xww", "-o", "pid=,command="], capture_output=True, text=True, check=True)
+        for line in ps.stdout.splitlines():
             pid, _, command = line.strip().partition(" ")
             yield int(pid), command.strip()
         return

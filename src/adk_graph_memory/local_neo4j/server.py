@@ -1,4 +1,4 @@
-"""A Neo4j of one's own: options go in, an address with credentials comes out, and is gone when one is done."""
+"""Run a Neo4j server for as long as tests or a notebook need it."""
 
 from __future__ import annotations
 
@@ -29,21 +29,21 @@ class LocalNeo4j:
     """A real Neo4j Community server, run from its jars, for tests and notebooks.
 
     Use it as ``async with LocalNeo4j() as server``, or call :meth:`start` and :meth:`close`, which block. After
-    :meth:`stop` or :meth:`kill` another :meth:`start` takes up the same port, password and data. On Linux the server
-    ends with the process that started it, however that ends.
+    :meth:`stop` or :meth:`kill` another :meth:`start` reuses the port, password and data. On Linux the server ends with
+    the process that started it, however that ends.
 
     Args:
         home: The folder for its store; if None a temporary one, removed by :meth:`close`.
         port: The Bolt port on 127.0.0.1; if None a free one.
-        version: "2026", "5.26" or a full version; if None what ADK_GRAPH_MEMORY_NEO4J says, else "2026".
-        heap: The JVM's heap, in its notation.
-        page_cache: Neo4j's page cache, in its notation; best as large as the store.
-        conf: Further settings for neo4j.conf.
-        progress: Called with the bytes fetched and the bytes in all, while jars are fetched.
+        version: "2026", "5.26" or a full version; defaults to ADK_GRAPH_MEMORY_NEO4J, else "2026".
+        heap: The size of the JVM's heap, in the JVM's notation: "512m".
+        page_cache: The size of Neo4j's page cache, in Neo4j's notation; best as large as the store.
+        conf: Further settings for neo4j.conf; they override the defaults.
+        progress: Called with the fetched and the total bytes while jars are fetched.
 
     Attributes:
         uri: The address, ``bolt://127.0.0.1:PORT``.
-        auth: User and password, as a driver takes them; there once it was started.
+        auth: User and password, as a driver takes them.
     """
 
     def __init__(
@@ -73,11 +73,11 @@ class LocalNeo4j:
 
     @property
     def pid(self) -> int | None:
-        """The process, None while there is none."""
+        """The id of the process; None while the server does not run."""
         return self._process.pid if self._process and self._process.exit_code is None else None
 
     def start(self, *, seconds: float = 180.0, outlive: bool = False) -> Self:
-        """Start it and wait until it answers.
+        """Start the server and wait until it answers.
 
         Args:
             seconds: How long to wait.
@@ -93,43 +93,43 @@ class LocalNeo4j:
                 raise errors.PortTaken(port=self.port)
             if server_home.is_store_locked(self.home):
                 raise errors.StoreInUse(home=self.home)
-            found = java.find_java(self.version)
-            files = jars.fetch_jars(jars.load_locked_jars(self.version), self._progress)
+            runtime = java.find_java(self.version)
+            classpath = jars.fetch_jars(jars.load_locked_jars(self.version), self._progress)
             if not outlive:
                 atexit.register(self.close)
-            with_conf = [self._conf]
+            confs = [self._conf]
             if READ_ONLY_SETTINGS & self._conf.keys() and server_home.is_store_missing(self.home):
-                with_conf.insert(0, {})  # a server that may not write cannot make its store either
-            for conf in with_conf:
+                confs.insert(0, {})  # a read-only server cannot create its store, so one without these settings does
+            for conf in confs:
                 self._end_process(signal.SIGTERM)
-                self._launch_process(found, files, conf, seconds, outlive)
+                self._launch_process(runtime, classpath, conf, seconds, outlive)
         return self
 
     def stop(self) -> None:
-        """Stop it in order, as SIGTERM does; its data stay."""
+        """Shut the server down with SIGTERM; its data stay."""
         with self._lock:
             self._end_process(signal.SIGTERM)
 
     def kill(self) -> None:
-        """End it at once, as a crash does; what was committed stays."""
+        """Kill the server with SIGKILL, like a crash; committed data stay."""
         with self._lock:
             self._end_process(signal.SIGKILL)
 
     def close(self) -> None:
-        """Stop it and remove its home, if that is a temporary one."""
+        """Stop the server and remove its home if that is temporary."""
         self.stop()
         atexit.unregister(self.close)
         if self._is_temporary:
             shutil.rmtree(self.home, ignore_errors=True)
 
     def _launch_process(
-        self, found: java.Java, files: list[Path], conf: Mapping[str, str], seconds: float, outlive: bool
+        self, runtime: java.Java, classpath: list[Path], conf: Mapping[str, str], seconds: float, outlive: bool
     ) -> None:
         server_home.write_configuration(
             self.home, version=self.version, port=self.port, page_cache=self._page_cache, conf=conf
         )
         command = server_home.make_command(
-            self.home, version=self.version, java=found, classpath=files, heap=self._heap
+            self.home, version=self.version, java=runtime, classpath=classpath, heap=self._heap
         )
         self._process = process.ServerProcess(command, server_home.get_log_path(self.home), outlive=outlive)
         try:
@@ -138,10 +138,10 @@ class LocalNeo4j:
             self._end_process(signal.SIGKILL)
             raise
 
-    def _end_process(self, how: int) -> None:
+    def _end_process(self, signal_number: int) -> None:
         if self._process:
             try:
-                self._process.signal_and_wait(how, seconds=60)
+                self._process.signal_and_wait(signal_number, seconds=60)
             except TimeoutError:
                 self._process.signal_and_wait(signal.SIGKILL, seconds=60)
             self._process = None
@@ -188,7 +188,7 @@ class LocalNeo4j:
 
 def _find_free_port() -> int:
     while True:
-        # Below the ports that kernels give to outgoing connections, so that it is still free in a few seconds.
+        # Kernels assign higher ports to outgoing connections; this one is likely to stay free for a few seconds.
         port = 20_000 + secrets.randbelow(12_000)
         if _is_port_free(port):
             return port

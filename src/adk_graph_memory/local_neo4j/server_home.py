@@ -1,4 +1,4 @@
-"""One server's folder: options go in; its configuration, its password, its command and its last words come out."""
+"""Manage a server's home folder: its configuration, password, command line and log."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ JVM_FLAGS = (
     "-Dfile.encoding=UTF-8",
 )
 
-# No paths: Neo4j finds its folders in --home-dir, but garbles a neo4j.conf that is not ASCII.
+# Neo4j misreads a neo4j.conf that is not ASCII, so no paths stand here; it finds its folders by --home-dir.
 BASE_SETTINGS = {
     "server.default_listen_address": "127.0.0.1",
     "server.bolt.listen_address": "127.0.0.1:{port}",
@@ -51,9 +51,9 @@ SECURITY_SETTINGS = {
     "internal.dbms.cypher_ip_blocklist": "0.0.0.0/0,::/0",
     "dbms.security.procedures.allowlist": "db.*,dbms.*",
 }
-"""No statement reads a file of this machine or an address of a network (LOAD CSV), and no plug-in is called."""
+"""Statements cannot read local files or network addresses (LOAD CSV), nor call procedures of plug-ins."""
 
-# Without its quiet period Bolt's listener closes at once: a stop takes 0.3 s instead of 10.
+# Without a quiet period Bolt's listener closes at once, so that a stop takes 0.3 s instead of 10.
 SETTINGS_5 = {"internal.dbms.bolt.netty_server_shutdown_quiet_period": "0"}
 SETTINGS_2026 = {
     "internal.dbms.bolt.netty_server_shutdown_quiet_period_duration": "0s",
@@ -66,22 +66,22 @@ MIN_DISK_SPACE = "50 MB"
 
 
 def get_log_path(home: Path) -> Path:
-    """What the server last started in this home has printed."""
+    """The path of the latest server's console output."""
     return home / "logs" / "console.log"
 
 
 def read_log_tail(home: Path) -> str:
-    """The end of that."""
+    """The last 3,000 characters of the log."""
     return get_log_path(home).read_text("utf-8", errors="replace")[-3_000:]
 
 
 def is_store_missing(home: Path) -> bool:
-    """Whether no server has made a store in this home yet."""
+    """Whether no server has created a store in this home yet."""
     return not (home / "data" / "databases" / "neo4j").exists()
 
 
 def is_store_locked(home: Path) -> bool:
-    """Whether a server holds the store's lock, asked as Neo4j itself does."""
+    """Whether a server holds the store's lock, tested as Neo4j itself does."""
     lock = home / "data" / "databases" / "store_lock"
     if not lock.exists():
         return False
@@ -94,37 +94,37 @@ def is_store_locked(home: Path) -> bool:
 
 
 def is_disk_full(home: Path) -> bool:
-    """Whether there is no space left; a server may take minutes to say so, or have no room to say it."""
+    """Whether less than 1 MiB is free; a server may take minutes to report a full disk, or fail to log it."""
     return shutil.disk_usage(home).free < 2**20
 
 
 def write_private_file(path: Path, text: str) -> None:
-    """Put text into a file that nobody else can read at any moment, replacing an older one in one step."""
-    part = path.with_name(f"{path.name}.{os.getpid()}")
-    part.unlink(missing_ok=True)
-    part.touch(mode=0o600, exist_ok=False)
-    part.write_text(text, "utf-8")
-    part.replace(path)
+    """Write a file that only its owner can read, replacing an older one atomically."""
+    temporary = path.with_name(f"{path.name}.{os.getpid()}")
+    temporary.unlink(missing_ok=True)
+    temporary.touch(mode=0o600, exist_ok=False)
+    temporary.write_text(text, "utf-8")
+    temporary.replace(path)
 
 
 def ensure_password(home: Path) -> str:
-    """The password of user neo4j in this home; the first call makes one and leaves it for the store to come."""
-    kept = home / "password"
-    if kept.exists():
-        return kept.read_text("utf-8")
-    made = secrets.token_urlsafe(24)
+    """The password of user neo4j in this home; the first call creates it, for the server to use at its first start."""
+    file = home / "password"
+    if file.exists():
+        return file.read_text("utf-8")
+    password = secrets.token_urlsafe(24)
     home.mkdir(mode=0o700, parents=True, exist_ok=True)
     (home / "data" / "dbms").mkdir(parents=True, exist_ok=True)
-    write_private_file(home / "data" / "dbms" / "auth.ini", hash_password(made))
-    write_private_file(kept, made)
-    return made
+    write_private_file(home / "data" / "dbms" / "auth.ini", hash_password(password))
+    write_private_file(file, password)
+    return password
 
 
 def hash_password(password: str) -> str:
-    """What `neo4j-admin dbms set-initial-password` writes, so that no server ever listens with a default password.
+    """Hash a password as `neo4j-admin dbms set-initial-password` does, so that no server has a default password.
 
-    Source: org.neo4j.server.security.SystemGraphCredential, in neo4j-security. Should it change, no server of
-    tests/integration/test_local_neo4j.py lets anybody in.
+    Source: org.neo4j.server.security.SystemGraphCredential, in neo4j-security. If that changes, every login in
+    tests/integration/test_local_neo4j.py fails.
     """
     salt = secrets.token_bytes(32)
     digest = salt + password.encode()
@@ -134,47 +134,47 @@ def hash_password(password: str) -> str:
 
 
 def write_configuration(home: Path, *, version: str, port: int, page_cache: str, conf: Mapping[str, str]) -> None:
-    """Make the folders and write conf/neo4j.conf anew; where `conf` names a setting of ours, it wins.
+    """Create the folders and overwrite conf/neo4j.conf; ``conf`` overrides the default settings.
 
     Raises:
-        errors.DiskFull: there is no room even for that.
+        errors.DiskFull: there is no space for these files.
     """
-    ours = {
+    defaults = {
         name: value.format(port=port, page_cache=page_cache)
         for name, value in (BASE_SETTINGS | SECURITY_SETTINGS).items()
     }
-    lines = ours | (SETTINGS_5 if jars.is_line_5(version) else SETTINGS_2026) | dict(conf)
+    settings = defaults | (SETTINGS_5 if jars.is_line_5(version) else SETTINGS_2026) | dict(conf)
     with folders.translate_disk_full(home, needed=MIN_DISK_SPACE):
         ensure_password(home)
         for folder in ("conf", "logs", "import", "plugins", "run"):
             (home / folder).mkdir(parents=True, exist_ok=True)
-        text = "".join(f"{name}={value}\n" for name, value in lines.items())
+        text = "".join(f"{name}={value}\n" for name, value in settings.items())
         (home / "conf" / "neo4j.conf").write_text(text, "utf-8")
 
 
 def make_command(home: Path, *, version: str, java: Java, classpath: Sequence[Path], heap: str) -> list[str]:
-    """The server's command line."""
+    """Write conf/java.args and return the server's command line."""
     flags = [*JVM_FLAGS, f"-Xms{heap}", f"-Xmx{heap}", "-classpath", f'"{os.pathsep.join(map(str, classpath))}"']
     if java.version >= 24:
         flags.insert(0, "--sun-misc-unsafe-memory-access=allow")
     with folders.translate_disk_full(home, needed=MIN_DISK_SPACE):
         (home / "conf" / "java.args").write_text("\n".join(flags), "utf-8")
-    main = "CommunityEntryPoint" if jars.is_line_5(version) else "Neo4jCommunity"
-    return [str(java.path), f"@{home}/conf/java.args", f"org.neo4j.server.{main}", *make_home_arguments(home)]
+    main_class = "CommunityEntryPoint" if jars.is_line_5(version) else "Neo4jCommunity"
+    return [str(java.path), f"@{home}/conf/java.args", f"org.neo4j.server.{main_class}", *make_home_arguments(home)]
 
 
 def make_home_arguments(home: Path) -> list[str]:
-    """The end of the command line; no server of another home has the same."""
+    """The last arguments of the command line, by which the process of this home is found."""
     return [f"--home-dir={home}", f"--config-dir={home}/conf", "--console-mode"]
 
 
 def diagnose_failure(home: Path, port: int, code: int) -> errors.LocalServerError:
-    """Why the server in this home ended while it was starting, by its exit code and its last words."""
-    said = read_log_tail(home)
-    if is_disk_full(home) or "Disk quota exceeded" in said:
+    """Make the error for a server that ended during its start, from its exit code and its log."""
+    tail = read_log_tail(home)
+    if is_disk_full(home) or "Disk quota exceeded" in tail:
         return errors.DiskFull(home=home, needed=MIN_DISK_SPACE)
-    if "BindException" in said or "Address already in use" in said:
+    if "BindException" in tail or "Address already in use" in tail:
         return errors.PortTaken(port=port)
-    if code == EXIT_STORE_IN_USE or "FileLockException" in said:
+    if code == EXIT_STORE_IN_USE or "FileLockException" in tail:
         return errors.StoreInUse(home=home)
-    return errors.ServerStartFailed(code=code, log=get_log_path(home), tail=said)
+    return errors.ServerStartFailed(code=code, log=get_log_path(home), tail=tail)

@@ -1,8 +1,6 @@
-"""What crosses the doors between rooms: frozen data, no behaviour beyond what it says about itself."""
+"""The frozen dataclasses that the packages exchange."""
 
-from adk_graph_memory.records.dates import (
-    Precision,
-)
+from adk_graph_memory.records.dates import Precision
 from adk_graph_memory.records.extraction_result import (
     ExtractedEntity,
     ExtractedFact,
@@ -14,10 +12,7 @@ from adk_graph_memory.records.extraction_result import (
     Usage,
 )
 from adk_graph_memory.records.filters import Filters
-from adk_graph_memory.records.passages import (
-    Embedding,
-    Passage,
-)
+from adk_graph_memory.records.passages import Embedding, Passage
 from adk_graph_memory.records.results import (
     Ending,
     IngestReport,

@@ -1,4 +1,4 @@
-"""What was read out of turns: entities, and facts with the words they rest on."""
+"""The result of an extraction: entities, and facts with their source words."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from adk_graph_memory.records.turns import Role, Turn
 
 Modality = Literal["asserted", "negated", "planned", "hypothetical", "reported"]
 Manner = Literal["pasted", "quoted", "joking", "hypothetical"]
-"""How words were meant that are not plainly their author's own."""
+"""How an author meant words that are not plainly their own."""
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """The words in a turn that a fact rests on, ``turn.text[start:end]``, and when they were said.
+    """The words in a turn that support a fact, ``turn.text[start:end]``, and when they were said.
 
-    One that is not verified is the whole turn: the words that were given for it are not in there.
+    If the extractor's quote does not occur in the turn, the source is the whole turn and not verified.
     """
 
     turn_id: str
@@ -34,32 +34,32 @@ class Source:
 
     @classmethod
     def from_turn(cls, turn: Turn, start: int, end: int) -> Self:
-        """These words of this turn."""
+        """Make a verified source of ``turn.text[start:end]``."""
         return cls(turn.id, turn.text[start:end], start, end, turn.at, turn.seq, turn.session_id)
 
     @classmethod
     def from_whole_turn(cls, turn: Turn) -> Self:
-        """All that the turn says, for want of the words that were given."""
+        """Make an unverified source of the whole turn."""
         return replace(cls.from_turn(turn, 0, len(turn.text)), is_verified=False)
 
     @property
     def quote_key(self) -> str:
-        """Stands for the words, however they are spaced and cased."""
+        """A digest of the quote that ignores case and white space."""
         return digest(fold_text(self.quote))
 
     @property
     def key(self) -> tuple[str, str]:
-        """Stands for these words of this turn."""
+        """Turn id and quote key."""
         return self.turn_id, self.quote_key
 
 
 @dataclass(frozen=True, slots=True)
 class ExtractedEntity:
-    """Somebody or something that the turns name; ``ref`` is what the facts of the same extraction call it.
+    """A person, place or thing that the turns name; facts of the same extraction refer to it by ``ref``.
 
-    ``about`` tells namesakes apart, in a few words ("brother", "colleague at Acme"). What one ``window`` lists as two
-    was told apart by the one who read it; the same name in another window is mostly the same. ``known_key`` is the
-    known entity that the reply takes it for, ``quotes`` the words of its facts that hold one of its names.
+    ``about`` tells namesakes apart in a few words ("brother", "colleague at Acme"). Two entities of one ``window`` are
+    different even if they share a name; a namesake in another window is usually the same. ``known_key`` is the stored
+    entity that the reply identifies it with, ``quotes`` the source quotes of its facts that contain one of its names.
     """
 
     ref: int
@@ -74,11 +74,11 @@ class ExtractedEntity:
 
 @dataclass(frozen=True, slots=True)
 class ExtractedFact:
-    """One statement about the world, with the words it rests on.
+    """One statement about the world, with its sources.
 
-    ``ref`` is what other facts of the same extraction call it: ``replaces`` names those that it ended (or, with
-    ``correction``, those that were never true), ``depends_on`` those without which it would not hold. A date whose
-    precision is None is a day where it is midnight, else a time.
+    Facts of one extraction refer to each other by ``ref``: ``replaces`` lists the facts that this one ends (with
+    ``is_correction``, those that were never true), ``depends_on`` those without which it would not hold. A date
+    without precision is a day if it is midnight, else a time.
     """
 
     subject: int
@@ -102,7 +102,7 @@ class ExtractedFact:
 
 @dataclass(frozen=True, slots=True)
 class Remark:
-    """That a turn is not plainly its author's own word; ``origin`` is who wrote it, if that was said."""
+    """Marks a turn as not plainly its author's own words; ``origin`` is who wrote them, if the turn says so."""
 
     turn_id: str
     manner: Manner
@@ -111,7 +111,7 @@ class Remark:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What a model was asked and what it cost, in calls and tokens."""
+    """Calls of a model and the tokens that they cost."""
 
     calls: int = 0
     input_tokens: int = 0
@@ -129,9 +129,10 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class Extraction:
-    """What was read out of some turns, and what was left out, by reason; ``authors`` are whose turns they are.
+    """What an extractor found in some turns.
 
-    ``forget`` are ids of turns that their author asked not to be remembered.
+    ``mentions`` are pairs of turn id and entity ref, ``drop_counts`` counts of dropped facts by reason, ``authors`` the
+    authors of the turns, and ``forget_turn_ids`` the turns that their author asked to forget.
     """
 
     entities: tuple[ExtractedEntity, ...] = ()

@@ -1,4 +1,4 @@
-"""What a reader has to be told of a fact beside its words: what of it is so now, and what a plan came to."""
+"""Compute whether a fact holds now, and describe what became of a plan."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ FactStatus = Literal["holds", "planned", "lapsed", "happened", "over"]
 
 @dataclass(frozen=True, slots=True)
 class FactValidity:
-    """Since and until when a fact is so, as its graph holds it."""
+    """The stored properties of a fact that say when it holds."""
 
     modality: Modality | None
     state: FactState | None
@@ -26,25 +26,24 @@ class FactValidity:
     is_stale: bool = False
 
     def compute_status(self, now: datetime) -> FactStatus:
-        """What of it is so now, as far as is known.
+        """The status of the fact at ``now``, as far as the graph knows.
 
-        A plan lapses when its day is over and nothing was heard of it; what was asserted of days that are over
-        happened once.
+        A plan lapses when its day is over and no later fact replaced it. A fact asserted of a period that is over has
+        happened.
         """
         is_open = self.state in (None, "current")
         if self.state == "retracted" or self.is_stale:
             return "over"
         if self.modality == "planned":
-            lapses = self._plan_end
-            return "over" if not is_open else "lapsed" if lapses is not None and lapses <= now else "planned"
+            end = self._plan_end
+            return "over" if not is_open else "lapsed" if end is not None and end <= now else "planned"
         if self.valid_to is None or self.valid_to > now:
             return "holds" if is_open or self.valid_to else "over"
-        is_once = is_open and self.modality == "asserted" and self.valid_from is not None
-        return "happened" if is_once else "over"
+        has_happened = is_open and self.modality == "asserted" and self.valid_from is not None
+        return "happened" if has_happened else "over"
 
     @property
     def _plan_end(self) -> datetime | None:
-        """When the day is over for which it is planned."""
         if self.valid_to is not None or self.valid_from is None:
             return self.valid_to
         try:
@@ -52,18 +51,22 @@ class FactValidity:
         except OverflowError:
             return None
 
-    def describe_plan(self, text: str, said: datetime | None, now: datetime) -> str | None:
-        """Of a plan that nothing replaced, when it is for, unless its text says so, and if it lapsed; else None."""
+    def describe_plan(self, text: str, said_at: datetime | None, now: datetime) -> str | None:
+        """Describe when a plan, stated at ``said_at``, is due, and whether it lapsed by ``now``.
+
+        Returns:
+            None if the fact is not an open plan, or if it has not lapsed and its text names the year.
+        """
         status = self.compute_status(now)
         if status not in ("planned", "lapsed"):
             return None
         if self.valid_from is not None:
-            day = f"planned for {format_english_date(self.valid_from, self.valid_from_precision)}"
+            plan = f"planned for {format_english_date(self.valid_from, self.valid_from_precision)}"
         elif self.valid_to is not None:
-            day = f"planned until {format_english_date(self.valid_to, self.valid_to_precision, is_end=True)}"
+            plan = f"planned until {format_english_date(self.valid_to, self.valid_to_precision, is_end=True)}"
         else:
-            return f"planned; spoken of on {format_english_date(said, 'day')}" if said else "planned"
+            return f"planned; spoken of on {format_english_date(said_at, 'day')}" if said_at else "planned"
         if status == "lapsed":
-            return f"{day}; nothing was heard of it since"
-        names_its_year = any(str(when.year) in text for when in (self.valid_from, self.valid_to) if when)
-        return None if names_its_year else day
+            return f"{plan}; nothing was heard of it since"
+        text_names_year = any(str(moment.year) in text for moment in (self.valid_from, self.valid_to) if moment)
+        return None if text_names_year else plan

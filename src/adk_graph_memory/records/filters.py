@@ -1,4 +1,4 @@
-"""What of a user's memories is searched at all."""
+"""Restrict a search to some of a user's memories."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from adk_graph_memory.records.turns import check_timezone_aware
 
 @dataclass(frozen=True, slots=True)
 class Filters:
-    """Only memories that were said from ``since`` to ``until``, of one kind, session, topic, and about one entity."""
+    """Search only memories said from ``since`` to ``until``, of one kind, session and topic, about one entity."""
 
     since: datetime | None = None
     until: datetime | None = None
@@ -39,6 +39,6 @@ class Filters:
         return self != Filters()
 
     def to_parameters(self) -> dict[str, Any]:
-        """As statements take them: times in seconds since 1970."""
+        """The filters as parameters of a statement, with times in epoch seconds."""
         times = {name: moment.timestamp() if (moment := getattr(self, name)) else None for name in ("since", "until")}
         return asdict(self) | times

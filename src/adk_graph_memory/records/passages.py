@@ -1,4 +1,4 @@
-"""What an embedder is given, and what it makes of it."""
+"""The input and output of an embedder."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from typing import NamedTuple
 
 
 class Passage(NamedTuple):
-    """A text to embed; ``before`` is what was said just before it, without which "Yes, since May" means little."""
+    """A text to embed, and what was said just before it: alone, "Yes, since May" means little."""
 
     text: str
     preceding_text: str = ""
 
 
 class Embedding(NamedTuple):
-    """A passage's vector and, of an embedder that shows them, its token vectors, packed by a ``Projection``."""
+    """A passage's vector and, if the embedder provides them, its token vectors, packed by a ``Projection``."""
 
     vector: list[float]
     tokens: bytes | None = None

@@ -1,4 +1,4 @@
-"""What callers get back: what became of a request to remember, of a question, of a wish to forget."""
+"""What memory returns to its callers: ingest reports, recollections, stored facts and entities, receipts."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ MemoryKind = Literal["fact", "event"]
 
 @dataclass(frozen=True, slots=True)
 class IngestReport:
-    """What became of one request to remember; the same numbers stay on its Ingest node."""
+    """The outcome of one request to remember; its Ingest node stores the same numbers."""
 
     turns: int = 0
     entities_new: int = 0
     entities_known: int = 0
     facts: Mapping[str, int] = field(default_factory=dict)
     forgotten: int = 0
-    """turns that their author asked not to be remembered"""
+    """turns that their author asked to forget"""
     dropped: Mapping[str, int] = field(default_factory=dict)
     usage: Usage = field(default_factory=Usage)
     embedded: int = 0
@@ -33,7 +33,7 @@ class IngestReport:
     busy: int = 0
     extractor: str = ""
     judge: str = ""
-    """model and prompt that decided where rules could not, if any did"""
+    """model and prompt of the judge; empty if rules decided everything"""
     milliseconds: Mapping[str, float] = field(default_factory=dict)
 
     def __add__(self, other: IngestReport) -> IngestReport:
@@ -56,16 +56,15 @@ class IngestReport:
 
 Ending = Literal["replaced", "plan", "retracted"]
 ENDING_NOTES: Mapping[Ending, str] = {"replaced": "no longer so", "plan": "was planned", "retracted": "taken back"}
-"""How what has ended is told: another value took its place, the plan is past, or it was never true."""
+"""The note on an ended fact: another value replaced it, the plan is past, or it was never true."""
 STALE_NOTE = "may no longer be so"
 
-
 _MAX_NOTE_CHARACTERS = 200
-"""Characters of what took the place of a memory, as the memory's own text tells it."""
+"""Length to which a prompt cuts the text that replaced a memory."""
 
 
 class Share(NamedTuple):
-    """What one signal adds to a memory's score, and the memory through which it does."""
+    """What one signal adds to a memory's score; ``through`` is the id of the memory that passed it on, if any."""
 
     signal: str
     amount: float
@@ -74,13 +73,13 @@ class Share(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Recollection:
-    """One memory, as found: a fact with the words it rests on, or a turn itself."""
+    """One memory that a search found: a fact with its source words, or a turn."""
 
     id: str
     kind: MemoryKind
     text: str
     score: float
-    """0 to 1, the higher the likelier that it helps to answer"""
+    """0 to 1; the higher, the more likely it helps to answer"""
     at: datetime | None
     author: str | None = None
     session_id: str | None = None
@@ -89,40 +88,40 @@ class Recollection:
     valid_from: datetime | None = None
     valid_to: datetime | None = None
     valid_from_precision: Precision | None = None
-    """how exactly the date was said; None where there is none"""
+    """how exactly the date was said; None without a date"""
     valid_to_precision: Precision | None = None
     plan: str | None = None
-    """of a plan for when it is or when it was spoken of, and whether its day passed without word of it"""
+    """for a plan: when it is due or when it was mentioned, and whether it lapsed"""
     is_stale: bool = False
-    """whether a fact that it rests on is no longer so: then it may not be so either"""
+    """whether a fact that it depends on no longer holds, so that it may not hold either"""
     is_verified: bool = True
-    """whether its quote stands in the turns that it names"""
+    """whether its quote occurs in its source turns"""
     is_current: bool = True
-    """whether nothing took its place; of a turn, whether anything of what is known from it still holds"""
+    """for a fact: whether nothing replaced it; for a turn: whether any fact from it still holds"""
     ending: Ending | None = None
     """how it ended, if it did"""
     superseded_by: tuple[str, ...] = ()
-    """what took its place, or of a turn the place of some of it, as far as it still holds"""
+    """texts of the current facts that replaced it, or replaced facts of the turn"""
     modality: Modality | None = None
     """whether a fact is asserted, negated, planned, hypothetical or reported; None for a turn"""
     manner: str | None = None
-    """how words that are not plainly their speaker's own were meant: pasted, quoted, joking or hypothetical"""
+    """how the speaker meant words that are not plainly their own: pasted, quoted, joking or hypothetical"""
     origin: str | None = None
-    """who wrote such words, where that was said"""
+    """who wrote such words, if the turn says so"""
     asked: str | None = None
-    """the question that it answers, where it is too short to be understood without"""
+    """the question that it answers, if it is too short to be understood without it"""
     previously: tuple[str, ...] = ()
-    """earlier values of the same thing, the latest first"""
+    """earlier values of the same fact, latest first"""
     shares: tuple[Share, ...] = ()
-    """what its score is made of, where that was asked for"""
+    """what each signal adds to its score; filled by ``explain``"""
     metadata: Mapping[str, Any] = field(default_factory=dict)
     degraded: str | None = None
-    """why only full text was searched, when vectors were meant to be"""
+    """why the search used full text alone, if it should have used vectors"""
 
     @property
     def prompt_text(self) -> str:
-        """The text as a reader needs it: a short answer with its question, how far it is still so, and whose words."""
-        asked = f"(asked: {self.asked}) " if self.asked else ""
+        """The text for a prompt: with the question that it answers, whose words it is, and whether it still holds."""
+        question = f"(asked: {self.asked}) " if self.asked else ""
         notes = [
             self._manner_text,
             self.plan or "",
@@ -130,8 +129,8 @@ class Recollection:
             f"since then: {' / '.join(map(_shorten_note, self.superseded_by))}" if self.superseded_by else "",
             STALE_NOTE if self.is_stale else "",
         ]
-        described = "; ".join(filter(None, notes))
-        return f"{asked}{self.text} ({described})" if described else asked + self.text
+        note = "; ".join(filter(None, notes))
+        return f"{question}{self.text} ({note})" if note else question + self.text
 
     @property
     def _manner_text(self) -> str:
@@ -140,28 +139,28 @@ class Recollection:
 
 @dataclass(frozen=True, slots=True)
 class StoredFact:
-    """A fact as the graph holds it, whether or not it is still so, with the words it rests on."""
+    """A fact as the graph stores it, current or not, with its sources."""
 
     id: str
     text: str
     subject: str | None
-    """a name, as ``object``"""
+    """an entity's name; so is ``object``"""
     predicate: str
     object: str | None
     modality: Modality
     topic: str | None
     author: str | None
     at: datetime
-    """when it was said first"""
+    """when it was first said"""
     valid_from: datetime | None
     valid_to: datetime | None
     state: FactState
     is_stale: bool
-    """whether a fact that it rests on is no longer so"""
+    """whether a fact that it depends on no longer holds"""
     holds: bool
-    """whether it is so now, as far as is known"""
+    """whether it holds now, as far as the graph knows"""
     status: FactStatus
-    """whether it is so now, is planned, happened once, was planned for a day that is over, or is over itself"""
+    """``lapsed`` is a plan whose day is over, ``happened`` an event in the past, ``over`` what no longer holds"""
     valid_from_precision: Precision | None = None
     valid_to_precision: Precision | None = None
     sources: tuple[Source, ...] = ()
@@ -169,7 +168,7 @@ class StoredFact:
 
 @dataclass(frozen=True, slots=True)
 class StoredEntity:
-    """Somebody or something that the graph knows, and in how many facts that hold."""
+    """An entity as the graph stores it, and the number of its facts that hold."""
 
     key: str
     name: str
@@ -181,7 +180,7 @@ class StoredEntity:
 
 @dataclass(frozen=True, slots=True)
 class Receipt:
-    """What forgetting took away."""
+    """The number of deleted events, facts and entities."""
 
     events: int = 0
     facts: int = 0
@@ -192,5 +191,5 @@ def _shorten_note(text: str) -> str:
     return text if len(text) <= _MAX_NOTE_CHARACTERS else f"{text[:_MAX_NOTE_CHARACTERS].rsplit(' ', 1)[0]} …"
 
 
-def _add_durations(some: Mapping[str, float], more: Mapping[str, float]) -> dict[str, float]:
-    return {stage: some.get(stage, 0.0) + more.get(stage, 0.0) for stage in {**some, **more}}
+def _add_durations(first: Mapping[str, float], second: Mapping[str, float]) -> dict[str, float]:
+    return {stage: first.get(stage, 0.0) + second.get(stage, 0.0) for stage in {**first, **second}}

@@ -1,4 +1,4 @@
-"""What a text is compared and counted by: its digest, its folded form, its tokens."""
+"""Digest, fold and count the tokens of a text."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from adk_graph_memory import errors
 from adk_graph_memory.language.detection import WIDE_CHARACTER, WIDE_RANGES
 
 _TOKEN_PATTERN = re.compile(
-    rf"[{WIDE_RANGES}]"  # a character where words are not parted by spaces
+    rf"[{WIDE_RANGES}]"  # a character of a script without spaces between words
     r"|[a-zA-ZÀ-ɏ]{1,8}|\d{1,3}|[^\W\d_]{1,2}"  # Latin words, digits, letters of other scripts
-    r"|(?:[^\w\s]|_){1,2}|\n\s*"  # marks, and the indent of a line
+    r"|(?:[^\w\s]|_){1,2}|\n\s*"  # punctuation, and a line's indent
 )
 
 _MAX_LIST_CHARACTERS = 10_000
-"""Characters whose tokens are counted in one call."""
+"""Length from which tokens are counted one by one instead of in one list."""
 
 
 def digest(*parts: str) -> str:
-    """32 hex characters that stand for these strings and their borders (BLAKE2b, 128 bits).
+    """Hash the strings, and where each ends, to 32 hex characters (BLAKE2b, 128 bits).
 
     Raises:
-        errors.InvalidUnicode: one holds half a character; JSON would spell two halves as the whole one.
+        errors.InvalidUnicode: a string holds a lone surrogate; JSON would join two of them to one character.
     """
     try:
         "".join(parts).encode()
@@ -34,19 +34,18 @@ def digest(*parts: str) -> str:
 
 
 def fold_text(text: str) -> str:
-    """The text as names and quotes are compared: NFKC, casefolded, one space between words."""
+    """Normalize a name or quote for comparison: NFKC, case-folded, one space between words."""
     return " ".join(unicodedata.normalize("NFKC", text).casefold().split())
 
 
 def has_wide_character(text: str) -> bool:
-    """Whether any of it is in a script that has no spaces between words."""
+    """Whether any character is of a script without spaces between words."""
     return WIDE_CHARACTER.search(text) is not None
 
 
 def count_tokens(text: str) -> int:
-    """About how many tokens a model will count, in prose, code and any script (GPT-4's tokenizer is the measure)."""
+    """Estimate the number of a model's tokens in prose, code and any script; calibrated with GPT-4's tokenizer."""
     if len(text) < _MAX_LIST_CHARACTERS:
         return len(_TOKEN_PATTERN.findall(text))
-    return sum(
-        1 for _ in _TOKEN_PATTERN.finditer(text)
-    )  # half as fast, but one long call would keep other threads waiting
+    # Half as fast, but one long call would hold the GIL and block other threads.
+    return sum(1 for _ in _TOKEN_PATTERN.finditer(text))

@@ -1,4 +1,4 @@
-"""Whose memory it is, and what goes into it: turns of a session, and statements told to memory itself."""
+"""The input of memory: whose it is, the turns of a session, and statements added directly."""
 
 from __future__ import annotations
 
@@ -15,28 +15,28 @@ from adk_graph_memory.records.text_keys import digest
 Role = Literal["user", "model"]
 
 NO_SESSION = ":no-session:"
-"""The stream of turns that came without a session id; one a user."""
+"""The session of a user's turns that came without a session id."""
 
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """One user of one app: everything stored belongs to exactly one scope."""
+    """One user of one app; everything stored belongs to exactly one scope."""
 
     app_name: str
     user_id: str
 
     @property
     def key(self) -> str:
-        """What nodes, constraints and queries carry; ids of any length and script become 32 hex characters."""
+        """The scope as nodes store it: 32 hex characters, whatever the ids' length and script."""
         return digest(self.app_name, self.user_id)
 
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """What one author said at one time (an aware datetime, with the offset of where it was said), as memory reads it.
+    """What one author said at one time, an aware datetime with the offset of the place where it was said.
 
-    ``seq`` is the turn's place in its session: of turns of one time the higher one was said later. Both it and
-    ``session_id`` are filled in when the turn is claimed.
+    ``seq`` is the turn's position in its session; it orders turns of the same time. ``seq`` and ``session_id`` are
+    filled in when the turn is leased.
     """
 
     id: str
@@ -54,17 +54,17 @@ class Turn:
 
     @property
     def text_key(self) -> str:
-        """Stands for the text: a turn that was edited since it was read has another one."""
+        """A digest of the text; it changes when the turn is edited."""
         return digest(self.text)
 
     def make_memory_id(self, session_id: str) -> str:
-        """The id under which memory knows this turn of that session."""
+        """The memory id of this turn in that session."""
         return f"event:{digest(session_id, self.id)}"
 
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """Something to be remembered as it is, told by nobody in a session: its own source."""
+    """A text to remember word for word, added directly rather than said in a session; it is its own source."""
 
     text: str
     at: datetime
@@ -79,14 +79,17 @@ class Statement:
 
 
 def _normalize_unicode(text: str) -> str:
-    """In Unicode's NFC, as it is searched for."""
     if not isinstance(text, str):
         raise errors.ConfigurationError(reason=f"the text {text!r} is no text")
     return unicodedata.normalize("NFC", text)
 
 
 def check_timezone_aware(moment: datetime) -> None:
-    """Refuses a time without an offset: which moment it means depends on the machine that reads it."""
+    """Refuse a time without an offset, since its meaning depends on the machine that reads it.
+
+    Raises:
+        errors.ConfigurationError: it is no datetime, has no offset, or is not between the years 2 and 9998.
+    """
     if not isinstance(moment, datetime):
         raise errors.ConfigurationError(reason=f"{moment!r} is no datetime")
     if moment.tzinfo is None:

@@ -1,4 +1,4 @@
-"""What the graph holds that an extraction may be about, and everything that one ingest changes in it."""
+"""The records between consolidation and graph: stored candidates, and the plan of what one ingest writes."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ RevisionOperation = Literal[FactOperation, "REOPEN"]
 FactState = Literal["current", "superseded", "retracted"]
 
 STATES_PREDICATE = "states"
-"""The predicate of what is kept in its speaker's own words: there the words are what is said, not the object."""
+"""The predicate of facts kept in the speaker's own words; their value is the text, not the object."""
 
 _LONG_NUMBER_DIGITS = 5
-"""Digits from which on a number says all, like a telephone number, however it is worded."""
+"""Digits from which a number, such as a telephone number, identifies a value whatever the wording."""
 _NUMERAL_PATTERN = re.compile(r"\d+(?:[.,:/\-]\d+)*")
 
 
 @dataclass(frozen=True, slots=True)
 class Proposition:
-    """What is said to be so, apart from who supports it; subject and object are keys of entities."""
+    """The content of a fact, without its sources; subject and object are entity keys."""
 
     text: str
     predicate: str
@@ -41,18 +41,18 @@ class Proposition:
     topic: str = ""
     is_correction: bool = False
     is_functional: bool = False
-    """whether its subject has one value at a time under this predicate"""
+    """whether a subject has only one value at a time for this predicate"""
     valid_from_precision: Precision | None = None
     valid_to_precision: Precision | None = None
 
     @property
     def comparison_text(self) -> str:
-        """The text as it is compared."""
+        """The text folded for comparison, without its final punctuation."""
         return fold_text(self.text).rstrip(".!。！ ")
 
     @property
     def value(self) -> str:
-        """What it says of its subject under its predicate: the other entity, a long number, or else the words."""
+        """The value of the predicate: the object, else a long number in the text, else the text."""
         if self.predicate == STATES_PREDICATE:
             return self.comparison_text
         if self.object is not None:
@@ -61,19 +61,22 @@ class Proposition:
 
     @property
     def numerals(self) -> str:
-        """The numbers in it: facts that differ in one are two, however alike their words are."""
+        """The numbers in the text, sorted: facts that differ in a number are different."""
         return " ".join(sorted(_NUMERAL_PATTERN.findall(unicodedata.normalize("NFKC", self.text))))
 
     @property
     def signature(self) -> str:
-        """Two propositions of one signature say the same: subject, predicate, words, modality and dates agree.
+        """A digest that is equal for propositions that say the same.
 
-        Of what there is one at a time the value and the numbers have to agree, the words need not. Elsewhere they
-        do: "plans to move to Vigo" and "plans to look for work in Vigo" have all the rest in common.
+        Subject, predicate, modality and dates have to agree. For functional predicates the value and the numbers have
+        to agree too, for others object and text: "plans to move to Vigo" and "plans to look for work in Vigo" differ
+        in the text alone.
         """
-        dates = "/".join(make_date_key(when) if when else "" for when in (self.valid_from, self.valid_to))
-        said = f"{self.value} {self.numerals}" if self.is_functional else f"{self.object or ''} {self.comparison_text}"
-        return digest("fact", self.subject or "", self.predicate, said, self.modality, dates)
+        dates = "/".join(make_date_key(date) if date else "" for date in (self.valid_from, self.valid_to))
+        content = (
+            f"{self.value} {self.numerals}" if self.is_functional else f"{self.object or ''} {self.comparison_text}"
+        )
+        return digest("fact", self.subject or "", self.predicate, content, self.modality, dates)
 
 
 # -- graph → consolidation --------------------------------------------------------------------------------------
@@ -81,7 +84,7 @@ class Proposition:
 
 @dataclass(frozen=True, slots=True)
 class KnownEntity:
-    """An entity that the graph holds already; ``merged`` are the keys of those that were found to be this one."""
+    """A stored entity; ``merged_keys`` are the keys of entities that were merged into it."""
 
     key: str
     name: str
@@ -93,7 +96,7 @@ class KnownEntity:
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """Whether a fact still holds, and until when it did."""
+    """Whether a fact is current, and when it stopped holding."""
 
     state: FactState = "current"
     valid_to: datetime | None = None
@@ -102,9 +105,10 @@ class Standing:
 
 @dataclass(frozen=True, slots=True)
 class FactLink:
-    """One fact ended (``SUPERSEDE``) or unmade (``RETRACT``) another: ids, and a model's reason; none if by rule.
+    """The later fact ended (``SUPERSEDE``) or retracted (``RETRACT``) the earlier one; both are fact ids.
 
-    One that ``is_void`` would have, but was a plan that was called off.
+    ``reason`` is the judge's; it is empty if a rule decided. A void link has no effect, because the later fact is a
+    plan that was called off.
     """
 
     later: str
@@ -116,11 +120,11 @@ class FactLink:
 
 @dataclass(frozen=True, slots=True)
 class KnownFact:
-    """A fact that the graph holds already, with all the words it rests on.
+    """A stored fact with all its sources.
 
-    ``absorbed`` are signatures of other wordings that were found to say the same; ``was`` are the keys of whom subject
-    and object were before they were merged into another. ``is_complete`` says that all facts
-    which ended it, or which it ended, are known too; of another one the standing cannot be told anew.
+    ``equivalent_signatures`` belong to other wordings of the same fact; ``former_entity_keys`` are the keys of subject
+    and object before those were merged into other entities. Without a complete history, some facts that ended it or
+    that it ended are not among the candidates, so its standing cannot be recomputed.
     """
 
     id: str
@@ -134,11 +138,11 @@ class KnownFact:
 
 @dataclass(frozen=True, slots=True)
 class Candidates:
-    """What the graph holds that an extraction may be about.
+    """What the graph stores about the subjects of an extraction.
 
-    ``near`` names for a text the facts that mean something alike (by their vectors): they are worth a look, no more;
-    ``around`` those last heard of anybody whom it names; ``dependencies`` are as a plan's. A source of an earlier
-    ingest has its turn's memory id for ``turn_id``.
+    ``similar_ids`` maps a text to the ids of facts with similar vectors, ``recent_ids`` are the latest facts about the
+    entities that the extraction names; ``dependencies`` are as in a plan. A source of an earlier ingest has its turn's
+    memory id as ``turn_id``.
     """
 
     entities: tuple[KnownEntity, ...] = ()
@@ -147,7 +151,7 @@ class Candidates:
     similar_ids: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     recent_ids: tuple[str, ...] = ()
     forgotten_quotes: frozenset[tuple[str, str]] = frozenset()
-    """turn id and quote key of words that no fact may be made of again"""
+    """turn id and quote key of forgotten words, of which no new fact may be made"""
     dependencies: tuple[tuple[str, str], ...] = ()
 
 
@@ -156,10 +160,10 @@ class Candidates:
 
 @dataclass(frozen=True, slots=True)
 class PlannedEntity:
-    """An entity to be created, or to be given further aliases.
+    """An entity to create, or to update with further aliases.
 
-    ``absorbs`` are keys of others that turned out to be this one; ``parts_from`` is the key of the one that it had been
-    taken for, where it is somebody of its own again.
+    ``merged_keys`` are the keys of entities to merge into it; ``split_from`` is the key of the entity into which it was
+    merged by mistake and from which it is now separated.
     """
 
     key: str
@@ -174,9 +178,10 @@ class PlannedEntity:
 
 @dataclass(frozen=True, slots=True)
 class EntityDoubt:
-    """An extracted entity and the entities that it may be the same as, which no rule may decide.
+    """An extracted entity and the stored entities that it may be the same as; rules cannot decide.
 
-    ``quotes`` are words that name it, where the reply took it for one of them under a name that this one has not borne.
+    ``quotes`` are source quotes that name it. They are given if the extractor identified it with a stored entity under
+    a name which that entity did not have.
     """
 
     ref: int
@@ -186,7 +191,7 @@ class EntityDoubt:
 
 @dataclass(frozen=True, slots=True)
 class EntityResolution:
-    """Which entity each reference of an extraction means; one in doubt stands as somebody new until it is decided."""
+    """The entity that each reference of an extraction means; an entity in doubt counts as new until it is decided."""
 
     keys_by_ref: Mapping[int, str] = field(default_factory=dict)
     planned_entities: tuple[PlannedEntity, ...] = ()
@@ -194,15 +199,15 @@ class EntityResolution:
 
     @property
     def merge_targets(self) -> dict[str, str]:
-        """The key of each known entity that turned out to be another → the key of that one."""
-        return {gone: planned.key for planned in self.planned_entities for gone in planned.merged_keys}
+        """For each key of a merged entity, the key of the entity into which it is merged."""
+        return {merged_key: entity.key for entity in self.planned_entities for merged_key in entity.merged_keys}
 
 
 @dataclass(frozen=True, slots=True)
 class PlannedFact:
-    """A fact as it shall be: new, or one of the graph's that changes.
+    """A fact to create or change.
 
-    ``sources`` are those to be added, ``moved`` those that another fact has taken over.
+    ``sources`` are to be added; ``moved_sources`` are to be removed, because another fact takes them over.
     """
 
     id: str
@@ -214,12 +219,12 @@ class PlannedFact:
     standing: Standing = Standing()
     metadata: Mapping[str, Any] = field(default_factory=dict)
     is_direct: bool = False
-    """told to memory itself rather than said in a session"""
+    """added directly rather than said in a session"""
 
 
 @dataclass(frozen=True, slots=True)
 class PlannedRevision:
-    """What a fact was, or another wording that it took in, and why it is no longer so."""
+    """An earlier version of a fact, or a merged wording, and the reason for the change."""
 
     fact_id: str
     op: RevisionOperation
@@ -228,23 +233,23 @@ class PlannedRevision:
     standing: Standing
     reason: str
     evidence: tuple[Source, ...] = ()
-    """the words that speak for the change"""
+    """the source words that support the change"""
     is_by_model: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class WritePlan:
-    """Everything that one ingest changes in the graph: pure data, applied in one transaction."""
+    """Everything that one ingest changes in the graph, applied in one transaction."""
 
     entities: tuple[PlannedEntity, ...] = ()
     facts: tuple[PlannedFact, ...] = ()
     revisions: tuple[PlannedRevision, ...] = ()
     links: tuple[FactLink, ...] = ()
     dependencies: tuple[tuple[str, str], ...] = ()
-    """id of a fact, and of one without which it would not hold"""
+    """pairs of fact ids: a fact, and one without which it would not hold"""
     mentions: tuple[tuple[str, str], ...] = ()
     remarks: tuple[Remark, ...] = ()
     forget_turn_ids: tuple[str, ...] = ()
-    """ids of turns that their author asked not to be remembered"""
+    """ids of turns that their author asked to forget"""
     drop_counts: Mapping[str, int] = field(default_factory=dict)
     operation_counts: Mapping[str, int] = field(default_factory=dict)

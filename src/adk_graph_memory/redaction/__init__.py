@@ -1,4 +1,4 @@
-"""Text comes in as it was said and goes out as it may be stored and sent: without secrets, or as the caller chose."""
+"""Redact text before it is stored or sent: secrets only, or with a function of the caller's."""
 
 from adk_graph_memory.redaction.redactor import REDACTED_PLACEHOLDER, RedactFunction, RedactOption, Redactor
 from adk_graph_memory.redaction.secrets import remove_secrets

@@ -1,4 +1,4 @@
-"""Text as a detector should see it: without characters nobody sees, and full-width letters as ordinary ones."""
+"""Normalize text for secret detectors and map their matches back to the original."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ TextSpan = tuple[int, int]
 
 
 class PlainText:
-    """A text in plain characters, which knows the place of each in the original.
+    """A text in plain characters that keeps the position of each one in the original.
 
-    Zero-width characters, direction marks and soft hyphens (Unicode's Cf) are left out; what Unicode calls compatible
-    with ASCII (full-width letters and digits, the non-breaking space) is its ASCII.
+    Invisible characters (Unicode category Cf: zero-width, direction marks, soft hyphens) are left out. Characters
+    compatible with ASCII (full-width letters and digits, the non-breaking space) become ASCII.
 
     Attributes:
         text: the plain text.
@@ -20,23 +20,23 @@ class PlainText:
     def __init__(self, original: str) -> None:
         self.text = original
         self._positions: list[int] | None = None
-        plain = {letter: _simplify_character(letter) for letter in set(original)}
-        if any(letter != other for letter, other in plain.items()):
+        plain = {character: _simplify_character(character) for character in set(original)}
+        if any(character != simplified for character, simplified in plain.items()):
             self.text = "".join(map(plain.__getitem__, original))
-            self._positions = [place for place, letter in enumerate(original) for _ in plain[letter]]
+            self._positions = [position for position, character in enumerate(original) for _ in plain[character]]
 
     def find_original_span(self, span: TextSpan) -> TextSpan:
-        """Where the original says what the plain text says in this span."""
+        """The span of the original that a span of the plain text came from."""
         start, end = span
         if self._positions is None or start == end:
             return span
         return self._positions[start], self._positions[end - 1] + 1
 
 
-def _simplify_character(letter: str) -> str:
-    if letter.isascii():
-        return letter
-    if unicodedata.category(letter) == "Cf":
+def _simplify_character(character: str) -> str:
+    if character.isascii():
+        return character
+    if unicodedata.category(character) == "Cf":
         return ""
-    compatible = unicodedata.normalize("NFKC", letter)
-    return compatible if compatible.isascii() else letter
+    compatible = unicodedata.normalize("NFKC", character)
+    return compatible if compatible.isascii() else character

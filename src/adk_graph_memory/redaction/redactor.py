@@ -1,4 +1,4 @@
-"""Turns, statements and questions go in as they were said, and come out as they may be stored and sent."""
+"""Apply the configured redaction to turns, statements, questions and metadata."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ RedactFunction = Callable[[str], str]
 RedactOption = RedactFunction | Literal["secrets"] | None
 
 REDACTED_PLACEHOLDER = "[redacted]"
-"""Stands for a turn or statement of which a redaction leaves nothing: an embedder may refuse empty text."""
+"""Replaces a turn or statement that redaction leaves empty: an embedder may refuse empty text."""
 
 
 class Redactor:
-    """A redaction of any kind, as the memory uses it.
+    """Redacts texts, turns, statements and metadata in a worker thread.
 
     Args:
         choice: a function from text to text; ``"secrets"`` for
             :func:`adk_graph_memory.redaction.remove_secrets`; or None, which changes nothing.
 
     Raises:
-        errors.RedactorMissing: the libraries behind ``"secrets"`` are not installed.
-        errors.ConfigurationError: there is no such redaction.
+        errors.RedactorMissing: the libraries that ``"secrets"`` needs are not installed.
+        errors.ConfigurationError: ``choice`` is none of these.
     """
 
     def __init__(self, choice: RedactOption) -> None:
@@ -43,11 +43,11 @@ class Redactor:
 
     @property
     def redact_function(self) -> RedactFunction | None:
-        """The redaction of one text; None where none was chosen."""
+        """The function that redacts one text; None if there is no redaction."""
         return self._apply_function if self._function else None
 
     async def redact_text(self, text: str) -> str:
-        """The text, redacted.
+        """Redact one text.
 
         Raises:
             errors.RedactionFailed: the function raised, or did not return text.
@@ -55,7 +55,7 @@ class Redactor:
         return await asyncio.to_thread(self._apply_function, text) if self._function else text
 
     async def redact_turns(self, turns: Sequence[Turn]) -> Sequence[Turn]:
-        """The turns with their text redacted; ids, times and order stay."""
+        """Redact the text of each turn; ids, times and order stay."""
         if not self._function:
             return turns
         return await asyncio.to_thread(
@@ -63,27 +63,27 @@ class Redactor:
         )
 
     async def redact_statements(self, statements: Sequence[Statement]) -> Sequence[Statement]:
-        """The statements with their text and metadata redacted; ids, times and order stay."""
+        """Redact the text and metadata of each statement; ids, times and order stay."""
         if not self._function:
             return statements
         return await asyncio.to_thread(
             lambda: [
-                replace(one, text=self._redact_or_placeholder(one.text), metadata=self._redact_value(one.metadata))
-                for one in statements
+                replace(item, text=self._redact_or_placeholder(item.text), metadata=self._redact_value(item.metadata))
+                for item in statements
             ]
         )
 
     async def redact_metadata(self, metadata: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
-        """The metadata with every text in them redacted, however deep; the keys stay."""
+        """Redact every text value of the metadata at any depth; the keys stay."""
         return await asyncio.to_thread(self._redact_value, metadata) if self._function and metadata else metadata
 
     def _apply_function(self, text: str) -> str:
-        assert self._function is not None  # noqa: S101  # callers look first
+        assert self._function is not None  # noqa: S101  # callers check first
         name = getattr(self._function, "__qualname__", type(self._function).__qualname__)
         try:
             redacted: Any = self._function(text)
         except Exception as error:
-            # The error's own words may quote the text, and ours may end in a log: only its kind is named.
+            # The error's message may quote the text, and ours may end up in a log: name only its type.
             raise errors.RedactionFailed(name=name, reason=f"it raised {type(error).__name__}") from error
         if not isinstance(redacted, str):
             raise errors.RedactionFailed(name=name, reason=f"it returned {type(redacted).__name__}, not text")
@@ -97,9 +97,9 @@ class Redactor:
         if isinstance(value, str):
             return self._apply_function(value)
         if isinstance(value, Mapping):
-            return {key: self._redact_value(one) for key, one in value.items()}
+            return {key: self._redact_value(item) for key, item in value.items()}
         if isinstance(value, list | tuple):
-            return [self._redact_value(one) for one in value]
+            return [self._redact_value(item) for item in value]
         if value is None or isinstance(value, bool | int | float):
             return value
         return self._redact_value(to_jsonable_python(value, bytes_mode="base64", serialize_unknown=True))

@@ -1,4 +1,4 @@
-"""Text goes in, and comes out without keys, tokens, passwords and card numbers."""
+"""Remove keys, tokens, passwords and card numbers from text."""
 
 from __future__ import annotations
 
@@ -13,33 +13,32 @@ from adk_graph_memory.redaction.plain_text import PlainText, TextSpan
 
 Detector = tuple[str, Callable[[str], Iterable[TextSpan]]]
 
-
 _CHUNK_SIZE, _CHUNK_OVERLAP = 50_000, 2_000
-"""Characters that are searched at a time, and how far a match may reach beyond them."""
+"""Characters searched at a time, and how far a match may reach beyond them."""
 _MAX_ROUNDS = 8
-"""Three are the most that texts needed; whoever writes one that needs more does not hold up others."""
+"""No text has needed more than three rounds; the limit keeps a hostile text from holding up others."""
 
 
 def remove_secrets(text: str) -> str:
-    """The text with keys, tokens, passwords and card numbers replaced by what they were, as in ``[card number]``.
+    """Replace keys, tokens, passwords and card numbers by their kind, as in ``[card number]``.
 
-    Only how a secret looks decides: nothing is ever looked up or tried anywhere. Characters that nobody sees and
-    full-width letters hide none. What this gives is left alone when it is given again.
+    Only the look of a secret decides: nothing is looked up or tried against a service. Invisible characters and
+    full-width letters hide no secret. A second call leaves the result unchanged.
 
     Raises:
-        errors.RedactorMissing: the libraries behind it are not installed.
+        errors.RedactorMissing: the libraries that it needs are not installed.
     """
     for _ in range(_MAX_ROUNDS):
         if (cleaned := _remove_secrets_once(text)) == text:
             break
-        text = cleaned  # a secret beside another one may only now stand free
+        text = cleaned  # with its neighbour replaced, another secret may match now
     return text
 
 
 def _remove_secrets_once(text: str) -> str:
     plain = PlainText(text)
-    for kind, found in load_detectors():
-        spans = [plain.find_original_span(span) for span in found(plain.text)]
+    for kind, find_spans in load_detectors():
+        spans = [plain.find_original_span(span) for span in find_spans(plain.text)]
         if spans:
             text = "".join(_replace_spans(text, spans, f"[{kind}]"))
             plain = PlainText(text)
@@ -47,16 +46,16 @@ def _remove_secrets_once(text: str) -> str:
 
 
 def _replace_spans(text: str, spans: Iterable[TextSpan], placeholder: str) -> Iterator[str]:
-    done = 0
+    position = 0
     for start, end in sorted(spans):
-        if start >= done:
-            yield text[done:start] + placeholder
-        done = max(done, end)
-    yield text[done:]
+        if start >= position:
+            yield text[position:start] + placeholder
+        position = max(position, end)
+    yield text[position:]
 
 
 _REST = re.compile(r"(?:\.?[\w-]+)*")
-"""The rest of a token whose format grew longer since its detector was written, or that a detector stops short of."""
+"""The rest of a token: its format may have grown since the detector was written, or the detector may stop short."""
 
 _SECRET_FORMATS = (
     ("private key", r"-----BEGIN (?:[A-Z0-9]+ )*PRIVATE KEY(?: BLOCK)?-----"
@@ -73,8 +72,8 @@ _SECRET_FORMATS = (
     ("Google client secret", r"\bGOCSPX-[\w-]{20,}"),
     ("API key", r"\b(?:gsk_|xai-)[A-Za-z0-9]{20,}"),
 )  # fmt: skip
-"""Published formats that detect-secrets 1.5 does not know (OpenAI's and Anthropic's among the API keys), finds only in
-part, or searches for in a time that grows with the square of the text."""
+"""Published formats that detect-secrets 1.5 does not know (OpenAI's and Anthropic's API keys among them), finds only in
+part, or searches for in quadratic time."""
 
 _SURE = (
     r"(?:pass[_-]?(?:word|phrase|wort|code)|passwd|pswd|pwd?|contraseña|contrasena|kennwort|"
@@ -85,23 +84,23 @@ _VAGUE = r"(?:secret|token)"
 _BEFORE, _AFTER = r"(?<![\[\w])(?:\w{1,40}?[_.-])?", r"(?:[_-]\w{1,20})?\b(?:\\{0,3}[\"'`]\]?)?"
 _SIGN = r"[ \t]{0,3}(?::=|=>|={1,3}|:)[ \t]{0,3}"
 _OPEN = r"(?!\[[A-Za-z ]+\])"
-"""What was replaced already is left alone."""
+"""Skips a value that is already a placeholder."""
 _QUOTE = r"(\\{0,3}[\"'`])"
 _WORD = r"(?:[^\s\"'`,;&\\]|\\(?!\\{0,3}[\"'`]))"
 _LETTER, _DIGIT, _SYMBOL = (rf"(?={_WORD}{{0,200}}?{kind})" for kind in ("[A-Za-z]", "[0-9]", "[0-9@#$%^&*+_]"))
 _VALUE = rf"{_OPEN}(?P<value>{_WORD}"
 _LOOK = 200
-"""How far a pattern looks for a value's end: who says ``token:`` over and over has each look once. What of a value lies
-beyond is found once, by _BEYOND."""
+"""Characters a pattern searches for the end of a value, so that a text of many ``token:`` stays cheap. _BEYOND finds
+what a longer value has beyond them."""
 _BEYOND = re.compile(rf"{_WORD}*")
 _SCHEME = r"(?:Bearer|Basic|Token|ApiKey|Digest)[ \t]{1,3}"
 _ASSIGNMENT_PATTERNS = tuple(
     re.compile(pattern, re.IGNORECASE)
     for pattern in (
-        # password = "correct horse", password=hunter, and inside of another text {\"password\": \"correct horse\"}
+        # password = "correct horse", password=hunter, and inside a JSON string {\"password\": \"correct horse\"}
         rf"{_BEFORE}{_SURE}{_AFTER}{_SIGN}{_QUOTE}{_OPEN}(?P<value>[^\"'`\n\\]{{3,200}})\1",
         rf"{_BEFORE}(?:{_SURE}|{_VAGUE}){_AFTER}={_VALUE}{{3,200}})",
-        # password: hunter2, and without a digit where it ends its line
+        # password: hunter2, and without a digit at the end of a line
         rf"{_BEFORE}{_SURE}{_AFTER}{_SIGN}(?={_WORD}{{0,200}}?[0-9!@#$%^&*+_]){_VALUE}{{3,200}})",
         rf"{_BEFORE}{_SURE}{_AFTER}{_SIGN}{_VALUE}{{3,200}}+)(?=[ \t]{{0,100}}+(?:\n|\Z)|{_WORD})",
         # my password is hunter2
@@ -119,7 +118,7 @@ _ASSIGNMENT_PATTERNS = tuple(
         r"(?=[A-Za-z0-9+/]{0,40}?[0-9A-Z][a-z]{0,9}[A-Z0-9])[A-Za-z0-9+/]{10,200}={1,2})",
     )
 )
-"""``password: hunter2``. For detect-secrets' own keyword detector a text holds one secret, up to its line's end."""
+"""``password: hunter2``. The keyword detector of detect-secrets finds one secret a text, up to the end of its line."""
 
 _CARD_NUMBER = re.compile(
     r"(?<![\w+.,-])(?:[0-9]{13,19}|[0-9]{4}([ \u00a0\u202f-])[0-9]{6}\1[0-9]{5}"
@@ -129,14 +128,14 @@ _CARD_NUMBER = re.compile(
 
 @cache
 def load_detectors() -> tuple[Detector, ...]:
-    """What is looked for, in order: an assignment comes last, so that a key of known kind keeps its name."""
+    """The detectors in the order they run: assignments come last, so that a key of a known kind keeps its name."""
     try:
-        known = _load_library_detectors()
+        library_detectors = _load_library_detectors()
         from pydantic_extra_types.payment import PaymentCardBrand, PaymentCardNumber
     except ImportError as error:
         raise errors.RedactorMissing(reason=f"{error.name} is not installed") from error
 
-    def cards(text: str) -> Iterator[TextSpan]:
+    def find_card_numbers(text: str) -> Iterator[TextSpan]:
         for match in _search_in_chunks(_CARD_NUMBER, text):
             try:
                 number = PaymentCardNumber(re.sub(r"[^0-9]", "", match[0]))
@@ -145,19 +144,18 @@ def load_detectors() -> tuple[Detector, ...]:
             if number.brand != PaymentCardBrand.other:
                 yield match.span()
 
-    ours: list[Detector] = [(kind, _make_span_finder(re.compile(pattern))) for kind, pattern in _SECRET_FORMATS]
-    assigned: list[Detector] = [
+    tokens: list[Detector] = [(kind, _make_span_finder(re.compile(pattern))) for kind, pattern in _SECRET_FORMATS]
+    assignments: list[Detector] = [
         ("secret", _make_span_finder(pattern, "value", _search_in_chunks)) for pattern in _ASSIGNMENT_PATTERNS
     ]
-    return (*ours, *known, ("card number", cards), *assigned)
+    return (*tokens, *library_detectors, ("card number", find_card_numbers), *assignments)
 
 
 def _load_library_detectors() -> list[Detector]:
-    """The detectors of detect-secrets whose findings stand by themselves: their patterns, and never their ``verify``.
+    """The reliable patterns of detect-secrets; its ``verify`` is never called.
 
-    Its detectors of entropy, of addresses and of a build server's keys are left out: they take ordinary words and
-    numbers for secrets.
-    ``analyze_string`` gives words without their place, so the patterns are asked themselves.
+    Its detectors of entropy, IP addresses and build-server keys are left out: they take ordinary words and numbers for
+    secrets. ``analyze_string`` returns no positions, so the patterns are searched directly.
     """
     from detect_secrets.plugins import (
         aws,
@@ -187,24 +185,24 @@ def _load_library_detectors() -> list[Detector]:
         ("Twilio API key", twilio.TwilioKeyDetector.denylist),
         ("Mailchimp API key", mailchimp.MailchimpDetector.denylist),
     ]
-    found: list[Detector] = [(kind, _make_span_finder(pattern)) for kind, patterns in kinds for pattern in patterns]
-    in_address: list[Detector] = [
+    tokens: list[Detector] = [(kind, _make_span_finder(pattern)) for kind, patterns in kinds for pattern in patterns]
+    url_passwords: list[Detector] = [
         ("password", _make_span_finder(pattern, 1)) for pattern in basic_auth.BasicAuthDetector.denylist
     ]
-    return found + in_address
+    return tokens + url_passwords
 
 
 def _search_in_chunks(pattern: re.Pattern[str], text: str) -> Iterator[re.Match[str]]:
-    """The matches of a pattern of which none, with what it looks at behind it, is longer than the overlap.
+    """Search a long text in chunks: one search holds the GIL and would block all threads, the event loop's included.
 
-    One search of a long text would keep all other threads waiting, the event loop's among them.
+    A match with its lookahead must be no longer than the overlap.
     """
-    done = 0
+    position = 0
     for border in range(_CHUNK_SIZE, len(text) + _CHUNK_SIZE, _CHUNK_SIZE):
-        while match := pattern.search(text, max(done, border - _CHUNK_SIZE), border + _CHUNK_OVERLAP):
+        while match := pattern.search(text, max(position, border - _CHUNK_SIZE), border + _CHUNK_OVERLAP):
             if match.start() >= border:
                 break
-            done = match.end()
+            position = match.end()
             yield match
 
 
@@ -213,17 +211,17 @@ def _make_span_finder(
     group: int | str = 0,
     search: Callable[[re.Pattern[str], str], Iterator[re.Match[str]]] = re.Pattern.finditer,
 ) -> Callable[[str], Iterator[TextSpan]]:
-    """Finds where a pattern's secret is: in a group of it, or all of it with what of the token goes on behind it."""
+    """A finder of a pattern's secrets: one group of the match, or the whole match with the rest of its token."""
 
-    def found(text: str) -> Iterator[TextSpan]:
+    def find_spans(text: str) -> Iterator[TextSpan]:
         end = 0
         for match in search(pattern, text):
             if match.start() < end:
                 continue
             start, end = match.span(group)
             rest = _BEYOND if end - start >= _LOOK else None if group else _REST
-            if rest and (more := rest.match(text, end)):
-                end = more.end()
+            if rest and (tail := rest.match(text, end)):
+                end = tail.end()
             yield start, end
 
-    return found
+    return find_spans

@@ -48,6 +48,8 @@ _AGENT_ADDRESS = {
     "ko": re.compile(r"당신"),
 }
 """How the agent itself is spoken to, by language."""
+_FIRST_PERSON = re.compile(r"\b(?:I|me|my|mine|myself|we|us|our|ours)\b", re.IGNORECASE)
+_THIRD_PARTY = re.compile(r"(?<=[\w,;:] )(?!I\b)[A-Z]\w+")
 _POLITE_REQUEST = re.compile(
     r"\b(?:do|can|could|would|will) you (?:please )?(?:remember|know|recall|tell|say|remind)\b", re.IGNORECASE
 )
@@ -72,11 +74,18 @@ _OTHERS_BELONGINGS = re.compile(
 class ParsedQuestion:
     """A question about somebody who speaks hardly finds their turns by their name, for these say "I".
 
-    ``words`` is the question without the names of those who speak, of a long message all of it; all else is told from
-    the message's ending. ``spoken`` is that as the one it asks about would put it; ``author`` is that one, None if it
-    asks about nobody who speaks, or about several. ``is_native`` is whether people here speak its language. ``times``
-    are those that it names, ``is_past`` and ``is_present`` whether it asks what was so before, or what is so now;
-    ``of_agent`` whether it speaks to the agent itself.
+    Attributes:
+        search_text: the question without the names of those who speak; of a long message all of it. All else is read
+            from the message's ending.
+        first_person_text: that, as the one it asks about would put it.
+        author: that one; None if it asks about nobody who speaks, or about several.
+        language: of the question.
+        is_native: whether people here speak its language.
+        time_spans: the times that it names.
+        is_past: whether it asks what was so before.
+        is_present: whether it asks what is so now.
+        is_about_third_party: whether it names somebody or something, and neither a speaker nor its asker.
+        is_to_agent: whether it speaks to the agent itself.
     """
 
     search_text: str
@@ -87,6 +96,7 @@ class ParsedQuestion:
     time_spans: tuple[DateRange, ...] = ()
     is_past: bool = False
     is_present: bool = False
+    is_about_third_party: bool = False
     is_to_agent: bool = False
 
     @property
@@ -177,6 +187,10 @@ def parse_question(
         times,
         is_past=is_past,
         is_present=not is_past and language == "en" and _is_about_present(question),
+        is_about_third_party=not named
+        and language == "en"
+        and _THIRD_PARTY.search(question) is not None
+        and _FIRST_PERSON.search(question) is None,
         is_to_agent=language in _AGENT_ADDRESS
         and _AGENT_ADDRESS[language].search(_POLITE_REQUEST.sub("", question)) is not None,
     )

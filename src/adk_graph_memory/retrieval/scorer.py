@@ -114,7 +114,7 @@ class Scorer:
         weights, gate = self._weights, self._word_trust
         if asked.author is not None:
             self._add_share(one.id, "author", weights.author * (one.author == asked.author))
-        elif one.role == "model" and not asked.is_to_agent:
+        elif one.role == "model" and not (asked.is_to_agent or asked.is_about_third_party):
             self._add_share(one.id, "agent", weights.agent)
         if asked.time_spans:
             self._add_share(one.id, "date", gate * weights.date * asked.score_timestamp(one.timestamp))

@@ -35,7 +35,8 @@ class Weights:
     author: float = 2.5
     """what the one whom the question asks about said themselves (+2.3 / +3.4)"""
     agent: float = -1.0
-    """what an agent said, beside what the people it serves said themselves (0.0 / 0.0; there hardly speak any)"""
+    """what an agent said, beside what the people it serves said themselves; not where a question asks about somebody
+    else, of whom either may speak (0.0 / 0.0; no agent speaks there; of chats +1.7 / +1.9)"""
     answer: float = 0.45
     """of a question's score, to the turn that follows it: the answer need not share a word with what is asked
     (+1.2 / +3.2)"""

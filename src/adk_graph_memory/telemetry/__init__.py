@@ -1,8 +1,7 @@
-"""What is done goes in; spans and metrics come out, for whichever OpenTelemetry provider the application has set up.
+"""Emit OpenTelemetry spans and metrics to the provider that the application sets up; without one, do nothing.
 
-Names are those of the semantic conventions: GenAI's for memory and models, the stable ones for databases. Who the user
-is stands in none of it, and nobody's words do, unless :func:`~adk_graph_memory.settings.is_text_captured`. Without a
-provider all of it ends in the API's no-ops.
+Names follow the semantic conventions: GenAI's for memory and models, the stable ones for databases. Spans and metrics
+never name the user, and contain text only if :func:`~adk_graph_memory.settings.is_text_captured`.
 """
 
 from adk_graph_memory.telemetry.instruments import record_facts, record_ingest, record_pending

@@ -1,4 +1,4 @@
-"""What became of requests to remember goes in, and how long things took; metrics come out."""
+"""Define and record the metrics: durations, token usage, facts and the ingest queue."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ from collections.abc import Mapping, Sequence
 from opentelemetry import metrics
 
 INSTRUMENTATION_NAME = "adk_graph_memory"
-"""Of the tracer and the meter, and what the names begin with that no convention gives."""
+"""Name of the tracer and the meter, and prefix of metric names that no convention defines."""
 
 DURATION_BUCKETS = [0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92]
 STATEMENT_BUCKETS = [0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 10]
 TOKEN_BUCKETS = [4**power for power in range(14)]
-"""The conventions' buckets; the next are ours."""
+"""The three above are the conventions' buckets; those below are our own."""
 LAG_BUCKETS = [0.1, 0.5, 1, 5, 10, 30, 60, 300, 900, 3_600, 21_600, 86_400]
 
 
 class Instruments:
-    """Everything that is counted and measured.
+    """All metric instruments.
 
     Args:
-        meter: the API's, which hands on to the provider that the application sets, whenever it does.
+        meter: the API's meter, which forwards to the application's provider as soon as one is set.
     """
 
     def __init__(self, meter: metrics.Meter) -> None:
@@ -56,18 +56,18 @@ active_instruments = Instruments(metrics.get_meter(INSTRUMENTATION_NAME))
 
 
 def record_facts(facts: Mapping[str, int]) -> None:
-    """Counts facts by operation, once they are committed."""
+    """Count committed facts by operation."""
     for op, count in facts.items():
         active_instruments.fact_counter.add(count, {f"{INSTRUMENTATION_NAME}.op": op})
 
 
 def record_ingest(facts: Mapping[str, int], seconds: float) -> None:
-    """Counts the facts of a request to remember, committed so many seconds after it was made."""
+    """Count the facts of an ingest request that was committed ``seconds`` after it was made."""
     active_instruments.ingest_lag.record(seconds)
     record_facts(facts)
 
 
-def record_pending(requests: Mapping[str, int]) -> None:
-    """Takes in how many requests to remember wait, by app."""
-    for app_name, count in requests.items():
+def record_pending(pending_counts: Mapping[str, int]) -> None:
+    """Record the number of pending ingest requests by app."""
+    for app_name, count in pending_counts.items():
         active_instruments.pending_requests.set(count, {f"{INSTRUMENTATION_NAME}.app_name": app_name})

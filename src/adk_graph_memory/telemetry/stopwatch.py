@@ -1,4 +1,4 @@
-"""The stages of some work go in, as each ends; how long each took comes out."""
+"""Measure how long the stages of some work take."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import time
 
 
 class Stopwatch:
-    """Milliseconds by stage."""
+    """Adds up milliseconds by stage."""
 
     def __init__(self) -> None:
         self.laps: dict[str, float] = {}
         self._lap_start = time.perf_counter()
 
     def lap(self, stage: str) -> None:
-        """Ends a stage and begins the next."""
+        """End a stage and begin the next."""
         now = time.perf_counter()
         self.laps[stage] = round(self.laps.get(stage, 0.0) + (now - self._lap_start) * 1_000, 1)
         self._lap_start = now
