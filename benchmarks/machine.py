@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import platform
 import sqlite3
+from collections.abc import Mapping
 from importlib import metadata
 
 from rich.console import Console
@@ -31,6 +32,12 @@ def described() -> dict[str, str]:
     libraries = ", ".join(f"{name} {_version(name)}" for name in _LIBRARIES)
     python = f"{platform.python_version()} on {os.cpu_count()} cores, SQLite {sqlite3.sqlite_version}"
     return {"Python": python, "libraries": libraries}
+
+
+def print_about(console: Console, about: Mapping[str, str]) -> None:
+    """Prints what figures were taken on, a line each: :func:`described`, and what the caller adds."""
+    for name, value in (described() | dict(about)).items():
+        console.print(f"{name}: {value}", highlight=False, soft_wrap=True)
 
 
 def _version(name: str) -> str:

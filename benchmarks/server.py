@@ -36,6 +36,17 @@ def set_apart(settings: Settings, name: str) -> Settings:
     return settings.model_copy(update={"label_prefix": labels, "index_prefix": indexes})
 
 
+def environment(settings: Settings) -> dict[str, str]:
+    """What a process needs to use the same labels of the same server."""
+    return os.environ | {
+        "NEO4J_URI": str(settings.uri),
+        "NEO4J_USERNAME": settings.username,
+        "NEO4J_PASSWORD": settings.password.get_secret_value(),
+        "ADK_GRAPH_MEMORY_LABEL_PREFIX": settings.label_prefix,
+        "ADK_GRAPH_MEMORY_INDEX_PREFIX": settings.index_prefix,
+    }
+
+
 def _settings(uri: str, auth: tuple[str, str], prefix: str) -> Settings:
     username, password = auth
     prefixes = {"label_prefix": prefix, "index_prefix": f"{prefix.lower()}_"}

@@ -13,19 +13,16 @@ import os
 import statistics
 import sys
 from asyncio.subprocess import PIPE, Process
-from contextlib import AsyncExitStack
 from pathlib import Path
 
 from rich.table import Table
 
 from adk_graph_memory import GraphMemory
-from adk_graph_memory.graph import vector_slots
 from adk_graph_memory.settings import Settings
 from benchmarks import machine, server
 from benchmarks.latency import asking
-from benchmarks.latency.first import environment
 from benchmarks.latency.scale import FULL
-from benchmarks.latency.scopes import DIMENSIONS, Store, Topics
+from benchmarks.latency.scopes import Topics, open_store
 
 HERE = Path(__file__).parents[2]
 APP = "beside"
@@ -36,7 +33,7 @@ WARM_UP = 4
 async def start_asking(checkout: Path, settings: Settings, user_id: str, size: int) -> Process:
     """A process that asks with the code of a checkout."""
     command = (checkout / ".venv/bin/python", asking.__file__, APP, user_id, str(size), str(FULL.searches))
-    surroundings = environment(settings) | {"PYTHONPATH": f"{checkout / 'src'}{os.pathsep}{checkout}"}
+    surroundings = server.environment(settings) | {"PYTHONPATH": f"{checkout / 'src'}{os.pathsep}{checkout}"}
     return await asyncio.create_subprocess_exec(*command, cwd=checkout, env=surroundings, stdin=PIPE, stdout=PIPE)
 
 
@@ -61,11 +58,10 @@ async def compare(settings: Settings, checkout: Path, user_id: str, size: int, r
         figures = {which: await run_round(processes[which]) for which in order}
         if number >= 0:
             pairs.append((figures[0], figures[1]))
-    async with AsyncExitStack() as stack:
-        for process in processes:
-            assert process.stdin
-            process.stdin.close()
-            stack.push_async_callback(process.wait)
+    for process in processes:
+        assert process.stdin
+        process.stdin.close()
+        await process.wait()
     columns = [[(other[at], ours[at], ours[at] / other[at]) for other, ours in pairs] for at in (0, 1)]
     return [[statistics.median(values) for values in zip(*column, strict=True)] for column in columns]
 
@@ -79,10 +75,7 @@ async def main(arguments: argparse.Namespace) -> None:
         server.serving("Beside") as (settings, which),
         GraphMemory(settings=settings, model="rules", embedder=Topics()) as memory,
     ):
-        await memory.prepare()
-        assert memory.vectors.embedder
-        await vector_slots.open_slot(memory.connection, "a", memory.vectors.embedder.name, DIMENSIONS)
-        store = Store(memory.connection, APP)
+        store = await open_store(memory, APP)
         for size, total in FULL.scopes[: arguments.scopes]:
             print(f"{size:,} of {total:,} …", file=sys.stderr, flush=True)
             user_id = f"asks-among-{size}"
@@ -93,8 +86,7 @@ async def main(arguments: argparse.Namespace) -> None:
     console = machine.console()
     console.print(table)
     about = {"load before": before, "load after": machine.load(), "server": which, "rounds": str(arguments.rounds)}
-    for line, value in (machine.described() | about).items():
-        console.print(f"{line}: {value}", highlight=False, soft_wrap=True)
+    machine.print_about(console, about)
 
 
 if __name__ == "__main__":
@@ -102,4 +94,7 @@ if __name__ == "__main__":
     parser.add_argument("checkout", type=Path, help="a worktree of another version, with its .venv")
     parser.add_argument("--rounds", type=int, default=12, help="of each version, a hundred searches each")
     parser.add_argument("--scopes", type=int, default=len(FULL.scopes), help="1: only the smaller store")
-    asyncio.run(main(parser.parse_args()))
+    arguments = parser.parse_args()
+    if not (arguments.checkout / ".venv/bin/python").exists():
+        parser.error(f"{arguments.checkout} has no .venv/bin/python: run `make setup` there first")
+    asyncio.run(main(arguments))

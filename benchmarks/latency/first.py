@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import sys
 import uuid
 from collections.abc import AsyncIterator
@@ -41,20 +40,11 @@ async def answers(settings: Settings, scale: Scale) -> AsyncIterator[Result]:
 
 async def _round(settings: Settings, app_name: str) -> tuple[list[float], list[bool]]:
     command = (sys.executable, "-m", "benchmarks.latency.fresh", app_name)
-    process = await asyncio.create_subprocess_exec(*command, env=environment(settings), stdout=asyncio.subprocess.PIPE)
+    process = await asyncio.create_subprocess_exec(
+        *command, env=server.environment(settings), stdout=asyncio.subprocess.PIPE
+    )
     printed, _ = await process.communicate()
     if process.returncode:
         raise RuntimeError(f"{' '.join(command)} ended with {process.returncode}; its error is above")
     told = json.loads(printed.splitlines()[-1])
     return told["turns"], told["found"]
-
-
-def environment(settings: Settings) -> dict[str, str]:
-    """What a process needs to use the same labels of the same server."""
-    return os.environ | {
-        "NEO4J_URI": str(settings.uri),
-        "NEO4J_USERNAME": settings.username,
-        "NEO4J_PASSWORD": settings.password.get_secret_value(),
-        "ADK_GRAPH_MEMORY_LABEL_PREFIX": settings.label_prefix,
-        "ADK_GRAPH_MEMORY_INDEX_PREFIX": settings.index_prefix,
-    }

@@ -78,10 +78,7 @@ async def search(settings: Settings, scale: Scale) -> AsyncIterator[Result]:
     embedder, app_name = Topics(), f"bench-{uuid.uuid4().hex[:12]}"
     memory = GraphMemory(settings=server.set_apart(settings, "Scopes"), model="rules", embedder=embedder)
     async with Neo4jMemoryService(memory=memory) as service:
-        await service.prepare()
-        store = Store(memory.connection, app_name)
-        if memory.vectors.embedder:
-            await vector_slots.open_slot(memory.connection, "a", memory.vectors.embedder.name, DIMENSIONS)
+        store = await open_store(memory, app_name)
         for (size, total), (bar, stretch) in zip(scale.scopes, BARS, strict=True):
             before, asking = await store.count(), f"asks-among-{size}"
             took = await timed(partial(store.fill, asking, size, total, scale.memories_a_user)) / 1_000
@@ -94,6 +91,14 @@ async def search(settings: Settings, scale: Scale) -> AsyncIterator[Result]:
             yield Result(f"search_memory, {size:,} of {present:,} memories, p50", "ms", costs.middle, note=note)
             yield Result("  p95, beyond the embedding", "ms", costs.slowest, bar, stretch=stretch)
             yield Result("  statements", "", costs.statements, 2)
+
+
+async def open_store(memory: GraphMemory, app_name: str) -> Store:
+    """Makes the graph ready for vectors of :class:`Topics`."""
+    await memory.prepare()
+    assert memory.vectors.embedder
+    await vector_slots.open_slot(memory.connection, "a", memory.vectors.embedder.name, DIMENSIONS)
+    return Store(memory.connection, app_name)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ import argparse
 import asyncio
 import sys
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
@@ -255,9 +255,9 @@ async def main(arguments: argparse.Namespace) -> None:
                 await bench.compare(told, ablate=arguments.ablate)
     console = machine.console()
     console.print(bench.table)
-    about: Mapping[str, str] = {"load before": before, "load after": machine.load(), "server": which}
-    for line in (*bench.lines, *(f"{name}: {value}" for name, value in (machine.described() | about).items())):
+    for line in bench.lines:
         console.print(line, highlight=False, soft_wrap=True)
+    machine.print_about(console, {"load before": before, "load after": machine.load(), "server": which})
 
 
 parser = argparse.ArgumentParser(prog="python -m benchmarks.quality", description=__doc__)

@@ -185,9 +185,7 @@ async def main(arguments: argparse.Namespace) -> None:
     console = machine.console()
     console.print(folds(recorded))
     console.print(ablation(recorded["locomo"]))
-    about: Mapping[str, str] = {"load before": before, "load after": machine.load(), "server": which}
-    for name, value in (machine.described() | about).items():
-        console.print(f"{name}: {value}", highlight=False, soft_wrap=True)
+    machine.print_about(console, {"load before": before, "load after": machine.load(), "server": which})
 
 
 if __name__ == "__main__":

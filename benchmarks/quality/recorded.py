@@ -85,8 +85,7 @@ async def main() -> None:
     console = machine.console()
     console.print(table)
     console.print(folds.ablation(cases))
-    for line, value in (machine.described() | {"load": f"{before}; {machine.load()}", "server": which}).items():
-        console.print(f"{line}: {value}", highlight=False, soft_wrap=True)
+    machine.print_about(console, {"load before": before, "load after": machine.load(), "server": which})
 
 
 if __name__ == "__main__":

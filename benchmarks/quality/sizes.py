@@ -90,8 +90,7 @@ async def main(arguments: argparse.Namespace) -> None:
     table.add_row("asked", "", f"≤ {ASKED_MEDIAN:,}", f"≤ {ASKED_MOST:,}", "", "", f"≤ {ASKED_RATIO}")
     console = machine.console()
     console.print(table)
-    for line, value in (machine.described() | {"load before": before, "load after": machine.load()}).items():
-        console.print(f"{line}: {value}", highlight=False, soft_wrap=True)
+    machine.print_about(console, {"load before": before, "load after": machine.load()})
 
 
 if __name__ == "__main__":

@@ -200,7 +200,7 @@ def test_whom_the_number_of_a_known_entity_means_is_open_where_the_name_does_not
     ]
     told = consolidation.compare_extraction(Extraction((sister,)), Candidates(entities=(known,)), same={1: "k1"})
     [planned] = told.resolution.planned_entities
-    assert (planned.key, planned.name, planned.aliases, dict(told.dropped)) == ("k1", "Inés", ("my sister",), {})
+    assert (planned.key, planned.name, planned.aliases, dict(told.drop_counts)) == ("k1", "Inés", ("my sister",), {})
 
 
 def test_a_number_that_means_somebody_else_is_counted() -> None:

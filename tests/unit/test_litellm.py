@@ -78,14 +78,14 @@ def openai(monkeypatch: pytest.MonkeyPatch) -> Iterator[OpenAi]:
     server.server_close()
 
 
-async def asked(name: str) -> llm.ModelAnswer[Answer]:
+async def ask_model(name: str) -> llm.ModelAnswer[Answer]:
     patience = llm.RetryPolicy(30, retries=2, backoff=0.001)
     return await llm.generate_structured(llm.resolve_model(name), "How many?", Answer, patience)
 
 
 @pytest.mark.parametrize("name", ["openai/gpt-4o-mini", "litellm:openai/gpt-4o-mini", "openai/a-model-of-ones-own"])
 async def test_a_name_is_enough_and_the_schema_goes_with_it(openai: OpenAi, name: str) -> None:
-    assert await asked(name) == (Answer(number=7, words=["a"]), Usage(1, 10, 5, 4), {})
+    assert await ask_model(name) == (Answer(number=7, words=["a"]), Usage(1, 10, 5, 4), {})
     [request] = openai.requests
     assert request["model"] == name.rpartition("/")[2]
     assert request["messages"] == [{"role": "user", "content": "How many?"}]
@@ -99,20 +99,20 @@ async def test_a_name_is_enough_and_the_schema_goes_with_it(openai: OpenAi, name
 
 @pytest.mark.parametrize("name", ["openai/gpt-5-mini", "openai/o3-mini"])
 async def test_a_model_that_reasons_is_asked_without_a_temperature(openai: OpenAi, name: str) -> None:
-    assert (await asked(name)).reply.number == 7
+    assert (await ask_model(name)).reply.number == 7
     assert "temperature" not in openai.requests[-1]
 
 
 @pytest.mark.parametrize("status", [429, 500, 503])
 async def test_what_passes_is_asked_again(openai: OpenAi, status: int) -> None:
     openai.script = [(status, {"error": {"message": "slow down"}})] * 3
-    assert (await asked("openai/gpt-4o-mini")).reply.number == 7
+    assert (await ask_model("openai/gpt-4o-mini")).reply.number == 7
 
 
 async def test_what_does_not_pass_is_not_asked_again(openai: OpenAi) -> None:
     openai.script = [(401, {"error": {"message": "no such key"}})] * 3
     with pytest.raises(errors.ModelFailed, match="no such key"):
-        await asked("openai/gpt-4o-mini")
+        await ask_model("openai/gpt-4o-mini")
     assert len(openai.requests) == 1
 
 

@@ -28,14 +28,14 @@ class Answer(BaseModel):
 GOOD = '{"number": 7, "words": ["a"]}'
 
 
-async def asked(*replies: Any, seconds: float = 5.0) -> llm.ModelAnswer[Answer]:
+async def ask_model(*replies: Any, seconds: float = 5.0) -> llm.ModelAnswer[Answer]:
     return await llm.generate_structured(
         ScriptedLlm.from_replies(*replies), "How many?", Answer, llm.RetryPolicy(seconds)
     )
 
 
 async def test_a_reply_that_fits_comes_back_as_the_schemas_object() -> None:
-    assert (await asked(GOOD))[0] == Answer(number=7, words=["a"])
+    assert (await ask_model(GOOD))[0] == Answer(number=7, words=["a"])
 
 
 @pytest.mark.parametrize("reply", [GOOD, '{"number": "many"}'])
@@ -56,13 +56,13 @@ async def test_a_reply_is_read_beside_the_event_loop(reply: str) -> None:
 
 @pytest.mark.parametrize("text", [f"```json\n{GOOD}\n```", f"```\n{GOOD}\n```\n", f"\n  {GOOD}\n\n"])
 async def test_a_fence_around_the_json_does_not_matter(text: str) -> None:
-    assert (await asked(text))[0].number == 7
+    assert (await ask_model(text))[0].number == 7
 
 
 async def test_a_thought_before_the_json_is_no_part_of_it() -> None:
     thought, answer = types.Part(text="Let me count", thought=True), types.Part(text=GOOD)
     reply = LlmResponse(content=types.Content(role="model", parts=[thought, answer]))
-    assert (await asked(reply))[0].number == 7
+    assert (await ask_model(reply))[0].number == 7
 
 
 @pytest.mark.parametrize("broken", ["nonsense", "{", '{"number": "many"}', "[]", "null", '{"words": []}', "```"])
@@ -83,19 +83,19 @@ async def test_the_repair_says_what_was_wrong() -> None:
 
 async def test_a_reply_that_never_fits_is_unusable() -> None:
     with pytest.raises(errors.ReplyUnusable, match="scripted") as caught:
-        await asked("{", "{")
+        await ask_model("{", "{")
     assert isinstance(caught.value, errors.ModelError)
 
 
 @pytest.mark.parametrize("error", [OSError("no route"), RuntimeError("quota"), ValueError("bad key"), TimeoutError()])
 async def test_whatever_a_model_raises_is_a_model_failure(error: Exception) -> None:
     with pytest.raises(errors.ModelFailed):
-        await asked(error)
+        await ask_model(error)
 
 
 async def test_the_reason_of_a_failure_is_in_its_message() -> None:
     with pytest.raises(errors.ModelFailed, match="OSError: no route"):
-        await asked(OSError("no route"))
+        await ask_model(OSError("no route"))
 
 
 @pytest.mark.parametrize(
@@ -108,7 +108,7 @@ async def test_the_reason_of_a_failure_is_in_its_message() -> None:
 )
 async def test_an_empty_answer_is_a_failure_with_its_reason(reply: LlmResponse, reason: str) -> None:
     with pytest.raises(errors.ModelFailed, match=reason):
-        await asked(reply)
+        await ask_model(reply)
 
 
 @pytest.mark.parametrize("text", [GOOD[:9], None])
@@ -116,7 +116,7 @@ async def test_a_cut_reply_is_not_asked_for_again(text: str | None) -> None:
     cut = make_text_response(text) if text else LlmResponse()
     cut.finish_reason = types.FinishReason.MAX_TOKENS
     with pytest.raises(errors.ReplyTruncated) as caught:
-        await asked(cut)
+        await ask_model(cut)
     assert caught.value.answer is None
 
 
@@ -209,7 +209,7 @@ async def test_costs_of_both_attempts_are_added() -> None:
         )
         return reply
 
-    assert (await asked(costing("{"), costing(GOOD)))[1] == Usage(2, 20, 10, 8)
+    assert (await ask_model(costing("{"), costing(GOOD)))[1] == Usage(2, 20, 10, 8)
 
 
 async def test_thoughts_that_are_counted_with_the_answer_are_not_counted_twice() -> None:
@@ -217,7 +217,7 @@ async def test_thoughts_that_are_counted_with_the_answer_are_not_counted_twice()
     reply.usage_metadata = types.GenerateContentResponseUsageMetadata(
         prompt_token_count=10, candidates_token_count=5, thoughts_token_count=2, total_token_count=15
     )
-    assert (await asked(reply))[1] == Usage(1, 10, 5, 0)
+    assert (await ask_model(reply))[1] == Usage(1, 10, 5, 0)
 
 
 async def test_a_model_that_refuses_a_temperature_is_asked_without_one() -> None:

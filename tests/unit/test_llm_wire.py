@@ -31,13 +31,13 @@ def gemini(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeGemini]:
         yield fake
 
 
-async def asked(*, seconds: float = 30.0, retries: int = 2) -> llm.ModelAnswer[Answer]:
+async def ask_model(*, seconds: float = 30.0, retries: int = 2) -> llm.ModelAnswer[Answer]:
     patience = llm.RetryPolicy(seconds, retries, backoff=0.001)
     return await llm.generate_structured(llm.resolve_model("gemini-2.5-flash"), "How many?", Answer, patience)
 
 
 async def test_a_name_prompt_and_schema_are_all_it_takes(gemini: FakeGemini) -> None:
-    assert await asked() == (Answer(number=7, words=["a"]), Usage(1, 10, 5, 0), {})
+    assert await ask_model() == (Answer(number=7, words=["a"]), Usage(1, 10, 5, 0), {})
     [request] = gemini.requests
     assert gemini.paths == ["/v1beta/models/gemini-2.5-flash:generateContent"]
     assert request["contents"] == [{"parts": [{"text": "How many?"}], "role": "user"}]
@@ -48,7 +48,7 @@ async def test_a_name_prompt_and_schema_are_all_it_takes(gemini: FakeGemini) -> 
 
 async def test_vertex_ai_takes_the_same(gemini: FakeGemini, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GOOGLE_GENAI_USE_VERTEXAI", "1")
-    assert (await asked()).reply.number == 7
+    assert (await ask_model()).reply.number == 7
     assert gemini.paths == ["/v1beta1/publishers/google/models/gemini-2.5-flash:generateContent"]
 
 
@@ -70,28 +70,28 @@ def test_one_model_serves_many_event_loops(gemini: FakeGemini) -> None:
 )
 async def test_what_passes_is_asked_again(gemini: FakeGemini, failure: Scripted) -> None:
     gemini.script = [failure, failure]
-    assert (await asked()).reply.number == 7
+    assert (await ask_model()).reply.number == 7
     assert len(gemini.requests) == 3
 
 
 async def test_asking_again_has_an_end_and_the_reason_is_told(gemini: FakeGemini) -> None:
     gemini.script = [refused(429, "RESOURCE_EXHAUSTED", "quota exceeded")] * 9
     with pytest.raises(errors.ModelFailed, match="quota exceeded"):
-        await asked()
+        await ask_model()
     assert len(gemini.requests) == 3
 
 
 async def test_what_does_not_pass_is_not_asked_again(gemini: FakeGemini) -> None:
     gemini.script = [refused(400, "INVALID_ARGUMENT", "API key not valid")]
     with pytest.raises(errors.ModelFailed, match="API key not valid"):
-        await asked()
+        await ask_model()
     assert len(gemini.requests) == 1
 
 
 async def test_a_model_that_hangs_is_given_up_and_asked_again(gemini: FakeGemini) -> None:
     gemini.script = [HANG, HANG]
     with pytest.raises(errors.ModelFailed, match=r"no answer within 0.3 s"):
-        await asked(seconds=0.3, retries=1)
+        await ask_model(seconds=0.3, retries=1)
     assert len(gemini.requests) == 2
 
 
@@ -99,7 +99,7 @@ async def test_a_model_that_hangs_is_given_up_and_asked_again(gemini: FakeGemini
 async def test_a_reply_at_the_models_limit_is_cut_off(gemini: FakeGemini, parts: list[Any]) -> None:
     gemini.script = [(200, generated(*parts, finish="MAX_TOKENS"))]
     with pytest.raises(errors.ReplyTruncated):
-        await asked()
+        await ask_model()
     assert len(gemini.requests) == 1
 
 
@@ -120,24 +120,24 @@ async def test_a_reply_at_the_models_limit_is_cut_off(gemini: FakeGemini, parts:
 async def test_a_reply_without_words_is_a_failure_with_its_reason(gemini: FakeGemini, body: Any, reason: str) -> None:
     gemini.script = [(200, body)]
     with pytest.raises(errors.ModelFailed, match=rf"an empty answer \({reason}\)"):
-        await asked()
+        await ask_model()
 
 
 async def test_thoughts_are_paid_for_and_not_read(gemini: FakeGemini) -> None:
     reply = generated({"text": "Seven, I think.", "thought": True}, GOOD)
     reply["usageMetadata"] |= {"thoughtsTokenCount": 30, "cachedContentTokenCount": 4, "totalTokenCount": 45}
     gemini.script = [(200, reply)]
-    assert await asked() == (Answer(number=7, words=["a"]), Usage(1, 10, 35, 4), {})
+    assert await ask_model() == (Answer(number=7, words=["a"]), Usage(1, 10, 35, 4), {})
 
 
 async def test_without_a_key_the_model_fails_at_once(gemini: FakeGemini, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("GOOGLE_API_KEY")
     with pytest.raises(errors.ModelFailed, match="No API key was provided"):
-        await asked()
+        await ask_model()
 
 
 async def test_words_that_do_not_fit_are_sent_back_with_the_reason(gemini: FakeGemini) -> None:
     gemini.script = [(200, generated({"text": json.dumps({"number": "many"})}))]
-    answer = await asked()
+    answer = await ask_model()
     assert (answer.reply.number, answer.usage.calls) == (7, 2)
     assert "number" in gemini.requests[1]["contents"][-1]["parts"][0]["text"]

@@ -28,12 +28,12 @@ def written(one: Session, **more: Any) -> str:
     return one.model_dump_json(exclude_none=True, by_alias=True, **more)
 
 
-def read(text: str, **owner: str) -> list[Session | errors.UnreadableTranscript]:
+def read_sessions(text: str, **owner: str) -> list[Session | errors.UnreadableTranscript]:
     return transcripts.parse_transcript(text, "talk.json", **owner)
 
 
 def told(text: str, **owner: str) -> list[tuple[str, str, str, list[str]]]:
-    return [(one.app_name, one.user_id, one.id, [e.id for e in one.events]) for one in read(text, **owner)]
+    return [(one.app_name, one.user_id, one.id, [e.id for e in one.events]) for one in read_sessions(text, **owner)]
 
 
 MONDAY = ("home", "ana", "monday", ["e1"])
@@ -52,7 +52,7 @@ FRIDAY = ("home", "ana", "friday", ["e1"])
     ids=["saved", "a list", "a line", "with nulls", "by field names"],
 )
 def test_one_session_in_any_form(text: str) -> None:
-    [found] = read(text)
+    [found] = read_sessions(text)
     assert isinstance(found, Session)
     assert (found.app_name, found.user_id, found.id) == MONDAY[:3]
     assert found.events == [event()]
@@ -115,7 +115,7 @@ def without(*keys: str) -> str:
     ids=range(14),
 )
 def test_what_is_wrong_is_said_with_its_place(text: str, place: str, reason: str) -> None:
-    found = [one for one in read(text) if isinstance(one, errors.UnreadableTranscript)]
+    found = [one for one in read_sessions(text) if isinstance(one, errors.UnreadableTranscript)]
     assert [one.place for one in found] == [place]
     assert reason in found[0].reason and "adk run --save_session" in str(found[0])
 
@@ -126,20 +126,20 @@ def test_a_line_ends_where_json_lines_say_and_nowhere_else() -> None:
 
 
 def test_the_others_are_read_all_the_same() -> None:
-    found = read(f"{written(session())}\n{{broken\n{written(session('friday'))}\n")
+    found = read_sessions(f"{written(session())}\n{{broken\n{written(session('friday'))}\n")
     assert [getattr(one, "id", None) for one in found] == ["monday", None, "friday"]
 
 
 @pytest.mark.parametrize("text", ["", "  \n", "[]", "hello\nworld", "{", '{"id":\n"monday"'])
 def test_a_file_that_holds_no_session_at_all_is_refused(text: str) -> None:
     with pytest.raises(errors.UnreadableTranscript, match=r"talk\.json cannot be read"):
-        read(text)
+        read_sessions(text)
 
 
 @pytest.mark.parametrize("zone", [None, "America/Sao_Paulo"])
 def test_of_a_state_the_time_zone_alone_is_read(zone: str | None) -> None:
     one = session()
     one.state = {"k": 1, "user:k": 2, **({"user:timezone": zone} if zone else {})}
-    [found] = read(written(one))
+    [found] = read_sessions(written(one))
     assert isinstance(found, Session)
     assert found.state == ({"user:timezone": zone} if zone else {})

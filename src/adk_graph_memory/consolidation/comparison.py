@@ -52,7 +52,7 @@ class Comparison:
     mentions: tuple[tuple[str, str], ...] = ()
     remarks: tuple[Remark, ...] = ()
     forget_turn_ids: tuple[str, ...] = ()
-    dropped: Mapping[str, int] = field(default_factory=dict)
+    drop_counts: Mapping[str, int] = field(default_factory=dict)
     replacements: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """claim id → ids of the claims that it ended according to the extraction itself"""
 
@@ -111,7 +111,7 @@ def compare_extraction(
         mentions=tuple(sorted({(turn_id, keys[ref]) for turn_id, ref in extraction.mentions})),
         remarks=extraction.remarks,
         forget_turn_ids=extraction.forget_turn_ids,
-        dropped=dict(drop_counts),
+        drop_counts=dict(drop_counts),
         replacements=replacements,
     )
 

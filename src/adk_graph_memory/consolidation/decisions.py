@@ -39,14 +39,14 @@ class JudgeDecisions:
     dependencies: tuple[tuple[str, str], ...] = ()
     doubt_answers: Mapping[int, str | None] = field(default_factory=dict)
     """reference in doubt → key of the entity it means, or None for a new entity"""
-    dropped: Mapping[str, int] = field(default_factory=dict)
+    drop_counts: Mapping[str, int] = field(default_factory=dict)
 
     def __add__(self, other: JudgeDecisions) -> JudgeDecisions:
         return JudgeDecisions(
             self.claim_decisions + other.claim_decisions,
             self.dependencies + other.dependencies,
             {**self.doubt_answers, **other.doubt_answers},
-            Counter(self.dropped) + Counter(other.dropped),
+            Counter(self.drop_counts) + Counter(other.drop_counts),
         )
 
     def remap_ids(self, before: Comparison, after: Comparison) -> JudgeDecisions:
@@ -93,7 +93,7 @@ class ReconciledClaims:
         self.claim_groups = dict(comparison.claim_groups)
         self.canonical_ids = {id: id for id in comparison.claim_groups}
         """claim id in the comparison → id of the claim it was merged into"""
-        self.dropped = Counter(comparison.dropped) + Counter(decisions.dropped)
+        self.drop_counts = Counter(comparison.drop_counts) + Counter(decisions.drop_counts)
         self.dependencies = {*comparison.dependencies, *decisions.dependencies}
         self._names_by_key: dict[str, list[str]] = defaultdict(list)
         planned_entities = comparison.resolution.planned_entities
@@ -146,7 +146,7 @@ class ReconciledClaims:
     def _apply_decision(self, decision: Decision, exclusions: dict[tuple[str, str], Exclusion]) -> None:
         for target in decision.targets:
             if not {decision.claim_id, target} <= self.canonical_ids.keys():
-                self.dropped["decision about a fact that became another"] += 1
+                self.drop_counts["decision about a fact that became another"] += 1
             elif decision.op in ("SUPERSEDE", "RETRACT"):
                 self._apply_ending(decision, target, exclusions)
             elif decision.op == "ALREADY_KNOWN":
@@ -157,14 +157,14 @@ class ReconciledClaims:
     def _apply_ending(self, decision: Decision, target: str, exclusions: dict[tuple[str, str], Exclusion]) -> None:
         later, earlier = self._comparison.claim_groups[decision.claim_id], self._comparison.claim_groups[target]
         if not (later.sources and earlier.sources):
-            self.dropped["change without words on both sides"] += 1
+            self.drop_counts["change without words on both sides"] += 1
             return
         op: EndOperation = "RETRACT" if decision.op == "RETRACT" else "SUPERSEDE"
         if op == "RETRACT" and not self._is_related(later.wordings[0], earlier.wordings[0]):
-            self.dropped["retraction of what says something else"] += 1
+            self.drop_counts["retraction of what says something else"] += 1
             return
         if op == "RETRACT" and not any(wording.is_correction for wording in later.wordings):
-            self.dropped["retraction by what corrects nothing"] += 1
+            self.drop_counts["retraction by what corrects nothing"] += 1
             op = "SUPERSEDE"
         add_exclusion(exclusions, later.claim, earlier.claim, op)
         self._end_reasons[later.id, earlier.id] = self._end_reasons[earlier.id, later.id] = decision.reason
@@ -175,7 +175,7 @@ class ReconciledClaims:
         if exact_home == vague_home:
             return
         if reason := self._find_merge_objection(exact, vague, decision.op):
-            self.dropped[reason] += 1
+            self.drop_counts[reason] += 1
             return
         kept, gone = sorted((exact_home, vague_home), key=lambda id: (not self.claim_groups[id].facts, id))
         self.claim_groups[kept] = _merge_claim_groups(self.claim_groups[kept], self.claim_groups.pop(gone))

@@ -94,7 +94,7 @@ class Judge:
                 raise
             answer = error.answer
         decisions = await asyncio.to_thread(parse_decisions, answer.reply, comparison, claim_ids, entity_keys)
-        return replace(decisions, dropped=Counter(decisions.dropped) + Counter(answer.dropped)), answer.usage
+        return replace(decisions, drop_counts=Counter(decisions.drop_counts) + Counter(answer.dropped)), answer.usage
 
 
 def _list_prompt_ids(comparison: Comparison) -> tuple[list[str], list[str]]:

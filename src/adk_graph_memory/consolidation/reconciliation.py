@@ -54,7 +54,7 @@ def reconcile_claims(comparison: Comparison, decisions: JudgeDecisions = NO_DECI
         mentions=comparison.mentions,
         remarks=comparison.remarks,
         forget_turn_ids=comparison.forget_turn_ids,
-        drop_counts=dict(claims.dropped),
+        drop_counts=dict(claims.drop_counts),
         operation_counts=dict(_count_operations(comparison, claims, ids)),
     )
 

@@ -98,15 +98,10 @@ class EmbedderAdapter:
         if self._loading_future is not None and not (self._loading_future.done() and self._loading_future.exception()):
             return
         if isinstance(self.embedder, LocalEmbedder):
-            self._loading_start, self._loading_future = (
-                time.monotonic(),
-                self._executor.submit(lambda: self.token_embedder),
-            )
+            self._loading_future = self._executor.submit(lambda: self.token_embedder)
         elif isinstance(self.embedder, GeminiEmbedder):
-            self._loading_start, self._loading_future = (
-                time.monotonic(),
-                self._executor.submit(self.embedder.load_credentials),
-            )
+            self._loading_future = self._executor.submit(self.embedder.load_credentials)
+        self._loading_start = time.monotonic()
 
     async def wait_until_ready(self, patience: float | None = None) -> bool:
         """Waits until the embedder is loaded, so that the first text's time is the text's own.
@@ -125,11 +120,10 @@ class EmbedderAdapter:
             return True
         if not self._loading_future.done():
             left = None if patience is None else max(0.0, self._loading_start + patience - time.monotonic())
+            loading = asyncio.wrap_future(self._loading_future)
             try:
                 async with asyncio.timeout(left):
-                    await asyncio.shield(
-                        asyncio.wrap_future(self._loading_future)
-                    )  # who waits no longer must not stop it
+                    await asyncio.shield(loading)  # who waits no longer must not stop it
             except TimeoutError:
                 return False
         self._loading_future.result()
