@@ -2,9 +2,10 @@
 
 GraphMemoryError
 ├── ConfigurationError            UnknownScheme  UnknownTimezone  NoDatabaseConfigured
-├── DatabaseError                 DatabaseUnavailable  AuthenticationFailed  PermissionDenied  DatabaseReadOnly
-│                                 UnsupportedServer  QueryFailed  ConstraintViolated  DriverClosed  InvalidUnicode
-│                                 WriteConflict
+├── DatabaseError                 DatabaseUnavailable  AuthenticationFailed  PermissionDenied
+│                                 DatabaseReadOnly  UnsupportedServer  QueryFailed  ConstraintViolated  DriverClosed
+│                                 InvalidUnicode  WriteConflict
+├── DatabaseUnavailable           DatabaseTimeout
 ├── SchemaError                   SchemaMissing  SchemaTooNew  LabelConflict  EmbedderMismatch
 ├── SessionClosed
 ├── NotFound
@@ -61,6 +62,11 @@ class DatabaseError(GraphMemoryError):
 
 class DatabaseUnavailable(DatabaseError):
     """Neo4j at {uri} cannot be reached: {reason}. Is the server running, and are host and port right?"""
+
+
+class DatabaseTimeout(DatabaseUnavailable):
+    """Neo4j at {uri} took too long: {reason}. Check the network between here and there; for a server that needs more
+    time, raise ADK_GRAPH_MEMORY_DATABASE_TIMEOUT (now {seconds} s)."""
 
 
 class AuthenticationFailed(DatabaseError):

@@ -7,7 +7,6 @@ import logging
 import time
 import uuid
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 
@@ -23,6 +22,8 @@ logger = logging.getLogger(__name__)
 
 QUEUED_REASON = "waits for its turn"
 """The reason stored with a pending request that has not been tried yet."""
+RELEASE_SECONDS = 1.0
+"""Time to release a lease after the database was away."""
 MAX_WRITE_ATTEMPTS = 10
 """Plans made for one window, at most, when other workers keep writing to the same user."""
 
@@ -69,7 +70,7 @@ class Ingestion:
             await self._vectors.check_embedder()  # before paying a model for facts that could not be written
             return report + await self._ingest_windows(scope, leases, extractor, start_time)
         except BaseException as error:
-            await self._release_lease(scope, lease_id, f"{type(error).__name__}: {error}")
+            await self._release_lease(scope, lease_id, error)
             raise
 
     async def enqueue_turns(
@@ -144,9 +145,7 @@ class Ingestion:
                     report += window_report
                 except errors.ModelError as error:
                     first_error = first_error or error
-                    await self._release_lease(
-                        scope, window.lease_id, f"{type(error).__name__}: {error}", window.ingest_id
-                    )
+                    await self._release_lease(scope, window.lease_id, error, window.ingest_id)
         finally:
             for task in tasks:
                 task.cancel()
@@ -215,9 +214,16 @@ class Ingestion:
                 return IngestReport(busy=len(window.turns), usage=total.usage, extractor=self._extractor.version)
         raise errors.WriteConflict(attempts=MAX_WRITE_ATTEMPTS)
 
-    async def _release_lease(self, scope: Scope, lease_id: str, reason: str, ingest_id: str | None = None) -> None:
-        with suppress_and_log("The claim could not be released; it ends with its lease."):
-            await graph.ingest_queue.release_lease(self._connection, scope, lease_id, reason, ingest_id)
+    async def _release_lease(
+        self, scope: Scope, lease_id: str, error: BaseException, ingest_id: str | None = None
+    ) -> None:
+        """Make the windows pending again, with the reason; do not wait long for a database that is away."""
+        reason = f"{type(error).__name__}: {error}"
+        try:
+            async with asyncio.timeout(RELEASE_SECONDS if isinstance(error, errors.DatabaseUnavailable) else None):
+                await graph.ingest_queue.release_lease(self._connection, scope, lease_id, reason, ingest_id)
+        except (errors.GraphMemoryError, TimeoutError) as failure:
+            logger.warning("A lease could not be released; it ends by itself after its time: %r", failure)
 
 
 async def _extract_window(
@@ -254,12 +260,3 @@ def _add_plan_counts(report: IngestReport, plan: WritePlan) -> IngestReport:
         forgotten=len(plan.forget_turn_ids),
         dropped=plan.drop_counts,
     )
-
-
-@contextmanager
-def suppress_and_log(message: str) -> Iterator[None]:
-    """Log an error of this package instead of raising it, because a more important one is already being raised."""
-    try:
-        yield
-    except errors.GraphMemoryError:
-        logger.warning(message, exc_info=True)

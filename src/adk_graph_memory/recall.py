@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import partial
 
 from neo4j import exceptions as driver_errors
 
@@ -106,7 +107,8 @@ class Recall:
             most = max(limit + DUPLICATE_MARGIN, retrieval.RERANK_LIMIT if self._reranker else 0)
             is_cut = self._reranker is None and self._retrieval_query is None  # else more may be read than is packed
             characters = CHARACTERS_PER_TOKEN * budget if is_cut else None
-            raw = await asyncio.to_thread(retriever.retrieve_records, query, asked, embedded, most, {}, characters)
+            retrieve = partial(retriever.retrieve_records, query, asked, embedded, most, {}, characters)
+            raw = await self._connection.reads.run_in_thread(retrieve)
         except (driver_errors.Neo4jError, driver_errors.DriverError) as error:
             raise self._connection.translate_error(error) from error
         except UnicodeEncodeError as error:
@@ -166,6 +168,6 @@ class Recall:
             redact=redact,
         )
         if not self._is_query_checked:
-            await asyncio.to_thread(made.check_retrieval_query)
+            await self._connection.reads.run_in_thread(made.check_retrieval_query)
             self._is_query_checked = True
         return made

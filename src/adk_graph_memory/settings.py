@@ -113,7 +113,9 @@ class Settings(BaseSettings):
     memory_max_results: int = Field(default=50, ge=1)
     token_budget: int = Field(default=1_024, ge=1)
     min_score: float = Field(default=0.0, ge=0, le=1, description="a search leaves out what scores less")
-    retry_time: float = Field(default=15.0, ge=0, description="seconds to keep retrying a failed connection")
+    database_timeout: float = Field(
+        default=15.0, gt=0, description="seconds without an answer from Neo4j until an operation gives up"
+    )
     pool_size: int = Field(default=50, ge=1)
 
     def __init__(self, *, schema: str | None = None, **values: Any) -> None:

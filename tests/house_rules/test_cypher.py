@@ -10,7 +10,15 @@ from pathlib import Path
 
 import pytest
 
-from adk_graph_memory.graph.queries import FRAGMENT, LABELS, TEMPLATE, CypherBlock, CypherStatements, load_cypher_files
+from adk_graph_memory.graph.queries import (
+    FRAGMENT,
+    LABELS,
+    TEMPLATE,
+    UNBOUNDED,
+    CypherBlock,
+    CypherStatements,
+    load_cypher_files,
+)
 from adk_graph_memory.settings import Settings
 
 ROOT = Path(__file__).parents[2]
@@ -108,13 +116,15 @@ def test_no_text_stands_before_the_first_header(folder: str) -> None:
 @pytest.mark.parametrize("blocks", [BLOCKS, MIGRATIONS], ids=["cypher", "migrations"])
 def test_names_are_unique_on_each_server_line(blocks: list[tuple[str, CypherBlock]]) -> None:
     lines = Counter(
-        (block.name, line) for _, block in blocks for line in ([block.tag] if block.tag else ["2026", "5.26"])
+        (block.name, line)
+        for _, block in blocks
+        for line in (["2026", "5.26"] if block.tag in (None, UNBOUNDED) else [block.tag])
     )
     assert [name for name, count in lines.items() if count > 1] == []
 
 
 def test_tags_are_lines_that_we_know() -> None:
-    assert {block.tag for _, block in BLOCKS + MIGRATIONS} <= {None, FRAGMENT, TEMPLATE, "2026", "5.26"}
+    assert {block.tag for _, block in BLOCKS + MIGRATIONS} <= {None, FRAGMENT, TEMPLATE, UNBOUNDED, "2026", "5.26"}
 
 
 def test_every_block_is_used() -> None:

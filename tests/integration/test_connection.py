@@ -6,23 +6,28 @@ import asyncio
 import gc
 import json
 import socket
+import threading
 import time
 import warnings
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from typing import Any
 
+import neo4j
 import pytest
+from benchmarks.wire import Wire
 from google.adk.errors import StaleSessionError
 from google.adk.events import Event
 from google.adk.models.llm_request import LlmRequest
 from google.adk.sessions import Session
 from neo4j import AsyncDriver, AsyncGraphDatabase, GraphDatabase
+from neo4j.exceptions import ServiceUnavailable
 
 from adk_graph_memory import GraphMemory, Turn, errors, graph
 from adk_graph_memory.adk import Neo4jSessionService
 from adk_graph_memory.graph import connection as module
+from adk_graph_memory.graph import retries
 from adk_graph_memory.graph.connection import Connection, Transaction
 from adk_graph_memory.local_neo4j import LocalNeo4j
 from adk_graph_memory.records import Scope
@@ -262,6 +267,116 @@ async def test_a_failed_transaction_leaves_nothing(connection: Connection, app_n
     assert await graph.sessions.mark_session_closed(connection, scope, id="one", now=3.0) == 3.0
 
 
+# -- a network that goes silent ---------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def wire(neo4j_server: Any) -> Iterator[Wire]:
+    with Wire(neo4j_server.uri) as wire:
+        yield wire
+
+
+async def fetch_state(connection: Connection) -> int:
+    return len(await connection.run_statement("schema_state"))
+
+
+def wired(neo4j_server: Any, wire: Wire, seconds: float) -> Settings:
+    settings: Settings = neo4j_server.settings(database_timeout=seconds)
+    return settings.model_copy(update={"uri": wire.uri})
+
+
+def read_one(connection: Connection) -> Any:
+    return connection.reads.run_in_thread(connection.reads.read_rows, "RETURN 1 AS one", {})
+
+
+async def write_one(connection: Connection) -> Any:
+    return await connection.transact(lambda transaction: transaction.run_statement("schema_state"))
+
+
+def get_agent(connection: Connection) -> Any:
+    return connection.fetch_server_agent()
+
+
+each_operation = pytest.mark.parametrize("operation", [fetch_state, write_one, get_agent, read_one])
+
+
+@each_operation
+async def test_a_silent_network_ends_an_operation_and_the_next_one_works(
+    neo4j_server: Any, wire: Wire, operation: Callable[[Connection], Awaitable[Any]]
+) -> None:
+    async with Connection(settings=wired(neo4j_server, wire, 2)) as connection:
+        await operation(connection)
+        wire.silence(new=True)
+        async with asyncio.timeout(60):  # and not the 120 s of the driver
+            with pytest.raises(errors.DatabaseUnavailable):
+                await operation(connection)
+        wire.mend()
+        await operation(connection)
+
+
+@each_operation
+@pytest.mark.parametrize("connections", [1, 5])
+async def test_connections_that_died_unseen_are_replaced(
+    neo4j_server: Any, wire: Wire, operation: Callable[[Connection], Awaitable[Any]], connections: int
+) -> None:
+    async with Connection(settings=wired(neo4j_server, wire, 10)) as connection:
+        await asyncio.gather(*(operation(connection) for _ in range(connections)))
+        wire.cut()
+        wire.mend()
+        await asyncio.gather(*(operation(connection) for _ in range(connections)))
+
+
+@each_operation
+async def test_idle_connections_that_a_firewall_forgot_are_replaced(
+    neo4j_server: Any, wire: Wire, operation: Callable[[Connection], Awaitable[Any]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for place in (module, retries):
+        monkeypatch.setattr(place, "LIVENESS_SECONDS", 0.0)
+    async with Connection(settings=wired(neo4j_server, wire, 6)) as connection:
+        await asyncio.gather(*(operation(connection) for _ in range(5)))
+        wire.silence()
+        await operation(connection)
+
+
+async def test_searches_that_wait_leave_the_threads_of_others_free(neo4j_server: Any, wire: Wire) -> None:
+    async with Connection(settings=wired(neo4j_server, wire, 2)) as connection:
+        await read_one(connection)
+        wire.silence(new=True)
+        reads = asyncio.gather(*(read_one(connection) for _ in range(40)), return_exceptions=True)
+        await asyncio.sleep(0)
+        assert await asyncio.to_thread(lambda: threading.current_thread().name.startswith("asyncio"))
+        assert not reads.done()
+        assert {isinstance(outcome, errors.DatabaseTimeout | ServiceUnavailable) for outcome in await reads} == {True}
+
+
+async def test_a_transaction_may_take_longer_than_the_timeout_while_the_database_answers(
+    neo4j_server: Any, wire: Wire
+) -> None:
+    async def work(transaction: Transaction) -> int:
+        answers = 0
+        for _ in range(4):
+            await asyncio.sleep(0.4)
+            answers += len(await transaction.run_statement("schema_state"))
+        return answers
+
+    async with Connection(settings=neo4j_server.settings()) as connection:
+        await graph.prepare_connection(connection)
+    async with Connection(settings=wired(neo4j_server, wire, 1)) as connection:
+        assert await connection.transact(work) == 4
+
+
+async def test_a_statement_that_takes_too_long_is_ended_on_the_server_too(neo4j_server: Any) -> None:
+    async with Connection(settings=neo4j_server.settings(database_timeout=1)) as connection:
+        statement = "UNWIND range(1, 100000000) AS a UNWIND range(1, 100000000) AS b RETURN count(*) AS endless"
+        with pytest.raises(errors.DatabaseTimeout, match="DATABASE_TIMEOUT"):
+            try:
+                await connection.reads.run_in_thread(connection.reads.read_rows, statement, {})
+            except neo4j.exceptions.Neo4jError as error:
+                raise connection.translate_error(error) from error
+        rows = await connection.run_cypher("SHOW TRANSACTIONS YIELD currentQuery RETURN currentQuery AS query")
+        assert not [row["query"] for row in rows if "endless" in row["query"] and "SHOW" not in row["query"]]
+
+
 # -- servers of our own -----------------------------------------------------------------------------------------
 
 
@@ -335,7 +450,7 @@ async def test_an_ingest_whose_server_dies_is_taken_up_where_the_turns_were_clai
         own_server.kill()
         return reply
 
-    settings = Settings(uri=own_server.uri, username="neo4j", password=own_server.auth[1], retry_time=1, lease=1)
+    settings = Settings(uri=own_server.uri, username="neo4j", password=own_server.auth[1], database_timeout=1, lease=1)
     async with GraphMemory(
         settings=settings, model=ScriptedLlm.from_replies(read_while_the_server_dies), embedder=False
     ) as memory:
@@ -356,7 +471,7 @@ async def test_a_read_only_database_is_named_as_such(own_server: LocalNeo4j, app
     conf = {"server.databases.default_to_read_only": "true"}
     async with LocalNeo4j(home=own_server.home, conf=conf) as server:
         settings = Settings(
-            uri=server.uri, username="neo4j", password=server.auth[1], label_prefix="Fresh", retry_time=600
+            uri=server.uri, username="neo4j", password=server.auth[1], label_prefix="Fresh", database_timeout=600
         )
         async with asyncio.timeout(60), Connection(settings=settings, schema="off") as connection:
             await graph.prepare_connection(connection)

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+from benchmarks.wire import Wire
 from google.adk.agents import LlmAgent, RunConfig
 from google.adk.events import Event
 from google.adk.memory import InMemoryMemoryService
@@ -23,7 +24,6 @@ from google.adk.sessions.base_session_service import GetSessionConfig
 from google.adk.tools.agent_tool import AgentTool
 from google.genai import types
 from neo4j import AsyncGraphDatabase
-from tests.wire import Wire
 
 from adk_graph_memory import Neo4jMemoryService, Neo4jSessionService, graph
 from adk_graph_memory.adk import GraphMemoryPlugin, ingest_worker, turn_buffer
@@ -249,7 +249,7 @@ def wire(neo4j_server, world, monkeypatch) -> Iterator[Wire]:
     with Wire(neo4j_server.uri) as wire:
         username, password = neo4j_server.auth
         settings = Settings(
-            uri=wire.uri, username=username, password=password, label_prefix=PREFIX, retry_time=0, model="rules"
+            uri=wire.uri, username=username, password=password, label_prefix=PREFIX, database_timeout=1, model="rules"
         )
         world.cut_off = Neo4jMemoryService(settings=settings, embedder=HashEmbedder())
         yield wire

@@ -327,7 +327,7 @@ async def test_a_refused_statement_has_the_servers_code_though_callers_get_our_e
 async def test_a_server_that_is_away_is_an_error_of_the_operation(seen: Seen) -> None:
     memory = Neo4jMemoryService("bolt://127.0.0.1:9", embedder=False)
     async with memory:
-        memory.memory.connection._overrides |= {"retry_time": 0}
+        memory.memory.connection._overrides |= {"database_timeout": 0.5}
         with pytest.raises(errors.DatabaseUnavailable):
             await memory.search_memory(app_name="a", user_id=USER, query="bees")
     span = seen.one("search_memory")

@@ -35,7 +35,7 @@ class Failing:
 
 
 def connection(error: Exception) -> Connection:
-    settings = Settings(uri="bolt://db.example.org", username="ada", password=SECRET, retry_time=0)
+    settings = Settings(uri="bolt://db.example.org", username="ada", password=SECRET, database_timeout=0.01)
     return Connection(driver=Failing(error), settings=settings)  # type: ignore[arg-type]
 
 

@@ -256,7 +256,7 @@ def test_an_unknown_scheme_in_the_environment_is_a_configuration_error(monkeypat
     ("name", "value"),
     [
         ("pool_size", 0),
-        ("retry_time", -1),
+        ("database_timeout", 0),
         ("window_tokens", "many"),
         ("schema", "maybe"),
         ("memory_max_results", 0),

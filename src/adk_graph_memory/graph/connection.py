@@ -7,9 +7,6 @@ loop gets its own driver, opened at first use and closed when the loop shuts dow
 from __future__ import annotations
 
 import asyncio
-import random
-import threading
-import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from functools import cached_property
 from typing import Any, NamedTuple, TypeVar
@@ -18,12 +15,15 @@ import neo4j
 from neo4j import AsyncDriver, AsyncGraphDatabase, Driver, GraphDatabase, Record
 from neo4j import exceptions as driver_errors
 from neo4j.auth_management import AuthManager
+from tenacity import AsyncRetrying, RetryCallState
 
 from adk_graph_memory import errors, telemetry
 from adk_graph_memory.closing import Closeable
 from adk_graph_memory.graph.error_translation import translate_driver_error
 from adk_graph_memory.graph.locks import KeyedLocks
 from adk_graph_memory.graph.queries import CypherStatements
+from adk_graph_memory.graph.retries import LIVENESS_SECONDS, DriverHealth, SilenceTimer, get_error, make_retry_options
+from adk_graph_memory.graph.sync_reads import SyncReads
 from adk_graph_memory.language.zones import parse_timezone
 from adk_graph_memory.settings import Settings, hide_credentials, load_settings, parse_address
 
@@ -31,9 +31,8 @@ T = TypeVar("T")
 Auth = tuple[str, str] | neo4j.Auth | None
 Parameters = Mapping[str, Any]
 
-_RACE_CODES = {"Neo.ClientError.Statement.EntityNotFound", "Neo.ClientError.Schema.EquivalentSchemaRuleAlreadyExists"}
-"""Codes of statements that lost a race (against a deletion, or for an index) and may be retried."""
-_PERMANENT_ERRORS = (errors.DatabaseReadOnly, errors.AuthenticationFailed)
+TRANSACTION_TIMEOUTS = 10
+"""The server ends a transaction after so many times ``database_timeout``: a client that is gone keeps no locks."""
 
 
 class Connection(Closeable):
@@ -67,11 +66,9 @@ class Connection(Closeable):
         options = {"database": database, "schema_mode": schema, "timezone": timezone and parse_timezone(timezone)}
         self._overrides = parse_address(uri) | {name: value for name, value in options.items() if value is not None}
         self._auth, self._given_settings = auth, settings
-        self._given_driver, self._given_sync_driver = driver, sync_driver
+        self._given_driver = driver
         self._loop_drivers: dict[asyncio.AbstractEventLoop, _LoopDriver] = {}
-        self._sync_driver: Driver | None = None
-        self._sync_lock = threading.Lock()
-        self._has_answered = self.is_prepared = False
+        self.reads, self.health, self.is_prepared = SyncReads(self, sync_driver), DriverHealth(), False
         self.server_line, self.locks = "2026", KeyedLocks()
 
     def read_settings(self) -> Settings:
@@ -93,61 +90,107 @@ class Connection(Closeable):
 
         Only for statements that may run twice: a lost acknowledgement cannot be told from a lost request.
         """
-        return await self.run_cypher(*self.statements.bind_parameters(name, {**(parameters or {}), **more}), name)
+        text, bound = self.statements.bind_parameters(name, {**(parameters or {}), **more})
+        return await self._run_text(text, bound, name, None if self.statements.is_unbounded(name) else self._timeout)
 
     async def run_cypher(self, text: str, parameters: Parameters | None = None, name: str = "schema") -> list[Record]:
-        """Run Cypher text, such as a schema change, with the same retries; ``name`` is the statement's in telemetry."""
+        """Run the text of a schema change, with no timeout: it takes as long as the graph is large.
 
-        async def run_once(driver: AsyncDriver) -> list[Record]:
-            async with driver.session(**self._session_options) as session:
-                return [record async for record in await session.run(text, dict(parameters or {}))]
+        ``name`` is the change's in telemetry.
+        """
+        return await self._run_text(text, parameters or {}, name, None)
+
+    async def _run_text(self, text: str, parameters: Parameters, name: str, seconds: float | None) -> list[Record]:
+        query = neo4j.Query(text, timeout=seconds)  # the server ends it too, so that it keeps no locks
+
+        async def run_once(driver: AsyncDriver, _: SilenceTimer) -> list[Record]:
+            async with driver.session(**self.session_options) as session:
+                return [record async for record in await session.run(query, dict(parameters))]
 
         with telemetry.trace_statement(name, self.telemetry_attributes):
-            return await self._run_with_retry(run_once)
+            return await self._run_with_retry(run_once, seconds)
 
-    async def transact(self, work: Callable[[Transaction], Awaitable[T]]) -> T:
-        """Run ``work`` in one transaction; after a deadlock or a lost connection, run all of it again."""
+    async def transact(self, work: Callable[[Transaction], Awaitable[T]], *, is_bounded: bool = True) -> T:
+        """Run ``work`` in one transaction; after a deadlock or a lost connection, run all of it again.
 
-        async def run_once(driver: AsyncDriver) -> T:
+        Args:
+            work: what runs the statements.
+            is_bounded: False for work that waits for others, such as a migration.
+        """
+        seconds = self._timeout if is_bounded else None
+
+        async def run_once(driver: AsyncDriver, timer: SilenceTimer) -> T:
             async with (
-                driver.session(**self._session_options) as session,
-                await session.begin_transaction() as transaction,
+                driver.session(**self.session_options) as session,
+                await session.begin_transaction(timeout=seconds and TRANSACTION_TIMEOUTS * seconds) as transaction,
             ):
-                result = await work(Transaction(transaction, self.statements, self.telemetry_attributes))
+                timer.stop()
+                result = await work(Transaction(transaction, self.statements, self.telemetry_attributes, timer))
+                timer.start()
                 await transaction.commit()
                 return result
 
-        return await self._run_with_retry(run_once)
+        return await self._run_with_retry(run_once, seconds)
 
     async def fetch_server_agent(self) -> str:
         """The server's agent string, for example ``Neo4j/2026.08.1``."""
 
-        async def run_once(driver: AsyncDriver) -> str:
+        async def run_once(driver: AsyncDriver, _: SilenceTimer) -> str:
             return (await driver.get_server_info()).agent
 
-        return await self._run_with_retry(run_once)
+        return await self._run_with_retry(run_once, self._timeout)
 
-    async def _run_with_retry(self, run_once: Callable[[AsyncDriver], Awaitable[T]]) -> T:
-        deadline, pause = time.monotonic() + self._retry_seconds, 0.05
-        while True:
-            try:
-                result = await run_once(await self.get_driver())
-                self._has_answered = True
-                return result
-            except (driver_errors.Neo4jError, driver_errors.DriverError) as error:
-                translated = self.translate_error(error)
-                is_retryable = error.is_retryable() or getattr(error, "code", None) in _RACE_CODES
-                if not is_retryable or isinstance(translated, _PERMANENT_ERRORS) or time.monotonic() + pause > deadline:
-                    raise translated from error
-            except UnicodeEncodeError as error:
-                raise errors.InvalidUnicode(reason=str(error)) from error
-            await asyncio.sleep(pause * random.uniform(0.5, 1.5))  # noqa: S311
-            pause = min(pause * 2, 2.0)
+    async def _run_with_retry(
+        self, run_once: Callable[[AsyncDriver, SilenceTimer], Awaitable[T]], seconds: float | None
+    ) -> T:
+        async def attempt() -> T:
+            timer.start()
+            driver = await self.get_driver()
+            result = await run_once(driver, timer)
+            self.health.note_answer(driver)
+            return result
+
+        last_error: BaseException | None = None
+
+        async def drop_dead_driver(state: RetryCallState) -> None:
+            nonlocal last_error
+            last_error = get_error(state)
+            if self._given_driver is None and self.health.is_dead(await self.get_driver(), last_error):
+                await self.close_loop_driver()
+
+        try:
+            async with asyncio.timeout(None) as timeout:
+                timer = SilenceTimer(timeout, seconds)
+                return await AsyncRetrying(**self.make_retry_options(drop_dead_driver))(attempt)
+        except TimeoutError as error:
+            if not timeout.expired():
+                raise
+            if isinstance(last_error, driver_errors.GqlError):
+                raise self.translate_error(last_error) from last_error
+            await self.close_loop_driver()  # its other connections lead to the same silence
+            raise self.make_timeout_error() from error
+        except (driver_errors.Neo4jError, driver_errors.DriverError) as error:
+            raise self.translate_error(error) from error
+        except UnicodeEncodeError as error:
+            raise errors.InvalidUnicode(reason=str(error)) from error
 
     @property
-    def _retry_seconds(self) -> float:
-        """Seconds to keep trying; short for a server that never answered: its address is probably wrong."""
-        return self.settings.retry_time if self._has_answered else min(self.settings.retry_time, 2.0)
+    def _timeout(self) -> float:
+        return self.settings.database_timeout
+
+    def make_retry_options(self, drop_driver: Callable[[RetryCallState], Any]) -> dict[str, Any]:
+        """Options of tenacity's retries; short for a server that never answered: its address is probably wrong.
+
+        Args:
+            drop_driver: called before the next attempt.
+        """
+        seconds = self._timeout if self.health.has_answered else min(self._timeout, 2.0)
+        return make_retry_options(seconds, drop_driver)
+
+    def make_timeout_error(self) -> errors.DatabaseTimeout:
+        """The error for a database that stayed silent."""
+        seconds = f"{self._timeout:g}"
+        return errors.DatabaseTimeout(uri=self._shown_uri, reason=f"no answer within {seconds} s", seconds=seconds)
 
     @property
     def statements(self) -> CypherStatements:
@@ -191,18 +234,21 @@ class Connection(Closeable):
             self._loop_drivers.pop(loop, None)
             await driver.close()
 
-    @property
-    def sync_driver(self) -> Driver:
-        """The sync driver for neo4j-graphrag's retrievers; all threads share it."""
-        if self._given_sync_driver is not None:
-            return self._given_sync_driver
+    def open_sync_driver(self) -> Driver:
+        """Open a sync driver with the settings of this connection; the caller closes it.
+
+        Raises:
+            errors.ConfigurationError: the connection has a driver of the caller's, and no sync driver beside it.
+        """
         if self._given_driver is not None:
             reason = "neo4j-graphrag's retrievers need a sync driver: pass sync_driver= beside driver=."
             raise errors.ConfigurationError(reason)
-        with self._sync_lock:
-            if self._sync_driver is None:
-                self._sync_driver = GraphDatabase.driver(self._address, auth=self._credentials, **self._driver_options)
-            return self._sync_driver
+        return GraphDatabase.driver(self._address, auth=self._credentials, **self._driver_options)
+
+    @property
+    def sync_driver(self) -> Driver:
+        """The sync driver for neo4j-graphrag's retrievers; all threads share it."""
+        return self.reads.driver
 
     @property
     def is_loop_bound(self) -> bool:
@@ -217,10 +263,7 @@ class Connection(Closeable):
     async def close(self) -> None:
         """Close the driver of this event loop and the sync driver; may be called again."""
         await self.close_loop_driver()
-        with self._sync_lock:
-            sync_driver, self._sync_driver = self._sync_driver, None
-        if sync_driver is not None:
-            await asyncio.to_thread(sync_driver.close)
+        await self.reads.close()
 
     @property
     def _address(self) -> str:
@@ -242,20 +285,31 @@ class Connection(Closeable):
     def _driver_options(self) -> dict[str, Any]:
         return {
             "max_connection_pool_size": self.settings.pool_size,
-            "connection_acquisition_timeout": max(self.settings.retry_time, 1.0),
-            "connection_timeout": 10.0,
-            "max_transaction_retry_time": self.settings.retry_time,
+            "connection_acquisition_timeout": self._timeout / 3,  # an attempt on another connection still has time
+            "connection_timeout": self._timeout / 3,
+            "liveness_check_timeout": LIVENESS_SECONDS,
+            "max_transaction_retry_time": self._timeout,
             "notifications_min_severity": "OFF",
         }
 
     @property
-    def _session_options(self) -> dict[str, Any]:
+    def session_options(self) -> dict[str, Any]:
+        """Options of each session of a driver."""
         return {"database": self.settings.database, "notifications_min_severity": "OFF"}
 
     def translate_error(self, error: Exception) -> errors.GraphMemoryError:
         """Translate an error of the driver into one of ours, with the address, user name and database."""
-        uri = "the given driver's address" if self._given_driver else hide_credentials(self.settings.uri or "nowhere")
-        return translate_driver_error(error, uri=uri, username=self._username, database=self.settings.database)
+        return translate_driver_error(
+            error,
+            uri=self._shown_uri,
+            username=self._username,
+            database=self.settings.database,
+            seconds=f"{self._timeout:g}",
+        )
+
+    @property
+    def _shown_uri(self) -> str:
+        return "the given driver's address" if self._given_driver else hide_credentials(self.settings.uri or "nowhere")
 
 
 class _LoopDriver(NamedTuple):
@@ -269,14 +323,20 @@ class Transaction:
     """Named statements inside one open transaction."""
 
     def __init__(
-        self, transaction: neo4j.AsyncTransaction, statements: CypherStatements, attributes: telemetry.Attributes
+        self,
+        transaction: neo4j.AsyncTransaction,
+        statements: CypherStatements,
+        attributes: telemetry.Attributes,
+        timer: SilenceTimer,
     ) -> None:
         self._transaction, self._statements, self._telemetry_attributes = transaction, statements, attributes
+        self._timer = timer
 
     async def run_statement(self, name: str, parameters: Parameters | None = None, /, **more: Any) -> list[Record]:
         """Run a named statement without retries of its own: :meth:`Connection.transact` repeats the whole work."""
+        text, bound = self._statements.bind_parameters(name, {**(parameters or {}), **more})
         with telemetry.trace_statement(name, self._telemetry_attributes):
-            result = await self._transaction.run(
-                *self._statements.bind_parameters(name, {**(parameters or {}), **more})
-            )
-            return [record async for record in result]
+            self._timer.start()
+            records = [record async for record in await self._transaction.run(text, bound)]
+            self._timer.stop()
+            return records

@@ -49,9 +49,17 @@ _ERROR_CODES = {
     "Neo.ClientError.General.WriteOnReadOnlyAccessDatabase": errors.DatabaseReadOnly,
     "Neo.ClientError.Security.AuthenticationRateLimit": errors.AuthenticationFailed,
     "Neo.TransientError.General.MemoryPoolOutOfMemoryError": errors.QueryFailed,
+    "Neo.ClientError.Transaction.TransactionTimedOut": errors.DatabaseTimeout,
+    "Neo.ClientError.Transaction.TransactionTimedOutClientConfiguration": errors.DatabaseTimeout,
 }
 """Codes that no driver class of their own tells apart: the server's configuration forbids writes, there were too many
-wrong passwords, or a transaction needs more memory than it may have (the server itself is available)."""
+wrong passwords, a transaction needs more memory than it may have (the server itself is available), or more time."""
+
+
+def choose_error_type(error: BaseException) -> type[errors.GraphMemoryError]:
+    """The class of ours for an error of the driver."""
+    default_type = next(ERROR_TRANSLATIONS[kind] for kind in type(error).__mro__ if kind in ERROR_TRANSLATIONS)
+    return _ERROR_CODES.get(getattr(error, "code", None) or "", default_type)
 
 
 def translate_driver_error(error: Exception, **about: str) -> errors.GraphMemoryError:
@@ -59,10 +67,9 @@ def translate_driver_error(error: Exception, **about: str) -> errors.GraphMemory
 
     Args:
         error: what the driver raised.
-        about: further fields of the message: ``uri``, ``username`` and ``database``.
+        about: further fields of the message: ``uri``, ``username``, ``database`` and ``seconds``, the timeout.
     """
-    default_type = next(ERROR_TRANSLATIONS[kind] for kind in type(error).__mro__ if kind in ERROR_TRANSLATIONS)
-    error_type = _ERROR_CODES.get(getattr(error, "code", None) or "", default_type)
+    error_type = choose_error_type(error)
     # The message of a DriverError is generic; only its str() says what happened.
     message = error.message if isinstance(error, driver_errors.Neo4jError) else None
     return error_type(**about, reason=message or str(error), found=str(error))

@@ -119,7 +119,7 @@ async def migrate_schema(connection: Connection) -> None:
     # The Meta node's constraint comes first: without it two processes could create two Meta nodes to lock.
     [meta_constraint, *_], *_ = load_cypher_files("migrations").values()
     await connection.run_cypher(fill_identifiers(meta_constraint.text, connection.settings), name=meta_constraint.name)
-    await connection.transact(migrate_locked)
+    await connection.transact(migrate_locked, is_bounded=False)
 
 
 def compute_checksum(blocks: tuple[CypherBlock, ...]) -> str:

@@ -30,6 +30,8 @@ FRAGMENT = "fragment"
 """The tag of a block that other blocks include with ``// include name``."""
 TEMPLATE = "template"
 """The tag of a block with placeholders in braces that have to be filled in."""
+UNBOUNDED = "unbounded"
+"""The tag of a block that takes as long as the whole graph is large."""
 
 ROWS_PER_STATEMENT = 250
 """Maximum rows per statement: the driver packs all rows at once and blocks the event loop meanwhile."""
@@ -100,8 +102,11 @@ class CypherStatements:
         self.fragments = {block.name: text for block, text in texts.items() if block.tag == FRAGMENT}
         self.fragments = {name: self._expand_includes(text) for name, text in self.fragments.items()}
         self._texts = {
-            block.name: self._expand_includes(text) for block, text in texts.items() if block.tag in (None, line)
+            block.name: self._expand_includes(text)
+            for block, text in texts.items()
+            if block.tag in (None, UNBOUNDED, line)
         }
+        self._unbounded_names = {block.name for block in blocks if block.tag == UNBOUNDED}
         self._parameter_names = {name: frozenset(_MAPPED_PARAMETER.findall(text)) for name, text in self._texts.items()}
 
     def _expand_includes(self, text: str) -> str:
@@ -119,6 +124,10 @@ class CypherStatements:
         if missing := self._parameter_names[name] - parameters.keys():
             raise KeyError(f"{name} needs {', '.join(sorted(missing))}")
         return self._texts[name], {PARAMETER_MAP: dict(parameters)}
+
+    def is_unbounded(self, name: str) -> bool:
+        """Whether a statement takes as long as the whole graph is large, so that no timeout fits it."""
+        return name in self._unbounded_names
 
     def has_label(self, label: str) -> bool:
         """Whether any statement names this label or relationship type."""

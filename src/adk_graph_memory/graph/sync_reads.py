@@ -1,24 +1,147 @@
-"""Run read-only statements on the sync driver, for the retrievers of neo4j-graphrag."""
+"""Run read-only statements on a sync driver, for the retrievers of neo4j-graphrag."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+import asyncio
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import neo4j
-from neo4j.exceptions import DriverError, Neo4jError
+from neo4j import exceptions as driver_errors
+from tenacity import RetryCallState, Retrying
+
+from adk_graph_memory.graph.retries import get_error
+
+if TYPE_CHECKING:
+    from adk_graph_memory.graph.connection import Connection
+
+T = TypeVar("T")
+
+READ_THREADS = 8
+"""Threads for reads, apart from asyncio's own, so that a silent database holds up nothing else."""
 
 
-def read_rows(driver: neo4j.Driver, statement: str, parameters: Mapping[str, Any], database: str) -> list[neo4j.Record]:
-    """Read in one round trip; fall back on ``execute_query``, which takes one more, only to retry after an error."""
-    bookmarks = driver.execute_query_bookmark_manager  # a read sees what the driver's earlier statements have seen
-    try:
-        with driver.session(
-            database=database, default_access_mode=neo4j.READ_ACCESS, bookmark_manager=bookmarks
-        ) as session:
-            return list(session.run(statement, dict(parameters)))
-    except (DriverError, Neo4jError) as error:
-        if not error.is_retryable():
+class SyncReads:
+    """The sync driver of a connection, and threads that read with it; all event loops and threads share both.
+
+    Args:
+        connection: the connection; its settings and retries apply.
+        given_driver: a driver of the caller's, used as it is and never closed here.
+    """
+
+    def __init__(self, connection: Connection, given_driver: neo4j.Driver | None) -> None:
+        self._connection, self._given_driver = connection, given_driver
+        self._driver: neo4j.Driver | None = None
+        self._lock, self._closings = threading.Lock(), 0
+
+    @property
+    def driver(self) -> neo4j.Driver:
+        """The driver, opened at its first use."""
+        if self._given_driver is not None:
+            return self._given_driver
+        with self._lock:
+            if self._driver is None:
+                self._driver = self._connection.open_sync_driver()
+            return self._driver
+
+    def read_rows(self, statement: str, parameters: Mapping[str, Any]) -> list[neo4j.Record]:
+        """Read in one round trip; raises what :meth:`run_read` raises."""
+        query = neo4j.Query(statement, timeout=self._connection.settings.database_timeout)
+        return self.run_read(lambda session: list(session.run(query, dict(parameters))))
+
+    def run_read(self, read: Callable[[neo4j.Session], T], **session_options: Any) -> T:
+        """Read in a session; after a lost connection, read again on another one.
+
+        Args:
+            read: what reads.
+            session_options: further options of the driver's session.
+
+        Raises:
+            errors.DatabaseTimeout: the database did not answer in time.
+            neo4j.exceptions.Neo4jError, neo4j.exceptions.DriverError: whatever else went wrong.
+        """
+        health = self._connection.health
+        options = self._connection.session_options | {"default_access_mode": neo4j.READ_ACCESS} | session_options
+
+        def read_once() -> T:
+            driver = self.driver
+            bookmarks = driver.execute_query_bookmark_manager  # a read sees what the driver's earlier statements saw
+            with self._end_silence(driver), driver.session(bookmark_manager=bookmarks, **options) as session:
+                result = read(session)
+            health.note_answer(driver)
+            return result
+
+        closings = self._closings
+
+        def drop_dead_driver(state: RetryCallState) -> None:
+            if closings != self._closings and (error := get_error(state)):
+                raise error
+            if self._driver is not None and health.is_dead(self._driver, get_error(state)):
+                self._drop_driver(self._driver)
+
+        return Retrying(**self._connection.make_retry_options(drop_dead_driver))(read_once)
+
+    async def run_in_thread(self, function: Callable[..., T], *arguments: Any) -> T:
+        """Run a function that reads by these methods in a thread.
+
+        Raises:
+            errors.DatabaseTimeout: the database did not answer in time, or all threads wait for it.
+        """
+        seconds = self._connection.settings.database_timeout + 1.0
+        try:
+            async with asyncio.timeout(seconds) as timeout:
+                return await asyncio.get_running_loop().run_in_executor(self._threads, function, *arguments)
+        except TimeoutError as error:
+            if not timeout.expired():
+                raise
+            raise self._connection.make_timeout_error() from error
+
+    @contextmanager
+    def _end_silence(self, driver: neo4j.Driver) -> Iterator[None]:
+        """Close the driver when the database does not answer in time; that wakes the thread which waits for it."""
+        is_silent = threading.Event()
+
+        def give_up() -> None:
+            is_silent.set()
+            self._drop_driver(driver)
+
+        alarm = threading.Timer(self._connection.settings.database_timeout + 0.5, give_up)  # after the server's own
+        alarm.daemon = True
+        alarm.start()
+        try:
+            yield
+        except (driver_errors.DriverError, OSError) as error:
+            if is_silent.is_set():
+                raise self._connection.make_timeout_error() from error
             raise
-    routing = neo4j.RoutingControl.READ
-    return driver.execute_query(statement, dict(parameters), database_=database, routing_=routing).records
+        finally:
+            alarm.cancel()
+
+    @cached_property
+    def _threads(self) -> ThreadPoolExecutor:
+        return ThreadPoolExecutor(READ_THREADS, thread_name_prefix="graph-read")
+
+    def _drop_driver(self, driver: neo4j.Driver) -> None:
+        with self._lock:
+            if driver is not self._driver:
+                return  # the caller's, or closed already
+            self._driver = None
+        driver.close()
+
+    async def close(self) -> None:
+        """Close the driver, unless it is the caller's, and end what reads with it; the next read opens another one."""
+        if self._driver is not None or "_threads" in self.__dict__:
+            await asyncio.to_thread(self._close)
+
+    def _close(self) -> None:
+        self._closings += 1
+        threads = self.__dict__.pop("_threads", None)
+        for _ in range(2):  # a read may open another driver until its thread has ended
+            if self._driver is not None:
+                self._drop_driver(self._driver)
+            if threads is not None:
+                threads.shutdown(cancel_futures=True)

@@ -15,6 +15,7 @@ import neo4j
 
 from adk_graph_memory import errors
 from adk_graph_memory.graph.queries import CypherStatements
+from adk_graph_memory.graph.sync_reads import SyncReads
 
 logger = logging.getLogger(__name__)
 
@@ -94,17 +95,15 @@ def find_unknown_names(planned: neo4j.EagerResult) -> list[tuple[str, str]]:
     return sorted((match[1], match[2]) for match in map(_UNKNOWN_NAME.search, told) if match)
 
 
-def explain_statement(
-    driver: neo4j.Driver, database: str | None, statement: str, parameters: Mapping[str, Any]
-) -> neo4j.EagerResult:
+def explain_statement(reads: SyncReads, statement: str, parameters: Mapping[str, Any]) -> neo4j.EagerResult:
     """What the server would do for a statement that begins with EXPLAIN, and what it has to say of it."""
     log = logging.getLogger("neo4j.notifications")
     log.addFilter(_is_not_explain)  # the driver would log each remark with the whole statement
     try:
-        with driver.session(
-            database=database, notifications_min_severity="WARNING", default_access_mode=neo4j.READ_ACCESS
-        ) as session:
-            return session.execute_read(lambda reading: reading.run(statement, dict(parameters)).to_eager_result())
+        return reads.run_read(
+            lambda session: session.run(statement, dict(parameters)).to_eager_result(),
+            notifications_min_severity="WARNING",
+        )
     finally:
         log.removeFilter(_is_not_explain)
 

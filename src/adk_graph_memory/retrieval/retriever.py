@@ -22,7 +22,6 @@ from adk_graph_memory import errors, telemetry
 from adk_graph_memory.embeddings import EmbedderAdapter, QuestionEmbedding
 from adk_graph_memory.graph import Connection, VectorSlot, lucene, vector_slots
 from adk_graph_memory.graph.queries import PARAMETER_MAP, fill_identifiers
-from adk_graph_memory.graph.sync_reads import read_rows
 from adk_graph_memory.records import Filters, Scope
 from adk_graph_memory.retrieval import query_check
 from adk_graph_memory.retrieval.question import ParsedQuestion, parse_question
@@ -227,7 +226,7 @@ class GraphMemoryRetriever(HybridCypherRetriever):
     def _explain_statement(self, statement: str) -> neo4j.EagerResult:
         with telemetry.trace_statement("EXPLAIN hits", self._connection.telemetry_attributes):
             return query_check.explain_statement(
-                self.driver, self.neo4j_database, f"EXPLAIN {statement}", self._make_result_parameters([])
+                self._connection.reads, f"EXPLAIN {statement}", self._make_result_parameters([])
             )
 
     def parse_question(self, question: str) -> ParsedQuestion:
@@ -268,4 +267,4 @@ class GraphMemoryRetriever(HybridCypherRetriever):
 
     def _run_statement(self, name: str, statement: str, parameters: dict[str, Any]) -> list[neo4j.Record]:
         with telemetry.trace_statement(name, self._connection.telemetry_attributes):
-            return read_rows(self.driver, statement, parameters, self._connection.settings.database)
+            return self._connection.reads.read_rows(statement, parameters)

@@ -13,7 +13,7 @@ RETURN m.filling AS filling
 MATCH (m:@Meta {key: 'schema', reembedding: $run}) SET m.lock = 0
 RETURN m.live AS live
 
-// reembed_counts
+// reembed_counts @unbounded
 // a row a kind: how many texts there are, how many still lack this slot's vector, and how many could not be embedded
 MATCH (n:@Memory) WHERE n.text IS NOT NULL
 RETURN n.kind AS kind, count(*) AS texts,
@@ -25,7 +25,7 @@ RETURN 'entity' AS kind, count(*) AS texts,
        sum(CASE WHEN n[$slot] IS NULL AND n.embedding_error IS NULL THEN 1 ELSE 0 END) AS left,
        sum(CASE WHEN n[$slot] IS NULL AND n.embedding_error IS NOT NULL THEN 1 ELSE 0 END) AS failed
 
-// reembed_memories
+// reembed_memories @unbounded
 // a row for each of the next memories, in the order of their key, that lack this slot's vector
 CALL () {
   MATCH (n:@Memory)
@@ -41,7 +41,7 @@ CALL () {
 RETURN n.scope AS owner, n.memory_id AS id, n.text AS text, coalesce(head([(before:@Memory)-[:NEXT]->(n) | before.text]), '') AS before
 ORDER BY owner, id LIMIT $limit
 
-// reembed_entities
+// reembed_entities @unbounded
 // a row for each of the next entities, in the order of their key, whose name lacks this slot's vector
 CALL () {
   MATCH (n:@Entity)
@@ -82,12 +82,12 @@ CALL () {
 }
 RETURN m.live AS live
 
-// reembed_unmark
+// reembed_unmark @unbounded
 // nothing; texts that could not be embedded are tried again
 MATCH (n:@Memory|@Entity) WHERE n.embedding_error IS NOT NULL
 CALL (n) { SET n.embedding_error = null } IN TRANSACTIONS OF 10000 ROWS
 
-// reembed_failures
+// reembed_failures @unbounded
 // a row for each text that could not be embedded, with the reason
 MATCH (n:@Memory|@Entity) WHERE n.embedding_error IS NOT NULL
 RETURN n.scope AS owner, coalesce(n.memory_id, 'entity:' + n.key) AS id, coalesce(n.text, n.name) AS text,
@@ -99,7 +99,7 @@ ORDER BY owner, id LIMIT $limit
 MATCH (i:@Ingest) WHERE i.state = 'claimed' AND i.lease_until > $now
 RETURN i.lease AS lease, i.lease_until AS until
 
-// reembed_reopen
+// reembed_reopen @unbounded
 // one row: how many vectors of this slot were taken away again, as the words may have changed since they were made
 CALL () {
   MATCH (m:@Meta {key: 'schema'})
@@ -113,7 +113,7 @@ CALL () {
 CALL (n) { SET n[$slot] = null, n[$tokens] = null, n.embedding_error = null } IN TRANSACTIONS OF 5000 ROWS
 RETURN count(n) AS reopened
 
-// reembed_empty
+// reembed_empty @unbounded
 // nothing; no node carries a vector in this slot any more
 MATCH (n:@Memory|@Entity) WHERE n[$slot] IS NOT NULL
 CALL (n) { SET n[$slot] = null, n[$tokens] = null } IN TRANSACTIONS OF 5000 ROWS

@@ -1,12 +1,20 @@
-"""A wire to a server that can be cut and mended, in a thread of its own."""
+"""A wire to a server that can be cut, silenced and mended, in a thread of its own."""
 
 from __future__ import annotations
 
 import asyncio
 import threading
+from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
 from urllib.parse import urlsplit
+
+
+@dataclass(slots=True)
+class Gate:
+    """Whether the connections that were made at one time let anything through."""
+
+    is_shut: bool = False
 
 
 class Wire:
@@ -23,6 +31,7 @@ class Wire:
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
         self._ends: set[asyncio.StreamWriter] = set()
         self._is_whole = True
+        self._gate = Gate()
 
     def __enter__(self) -> Self:
         self._thread.start()
@@ -49,8 +58,18 @@ class Wire:
         asyncio.run_coroutine_threadsafe(self._close_all(), self._loop).result()
 
     def mend(self) -> None:
-        """Lets connections through again."""
+        """Lets new connections through again."""
         self._is_whole = True
+        self._gate = Gate()
+
+    def silence(self, *, new: bool = False) -> None:
+        """Lets nothing through the connections there are, for good, as a firewall that has forgotten them.
+
+        Args:
+            new: whether further ones are silent too, until the wire is mended.
+        """
+        self._gate.is_shut = True
+        self._gate = Gate(is_shut=new)
 
     async def _close_all(self) -> None:
         ends, self._ends = self._ends, set()
@@ -64,14 +83,16 @@ class Wire:
             return
         server_reader, server_writer = await asyncio.open_connection(*self._place)
         self._ends |= {writer, server_writer}
-        await asyncio.gather(_pump(reader, server_writer), _pump(server_reader, writer))
+        gate = self._gate
+        await asyncio.gather(_pump(reader, server_writer, gate), _pump(server_reader, writer, gate))
 
 
-async def _pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+async def _pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, gate: Gate) -> None:
     try:
         while data := await reader.read(65_536):
-            writer.write(data)
-            await writer.drain()
+            if not gate.is_shut:
+                writer.write(data)
+                await writer.drain()
     except OSError:
         pass  # it was cut
     finally:
