@@ -341,7 +341,7 @@ def complaint(result: Any) -> dict[str, str]:
 @pytest.fixture
 def nobody_listens(command, monkeypatch):
     monkeypatch.setenv("NEO4J_URI", "bolt://127.0.0.1:9")
-    monkeypatch.setenv("ADK_GRAPH_MEMORY_RETRY_TIME", "0")
+    monkeypatch.setenv("ADK_GRAPH_MEMORY_DATABASE_TIMEOUT", "0.5")
 
 
 @each_of_a_user
