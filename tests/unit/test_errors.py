@@ -1,4 +1,4 @@
-"""Every error says what happened and what to do, from its docstring and its data."""
+"""Every error says what happened and what to do, from its template and its data, under ``python -OO`` too."""
 
 from __future__ import annotations
 
@@ -7,8 +7,11 @@ import copy
 import inspect
 import pickle
 import re
+import subprocess
+import sys
 from pathlib import Path
 from string import Formatter
+from typing import get_type_hints
 
 import pytest
 
@@ -18,9 +21,9 @@ SRC = Path(errors.__file__).parent
 CLASSES = [kind for _, kind in inspect.getmembers(errors, inspect.isclass) if issubclass(kind, errors.GraphMemoryError)]
 
 
-def fields(kind: type[Exception]) -> set[str]:
+def fields(kind: type[errors.GraphMemoryError]) -> set[str]:
     """What the class's message is filled with."""
-    return {field for _, field, _, _ in Formatter().parse(inspect.getdoc(kind) or "") if field}
+    return {field for _, field, _, _ in Formatter().parse(kind.template) if field}
 
 
 def made(kind: type[errors.GraphMemoryError]) -> errors.GraphMemoryError:
@@ -34,7 +37,7 @@ each_class = pytest.mark.parametrize("kind", CLASSES, ids=lambda kind: kind.__na
 def test_the_message_holds_all_data(kind: type[errors.GraphMemoryError]) -> None:
     message = str(made(kind))
     assert all(f"<{field}>" in message for field in fields(kind))
-    assert not re.search(r"[{}]|\n {4}", message)
+    assert not re.search(r"[{}]|  |\n ", message)
 
 
 @each_class
@@ -46,16 +49,27 @@ def test_the_data_are_attributes(kind: type[errors.GraphMemoryError]) -> None:
 
 
 @each_class
-def test_the_docstring_is_its_own(kind: type[errors.GraphMemoryError]) -> None:
-    assert kind.__doc__
-    assert kind.__doc__ not in [base.__doc__ for base in kind.__mro__[1:]]
+def test_the_message_is_its_own_and_the_docstring(kind: type[errors.GraphMemoryError]) -> None:
+    assert "template" in vars(kind)
+    assert kind is errors.GraphMemoryError or kind.__doc__ == kind.template
+
+
+@each_class
+def test_the_type_of_each_field_is_declared(kind: type[errors.GraphMemoryError]) -> None:
+    assert fields(kind) <= get_type_hints(kind).keys()
+
+
+def test_messages_survive_python_without_docstrings() -> None:
+    script = "from adk_graph_memory import errors; print(errors.__doc__, errors.PortTaken(port=7687))"
+    process = subprocess.run([sys.executable, "-OO", "-c", script], capture_output=True, text=True, check=True)
+    assert process.stdout == f"None {errors.PortTaken(port=7687)}\n"
 
 
 @each_class
 @pytest.mark.parametrize("through", [lambda e: pickle.loads(pickle.dumps(e)), copy.copy], ids=["pickle", "copy"])  # noqa: S301
 def test_it_survives_the_way_to_another_process(kind: type[errors.GraphMemoryError], through) -> None:  # type: ignore[no-untyped-def]
     error = through(made(kind))
-    assert (type(error), str(error), error.data) == (kind, str(made(kind)), made(kind).data)
+    assert (type(error), str(error), vars(error)) == (kind, str(made(kind)), vars(made(kind)))
 
 
 def test_braces_in_the_data_are_left_alone() -> None:
@@ -86,7 +100,7 @@ def test_the_drawing_shows_exactly_the_classes() -> None:
 
 
 def test_the_drawing_shows_whose_child_each_is() -> None:
-    real = {kind.__name__: kind.__base__.__name__ for kind in CLASSES if kind is not errors.GraphMemoryError}
+    real = {kind.__name__: kind.__bases__[0].__name__ for kind in CLASSES if kind is not errors.GraphMemoryError}
     assert {name: parent for name, parent in drawn().items() if parent} == real
 
 
@@ -108,6 +122,14 @@ def test_every_error_is_raised_with_what_its_message_needs() -> None:
             kind = getattr(errors, ast.unparse(call.func).removeprefix("errors."))
             lacking[place] = fields(kind) - given
     assert {place: names for place, names in lacking.items() if names} == {}
+
+
+def test_no_error_is_raised_with_what_it_does_not_declare() -> None:
+    unknown = {}
+    for place, call in calls():
+        kind = getattr(errors, ast.unparse(call.func).removeprefix("errors."))
+        unknown[place] = {keyword.arg for keyword in call.keywords if keyword.arg} - get_type_hints(kind).keys()
+    assert {place: names for place, names in unknown.items() if names} == {}
 
 
 def test_no_error_is_raised_bare_that_needs_data() -> None:

@@ -126,7 +126,7 @@ class GeminiEmbedder(google_genai.GeminiEmbedder):
             return genai.Client(**self._client_options)
         except (ValueError, DefaultCredentialsError) as error:
             # Without its frames: they hold the half-made client, which would log errors when a loop's thread frees it.
-            raise errors.CredentialsMissing(model=self.model, reason=error) from error.with_traceback(None)
+            raise errors.CredentialsMissing(model=self.model, reason=str(error)) from error.with_traceback(None)
 
     def _embed_batch(self, texts: list[str], kind: _EmbeddingTask, seconds: float) -> list[list[float]]:
         takes_words = "gemini-embedding-2" in self.model  # and drops the argument without a word
@@ -158,7 +158,7 @@ class GeminiEmbedder(google_genai.GeminiEmbedder):
             try:
                 return self.client.models.embed_content(model=self.model, contents=contents, config=config)
             except DefaultCredentialsError as error:  # on Vertex AI they are looked up with the request
-                raise errors.CredentialsMissing(model=self.model, reason=error) from error
+                raise errors.CredentialsMissing(model=self.model, reason=str(error)) from error
             except Exception as error:
                 if (
                     not calls.is_transient(error) or time.monotonic() + 2 * pause > deadline
