@@ -48,7 +48,7 @@ def started(
     """``adk web`` or ``adk api_server`` until the block ends; what it says is in ``server.log`` beside the agents."""
     port = _free_port()
     options = [f"--{kind}_service_uri={address}" for kind in ("session", "memory", "artifact")]
-    options += ["--extra_plugins", "adk_graph_memory.adk.GraphMemoryPlugin", f"--port={port}"]
+    options += ["--extra_plugins", "adk_graph_memory.GraphMemoryPlugin", f"--port={port}"]
     adk, url = str(Path(sys.executable).with_name("adk")), f"http://127.0.0.1:{port}"
     inherited = {key: value for key, value in os.environ.items() if not key.startswith(("NEO4J", "ADK_GRAPH"))}
     home = {"HOME": str(agents.parent), "ADK_GRAPH_MEMORY_HOME": str(agents.parent / "home")}

@@ -1,17 +1,17 @@
-"""Graph memory for agents built with Google's ADK, on Neo4j."""
+"""Graph memory for agents built with Google's ADK, on Neo4j.
 
-from adk_graph_memory.adk import Neo4jArtifactService, Neo4jMemoryService, Neo4jSessionService
-from adk_graph_memory.extraction import Topic
-from adk_graph_memory.local_neo4j import LocalNeo4j
-from adk_graph_memory.memory import GraphMemory
-from adk_graph_memory.records import Filters, IngestReport, Receipt, Recollection, Statement, Turn
-from adk_graph_memory.retrieval import CrossEncoderReranker, Reranker, Weights
-from adk_graph_memory.settings import Settings
+A name is imported at its first use: ``import adk_graph_memory`` alone loads neither ADK nor Neo4j's driver.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING
 
 __all__ = [
     "CrossEncoderReranker",
     "Filters",
+    "GeminiEmbedder",
     "GraphMemory",
+    "GraphMemoryPlugin",
     "IngestReport",
     "LocalNeo4j",
     "Neo4jArtifactService",
@@ -25,4 +25,48 @@ __all__ = [
     "Topic",
     "Turn",
     "Weights",
+    "__version__",
+    "register",
 ]
+
+if TYPE_CHECKING:
+    from adk_graph_memory.adk import (
+        GraphMemoryPlugin,
+        Neo4jArtifactService,
+        Neo4jMemoryService,
+        Neo4jSessionService,
+        register,
+    )
+    from adk_graph_memory.embeddings import GeminiEmbedder
+    from adk_graph_memory.extraction import Topic
+    from adk_graph_memory.local_neo4j import LocalNeo4j
+    from adk_graph_memory.memory import GraphMemory
+    from adk_graph_memory.records import Filters, IngestReport, Receipt, Recollection, Statement, Turn
+    from adk_graph_memory.retrieval import CrossEncoderReranker, Reranker, Weights
+    from adk_graph_memory.settings import Settings
+
+    __version__: str
+else:
+    _NAMES = {
+        "adk": ("GraphMemoryPlugin", "Neo4jArtifactService", "Neo4jMemoryService", "Neo4jSessionService", "register"),
+        "embeddings": ("GeminiEmbedder",),
+        "extraction": ("Topic",),
+        "local_neo4j": ("LocalNeo4j",),
+        "memory": ("GraphMemory",),
+        "records": ("Filters", "IngestReport", "Receipt", "Recollection", "Statement", "Turn"),
+        "retrieval": ("CrossEncoderReranker", "Reranker", "Weights"),
+        "settings": ("Settings",),
+    }
+
+    def __getattr__(name):
+        if name == "__version__":
+            from importlib.metadata import version
+
+            return version("adk-graph-memory")
+        for module, names in _NAMES.items():
+            if name in names:
+                return getattr(import_module(f"{__name__}.{module}"), name)
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+    def __dir__():
+        return [*globals(), *__all__]

@@ -16,7 +16,7 @@ from google.adk.cli.utils import envs
 from adk_graph_memory import Neo4jArtifactService, Neo4jMemoryService, Neo4jSessionService, errors
 from adk_graph_memory.settings import URI_SCHEMES
 
-SERVICES_PY = "from adk_graph_memory.adk import register\n\nregister()\n"
+SERVICES_PY = "from adk_graph_memory import register\n\nregister()\n"
 SERVICES_YAML = """
 services:
   - {scheme: bolt, type: session, class: adk_graph_memory.Neo4jSessionService}
