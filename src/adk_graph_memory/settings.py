@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 from pathlib import Path
 from typing import Annotated, Any, Literal
 from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 from zoneinfo import ZoneInfo
 
+import platformdirs
 from pydantic import Field, SecretStr, StringConstraints, ValidationError, field_validator
 from pydantic_settings import (
     BaseSettings,
@@ -37,9 +37,7 @@ def get_data_home() -> Path:
     """The user's directory for the local server: its jars, its store, its connection file."""
     if configured_home := os.environ.get("ADK_GRAPH_MEMORY_HOME"):
         return Path(configured_home).expanduser().absolute()
-    if sys.platform == "darwin":
-        return Path.home() / "Library" / "Application Support" / "adk-graph-memory"
-    return Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share") / "adk-graph-memory"
+    return platformdirs.user_data_path("adk-graph-memory", appauthor=False)
 
 
 def get_connection_file() -> Path:

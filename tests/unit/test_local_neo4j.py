@@ -22,6 +22,7 @@ from typing import Any
 
 import pytest
 import yaml
+from filelock import Timeout
 
 from adk_graph_memory import errors, settings
 from adk_graph_memory.local_neo4j import (
@@ -563,6 +564,49 @@ def test_one_at_a_time(tmp_path: Path) -> None:
     for thread in threads:
         thread.join()
     assert order == ["in", "out"] * 3
+
+
+@pytest.mark.parametrize("ending", [KILLED, "raise SystemExit"])
+def test_a_process_that_ends_leaves_no_lock(tmp_path: Path, ending: str) -> None:
+    script = f"""
+import os, signal, sys
+from pathlib import Path
+from adk_graph_memory.local_neo4j import folders
+with folders.lock_folder(Path({str(tmp_path)!r})):
+    print("held", flush=True)
+    sys.stdin.readline()
+    {ending}
+"""
+    command = [sys.executable, "-c", script]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as holder:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == "held\n"
+        with pytest.raises(Timeout):
+            folders.lock_folder(tmp_path).acquire(blocking=False)
+        holder.communicate("end\n")
+    with folders.lock_folder(tmp_path).acquire(blocking=False):
+        pass
+
+
+def test_a_server_does_not_inherit_the_lock(tmp_path: Path) -> None:
+    with folders.lock_folder(tmp_path):
+        process = ServerProcess(SLEEP, tmp_path / "log", outlive=True)
+    with folders.lock_folder(tmp_path).acquire(blocking=False):
+        assert process.signal_and_wait(signal.SIGKILL, seconds=10) == -signal.SIGKILL
+
+
+def test_a_held_store_is_locked(tmp_path: Path) -> None:
+    lock = tmp_path / "data" / "databases" / "store_lock"
+    lock.parent.mkdir(parents=True)
+    assert not server_home.is_store_locked(tmp_path)
+    lock.touch()
+    assert not server_home.is_store_locked(tmp_path)
+    script = "import fcntl, sys; file = open(sys.argv[1], 'r+b'); fcntl.lockf(file, fcntl.LOCK_EX); print(input())"
+    command = [sys.executable, "-uc", script, str(lock)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as holder:
+        assert until(lambda: server_home.is_store_locked(tmp_path))
+        holder.communicate("end\n")
+    assert not server_home.is_store_locked(tmp_path)
 
 
 def test_a_jar_becomes_a_line_of_the_lock(tmp_path: Path) -> None:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import errno
-import fcntl
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+
+from filelock import BaseFileLock, FileLock
 
 from adk_graph_memory import errors, settings
 
@@ -18,14 +19,11 @@ def get_cache_folder() -> Path:
     return Path(configured_cache).expanduser().absolute() if configured_cache else settings.get_data_home() / "cache"
 
 
-@contextmanager
-def lock_folder(folder: Path) -> Iterator[None]:
-    """Hold a folder's exclusive lock, waiting while another process or thread holds it."""
+def lock_folder(folder: Path) -> BaseFileLock:
+    """Hold a folder's exclusive lock in a ``with`` block, waiting while another process or thread holds it."""
     folder.mkdir(parents=True, exist_ok=True)
-    # The kernel releases a flock when its process ends, however it ends.
-    with (folder / ".lock").open("w") as lock_file:
-        fcntl.flock(lock_file, fcntl.LOCK_EX)
-        yield
+    # The kernel releases a native lock when its process ends, however it ends; a soft lock would stay.
+    return FileLock(folder / ".lock", fallback_to_soft=False)
 
 
 @contextmanager

@@ -11,6 +11,8 @@ from concurrent.futures import Future
 from contextlib import suppress
 from pathlib import Path
 
+from adk_graph_memory import errors
+
 # Ask Linux for SIGTERM when the parent ends, exit if it has ended already, then exec the command. This is a separate
 # program because preexec_fn, the other way to run code in the child, can deadlock in a process with threads.
 LAUNCHER_CODE = """
@@ -21,6 +23,16 @@ if sys.platform == "linux":
         sys.exit(143)
 os.execv(sys.argv[2], sys.argv[2:])
 """
+
+
+def check_platform() -> None:
+    """Refuse Windows, where a server could be neither tied to its parent process nor stopped gently.
+
+    Raises:
+        errors.UnsupportedPlatform: this is Windows.
+    """
+    if sys.platform == "win32":
+        raise errors.UnsupportedPlatform(platform="Windows")
 
 
 class ServerProcess:
@@ -78,7 +90,12 @@ class ServerProcess:
 
 
 def find_process(arguments: Sequence[str]) -> int | None:
-    """Find this user's process whose command line ends with these arguments; return its id."""
+    """Find this user's process whose command line ends with these arguments; return its id.
+
+    Raises:
+        errors.UnsupportedPlatform: this is Windows.
+    """
+    check_platform()
     ending = " ".join(arguments)
     return next((pid for pid, line in _list_command_lines() if line.endswith(ending)), None)
 

@@ -86,6 +86,7 @@ class LocalNeo4j:
         Raises:
             errors.LocalServerError: it did not start; the subclass and its message say what to do.
         """
+        process.check_platform()
         with self._lock:
             if self.pid:
                 return self

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import os
 import secrets
@@ -82,6 +81,8 @@ def is_store_missing(home: Path) -> bool:
 
 def is_store_locked(home: Path) -> bool:
     """Whether a server holds the store's lock, tested as Neo4j itself does."""
+    import fcntl  # Windows lacks it; filelock's locks do not conflict with Java's
+
     lock = home / "data" / "databases" / "store_lock"
     if not lock.exists():
         return False
