@@ -42,6 +42,13 @@ ENVIRONMENT = {
 }
 """Modules that may look at the environment, and why."""
 
+PRIVATE_NAMES = {"adk/_compat.py": "ADK's, so that one module changes when ADK moves them"}
+"""Modules that may use private names of other packages, and why."""
+
+POSIX_ONLY = {"crypt", "curses", "fcntl", "grp", "nis", "ossaudiodev", "posix", "pty", "pwd", "readline", "resource"}
+POSIX_ONLY |= {"spwd", "syslog", "termios", "tty"}
+"""Modules of the standard library that Windows lacks."""
+
 GOOGLE = ("adk/", "llm.py", "embeddings/gemini.py", "testing.py", "cli/", "demo/")
 
 
@@ -142,22 +149,73 @@ def test_the_environment_is_read_in_its_place(path: Path) -> None:
 def test_google_types_stay_at_the_front_door(path: Path) -> None:
     if place(path).startswith(GOOGLE):
         return
-    imported = [alias.name for node in nodes(path) if isinstance(node, ast.Import) for alias in node.names]
-    imported += [node.module or "" for node in nodes(path) if isinstance(node, ast.ImportFrom)]
+    imported = [name for node in nodes(path) for name in imported_modules(node)]
     assert [name for name in imported if name.split(".")[0] == "google"] == []
 
 
 @each_module
 def test_only_telemetry_knows_opentelemetry_and_nothing_of_it_but_the_api(path: Path) -> None:
     # Who sets a provider is the application: it can be set once, so a library that did would take it from all others.
-    imported = [alias.name for node in nodes(path) if isinstance(node, ast.Import) for alias in node.names]
-    imported += [node.module or "" for node in nodes(path) if isinstance(node, ast.ImportFrom)]
+    imported = [name for node in nodes(path) for name in imported_modules(node)]
     foreign = [name for name in imported if name.split(".")[0] == "opentelemetry"]
     assert foreign == [] or place(path).startswith("telemetry/")
     assert [name for name in foreign if name.startswith(("opentelemetry.sdk", "opentelemetry.exporter"))] == []
 
 
-@pytest.mark.parametrize("listed", [CATCH_ALL, ENVIRONMENT], ids=["catch-all", "environment"])
+def test_private_names_of_other_packages_stay_in_one_module() -> None:
+    trees = {path: ast.parse(path.read_text("utf-8")) for path in MODULES}
+    own = {"_asdict", "_fields", "_make", "_replace"}  # a NamedTuple's public methods
+    for node in (node for tree in trees.values() for node in ast.walk(tree)):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            own.add(node.name)
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            own.add(node.id)
+        elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store) and ast.unparse(node.value) == "self":
+            own.add(node.attr)
+        elif isinstance(node, ast.Constant):
+            own.add(str(node.value))  # adk/_compat.py checks by their names that what we inherit is there
+    found = [
+        f"{place(path)}:{node.lineno}: {name}"  # type: ignore[attr-defined]
+        for path, tree in trees.items()
+        if place(path) not in PRIVATE_NAMES
+        for node in ast.walk(tree)
+        for name in private_names(node)
+        if name not in own
+    ]
+    assert found == []
+
+
+def private_names(node: ast.AST) -> list[str]:
+    """The names with a leading underscore that an import or an attribute access uses."""
+    names: list[str] = []
+    if isinstance(node, ast.ImportFrom):
+        names = [*(node.module or "").split("."), *(alias.name for alias in node.names)]
+    elif isinstance(node, ast.Import):
+        names = [part for alias in node.names for part in alias.name.split(".")]
+    elif isinstance(node, ast.Attribute):
+        names = [node.attr]
+    return [name for name in names if re.match(r"_[a-zA-Z]", name) and name != "_compat"]
+
+
+@each_module
+def test_no_module_needs_posix_to_be_imported(path: Path) -> None:
+    pending: list[ast.AST] = [ast.parse(path.read_text("utf-8"))]
+    imported = []
+    while pending:
+        node = pending.pop()
+        imported += imported_modules(node)
+        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            pending += ast.iter_child_nodes(node)
+    assert [name for name in imported if name.partition(".")[0] in POSIX_ONLY] == []
+
+
+def imported_modules(node: ast.AST) -> list[str]:
+    if isinstance(node, ast.ImportFrom):
+        return [node.module or ""]
+    return [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+
+
+@pytest.mark.parametrize("listed", [CATCH_ALL, ENVIRONMENT, PRIVATE_NAMES], ids=["catch-all", "environment", "private"])
 def test_listed_exceptions_exist(listed: dict[str, str]) -> None:
     assert [name for name in listed if not (SRC / name).exists()] == []
 

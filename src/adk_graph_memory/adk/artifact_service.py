@@ -20,7 +20,7 @@ from google.genai import types
 from typing_extensions import override
 
 from adk_graph_memory import errors, graph, telemetry
-from adk_graph_memory.adk import agent_dotenv, artifact_names, artifact_parts, session_codec
+from adk_graph_memory.adk import _compat, agent_dotenv, artifact_names, artifact_parts, session_codec
 from adk_graph_memory.blobs import BlobStore
 from adk_graph_memory.closing import Closeable
 from adk_graph_memory.graph.artifacts import ArtifactName, ContentKey, StoredVersion
@@ -111,12 +111,12 @@ class Neo4jArtifactService(Closeable, BaseArtifactService):
         """
         connection = await self._connect(app_name)
         name = artifact_names.make_artifact_name(app_name, user_id, filename, session_id)
-        hops = artifact_util._MAX_ARTIFACT_REFERENCE_DEPTH
+        hops = _compat.MAX_REFERENCE_DEPTH
         while record := await graph.artifacts.fetch_version(connection, name, version, with_content=True):
             part = types.Part.model_validate_json(record.part)
             if not artifact_util.is_artifact_ref(part):
                 loaded_part = await self._load_content(connection, name, record, part)
-                is_undone = loaded_part is not None and artifact_util._is_rewind_tombstone(loaded_part)
+                is_undone = loaded_part is not None and _compat.is_rewind_tombstone(loaded_part)
                 return None if is_undone else loaded_part
             target = artifact_parts.resolve_reference(part, name.scope, session_id, hops)
             session_id, version, hops = target.session_id, target.version, hops - 1

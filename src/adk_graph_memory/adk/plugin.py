@@ -15,10 +15,9 @@ from google.adk.agents.invocation_context import InvocationContext
 from google.adk.memory.base_memory_service import BaseMemoryService
 from google.adk.plugins.base_plugin import BasePlugin
 from google.adk.sessions.session import Session
-from google.adk.tools._forwarding_artifact_service import ForwardingArtifactService
 from typing_extensions import override
 
-from adk_graph_memory.adk import memory_codec
+from adk_graph_memory.adk import _compat, memory_codec
 from adk_graph_memory.adk.background import BackgroundLoop
 from adk_graph_memory.adk.ingest_worker import IngestWorker
 from adk_graph_memory.adk.memory_service import Neo4jMemoryService
@@ -34,7 +33,7 @@ EVALUATION_PREFIX = "adk-eval-session-"
 class GraphMemoryPlugin(BasePlugin):
     """Adds every run to memory without a call of ``add_session_to_memory``.
 
-    Use ``adk web --extra_plugins adk_graph_memory.adk.GraphMemoryPlugin`` or ``App(plugins=[GraphMemoryPlugin()])``.
+    Use ``adk web --extra_plugins adk_graph_memory.GraphMemoryPlugin`` or ``App(plugins=[GraphMemoryPlugin()])``.
     It ingests a user's turns when there are enough of them, when the user has been idle for a while, when one of the
     user's sessions is closed (``Neo4jSessionService.close_session``), and when the plugin closes.
 
@@ -134,7 +133,7 @@ class GraphMemoryPlugin(BasePlugin):
 
 def _is_agent_tool(context: InvocationContext) -> bool:
     """Whether an agent runs as another agent's tool; nothing in such a run is said by a user."""
-    return isinstance(context.artifact_service, ForwardingArtifactService)
+    return isinstance(context.artifact_service, _compat.ForwardingArtifactService)
 
 
 async def _load_whole_session(context: InvocationContext) -> Session:

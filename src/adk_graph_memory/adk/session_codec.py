@@ -10,13 +10,13 @@ from typing import Any
 
 from google.adk.errors.input_validation_error import InputValidationError
 from google.adk.events.event import Event
-from google.adk.sessions import _session_util
 from google.adk.sessions.session import Session
 from google.adk.sessions.state import State
 from google.genai import types
 from pydantic import ValidationError
 from pydantic_core import to_jsonable_python
 
+from adk_graph_memory.adk import _compat
 from adk_graph_memory.graph.json_map import JsonMapDelta
 from adk_graph_memory.graph.sessions import StoredSession
 
@@ -149,8 +149,8 @@ def split_state(state: Mapping[str, Any], drop: Iterable[str] = ()) -> dict[str,
 
     Values are converted to JSON as by ADK's own services; ``temp:`` keys are left out, and ``drop`` keys deleted.
     """
-    values = make_jsonable(_session_util.extract_state_delta(dict(state)))
-    dropped = _session_util.extract_state_delta(dict.fromkeys(drop))
+    values = make_jsonable(_compat.extract_state_delta(dict(state)))
+    dropped = _compat.extract_state_delta(dict.fromkeys(drop))
     return {level: JsonMapDelta.from_values(values[level], dropped[level]) for level in ("app", "user", "session")}
 
 
@@ -161,7 +161,7 @@ def make_jsonable(values: dict[str, Any]) -> dict[str, Any]:
         InputValidationError: a value contains itself, or is nested too deep.
     """
     try:
-        return _session_util.make_json_safe_state(values)
+        return _compat.make_json_safe_state(values)
     except (ValueError, RecursionError):  # pydantic's own errors are ValueErrors
         pass
     try:
@@ -191,10 +191,10 @@ def decode_session(record: StoredSession, app_name: str) -> Session:
 
 def set_revision_marker(session: Session, uid: str, revision: int) -> None:
     """Mark the session object with the stored session's uid and revision."""
-    session._storage_update_marker = f"{uid}@{revision}"
+    _compat.set_update_marker(session, f"{uid}@{revision}")
 
 
 def get_revision_marker(session: Session) -> tuple[str | None, int | None]:
     """Return the uid and revision that the object was loaded with; (None, None) if it was built elsewhere."""
-    uid, _, revision = (session._storage_update_marker or "").rpartition("@")
+    uid, _, revision = (_compat.get_update_marker(session) or "").rpartition("@")
     return (uid, int(revision)) if uid else (None, None)
