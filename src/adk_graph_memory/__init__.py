@@ -30,13 +30,11 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
-    from adk_graph_memory.adk import (
-        GraphMemoryPlugin,
-        Neo4jArtifactService,
-        Neo4jMemoryService,
-        Neo4jSessionService,
-        register,
-    )
+    from adk_graph_memory.adk.artifact_service import Neo4jArtifactService
+    from adk_graph_memory.adk.memory_service import Neo4jMemoryService
+    from adk_graph_memory.adk.plugin import GraphMemoryPlugin
+    from adk_graph_memory.adk.registry import register
+    from adk_graph_memory.adk.session_service import Neo4jSessionService
     from adk_graph_memory.embeddings import GeminiEmbedder
     from adk_graph_memory.extraction import Topic
     from adk_graph_memory.local_neo4j import LocalNeo4j
@@ -48,7 +46,11 @@ if TYPE_CHECKING:
     __version__: str
 else:
     _NAMES = {
-        "adk": ("GraphMemoryPlugin", "Neo4jArtifactService", "Neo4jMemoryService", "Neo4jSessionService", "register"),
+        "adk.artifact_service": ("Neo4jArtifactService",),
+        "adk.memory_service": ("Neo4jMemoryService",),
+        "adk.plugin": ("GraphMemoryPlugin",),
+        "adk.registry": ("register",),
+        "adk.session_service": ("Neo4jSessionService",),
         "embeddings": ("GeminiEmbedder",),
         "extraction": ("Topic",),
         "local_neo4j": ("LocalNeo4j",),

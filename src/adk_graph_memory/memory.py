@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from functools import cached_property
-from typing import Any, Unpack
+from typing import Any
 
 from adk_graph_memory import consolidation, embeddings, extraction, graph, llm, redaction, retrieval, telemetry
 from adk_graph_memory.closing import Closeable
@@ -14,6 +14,7 @@ from adk_graph_memory.graph_vectors import GraphVectors
 from adk_graph_memory.ingest import Ingestion
 from adk_graph_memory.recall import Recall, RecallOptions
 from adk_graph_memory.records import Filters, IngestReport, Passage, Receipt, Recollection, Scope, Statement, Turn
+from adk_graph_memory.settings import Settings
 
 
 class GraphMemory(Closeable):
@@ -45,6 +46,13 @@ class GraphMemory(Closeable):
         self,
         uri: str | None = None,
         *,
+        auth: graph.Auth = None,
+        database: str | None = None,
+        driver: graph.AsyncDriver | None = None,
+        sync_driver: graph.Driver | None = None,
+        settings: Settings | None = None,
+        schema: str | None = None,
+        timezone: str | None = None,
         model: str | llm.BaseLlm | None = None,
         embedder: embeddings.EmbedderChoice = None,
         retrieval_query: str | None = None,
@@ -52,10 +60,18 @@ class GraphMemory(Closeable):
         topics: Sequence[extraction.Topic | str] | None = None,
         weights: retrieval.Weights | None = None,
         reranker: retrieval.Reranker | None = None,
-        **options: Unpack[graph.ConnectionOptions],
     ) -> None:
         self._model, self._redact, self._topics = model, redact, topics
-        self.connection = graph.Connection(uri, **options)
+        self.connection = graph.Connection(
+            uri,
+            auth=auth,
+            database=database,
+            driver=driver,
+            sync_driver=sync_driver,
+            settings=settings,
+            schema=schema,
+            timezone=timezone,
+        )
         self.vectors, self.speakers = GraphVectors(self.connection, embedder), graph.SpeakerCache(self.connection)
         self._recall = Recall(self.connection, self.vectors, self.speakers, retrieval_query, weights, reranker)
 

@@ -25,7 +25,7 @@ from neo4j import AsyncDriver, AsyncGraphDatabase, GraphDatabase
 from neo4j.exceptions import ServiceUnavailable
 
 from adk_graph_memory import GraphMemory, Turn, errors, graph
-from adk_graph_memory.adk import Neo4jSessionService
+from adk_graph_memory.adk.session_service import Neo4jSessionService
 from adk_graph_memory.graph import connection as module
 from adk_graph_memory.graph import retries
 from adk_graph_memory.graph.connection import Connection, Transaction

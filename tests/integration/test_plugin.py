@@ -26,7 +26,8 @@ from google.genai import types
 from neo4j import AsyncGraphDatabase
 
 from adk_graph_memory import Neo4jMemoryService, Neo4jSessionService, graph
-from adk_graph_memory.adk import GraphMemoryPlugin, ingest_worker, turn_buffer
+from adk_graph_memory.adk import ingest_worker, turn_buffer
+from adk_graph_memory.adk.plugin import GraphMemoryPlugin
 from adk_graph_memory.extraction import RuleExtractor
 from adk_graph_memory.records import Scope
 from adk_graph_memory.settings import Settings
@@ -520,7 +521,7 @@ from google.adk.sessions import InMemorySessionService
 from google.genai import types
 
 from adk_graph_memory import Neo4jMemoryService
-from adk_graph_memory.adk import GraphMemoryPlugin
+from adk_graph_memory.adk.plugin import GraphMemoryPlugin
 from adk_graph_memory.testing import HashEmbedder, ScriptedLlm
 
 

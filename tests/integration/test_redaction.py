@@ -18,7 +18,7 @@ from google.genai import types
 from neo4j import GraphDatabase
 
 from adk_graph_memory import GraphMemory, Neo4jMemoryService, Neo4jSessionService, Statement, Turn, errors, graph
-from adk_graph_memory.adk import GraphMemoryPlugin
+from adk_graph_memory.adk.plugin import GraphMemoryPlugin
 from adk_graph_memory.records import Scope
 from adk_graph_memory.testing import HashEmbedder, ScriptedLlm
 

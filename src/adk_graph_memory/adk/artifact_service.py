@@ -10,7 +10,7 @@ import json
 import logging
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
-from typing import Any, Unpack
+from typing import Any
 
 from google.adk.artifacts import artifact_util
 from google.adk.artifacts.base_artifact_service import ArtifactVersion, BaseArtifactService, ensure_part
@@ -24,7 +24,7 @@ from adk_graph_memory.adk import _compat, agent_dotenv, artifact_names, artifact
 from adk_graph_memory.blobs import BlobStore
 from adk_graph_memory.closing import Closeable
 from adk_graph_memory.graph.artifacts import ArtifactName, ContentKey, StoredVersion
-from adk_graph_memory.settings import get_data_home
+from adk_graph_memory.settings import Settings, get_data_home
 
 logger = logging.getLogger(__name__)
 
@@ -41,14 +41,29 @@ class Neo4jArtifactService(Closeable, BaseArtifactService):
 
     Args:
         uri: Neo4j's address, which may carry settings; else NEO4J_URI, or the database of ``adk-graph-memory up``.
+        auth: user name and password, or any ``neo4j.Auth``; else NEO4J_USERNAME and NEO4J_PASSWORD.
+        database: the database's name; else NEO4J_DATABASE or ``neo4j``.
+        driver: your own async driver; never closed here.
+        settings: all settings, instead of the environment's.
+        schema: ``auto`` (migrate at first use), ``check`` (refuse an unfit schema) or ``off``.
         agents_dir: the agents' folder, whose ``.env`` files are read; ADK's command line passes it.
-        options: as :class:`adk_graph_memory.graph.Connection` takes them.
     """
 
     def __init__(
-        self, uri: str | None = None, *, agents_dir: str | None = None, **options: Unpack[graph.ConnectionOptions]
+        self,
+        uri: str | None = None,
+        *,
+        auth: graph.Auth = None,
+        database: str | None = None,
+        driver: graph.AsyncDriver | None = None,
+        settings: Settings | None = None,
+        schema: str | None = None,
+        agents_dir: str | None = None,
     ) -> None:
-        self._connection, self._agents_dir = graph.Connection(uri, **options), agents_dir
+        self._connection = graph.Connection(
+            uri, auth=auth, database=database, driver=driver, settings=settings, schema=schema
+        )
+        self._agents_dir = agents_dir
         self._own_blobs: BlobStore | None = None
 
     async def prepare(self) -> None:

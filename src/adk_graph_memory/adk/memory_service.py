@@ -9,7 +9,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping, Sequence
 from datetime import tzinfo
-from typing import Unpack
 
 from google.adk.events.event import Event
 from google.adk.memory.base_memory_service import BaseMemoryService, SearchMemoryResponse
@@ -22,20 +21,9 @@ from adk_graph_memory.adk import agent_dotenv, memory_codec
 from adk_graph_memory.closing import Closeable
 from adk_graph_memory.memory import GraphMemory
 from adk_graph_memory.records import NO_SESSION, IngestReport, Scope
+from adk_graph_memory.settings import Settings
 
 logger = logging.getLogger(__name__)
-
-
-class MemoryOptions(graph.ConnectionOptions, total=False):
-    """Options of the service, as :class:`adk_graph_memory.GraphMemory` takes them."""
-
-    model: str | llm.BaseLlm | None
-    embedder: embeddings.EmbedderChoice
-    retrieval_query: str | None
-    redact: redaction.RedactOption
-    topics: Sequence[extraction.Topic | str] | None
-    weights: retrieval.Weights | None
-    reranker: retrieval.Reranker | None
 
 
 class Neo4jMemoryService(Closeable, BaseMemoryService):
@@ -44,8 +32,9 @@ class Neo4jMemoryService(Closeable, BaseMemoryService):
     Args:
         uri: Neo4j's address, which may carry settings; else NEO4J_URI, or the database of ``adk-graph-memory up``.
         memory: a memory to use instead of one made from the other arguments.
+        auth, database, driver, sync_driver, settings, schema, timezone, model, embedder, retrieval_query, redact,
+            topics, weights, reranker: as :class:`adk_graph_memory.GraphMemory` takes them.
         agents_dir: the agents' folder, whose ``.env`` files are read; ADK's command line passes it.
-        options: as :class:`adk_graph_memory.GraphMemory` takes them.
     """
 
     def __init__(
@@ -53,10 +42,40 @@ class Neo4jMemoryService(Closeable, BaseMemoryService):
         uri: str | None = None,
         *,
         memory: GraphMemory | None = None,
+        auth: graph.Auth = None,
+        database: str | None = None,
+        driver: graph.AsyncDriver | None = None,
+        sync_driver: graph.Driver | None = None,
+        settings: Settings | None = None,
+        schema: str | None = None,
+        timezone: str | None = None,
+        model: str | llm.BaseLlm | None = None,
+        embedder: embeddings.EmbedderChoice = None,
+        retrieval_query: str | None = None,
+        redact: redaction.RedactOption = None,
+        topics: Sequence[extraction.Topic | str] | None = None,
+        weights: retrieval.Weights | None = None,
+        reranker: retrieval.Reranker | None = None,
         agents_dir: str | None = None,
-        **options: Unpack[MemoryOptions],
     ) -> None:
-        self.memory, self._agents_dir = memory or GraphMemory(uri, **options), agents_dir
+        self.memory = memory or GraphMemory(
+            uri,
+            auth=auth,
+            database=database,
+            driver=driver,
+            sync_driver=sync_driver,
+            settings=settings,
+            schema=schema,
+            timezone=timezone,
+            model=model,
+            embedder=embedder,
+            retrieval_query=retrieval_query,
+            redact=redact,
+            topics=topics,
+            weights=weights,
+            reranker=reranker,
+        )
+        self._agents_dir = agents_dir
         if agents_dir is None:
             self.memory.vectors.start_loading()
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any, Unpack
+from typing import Any
 
 from google.adk.errors import StaleSessionError
 from google.adk.errors.already_exists_error import AlreadyExistsError
@@ -27,6 +27,7 @@ from adk_graph_memory import errors, graph, telemetry
 from adk_graph_memory.adk import agent_dotenv, expiry, session_codec
 from adk_graph_memory.closing import Closeable
 from adk_graph_memory.records import Scope
+from adk_graph_memory.settings import Settings
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,14 +44,29 @@ class Neo4jSessionService(Closeable, BaseSessionService):
 
     Args:
         uri: Neo4j's address, which may carry settings; else NEO4J_URI, or the database of ``adk-graph-memory up``.
+        auth: user name and password, or any ``neo4j.Auth``; else NEO4J_USERNAME and NEO4J_PASSWORD.
+        database: the database's name; else NEO4J_DATABASE or ``neo4j``.
+        driver: your own async driver; never closed here.
+        settings: all settings, instead of the environment's.
+        schema: ``auto`` (migrate at first use), ``check`` (refuse an unfit schema) or ``off``.
         agents_dir: the agents' folder, whose ``.env`` files are read; ADK's command line passes it.
-        options: as :class:`adk_graph_memory.graph.Connection` takes them.
     """
 
     def __init__(
-        self, uri: str | None = None, *, agents_dir: str | None = None, **options: Unpack[graph.ConnectionOptions]
+        self,
+        uri: str | None = None,
+        *,
+        auth: graph.Auth = None,
+        database: str | None = None,
+        driver: graph.AsyncDriver | None = None,
+        settings: Settings | None = None,
+        schema: str | None = None,
+        agents_dir: str | None = None,
     ) -> None:
-        self._connection, self._agents_dir = graph.Connection(uri, **options), agents_dir
+        self._connection = graph.Connection(
+            uri, auth=auth, database=database, driver=driver, settings=settings, schema=schema
+        )
+        self._agents_dir = agents_dir
         self._locks = graph.KeyedLocks()
         self.on_close_session: list[Callable[[Session], None]] = []
         """Callbacks that get each session that :meth:`close_session` ends."""

@@ -24,7 +24,7 @@ from rich.progress import (
 from rich.text import Text
 
 from adk_graph_memory import errors, graph
-from adk_graph_memory.adk import Neo4jSessionService
+from adk_graph_memory.adk.session_service import Neo4jSessionService
 from adk_graph_memory.cli.layout import replace_controls
 from adk_graph_memory.memory import GraphMemory
 from adk_graph_memory.records import Scope

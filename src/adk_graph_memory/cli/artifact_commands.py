@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
-from adk_graph_memory.adk import Neo4jArtifactService
+from adk_graph_memory.adk.artifact_service import Neo4jArtifactService
 from adk_graph_memory.cli.application import (
     CONVERSATIONS_PANEL,
     AppFilterOption,

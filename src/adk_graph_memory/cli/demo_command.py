@@ -10,7 +10,7 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
-from adk_graph_memory.adk import Neo4jSessionService
+from adk_graph_memory.adk.session_service import Neo4jSessionService
 from adk_graph_memory.cli.application import EXAMPLE_PANEL, JsonOption, app, print_json, report_errors
 from adk_graph_memory.cli.server_commands import start_with_progress
 from adk_graph_memory.memory import GraphMemory

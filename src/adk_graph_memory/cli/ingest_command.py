@@ -14,7 +14,8 @@ import typer
 from google.adk.sessions.session import Session
 
 from adk_graph_memory import errors, graph
-from adk_graph_memory.adk import Neo4jMemoryService, transcripts
+from adk_graph_memory.adk import transcripts
+from adk_graph_memory.adk.memory_service import Neo4jMemoryService
 from adk_graph_memory.cli.application import (
     EXPECTED_ERRORS,
     MEMORY_PANEL,

@@ -12,7 +12,8 @@ from google.adk.sessions.session import Session
 from rich.cells import cell_len
 from rich.table import Table
 
-from adk_graph_memory.adk import Neo4jSessionService, session_codec
+from adk_graph_memory.adk import session_codec
+from adk_graph_memory.adk.session_service import Neo4jSessionService
 from adk_graph_memory.cli.application import (
     CONVERSATIONS_PANEL,
     AfterOption,

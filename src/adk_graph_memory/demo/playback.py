@@ -22,7 +22,8 @@ from rich.progress import track
 from rich.table import Table
 
 from adk_graph_memory import graph
-from adk_graph_memory.adk import Neo4jSessionService, memory_codec
+from adk_graph_memory.adk import memory_codec
+from adk_graph_memory.adk.session_service import Neo4jSessionService
 from adk_graph_memory.demo.conversation import Conversation, ConversationQuestion
 from adk_graph_memory.memory import GraphMemory
 from adk_graph_memory.records import IngestReport, Recollection, Scope, Usage

@@ -1,5 +1,7 @@
 """Read and write the graph. Only this package contains Cypher; it depends on neither models nor ADK."""
 
+from neo4j import AsyncDriver, Driver
+
 from adk_graph_memory.graph import (
     artifacts,
     candidates,
@@ -14,14 +16,14 @@ from adk_graph_memory.graph import (
 from adk_graph_memory.graph.connection import Auth, Connection
 from adk_graph_memory.graph.locks import KeyedLocks
 from adk_graph_memory.graph.migrate import prepare_connection
-from adk_graph_memory.graph.options import ConnectionOptions
 from adk_graph_memory.graph.speakers import SpeakerCache
 from adk_graph_memory.graph.vector_slots import EmbeddingBatch, LiveSlotTracker, VectorSlot
 
 __all__ = [
+    "AsyncDriver",
     "Auth",
     "Connection",
-    "ConnectionOptions",
+    "Driver",
     "EmbeddingBatch",
     "KeyedLocks",
     "LiveSlotTracker",

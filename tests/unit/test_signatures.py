@@ -1,0 +1,59 @@
+"""Services name every parameter that they pass on, and pass on every one that they name."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+import pytest
+
+from adk_graph_memory import GraphMemory, Neo4jArtifactService, Neo4jMemoryService, Neo4jSessionService, graph
+from adk_graph_memory.adk import memory_service
+
+ONLY_FOR_RETRIEVAL = {"sync_driver", "timezone"}
+
+
+def parameters(kind: type) -> dict[str, inspect.Parameter]:
+    return {
+        name: parameter
+        for name, parameter in inspect.signature(kind, eval_str=True).parameters.items()
+        if name not in ("memory", "agents_dir")
+    }
+
+
+def test_the_memory_service_takes_what_the_memory_takes() -> None:
+    assert parameters(Neo4jMemoryService) == parameters(GraphMemory)
+
+
+@pytest.mark.parametrize("service", [Neo4jSessionService, Neo4jArtifactService])
+def test_the_other_services_take_what_the_connection_takes(service: type) -> None:
+    assert parameters(service).keys() == parameters(graph.Connection).keys() - ONLY_FOR_RETRIEVAL
+
+
+def recorded(monkeypatch: pytest.MonkeyPatch, place: object, name: str) -> dict[str, Any]:
+    """What the class at this place is made with from now on."""
+    arguments: dict[str, Any] = {}
+    real = getattr(place, name)
+
+    def record(uri: str | None = None, **options: Any) -> Any:
+        arguments.update(uri=uri, **options)
+        return real()
+
+    monkeypatch.setattr(place, name, record)
+    return arguments
+
+
+def test_the_memory_gets_each_argument_of_its_service(monkeypatch: pytest.MonkeyPatch) -> None:
+    given: dict[str, Any] = {name: object() for name in parameters(GraphMemory)}
+    arguments = recorded(monkeypatch, memory_service, "GraphMemory")
+    Neo4jMemoryService(**given, agents_dir="agents")
+    assert arguments == given
+
+
+@pytest.mark.parametrize("kind", [GraphMemory, Neo4jSessionService, Neo4jArtifactService])
+def test_the_connection_gets_each_argument_about_it(kind: type, monkeypatch: pytest.MonkeyPatch) -> None:
+    names = parameters(kind).keys() & parameters(graph.Connection).keys()
+    given: dict[str, Any] = {name: object() for name in names}
+    arguments = recorded(monkeypatch, graph, "Connection")
+    kind(**given)
+    assert arguments == given
