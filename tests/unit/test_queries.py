@@ -85,6 +85,15 @@ def test_a_block_for_another_line_is_not_there() -> None:
     assert "memory_vectors_a" not in CypherStatements(Settings(), "5.26")
 
 
+def test_a_block_of_a_slot_stands_for_one_of_either() -> None:
+    source = "// vectors_SLOT @2026\n// a row, or none\nSHOW INDEXES YIELD name WHERE name = '@vector_SLOT'\n"
+    blocks = parse_blocks(source)
+    assert [(block.name, block.tag) for block in blocks] == [("vectors_a", "2026"), ("vectors_b", "2026")]
+    assert [block.text.rpartition(" = ")[2] for block in blocks] == ["'@vector_a'", "'@vector_b'"]
+    for folder in ("cypher", "migrations"):
+        assert not any("SLOT" in block.text for found in load_cypher_files(folder).values() for block in found)
+
+
 def test_an_unknown_name_is_an_error() -> None:
     with pytest.raises(KeyError, match="no_such_block"):
         CypherStatements(Settings(), "2026")["no_such_block"]

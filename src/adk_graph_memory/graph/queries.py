@@ -2,7 +2,7 @@
 
 A block starts, at the top of a file or after an empty line, with ``// name`` or, for one server line only,
 ``// name @2026``; the comment under it says what it returns. ``@Session`` is a label and ``@memory_text`` an index,
-named by the settings.
+named by the settings. A block with ``SLOT`` in its name stands for two, one for each slot of vectors, ``a`` and ``b``.
 
 All values are parameters, passed in one map. Neo4j plans a statement anew, for up to a second, for each new
 combination of parameter types, and lists and texts of another order of magnitude in length count as another type.
@@ -39,7 +39,11 @@ ROWS_PER_STATEMENT = 250
 PARAMETER_MAP = "given"
 """The one parameter of our statements: a map of all values. ``$scope`` in a file becomes ``$given.scope``."""
 
-_HEADER = re.compile(r"(?:\A|\n\n)// ([a-z0-9_]+)(?: @([\w.]+))?\n")
+SLOT_NAMES = "ab"
+"""The names of the two slots for vectors."""
+
+_SLOT = "SLOT"
+_HEADER = re.compile(r"(?:\A|\n\n)// ([a-z0-9_]+(?:SLOT)?)(?: @([\w.]+))?\n")
 _INCLUDE = re.compile(r"^// include (\w+)$", re.MULTILINE)
 _IDENTIFIER = re.compile(r"@(\w+)")
 _PARAMETER = re.compile(r"(?<!OPTIONS )\$(?=[a-z])")  # a new index takes its options from no map
@@ -59,8 +63,9 @@ def parse_blocks(source: str) -> list[CypherBlock]:
     """Parse the text of a ``.cypher`` file into its blocks, in order."""
     _, *pieces = _HEADER.split(source)
     return [
-        CypherBlock(name, tag, text.strip().removesuffix(";"))
+        CypherBlock(name.replace(_SLOT, slot), tag, text.strip().removesuffix(";").replace(_SLOT, slot))
         for name, tag, text in zip(pieces[::3], pieces[1::3], pieces[2::3], strict=True)
+        for slot in (SLOT_NAMES if _SLOT in name else [_SLOT])
     ]
 
 

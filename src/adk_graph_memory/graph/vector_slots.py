@@ -14,7 +14,7 @@ from typing import Any
 
 from adk_graph_memory import errors
 from adk_graph_memory.graph.connection import Connection
-from adk_graph_memory.graph.queries import fill_identifiers
+from adk_graph_memory.graph.queries import SLOT_NAMES, fill_identifiers
 from adk_graph_memory.records import Embedding, Passage
 
 logger = logging.getLogger(__name__)
@@ -96,7 +96,7 @@ def read_schema_state(meta: Mapping[str, Any]) -> SchemaState:
     """Read the schema's state from the properties of the Meta node."""
     slots = tuple(
         VectorSlot(name, meta[f"embedder_{name}"], meta[f"dimensions_{name}"])
-        for name in "ab"
+        for name in SLOT_NAMES
         if meta.get(f"embedder_{name}")
     )
     return SchemaState(meta["version"], meta.get("live"), slots, tuple(meta.get("analyzers", ())))

@@ -132,27 +132,14 @@ CALL () {
 // include candidates
 RETURN candidates, texts, m.live AS live, coalesce(u.writes, 0) AS writes, [] AS usual
 
-// legs_a @2026
-// candidates by words and by the vectors of slot a
+// legs_SLOT @2026
+// candidates by words and by the vectors of one slot
 CYPHER 25
 CALL () {
 // include word_legs
   UNION ALL
   MATCH (node:@Memory)
-  SEARCH node IN (VECTOR INDEX @memory_vector_a FOR $vector WHERE node.scope = $scope LIMIT $by_vector) SCORE AS score
-  RETURN node, score, 'vector' AS leg
-}
-// include candidates
-// include background
-
-// legs_b @2026
-// candidates by words and by the vectors of slot b
-CYPHER 25
-CALL () {
-// include word_legs
-  UNION ALL
-  MATCH (node:@Memory)
-  SEARCH node IN (VECTOR INDEX @memory_vector_b FOR $vector WHERE node.scope = $scope LIMIT $by_vector) SCORE AS score
+  SEARCH node IN (VECTOR INDEX @memory_vector_SLOT FOR $vector WHERE node.scope = $scope LIMIT $by_vector) SCORE AS score
   RETURN node, score, 'vector' AS leg
 }
 // include candidates

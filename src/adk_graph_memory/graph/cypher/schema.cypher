@@ -46,46 +46,26 @@ OPTIONS {{indexConfig: {{`fulltext.analyzer`: '{analyzer}', `fulltext.eventually
 MATCH (m:@Meta {key: 'schema'})
 SET m.lock = 0
 WITH m WHERE m.live IS NULL OR m.live <> $slot
-FOREACH (_ IN CASE $slot WHEN 'a' THEN [1] ELSE [] END | SET m.embedder_a = $embedder, m.dimensions_a = $dimensions)
-FOREACH (_ IN CASE $slot WHEN 'b' THEN [1] ELSE [] END | SET m.embedder_b = $embedder, m.dimensions_b = $dimensions)
-SET m.live = coalesce(m.live, $slot)
+SET m['embedder_' + $slot] = $embedder, m['dimensions_' + $slot] = $dimensions, m.live = coalesce(m.live, $slot)
 
 // switch_slot
 // nothing; from now on searches read the other vectors
 MATCH (m:@Meta {key: 'schema'}) SET m.live = $slot
 
-// memory_vectors_a @2026
+// memory_vectors_SLOT @2026
 // nothing
 CYPHER 25
-CREATE VECTOR INDEX @memory_vector_a IF NOT EXISTS FOR (n:@Memory) ON (n.embedding_a) WITH [n.scope, n.kind, n.open] OPTIONS $options
+CREATE VECTOR INDEX @memory_vector_SLOT IF NOT EXISTS FOR (n:@Memory) ON (n.embedding_SLOT) WITH [n.scope, n.kind, n.open] OPTIONS $options
 
-// memory_vectors_b @2026
+// entity_vectors_SLOT @2026
 // nothing
 CYPHER 25
-CREATE VECTOR INDEX @memory_vector_b IF NOT EXISTS FOR (n:@Memory) ON (n.embedding_b) WITH [n.scope, n.kind, n.open] OPTIONS $options
+CREATE VECTOR INDEX @entity_vector_SLOT IF NOT EXISTS FOR (n:@Entity) ON (n.embedding_SLOT) WITH [n.scope] OPTIONS $options
 
-// entity_vectors_a @2026
+// drop_memory_vectors_SLOT @2026
 // nothing
-CYPHER 25
-CREATE VECTOR INDEX @entity_vector_a IF NOT EXISTS FOR (n:@Entity) ON (n.embedding_a) WITH [n.scope] OPTIONS $options
+DROP INDEX @memory_vector_SLOT IF EXISTS
 
-// entity_vectors_b @2026
+// drop_entity_vectors_SLOT @2026
 // nothing
-CYPHER 25
-CREATE VECTOR INDEX @entity_vector_b IF NOT EXISTS FOR (n:@Entity) ON (n.embedding_b) WITH [n.scope] OPTIONS $options
-
-// drop_memory_vectors_a @2026
-// nothing
-DROP INDEX @memory_vector_a IF EXISTS
-
-// drop_memory_vectors_b @2026
-// nothing
-DROP INDEX @memory_vector_b IF EXISTS
-
-// drop_entity_vectors_a @2026
-// nothing
-DROP INDEX @entity_vector_a IF EXISTS
-
-// drop_entity_vectors_b @2026
-// nothing
-DROP INDEX @entity_vector_b IF EXISTS
+DROP INDEX @entity_vector_SLOT IF EXISTS
