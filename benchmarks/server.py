@@ -16,7 +16,7 @@ PAGE_CACHE, HEAP = "512m", "1g"
 
 @asynccontextmanager
 async def serving(prefix: str) -> AsyncIterator[tuple[Settings, str]]:
-    """Settings for the server, and a word on which it is; labels and indexes carry the prefix.
+    """Settings for the server, and a word on which it is; labels carry the prefix, and with them indexes.
 
     On a server that others share, the prefix keeps our embedder's vectors out of theirs.
     """
@@ -32,8 +32,7 @@ async def serving(prefix: str) -> AsyncIterator[tuple[Settings, str]]:
 
 def set_apart(settings: Settings, name: str) -> Settings:
     """The same with labels and indexes of a measurement's own: what others left has an embedder of theirs."""
-    labels, indexes = f"{settings.label_prefix}{name}", f"{settings.index_prefix}{name.lower()}_"
-    return settings.model_copy(update={"label_prefix": labels, "index_prefix": indexes})
+    return settings.model_copy(update={"label_prefix": f"{settings.label_prefix}{name}"})
 
 
 def environment(settings: Settings) -> dict[str, str]:
@@ -43,14 +42,12 @@ def environment(settings: Settings) -> dict[str, str]:
         "NEO4J_USERNAME": settings.username,
         "NEO4J_PASSWORD": settings.password.get_secret_value(),
         "ADK_GRAPH_MEMORY_LABEL_PREFIX": settings.label_prefix,
-        "ADK_GRAPH_MEMORY_INDEX_PREFIX": settings.index_prefix,
     }
 
 
 def _settings(uri: str, auth: tuple[str, str], prefix: str) -> Settings:
     username, password = auth
-    prefixes = {"label_prefix": prefix, "index_prefix": f"{prefix.lower()}_"}
-    return load_settings(uri=uri, username=username, password=password, **prefixes)
+    return load_settings(uri=uri, username=username, password=password, label_prefix=prefix)
 
 
 def _forget_configuration() -> None:

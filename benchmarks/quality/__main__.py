@@ -179,8 +179,8 @@ class Bench:
         await self.weighted(replace(told, conversations=asked), f"first person, {CROWD} users")
         alone: list[Answer] = []
         for number, conversation in enumerate(asked):
-            prefixes = {"label_prefix": f"{PREFIX}{number}", "index_prefix": f"{PREFIX.lower()}{number}_"}
-            apart, one = Bench(self._settings.model_copy(update=prefixes)), replace(told, conversations=[conversation])
+            settings = self._settings.model_copy(update={"label_prefix": f"{PREFIX}{number}"})
+            apart, one = Bench(settings), replace(told, conversations=[conversation])
             await apart.tell(one)
             alone += await apart.weighted(one, "")
         self.table.add_row(told.name, "the same, each in a store alone", "all", *cells(alone))

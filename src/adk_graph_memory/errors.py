@@ -7,7 +7,7 @@ GraphMemoryError
 │                                 UnsupportedServer  QueryFailed  ConstraintViolated  DriverClosed  InvalidUnicode
 │                                 WriteConflict
 ├── DatabaseUnavailable           DatabaseTimeout
-├── SchemaError                   SchemaMissing  SchemaTooNew  LabelConflict  EmbedderMismatch
+├── SchemaError                   SchemaMissing  SchemaTooNew  LabelConflict  IndexNameTaken  EmbedderMismatch
 ├── SessionClosed
 ├── NotFound
 ├── UnreadableTranscript
@@ -171,6 +171,16 @@ class LabelConflict(SchemaError):
     shared."""
     database: str
     labels: str
+
+
+class IndexNameTaken(SchemaError):
+    template = """
+    Database {database!r} already has an index or constraint {name!r}, for label {label}, which belongs to another
+    graph. Migrate that graph first (`adk-graph-memory migrate` with its ADK_GRAPH_MEMORY_LABEL_PREFIX), or have your
+    DBA rename the index."""
+    database: str
+    name: str
+    label: str
 
 
 class EmbedderMismatch(SchemaError):

@@ -176,7 +176,7 @@ async def test_a_retrieval_query_that_cannot_be_is_refused_before_it_runs(neo4j_
         ("MATCH (other:TestHashMemory) RETURN other.text + $scope AS text, score // other.scope = $scope", True),
         ("RETURN head(COLLECT { MATCH (m:TestHashMemory) RETURN m.text + 'x = $scope' }) AS text, score", True),
         (
-            "CALL db.index.fulltext.queryNodes('adk_TestHashmemory_text', node.text) YIELD node AS other "
+            "CALL db.index.fulltext.queryNodes('adk_memory_text_english_OF_TestHash', node.text) YIELD node AS other "
             "RETURN other.text AS text, score",
             True,
         ),

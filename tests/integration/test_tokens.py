@@ -51,7 +51,7 @@ class TokenHash(HashEmbedder):
 class Deployment:
     def __init__(self, server: Any) -> None:
         self.prefix = f"Tokens{uuid.uuid4().hex[:8]}"
-        self.settings = server.settings(label_prefix=self.prefix, index_prefix=f"{self.prefix.lower()}_")
+        self.settings = server.settings(label_prefix=self.prefix)
         self.owner = {"app_name": "app", "user_id": "ada"}
 
     async def remember(self, embedder: Any, told: Sequence[str] = TOLD, **more: Any) -> None:

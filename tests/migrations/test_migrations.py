@@ -12,12 +12,13 @@ import re
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Callable, Iterator
+from datetime import UTC, datetime
 from typing import Any
 
 import neo4j
 import pytest
 
-from adk_graph_memory import errors, graph
+from adk_graph_memory import GraphMemory, Turn, errors, graph
 from adk_graph_memory.graph import analyzers, migrate, vector_slots
 from adk_graph_memory.graph.connection import Connection
 from adk_graph_memory.graph.queries import (
@@ -27,10 +28,12 @@ from adk_graph_memory.graph.queries import (
     CypherStatements,
     fill_identifiers,
     load_cypher_files,
+    name_index,
 )
 from adk_graph_memory.local_neo4j import LocalNeo4j
 from adk_graph_memory.records import Scope
 from adk_graph_memory.settings import Settings
+from adk_graph_memory.testing import HashEmbedder
 
 pytestmark = pytest.mark.xdist_group("migrations")
 
@@ -131,9 +134,7 @@ def named_by_migrations(prefix: str) -> set[str]:
     ]
     made = {name for text in texts for name in re.findall(r"(?:CONSTRAINT|INDEX) (\w+) IF NOT EXISTS", text)}
     dropped = {name for text in texts for name in re.findall(r"DROP INDEX (\w+) IF EXISTS", text)}
-    return made - dropped | {
-        fill_identifiers(f"@{analyzers.name_text_index(one)}", settings) for one in settings.analyzers
-    }
+    return made - dropped | {name_index(analyzers.name_text_index(one), settings) for one in settings.analyzers}
 
 
 # -- auto -------------------------------------------------------------------------------------------------------
@@ -381,6 +382,196 @@ async def test_two_label_prefixes_do_not_see_each_other(
     assert await graph.sessions.fetch_session(left, scope, id="s", now=2.0) is None
     assert await graph.sessions.fetch_session(right, scope, id="s", now=2.0) is not None
     assert {row["name"] for row in schema_of(dba, other)["INDEXES"]} == named_by_migrations(other)
+
+
+# -- names of indexes and constraints -----------------------------------------------------------------------------
+
+ADA = {"app_name": "app", "user_id": "ada"}
+TOLD = ("I play the cello.", "My sister Clara moved to Lisbon.")
+NOT_COMPARED = {"id", "name", "lastRead", "readCount", "trackedSince", "createStatement", "owningConstraint"}
+NOT_COMPARED |= {"ownedIndex", "populationPercent"}
+
+
+def age(dba: neo4j.Session, prefix: str, index_prefix: str = "adk_") -> None:
+    """Name a graph's indexes and constraints as schema version 5 did: by two prefixes, neither told from the rest."""
+    schema = schema_of(dba, prefix)
+    constraints = {row["name"] for row in schema["CONSTRAINTS"]}
+    for row in schema["INDEXES"]:
+        name, former = row["name"], former_name(row["name"], prefix, index_prefix)
+        dba.run(f"DROP {'CONSTRAINT' if name in constraints else 'INDEX'} `{name}`").consume()
+        line = "CYPHER 25 " if row["type"] == "VECTOR" else ""
+        dba.run(line + row["createStatement"].replace(f"`{name}`", f"`{former}`")).consume()
+    forget_last_migration(dba, prefix)
+
+
+def former_name(name: str, prefix: str, index_prefix: str = "adk_") -> str:
+    word = name.removeprefix("adk_").removesuffix(f"_OF_{prefix}")
+    return f"{index_prefix}{prefix}{word.replace('-', '_')}"
+
+
+def forget_last_migration(dba: neo4j.Session, prefix: str) -> None:
+    dba.run(f"MATCH (m:{prefix}Meta) SET m.version = 5").consume()
+    dba.run(f"MATCH (m:{prefix}Migration {{version: 6}}) DELETE m").consume()
+    dba.run("CALL db.awaitIndexes(120)").consume()
+
+
+def drop_schema(dba: neo4j.Session, prefix: str) -> None:
+    schema = schema_of(dba, prefix)
+    for kind in ("CONSTRAINT", "INDEX"):
+        for row in schema["CONSTRAINTS" if kind == "CONSTRAINT" else "INDEXES"]:
+            dba.run(f"DROP {kind} `{row['name']}` IF EXISTS").consume()
+
+
+def described(dba: neo4j.Session, prefix: str) -> list[dict[str, Any]]:
+    """All that Neo4j says of a graph's indexes and constraints, but their names and what follows from those."""
+    rows = [row for found in schema_of(dba, prefix).values() for row in found]
+    kept = [{key: value for key, value in row.items() if key not in NOT_COMPARED} for row in rows]
+    return sorted(kept, key=repr)
+
+
+async def remembers(settings: Settings) -> None:
+    async with GraphMemory(settings=settings, embedder=HashEmbedder(DIMENSIONS), model="rules") as memory:
+        for question in TOLD:
+            found = [memory.text for memory in await memory.recall(question, **ADA)]
+            assert found[0] == question
+
+
+@pytest.fixture
+async def remembered(deployed: Callable[..., Connection], dba: neo4j.Session) -> Callable[..., Any]:
+    """Fills a graph: two turns with vectors in slot a, and a slot b that is live and has vectors of another size."""
+
+    async def remember(prefix: str, **chosen: Any) -> Settings:
+        settings = deployed(label_prefix=prefix, **chosen).settings
+        turns = [Turn(f"t{n}", "user", text, datetime(2026, 3, n + 1, tzinfo=UTC)) for n, text in enumerate(TOLD)]
+        async with GraphMemory(settings=settings, embedder=HashEmbedder(DIMENSIONS), model="rules") as memory:
+            await memory.remember(turns, session_id="s", **ADA)
+            await vector_slots.open_slot(memory.connection, "b", "larger", 2 * DIMENSIONS)
+        return settings
+
+    return remember
+
+
+@pytest.mark.parametrize("index_prefix", ["adk_", "own_"])
+async def test_a_graph_of_former_names_gets_its_names_and_still_remembers(
+    deployed: Callable[..., Connection], dba: neo4j.Session, prefix: str, remembered: Any, index_prefix: str
+) -> None:
+    settings = await remembered(prefix, analyzers=("standard-no-stop-words", "english"))
+    before = described(dba, prefix)
+    names = {row["name"] for row in schema_of(dba, prefix)["INDEXES"]}
+    age(dba, prefix, index_prefix)
+    aged = {row["name"] for row in schema_of(dba, prefix)["INDEXES"]}
+    assert not aged & names and described(dba, prefix) == before
+
+    with pytest.raises(errors.SchemaMissing, match=r"0006_index_names.*adk-graph-memory migrate"):
+        await graph.prepare_connection(Connection(settings=settings, schema="check"))
+    assert {row["name"] for row in schema_of(dba, prefix)["INDEXES"]} == aged
+
+    connection = await graph.prepare_connection(Connection(settings=settings))
+    schema = schema_of(dba, prefix)
+    assert {row["name"] for row in schema["INDEXES"]} == names
+    assert {row["state"] for row in schema["INDEXES"]} == {"ONLINE"}
+    assert described(dba, prefix) == before
+    state = await vector_slots.fetch_schema_state(connection)
+    assert (state.version, state.live_slot_name, len(state.slots)) == (migrate.get_schema_version(), "a", 2)
+    await connection.close()
+    await remembers(settings)
+
+
+async def test_the_printed_script_holds_what_a_graph_of_former_names_needs(
+    deployed: Callable[..., Connection], dba: neo4j.Session, prefix: str, remembered: Any
+) -> None:
+    settings = await remembered(prefix)
+    before, names = described(dba, prefix), {row["name"] for row in schema_of(dba, prefix)["INDEXES"]}
+    age(dba, prefix)
+    connection = deployed()
+    script = migrate.make_migration_script(settings, renamings=await migrate.fetch_renamings(connection))
+    assert all(f"`{former_name(name, prefix)}` IF EXISTS;" in script for name in names)
+    run_as_cypher_shell(dba, script)
+    await graph.prepare_connection(deployed(schema="check"))
+    assert ({row["name"] for row in schema_of(dba, prefix)["INDEXES"]}, described(dba, prefix)) == (names, before)
+    assert await migrate.fetch_renamings(connection) == []
+    await remembers(settings)
+
+
+@pytest.mark.parametrize("first", [0, 1])
+async def test_two_graphs_that_shared_names_both_get_all_of_their_constraints(
+    deployed: Callable[..., Connection], dba: neo4j.Session, prefix: str, remembered: Any, first: int
+) -> None:
+    prefixes = (prefix, f"Zz{prefix}")
+    for one in prefixes:
+        await remembered(one)
+    full = described(dba, prefixes[1])
+    drop_schema(dba, prefixes[1])
+    forget_last_migration(dba, prefixes[1])
+    age(dba, prefix, index_prefix="adk_Zz")
+    shared = {row["name"] for row in schema_of(dba, prefix)["INDEXES"]}
+    assert shared > {former_name(name, prefixes[1]) for name in named_by_migrations(prefixes[1])}
+
+    for one in (prefixes[first], prefixes[1 - first]):
+        await graph.prepare_connection(deployed(label_prefix=one))
+    for one in prefixes:
+        found = schema_of(dba, one)
+        assert {row["name"] for row in found["INDEXES"]} > named_by_migrations(one)
+        assert {row["labelsOrTypes"][0].removeprefix(one) for row in found["CONSTRAINTS"]} == LABELS
+        await remembers(deployed(label_prefix=one).settings)
+    assert described(dba, prefixes[1]) == full
+
+
+async def test_an_index_is_made_that_a_process_dropped_before_it_died(
+    deployed: Callable[..., Connection], dba: neo4j.Session, prefix: str, remembered: Any
+) -> None:
+    settings = await remembered(prefix)
+    before = described(dba, prefix)
+    age(dba, prefix)
+    dba.run(f"DROP CONSTRAINT `{former_name('adk_meta_key', prefix)}`").consume()
+    dba.run(f"DROP INDEX `{former_name('adk_memory_text_english', prefix)}`").consume()
+    dba.run(f"DROP INDEX `{former_name('adk_memory_vector_a', prefix)}` IF EXISTS").consume()
+    await asyncio.gather(*(graph.prepare_connection(deployed()) for _ in range(3)))
+    assert described(dba, prefix) == before
+    await remembers(settings)
+
+
+async def test_a_graph_without_a_prefix_needs_nothing(
+    deployed: Callable[..., Connection], dba: neo4j.Session, remembered: Any
+) -> None:
+    await remembered("")
+    before = schema_of(dba, "")
+    forget_last_migration(dba, "")
+    await graph.prepare_connection(deployed(label_prefix=""))
+    assert [row["id"] for kind in before for row in schema_of(dba, "")[kind]] == [
+        row["id"] for kind in before for row in before[kind]
+    ]
+    assert all(re.fullmatch(r"adk_[a-z_]+", row["name"]) for row in before["INDEXES"])
+
+
+async def test_somebody_elses_indexes_of_our_labels_stay(
+    deployed: Callable[..., Connection], dba: neo4j.Session, prefix: str
+) -> None:
+    await graph.prepare_connection(deployed())
+    age(dba, prefix)
+    dba.run(f"CREATE INDEX mine_{prefix}session_key FOR (n:{prefix}Session) ON (n.id)").consume()
+    await graph.prepare_connection(deployed())
+    names = {row["name"] for row in schema_of(dba, prefix)["INDEXES"]}
+    assert names == named_by_migrations(prefix) | {f"mine_{prefix}session_key"}
+
+
+@pytest.mark.parametrize("is_fresh", [True, False])
+async def test_a_name_that_another_graph_has_is_told_before_anything_is_dropped(
+    deployed: Callable[..., Connection], dba: neo4j.Session, prefix: str, is_fresh: bool
+) -> None:
+    if not is_fresh:
+        await graph.prepare_connection(deployed())
+        age(dba, prefix)
+    name = f"adk_event_memory_key_OF_{prefix}"
+    dba.run(f"CREATE CONSTRAINT {name} FOR (n:Other{prefix}) REQUIRE n.key IS UNIQUE").consume()
+    before = schema_of(dba, prefix)
+    with pytest.raises(errors.IndexNameTaken, match=rf"'{name}', for label Other{prefix},.*Migrate that graph first"):
+        await graph.prepare_connection(deployed())
+    if not is_fresh:
+        assert [row["id"] for row in schema_of(dba, prefix)["INDEXES"]] == [row["id"] for row in before["INDEXES"]]
+    dba.run(f"DROP CONSTRAINT {name}").consume()
+    await graph.prepare_connection(deployed())
+    assert {row["name"] for row in schema_of(dba, prefix)["INDEXES"]} == named_by_migrations(prefix)
 
 
 # -- slots ------------------------------------------------------------------------------------------------------

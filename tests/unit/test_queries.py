@@ -2,12 +2,37 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from adk_graph_memory.graph.queries import LABELS, CypherStatements, fill_identifiers, load_cypher_files, parse_blocks
+from adk_graph_memory.graph.analyzers import name_text_index
+from adk_graph_memory.graph.queries import (
+    LABELS,
+    CypherStatements,
+    fill_identifiers,
+    load_cypher_files,
+    name_index,
+    parse_blocks,
+)
 from adk_graph_memory.settings import Settings
+
+ANALYZERS = ("english", "cjk", "standard-no-stop-words", "standard_no_stop_words", "x", "x_of_y", "x_", "a--b", "a__b")
+INDEX_WORDS = sorted(
+    {
+        word
+        for folder in ("cypher", "migrations")
+        for blocks in load_cypher_files(folder).values()
+        for block in blocks
+        for word in re.findall(r"@(\w+)", block.text)
+        if word not in LABELS | {"analyzer"}
+    }
+    | {name_text_index(analyzer) for analyzer in ANALYZERS}
+)
+LABEL_PREFIXES = ("", "Zz", "adk_Zz", "adk_", "event_", "Event", "of_y", "y", "OF_y", "A_OF_y", "Same", "SAME", "same")
 
 SOURCE = """\
 // first
@@ -51,21 +76,30 @@ def test_labels_and_indexes_stay_as_they_are_by_default() -> None:
 
 
 def test_labels_and_indexes_take_their_prefixes() -> None:
-    settings = Settings(label_prefix="Adk", index_prefix="x_")
+    settings = Settings(label_prefix="Adk")
     assert fill_identifiers("(s:@Session) '@Session'", settings) == "(s:AdkSession) 'AdkSession'"
-    assert fill_identifiers("@memory_text", settings).startswith("x_")
+    assert fill_identifiers("@memory_text", settings) == "adk_memory_text_OF_Adk"
 
 
 def test_the_analyzer_is_filled_in() -> None:
     assert fill_identifiers("'@analyzer'", Settings(analyzers=("cjk", "english"))) == "'cjk'"
 
 
-@pytest.mark.parametrize(("one", "other"), [("", "Adk"), ("Adk", "Bdk"), ("Adk", "ADK")])
-def test_two_label_prefixes_share_no_index(one: str, other: str) -> None:
+def test_two_label_prefixes_share_no_index() -> None:
     # IF NOT EXISTS goes by the name alone: under a shared name the second deployment would have no constraint.
-    assert fill_identifiers("@memory_text", Settings(label_prefix=one)) != fill_identifiers(
-        "@memory_text", Settings(label_prefix=other)
-    )
+    named = list(itertools.product(INDEX_WORDS, LABEL_PREFIXES))
+    assert {"event_memory_key", "memory_key", "memory_vector_b", "memory_text_standard-no-stop-words"} <= {*INDEX_WORDS}
+    assert len({name_index(word, Settings(label_prefix=prefix)) for word, prefix in named}) == len(named)
+
+
+@given(
+    st.one_of(st.sampled_from(INDEX_WORDS), st.from_regex(r"[a-z][a-z0-9_-]*", fullmatch=True).map(name_text_index)),
+    st.one_of(st.sampled_from(LABEL_PREFIXES), st.from_regex(r"[A-Za-z][A-Za-z0-9_]{0,40}", fullmatch=True)),
+)
+def test_an_index_name_says_what_it_was_made_of(word: str, prefix: str) -> None:
+    # Whatever can be read back differs wherever what it was made of differs.
+    read_back = re.fullmatch(r"adk_([^A-Z]+?)(?:_OF_(.+))?", name_index(word, Settings(label_prefix=prefix)))
+    assert read_back and read_back.groups("") == (word, prefix)
 
 
 def test_nothing_is_left_to_fill_in() -> None:

@@ -17,6 +17,7 @@ from adk_graph_memory.settings import (
     load_settings,
     parse_address,
     validate_address,
+    warn_of_index_prefix,
 )
 
 SECRET = "correct-horse"
@@ -67,6 +68,17 @@ def test_an_argument_goes_before_the_environment(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setenv("ADK_GRAPH_MEMORY_SCHEMA", "off")
     settings = load_settings(uri="bolt://from-argument", schema="check")
     assert (settings.uri, settings.schema_mode) == ("bolt://from-argument", "check")
+
+
+def test_a_prefix_of_indexes_is_no_setting_and_what_to_do_is_logged_once(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    warn_of_index_prefix.cache_clear()
+    monkeypatch.setenv("ADK_GRAPH_MEMORY_INDEX_PREFIX", "own_")
+    for _ in range(2):
+        load_settings()
+    [record] = caplog.records
+    assert "ADK_GRAPH_MEMORY_LABEL_PREFIX" in record.getMessage() and "migrate" in record.getMessage()
 
 
 def test_an_unknown_variable_is_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -274,7 +286,7 @@ def test_every_bad_value_is_named_at_once(monkeypatch: pytest.MonkeyPatch) -> No
         load_settings(analyzers=("English!",))
 
 
-@pytest.mark.parametrize("name", ["label_prefix", "index_prefix", "analyzers"])
+@pytest.mark.parametrize("name", ["label_prefix", "analyzers"])
 @pytest.mark.parametrize(
     "value", ["a b", "a`b", "a'b", "a)-(b", "a\nb", "a\n", "a{b", "1a", "ä", "a;b", "a//b", "a\\u0060", "a@b"]
 )

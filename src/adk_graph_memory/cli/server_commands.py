@@ -72,7 +72,7 @@ def migrate(
     with report_errors(as_json):
         settings = load_settings()
         if print_:
-            script = graph.migrate.make_migration_script(settings, dimensions)
+            script = asyncio.run(_make_migration_script(settings, dimensions))
         else:
             version, uri = asyncio.run(_migrate_schema(settings)), hide_credentials(settings.uri or "")
     if as_json:
@@ -81,6 +81,17 @@ def migrate(
         typer.echo(script, nl=False)
     else:
         console.print(f"The schema of {replace_controls(uri)} is at version {version}.")
+
+
+async def _make_migration_script(settings: Settings, dimensions: int | None) -> str:
+    if settings.uri:
+        async with graph.Connection(settings=settings) as connection:
+            try:
+                renamings = await graph.migrate.fetch_renamings(connection)
+                return graph.migrate.make_migration_script(settings, dimensions, renamings)
+            except errors.DatabaseError as error:
+                print_hint(f"The script is for a new database; indexes of former names were not looked up: {error}")
+    return graph.migrate.make_migration_script(settings, dimensions)
 
 
 async def _migrate_schema(settings: Settings) -> int:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from adk_graph_memory import errors
 from adk_graph_memory.graph.connection import Connection, Transaction
-from adk_graph_memory.graph.queries import fill_identifiers, load_cypher_files
+from adk_graph_memory.graph.queries import fill_identifiers, load_cypher_files, name_index
 from adk_graph_memory.graph.vector_slots import SchemaState, await_indexes
 from adk_graph_memory.settings import Settings
 
@@ -17,8 +17,8 @@ That limits the number of analyzers."""
 
 
 def name_text_index(analyzer: str) -> str:
-    """The name of an analyzer's index, without the deployment's prefix."""
-    return f"memory_text_{analyzer.replace('-', '_')}"
+    """The name of an analyzer's index, before :func:`~adk_graph_memory.graph.queries.name_index`."""
+    return f"memory_text_{analyzer}"
 
 
 def find_missing_indexes(state: SchemaState, settings: Settings) -> list[str]:
@@ -32,7 +32,7 @@ def make_index_statements(analyzers: Sequence[str], settings: Settings) -> dict[
     text = fill_identifiers(template, settings)
     return {
         analyzer: text.format(
-            name=fill_identifiers(f"@{name_text_index(analyzer)}", settings),
+            name=name_index(name_text_index(analyzer), settings),
             properties=", ".join(order),
             analyzer=analyzer,
         )
@@ -61,5 +61,5 @@ async def create_missing_indexes(connection: Connection, lock: Transaction, stat
     for analyzer in new:
         await connection.run_cypher(statements[analyzer], name=name_text_index(analyzer))
     if new:
-        await await_indexes(connection, [name_text_index(analyzer) for analyzer in new])
+        await await_indexes(connection, [name_index(name_text_index(analyzer), settings) for analyzer in new])
         await lock.run_statement("record_analyzers", analyzers=analyzers)

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from adk_graph_memory import errors
-from adk_graph_memory.graph import analyzers
+from adk_graph_memory.graph import analyzers, index_names
 from adk_graph_memory.graph.connection import Connection, Transaction
-from adk_graph_memory.graph.queries import CypherBlock, fill_identifiers, load_cypher_files
+from adk_graph_memory.graph.index_names import Renaming
+from adk_graph_memory.graph.queries import CypherBlock, fill_identifiers, load_cypher_files, parse_migration_number
 from adk_graph_memory.graph.vector_slots import await_indexes, fetch_schema_state, make_index_options
 from adk_graph_memory.settings import Settings
 
@@ -21,11 +23,6 @@ from adk_graph_memory.settings import Settings
 def get_schema_version() -> int:
     """The schema version of this release."""
     return max(parse_migration_number(name) for name in load_cypher_files("migrations"))
-
-
-def parse_migration_number(file_name: str) -> int:
-    """The number of a migration file: 1 for ``0001_sessions_and_memory.cypher``."""
-    return int(file_name.partition("_")[0])
 
 
 async def prepare_connection(connection: Connection) -> Connection:
@@ -99,6 +96,7 @@ async def migrate_schema(connection: Connection) -> None:
 
     Raises:
         errors.LabelConflict: the database has nodes with our labels that are not ours.
+        errors.IndexNameTaken: another graph's index has a name that ours needs.
     """
 
     async def migrate_locked(lock: Transaction) -> None:
@@ -107,15 +105,17 @@ async def migrate_schema(connection: Connection) -> None:
         for name, blocks in list_pending_migrations(state.version):
             for block in blocks:
                 await connection.run_cypher(fill_identifiers(block.text, connection.settings), name=block.name)
-            new_indexes = [block.name for block in blocks if block.text.startswith("CREATE")]
-            await await_indexes(connection, new_indexes)
+            await await_indexes(connection, index_names.list_created(blocks, connection.settings))
             await lock.run_statement(
                 "record_migration", version=parse_migration_number(name), name=name, checksum=compute_checksum(blocks)
             )
         await analyzers.create_missing_indexes(connection, lock, state)
 
-    if not connection.settings.shared_database and (await fetch_schema_state(connection)).version == 0:
+    state = await fetch_schema_state(connection)
+    if not connection.settings.shared_database and state.version == 0:
         await _refuse_taken_labels(connection)
+    if state.version < get_schema_version():
+        await index_names.rename_indexes(connection, state)
     # The Meta node's constraint comes first: without it two processes could create two Meta nodes to lock.
     [meta_constraint, *_], *_ = load_cypher_files("migrations").values()
     await connection.run_cypher(fill_identifiers(meta_constraint.text, connection.settings), name=meta_constraint.name)
@@ -132,17 +132,31 @@ async def _refuse_taken_labels(connection: Connection) -> None:
         raise errors.LabelConflict(database=connection.settings.database, labels=", ".join(labels))
 
 
-def make_migration_script(settings: Settings, dimensions: int | None = None) -> str:
+async def fetch_renamings(connection: Connection) -> list[Renaming]:
+    """Look up which indexes and constraints the database has under former names; changes nothing."""
+    state = await fetch_schema_state(connection)
+    if state.version == get_schema_version():
+        return []
+    connection.server_line = parse_server_line(await connection.fetch_server_agent())
+    return await index_names.list_renamings(connection, state)
+
+
+def make_migration_script(settings: Settings, dimensions: int | None = None, renamings: Sequence[Renaming] = ()) -> str:
     """Write all migrations as a ``cypher-shell`` script, for a DBA to read and run.
 
     Args:
         settings: names of labels and indexes, and the analyzers.
         dimensions: the embedder's numbers per vector, to create its vector indexes too (2026.x; 5.26 needs none).
+        renamings: what the database has under former names, from :func:`fetch_renamings`.
     """
     schema = {
         block.name: fill_identifiers(block.text, settings) for block in load_cypher_files("cypher")["schema.cypher"]
     }
-    lines = []
+    lines = ["// former names"] if renamings else []
+    for renaming in renamings:
+        lines += [f"{renaming.drop_statement};"] if renaming.drop_statement else []
+        lines += [_make_options_line(renaming.definition.parameters)] if renaming.definition.parameters else []
+        lines.append(f"{renaming.definition.statement};")
     for name, blocks in load_cypher_files("migrations").items():
         lines.append(f"// {name}")
         lines += [f"{fill_identifiers(block.text, settings)};" for block in blocks]
@@ -153,8 +167,11 @@ def make_migration_script(settings: Settings, dimensions: int | None = None) -> 
     lines.append(f":param {{analyzers: {json.dumps(settings.analyzers)}}}")
     lines.append(f"{schema['record_analyzers']};")
     if dimensions is not None:
-        options = make_index_options(dimensions)["indexConfig"].items()
-        config = ", ".join(f"`{key}`: {json.dumps(value)}" for key, value in options)
-        lines.append(f":param {{options: {{indexConfig: {{{config}}}}}}}")
+        lines.append(_make_options_line({"options": make_index_options(dimensions)}))
         lines += [f"{schema[block]};" for block in ("memory_vectors_a", "entity_vectors_a")]
     return "\n".join(lines) + "\n"
+
+
+def _make_options_line(parameters: Mapping[str, Any]) -> str:
+    config = ", ".join(f"`{key}`: {json.dumps(value)}" for key, value in parameters["options"]["indexConfig"].items())
+    return f":param {{options: {{indexConfig: {{{config}}}}}}}"

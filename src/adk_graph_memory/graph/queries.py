@@ -77,6 +77,11 @@ def load_cypher_files(folder: str) -> dict[str, tuple[CypherBlock, ...]]:
     return {file.name: tuple(parse_blocks(file.read_text(encoding="utf-8"))) for file in files}
 
 
+def parse_migration_number(file_name: str) -> int:
+    """The number of a migration file: 1 for ``0001_sessions_and_memory.cypher``."""
+    return int(file_name.partition("_")[0])
+
+
 def fill_identifiers(text: str, settings: Settings) -> str:
     """Replace every ``@Identifier`` in a text with this deployment's name for it."""
 
@@ -86,9 +91,17 @@ def fill_identifiers(text: str, settings: Settings) -> str:
             return f"{settings.label_prefix}{word}"
         if word == "analyzer":
             return settings.analyzers[0]
-        return f"{settings.index_prefix}{settings.label_prefix}{word}"
+        return name_index(word, settings)
 
     return _IDENTIFIER.sub(fill_identifier, text)
+
+
+def name_index(word: str, settings: Settings) -> str:
+    """This deployment's name for an index or constraint.
+
+    Two names are never equal: a word has no capitals, so the first ones are those of ``_OF_``, before the label prefix.
+    """
+    return f"adk_{word}_OF_{settings.label_prefix}" if settings.label_prefix else f"adk_{word}"
 
 
 def make_scope_parameters(scope: Scope) -> dict[str, str]:

@@ -14,7 +14,7 @@ from typing import Any
 
 from adk_graph_memory import errors
 from adk_graph_memory.graph.connection import Connection
-from adk_graph_memory.graph.queries import SLOT_NAMES, fill_identifiers
+from adk_graph_memory.graph.queries import LABELS, SLOT_NAMES, name_index
 from adk_graph_memory.records import Embedding, Passage
 
 logger = logging.getLogger(__name__)
@@ -116,27 +116,43 @@ async def open_slot(connection: Connection, name: str, embedder: str, dimensions
                 connection.statements[index], {"options": make_index_options(dimensions)}, index
             )
     if connection.server_line == "2026" and mode != "off":
-        await await_indexes(connection, [f"memory_vector_{name}", f"entity_vector_{name}"])
+        words = f"memory_vector_{name}", f"entity_vector_{name}"
+        await await_indexes(connection, [name_index(word, connection.settings) for word in words])
     await connection.run_statement("fill_slot", slot=name, embedder=embedder, dimensions=dimensions)
     return VectorSlot(name, embedder, dimensions)
 
 
 async def await_indexes(connection: Connection, names: Sequence[str]) -> None:
-    """Wait until these indexes (names without prefix) are ONLINE; other indexes of the database do not matter.
+    """Wait until these indexes are ONLINE; other indexes of the database do not matter.
 
     Raises:
+        errors.IndexNameTaken: another graph's index has one of these names, so that ours could not be created.
         errors.SchemaMissing: an index is missing, has failed, or is not ONLINE after :data:`INDEX_WAIT_SECONDS`.
     """
-    indexes = {fill_identifiers(f"@{name}", connection.settings) for name in names}
     deadline = time.monotonic() + INDEX_WAIT_SECONDS
     while True:
-        states = {row["name"]: row["state"] for row in await connection.run_statement("indexes", names=sorted(indexes))}
-        missing = sorted(name for name in indexes if states.get(name) != "ONLINE")
+        states = await fetch_index_states(connection, names)
+        missing = sorted(name for name in names if states.get(name) != "ONLINE")
         if not missing:
             return
-        if indexes - states.keys() or "FAILED" in states.values() or time.monotonic() > deadline:
+        if set(names) - states.keys() or "FAILED" in states.values() or time.monotonic() > deadline:
             raise errors.SchemaMissing(database=connection.settings.database, missing=", ".join(missing))
         await asyncio.sleep(0.1)
+
+
+async def fetch_index_states(connection: Connection, names: Sequence[str]) -> dict[str, str]:
+    """Fetch the states of those of these indexes that the database has, by name.
+
+    Raises:
+        errors.IndexNameTaken: an index of one of these names is for a label that is not ours.
+    """
+    settings = connection.settings
+    labels = {f"{settings.label_prefix}{label}" for label in LABELS}
+    rows = await connection.run_statement("indexes", names=sorted(names))
+    for row in rows:
+        if row["label"] not in labels:
+            raise errors.IndexNameTaken(database=settings.database, name=row["name"], label=row["label"])
+    return {row["name"]: row["state"] for row in rows}
 
 
 def make_index_options(dimensions: int) -> dict[str, Any]:

@@ -29,8 +29,8 @@ MATCH (m:@Meta {key: 'schema'}) SET m.version = $version
 MERGE (r:@Migration {version: $version}) ON CREATE SET r.name = $name, r.applied_at = datetime(), r.checksum = $checksum
 
 // indexes
-// a row for each index of these names: its name and state
-SHOW INDEXES YIELD name, state WHERE name IN $names RETURN name, state
+// a row for each index of these names: its name, state and label
+SHOW INDEXES YIELD name, state, labelsOrTypes WHERE name IN $names RETURN name, state, labelsOrTypes[0] AS label
 
 // record_analyzers
 // nothing
@@ -38,7 +38,7 @@ MATCH (m:@Meta {key: 'schema'}) SET m.analyzers = $analyzers
 
 // memory_text @template
 // nothing; Neo4j tells two full-text indexes of one label apart by the order of their properties, if by nothing else
-CREATE FULLTEXT INDEX {name} IF NOT EXISTS FOR (n:@Memory) ON EACH [{properties}]
+CREATE FULLTEXT INDEX `{name}` IF NOT EXISTS FOR (n:@Memory) ON EACH [{properties}]
 OPTIONS {{indexConfig: {{`fulltext.analyzer`: '{analyzer}', `fulltext.eventually_consistent`: false}}}}
 
 // fill_slot
