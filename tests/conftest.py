@@ -16,7 +16,7 @@ from typer.testing import CliRunner, Result
 
 from adk_graph_memory.local_neo4j import LocalNeo4j
 from adk_graph_memory.local_neo4j.folders import get_cache_folder
-from adk_graph_memory.settings import Settings
+from adk_graph_memory.settings import Settings, load_settings
 
 hypothesis.settings.register_profile("unhurried", deadline=None)  # no test goes by the clock
 hypothesis.settings.load_profile("unhurried")
@@ -39,8 +39,8 @@ class Server:
     auth: tuple[str, str]
 
     def settings(self, **chosen: Any) -> Settings:
-        """Settings for this server, whatever the environment says."""
-        return Settings(uri=self.uri, username=self.auth[0], password=self.auth[1], **chosen)
+        """Settings for this server, whatever the environment says; limits go by their own names."""
+        return load_settings(uri=self.uri, username=self.auth[0], password=self.auth[1], **chosen)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

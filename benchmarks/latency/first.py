@@ -31,8 +31,8 @@ async def answers(settings: Settings, scale: Scale) -> AsyncIterator[Result]:
     found = sum(both == [True, True] for _, both in rounds)
     note = (
         f"ADK's preload_memory, a model that replies at once, a new process each; the first search waits "
-        f"{apart.first_search_wait:g} s for the embedder, the second until it is loaded; in {found} of {len(rounds)} "
-        "processes both had the memory that answers"
+        f"{apart.limits.first_search_wait:g} s for the embedder, the second until it is loaded; in {found} of "
+        f"{len(rounds)} processes both had the memory that answers"
     )
     yield Result("first answer under a Runner, once connected", "ms", first, 1_500, note=note)
     yield Result("  second answer, right after it", "ms", second)

@@ -142,7 +142,7 @@ async def main() -> None:
             username, password = server.auth
             settings = load_settings(uri=wire.uri, username=username, password=password, model="rules")
             figures = await measure(server, wire, settings)
-    table = Table(title=f"Seconds with a timeout of {settings.database_timeout:g} s")
+    table = Table(title=f"Seconds with a timeout of {settings.limits.database_timeout:g} s")
     for column in ("outage", "operation", "most", "answers", "errors"):
         table.add_column(column)
     for outage, rows in figures.items():

@@ -30,7 +30,7 @@ from adk_graph_memory import (
 from adk_graph_memory.adk import memory_codec
 from adk_graph_memory.recall import Recall, RecallOptions
 from adk_graph_memory.records import MemoryKind, Scope
-from adk_graph_memory.settings import Settings
+from adk_graph_memory.settings import Settings, load_settings
 from benchmarks import machine, server
 from benchmarks.quality import (
     arabic,
@@ -248,7 +248,7 @@ async def main(arguments: argparse.Namespace) -> None:
     before = machine.load()
     async with server.serving(PREFIX) as (settings, which):
         chosen = {"embedder": arguments.embedder} if arguments.embedder else {}
-        bench = Bench(settings.model_copy(update=chosen | {"rerank_timeout": PATIENCE}), arguments.reranker)
+        bench = Bench(load_settings(**settings.model_dump() | chosen, rerank_timeout=PATIENCE), arguments.reranker)
         for told in sets(arguments):
             if not arguments.only or told.name in arguments.only:
                 print(f"{told.name} …", file=sys.stderr, flush=True)

@@ -26,6 +26,7 @@ from pydantic import BaseModel, PrivateAttr
 from adk_graph_memory import GraphMemory
 from adk_graph_memory.adk import memory_codec
 from adk_graph_memory.demo.recorded_replies import Recording
+from adk_graph_memory.settings import load_settings
 from benchmarks import server
 from benchmarks.quality.replies import HERE, NAMES, conversation
 
@@ -82,7 +83,7 @@ class AskingLlm(BaseLlm):
 async def main(name: str, folder: Path) -> None:
     model, app_name = AskingLlm.of(folder), f"record-{uuid.uuid4().hex[:12]}"
     async with server.serving("Record") as (settings, _):
-        patient = settings.model_copy(update={"model_timeout": PATIENCE, "lease": PATIENCE, "model_retries": 0})
+        patient = load_settings(**settings.model_dump(), model_timeout=PATIENCE, lease=PATIENCE, model_retries=0)
         async with GraphMemory(settings=patient, model=model) as memory:
             talk = conversation(name)
             for session in talk.sessions:

@@ -13,6 +13,7 @@ __all__ = [
     "GraphMemory",
     "GraphMemoryPlugin",
     "IngestReport",
+    "Limits",
     "LocalNeo4j",
     "Neo4jArtifactService",
     "Neo4jMemoryService",
@@ -41,7 +42,7 @@ if TYPE_CHECKING:
     from adk_graph_memory.memory import GraphMemory
     from adk_graph_memory.records import Filters, IngestReport, Receipt, Recollection, Statement, Turn
     from adk_graph_memory.retrieval import CrossEncoderReranker, Reranker, Weights
-    from adk_graph_memory.settings import Settings
+    from adk_graph_memory.settings import Limits, Settings
 
     __version__: str
 else:
@@ -57,7 +58,7 @@ else:
         "memory": ("GraphMemory",),
         "records": ("Filters", "IngestReport", "Receipt", "Recollection", "Statement", "Turn"),
         "retrieval": ("CrossEncoderReranker", "Reranker", "Weights"),
-        "settings": ("Settings",),
+        "settings": ("Limits", "Settings"),
     }
 
     def __getattr__(name):

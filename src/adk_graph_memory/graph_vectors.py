@@ -46,7 +46,7 @@ class GraphVectors:
         if self._choice is False:
             return None
         # An embedder that start_loading began to load is reused only if the settings are still the same.
-        key = settings.embedder, settings.embed_concurrency, settings.embed_dimensions, settings.token_projection
+        key = settings.embedder, settings.limits.embed_concurrency, settings.embed_dimensions, settings.token_projection
         if self._embedder_cache is None or self._embedder_cache[0] != key:
             self._embedder_cache = (
                 key,
@@ -72,7 +72,7 @@ class GraphVectors:
             return graph.EmbeddingBatch()
         by_passage = dict[Passage, Embedding]()
         try:
-            async with asyncio.timeout(self._connection.settings.lease / 2):  # the other half is for writing
+            async with asyncio.timeout(self._connection.settings.limits.lease / 2):  # the other half is for writing
                 await _embed_by_halves(self.embedder, list(dict.fromkeys(passages)), by_passage)
         except (errors.EmbedderFailed, TimeoutError) as error:
             logger.warning("Remembered without some vectors for now: %s", str(error) or "the embedder took too long")
@@ -116,7 +116,7 @@ class GraphVectors:
             return _degrade_to_text("the embedder is still being loaded")
         if (embedding := self._question_cache.pop(query, None)) is None:
             try:
-                async with asyncio.timeout(self._connection.settings.embed_timeout):
+                async with asyncio.timeout(self._connection.settings.limits.embed_timeout):
                     embedding = await self.embedder.aembed_question(query)
             except (errors.EmbedderFailed, TimeoutError) as error:
                 return _degrade_to_text(str(error) or "the embedder took too long")

@@ -99,7 +99,7 @@ class Ingestion:
             split=self._extractor.split_turns,
             lease=lease_id,
             now=time.time(),
-            lease_seconds=self._connection.settings.lease,
+            lease_seconds=self._connection.settings.limits.lease,
             metadata=metadata,
             topics=topics,
             waits=pending_reason,
@@ -133,7 +133,9 @@ class Ingestion:
         Each window is written on its own: when the model fails at one, the others are kept, and the error is raised at
         the end.
         """
-        model_slots = asyncio.Semaphore(self._connection.settings.model_concurrency)  # so that no session takes all
+        model_slots = asyncio.Semaphore(
+            self._connection.settings.limits.model_concurrency
+        )  # so that no session takes all
         tasks = [asyncio.create_task(_extract_window(extractor, window, model_slots)) for window in leases.windows]
         report, first_error = IngestReport(extractor=self._extractor.version), None
         try:

@@ -68,7 +68,9 @@ class RetryPolicy:
     @classmethod
     def from_settings(cls, settings: Settings) -> RetryPolicy:
         """Read the limits from the settings; the backoff keeps its default."""
-        return cls(settings.model_timeout, settings.model_retries, concurrency=settings.model_concurrency)
+        return cls(
+            settings.limits.model_timeout, settings.limits.model_retries, concurrency=settings.limits.model_concurrency
+        )
 
 
 async def generate_structured(

@@ -134,7 +134,7 @@ class Recall:
 
         good = await asyncio.to_thread(recollect)
         if self._reranker is not None:
-            seconds = self._connection.settings.rerank_timeout
+            seconds = self._connection.settings.limits.rerank_timeout
             good = await retrieval.rerank_recollections(good, query, self._reranker, seconds=seconds)
         return await asyncio.to_thread(pack, good)  # a long text takes its time
 

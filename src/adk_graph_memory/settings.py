@@ -62,16 +62,41 @@ class _LocalServerSource(InitSettingsSource):
             raise errors.ConfigurationError(reason=f"{file} cannot be read: {error}") from error
 
 
-class Settings(BaseSettings):
-    """Everything an operator can configure; every field is also an environment variable."""
+_ENVIRONMENT = SettingsConfigDict(
+    env_prefix="ADK_GRAPH_MEMORY_", populate_by_name=True, frozen=True, hide_input_in_errors=True
+)
 
-    model_config = SettingsConfigDict(
-        env_prefix="ADK_GRAPH_MEMORY_",
-        extra="ignore",
-        populate_by_name=True,
-        frozen=True,
-        hide_input_in_errors=True,
+
+class Limits(BaseSettings):
+    """How much a process does at a time, and how long it waits; every field is also an environment variable.
+
+    ``Settings(limits=Limits(pool_size=10))`` leaves the other limits to the environment.
+    """
+
+    model_config = _ENVIRONMENT | SettingsConfigDict(extra="forbid")
+
+    pool_size: int = Field(default=50, ge=1, description="connections to the database at a time")
+    database_timeout: float = Field(
+        default=15.0, gt=0, description="seconds without an answer from Neo4j until an operation gives up"
     )
+    first_search_wait: float = Field(default=1.0, ge=0, description="seconds that an agent leaves its model to load")
+    embed_timeout: float = Field(default=10.0, gt=0, description="seconds a search waits for its embedding")
+    embed_concurrency: int = Field(default=8, ge=1, description="calls of a hosted embedder at a time")
+    rerank_timeout: float = Field(default=1.0, gt=0, description="seconds a search waits for a reranker")
+    model_timeout: float = Field(default=120.0, gt=0, description="seconds for one call of the model")
+    model_retries: int = Field(default=2, ge=0, description="retries of a model call after a transient failure")
+    model_concurrency: int = Field(default=4, ge=1, description="calls of the model at a time")
+    window_tokens: int = Field(default=16_000, ge=500, description="tokens of a session that one call reads")
+    lease: float = Field(default=600.0, gt=0, description="seconds a claimed ingest is left to its worker")
+    artifact_inline_limit: int = Field(
+        default=65_536, ge=0, description="bytes up to which an artifact is in the graph"
+    )
+
+
+class Settings(BaseSettings):
+    """Everything an operator can configure; every field is also an environment variable, and so is every limit."""
+
+    model_config = _ENVIRONMENT | SettingsConfigDict(extra="ignore")
 
     uri: str | None = Field(default=None, validation_alias="NEO4J_URI")
     username: str = Field(default="neo4j", validation_alias="NEO4J_USERNAME")
@@ -88,15 +113,8 @@ class Settings(BaseSettings):
     model: str | None = None
     embedder: str | None = None
     redact: Literal["secrets"] | None = None
-    embed_timeout: float = Field(default=10.0, gt=0, description="seconds a search waits for its embedding")
-    first_search_wait: float = Field(default=1.0, ge=0, description="seconds that an agent leaves its model to load")
-    embed_concurrency: int = Field(default=8, ge=1, description="calls of a hosted embedder at a time")
     embed_dimensions: int | None = Field(default=None, ge=1, description="numbers a vector, of a Gemini model by name")
-    rerank_timeout: float = Field(default=1.0, gt=0, description="seconds a search waits for a reranker")
     token_projection: str | None = Field(default=None, description="path of what pipelines/fit_projection.py wrote")
-    model_timeout: float = Field(default=120.0, gt=0, description="seconds for one call of the model")
-    model_retries: int = Field(default=2, ge=0, description="how often a call that failed by the way is made again")
-    model_concurrency: int = Field(default=4, ge=1, description="calls of the model at a time")
     prices: tuple[tuple[str, float, float, float], ...] = Field(
         default=(), description="model, and what a million tokens cost in, out and cached, for `adk-graph-memory stats`"
     )
@@ -105,19 +123,14 @@ class Settings(BaseSettings):
     entity_types: tuple[str, ...] = Field(default=(), description="kinds of entities there are; free if empty")
     keep_unverified: bool = Field(default=False, description="keep facts whose quote is not in the turns they name")
     predicates: tuple[str, ...] = Field(default=(), description="the only predicates of facts; free if empty")
-    window_tokens: int = Field(default=16_000, ge=500)
-    lease: float = Field(default=600.0, gt=0, description="seconds a claimed ingest is left to its worker")
 
     artifact_store: str | None = Field(default=None, description="a path or URL for content too large for the graph")
-    artifact_inline_limit: int = Field(default=65_536, ge=0, description="bytes of an artifact up to which it is not")
 
     memory_max_results: int = Field(default=50, ge=1)
     token_budget: int = Field(default=1_024, ge=1)
     min_score: float = Field(default=0.0, ge=0, le=1, description="a search leaves out what scores less")
-    database_timeout: float = Field(
-        default=15.0, gt=0, description="seconds without an answer from Neo4j until an operation gives up"
-    )
-    pool_size: int = Field(default=50, ge=1)
+
+    limits: Limits = Field(default_factory=Limits)
 
     def __init__(self, *, schema: str | None = None, **values: Any) -> None:
         """Take fields by name (``schema`` for ``schema_mode``); the rest come from the environment.
@@ -126,7 +139,8 @@ class Settings(BaseSettings):
             errors.ConfigurationError: there is no setting of such a name.
         """
         if unknown := sorted(name for name in values if name not in type(self).model_fields and name[0] != "_"):
-            raise errors.ConfigurationError(reason=f"there is no setting {', '.join(unknown)}")
+            hint = "; give a limit as limits=Limits(…)" if LIMIT_NAMES & set(unknown) else ""
+            raise errors.ConfigurationError(reason=f"there is no setting {', '.join(unknown)}{hint}")
         if schema is not None:
             values["schema_mode"] = schema
         super().__init__(**values)
@@ -146,6 +160,11 @@ class Settings(BaseSettings):
         return init_settings, env_settings, _LocalServerSource(settings_cls, {})
 
 
+LIMIT_NAMES = Limits.model_fields.keys()
+SETTING_NAMES = Settings.model_fields.keys() - {"limits"} | LIMIT_NAMES
+"""What an address may name."""
+
+
 def hide_credentials(uri: str) -> str:
     """Strip the credentials and settings from an address, so that it can be logged."""
     head, at_sign, tail = uri.rpartition("@")
@@ -155,13 +174,15 @@ def hide_credentials(uri: str) -> str:
 
 
 def load_settings(**overrides: Any) -> Settings:
-    """Load the settings from the environment; overrides, by field name, take precedence.
+    """Load the settings from the environment; overrides, by the name of a field or of a limit, take precedence.
 
     Raises:
         errors.ConfigurationError: a value is invalid; the message names each such setting.
     """
     if is_variable_set("ADK_GRAPH_MEMORY_INDEX_PREFIX"):
         warn_of_index_prefix()
+    limits = {name: overrides.pop(name) for name in LIMIT_NAMES & overrides.keys()}
+    overrides["limits"] = {**dict(overrides.get("limits", {})), **limits}
     try:
         return Settings(**overrides)
     except ValidationError as error:
@@ -186,8 +207,8 @@ def warn_of_index_prefix() -> None:
 def parse_address(uri: str | None) -> dict[str, Any]:
     """Parse the settings in an address such as ``neo4j+s://user:password@host:7687/database?model=…&token_budget=…``.
 
-    The query string may name any setting, with lists as JSON. Credentials are percent-encoded. Whatever the address
-    omits, even the host (``neo4j://``), comes from the environment.
+    The query string may name any setting or limit, with lists as JSON. Credentials are percent-encoded. Whatever the
+    address omits, even the host (``neo4j://``), comes from the environment.
 
     Raises:
         errors.UnknownScheme: it is not a Neo4j address.
@@ -210,7 +231,7 @@ def parse_address(uri: str | None) -> dict[str, Any]:
     }
     for name, value in parse_qsl(address.query, keep_blank_values=True):
         name = "schema_mode" if name == "schema" else name
-        if name in settings or name not in Settings.model_fields:
+        if name in settings or name not in SETTING_NAMES:
             hint = "; user and password stand before the host" if name in settings else ""
             raise errors.ConfigurationError(reason=f"{hide_credentials(uri)}: there is no setting {name!r}{hint}")
         settings[name] = _parse_json_list(uri, name, value) if value.startswith("[") else value
@@ -245,7 +266,7 @@ def validate_address(uri: str | None) -> str | None:
         reason = f"{hide_credentials(uri)} holds credentials; give them as NEO4J_USERNAME and NEO4J_PASSWORD"
         raise errors.ConfigurationError(reason=reason)
     address = urlsplit(uri or "")
-    if address.path.strip("/") or any(name in Settings.model_fields for name, _ in parse_qsl(address.query)):
+    if address.path.strip("/") or any(name in SETTING_NAMES for name, _ in parse_qsl(address.query)):
         shown = hide_credentials(uri or "")
         reason = f"{shown} holds more than a host; give the rest as NEO4J_DATABASE and ADK_GRAPH_MEMORY_…"
         raise errors.ConfigurationError(reason=reason)

@@ -18,12 +18,13 @@ from google.adk.agents import LlmAgent
 from google.adk.runners import Runner
 from google.adk.tools import load_memory
 from google.genai import types
-from adk_graph_memory import Neo4jMemoryService, Neo4jSessionService, Settings
+from adk_graph_memory import Limits, Neo4jMemoryService, Neo4jSessionService, Settings
 from adk_graph_memory.testing import ScriptedLlm, make_tool_call
 
 uri, user, password, app, lease, more = sys.argv[1:]
 settings = Settings(
-    uri=uri, username=user, password=password, label_prefix="TestMini", lease=float(lease), embed_timeout=120
+    uri=uri, username=user, password=password, label_prefix="TestMini",
+    limits=Limits(lease=float(lease), embed_timeout=120),
 )
 sessions, memory = Neo4jSessionService(settings=settings), Neo4jMemoryService(settings=settings)
 

@@ -22,7 +22,7 @@ LEASE = 0.5
 KILLED = """
 import asyncio, sys, time
 from datetime import datetime
-from adk_graph_memory import GraphMemory, Settings, Turn, ingest
+from adk_graph_memory import GraphMemory, Limits, Settings, Turn, ingest
 from adk_graph_memory.graph import memories
 from adk_graph_memory.graph.connection import Transaction
 from adk_graph_memory.testing import HashEmbedder, ScriptedLlm
@@ -52,7 +52,9 @@ async def applying(*arguments, **more):
 Transaction.run_statement, memories.apply_plan = running, applying
 replies = [stop if stage == "while reading" else reading, stop if stage == "while judging" else decision]
 memory = GraphMemory(
-    settings=Settings(uri=uri, username=user, password=password, label_prefix="TestHash", lease=float(lease)),
+    settings=Settings(
+        uri=uri, username=user, password=password, label_prefix="TestHash", limits=Limits(lease=float(lease))
+    ),
     model=ScriptedLlm.from_replies(*replies),
     embedder=HashEmbedder(),
 )

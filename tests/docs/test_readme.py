@@ -18,7 +18,7 @@ from typer.testing import CliRunner
 
 from adk_graph_memory import Neo4jMemoryService, Neo4jSessionService
 from adk_graph_memory.cli import app
-from adk_graph_memory.settings import Settings
+from adk_graph_memory.settings import SETTING_NAMES, Limits, Settings
 
 README = (ROOT / "README.md").read_text("utf-8")
 BLOCKS = blocks("README.md")
@@ -95,7 +95,9 @@ def free_port() -> int:
 def test_every_setting_stands_in_the_table_with_its_default():
     rows = dict(re.findall(r"^\| ([A-Z0-9_, ]+) \| ([^|]+) \|", README, re.MULTILINE))
     documented = {name for names in rows for name in names.split(", ")}
-    for name, field in Settings.model_fields.items():
+    for name, field in (Settings.model_fields | Limits.model_fields).items():
+        if name == "limits":
+            continue
         variable = field.validation_alias or f"ADK_GRAPH_MEMORY_{name.upper()}"
         assert variable in documented, variable
         if isinstance(field.default, int | float) and not isinstance(field.default, bool):
@@ -104,7 +106,7 @@ def test_every_setting_stands_in_the_table_with_its_default():
 
 def test_every_variable_in_the_table_is_read_somewhere():
     sources = "".join(p.read_text() for p in (ROOT / "src").rglob("*.py"))
-    known = {f"ADK_GRAPH_MEMORY_{name.upper()}" for name in Settings.model_fields}
+    known = {f"ADK_GRAPH_MEMORY_{name.upper()}" for name in SETTING_NAMES}
     for variable in set(re.findall(r"^\| ((?:NEO4J|ADK_GRAPH)[A-Z0-9_]+)", README, re.MULTILINE)):
         assert variable in known or variable in sources, variable
 

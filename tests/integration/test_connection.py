@@ -31,7 +31,7 @@ from adk_graph_memory.graph import retries
 from adk_graph_memory.graph.connection import Connection, Transaction
 from adk_graph_memory.local_neo4j import LocalNeo4j
 from adk_graph_memory.records import Scope
-from adk_graph_memory.settings import Settings
+from adk_graph_memory.settings import Limits, Settings
 from adk_graph_memory.testing import ScriptedLlm
 
 NOTHING = graph.sessions.JsonMapDelta()
@@ -450,7 +450,9 @@ async def test_an_ingest_whose_server_dies_is_taken_up_where_the_turns_were_clai
         own_server.kill()
         return reply
 
-    settings = Settings(uri=own_server.uri, username="neo4j", password=own_server.auth[1], database_timeout=1, lease=1)
+    settings = Settings(
+        uri=own_server.uri, username="neo4j", password=own_server.auth[1], limits=Limits(database_timeout=1, lease=1)
+    )
     async with GraphMemory(
         settings=settings, model=ScriptedLlm.from_replies(read_while_the_server_dies), embedder=False
     ) as memory:
@@ -471,7 +473,11 @@ async def test_a_read_only_database_is_named_as_such(own_server: LocalNeo4j, app
     conf = {"server.databases.default_to_read_only": "true"}
     async with LocalNeo4j(home=own_server.home, conf=conf) as server:
         settings = Settings(
-            uri=server.uri, username="neo4j", password=server.auth[1], label_prefix="Fresh", database_timeout=600
+            uri=server.uri,
+            username="neo4j",
+            password=server.auth[1],
+            label_prefix="Fresh",
+            limits=Limits(database_timeout=600),
         )
         async with asyncio.timeout(60), Connection(settings=settings, schema="off") as connection:
             await graph.prepare_connection(connection)

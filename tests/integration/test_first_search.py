@@ -13,6 +13,7 @@ import pytest
 
 from adk_graph_memory import GraphMemory, Neo4jMemoryService, Turn, errors
 from adk_graph_memory.embeddings import LocalEmbedder
+from adk_graph_memory.settings import load_settings
 
 TOLD = ["I keep bees on the roof.", "My boat is called Rex.", "We paint ships on the harbour wall."]
 ASKED = "What insects do I have?"
@@ -87,7 +88,7 @@ async def test_the_model_is_loaded_when_a_service_is_made_and_once(settings, own
 
 async def test_a_model_that_is_there_is_used_however_short_the_wait(settings, owner, embedder):
     embedder.may_load.set()
-    hasty = settings.model_copy(update={"first_search_wait": 0.0})
+    hasty = load_settings(**settings.model_dump(), first_search_wait=0.0)
     async with Neo4jMemoryService(memory=GraphMemory(settings=hasty, embedder=embedder)) as service:
         await service.memory.vectors.embedder.wait_until_ready()
         found = await service.search_memory(query=ASKED, **owner)

@@ -30,7 +30,7 @@ from adk_graph_memory.adk import ingest_worker, turn_buffer
 from adk_graph_memory.adk.plugin import GraphMemoryPlugin
 from adk_graph_memory.extraction import RuleExtractor
 from adk_graph_memory.records import Scope
-from adk_graph_memory.settings import Settings
+from adk_graph_memory.settings import Limits, Settings, load_settings
 from adk_graph_memory.testing import HashEmbedder, ScriptedLlm, make_tool_call
 
 PREFIX = "TestHash"
@@ -249,9 +249,8 @@ def wire(neo4j_server, world, monkeypatch) -> Iterator[Wire]:
     world.sessions = InMemorySessionService()
     with Wire(neo4j_server.uri) as wire:
         username, password = neo4j_server.auth
-        settings = Settings(
-            uri=wire.uri, username=username, password=password, label_prefix=PREFIX, database_timeout=1, model="rules"
-        )
+        address = {"uri": wire.uri, "username": username, "password": password}
+        settings = Settings(**address, label_prefix=PREFIX, limits=Limits(database_timeout=1), model="rules")
         world.cut_off = Neo4jMemoryService(settings=settings, embedder=HashEmbedder())
         yield wire
 
@@ -399,7 +398,7 @@ async def test_a_turn_that_no_model_can_read_is_tried_a_few_times_and_keeps_no_o
             raise RuntimeError("refused")
         return '{"entities": [], "facts": []}'
 
-    settings = world.settings.model_copy(update={"model_retries": 0})
+    settings = load_settings(**world.settings.model_dump(), model_retries=0)
     memory = Neo4jMemoryService(
         settings=settings, embedder=HashEmbedder(), model=ScriptedLlm.from_replies(*[reply] * 20)
     )

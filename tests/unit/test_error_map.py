@@ -12,7 +12,7 @@ from neo4j import exceptions
 from adk_graph_memory import errors
 from adk_graph_memory.graph.connection import Connection
 from adk_graph_memory.graph.error_translation import ERROR_TRANSLATIONS
-from adk_graph_memory.settings import Settings
+from adk_graph_memory.settings import Limits, Settings
 
 SECRET = "correct-horse"
 DRIVER_ERRORS = [
@@ -35,7 +35,9 @@ class Failing:
 
 
 def connection(error: Exception) -> Connection:
-    settings = Settings(uri="bolt://db.example.org", username="ada", password=SECRET, database_timeout=0.01)
+    settings = Settings(
+        uri="bolt://db.example.org", username="ada", password=SECRET, limits=Limits(database_timeout=0.01)
+    )
     return Connection(driver=Failing(error), settings=settings)  # type: ignore[arg-type]
 
 

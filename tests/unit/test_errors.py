@@ -90,7 +90,7 @@ def drawn() -> dict[str, str]:
         names = re.findall(r"\w+", line)
         if "─" in line:
             parent, *names = names
-            parents[parent] = root
+            parents.setdefault(parent, root)
         parents |= dict.fromkeys(names, parent)
     return parents
 

@@ -58,7 +58,9 @@ def agents(tmp_path: Path) -> Iterator[Path]:
     (tmp_path / "services.py").write_text(SERVICES_PY)
     for folder, port in {".": 1, "pal": 2, "team/scout": 3}.items():
         (tmp_path / folder).mkdir(parents=True, exist_ok=True)
-        (tmp_path / folder / ".env").write_text(f"NEO4J_URI=bolt://127.0.0.1:{port}\nADK_GRAPH_MEMORY_DATABASE_TIMEOUT=0.5\n")
+        (tmp_path / folder / ".env").write_text(
+            f"NEO4J_URI=bolt://127.0.0.1:{port}\nADK_GRAPH_MEMORY_DATABASE_TIMEOUT=0.5\n"
+        )
     envs._get_explicit_env_keys.cache_clear()
     with patch.dict(os.environ):
         yield tmp_path

@@ -10,7 +10,10 @@ import pytest
 from pydantic import SecretStr
 
 from adk_graph_memory import errors
+from adk_graph_memory.graph.connection import Connection
 from adk_graph_memory.settings import (
+    LIMIT_NAMES,
+    Limits,
     Settings,
     get_connection_file,
     hide_credentials,
@@ -68,6 +71,35 @@ def test_an_argument_goes_before_the_environment(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setenv("ADK_GRAPH_MEMORY_SCHEMA", "off")
     settings = load_settings(uri="bolt://from-argument", schema="check")
     assert (settings.uri, settings.schema_mode) == ("bolt://from-argument", "check")
+
+
+def test_every_limit_is_a_variable_and_part_of_an_address(monkeypatch: pytest.MonkeyPatch) -> None:
+    for number, name in enumerate(sorted(LIMIT_NAMES), 600):
+        monkeypatch.setenv(f"ADK_GRAPH_MEMORY_{name.upper()}", str(number))
+    named = dict(enumerate(sorted(LIMIT_NAMES), 600))
+    assert load_settings().limits.model_dump() == {name: number for number, name in named.items()}
+    query = "&".join(f"{name}={number + 100}" for number, name in named.items())
+    settings = load_settings(**parse_address(f"neo4j://host?{query}"))
+    assert settings.limits.model_dump() == {name: number + 100 for number, name in named.items()}
+
+
+@pytest.mark.parametrize("given", [Limits, dict])
+def test_limits_that_are_not_given_come_from_the_environment(monkeypatch: pytest.MonkeyPatch, given: type) -> None:
+    monkeypatch.setenv("ADK_GRAPH_MEMORY_LEASE", "7")
+    limits = Settings(limits=given(pool_size=3)).limits
+    assert (limits.pool_size, limits.lease, limits.database_timeout) == (3, 7.0, 15.0)
+
+
+def test_an_address_changes_one_limit_of_given_settings() -> None:
+    connection = Connection("neo4j://host?lease=9", settings=Settings(limits=Limits(pool_size=3, lease=4)))
+    assert (connection.settings.limits.pool_size, connection.settings.limits.lease) == (3, 9.0)
+
+
+def test_a_limit_outside_of_limits_is_named() -> None:
+    with pytest.raises(errors.ConfigurationError, match=r"no setting pool_size; .*limits=Limits"):
+        Settings(pool_size=3)
+    with pytest.raises(errors.ConfigurationError, match=r"limits\.pool_sizes"):
+        load_settings(limits={"pool_sizes": 3})
 
 
 def test_a_prefix_of_indexes_is_no_setting_and_what_to_do_is_logged_once(

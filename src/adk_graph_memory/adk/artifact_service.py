@@ -93,7 +93,7 @@ class Neo4jArtifactService(Closeable, BaseArtifactService):
         if artifact_util.is_artifact_ref(part):
             artifact_parts.resolve_reference(part, name.scope, session_id, hops=1)
         connection = await self._connect(app_name)
-        is_large = content is not None and len(content) > connection.settings.artifact_inline_limit
+        is_large = content is not None and len(content) > connection.settings.limits.artifact_inline_limit
         store = await self._open_own_store(connection) if is_large else None
         if store is not None and content is not None:
             await store.put_blob(name.scope.key, id, content)

@@ -144,7 +144,7 @@ class IngestWorker:
 
     async def _sweep_app(self, service: Neo4jMemoryService, app_name: str) -> None:
         """Ingest what earlier processes left; repeat after each lease, since a dead process may have held claims."""
-        before, lease = self._start_time, service.memory.connection.settings.lease
+        before, lease = self._start_time, service.memory.connection.settings.limits.lease
         while True:
             try:
                 async with self._ingest_slots:

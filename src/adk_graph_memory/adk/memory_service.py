@@ -152,7 +152,7 @@ class Neo4jMemoryService(Closeable, BaseMemoryService):
         searches by full text only and marks its memories with ``custom_metadata["degraded"]``.
         """
         memory = self._get_memory(app_name)
-        wait = memory.connection.settings.first_search_wait
+        wait = memory.connection.settings.limits.first_search_wait
         recollections = await memory.recall(query, app_name=app_name, user_id=user_id, first_wait=wait)
         return SearchMemoryResponse(memories=[memory_codec.make_memory_entry(memory) for memory in recollections])
 

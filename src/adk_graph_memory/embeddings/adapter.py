@@ -62,7 +62,7 @@ class EmbedderAdapter:
         """As the settings say."""
         return cls(
             choice,
-            concurrency=settings.embed_concurrency,
+            concurrency=settings.limits.embed_concurrency,
             dimensions=settings.embed_dimensions,
             projection=settings.token_projection,
         )

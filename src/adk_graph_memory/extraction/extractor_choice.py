@@ -23,7 +23,7 @@ def choose_extractor(model: llm.BaseLlm | None, topics: Sequence[Topic | str] | 
         return RuleExtractor().restrict_topics([topic.label for topic in vocabulary.topics])
     return ModelExtractor(
         model,
-        window_tokens=settings.window_tokens,
+        window_tokens=settings.limits.window_tokens,
         patience=llm.RetryPolicy.from_settings(settings),
         vocabulary=vocabulary,
         keeps_unverified=settings.keep_unverified,

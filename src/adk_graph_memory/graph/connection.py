@@ -176,7 +176,7 @@ class Connection(Closeable):
 
     @property
     def _timeout(self) -> float:
-        return self.settings.database_timeout
+        return self.settings.limits.database_timeout
 
     def make_retry_options(self, drop_driver: Callable[[RetryCallState], Any]) -> dict[str, Any]:
         """Options of tenacity's retries; short for a server that never answered: its address is probably wrong.
@@ -284,7 +284,7 @@ class Connection(Closeable):
     @property
     def _driver_options(self) -> dict[str, Any]:
         return {
-            "max_connection_pool_size": self.settings.pool_size,
+            "max_connection_pool_size": self.settings.limits.pool_size,
             "connection_acquisition_timeout": self._timeout / 3,  # an attempt on another connection still has time
             "connection_timeout": self._timeout / 3,
             "liveness_check_timeout": LIVENESS_SECONDS,

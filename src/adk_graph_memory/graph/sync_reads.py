@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import contextvars
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import neo4j
@@ -50,7 +51,7 @@ class SyncReads:
 
     def read_rows(self, statement: str, parameters: Mapping[str, Any]) -> list[neo4j.Record]:
         """Read in one round trip; raises what :meth:`run_read` raises."""
-        query = neo4j.Query(statement, timeout=self._connection.settings.database_timeout)
+        query = neo4j.Query(statement, timeout=self._timeout)
         return self.run_read(lambda session: list(session.run(query, dict(parameters))))
 
     def run_read(self, read: Callable[[neo4j.Session], T], **session_options: Any) -> T:
@@ -91,10 +92,10 @@ class SyncReads:
         Raises:
             errors.DatabaseTimeout: the database did not answer in time, or all threads wait for it.
         """
-        seconds = self._connection.settings.database_timeout + 1.0
+        run = partial(contextvars.copy_context().run, function, *arguments)  # as asyncio.to_thread does
         try:
-            async with asyncio.timeout(seconds) as timeout:
-                return await asyncio.get_running_loop().run_in_executor(self._threads, function, *arguments)
+            async with asyncio.timeout(self._timeout + 1.0) as timeout:
+                return await asyncio.get_running_loop().run_in_executor(self._threads, run)
         except TimeoutError as error:
             if not timeout.expired():
                 raise
@@ -109,7 +110,7 @@ class SyncReads:
             is_silent.set()
             self._drop_driver(driver)
 
-        alarm = threading.Timer(self._connection.settings.database_timeout + 0.5, give_up)  # after the server's own
+        alarm = threading.Timer(self._timeout + 0.5, give_up)  # half a second after the server's own
         alarm.daemon = True
         alarm.start()
         try:
@@ -120,6 +121,10 @@ class SyncReads:
             raise
         finally:
             alarm.cancel()
+
+    @property
+    def _timeout(self) -> float:
+        return self._connection.settings.limits.database_timeout
 
     @cached_property
     def _threads(self) -> ThreadPoolExecutor:
