@@ -135,7 +135,7 @@ async def test_a_question_of_another_length_than_the_texts_is_an_error() -> None
     made = vectors(embedder)
     await made.embed_passages(passages(["a"]))
     embedder.make = lambda text: [1.0]
-    with pytest.raises(errors.EmbedderFailed, match="1 numbers a vector, 2 before"):
+    with pytest.raises(errors.EmbedderFailed, match="a vector has 1 dimensions, earlier ones had 2"):
         await made.aembed_question("a")
 
 
@@ -170,8 +170,8 @@ async def test_after_a_failure_no_further_call_is_made() -> None:
 @pytest.mark.parametrize(
     ("made", "reason"),
     [
-        (lambda text: [], "lengths"),
-        (lambda text: [1.0] * len(text), "lengths"),
+        (lambda text: [], "dimensions"),
+        (lambda text: [1.0] * len(text), "dimensions"),
         (lambda text: [float("nan")], "NaN"),
         (lambda text: [float("inf")], "NaN"),
         (lambda text: 1 / 0, "ZeroDivisionError"),
@@ -199,7 +199,7 @@ async def test_a_length_that_changes_between_calls_is_an_error() -> None:
     made = vectors(embedder)
     await made.embed_passages(passages(["a"]))
     embedder.dimensions = 9
-    with pytest.raises(errors.EmbedderFailed, match="9 numbers"):
+    with pytest.raises(errors.EmbedderFailed, match="a vector has 9 dimensions, earlier ones had 8"):
         await made.embed_passages(passages(["a"]))
 
 

@@ -148,7 +148,7 @@ def test_what_does_not_pass_is_not_tried_again(gemini: FakeGemini) -> None:
 @pytest.mark.parametrize("method", ["embed_documents", "embed_query"])
 def test_trying_again_has_an_end(gemini: FakeGemini, method: str) -> None:
     gemini.script = [refused(429, "RESOURCE_EXHAUSTED", "too many")] * 1000
-    made = embedder(patience=0.5)
+    made = embedder(retry_time=0.5)
     with pytest.raises(Exception, match=r"too many|timed out"):
         getattr(made, method)("bees" if method == "embed_query" else ["bees"])
     assert 2 <= len(gemini.requests) <= 12
@@ -163,7 +163,7 @@ def test_a_service_that_hangs_is_given_up_and_asked_again(gemini: FakeGemini) ->
 def test_a_question_is_given_up_in_the_time_of_one_request(gemini: FakeGemini) -> None:
     gemini.script = [HANG] * 1000
     with pytest.raises(Exception, match="timed out"):
-        embedder(timeout=0.2, patience=1000).embed_query("bees")
+        embedder(timeout=0.2, retry_time=1000).embed_query("bees")
     assert len(gemini.requests) <= 3
 
 

@@ -114,13 +114,13 @@ def test_a_file_that_is_no_projection_is_named(tmp_path: Path, content: bytes | 
     path = tmp_path / "mine.npz"
     if content:
         path.write_bytes(content)
-    with pytest.raises(errors.ConfigurationError, match=r"mine\.npz is no projection"):
+    with pytest.raises(errors.ConfigurationError, match=r"mine\.npz is not a projection"):
         Projection.from_file(path, SIZE)
 
 
 def test_a_file_without_vectors_is_no_projection(tmp_path: Path) -> None:
     np.savez(tmp_path / "mine.npz", mean=np.float32(1), matrix=np.eye(4, dtype=np.float32), spread=np.float32(0.1))
-    with pytest.raises(errors.ConfigurationError, match=r"mine\.npz is no projection.*shape \(\)"):
+    with pytest.raises(errors.ConfigurationError, match=r"mine\.npz is not a projection.*shape \(\)"):
         Projection.from_file(tmp_path / "mine.npz", SIZE)
 
 
@@ -136,5 +136,5 @@ def test_another_model_in_a_folder_of_the_default_ones_name_gets_a_projection_of
 
 def test_a_projection_for_another_model_is_named(tmp_path: Path) -> None:
     Projection.fit([vectors(8, seed) for seed in range(3)], 16).save(tmp_path / "mine.npz")
-    with pytest.raises(errors.ConfigurationError, match=r"384 numbers; the embedder's have 768"):
+    with pytest.raises(errors.ConfigurationError, match=r"384 dimensions; the embedder's have 768"):
         Projection.from_file(tmp_path / "mine.npz", 768)

@@ -1,4 +1,4 @@
-"""Embedders: texts go in, vectors come out, each model in a module of its own."""
+"""Embed texts with any embedder: one on this machine, a hosted one, or a caller's own."""
 
 from adk_graph_memory.embeddings.adapter import EmbedderAdapter
 from adk_graph_memory.embeddings.embedders import BatchEmbedder, EmbedderChoice, FunctionEmbedder, TokenEmbedder

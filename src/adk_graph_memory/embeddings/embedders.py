@@ -1,4 +1,4 @@
-"""A caller's choice goes in, an embedder comes out; and what embedders may be able to do beyond the least."""
+"""Make an embedder from a caller's choice; protocols for what an embedder can do beyond embedding one text."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ class BatchEmbedder(Protocol):
 
 @runtime_checkable
 class LimitedBatchEmbedder(BatchEmbedder, Protocol):
-    """One that takes so many texts in one call and no more, and several calls at a time."""
+    """A batch embedder that limits the texts in a call, and takes several calls at a time."""
 
     def split_batches(self, texts: list[str]) -> list[list[str]]: ...
 
 
 @runtime_checkable
 class TokenEmbedder(Protocol):
-    """An embedder that shows its token vectors, and reads a text after what was said before it."""
+    """An embedder that returns token vectors, and reads a passage together with what was said before it."""
 
     def embed_question(self, text: str) -> QuestionEmbedding: ...
 
@@ -41,14 +41,14 @@ class TokenEmbedder(Protocol):
 
 @runtime_checkable
 class NamedEmbedder(Protocol):
-    """One that says itself what its vectors are known by, wherever its class lives."""
+    """An embedder that names its vectors itself, so that its class may move."""
 
     @property
     def embedder_name(self) -> str: ...
 
 
 class FunctionEmbedder(Embedder):
-    """A function from text to numbers.
+    """An embedder made of a function from text to a vector.
 
     Args:
         function: called with one text at a time.
@@ -59,11 +59,12 @@ class FunctionEmbedder(Embedder):
         self.function = function
 
     def embed_query(self, text: str) -> list[float]:
-        """The text's vector."""
+        """Embed a text."""
         return [float(number) for number in self.function(text)]
 
 
 def choose_embedder(choice: EmbedderLike, dimensions: int | None) -> Embedder:
+    """Make the embedder for a choice; ``dimensions`` applies to Gemini models."""
     if isinstance(choice, Embedder):
         return choice
     if callable(choice):

@@ -1,4 +1,4 @@
-"""Texts go in, vectors of one of Gemini's models come out: as documents or as a question, in portions that it takes."""
+"""Embed texts with a Gemini model: documents and questions each in their own way, in batches that the service takes."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from adk_graph_memory import calls, errors
 from adk_graph_memory.records import Usage
 
 MAX_REQUEST_TEXTS = 100
-"""Texts a request: the Gemini API takes no more, Vertex AI 250."""
+"""Texts per request: the Gemini API takes no more; Vertex AI takes 250."""
 MAX_REQUEST_CHARACTERS = 20_000
-"""Characters a request: Vertex AI takes 20,000 tokens, and where scripts need most one character is one token. Of a
-longer text the beginning is embedded; the models themselves read 2,048 tokens of each, gemini-embedding-2 8,192."""
+"""Characters per request: Vertex AI takes 20,000 tokens, and in some scripts a character is a token. A longer text is
+cut; the models read only 2,048 tokens of each anyway, gemini-embedding-2 8,192."""
 EMPTY_PLACEHOLDER = "(no text)"
-"""Stands for an empty text: Vertex AI would leave it out without a word, the Gemini API refuse the whole batch."""
+"""Replaces an empty text, which Vertex AI would skip silently and the Gemini API would refuse with its whole batch."""
 
 
 class _EmbeddingTask(NamedTuple):
-    """What a text is embedded as: an argument of the call, or words before the text where a model knows no argument."""
+    """What a text is embedded for: an argument of the call, or a prefix of the text for models without the argument."""
 
     task: str
     prefix: str
@@ -39,22 +39,22 @@ _QUESTION_TASK = _EmbeddingTask("RETRIEVAL_QUERY", "task: search result | query:
 
 
 class GeminiEmbedder(google_genai.GeminiEmbedder):
-    """One of Gemini's embedding models, by the Gemini API or on Vertex AI.
+    """A Gemini embedding model, by the Gemini API or on Vertex AI.
 
     The credentials are google-genai's: GOOGLE_API_KEY, or on Vertex AI GOOGLE_GENAI_USE_VERTEXAI with
     GOOGLE_CLOUD_PROJECT and GOOGLE_CLOUD_LOCATION. They are looked up at the first text. Unlike neo4j-graphrag's own
-    class this one tells questions from what they are compared with, sends many texts a request, and is at home in every
-    thread and event loop. Vectors have length one: the service leaves those that it shortens as they come.
+    class, this one distinguishes questions from documents, sends many texts per request, and works in any thread and
+    event loop. Its vectors have length 1; the service does not normalize vectors that it shortens.
 
     Args:
-        model: its name.
-        embedding_dim: numbers a vector. The models are made for 768, 1536 and 3072.
+        model: the model's name.
+        embedding_dim: the vector dimension; the models are made for 768, 1536 and 3072.
         timeout: seconds for one request, and for a question in all.
-        patience: seconds in which a request is made again that failed by the way (429, 5xx, a lost connection).
-        **client: whatever else ``genai.Client`` takes.
+        retry_time: seconds during which a request is retried after a transient failure (429, 5xx, a lost connection).
+        **client: other arguments of ``genai.Client``.
 
     Raises:
-        errors.CredentialsMissing: at the first text, when there are no credentials.
+        errors.CredentialsMissing: at the first text, if there are no credentials.
     """
 
     def __init__(
@@ -63,33 +63,33 @@ class GeminiEmbedder(google_genai.GeminiEmbedder):
         embedding_dim: int = google_genai.DEFAULT_EMBEDDING_DIM,
         *,
         timeout: float = 30.0,
-        patience: float = 60.0,
+        retry_time: float = 60.0,
         **client: Any,
     ) -> None:
-        Embedder.__init__(self)  # the base class's own makes the client, before ADK has read the agents' .env
+        Embedder.__init__(self)  # the base class would make the client now, before ADK has read the agents' .env
         self.model, self.embedding_dim = model.removeprefix("models/"), embedding_dim
-        self.timeout, self.retry_time = timeout, patience
+        self.timeout, self.retry_time = timeout, retry_time
         self.retry_pause = 1.0
         self.usage = Usage()
-        """requests that were answered, and the tokens of those that the service counts (on Vertex AI)"""
+        """successful requests, and their tokens if the service counts them (on Vertex AI)"""
         self._client_options, self._usage_lock = client, threading.Lock()
 
     @property
     def embedder_name(self) -> str:
-        """As the base class is: the same model's vectors fit, whichever of the two made them."""
+        """The base class's name, because both classes make the same vectors."""
         kind = google_genai.GeminiEmbedder
         return f"{kind.__module__}.{kind.__qualname__}:{self.model}"
 
     def embed_query(self, text: str) -> list[float]:  # type: ignore[override]  # the client takes no more arguments
-        """The vector of a question; somebody waits for it, so there is less patience."""
+        """Embed a question; somebody waits for it, so the retries end sooner."""
         return self._embed_batch([text], _QUESTION_TASK, min(self.timeout, self.retry_time))[0]
 
     async def async_embed_query(self, text: str) -> list[float]:  # type: ignore[override]
-        """The same, in a thread: the async client belongs to one event loop, the other to none."""
+        """Embed a question in a thread: the async client would belong to one event loop, the sync client does not."""
         return await asyncio.to_thread(self.embed_query, text)
 
     def embed_documents(self, texts: list[str]) -> list[list[float]]:
-        """A vector for each text that questions will be compared with, in their order."""
+        """Embed texts for storage, in order."""
         return [
             vector
             for batch in self.split_batches(texts)
@@ -98,40 +98,41 @@ class GeminiEmbedder(google_genai.GeminiEmbedder):
 
     @property
     def texts_per_request(self) -> int:
-        """How many the service takes: of Gemini's models Vertex AI takes one, and google-genai sends no more."""
+        """The service's limit: for ``gemini-*`` models on Vertex AI 1, and google-genai sends no more."""
         return 1 if self.client.vertexai and "gemini" in self.model else MAX_REQUEST_TEXTS
 
     def split_batches(self, texts: list[str]) -> list[list[str]]:
-        """The texts in portions, each of which is one request."""
-        most = self.texts_per_request
-        found: list[list[str]] = []
-        filled = 0
+        """Split texts into batches of one request each."""
+        limit = self.texts_per_request
+        batches: list[list[str]] = []
+        characters = 0
         for text in texts:
             size = min(len(text), MAX_REQUEST_CHARACTERS)
-            if not found or len(found[-1]) == most or filled + size > MAX_REQUEST_CHARACTERS:
-                found.append([])
-                filled = 0
-            found[-1].append(text)
-            filled += size
-        return found
+            if not batches or len(batches[-1]) == limit or characters + size > MAX_REQUEST_CHARACTERS:
+                batches.append([])
+                characters = 0
+            batches[-1].append(text)
+            characters += size
+        return batches
 
     def load_credentials(self) -> None:
-        """Looks up the credentials now rather than at the first text."""
+        """Look up the credentials now rather than at the first text."""
         _ = self.client
 
     @cached_property
     def client(self) -> genai.Client:  # type: ignore[override]  # the base class makes it at once
-        """The client of all threads."""
+        """The sync client, shared by all threads."""
         try:
             return genai.Client(**self._client_options)
         except (ValueError, DefaultCredentialsError) as error:
-            # Without its frames: they hold the half-made client, which would log errors when a loop's thread frees it.
+            # Drop the traceback: its frames keep the half-made client, which would log errors when freed in a loop's
+            # thread.
             raise errors.CredentialsMissing(model=self.model, reason=str(error)) from error.with_traceback(None)
 
-    def _embed_batch(self, texts: list[str], kind: _EmbeddingTask, seconds: float) -> list[list[float]]:
-        takes_words = "gemini-embedding-2" in self.model  # and drops the argument without a word
-        prefix, task = (kind.prefix, None) if takes_words else ("", kind.task)
-        # A content each: of plain strings gemini-embedding-2 makes one vector for all.
+    def _embed_batch(self, texts: list[str], embedding_task: _EmbeddingTask, seconds: float) -> list[list[float]]:
+        needs_prefix = "gemini-embedding-2" in self.model  # it ignores the argument silently
+        prefix, task = (embedding_task.prefix, None) if needs_prefix else ("", embedding_task.task)
+        # One content per text: gemini-embedding-2 makes a single vector of several plain strings.
         contents: types.ContentListUnion = [
             types.Content(
                 parts=[types.Part(text=prefix + (text[:MAX_REQUEST_CHARACTERS] if text.strip() else EMPTY_PLACEHOLDER))]
@@ -139,30 +140,31 @@ class GeminiEmbedder(google_genai.GeminiEmbedder):
             for text in texts
         ]
         config = types.EmbedContentConfig(task_type=task, output_dimensionality=self.embedding_dim)
-        made = self._request_embeddings(contents, config, seconds).embeddings or []
-        if len(made) != len(texts):
-            raise errors.EmbedderFailed(name=self.embedder_name, reason=f"{len(made)} vectors for {len(texts)} texts")
-        tokens = sum(int(one.statistics.token_count or 0) for one in made if one.statistics)
+        embeddings = self._request_embeddings(contents, config, seconds).embeddings or []
+        if len(embeddings) != len(texts):
+            raise errors.EmbedderFailed(
+                name=self.embedder_name, reason=f"{len(embeddings)} vectors for {len(texts)} texts"
+            )
+        tokens = sum(int(embedding.statistics.token_count or 0) for embedding in embeddings if embedding.statistics)
         with self._usage_lock:
             self.usage += Usage(calls=1, input_tokens=tokens)
-        return [_normalize_vector(one.values or []) for one in made]
+        return [_normalize_vector(embedding.values or []) for embedding in embeddings]
 
     def _request_embeddings(
         self, contents: types.ContentListUnion, config: types.EmbedContentConfig, seconds: float
     ) -> types.EmbedContentResponse:
-        """The service's answer, after as many attempts as there is time for."""
+        """Request the embeddings, with as many attempts as there is time for."""
         deadline = time.monotonic() + seconds
         for pause in calls.generate_backoff_delays(self.retry_pause):
-            left = deadline - time.monotonic()
-            config.http_options = types.HttpOptions(timeout=max(1, round(1_000 * min(self.timeout, left))))
+            seconds_left = deadline - time.monotonic()
+            config.http_options = types.HttpOptions(timeout=max(1, round(1_000 * min(self.timeout, seconds_left))))
             try:
                 return self.client.models.embed_content(model=self.model, contents=contents, config=config)
-            except DefaultCredentialsError as error:  # on Vertex AI they are looked up with the request
+            except DefaultCredentialsError as error:  # Vertex AI looks them up with the request
                 raise errors.CredentialsMissing(model=self.model, reason=str(error)) from error
             except Exception as error:
-                if (
-                    not calls.is_transient(error) or time.monotonic() + 2 * pause > deadline
-                ):  # an attempt takes time too
+                has_time = time.monotonic() + 2 * pause <= deadline  # the attempt takes time too
+                if not calls.is_transient(error) or not has_time:
                     raise
             time.sleep(pause)
         raise AssertionError("unreachable")

