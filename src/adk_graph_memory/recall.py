@@ -1,4 +1,7 @@
-"""One question to memory, from its words to what is recalled: one embedding, two statements, no model."""
+"""Answer one question from memory: parse it, embed it, retrieve, rerank and pack.
+
+A search takes one embedding and two statements, and no model.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,7 @@ from datetime import datetime
 from functools import partial
 
 from neo4j import exceptions as driver_errors
+from neo4j_graphrag.types import RawSearchResult
 
 from adk_graph_memory import errors, graph, retrieval
 from adk_graph_memory.graph_vectors import GraphVectors
@@ -16,14 +20,14 @@ from adk_graph_memory.records import Filters, Recollection, Scope, check_timezon
 from adk_graph_memory.settings import Settings
 
 CHARACTERS_PER_TOKEN = 5
-"""More than most tokens have, so that the budget is filled though some memories say the same as others."""
+"""More than most tokens have, so that the budget is filled even if some memories are duplicates."""
 DUPLICATE_MARGIN = 10
-"""Memories fetched beyond the limit, for those that say the same as another."""
+"""Memories fetched beyond the limit, to make up for duplicates."""
 
 
 @dataclass(frozen=True, slots=True)
 class RecallOptions:
-    """How much is wanted of which memories; None is what the settings say, or what the user's own turns do."""
+    """Which memories to return, and how many; None takes the setting or, for the language, that of the user's turns."""
 
     limit: int | None = None
     token_budget: int | None = None
@@ -35,42 +39,44 @@ class RecallOptions:
     first_wait: float | None = None
 
     def apply_settings(self, settings: Settings) -> RecallOptions:
-        """With the settings' numbers where there was none.
+        """Return the options with the settings' values for those that are None.
 
         Raises:
-            errors.ConfigurationError: a number is out of its range, or the moment has no time zone.
+            errors.ConfigurationError: a number is out of range, or ``now`` has no time zone.
         """
         limit = settings.memory_max_results if self.limit is None else self.limit
-        budget = settings.token_budget if self.token_budget is None else self.token_budget
-        least = settings.min_score if self.min_score is None else self.min_score
-        for name, count in (("limit", limit), ("token_budget", budget)):
+        token_budget = settings.token_budget if self.token_budget is None else self.token_budget
+        min_score = settings.min_score if self.min_score is None else self.min_score
+        for name, count in (("limit", limit), ("token_budget", token_budget)):
             if not isinstance(count, int) or count < 0:
-                raise errors.ConfigurationError(reason=f"{name}={count!r} is no whole number from 0 on")
-        if not isinstance(least, int | float) or not 0 <= least <= 1:
-            raise errors.ConfigurationError(reason=f"min_score={least!r} is not between 0 and 1")
+                raise errors.ConfigurationError(reason=f"{name}={count!r} is not a whole number of at least 0")
+        if not isinstance(min_score, int | float) or not 0 <= min_score <= 1:
+            raise errors.ConfigurationError(reason=f"min_score={min_score!r} is not between 0 and 1")
         if self.first_wait is not None and not (isinstance(self.first_wait, int | float) and self.first_wait >= 0):
-            raise errors.ConfigurationError(reason=f"first_wait={self.first_wait!r} is no number of seconds from 0 on")
+            raise errors.ConfigurationError(
+                reason=f"first_wait={self.first_wait!r} is not a number of seconds of at least 0"
+            )
         filters = Filters() if self.filters is None else self.filters
         if not isinstance(filters, Filters):
-            raise errors.ConfigurationError(reason=f"filters {filters!r} are no Filters(…)")
+            raise errors.ConfigurationError(reason=f"filters={filters!r} is not a Filters(…)")
         if self.now is not None:
             check_timezone_aware(self.now)
             if not 1900 <= self.now.year <= 2200:
                 raise errors.ConfigurationError(reason=f"now={self.now} is not between 1900 and 2200")
             filters = replace(filters, until=min(filters.until or self.now, self.now))
-        return replace(self, limit=limit, token_budget=budget, min_score=least, filters=filters)
+        return replace(self, limit=limit, token_budget=token_budget, min_score=min_score, filters=filters)
 
 
 class Recall:
-    """Answers questions from what memory holds.
+    """Answers questions from memory.
 
     Args:
-        connection: a connection; prepared before anything is asked.
-        vectors: what makes the question's vector.
-        speakers: what knows who speaks, and in which time zone.
+        connection: has to be prepared before the first question.
+        vectors: embeds questions.
+        speakers: who speaks in a user's turns, and in which time zone.
         retrieval_query: a caller's own traversal.
         weights: a caller's own weights.
-        reranker: a caller's own, which orders the best anew.
+        reranker: a caller's own reranker of the best memories.
     """
 
     def __init__(
@@ -86,88 +92,98 @@ class Recall:
         self._speakers, self._retrieval_query, self._weights = speakers, retrieval_query, weights
         self._reranker, self._is_query_checked = reranker, retrieval_query is None
 
-    async def recall_memories(self, scope: Scope, query: str, wanted: RecallOptions) -> list[Recollection]:
-        """The user's memories that fit the question best, best first.
+    async def recall_memories(self, scope: Scope, query: str, options: RecallOptions) -> list[Recollection]:
+        """Return the user's memories that fit the question best, best first.
 
         Raises:
-            errors.ConfigurationError: what is wanted cannot be.
+            errors.ConfigurationError: an option is out of range.
             errors.EmbedderMismatch: the graph's vectors are another embedder's.
             errors.DatabaseError: the graph could not be read.
         """
-        wanted = wanted.apply_settings(self._connection.settings)
-        limit, budget, least = wanted.limit or 0, wanted.token_budget or 0, wanted.min_score or 0.0
-        if not limit or not budget:
+        options = options.apply_settings(self._connection.settings)
+        limit, token_budget = options.limit or 0, options.token_budget or 0
+        if not limit or not token_budget:
             return []
-        retriever = await self.make_retriever(scope, None, wanted=wanted)
-        asked = await asyncio.to_thread(retriever.parse_question, query)
-        embedded, retriever.slot, degraded = await self._vectors.embed_question(
-            asked.first_person_text, wanted.first_wait
+        retriever = await self.make_retriever(scope, None, options=options)
+        question = await asyncio.to_thread(retriever.parse_question, query)
+        embedding, retriever.slot, degraded = await self._vectors.embed_question(
+            question.first_person_text, options.first_wait
         )
         try:
-            most = max(limit + DUPLICATE_MARGIN, retrieval.RERANK_LIMIT if self._reranker else 0)
-            is_cut = self._reranker is None and self._retrieval_query is None  # else more may be read than is packed
-            characters = CHARACTERS_PER_TOKEN * budget if is_cut else None
-            retrieve = partial(retriever.retrieve_records, query, asked, embedded, most, {}, characters)
-            raw = await self._connection.reads.run_in_thread(retrieve)
+            top_k = max(limit + DUPLICATE_MARGIN, retrieval.RERANK_LIMIT if self._reranker else 0)
+            # A reranker or the caller's own traversal may need more text than fits the budget.
+            is_limited = self._reranker is None and self._retrieval_query is None
+            characters = CHARACTERS_PER_TOKEN * token_budget if is_limited else None
+            retrieve = partial(retriever.retrieve_records, query, question, embedding, top_k, {}, characters)
+            result = await self._connection.reads.run_in_thread(retrieve)
         except (driver_errors.Neo4jError, driver_errors.DriverError) as error:
             raise self._connection.translate_error(error) from error
         except UnicodeEncodeError as error:
             raise errors.InvalidUnicode(reason=str(error)) from error
-        seen = raw.metadata or {}
-        if "live" in seen:
-            await self._vectors.slot_tracker.follow_switch(seen["live"])
-            self._speakers.drop_outdated(scope, seen["writes"])
-        now = wanted.now or datetime.now(retriever.zone)
-
-        def recollect() -> list[Recollection]:
-            found = [retrieval.make_recollection(record, degraded, now) for record in raw.records]
-            if wanted.explain:
-                scored = seen["scored"]
-                found = [replace(one, shares=scored[one.id].shares if one.id in scored else ()) for one in found]
-            return [memory for memory in found if memory.score >= least]
-
-        def pack(good: list[Recollection]) -> list[Recollection]:
-            words = " ".join(asked.terms)
-            return retrieval.pack_recollections(
-                good, query=words, language=asked.stop_word_language, limit=limit, token_budget=budget
-            )
-
-        good = await asyncio.to_thread(recollect)
+        metadata = result.metadata or {}
+        if "live" in metadata:
+            await self._vectors.slot_tracker.follow_switch(metadata["live"])
+            self._speakers.drop_outdated(scope, metadata["writes"])
+        now = options.now or datetime.now(retriever.zone)
+        recollections = await asyncio.to_thread(_make_recollections, result, options, degraded, now)
         if self._reranker is not None:
             seconds = self._connection.settings.limits.rerank_timeout
-            good = await retrieval.rerank_recollections(good, query, self._reranker, seconds=seconds)
-        return await asyncio.to_thread(pack, good)  # a long text takes its time
+            recollections = await retrieval.rerank_recollections(recollections, query, self._reranker, seconds=seconds)
+        return await asyncio.to_thread(  # cutting a long text blocks
+            retrieval.pack_recollections,
+            recollections,
+            query=" ".join(question.terms),
+            language=question.stop_word_language,
+            limit=limit,
+            token_budget=token_budget,
+        )
 
     async def make_retriever(
         self,
         scope: Scope,
         slot: graph.VectorSlot | None,
         *,
-        wanted: RecallOptions | None = None,
+        options: RecallOptions | None = None,
         redact: Callable[[str], str] | None = None,
     ) -> retrieval.GraphMemoryRetriever:
-        """A retriever over the user's memory; it asks the graph nothing but who speaks.
+        """Make a retriever over the user's memory; this only asks the graph who speaks.
+
+        The first call lets the server plan the caller's ``retrieval_query``, without running it.
 
         Raises:
-            errors.ConfigurationError: the caller's ``retrieval_query`` is not one; it is planned once, without running.
+            errors.ConfigurationError: the ``retrieval_query`` is invalid or not allowed.
         """
-        wanted = wanted or RecallOptions()
-        speech = await self._speakers.find_speaker_profile(scope)
-        made = retrieval.GraphMemoryRetriever(
+        options = options or RecallOptions()
+        profile = await self._speakers.find_speaker_profile(scope)
+        retriever = retrieval.GraphMemoryRetriever(
             self._connection,
             scope,
             slot=slot,
-            vectors=self._vectors.embedder,
+            embedder=self._vectors.embedder,
             retrieval_query=self._retrieval_query,
             weights=self._weights,
-            filters=wanted.filters,
-            now=wanted.now,
-            zone=speech.zone,
-            speakers=speech.names,
-            languages=(wanted.language,) if wanted.language else speech.languages,
+            filters=options.filters,
+            now=options.now,
+            zone=profile.zone,
+            speakers=profile.names,
+            languages=(options.language,) if options.language else profile.languages,
             redact=redact,
         )
         if not self._is_query_checked:
-            await self._connection.reads.run_in_thread(made.check_retrieval_query)
+            await self._connection.reads.run_in_thread(retriever.check_retrieval_query)
             self._is_query_checked = True
-        return made
+        return retriever
+
+
+def _make_recollections(
+    result: RawSearchResult, options: RecallOptions, degraded: str | None, now: datetime
+) -> list[Recollection]:
+    """Make the recollections that score high enough, with their shares if ``explain`` is set."""
+    recollections = [retrieval.make_recollection(record, degraded, now) for record in result.records]
+    if options.explain and result.metadata:
+        memories = result.metadata["memories"]
+        recollections = [
+            replace(memory, shares=memories[memory.id].shares if memory.id in memories else ())
+            for memory in recollections
+        ]
+    return [memory for memory in recollections if memory.score >= (options.min_score or 0.0)]

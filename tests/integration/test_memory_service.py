@@ -1248,7 +1248,7 @@ async def test_query_params_cannot_change_whose_memory_is_searched(connect: Conn
     app = connect(NOTHING, query="RETURN node.text AS text, score, $scope AS scope")
     await app.told("I keep bees in the garden")
     retriever = await app.memory.make_retriever(app_name=app.name, user_id="bob")
-    stolen = {"scope": Scope(app.name, USER).key, "hits": [{"id": "x", "score": 1.0}]}
+    stolen = {"scope": Scope(app.name, USER).key, "results": [{"id": "x", "score": 1.0}]}
     found = await asyncio.to_thread(retriever.get_search_results, "bees", None, 10, stolen)
     assert found.records == []
 

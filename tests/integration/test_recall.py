@@ -238,7 +238,7 @@ async def test_an_own_retrieval_query_may_be_explained(neo4j_server, owner: Owne
         assert (first.shares, first.metadata) == ((), {"own": 1})
 
 
-@pytest.mark.parametrize("column", ["['a'] AS facts", "'2024' AS ended", "'2024' AS valid_from"])
+@pytest.mark.parametrize("column", ["['a'] AS facts", "'2024' AS endings", "'2024' AS valid_from"])
 async def test_a_column_that_means_something_else_is_named(neo4j_server, owner: Owner, column: str) -> None:  # type: ignore[no-untyped-def]
     settings = neo4j_server.settings(label_prefix="TestHash")
     query = f"RETURN node.text AS text, score, {column}"
@@ -325,9 +325,9 @@ async def test_a_short_answer_comes_with_its_question(neo4j_server, owner: Owner
     turns = [Turn(f"t{n}", "user" if n % 2 else "agent", text, START) for n, text in enumerate(told)]
     async with Neo4jMemoryService(memory=GraphMemory(settings=settings, embedder=HashEmbedder())) as service:
         await service.memory.remember(turns, session_id="s", **owner)
-        asked = {one.text: one.asked for one in await service.memory.recall("blue pot dry spare", **owner)}
-        assert asked[told[1]] == "And where is the spare key?"
-        assert {asked.get(text) for text in (told[0], told[2], told[3])} == {None}
+        questions = {one.text: one.question for one in await service.memory.recall("blue pot dry spare", **owner)}
+        assert questions[told[1]] == "And where is the spare key?"
+        assert {questions.get(text) for text in (told[0], told[2], told[3])} == {None}
         found = (await service.search_memory(query="blue pot", **owner)).memories
         texts = [part.text for entry in found for part in entry.content.parts or ()]
         assert "(asked: And where is the spare key?) Under the blue pot." in texts

@@ -166,8 +166,8 @@ async def test_the_statements_of_a_search_stand_below_it_though_threads_run_them
     seen.clear()
     await world.memory.search_memory(query="What is my dog called?", **world.owner)
     below = [span.name for span in seen.under(seen.one("search_memory"))]
-    assert below[-1] == "hits"
-    assert below[-2].startswith("legs_")
+    assert below[-1] == "results"
+    assert below[-2].startswith("candidates_")
     assert len(below) == len(seen.spans) - 1
 
 
@@ -417,7 +417,7 @@ async def test_users_at_the_same_time_do_not_mix(world: World, seen: Seen) -> No
     for span in (*upserts, *searches):
         below = seen.under(span)
         assert {one.context.trace_id for one in below} == {span.context.trace_id}
-        assert sum(one.name in ("hits", "finish_ingest") for one in below) == 1
+        assert sum(one.name in ("results", "finish_ingest") for one in below) == 1
     tops = {span.context.span_id for span in (*upserts, *searches)}
     assert {span.parent.span_id for span in seen.spans if span.parent} == tops
 
@@ -431,9 +431,9 @@ async def test_searches_and_statements_are_timed(world: World, seen: Seen) -> No
     assert (search.attributes, search.count) == ({"gen_ai.operation.name": "search_memory"}, 1)
     assert search.explicit_bounds[:2] == (0.01, 0.02)
     statements = {point.attributes["db.query.summary"]: point for point in seen.points("db.client.operation.duration")}
-    [legs] = [point for name, point in statements.items() if name.startswith("legs")]
-    assert (legs.count, legs.attributes["db.system.name"]) == (1, "neo4j")
-    assert 0 < legs.sum < search.sum
+    [candidates] = [point for name, point in statements.items() if name.startswith("candidates_")]
+    assert (candidates.count, candidates.attributes["db.system.name"]) == (1, "neo4j")
+    assert 0 < candidates.sum < search.sum
 
 
 async def test_sessions_do_not_count_among_operations_on_memory(world: World, seen: Seen) -> None:

@@ -677,7 +677,7 @@ def test_the_retrieval_query_goes_on_from_the_hits(
     statements = CypherStatements.from_settings(
         Settings(label_prefix=prepared_prefix), migrate.parse_server_line(f"Neo4j/{server.version}")
     )
-    whole = f"CALL () {{\n{statements['hits']}\n}}\n{statements.fragments['retrieval_query']}"
+    whole = f"CALL () {{\n{statements['results']}\n}}\n{statements.fragments['retrieval_query']}"
     assert not explained(dba, whole) & COSTLY
 
 

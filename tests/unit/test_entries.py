@@ -95,7 +95,7 @@ FOUND = Recollection(id="event:1", kind="event", text="I live in Porto.", score=
         ({"is_current": False}, "I live in Porto. (no longer so)"),
         ({"is_stale": True}, "I live in Porto. (may no longer be so)"),
         ({"manner": "pasted", "origin": "Bob"}, "I live in Porto. (pasted from Bob)"),
-        ({"manner": "joking", "asked": "Where?"}, "(asked: Where?) I live in Porto. (joking)"),
+        ({"manner": "joking", "question": "Where?"}, "(asked: Where?) I live in Porto. (joking)"),
     ],
 )
 def test_an_agent_reads_how_far_a_memory_is_still_so(more: dict[str, Any], told: str) -> None:

@@ -156,7 +156,7 @@ def test_statements_are_filled_once_for_equal_settings() -> None:
 
 def test_included_fragments_stand_in_the_statement() -> None:
     statements = CypherStatements(Settings(), "2026")
-    including = {name: statements[name] for name in statements if name.startswith("legs_")}
+    including = {name: statements[name] for name in statements if name.startswith("candidates_")}
     assert including
     assert all("// include" not in text for text in including.values())
     assert all("db.index.fulltext.queryNodes('adk_entity_text'" in text for text in including.values())

@@ -64,7 +64,7 @@ async def test_of_equal_scores_the_order_stays() -> None:
         (Slow(), "took longer than 0.01 s"),
         (Wrong(ConnectionError("no route")), "no route"),
         (Wrong([1.0]), "1 scores for 3 texts"),
-        (Wrong([1.0, float("nan"), 2.0]), "no number"),
+        (Wrong([1.0, float("nan"), 2.0]), "not a number"),
         (Wrong(None), "failed"),
     ],
 )

@@ -29,8 +29,8 @@ from adk_graph_memory.retrieval.search_candidates import ScoreBaseline, SearchCa
 
 NOW = 2_000_000_000.0
 NOTHING = Weights(**dict.fromkeys((field.name for field in fields(Weights)), 0.0))
-ASKED = ParsedQuestion("bees", "bees")
-BACKGROUND = ScoreBaseline(0.5, 0.1)
+QUESTION = ParsedQuestion("bees", "bees")
+BASELINE = ScoreBaseline(0.5, 0.1)
 
 
 def turn(id: str, **more: Any) -> SearchCandidate:
@@ -44,19 +44,24 @@ def fact(id: str, *sources: str, **more: Any) -> SearchCandidate:
 
 
 def by_id(*candidates: SearchCandidate) -> dict[str, SearchCandidate]:
-    return {one.id: one for one in candidates}
+    return {candidate.id: candidate for candidate in candidates}
 
 
-def order(found: list[ScoredMemory]) -> list[str]:
-    return [one.id for one in found]
+def order(memories: list[ScoredMemory]) -> list[str]:
+    return [memory.id for memory in memories]
 
 
 def result(
-    *candidates: SearchCandidate, asked: ParsedQuestion = ASKED, gate: float = 1.0, **weights: float
+    *candidates: SearchCandidate, parsed_question: ParsedQuestion = QUESTION, word_trust: float = 1.0, **weights: float
 ) -> list[ScoredMemory]:
     chosen = replace(NOTHING, **weights)
     return score_candidates(
-        candidates, asked, chosen, near=measure_nearness(candidates, BACKGROUND, None), gate=gate, now=NOW
+        candidates,
+        parsed_question,
+        chosen,
+        nearness=measure_nearness(candidates, BASELINE, None),
+        word_trust=word_trust,
+        now=NOW,
     )
 
 
@@ -112,8 +117,8 @@ def test_a_vector_counts_in_deviations_from_what_is_usual() -> None:
 
 
 def test_an_answer_gets_a_share_of_its_question() -> None:
-    asks = turn("a", vector_score=0.9, has_question=True, next_turn_id="b")
-    [_, answer] = result(asks, turn("b", text_length=40), vector=1.0, answer=0.5)
+    question = turn("a", vector_score=0.9, has_question=True, next_turn_id="b")
+    [_, answer] = result(question, turn("b", text_length=40), vector=1.0, answer=0.5)
     assert (answer.id, answer.score) == ("b", pytest.approx(2.0))
     assert [(share.signal, share.through) for share in answer.shares] == [("answer", "a")]
 
@@ -135,15 +140,18 @@ def test_a_turn_gets_a_share_of_the_one_it_leads_to() -> None:
 
 def test_what_the_one_asked_about_said_themselves_comes_first() -> None:
     rows = (turn("a", author="ben"), turn("b", author="ana"))
-    assert order(result(*rows, asked=ParsedQuestion("x", "x", "ana"), author=1.0)) == ["b", "a"]
+    assert order(result(*rows, parsed_question=ParsedQuestion("x", "x", "ana"), author=1.0)) == ["b", "a"]
     assert order(result(*rows, author=1.0)) == ["a", "b"]
 
 
 def test_an_agent_stands_behind_the_people_it_serves_unless_it_is_asked() -> None:
     rows = (turn("a", role="model"), turn("b"))
     assert order(result(*rows, agent=-1.0)) == ["b", "a"]
-    assert order(result(*rows, asked=ParsedQuestion("x", "x", is_to_agent=True), agent=-1.0)) == ["a", "b"]
-    assert order(result(*rows, asked=ParsedQuestion("x", "x", is_about_third_party=True), agent=-1.0)) == ["a", "b"]
+    assert order(result(*rows, parsed_question=ParsedQuestion("x", "x", is_to_agent=True), agent=-1.0)) == ["a", "b"]
+    assert order(result(*rows, parsed_question=ParsedQuestion("x", "x", is_about_third_party=True), agent=-1.0)) == [
+        "a",
+        "b",
+    ]
 
 
 def test_a_session_that_fits_lifts_its_turns() -> None:
@@ -152,7 +160,9 @@ def test_a_session_that_fits_lifts_its_turns() -> None:
 
 
 def test_a_short_question_says_less_than_what_it_asks() -> None:
-    assert order(result(turn("a", has_final_question=True, text_length=40), turn("b", text_length=40), asks=-1.0)) == [
+    assert order(
+        result(turn("a", has_final_question=True, text_length=40), turn("b", text_length=40), question=-1.0)
+    ) == [
         "b",
         "a",
     ]
@@ -164,14 +174,17 @@ def test_a_turn_gets_a_share_of_its_facts_and_a_fact_stands_where_its_turn_does(
 
 
 def test_a_fact_takes_over_what_speaks_for_its_turn() -> None:
-    asked = ParsedQuestion("x", "x", "ana")
-    [best, *_] = result(turn("a"), fact("f", "a", vector_score=0.6), asked=asked, vector=1.0, author=2.0)
+    question = ParsedQuestion("x", "x", "ana")
+    [best, *_] = result(turn("a"), fact("f", "a", vector_score=0.6), parsed_question=question, vector=1.0, author=2.0)
     assert (best.id, best.score) == ("f", pytest.approx(3.0))
 
 
 def test_of_what_fits_alike_the_later_is_so_now() -> None:
     rows = (turn("a", vector_score=0.9, timestamp=1.0), turn("b", vector_score=0.9, timestamp=2.0))
-    assert order(result(*rows, asked=ParsedQuestion("x", "x", is_present=True), vector=1.0, recent=1.0)) == ["b", "a"]
+    assert order(result(*rows, parsed_question=ParsedQuestion("x", "x", is_present=True), vector=1.0, recent=1.0)) == [
+        "b",
+        "a",
+    ]
     assert order(result(*rows, vector=1.0, recent=1.0)) == ["a", "b"]
 
 
@@ -184,13 +197,13 @@ OLD = (
 
 
 def test_what_is_so_takes_the_place_of_what_was() -> None:
-    assert order(result(*OLD, vector=1.0, ended=-2.0)) == ["new", "then", "now"]
+    assert order(result(*OLD, vector=1.0, ending=-2.0)) == ["new", "then", "now"]
 
 
 def test_what_took_the_place_of_a_turn_is_later_than_it() -> None:
     rows = (*OLD, turn("sister", vector_score=0.85, timestamp=5.0))
-    asked = ParsedQuestion("x", "x", is_present=True)
-    assert order(result(*rows, asked=asked, vector=1.0, ended=-2.0, recent=2.0))[0] == "new"
+    question = ParsedQuestion("x", "x", is_present=True)
+    assert order(result(*rows, parsed_question=question, vector=1.0, ending=-2.0, recent=2.0))[0] == "new"
 
 
 def test_of_what_took_equal_places_the_nearer_to_the_question_comes_first() -> None:
@@ -201,8 +214,8 @@ def test_of_what_took_equal_places_the_nearer_to_the_question_comes_first() -> N
         fact("other", "after", vector_score=0.5),
     )
     gone = fact("gone", "before", vector_score=0.96, state="superseded", valid_to=NOW - 10, successor_ids=("other",))
-    assert order(result(*rows, gone, vector=1.0, ended=-2.0))[0] == "other"
-    assert order(result(*rows, gone, vector=1.0, ended=-2.0, successor=0.5))[0] == "new"
+    assert order(result(*rows, gone, vector=1.0, ending=-2.0))[0] == "other"
+    assert order(result(*rows, gone, vector=1.0, ending=-2.0, successor=0.5))[0] == "new"
 
 
 @pytest.mark.parametrize("theirs", ["My sister's wedding is in May.", "Ana told me of her wedding."])
@@ -212,8 +225,11 @@ def test_what_is_somebody_elses_stands_behind_where_the_asker_means_their_own(th
         turn("mine", vector_score=0.7, short_text="We marry in June."),
     )
     own, sisters = ("When is my wedding?", "When is my sister's wedding?")
-    assert order(result(*rows, asked=ParsedQuestion(own, own), vector=1.0, others=-3.0)) == ["mine", "theirs"]
-    assert order(result(*rows, asked=ParsedQuestion(sisters, sisters), vector=1.0, others=-3.0)) == ["theirs", "mine"]
+    assert order(result(*rows, parsed_question=ParsedQuestion(own, own), vector=1.0, others=-3.0)) == ["mine", "theirs"]
+    assert order(result(*rows, parsed_question=ParsedQuestion(sisters, sisters), vector=1.0, others=-3.0)) == [
+        "theirs",
+        "mine",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -224,7 +240,7 @@ def test_what_is_the_speakers_own_is_nobody_elses(said: str) -> None:
 
 
 def test_a_question_about_the_past_finds_what_was() -> None:
-    assert order(result(*OLD, asked=ParsedQuestion("x", "x", is_past=True), vector=1.0, ended=-2.0))[:2] == [
+    assert order(result(*OLD, parsed_question=ParsedQuestion("x", "x", is_past=True), vector=1.0, ending=-2.0))[:2] == [
         "old",
         "then",
     ]
@@ -237,7 +253,7 @@ def test_what_was_so_at_the_time_that_is_asked_about_comes_first(
     span = DateRange(datetime.fromtimestamp(100, UTC), datetime.fromtimestamp(200, UTC))
     old = fact("old", state="superseded", valid_from=since, valid_to=until)
     [first, second] = result(
-        old, fact("new"), asked=ParsedQuestion("x", "x", time_spans=(span,), is_past=True), date=2.0
+        old, fact("new"), parsed_question=ParsedQuestion("x", "x", time_spans=(span,), is_past=True), date=2.0
     )
     assert (first.score, second.score) == ((2.0, 0.0) if is_boosted else (0.0, 0.0))
 
@@ -252,7 +268,7 @@ TAKEN_BACK = (
 
 @pytest.mark.parametrize("is_past", [False, True])
 def test_what_was_taken_back_gives_its_place_whatever_is_asked(*, is_past: bool) -> None:
-    found = result(*TAKEN_BACK, asked=ParsedQuestion("x", "x", is_past=is_past), vector=1.0, ended=-2.0)
+    found = result(*TAKEN_BACK, parsed_question=ParsedQuestion("x", "x", is_past=is_past), vector=1.0, ending=-2.0)
     assert order(found) == ["new", "then", "now"]
 
 
@@ -271,7 +287,7 @@ SEVERAL = (
 )
 def test_of_a_turn_that_says_several_things_what_is_asked_counts(job: float, age: float, first: list[str]) -> None:
     rows = [one._replace(vector_score={"job": job, "age": age}.get(one.id, one.vector_score)) for one in SEVERAL]
-    assert [id for id in order(result(*rows, vector=1.0, ended=-2.0)) if id in first] == first
+    assert [id for id in order(result(*rows, vector=1.0, ending=-2.0)) if id in first] == first
 
 
 def test_of_two_things_that_ended_the_one_that_is_asked_gives_the_place() -> None:
@@ -282,9 +298,9 @@ def test_of_two_things_that_ended_the_one_that_is_asked_gives_the_place() -> Non
         fact("new home", vector_score=0.55),
         fact("new job", vector_score=0.55),
     )
-    assert order(result(*rows, vector=1.0, ended=-2.0))[0] == "new job"
+    assert order(result(*rows, vector=1.0, ending=-2.0))[0] == "new job"
     swapped = [one._replace(vector_score={"home": 0.8, "job": 0.7}.get(one.id, one.vector_score)) for one in rows]
-    assert order(result(*swapped, vector=1.0, ended=-2.0))[0] == "new home"
+    assert order(result(*swapped, vector=1.0, ending=-2.0))[0] == "new home"
 
 
 def test_a_turn_that_only_asks_is_no_answer_and_leads_to_one() -> None:
@@ -295,11 +311,11 @@ def test_a_turn_that_only_asks_is_no_answer_and_leads_to_one() -> None:
     )
     found = score_candidates(
         rows,
-        ASKED,
+        QUESTION,
         replace(NOTHING, vector=1.0, answer=0.5),
-        near=measure_nearness(rows, BACKGROUND, None),
+        nearness=measure_nearness(rows, BASELINE, None),
         now=NOW,
-        empty={"asks"},
+        empty_ids={"asks"},
     )
     assert order(found) == ["b", "c"]
 
@@ -331,7 +347,7 @@ def test_where_words_are_not_trusted_meaning_alone_decides() -> None:
         turn("a", text_score=9.0, vector_score=0.5),
         turn("b", vector_score=0.6, has_question=True, next_turn_id="a"),
     )
-    assert order(result(*rows, gate=0.0, text=1.0, vector=1.0, answer=0.5)) == ["b", "a"]
+    assert order(result(*rows, word_trust=0.0, text=1.0, vector=1.0, answer=0.5)) == ["b", "a"]
 
 
 TURNS, FACTS = ("a", "b", "c", "d"), ("f", "g", "h", "i")
@@ -368,12 +384,14 @@ CANDIDATES = st.lists(
 @given(CANDIDATES, st.randoms())
 def test_whatever_was_found_the_shares_add_up_and_the_order_it_came_in_is_nothing(found: Any, chance: Any) -> None:
     unique = list({one.id: one for one in found}.values())
-    asked = ParsedQuestion("x", "x", "ana", is_present=True)
-    once = score_candidates(unique, asked, Weights(), near=measure_nearness(unique, BACKGROUND, None), now=NOW)
+    question = ParsedQuestion("x", "x", "ana", is_present=True)
+    once = score_candidates(unique, question, Weights(), nearness=measure_nearness(unique, BASELINE, None), now=NOW)
     chance.shuffle(unique)
     again = {
         one.id: one.score
-        for one in score_candidates(unique, asked, Weights(), near=measure_nearness(unique, BACKGROUND, None), now=NOW)
+        for one in score_candidates(
+            unique, question, Weights(), nearness=measure_nearness(unique, BASELINE, None), now=NOW
+        )
     }
     assert {one.id: one.score for one in once} == pytest.approx(again)
     for one in once:
@@ -394,7 +412,7 @@ class Words:
 
 
 def near(*candidates: SearchCandidate) -> dict[str, Nearness]:
-    return measure_nearness(candidates, BACKGROUND, Words())  # type: ignore[arg-type]
+    return measure_nearness(candidates, BASELINE, Words())  # type: ignore[arg-type]
 
 
 def test_tokens_are_told_on_the_scale_of_the_vectors() -> None:
@@ -420,7 +438,7 @@ def test_a_memory_without_tokens_is_told_by_its_vector_alone(tokens: bytes | Non
 
 def test_without_any_tokens_vectors_alone_decide() -> None:
     rows = turn("a", vector_score=0.8), turn("b", vector_score=0.6), turn("c")
-    assert near(*rows) == measure_nearness(rows, BACKGROUND, None)
+    assert near(*rows) == measure_nearness(rows, BASELINE, None)
     assert "c" not in near(*rows)
 
 
@@ -430,7 +448,7 @@ def test_the_share_of_tokens_is_told() -> None:
         turn("b", vector_score=0.6, packed_tokens=b"0.5"),
         turn("c", text_score=1.0, packed_tokens=b"0.4"),
     )
-    found = score_candidates(rows, ASKED, replace(NOTHING, vector=1.0, tokens=0.75), near=near(*rows), now=NOW)
+    found = score_candidates(rows, QUESTION, replace(NOTHING, vector=1.0, tokens=0.75), nearness=near(*rows), now=NOW)
     shares = {one.id: {share.signal: share.amount for share in one.shares} for one in found}
     assert shares["a"]["vector"] == pytest.approx(0.25 * 3.0)
     assert shares["a"]["tokens"] == shares["b"]["tokens"] > 0

@@ -108,7 +108,7 @@ class Recollection:
     """how the speaker meant words that are not plainly their own: pasted, quoted, joking or hypothetical"""
     origin: str | None = None
     """who wrote such words, if the turn says so"""
-    asked: str | None = None
+    question: str | None = None
     """the question that it answers, if it is too short to be understood without it"""
     previously: tuple[str, ...] = ()
     """earlier values of the same fact, latest first"""
@@ -121,7 +121,7 @@ class Recollection:
     @property
     def prompt_text(self) -> str:
         """The text for a prompt: with the question that it answers, whose words it is, and whether it still holds."""
-        question = f"(asked: {self.asked}) " if self.asked else ""
+        question = f"(asked: {self.question}) " if self.question else ""
         notes = [
             self._manner_text,
             self.plan or "",

@@ -1,4 +1,4 @@
-"""A question goes in, the memories of one user that answer it come out, best first."""
+"""Answer a question from one user's memories: find candidates, score them, and pack the best for a prompt."""
 
 from adk_graph_memory.retrieval.packing import pack_recollections
 from adk_graph_memory.retrieval.ranking import Ranking

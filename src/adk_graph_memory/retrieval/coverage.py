@@ -1,4 +1,4 @@
-"""A question's words and the texts that they found go in; how far both can be trusted comes out."""
+"""Measure how many of a question's words the texts have that they found, and so how far both can be trusted."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from adk_graph_memory.language.detection import load_stop_words, strip_arabic_pr
 from adk_graph_memory.records import has_wide_character
 
 UNTRUSTED_SHARE, TRUSTED_SHARE = 0.1, 0.4
-"""The share of a question's words in the best texts up to which they tell nothing, and from which they tell all."""
+"""Shares of a question's words in the best texts: up to the first, words count nothing; from the second on, fully."""
 BEST_TEXTS = 3
-"""Texts, those with most of a question's words, that may share them between them."""
+"""Texts, those with most of a question's words, that may cover them between them."""
 _WORD = re.compile(r"\w+")
 
 
 def measure_word_trust(terms: Sequence[str], texts: Sequence[str], language: str) -> float:
-    """0…1: a question that shares hardly a word with what was said is answered by meaning, if at all.
+    """Rate from 0 to 1 how far a question's words are trusted: if hardly any was ever said, only meaning can answer.
 
     Args:
         terms: the question's words.
-        texts: those that words found best.
-        language: the question's.
+        texts: the best texts by words.
+        language: the question's language.
     """
     share = measure_coverage(terms, texts, language)
     return min(1.0, max(0.0, (share - UNTRUSTED_SHARE) / (TRUSTED_SHARE - UNTRUSTED_SHARE)))
@@ -33,61 +33,62 @@ def measure_word_trust(terms: Sequence[str], texts: Sequence[str], language: str
 def estimate_answer_likelihood(
     nearness: float | None, terms: Sequence[str], texts: Sequence[str], language: str, fluency: float
 ) -> float:
-    """How likely it is that anything answers the question, by vectors and words; see :func:`combine_evidence`."""
+    """Estimate by vectors and words how likely anything answers the question; see :func:`combine_evidence`."""
     roots = WordRoots(terms, language)
-    parts = sorted((roots.match_text(_normalize_text(text)) for text in texts), key=_weigh_roots, reverse=True)
-    share = len(set().union(*parts[:BEST_TEXTS])) / max(1, len(roots))
-    least = 1 + 0.5 / max(1, len(roots))  # of few words even all say less than of many
-    best = _weigh_roots(parts[0]) / (_weigh_roots(roots) * least) if parts and len(roots) else 0.0
-    return combine_evidence(nearness, share, best, fluency)
+    matches = sorted((roots.match_text(_normalize_text(text)) for text in texts), key=_weigh_roots, reverse=True)
+    share = len(set().union(*matches[:BEST_TEXTS])) / max(1, len(roots))
+    scale = 1 + 0.5 / max(1, len(roots))  # all of a few words say less than all of many
+    best_share = _weigh_roots(matches[0]) / (_weigh_roots(roots) * scale) if matches and len(roots) else 0.0
+    return combine_evidence(nearness, share, best_share, fluency)
 
 
-def combine_evidence(nearness: float | None, share: float, best: float, fluency: float = 1.0) -> float:
-    """0…1: how likely it is that anything which was said answers the question at all.
+def combine_evidence(nearness: float | None, share: float, best_share: float, fluency: float = 1.0) -> float:
+    """Estimate from 0 to 1 how likely anything that was said answers the question at all.
 
-    Where the vectors know the language they tell it, fitted to ``benchmarks.quality.unanswerable``; where they do not,
-    the words of one text do, fitted to Chinese and Russian questions whose paragraph was left out. Between both count.
+    Vectors decide for a language that they know, as fitted to ``benchmarks.quality.unanswerable``. For one that they
+    do not know, the words of a single text decide, as fitted to Chinese and Russian questions whose paragraph was left
+    out. Between the two, both count.
 
     Args:
-        nearness: of the nearest memory: 0 as near as this user's memories are as a rule, 1 the question itself.
-        share: of the question's words in the few texts that have most of them.
-        best: the share of them that a single text has, by their length.
-        fluency: 0…1, how far the vectors know the question's language.
+        nearness: of the nearest memory: 0 is this user's usual distance, 1 the question itself.
+        share: the share of the question's words in the few texts that have most of them.
+        best_share: the share of them in a single text, weighted by their length.
+        fluency: 0 to 1, how well the vectors know the question's language.
     """
-    by_words = 8.0 * best - 3.6
-    by_vector = by_words if nearness is None else 8.2 * nearness + 1.4 * share - 4.5
-    return 1.0 / (1.0 + math.exp(-(fluency * by_vector + (1.0 - fluency) * by_words)))
+    word_evidence = 8.0 * best_share - 3.6
+    vector_evidence = word_evidence if nearness is None else 8.2 * nearness + 1.4 * share - 4.5
+    return 1.0 / (1.0 + math.exp(-(fluency * vector_evidence + (1.0 - fluency) * word_evidence)))
 
 
 def _weigh_roots(roots: Collection[str]) -> int:
-    """A longer word tells more."""
+    """Add up the roots' weights; a longer word says more."""
     return sum(4 + len(root) for root in roots)
 
 
 def measure_coverage(terms: Sequence[str], texts: Sequence[str], language: str) -> float:
-    """The share of the question's words, but for the most ordinary ones, that the texts have between them."""
+    """Return the share of the question's words, stop words aside, that the texts have between them."""
     roots = WordRoots(terms, language)
-    together = _normalize_text("\n".join(texts))
-    return len(roots.match_text(together)) / max(1, len(roots))
+    joined_text = _normalize_text("\n".join(texts))
+    return len(roots.match_text(joined_text)) / max(1, len(roots))
 
 
 class WordRoots:
-    """What stays of a question's words when their form changes; the most ordinary ones are left out.
+    """The part of each of a question's words that stays when its form changes, without stop words.
 
-    Of what punctuation joins ("dog's", "12:30") the parts tell; a single letter does not.
+    Words joined by punctuation ("dog's", "12:30") count as their parts; a single letter does not count.
 
     Args:
         terms: the question's words.
-        language: whose ordinary words tell nothing; empty for none.
+        language: the language whose stop words are left out; empty for none.
     """
 
     def __init__(self, terms: Sequence[str], language: str) -> None:
-        ordinary = load_stop_words(language)
-        parts = [
+        stop_words = load_stop_words(language)
+        words = [
             term for term in terms if term.isalnum() and (len(term) > 1 or term.isdigit() or has_wide_character(term))
         ]
-        telling = [term for term in parts if term.casefold() not in ordinary] or parts or list(terms)
-        roots = {_stem_word(term) for term in telling}
+        content_words = [word for word in words if word.casefold() not in stop_words] or words or list(terms)
+        roots = {_stem_word(word) for word in content_words}
         self._prefixes = {root for root in roots if root.isalnum() and not has_wide_character(root)}
         self._substrings = roots - self._prefixes
         self._prefix_lengths = sorted({len(root) for root in self._prefixes})
@@ -102,7 +103,7 @@ class WordRoots:
         return root in self._prefixes or root in self._substrings
 
     def match_text(self, text: str) -> set[str]:
-        """Those that a casefolded text has: at the beginning of a word, in scripts without spaces anywhere."""
+        """Return the roots in a casefolded text: at the start of a word, or anywhere in scripts without spaces."""
         starts = {
             word[:length]
             for word in set(map(strip_arabic_prefix, _WORD.findall(text)))
@@ -116,6 +117,6 @@ def _normalize_text(text: str) -> str:
 
 
 def _stem_word(term: str) -> str:
-    """What of a word stays when its form changes, roughly: *adopt* of *adopted*."""
+    """Return roughly what stays of a word when its form changes: *adopt* of *adopted*."""
     term = strip_arabic_prefix(term.casefold())
     return term if len(term) <= 4 or has_wide_character(term) else term[: max(4, round(0.7 * len(term)))]

@@ -1,7 +1,7 @@
-"""Candidates and an embedded question go in; how near in meaning each of them is to it comes out.
+"""Measure how near in meaning each candidate is to the question, by vectors and, where there are any, by tokens.
 
-Told by vectors and, where there are any, by tokens: each word of the question looks for the word of a memory that means
-most nearly the same (MaxSim), so that a turn of several sentences is found by the one that answers.
+With tokens, each word of the question looks for the word of a memory that is nearest in meaning (MaxSim), so a turn of
+several sentences is found by the sentence that answers.
 """
 
 from __future__ import annotations
@@ -15,51 +15,55 @@ from adk_graph_memory.embeddings import QuestionTokens
 from adk_graph_memory.retrieval.search_candidates import ScoreBaseline, SearchCandidate
 
 NEAREST_LIMIT = 100
-"""Candidates, those nearest by vector, that tell how many words of a question a memory answers as a rule."""
+"""Candidates, those nearest by vector, that show how many words of a question a memory usually answers."""
 
 
 class Nearness(NamedTuple):
-    """How much nearer to a question a memory is than others are, in deviations; None where that cannot be told."""
+    """How much nearer to a question a memory is than others, in deviations; None where that is unknown."""
 
     vector: float | None
     tokens: float | None
 
-    def combine_scores(self, tokens: float) -> float:
-        """Both together, the tokens with this share; what is known where only one is."""
+    def combine_scores(self, token_share: float) -> float:
+        """Combine both, the tokens with this share; if only one is known, return that one."""
         if self.vector is None or self.tokens is None:
             return (self.vector or 0.0) + (self.tokens or 0.0)
-        return (1.0 - tokens) * self.vector + tokens * self.tokens
+        return (1.0 - token_share) * self.vector + token_share * self.tokens
 
 
 def measure_nearness(
-    candidates: Sequence[SearchCandidate], background: ScoreBaseline | None, question: QuestionTokens | None
+    candidates: Sequence[SearchCandidate], baseline: ScoreBaseline | None, question: QuestionTokens | None
 ) -> dict[str, Nearness]:
-    """By id, of the candidates that have a vector's score or tokens.
+    """Measure the nearness of each candidate that has a vector score or tokens.
 
     Args:
         candidates: each once.
-        background: what a vector's score is measured against.
-        question: the question's tokens; None for vectors alone.
+        baseline: the user's usual vector scores, which a vector score is compared with.
+        question: the question's tokens; None to use vectors alone.
+
+    Returns:
+        The nearness by candidate id.
     """
-    usual = background or ScoreBaseline()
-    by_vector = {
-        one.id: (one.vector_score - usual.mean) / max(usual.deviation, 0.01)
-        for one in candidates
-        if one.vector_score is not None
+    baseline = baseline or ScoreBaseline()
+    vector_scores = {
+        candidate.id: (candidate.vector_score - baseline.mean) / max(baseline.deviation, 0.01)
+        for candidate in candidates
+        if candidate.vector_score is not None
     }
-    by_tokens = _score_tokens(candidates, by_vector, question) if question else {}
-    return {id: Nearness(by_vector.get(id), by_tokens.get(id)) for id in by_vector | by_tokens}
+    token_scores = _score_tokens(candidates, vector_scores, question) if question else {}
+    return {id: Nearness(vector_scores.get(id), token_scores.get(id)) for id in vector_scores | token_scores}
 
 
 def _score_tokens(
-    candidates: Sequence[SearchCandidate], by_vector: Mapping[str, float], question: QuestionTokens
+    candidates: Sequence[SearchCandidate], vector_scores: Mapping[str, float], question: QuestionTokens
 ) -> dict[str, float]:
-    """On the scale of the vectors': what is as near as the nearest by vector are as a rule counts as much as these."""
-    ids, nearest = question.compute_maxsim({one.id: one.packed_tokens for one in candidates if one.packed_tokens})
+    """Score tokens on the scale of the vectors: the mean of the nearest by vector is the same on both."""
+    packed_tokens = {candidate.id: candidate.packed_tokens for candidate in candidates if candidate.packed_tokens}
+    ids, similarities = question.compute_maxsim(packed_tokens)
     if not ids:
         return {}
-    scores = dict(zip(ids, nearest.mean(axis=1).tolist(), strict=True))
-    best = heapq.nlargest(NEAREST_LIMIT, ((by_vector[id], id) for id in ids if id in by_vector))
-    usual = statistics.fmean(scores[id] for _, id in best) if best else statistics.fmean(scores.values())
-    level = statistics.fmean(deviations for deviations, _ in best) if best else 0.0
-    return {id: (score - usual) / question.spread + level for id, score in scores.items()}
+    scores = dict(zip(ids, similarities.mean(axis=1).tolist(), strict=True))
+    nearest = heapq.nlargest(NEAREST_LIMIT, ((vector_scores[id], id) for id in ids if id in vector_scores))
+    mean = statistics.fmean(scores[id] for _, id in nearest) if nearest else statistics.fmean(scores.values())
+    level = statistics.fmean(deviations for deviations, _ in nearest) if nearest else 0.0
+    return {id: (score - mean) / question.spread + level for id, score in scores.items()}

@@ -1,4 +1,4 @@
-"""Recollections go in, best first; those that fit a model's context come out, each thing said once."""
+"""Choose the recollections that fit a model's context: each statement once, long texts cut to a passage."""
 
 from __future__ import annotations
 
@@ -17,84 +17,84 @@ from adk_graph_memory.retrieval.coverage import WordRoots
 _ELLIPSIS_TOKENS = 3
 """Tokens of the marks at the ends of a passage."""
 _MIN_PASSAGE_TOKENS = 64
-"""Tokens that a passage has at least, however small the budget."""
+"""Tokens that a passage may always have, however small the budget."""
 
 
 def pack_recollections(
-    found: Sequence[Recollection], *, query: str = "", language: str = "en", limit: int, token_budget: int
+    recollections: Sequence[Recollection], *, query: str = "", language: str = "en", limit: int, token_budget: int
 ) -> list[Recollection]:
-    """At most ``limit`` recollections of together about ``token_budget`` tokens, but always the first.
+    """Return at most ``limit`` recollections of about ``token_budget`` tokens in all, but always the first.
 
     What one author said again in the same words counts once, with the events of both. A text that would fill more than
     a tenth of the budget is cut to the passage that shares most words with the query.
 
     Args:
-        found: best first.
+        recollections: best first.
         query: the question.
-        language: whose ordinary words say nothing in it.
-        limit: how many at most.
-        token_budget: tokens of text at most, by ``token_count``'s count.
+        language: the language whose stop words are ignored in it.
+        limit: the maximum number of recollections.
+        token_budget: the maximum number of tokens of text, as :func:`count_tokens` counts them.
     """
-    kept: list[Recollection] = []
-    places: dict[Any, int] = {}
-    spent = 0
-    asked = WordRoots(lucene.extract_terms(query, language), language)
-    longest = max(_MIN_PASSAGE_TOKENS, token_budget // 10 - _ELLIPSIS_TOKENS)
-    for memory in found:
-        said = (
-            memory.author,
-            memory.is_current,
-            memory.superseded_by,
-            memory.manner,
-            fold_text(memory.text).rstrip(_END_MARKS),
+    packed: list[Recollection] = []
+    indexes: dict[Any, int] = {}
+    total_tokens = 0
+    roots = WordRoots(lucene.extract_terms(query, language), language)
+    passage_tokens = max(_MIN_PASSAGE_TOKENS, token_budget // 10 - _ELLIPSIS_TOKENS)
+    for recollection in recollections:
+        content = (
+            recollection.author,
+            recollection.is_current,
+            recollection.superseded_by,
+            recollection.manner,
+            fold_text(recollection.text).rstrip(_END_MARKS),
         )
-        if (place := places.get(said)) is not None:
-            events = dict.fromkeys((*kept[place].source_event_ids, *memory.source_event_ids))
-            kept[place] = replace(kept[place], source_event_ids=tuple(events))
+        if (index := indexes.get(content)) is not None:
+            events = dict.fromkeys((*packed[index].source_event_ids, *recollection.source_event_ids))
+            packed[index] = replace(packed[index], source_event_ids=tuple(events))
             continue
-        text = cut_passage(memory.text, asked, quote=memory.quote or "", most=longest)
-        cut = memory if text == memory.text else replace(memory, text=text)
-        cost = count_tokens(cut.prompt_text)
-        if len(kept) == limit or (kept and spent + cost > token_budget):
+        text = cut_passage(recollection.text, roots, quote=recollection.quote or "", max_tokens=passage_tokens)
+        excerpt = recollection if text == recollection.text else replace(recollection, text=text)
+        tokens = count_tokens(excerpt.prompt_text)
+        if len(packed) == limit or (packed and total_tokens + tokens > token_budget):
             continue
-        places[said] = len(kept)
-        kept.append(cut)
-        spent += cost
-    return kept
+        indexes[content] = len(packed)
+        packed.append(excerpt)
+        total_tokens += tokens
+    return packed
 
 
 _END_MARKS = " .!…。！"
 _WORD_PIECE = re.compile(rf"\s*(?:[{WIDE_RANGES}]{{1,20}}|[^\s{WIDE_RANGES}]{{1,200}})")
-"""A word with the space before it; what has no spaces is cut into pieces."""
+"""A word with the space before it; text without spaces is cut into pieces."""
 
 
-def cut_passage(text: str, asked: WordRoots, *, quote: str = "", most: int) -> str:
-    """The text, or of a longer one the run of about ``most`` tokens that has most of the question's words.
+def cut_passage(text: str, roots: WordRoots, *, quote: str = "", max_tokens: int) -> str:
+    """Return the text, or the passage of about ``max_tokens`` that has most of the question's words.
 
-    Where the text holds the quote, so does the passage, or as much of it as fits.
+    If the text contains the quote, so does the passage, or as much of it as fits.
     """
-    if len(text) <= most or (
-        len(text) <= 20 * most and count_tokens(text) <= most
+    if len(text) <= max_tokens or (
+        len(text) <= 20 * max_tokens and count_tokens(text) <= max_tokens
     ):  # no token is less than a character
         return text
     pieces = _WORD_PIECE.findall(text)
-    width = max(1, round(most / max(1.3, count_tokens(text) / len(pieces))))
-    hits = [bool(asked.match_text(piece.casefold())) for piece in pieces]
-    starts = range(0, max(1, len(pieces) - width + 1), max(1, width // 4))
-    candidates = [*starts, max(0, len(pieces) - width)]
-    first, last = _locate_quote(pieces, text, quote)
-    if first is not None:
-        candidates = list(range(max(0, last - width), first + 1)) or [first]
-    start = max(candidates, key=lambda i: sum(hits[i : i + width]))
-    cut = "".join(pieces[start : start + width]).strip()
-    return f"{'… ' if start else ''}{cut}{' …' if start + width < len(pieces) else ''}"
+    width = max(1, round(max_tokens / max(1.3, count_tokens(text) / len(pieces))))
+    matches = [bool(roots.match_text(piece.casefold())) for piece in pieces]
+    steps = range(0, max(1, len(pieces) - width + 1), max(1, width // 4))
+    starts = [*steps, max(0, len(pieces) - width)]
+    quote_start, quote_end = _locate_quote(pieces, text, quote)
+    if quote_start is not None:
+        starts = list(range(max(0, quote_end - width), quote_start + 1)) or [quote_start]
+    start = max(starts, key=lambda i: sum(matches[i : i + width]))
+    passage = "".join(pieces[start : start + width]).strip()
+    return f"{'… ' if start else ''}{passage}{' …' if start + width < len(pieces) else ''}"
 
 
 def _locate_quote(pieces: Sequence[str], text: str, quote: str) -> tuple[int | None, int]:
-    """The first of the pieces that hold the quote, and the one behind the last; None where the text does not."""
-    at = text.find(quote) if quote else -1
-    if at < 0:
+    """Return the index of the first piece of the quote and the one after its last; None if the text lacks it."""
+    start = text.find(quote) if quote else -1
+    if start < 0:
         return None, 0
     ends = list(accumulate(map(len, pieces)))
-    first, last = bisect_right(ends, at), bisect_left(ends, at + len(quote))
+    first, last = bisect_right(ends, start), bisect_left(ends, start + len(quote))
     return min(first, len(pieces) - 1), min(last, len(pieces) - 1) + 1

@@ -1,7 +1,7 @@
-"""A caller's ``retrieval_query`` as the server plans it: what it may not do, and whether it stays with its user.
+"""Check a caller's ``retrieval_query``: that it only reads the graph, and whether it stays with its user.
 
-The plan is read and not the text: there, comments, letter case and quotation marks are settled by the server. A
-subquery inside an expression has no operators of its own; the server writes it out in the operator's details.
+It reads the server's plan and not the text, because in the plan the server has resolved comments, letter case and
+quotation marks. A subquery inside an expression has no operators of its own; the operator's details quote it in full.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ logger = logging.getLogger(__name__)
 QueryPlan = Mapping[str, Any]
 
 PROCEDURE_PREFIXES = ("db.index.fulltext.query", "db.index.vector.query", "apoc.path.", "apoc.neighbors.", "apoc.algo.")
-"""How the names of procedures begin that only read the graph. What a procedure reaches besides, no plan shows."""
+"""Prefixes of procedures that only read the graph; no plan shows what else a procedure does."""
 FUNCTION_PREFIXES = (
     "coll.",
     "date.",
@@ -40,10 +40,10 @@ FUNCTION_PREFIXES = (
     "apoc.map.",
     "apoc.text.",
 )
-"""How the names of functions begin that read no more than they are given. Only those without a dot are all Neo4j's."""
+"""Prefixes of functions that read only their arguments; a function without a dot in its name is always Neo4j's own."""
 
 _UNKNOWN_NAME_CODES = ("01N50", "01N51")
-"""The server's codes for labels and relationship types that it does not know."""
+"""The server's codes for an unknown label and an unknown relationship type."""
 _UNKNOWN_NAME = re.compile(r"The (label|relationship type) `([^`]*)`")
 _SERVER_OPERATORS = ("LoadCSV", "Show", "Terminate")
 _QUOTED_TEXT = re.compile(r"\$`(\w*)`|`[^`]*`|\"(?:[^\"\\]|\\.)*\"|'(?:[^'\\]|\\.)*'")
@@ -55,50 +55,54 @@ _NESTED_MATCH = re.compile(r"\bMATCH (?:(?!\b(?:WHERE|WITH|RETURN|CALL|MATCH)\b)
 _SCOPE_BINDING = re.compile(r"(?:=|\bIN) ?\[?\$scope\b|\$scope ?=")
 
 
-def check_query_plan(planned: neo4j.EagerResult, hits: neo4j.EagerResult, ours: CypherStatements) -> None:
-    """Warns of a traversal that sees other users' nodes, or names what is not in the graph.
+def check_query_plan(explanation: neo4j.EagerResult, results: neo4j.EagerResult, statements: CypherStatements) -> None:
+    """Refuse a traversal that does more than read; warn if it may see other users' nodes or misspells a label.
 
     Args:
-        planned: what the server says of the hits with the traversal behind them.
-        hits: what it says of the hits alone.
-        ours: our statements; a label that they name is no misspelling, even while no node has it.
+        explanation: the server's EXPLAIN of the results followed by the traversal.
+        results: its EXPLAIN of the results alone.
+        statements: our own statements; a label that they name is no misspelling, even while no node has it.
 
     Raises:
         errors.ConfigurationError: it writes, reads files, calls a procedure or a function that may do more than read
             the graph, or does not return ``text`` and ``score``.
     """
-    plan = planned.summary.plan or {}
-    if planned.summary.query_type != "r":
+    plan = explanation.summary.plan or {}
+    if explanation.summary.query_type != "r":
         raise errors.ConfigurationError(reason="the retrieval_query writes; it may only read")
-    if beyond := find_forbidden(plan):
-        reason = f"the retrieval_query uses {beyond}; it may only read the graph, and beyond Cypher's own call only "
+    if feature := find_forbidden(plan):
+        reason = f"the retrieval_query uses {feature}; it may only read the graph, and beyond Cypher's own call only "
         raise errors.ConfigurationError(
             reason=reason + ", ".join(f"{name}*" for name in (*PROCEDURE_PREFIXES, *FUNCTION_PREFIXES))
         )
-    if missing := sorted({"text", "score"} - set(planned.keys)):
-        raise errors.ConfigurationError(reason=f"the retrieval_query returns no {' and no '.join(missing)}")
-    if is_leaving_scope(plan, hits.summary.plan or {}):
+    if columns := sorted({"text", "score"} - set(explanation.keys)):
+        raise errors.ConfigurationError(reason=f"the retrieval_query returns no {' and no '.join(columns)}")
+    if is_leaving_scope(plan, results.summary.plan or {}):
         logger.warning(
             "the retrieval_query matches nodes that the memories found do not lead to, and not all by $scope: it may "
             "see what belongs to other users. Add WHERE … .scope = $scope to each such MATCH."
         )
-    if unknown := [f"the {kind} {name}" for kind, name in find_unknown_names(planned) if not ours.has_label(name)]:
-        named = " and ".join(unknown)
-        logger.warning("the retrieval_query names %s, which nothing in the graph has: is it spelled right?", named)
+    names = [f"the {kind} {name}" for kind, name in find_unknown_names(explanation) if not statements.has_label(name)]
+    if names:
+        logger.warning(
+            "the retrieval_query names %s, which nothing in the graph has: is it spelled right?", " and ".join(names)
+        )
 
 
-def find_unknown_names(planned: neo4j.EagerResult) -> list[tuple[str, str]]:
-    """The labels and relationship types of a plan that nothing in the graph has, each as its kind and its name."""
-    told = (
-        one.status_description for one in planned.summary.gql_status_objects if one.gql_status in _UNKNOWN_NAME_CODES
+def find_unknown_names(explanation: neo4j.EagerResult) -> list[tuple[str, str]]:
+    """Return kind and name of the labels and relationship types in a plan that nothing in the graph has."""
+    descriptions = (
+        status.status_description
+        for status in explanation.summary.gql_status_objects
+        if status.gql_status in _UNKNOWN_NAME_CODES
     )
-    return sorted((match[1], match[2]) for match in map(_UNKNOWN_NAME.search, told) if match)
+    return sorted((match[1], match[2]) for match in map(_UNKNOWN_NAME.search, descriptions) if match)
 
 
 def explain_statement(reads: SyncReads, statement: str, parameters: Mapping[str, Any]) -> neo4j.EagerResult:
-    """What the server would do for a statement that begins with EXPLAIN, and what it has to say of it."""
+    """Run a statement that begins with EXPLAIN; the result holds the server's plan and notifications."""
     log = logging.getLogger("neo4j.notifications")
-    log.addFilter(_is_not_explain)  # the driver would log each remark with the whole statement
+    log.addFilter(_is_not_explain)  # the driver would log each notification with the whole statement
     try:
         return reads.run_read(
             lambda session: session.run(statement, dict(parameters)).to_eager_result(),
@@ -113,7 +117,7 @@ def _is_not_explain(record: logging.LogRecord) -> bool:
 
 
 def find_forbidden(plan: QueryPlan) -> str | None:
-    """What of a plan goes beyond reading this graph; None where nothing does."""
+    """Return the first thing in a plan that does more than read this graph, or None."""
     for operator, details in _iterate_operators(plan):
         if operator.startswith(_SERVER_OPERATORS):
             return {"LoadCSV": "LOAD CSV"}.get(operator, operator)
@@ -131,28 +135,28 @@ def find_forbidden(plan: QueryPlan) -> str | None:
     return None
 
 
-def is_leaving_scope(plan: QueryPlan, hits: QueryPlan) -> bool:
-    """Whether a plan looks for nodes afresh, where the hits do not lead, more often than it does so by ``$scope``."""
-    return _count_starts(plan) - _count_starts(hits) > _count_bindings(plan) - _count_bindings(hits)
+def is_leaving_scope(plan: QueryPlan, results: QueryPlan) -> bool:
+    """Whether, beyond the results, a plan starts at nodes of its own choice more often than it binds ``$scope``."""
+    return _count_starts(plan) - _count_starts(results) > _count_bindings(plan) - _count_bindings(results)
 
 
 def _iterate_operators(plan: QueryPlan) -> Iterator[tuple[str, str]]:
-    """Each operator's name and details: with "_" for quoted names and texts, which may hold anything."""
+    """Yield each operator's name and details, with "_" for quoted names and texts, which may hold anything."""
     details = str(plan["args"].get("Details") or "")
     yield (
         plan["operatorType"].partition("@")[0],
-        _QUOTED_TEXT.sub(lambda quoted: f"${quoted[1]}" if quoted[1] else "_", details),
+        _QUOTED_TEXT.sub(lambda match: f"${match[1]}" if match[1] else "_", details),
     )
     for child in plan.get("children", ()):
         yield from _iterate_operators(child)
 
 
 def _count_starts(plan: QueryPlan) -> int:
-    """How often a plan begins at nodes of its own choice: by an index, a label, a procedure or all of them."""
+    """Count how often a plan starts at nodes of its own choice: by an index, a label, a procedure or all nodes."""
     count = 0
     for operator, details in _iterate_operators(plan):
-        nested = _NESTED_MATCH.findall(details)
-        count += bool(_START_OPERATOR.search(operator)) + sum("(node)" not in pattern for pattern in nested)
+        subquery_patterns = _NESTED_MATCH.findall(details)
+        count += bool(_START_OPERATOR.search(operator)) + sum("(node)" not in pattern for pattern in subquery_patterns)
     return count
 
 

@@ -1,4 +1,4 @@
-"""What the first statement of a search has found goes in; the memories that answer come out, best first."""
+"""Rank the candidates of a search: score each, merge duplicates, and estimate how likely any of them answers."""
 
 from __future__ import annotations
 
@@ -17,23 +17,27 @@ from adk_graph_memory.retrieval.search_candidates import ScoreBaseline, SearchCa
 from adk_graph_memory.retrieval.weights import Weights
 
 SCORE_DECAY = 8.0
-"""Deviations behind the best memory after which a score is e times smaller."""
+"""Deviations below the best memory at which a score is e times smaller."""
 
 
-def make_results(found: Sequence[ScoredMemory], support: float) -> list[dict[str, Any]]:
-    """What the second statement takes: ids, and scores between 0 and 1, the best one as likely as anything answers."""
-    best = found[0].score if found else 0.0
+def make_results(memories: Sequence[ScoredMemory], answer_likelihood: float) -> list[dict[str, Any]]:
+    """Make the rows for the second statement: ids, and scores from 0 to 1, where the best is ``answer_likelihood``."""
+    best_score = memories[0].score if memories else 0.0
     return [
-        {"id": one.id, "fact": one.fact_id, "score": support * math.exp((one.score - best) / SCORE_DECAY)}
-        for one in found
+        {
+            "id": memory.id,
+            "fact": memory.fact_id,
+            "score": answer_likelihood * math.exp((memory.score - best_score) / SCORE_DECAY),
+        }
+        for memory in memories
     ]
 
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
-    """Candidates and all that is told of them, whatever weights they are ranked by.
+    """The candidates and everything their scores depend on, except the weights.
 
-    ``support`` is how likely anything answers the question at all, 0 to 1.
+    ``answer_likelihood`` is how likely anything answers the question at all, 0 to 1.
     """
 
     parsed_question: ParsedQuestion
@@ -48,59 +52,64 @@ class Ranking:
     def from_row(
         cls,
         row: Mapping[str, Any],
-        question: str,
-        asked: ParsedQuestion,
-        embedded: QuestionEmbedding | None,
+        query: str,
+        question: ParsedQuestion,
+        embedding: QuestionEmbedding | None,
         fluency: float,
     ) -> Ranking:
-        """Of the row that a statement ``legs_…`` returns."""
-        candidates = [SearchCandidate(*one) for one in row["candidates"]]
-        empty = smalltalk.find_empty_turns(candidates, question)
-        texts = [text for text in row["texts"] if text not in empty.values()]
-        background = ScoreBaseline.from_scores(row["usual"])
-        scores = [one.vector_score for one in candidates if one.vector_score is not None and one.id not in empty]
-        nearest = background.normalize_score(max(scores)) if scores and background else None
-        # A message's vector is that of its ending alone: its words are trusted.
-        gate = 1.0 if asked.is_message else measure_word_trust(asked.terms, texts, asked.stop_word_language)
+        """Make a ranking from the row of a statement ``candidates_…``."""
+        candidates = [SearchCandidate(*columns) for columns in row["candidates"]]
+        empty_turns = smalltalk.find_empty_turns(candidates, query)
+        texts = [text for text in row["texts"] if text not in empty_turns.values()]
+        baseline = ScoreBaseline.from_scores(row["usual"])
+        scores = [
+            candidate.vector_score
+            for candidate in candidates
+            if candidate.vector_score is not None and candidate.id not in empty_turns
+        ]
+        best_nearness = baseline.normalize_score(max(scores)) if scores and baseline else None
+        language = question.stop_word_language
+        # A message's vector covers only its end, so its words are trusted.
+        word_trust = 1.0 if question.is_message else measure_word_trust(question.terms, texts, language)
         return cls(
-            asked,
+            question,
             candidates,
-            measure_nearness(candidates, background, embedded.tokens if embedded else None),
-            frozenset(empty),
-            word_trust=gate,
+            measure_nearness(candidates, baseline, embedding.tokens if embedding else None),
+            frozenset(empty_turns),
+            word_trust=word_trust,
             fluency=fluency,
             answer_likelihood=estimate_answer_likelihood(
-                nearest, asked.asking_terms, texts, asked.stop_word_language, fluency
+                best_nearness, question.asking_terms, texts, language, fluency
             ),
         )
 
     def rank_candidates(self, weights: Weights, now: float) -> list[ScoredMemory]:
-        """The memories, each once, best first; what held until ``now`` or longer holds."""
-        chosen = weights.scale_vectors(self.fluency)
-        found = score_candidates(
+        """Return the memories, each once, best first; a fact that ends at ``now`` or later still holds."""
+        memories = score_candidates(
             self.candidates,
             self.parsed_question,
-            chosen,
-            near=self.nearness,
-            gate=self.word_trust,
+            weights.scale_vectors(self.fluency),
+            nearness=self.nearness,
+            word_trust=self.word_trust,
             now=now,
-            empty=self.empty_ids,
+            empty_ids=self.empty_ids,
         )
-        return deduplicate_memories(found, {one.id: one for one in self.candidates}, weights.brief)
+        return deduplicate_memories(memories, {candidate.id: candidate for candidate in self.candidates}, weights.brief)
 
-    def limit_characters(self, found: Sequence[ScoredMemory], characters: int) -> list[ScoredMemory]:
-        """The first of the memories that have so many characters together; of a longer one a tenth of them counts.
+    def limit_characters(self, memories: Sequence[ScoredMemory], characters: int) -> list[ScoredMemory]:
+        """Return the first memories that together have this many characters; of each, at most a tenth of them counts.
 
-        What may say the same as another, for somebody said as many characters, counts once.
+        Memories of the same author and length count once, because they may say the same.
         """
-        by_id = {one.id: one for one in self.candidates}
-        kept, told, spent = list[ScoredMemory](), set[tuple[str | None, int]](), 0
-        for one in found:
-            if spent >= characters:
+        candidates = {candidate.id: candidate for candidate in self.candidates}
+        first_memories, texts, total = list[ScoredMemory](), set[tuple[str | None, int]](), 0
+        for memory in memories:
+            if total >= characters:
                 break
-            kept.append(one)
-            said = by_id[one.id].author, by_id[one.id].text_length
-            if said not in told:
-                told.add(said)
-                spent += min(by_id[one.id].text_length, characters // 10)
-        return kept
+            first_memories.append(memory)
+            candidate = candidates[memory.id]
+            text = candidate.author, candidate.text_length
+            if text not in texts:
+                texts.add(text)
+                total += min(candidate.text_length, characters // 10)
+        return first_memories

@@ -1,4 +1,4 @@
-"""A row of a retrieval query goes in, a recollection comes out."""
+"""Turn the rows of a retrieval query, ours or a caller's own, into recollections."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ from adk_graph_memory.records.fact_validity import FactValidity
 _KNOWN_COLUMNS = frozenset(
     ("text", "score", "id", "kind", "author", "timestamp", "valid_from", "valid_to", "metadata", "session_id", "quote")
 ) | {
-    *("source_event_ids", "asked", "stale", "verified", "state", "ended", "facts", "previously"),
+    *("source_event_ids", "question", "stale", "verified", "state", "endings", "facts", "previously"),
     *("offset", "modality", "valid_from_precision", "valid_to_precision", "manner", "origin"),
 }
-"""What a row of a retrieval query is made of; anything further is a caller's own."""
+"""Columns of a retrieval query that have a meaning here; all others are a caller's own."""
 _MAX_QUESTION_CHARACTERS = 200
-"""Characters of a question that stands beside its answer."""
+"""Length to which the question before an answer is cut."""
 _MAX_SUCCESSORS = 2
-"""Memories that are named as what took the place of another."""
+"""Successors that are returned with a memory."""
 _MAX_TIMESTAMP = datetime.max.replace(tzinfo=UTC, microsecond=0).timestamp()
 
 
 def make_recollection(record: Record, degraded: str | None, now: datetime) -> Recollection:
-    """A row of a retrieval query as a recollection; columns that we do not know go to its metadata.
+    """Make a recollection of a row; a caller's own columns go into its metadata.
 
     Raises:
-        errors.ConfigurationError: a column of the retrieval query is not what it is here.
+        errors.ConfigurationError: a column of the retrieval query does not hold what its name means here.
     """
     try:
         return _convert_record(record, degraded, now)
@@ -46,41 +46,41 @@ def make_recollection(record: Record, degraded: str | None, now: datetime) -> Re
 
 
 def _convert_record(record: Record, degraded: str | None, now: datetime) -> Recollection:
-    values = tuple.__iter__(record)  # the driver's own iterator takes half as long as all that follows
+    values = tuple.__iter__(record)  # the driver's own iterator takes half as long as the rest of this function
     row: dict[str, Any] = dict(zip(record.keys(), values, strict=True))
     if not isinstance(row["text"], str) or not isinstance(row["score"], int | float):
         raise errors.ConfigurationError(
             reason=f"the retrieval_query returned text {row['text']!r} and score {row['score']!r}; leave such rows out"
         )
     timestamp, offset = row.get("timestamp"), row.get("offset")
-    said = restore_datetime(min(timestamp, _MAX_TIMESTAMP), offset) if timestamp is not None else None
-    when = read_validity(row)
-    ended = [one for one in map(_EndedFact._make, row.get("ended") or ()) if one.has_ended(now)]
-    is_current = _is_current(row, when, said, now) and not 0 < (row.get("facts") or 0) == len(ended)
+    said_at = restore_datetime(min(timestamp, _MAX_TIMESTAMP), offset) if timestamp is not None else None
+    validity = read_validity(row)
+    endings = [ending for ending in map(_FactEnding._make, row.get("endings") or ()) if ending.has_come(now)]
+    is_current = _is_current(row, validity, said_at, now) and not 0 < (row.get("facts") or 0) == len(endings)
     return Recollection(
         id=row.get("id") or "",
         kind=row.get("kind") or ("event" if str(row.get("id")).startswith("event:") else "fact"),
         text=row["text"],
         score=row["score"],
-        at=when.valid_from or said,
+        at=validity.valid_from or said_at,
         author=row.get("author"),
         session_id=row.get("session_id"),
         source_event_ids=tuple(row.get("source_event_ids") or ()),
         quote=row.get("quote"),
-        valid_from=when.valid_from,
-        valid_to=when.valid_to,
-        valid_from_precision=when.valid_from_precision,
-        valid_to_precision=when.valid_to_precision,
-        modality=when.modality,
-        plan=when.describe_plan(row["text"], said, now) if is_current else None,
-        is_stale=when.is_stale,
+        valid_from=validity.valid_from,
+        valid_to=validity.valid_to,
+        valid_from_precision=validity.valid_from_precision,
+        valid_to_precision=validity.valid_to_precision,
+        modality=validity.modality,
+        plan=validity.describe_plan(row["text"], said_at, now) if is_current else None,
+        is_stale=validity.is_stale,
         is_verified=row.get("verified") is not False,
         is_current=is_current,
-        ending=_classify_ending(ended),
-        superseded_by=_list_successors(ended),
+        ending=_classify_endings(endings),
+        superseded_by=_list_successors(endings),
         manner=row.get("manner"),
         origin=row.get("origin"),
-        asked=_extract_question(row["asked"]) if row.get("asked") else None,
+        question=_extract_question(row["question"]) if row.get("question") else None,
         previously=tuple(row.get("previously") or ()),
         metadata={**parse_metadata(row.get("metadata")), **_collect_custom_columns(row)},
         degraded=degraded,
@@ -88,73 +88,73 @@ def _convert_record(record: Record, degraded: str | None, now: datetime) -> Reco
 
 
 def _collect_custom_columns(row: Mapping[str, Any]) -> dict[str, Any]:
-    """A caller's own columns; what a fact denies is not told as if it were so."""
-    further = {
+    """Return a caller's own columns; the predicate of a negated fact gets a "not"."""
+    columns = {
         key: _convert_value(value) for key, value in row.items() if key not in _KNOWN_COLUMNS and value is not None
     }
-    if row.get("modality") == "negated" and "predicate" in further:
-        further["predicate"] = f"not {further['predicate']}"
-    return further
+    if row.get("modality") == "negated" and "predicate" in columns:
+        columns["predicate"] = f"not {columns['predicate']}"
+    return columns
 
 
-class _EndedFact(NamedTuple):
-    """A fact that ended; ``successors`` are texts and states of what took its place."""
+class _FactEnding(NamedTuple):
+    """How a fact ended; ``successors`` are texts and states of the facts that replaced it."""
 
     state: str
     modality: str
     valid_to: Any
     successors: Sequence[tuple[str, str]]
 
-    def has_ended(self, now: datetime) -> bool:
-        """Whether it had ended by then."""
+    def has_come(self, now: datetime) -> bool:
+        """Whether the fact had ended by then."""
         return self.state == "retracted" or self.valid_to is None or self.valid_to.to_native() <= now
 
 
-def _is_current(row: Mapping[str, Any], when: FactValidity, said: datetime | None, now: datetime) -> bool:
-    """Whether it still holds; a caller's own row need not say what ended.
+def _is_current(row: Mapping[str, Any], validity: FactValidity, said_at: datetime | None, now: datetime) -> bool:
+    """Whether a memory still holds; a caller's own row need not say what ended.
 
-    What nothing took the place of is over on the last day that was named for it; what was over when it was said, and
-    what has a first day, too, says so itself.
+    A fact that nothing replaced is over after its last day, unless its text says so itself: because it was over when it
+    was said, or because it names a first day too.
     """
     if row.get("state") not in (None, "current"):
-        return when.valid_to is not None and when.valid_to > now
-    if when.is_stale or when.valid_from is not None or when.compute_status(now) != "over":
+        return validity.valid_to is not None and validity.valid_to > now
+    if validity.is_stale or validity.valid_from is not None or validity.compute_status(now) != "over":
         return True
-    return said is not None and when.valid_to is not None and when.valid_to <= said
+    return said_at is not None and validity.valid_to is not None and validity.valid_to <= said_at
 
 
-def _classify_ending(ended: Sequence[_EndedFact]) -> Ending | None:
-    """How the facts of a memory ended, in the gravest way."""
-    if not ended:
+def _classify_endings(endings: Sequence[_FactEnding]) -> Ending | None:
+    """Return the gravest of the ways in which a memory's facts ended."""
+    if not endings:
         return None
-    if any(one.state == "retracted" for one in ended):
+    if any(ending.state == "retracted" for ending in endings):
         return "retracted"
-    return "plan" if all(one.modality in ("planned", "hypothetical") for one in ended) else "replaced"
+    return "plan" if all(ending.modality in ("planned", "hypothetical") for ending in endings) else "replaced"
 
 
-def _list_successors(ended: Sequence[_EndedFact]) -> tuple[str, ...]:
-    """What took the place of the facts that ended: what of it still holds, or else what came last."""
-    named: dict[str, None] = {}
-    for one in ended:
-        holding = [text for text, state in one.successors if state == "current"]
-        named.update(dict.fromkeys(holding or [text for text, _ in one.successors[:1]]))
-    return tuple(named)[:_MAX_SUCCESSORS]
+def _list_successors(endings: Sequence[_FactEnding]) -> tuple[str, ...]:
+    """List the successors of each ended fact that still hold, or else its latest."""
+    texts: dict[str, None] = {}
+    for ending in endings:
+        current_texts = [text for text, state in ending.successors if state == "current"]
+        texts.update(dict.fromkeys(current_texts or [text for text, _ in ending.successors[:1]]))
+    return tuple(texts)[:_MAX_SUCCESSORS]
 
 
 def _extract_question(text: str) -> str:
-    """The question with which a turn ends, of a long one its end."""
+    """Return the question at the end of a turn; the end of a long one."""
     return re.split(r"(?<=[.!?。！？؟…])\s*(?=\S)", text.strip())[-1][-_MAX_QUESTION_CHARACTERS:]
 
 
 def parse_metadata(value: Any) -> dict[str, Any]:
-    """Ours are members; a caller's own column of that name may be a map, or anything else."""
+    """Parse a row's metadata: ours is a stored JSON map; a caller's own column may be a map or anything else."""
     if isinstance(value, Mapping):
-        return {str(key): _convert_value(one) for key, one in value.items()}
-    if value is None or (isinstance(value, list) and all(isinstance(one, str) for one in value)):
+        return {str(key): _convert_value(item) for key, item in value.items()}
+    if value is None or (isinstance(value, list) and all(isinstance(item, str) for item in value)):
         return json_map.parse_json_map(value)
     return {"metadata": _convert_value(value)}
 
 
 def _convert_value(value: Any) -> Any:
-    """A value of a caller's own column as JSON knows it: a moment in its ISO 8601 form."""
+    """Convert a value of a caller's own column for JSON: dates and times become ISO 8601 text."""
     return value.iso_format() if hasattr(value, "iso_format") else value

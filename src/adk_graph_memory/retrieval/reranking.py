@@ -1,7 +1,7 @@
-"""Recollections and a reranker go in; the same come out in the order that the reranker gives them.
+"""Reorder the best recollections with a reranker.
 
-A model that reads question and memory together tells best what answers, and takes its time: only the first few are
-shown to it, and it is not waited for longer than a search may take.
+A model that reads question and memory together judges best what answers, but it is slow. So it gets only the first few
+memories, and a search waits for it only so long.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from adk_graph_memory.records import Recollection
 logger = logging.getLogger(__name__)
 
 RERANK_LIMIT = 50
-"""Memories, the best by our own score, that a reranker orders anew."""
+"""Memories, the best by our own score, that a reranker reorders."""
 BATCH_SIZE = 8
-"""Pairs of question and text a forward pass of a cross-encoder takes."""
+"""Pairs of question and text in one forward pass of a cross-encoder."""
 
 
 @runtime_checkable
 class Reranker(Protocol):
-    """Whatever can tell how well texts answer a question."""
+    """Anything that can score how well texts answer a question."""
 
     async def score(self, query: str, texts: Sequence[str]) -> Sequence[float]:
-        """A number for each text, in their order: the higher, the better it answers."""
+        """Score each text, in order: the higher, the better it answers."""
         ...
 
 
@@ -39,7 +39,7 @@ class CrossEncoderReranker:
     """A cross-encoder of sentence-transformers.
 
     Args:
-        model: its name or path, as ``sentence_transformers.CrossEncoder`` takes it; loaded with the first question.
+        model: its name or path, as ``sentence_transformers.CrossEncoder`` takes it; loaded at the first question.
 
     Example:
         >>> memory = GraphMemory(reranker=CrossEncoderReranker("cross-encoder/ms-marco-MiniLM-L6-v2"))
@@ -50,7 +50,7 @@ class CrossEncoderReranker:
         self._executor = ThreadPoolExecutor(1, thread_name_prefix="reranker")
 
     async def score(self, query: str, texts: Sequence[str]) -> list[float]:
-        """The model's own numbers, made in a thread.
+        """Score each text with the model, in a thread.
 
         Raises:
             errors.EmbedderMissing: sentence-transformers is not installed.
@@ -76,15 +76,15 @@ class CrossEncoderReranker:
 async def rerank_recollections(
     memories: Sequence[Recollection], query: str, reranker: Reranker, *, seconds: float
 ) -> list[Recollection]:
-    """The best of the memories in the reranker's order; in ours where it fails or takes longer.
+    """Reorder the best memories with the reranker; if it fails or takes too long, keep our order.
 
-    Each place keeps its score, so that scores still fall from first to last, and ``min_score`` leaves out as many.
+    Each rank keeps its score, so scores still fall from first to last, and ``min_score`` leaves out as many memories.
 
     Args:
         memories: best first.
         query: the question.
         reranker: a caller's own.
-        seconds: how long it is waited for.
+        seconds: its time limit.
     """
     best, rest = memories[:RERANK_LIMIT], memories[RERANK_LIMIT:]
     if len(best) < 2:
@@ -93,12 +93,12 @@ async def rerank_recollections(
         async with asyncio.timeout(seconds):
             scores = [float(score) for score in await reranker.score(query, [memory.text for memory in best])]
         if len(scores) != len(best) or any(map(math.isnan, scores)):
-            raise ValueError(f"{len(scores)} scores for {len(best)} texts, or one that is no number")
+            raise ValueError(f"{len(scores)} scores for {len(best)} texts, or a score that is not a number")
     except TimeoutError:
-        logger.warning("The memories stay in their own order, for the reranker took longer than %g s", seconds)
+        logger.warning("The memories were not reranked: the reranker took longer than %g s", seconds)
         return list(memories)
-    except Exception:  # a reranker is anybody's code; the memories are there without it
-        logger.warning("The memories stay in their own order, for the reranker failed", exc_info=True)
+    except Exception:  # a reranker is anybody's code and may raise anything; the search works without it
+        logger.warning("The memories were not reranked: the reranker failed", exc_info=True)
         return list(memories)
-    order = sorted(range(len(best)), key=lambda place: (-scores[place], place))
-    return [*(replace(best[was], score=best[now].score) for now, was in enumerate(order)), *rest]
+    order = sorted(range(len(best)), key=lambda rank: (-scores[rank], rank))
+    return [*(replace(best[old], score=best[new].score) for new, old in enumerate(order)), *rest]

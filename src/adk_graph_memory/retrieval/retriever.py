@@ -1,7 +1,7 @@
-"""A question goes in; rows of this user's memories, expanded by a ``retrieval_query``, come out.
+"""Retrieve one user's memories for a question, as a neo4j-graphrag retriever.
 
-``HybridCypherRetriever`` cuts to ``top_k`` before it looks whose nodes they are, so a small user in a large store gets
-nothing from it. This one puts the scope into every leg, before any limit.
+``HybridCypherRetriever`` cuts to ``top_k`` before it checks whose nodes they are, so it finds nothing for a small user
+in a large store. This one applies the scope in every retrieval source, before any limit.
 """
 
 from __future__ import annotations
@@ -33,31 +33,33 @@ from adk_graph_memory.retrieval.weights import Weights
 logger = logging.getLogger(__name__)
 
 PASSAGE_THRESHOLD = 480
-"""Characters from which a turn is shown by the passage that holds what it was found for."""
+"""A turn with more characters is cut to the passage that contains the quote it was found for."""
 _CYPHER_ERROR_PREFIX = "Neo.ClientError.Statement."
 _INDEX_NOT_FOUND = "Neo.ClientError.Schema.IndexNotFound"
-"""The code when an index is gone, or still filling; what it would find is then found by comparing all, only slower."""
+"""The code if an index is missing or still populating; comparing every vector then finds the same, only slower."""
 
 
 class GraphMemoryRetriever(HybridCypherRetriever):
-    """Hybrid retrieval over the facts and turns of one user, with neo4j-graphrag's public shape.
+    """Hybrid retrieval over the facts and turns of one user, with neo4j-graphrag's interface.
 
-    It stands wherever a ``HybridCypherRetriever`` does (``GraphRAG``, ``ToolsRetriever``). Whose memories are searched
-    is settled here and is no argument of ``search``: those become tool arguments, which a model fills in.
+    Use it wherever a ``HybridCypherRetriever`` fits (``GraphRAG``, ``ToolsRetriever``). The user is set here and is not
+    an argument of ``search``, because a model fills in those when the retriever is a tool.
 
     Args:
         connection: a prepared connection; its sync driver runs the statements.
-        scope: whose memories.
-        slot: the live vectors; None searches by full text alone.
-        vectors: what embeds the question when ``search`` is not given its vector.
-        retrieval_query: Cypher that goes on from ``node`` and ``score`` (and may use ``$scope``) and returns at least
+        scope: whose memories to search.
+        slot: the live vector slot; None searches by full text alone.
+        embedder: embeds the question if ``search`` is called without its vector.
+        retrieval_query: Cypher that continues from ``node`` and ``score`` (and may use ``$scope``) and returns at least
             ``text`` and ``score``; the default returns a fact with the words that support it.
-        result_formatter: makes an item of a record.
-        weights, filters: what each leg counts, and what of the user's memories is searched at all.
-        now: what "last week" goes by, and what is so then counts as current; without it the present.
-        zone: whose days "last week" is made of, unless ``now`` is given, which has its own.
-        speakers, languages: who speaks in the user's turns, each by all their names, and what, the most usual first.
-        redact: what is done to a question before it is embedded or sent.
+        result_formatter: makes a result item of a record.
+        weights: the weight of each signal.
+        filters: which memories to search.
+        now: the time that "last week" is relative to, and at which facts count as current; the present if None.
+        zone: the time zone of days such as "yesterday", unless ``now`` is given, which has its own.
+        speakers: who speaks in the user's turns, each by all their names.
+        languages: the languages of the user's turns, the most frequent first.
+        redact: applied to a question before it is embedded or sent.
     """
 
     VERIFY_NEO4J_VERSION = False
@@ -68,7 +70,7 @@ class GraphMemoryRetriever(HybridCypherRetriever):
         scope: Scope,
         *,
         slot: VectorSlot | None,
-        vectors: EmbedderAdapter | None = None,
+        embedder: EmbedderAdapter | None = None,
         retrieval_query: str | None = None,
         result_formatter: Callable[[neo4j.Record], RetrieverResultItem] | None = None,
         weights: Weights | None = None,
@@ -81,7 +83,7 @@ class GraphMemoryRetriever(HybridCypherRetriever):
     ) -> None:
         self._connection, self._scope, self.slot = connection, scope, slot
         self._foreign_slot: str | None = None
-        self._weights, self._redact, self._embedder_adapter = weights or Weights(), redact, vectors
+        self._weights, self._redact, self._embedder_adapter = weights or Weights(), redact, embedder
         self._filters, self._now, self.zone, self._speakers = filters, now, zone, speakers
         self._languages = languages or (lucene.get_analyzer_language(connection.settings.analyzers[0]),)
         super().__init__(
@@ -89,20 +91,20 @@ class GraphMemoryRetriever(HybridCypherRetriever):
             vector_index_name=fill_identifiers(f"@memory_vector_{slot.name if slot else 'a'}", connection.settings),
             fulltext_index_name=fill_identifiers("@memory_text", connection.settings),
             retrieval_query=retrieval_query or connection.statements.fragments["retrieval_query"],
-            embedder=vectors.embedder if vectors else None,
+            embedder=embedder.embedder if embedder else None,
             result_formatter=result_formatter,
             neo4j_database=connection.settings.database,
         )
 
     def default_record_formatter(self, record: neo4j.Record) -> RetrieverResultItem:
-        """The text, with the rest of the row for metadata; the base class's takes our list of members for a dict."""
+        """Return the text, with the rest of the row as metadata; the base class would take our JSON map for a dict."""
         row = {key: value for key, value in dict(record).items() if key != "text" and value is not None}
         return RetrieverResultItem(
             content=record["text"], metadata=row | {"metadata": parse_metadata(row.get("metadata"))}
         )
 
     def _fetch_index_infos(self, vector_index_name: str) -> None:
-        """The base class asks the server about its index, a round trip a search; we made the index ourselves."""
+        """Do nothing: the base class asks the server about the index, one round trip per search, but ours is known."""
 
     def get_search_results(  # type: ignore[override]  # the base class's rankers and ratios have no meaning here
         self,
@@ -111,156 +113,165 @@ class GraphMemoryRetriever(HybridCypherRetriever):
         top_k: int = 10,
         query_params: dict[str, Any] | None = None,
     ) -> RawSearchResult:
-        """The user's memories that fit the question best.
+        """Return the user's memories that fit the question best.
 
         Args:
             query_text: the question, as it was typed.
-            query_vector: its vector, best of :attr:`ParsedQuestion.first_person_text`; where it is not given, the
-                embedder makes one, and tokens beside it.
-            top_k: how many memories at most.
+            query_vector: its vector, ideally of :attr:`ParsedQuestion.first_person_text`; if None, the embedder makes
+                it, together with the tokens.
+            top_k: the maximum number of memories.
             query_params: further parameters of your own ``retrieval_query``.
 
         Raises:
-            SearchValidationError: an argument is not what it has to be, as neo4j-graphrag says it.
+            SearchValidationError: neo4j-graphrag rejects an argument.
 
         Returns:
-            Records in the order of their score; the metadata holds the vector, the live slot's name and, by the id of
-            each memory, what its score is made of.
+            Records, best first; the metadata holds the vector, the live slot's name and, by memory id, the scores with
+            their shares.
         """
-        given = {"query_text": query_text, "query_vector": query_vector, "top_k": top_k, "query_params": query_params}
+        arguments = {
+            "query_text": query_text,
+            "query_vector": query_vector,
+            "top_k": top_k,
+            "query_params": query_params,
+        }
         try:
-            search = HybridCypherSearchModel.model_validate(given)
+            search = HybridCypherSearchModel.model_validate(arguments)
         except ValidationError as error:
             raise SearchValidationError(error.errors()) from error
-        found = self._search_once(search)
-        if self._is_slot_outdated(found):
+        result = self._search_once(search)
+        if self._is_slot_outdated(result):
             self._follow_live_slot()
             return self._search_once(search)
-        return found
+        return result
 
     def _search_once(self, search: HybridCypherSearchModel) -> RawSearchResult:
-        text = self._redact(search.query_text) if self._redact else search.query_text
-        asked = self.parse_question(text)
-        embedded = QuestionEmbedding(search.query_vector) if search.query_vector is not None else None
-        if embedded is None and self._embedder_adapter and self.slot and text:
-            embedded = self._embedder_adapter.embed_question(asked.first_person_text)
-        return self.retrieve_records(text, asked, embedded, search.top_k, search.query_params or {})
+        query = self._redact(search.query_text) if self._redact else search.query_text
+        question = self.parse_question(query)
+        embedding = QuestionEmbedding(search.query_vector) if search.query_vector is not None else None
+        if embedding is None and self._embedder_adapter and self.slot and query:
+            embedding = self._embedder_adapter.embed_question(question.first_person_text)
+        return self.retrieve_records(query, question, embedding, search.top_k, search.query_params or {})
 
-    def _is_slot_outdated(self, found: RawSearchResult) -> bool:
-        """Whether another slot is live than the one that was searched, and not yet known to be another embedder's."""
-        seen = found.metadata or {}
-        return self._embedder_adapter is not None and seen.get("live") not in (
+    def _is_slot_outdated(self, result: RawSearchResult) -> bool:
+        """Whether the live slot is not the one that was searched, and not one already known to be foreign."""
+        metadata = result.metadata or {}
+        return self._embedder_adapter is not None and metadata.get("live") not in (
             None,
-            seen.get("slot"),
+            metadata.get("slot"),
             self._foreign_slot,
         )
 
     def _follow_live_slot(self) -> None:
-        """Goes on with the slot that is live now, if its vectors are of our embedder, or else by full text."""
-        live = vector_slots.read_schema_state(self._read_statement("schema_state", {})[0]["m"]).live_slot
+        """Switch to the live slot if its vectors are our embedder's, or else to full text."""
+        live_slot = vector_slots.read_schema_state(self._read_statement("schema_state", {})[0]["m"]).live_slot
         is_ours = (
-            live is not None and self._embedder_adapter is not None and live.embedder == self._embedder_adapter.name
+            live_slot is not None
+            and self._embedder_adapter is not None
+            and live_slot.embedder == self._embedder_adapter.name
         )
-        self.slot, self._foreign_slot = (live, None) if is_ours else (None, live.name if live else None)
+        self.slot, self._foreign_slot = (live_slot, None) if is_ours else (None, live_slot.name if live_slot else None)
         if not is_ours:
-            logger.warning("The memories were re-embedded by another embedder: this retriever goes by full text alone.")
+            logger.warning("Another embedder re-embedded the memories: this retriever now uses full text alone.")
 
     def retrieve_records(
         self,
-        query_text: str,
-        asked: ParsedQuestion,
-        embedded: QuestionEmbedding | None,
+        query: str,
+        question: ParsedQuestion,
+        embedding: QuestionEmbedding | None,
         top_k: int,
-        further: dict[str, Any],
+        query_parameters: dict[str, Any],
         characters: int | None = None,
     ) -> RawSearchResult:
-        """The same for a question that is parsed and embedded already; without a vector by full text alone.
+        """Retrieve the records for a parsed question; without an embedding, by full text alone.
 
-        Once the memories have so many characters together, no further ones are read.
+        No further memories are read once those read have ``characters`` characters in all.
         """
-        vector = embedded.vector if embedded else None
-        if not asked.terms:
-            return RawSearchResult(records=[], metadata={"query_vector": vector, "scored": {}})
-        ranking, row = self.find_candidates(query_text, asked, embedded)
-        found = ranking.rank_candidates(self._weights, (self._now or datetime.now(UTC)).timestamp())
-        found = (found if characters is None else ranking.limit_characters(found, characters))[:top_k]
-        hits = make_results(found, ranking.answer_likelihood)
-        records = (
-            self._run_statement("hits", self._result_query, further | self._make_result_parameters(hits))
-            if hits
-            else []
-        )
-        scores = {id: one for one in found for id in (one.id, one.fact_id) if id is not None}
-        seen = {name: row[name] for name in ("live", "writes", "slot")} | {"support": ranking.answer_likelihood}
-        return RawSearchResult(records=records, metadata={"query_vector": vector, "scored": scores, **seen})
+        vector = embedding.vector if embedding else None
+        if not question.terms:
+            return RawSearchResult(records=[], metadata={"query_vector": vector, "memories": {}})
+        ranking, row = self.find_candidates(query, question, embedding)
+        memories = ranking.rank_candidates(self._weights, (self._now or datetime.now(UTC)).timestamp())
+        memories = (memories if characters is None else ranking.limit_characters(memories, characters))[:top_k]
+        results = make_results(memories, ranking.answer_likelihood)
+        parameters = query_parameters | self._make_result_parameters(results)
+        records = self._run_statement("results", self._result_query, parameters) if results else []
+        metadata = {
+            "query_vector": vector,
+            "memories": {id: memory for memory in memories for id in (memory.id, memory.fact_id) if id is not None},
+            "answer_likelihood": ranking.answer_likelihood,
+            **{column: row[column] for column in ("live", "writes", "slot")},
+        }
+        return RawSearchResult(records=records, metadata=metadata)
 
-    def _make_result_parameters(self, hits: list[dict[str, Any]]) -> dict[str, Any]:
-        """What every ``retrieval_query`` may use."""
-        facts = [hit["fact"] for hit in hits if hit["fact"] is not None]
+    def _make_result_parameters(self, results: list[dict[str, Any]]) -> dict[str, Any]:
+        """Make the parameters that every ``retrieval_query`` may use."""
+        fact_ids = [result["fact"] for result in results if result["fact"] is not None]
         until = self._now.timestamp() if self._now else None
-        known = {"scope": self._scope.key, "until": until, "readable": PASSAGE_THRESHOLD, "marks": lucene.PUNCTUATION}
-        return known | {PARAMETER_MAP: known | {"hits": hits, "facts": facts}}
+        public = {"scope": self._scope.key, "until": until, "readable": PASSAGE_THRESHOLD, "marks": lucene.PUNCTUATION}
+        return public | {PARAMETER_MAP: public | {"results": results, "facts": fact_ids}}
 
     @property
     def _result_query(self) -> str:
-        return f"CALL () {{\n{self._connection.statements['hits']}\n}}\n{self.retrieval_query}"
+        return f"CALL () {{\n{self._connection.statements['results']}\n}}\n{self.retrieval_query}"
 
     def check_retrieval_query(self) -> None:
-        """Has the server plan the ``retrieval_query``, without running it.
+        """Let the server plan the ``retrieval_query``, without running it, and check the plan.
 
         Raises:
-            errors.ConfigurationError: it is no valid Cypher, or :func:`~.query_check.check_query_plan` refuses it.
-            errors.DatabaseError: the server could not be asked.
+            errors.ConfigurationError: it is not valid Cypher, or :func:`~.query_check.check_query_plan` refuses it.
+            errors.DatabaseError: the server did not answer.
         """
         try:
-            planned, hits = (
+            explanation, results_explanation = (
                 self._explain_statement(self._result_query),
-                self._explain_statement(self._connection.statements["hits"]),
+                self._explain_statement(self._connection.statements["results"]),
             )
         except (driver_errors.Neo4jError, driver_errors.DriverError) as error:
             if not str(getattr(error, "code", "")).startswith(_CYPHER_ERROR_PREFIX):
                 raise self._connection.translate_error(error) from error
             raise errors.ConfigurationError(reason=f"the retrieval_query cannot be run: {error}") from error
-        query_check.check_query_plan(planned, hits, self._connection.statements)
+        query_check.check_query_plan(explanation, results_explanation, self._connection.statements)
 
     def _explain_statement(self, statement: str) -> neo4j.EagerResult:
-        with telemetry.trace_statement("EXPLAIN hits", self._connection.telemetry_attributes):
+        with telemetry.trace_statement("EXPLAIN results", self._connection.telemetry_attributes):
             return query_check.explain_statement(
                 self._connection.reads, f"EXPLAIN {statement}", self._make_result_parameters([])
             )
 
     def parse_question(self, question: str) -> ParsedQuestion:
-        """What the question asks of this user's memories."""
+        """Parse a question with the names and languages of this user's speakers."""
         return parse_question(question, self._speakers, self._now or datetime.now(self.zone), self._languages)
 
     def find_candidates(
-        self, query_text: str, asked: ParsedQuestion, embedded: QuestionEmbedding | None
+        self, query: str, question: ParsedQuestion, embedding: QuestionEmbedding | None
     ) -> tuple[Ranking, Mapping[str, Any]]:
-        """What the legs find for a question, not ranked yet, and the row that told it, with the slot searched."""
-        slot = self.slot  # another thread may follow to another one meanwhile
-        embedded = embedded if slot else None
-        parameters = make_source_parameters(asked, self._scope, self._connection.settings, self._filters, self._now)
-        if embedded and slot:
-            parameters |= make_vector_parameters(embedded.vector, slot)
-        [row] = self._query_sources(parameters, slot if embedded else None)
+        """Find the candidates, not yet ranked; also return the statement's row, with the slot that was searched."""
+        slot = self.slot  # another thread may switch the slot meanwhile
+        embedding = embedding if slot else None
+        parameters = make_source_parameters(question, self._scope, self._connection.settings, self._filters, self._now)
+        if embedding and slot:
+            parameters |= make_vector_parameters(embedding.vector, slot)
+        [row] = self._query_sources(parameters, slot if embedding else None)
         fluency = (
-            self._embedder_adapter.measure_fluency(asked.first_person_text)
-            if self._embedder_adapter and embedded
-            else float(embedded is not None)
+            self._embedder_adapter.measure_fluency(question.first_person_text)
+            if self._embedder_adapter and embedding
+            else float(embedding is not None)
         )
-        return Ranking.from_row(row, query_text, asked, embedded, fluency), {**row, "slot": slot.name if slot else None}
+        ranking = Ranking.from_row(row, query, question, embedding, fluency)
+        return ranking, {**row, "slot": slot.name if slot else None}
 
     def _query_sources(self, parameters: dict[str, Any], slot: VectorSlot | None) -> list[neo4j.Record]:
         if slot is None:
-            return self._read_statement("legs_text", parameters)
-        indexed = f"legs_{slot.name}"
-        if indexed in self._connection.statements and not self._filters:
+            return self._read_statement("candidates_text", parameters)
+        indexed_statement = f"candidates_{slot.name}"
+        if indexed_statement in self._connection.statements and not self._filters:
             try:
-                return self._read_statement(indexed, parameters)
+                return self._read_statement(indexed_statement, parameters)
             except driver_errors.ClientError as error:
                 if error.code != _INDEX_NOT_FOUND:
                     raise
-        return self._read_statement("legs_scan", parameters)
+        return self._read_statement("candidates_scan", parameters)
 
     def _read_statement(self, name: str, parameters: dict[str, Any]) -> list[neo4j.Record]:
         return self._run_statement(name, *self._connection.statements.bind_parameters(name, parameters))

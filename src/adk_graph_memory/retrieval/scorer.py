@@ -1,6 +1,6 @@
-"""Candidates go in; what each signal adds to each of them comes out, whoever else was found.
+"""Compute what each signal adds to each candidate's score.
 
-All is counted in deviations: how much nearer to the question a memory is than this user's memories are as a rule.
+All amounts are in deviations: how much nearer to the question a memory is than this user's memories usually are.
 """
 
 from __future__ import annotations
@@ -18,39 +18,50 @@ from adk_graph_memory.retrieval.weights import Weights
 
 _BEST_TEXT_DEVIATIONS = 3.0
 _BEST_TEXT_COUNT = 20
-"""Deviations that the mean of so many best scores by text counts as: Lucene's have no scale of their own."""
+"""The mean of this many best text scores counts as this many deviations: Lucene's scores have no scale of their own."""
 _MAX_TEXT_DEVIATIONS = 8.0
-"""Deviations that the best match by text may count as: a single rare word does not decide alone."""
+"""The most deviations that a text score counts as, so that a single rare word does not decide alone."""
 _SHORT_CHARACTERS, _VERY_SHORT_CHARACTERS = 480, 170
 """Characters (about 80 and 30 words) up to which a turn lends to its neighbours, and a question says little."""
 _HALF_NAME_SCORE = 4.0
 """Lucene's score of a name that counts as one half."""
 _MAX_SIMILAR_TURNS, _SIMILAR_SHARE = 6, 0.5
-"""How many of the best turns may be about the same thing, and the share of the best one's own score that tells so."""
+"""How many of the best turns may be about the same thing, and the share of the best one's own score that they need."""
 _TIE_BREAK = 0.01
-"""What puts a fact before the turn that it stands for."""
+"""Ranks a fact above the turn that it stands for."""
 _NEAR_SHARE = 0.75
-"""Share of the best fact's own score from which what ended of a turn may be what is asked."""
+"""An ended fact with this share of the own score of its turn's best fact may be what the question asks for."""
 
 
 class Scorer:
-    """The shares of every candidate so far."""
+    """The shares of every candidate, added up signal by signal.
+
+    Args:
+        candidates: by id.
+        weights: the weight of each signal.
+        word_trust: 0 to 1, how far the question's words, and all signals of the graph, are trusted.
+        empty_ids: turns that only ask or acknowledge: they lend to their neighbours but are no answers.
+    """
 
     def __init__(
-        self, found: Mapping[str, SearchCandidate], weights: Weights, gate: float, empty: Set[str] = frozenset()
+        self,
+        candidates: Mapping[str, SearchCandidate],
+        weights: Weights,
+        word_trust: float,
+        empty_ids: Set[str] = frozenset(),
     ) -> None:
-        self._candidates, self._weights, self._word_trust, self._empty_ids = found, weights, gate, empty
-        self._nonempty_candidates = {id: one for id, one in found.items() if id not in empty}
-        self._shares: dict[str, dict[str, float]] = {id: {} for id in found}
+        self._candidates, self._weights, self._word_trust, self._empty_ids = candidates, weights, word_trust, empty_ids
+        self._nonempty_candidates = {id: candidate for id, candidate in candidates.items() if id not in empty_ids}
+        self._shares: dict[str, dict[str, float]] = {id: {} for id in candidates}
         self._through_ids: dict[str, dict[str, str]] = defaultdict(dict)
-        self._totals = dict.fromkeys(found, 0.0)
+        self._totals = dict.fromkeys(candidates, 0.0)
         self._own_scores: dict[str, float] = {}
         self._similar_turns: frozenset[str] = frozenset()
         self._ended_ids: set[str] = set()
         self._facts_by_turn: dict[str, list[str]] = defaultdict(list)
-        for one in found.values():
-            for source in one.turn_ids:
-                self._facts_by_turn[source].append(one.id)
+        for candidate in candidates.values():
+            for turn_id in candidate.turn_ids:
+                self._facts_by_turn[turn_id].append(candidate.id)
 
     def _add_share(self, id: str, signal: str, amount: float, through: str | None = None) -> None:
         if amount and (shares := self._shares.get(id)) is not None:
@@ -60,181 +71,200 @@ class Scorer:
                 self._through_ids[signal].setdefault(id, through)
 
     def score_matches(self, nearness: Mapping[str, Nearness]) -> None:
-        """What a memory's own words, vector and tokens say, and of a turn what its facts' do."""
-        weights, found = self._weights, self._candidates
-        by_text = sorted(
-            (one.text_score for one in self._nonempty_candidates.values() if one.text_score is not None), reverse=True
-        )
-        scale = (
-            sum(by_text[:_BEST_TEXT_COUNT]) / max(1, min(_BEST_TEXT_COUNT, len(by_text))) / _BEST_TEXT_DEVIATIONS or 1.0
-        )
-        near = {id: one.combine_scores(weights.tokens) for id, one in nearness.items()}
-        for id, one in found.items():
+        """Score each memory's own words, vector, tokens and entities, and for a turn those of its facts."""
+        weights = self._weights
+        text_scale = self._measure_text_scale()
+        meaning = {id: near.combine_scores(weights.tokens) for id, near in nearness.items()}
+        for id, candidate in self._candidates.items():
             shares = self._shares[id]
-            if one.text_score is not None:
+            if candidate.text_score is not None:
                 shares["text"] = (
                     self._word_trust
                     * weights.text
                     * _MAX_TEXT_DEVIATIONS
-                    * math.tanh(one.text_score / scale / _MAX_TEXT_DEVIATIONS)
+                    * math.tanh(candidate.text_score / text_scale / _MAX_TEXT_DEVIATIONS)
                 )
-            if id in near:
-                by_tokens = (
-                    weights.tokens * (nearness[id].tokens or 0.0) if nearness[id].vector is not None else near[id]
+            if id in meaning:
+                token_part = (
+                    weights.tokens * (nearness[id].tokens or 0.0) if nearness[id].vector is not None else meaning[id]
                 )
-                shares["tokens"] = weights.vector * by_tokens
-                shares["vector"] = weights.vector * (near[id] - by_tokens)
-            if one.entity_score is not None:
-                shares["named"] = (
-                    self._word_trust * weights.named * one.entity_score / (one.entity_score + _HALF_NAME_SCORE)
-                )
-            if facts := [fact for fact in self._facts_by_turn.get(id, ()) if fact in near]:
-                best = max(facts, key=lambda fact: (near[fact], fact))
-                shares["fact"] = weights.fact * near[best]
-                self._through_ids["fact"][id] = best
+                shares["tokens"] = weights.vector * token_part
+                shares["vector"] = weights.vector * (meaning[id] - token_part)
+            if candidate.entity_score is not None:
+                score = candidate.entity_score
+                shares["entity"] = self._word_trust * weights.entity * score / (score + _HALF_NAME_SCORE)
+            if facts := [fact for fact in self._facts_by_turn.get(id, ()) if fact in meaning]:
+                nearest = max(facts, key=lambda fact: (meaning[fact], fact))
+                shares["fact"] = weights.fact * meaning[nearest]
+                self._through_ids["fact"][id] = nearest
             self._totals[id] = sum(shares.values())
         self._own_scores = {id: max(0.0, total) for id, total in self._totals.items()}
 
+    def _measure_text_scale(self) -> float:
+        """Return the text score that counts as one deviation."""
+        scores = sorted(
+            (
+                candidate.text_score
+                for candidate in self._nonempty_candidates.values()
+                if candidate.text_score is not None
+            ),
+            reverse=True,
+        )
+        mean = sum(scores[:_BEST_TEXT_COUNT]) / max(1, min(_BEST_TEXT_COUNT, len(scores)))
+        return mean / _BEST_TEXT_DEVIATIONS or 1.0
+
     def score_neighbours(self) -> None:
-        """What a turn lends to its neighbours; in long ones too much else is said."""
-        weights, found, own = self._weights, self._candidates, self._own_scores
-        for id, one in found.items():
-            later = found.get(one.next_turn_id or "")
-            if later is None or one.text_length > _SHORT_CHARACTERS or later.text_length > _SHORT_CHARACTERS:
+        """Lend part of a turn's score to its neighbours, unless they are long, since a long turn says much else too."""
+        weights, candidates, own_scores = self._weights, self._candidates, self._own_scores
+        for id, turn in candidates.items():
+            next_turn = candidates.get(turn.next_turn_id or "")
+            if next_turn is None or turn.text_length > _SHORT_CHARACTERS or next_turn.text_length > _SHORT_CHARACTERS:
                 continue
-            if one.has_question:
-                self._add_share(later.id, "answer", self._word_trust * weights.answer * own[id], id)
-            third = found.get(later.next_turn_id or "")
-            for after, share in ((later, 1.0), (third, 1 / 3)):
-                if after is not None and after.text_length <= _SHORT_CHARACTERS and after.id not in self._empty_ids:
-                    self._add_share(id, "before", self._word_trust * weights.before * share * own[after.id], after.id)
+            if turn.has_question:
+                self._add_share(next_turn.id, "answer", self._word_trust * weights.answer * own_scores[id], id)
+            third_turn = candidates.get(next_turn.next_turn_id or "")
+            for later, share in ((next_turn, 1.0), (third_turn, 1 / 3)):
+                if later is not None and later.text_length <= _SHORT_CHARACTERS and later.id not in self._empty_ids:
+                    amount = self._word_trust * weights.before * share * own_scores[later.id]
+                    self._add_share(id, "before", amount, later.id)
 
-    def score_turn(self, one: SearchCandidate, asked: ParsedQuestion) -> None:
-        """What a turn's author, time and form say."""
-        weights, gate = self._weights, self._word_trust
-        if asked.author is not None:
-            self._add_share(one.id, "author", weights.author * (one.author == asked.author))
-        elif one.role == "model" and not (asked.is_to_agent or asked.is_about_third_party):
-            self._add_share(one.id, "agent", weights.agent)
-        if asked.time_spans:
-            self._add_share(one.id, "date", gate * weights.date * asked.score_timestamp(one.timestamp))
-        if one.short_text is not None and asked.is_about_others(one.short_text):
-            self._add_share(one.id, "others", gate * weights.others)
-        if one.manner is not None:
-            self._add_share(one.id, "manner", weights.manner)
-        if one.has_final_question and one.text_length <= _VERY_SHORT_CHARACTERS:
-            self._add_share(one.id, "asks", gate * weights.asks)
+    def score_turn(self, turn: SearchCandidate, question: ParsedQuestion) -> None:
+        """Score a turn's author, time and form."""
+        weights, word_trust = self._weights, self._word_trust
+        if question.author is not None:
+            self._add_share(turn.id, "author", weights.author * (turn.author == question.author))
+        elif turn.role == "model" and not (question.is_to_agent or question.is_about_third_party):
+            self._add_share(turn.id, "agent", weights.agent)
+        if question.time_spans:
+            self._add_share(turn.id, "date", word_trust * weights.date * question.score_timestamp(turn.timestamp))
+        if turn.short_text is not None and question.is_about_others(turn.short_text):
+            self._add_share(turn.id, "others", word_trust * weights.others)
+        if turn.manner is not None:
+            self._add_share(turn.id, "manner", weights.manner)
+        if turn.has_final_question and turn.text_length <= _VERY_SHORT_CHARACTERS:
+            self._add_share(turn.id, "question", word_trust * weights.question)
 
-    def score_fact_date(self, fact: SearchCandidate, asked: ParsedQuestion) -> None:
-        """What is no longer so answers a question about the time when it was."""
-        if fact.state == "superseded" and asked.has_overlapping_time(fact.valid_from, fact.valid_to):
+    def score_fact_date(self, fact: SearchCandidate, question: ParsedQuestion) -> None:
+        """Score a superseded fact that held at the time the question names."""
+        if fact.state == "superseded" and question.has_overlapping_time(fact.valid_from, fact.valid_to):
             self._add_share(fact.id, "date", self._word_trust * self._weights.date)
 
     def score_sessions(self) -> None:
-        """How well a turn's session fits: its best turn, beside those of all sessions that were found."""
-        best: dict[str, float] = defaultdict(float)
-        for id, one in self._nonempty_candidates.items():
-            if one.kind == "event" and one.session_id is not None:
-                best[one.session_id] = max(best[one.session_id], self._own_scores[id])
-        if len(best) < 2:
+        """Score how well a turn's session fits: its best turn, compared with those of the other sessions."""
+        best_scores: dict[str, float] = defaultdict(float)
+        for id, candidate in self._nonempty_candidates.items():
+            if candidate.kind == "event" and candidate.session_id is not None:
+                session_id = candidate.session_id
+                best_scores[session_id] = max(best_scores[session_id], self._own_scores[id])
+        if len(best_scores) < 2:
             return
-        mean = sum(best.values()) / len(best)
-        deviation = math.sqrt(sum((value - mean) ** 2 for value in best.values()) / len(best)) or 1.0
-        for id, one in self._nonempty_candidates.items():
-            if one.kind == "event" and one.session_id is not None and one.text_length <= _SHORT_CHARACTERS:
-                fit = (best[one.session_id] - mean) / deviation
+        mean = sum(best_scores.values()) / len(best_scores)
+        variance = sum((score - mean) ** 2 for score in best_scores.values()) / len(best_scores)
+        deviation = math.sqrt(variance) or 1.0
+        for id, candidate in self._nonempty_candidates.items():
+            is_short = candidate.text_length <= _SHORT_CHARACTERS
+            if candidate.kind == "event" and candidate.session_id is not None and is_short:
+                fit = (best_scores[candidate.session_id] - mean) / deviation
                 self._add_share(id, "session", self._word_trust * self._weights.session * fit)
 
     def prefer_recent(self) -> None:
-        """Of the few turns that fit about as well as the best, the later one is likelier to hold still."""
-        turns = [id for id, one in self._nonempty_candidates.items() if one.kind == "event"]
-        best = heapq.nlargest(
+        """Favour the later of the few turns that fit about as well as the best: it is likelier to hold still."""
+        turns = [id for id, candidate in self._nonempty_candidates.items() if candidate.kind == "event"]
+        best_turns = heapq.nlargest(
             _MAX_SIMILAR_TURNS, turns, key=lambda id: (self._own_scores[id], self._candidates[id].timestamp, id)
         )
-        alike = [id for id in best if self._own_scores[id] >= _SIMILAR_SHARE * self._own_scores[best[0]]]
-        self._similar_turns = frozenset(alike)
-        times = sorted(self._candidates[id].timestamp for id in alike)
-        for id in alike if len(alike) > 1 else ():
-            later_than = times.index(self._candidates[id].timestamp) / (len(times) - 1)
-            self._add_share(id, "recent", self._weights.recent * later_than)
+        similar_turns = [
+            id for id in best_turns if self._own_scores[id] >= _SIMILAR_SHARE * self._own_scores[best_turns[0]]
+        ]
+        self._similar_turns = frozenset(similar_turns)
+        times = sorted(self._candidates[id].timestamp for id in similar_turns)
+        for id in similar_turns if len(similar_turns) > 1 else ():
+            earlier_share = times.index(self._candidates[id].timestamp) / (len(times) - 1)
+            self._add_share(id, "recent", self._weights.recent * earlier_share)
 
     def inherit_turn_scores(self) -> None:
-        """A fact stands where its best turn does, nearer or farther by its own words."""
-        by_words = {"text", "vector", "tokens", "fact"}
-        for id, one in self._candidates.items():
-            turns = [source for source in one.turn_ids if source in self._candidates]
-            if one.kind == "fact" and turns:
-                best = max(turns, key=lambda turn: (self._totals[turn], turn)) if len(turns) > 1 else turns[0]
-                for signal, amount in self._shares[best].items():
-                    if signal not in by_words:
-                        self._add_share(id, signal, amount, best)
+        """Give a fact the shares of its best turn, except those of the turn's own words."""
+        own_signals = {"text", "vector", "tokens", "fact"}
+        for id, candidate in self._candidates.items():
+            turns = [turn_id for turn_id in candidate.turn_ids if turn_id in self._candidates]
+            if candidate.kind == "fact" and turns:
+                best_turn = max(turns, key=lambda turn: (self._totals[turn], turn)) if len(turns) > 1 else turns[0]
+                for signal, amount in self._shares[best_turn].items():
+                    if signal not in own_signals:
+                        self._add_share(id, signal, amount, best_turn)
 
     def replace_ended(self, now: float, *, is_past: bool, is_present: bool = False) -> None:
-        """What is no longer so gives its place to what is; the words that said it stand behind, unless that is asked.
+        """Rank what holds now in place of what ended, and lower the words that said it, unless the past is asked for.
 
-        What took the place of a turn is later than it, which counts where the latest is asked for.
-        Of a turn that says several things, what is nearest to the question counts. If that holds, it stands for the
-        turn. What was never true is over whatever is asked.
+        The successor of a turn is later than the turn, which counts if the question asks for the latest. If a turn says
+        several things, the fact nearest to the question decides; if that fact holds, it stands for the turn. What was
+        never true counts as ended for any question.
         """
-        retracted = {id for id, one in self._candidates.items() if one.state == "retracted"}
-        over = retracted if is_past else {id for id, one in self._candidates.items() if _has_ended(one, now)}
-        turns = {source for id in over for source in self._candidates[id].turn_ids if source in self._totals}
-        nearest = {turn: max(self._facts_by_turn[turn], key=lambda id: (self._own_scores[id], id)) for turn in turns}
-        ended = {turn for turn in turns if self._is_turn_outdated(turn, over)}
-        for id in sorted(over):
-            told = [
-                turn
-                for turn in ended.intersection(self._candidates[id].turn_ids)
-                if self._is_nearest_fact(id, turn, over)
-            ]
-            place = max(
-                [
-                    self._totals[id],
-                    *(self._totals[turn] + is_present * self._compute_recency_gain(turn) for turn in told),
-                ]
-            )
-            for later in (set(self._candidates[id].successor_ids or ()) & self._totals.keys()) - over:
-                with_own = place + self._weights.successor * self._own_scores[later]
-                self._add_share(later, "replaces", max(0.0, with_own - self._totals[later]), id)
+        retracted_facts = {id for id, candidate in self._candidates.items() if candidate.state == "retracted"}
+        ended_facts = (
+            retracted_facts if is_past else {id for id, fact in self._candidates.items() if _has_ended(fact, now)}
+        )
+        turns = {turn for id in ended_facts for turn in self._candidates[id].turn_ids if turn in self._totals}
+        outdated_turns = {turn for turn in turns if self._is_turn_outdated(turn, ended_facts)}
+        for id in sorted(ended_facts):
+            self._promote_successors(id, ended_facts, outdated_turns, is_present=is_present)
+        nearest_facts = {
+            turn: max(self._facts_by_turn[turn], key=lambda id: (self._own_scores[id], id)) for turn in turns
+        }
         for turn in sorted(turns):
-            fact = nearest[turn]
-            if turn in ended:
-                self._add_share(turn, "ended", self._weights.ended, fact)
-            elif fact not in over:
-                self._add_share(fact, "holds", max(0.0, self._totals[turn] + _TIE_BREAK - self._totals[fact]), turn)
-        self._ended_ids.update(over)
+            fact = nearest_facts[turn]
+            if turn in outdated_turns:
+                self._add_share(turn, "ending", self._weights.ending, fact)
+            elif fact not in ended_facts:
+                self._add_share(fact, "turn", max(0.0, self._totals[turn] + _TIE_BREAK - self._totals[fact]), turn)
+        self._ended_ids.update(ended_facts)
 
-    def _is_nearest_fact(self, fact: str, turn: str, over: Set[str]) -> bool:
-        """Whether of what ended of a turn nothing is nearer to the question: its successor takes the turn's place."""
+    def _promote_successors(
+        self, fact: str, ended_facts: Set[str], outdated_turns: set[str], *, is_present: bool
+    ) -> None:
+        """Raise an ended fact's successors to its place, or to that of the turns for which it is the nearest fact."""
+        turns = [
+            turn
+            for turn in outdated_turns.intersection(self._candidates[fact].turn_ids)
+            if self._is_nearest_fact(fact, turn, ended_facts)
+        ]
+        turn_scores = [self._totals[turn] + is_present * self._compute_recency_gain(turn) for turn in turns]
+        place = max([self._totals[fact], *turn_scores])
+        for successor in (set(self._candidates[fact].successor_ids or ()) & self._totals.keys()) - ended_facts:
+            score = place + self._weights.successor * self._own_scores[successor]
+            self._add_share(successor, "successor", max(0.0, score - self._totals[successor]), fact)
+
+    def _is_nearest_fact(self, fact: str, turn: str, ended_facts: Set[str]) -> bool:
+        """Whether no other ended fact of a turn is nearer to the question; then its successor takes the turn's rank."""
         return self._own_scores[fact] >= max(
-            self._own_scores[other] for other in self._facts_by_turn[turn] if other in over
+            self._own_scores[other] for other in self._facts_by_turn[turn] if other in ended_facts
         )
 
     def _compute_recency_gain(self, turn: str) -> float:
-        """What a turn that fits about as well as the best would have beyond its own score if it were the latest."""
+        """Return what a turn among the similar ones would gain if it were the latest."""
         return (turn in self._similar_turns) * max(0.0, self._weights.recent - self._shares[turn].get("recent", 0.0))
 
-    def _is_turn_outdated(self, turn: str, over: Set[str]) -> bool:
-        """Whether nothing holds of what a turn says, or not of what it says to the question."""
+    def _is_turn_outdated(self, turn: str, ended_facts: Set[str]) -> bool:
+        """Whether nothing that a turn says holds any more, or nothing of what it says to the question."""
         facts = self._facts_by_turn[turn]
-        ended = [fact for fact in facts if fact in over]
-        nearest = max(self._own_scores[fact] for fact in ended)
-        is_asked = nearest >= _NEAR_SHARE * max(self._own_scores[fact] for fact in facts) and nearest > 0.0
-        return is_asked or len(ended) >= self._candidates[turn].fact_count
+        ended_facts_of_turn = [fact for fact in facts if fact in ended_facts]
+        nearest = max(self._own_scores[fact] for fact in ended_facts_of_turn)
+        is_relevant = nearest >= _NEAR_SHARE * max(self._own_scores[fact] for fact in facts) and nearest > 0.0
+        return is_relevant or len(ended_facts_of_turn) >= self._candidates[turn].fact_count
 
     def rank_scores(self) -> list[tuple[str, float]]:
-        """Ids and scores of what still holds, best first."""
+        """Return ids and scores of the memories that still hold, best first."""
         return sorted(
             (
                 (id, score)
                 for id, score in self._totals.items()
                 if id not in self._ended_ids and id not in self._empty_ids
             ),
-            key=lambda one: (-one[1], one[0]),
+            key=lambda row: (-row[1], row[0]),
         )
 
     def list_shares(self, id: str) -> tuple[Share, ...]:
-        """What a candidate's score is made of, the greatest first."""
+        """List the shares of a candidate's score, the largest first."""
         shares = [
             Share(signal, amount, self._through_ids[signal].get(id))
             for signal, amount in self._shares[id].items()
@@ -243,6 +273,6 @@ class Scorer:
         return tuple(sorted(shares, key=lambda share: -abs(share.amount)))
 
 
-def _has_ended(one: SearchCandidate, now: float) -> bool:
-    """Whether it was taken back, or another took its place; one that ended at its own time still tells what was."""
-    return one.state == "retracted" or (one.state == "superseded" and (one.valid_to is None or one.valid_to <= now))
+def _has_ended(fact: SearchCandidate, now: float) -> bool:
+    """Whether a fact was retracted or replaced; one that ended at its own time still tells what was."""
+    return fact.state == "retracted" or (fact.state == "superseded" and (fact.valid_to is None or fact.valid_to <= now))

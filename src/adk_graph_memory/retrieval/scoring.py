@@ -1,4 +1,4 @@
-"""What several legs have found goes in; the memories that answer the question come out, best first."""
+"""Score the candidates of all retrieval sources, and leave each statement once: as a turn or as a fact."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from adk_graph_memory.retrieval.search_candidates import SearchCandidate
 from adk_graph_memory.retrieval.weights import Weights
 
 MAX_FACT_DISTANCE = 2.0
-"""Deviations behind a turn up to which a fact is what the turn was found for."""
+"""A fact at most this many deviations below its turn is what the turn was found for."""
 
 
 class ScoredMemory(NamedTuple):
-    """A memory with its score; ``fact`` is the best of the facts that a turn stands in for."""
+    """A memory with its score; ``fact_id`` is the best of the facts that a turn stands for."""
 
     id: str
     score: float
@@ -26,78 +26,78 @@ class ScoredMemory(NamedTuple):
 
     @property
     def shares(self) -> tuple[Share, ...]:
-        """What the score is made of, the greatest first."""
+        """What each signal adds to the score, the largest first."""
         return self.scorer.list_shares(self.id)
 
 
 def score_candidates(
     candidates: Iterable[SearchCandidate],
-    asked: ParsedQuestion,
+    question: ParsedQuestion,
     weights: Weights,
     *,
-    near: Mapping[str, Nearness],
-    gate: float = 1.0,
+    nearness: Mapping[str, Nearness],
+    word_trust: float = 1.0,
     now: float,
-    empty: Set[str] = frozenset(),
+    empty_ids: Set[str] = frozenset(),
 ) -> list[ScoredMemory]:
-    """The candidates, best first.
+    """Score the candidates; best first.
 
     Args:
-        candidates: all that the legs have found, each once.
-        asked: what the question asks.
-        weights: what each signal adds.
-        near: how near in meaning each of them is; see :mod:`~.nearness`.
-        gate: 0…1, how far the question's words are trusted, and all that goes by the graph with them.
-        now: what held until then or longer holds.
-        empty: ids of turns that only ask or acknowledge: they lend to their neighbours, and are no answers.
+        candidates: what all retrieval sources found, each once.
+        question: what the question asks.
+        weights: the weight of each signal.
+        nearness: how near in meaning each candidate is; see :mod:`~.nearness`.
+        word_trust: 0 to 1, how far the question's words, and all signals of the graph, are trusted.
+        now: a fact that ends at this time or later still holds.
+        empty_ids: turns that only ask or acknowledge: they lend to their neighbours but are no answers.
     """
-    found = {one.id: one for one in candidates}
-    tally = Scorer(found, weights, gate, empty)
-    tally.score_matches(near)
-    tally.score_neighbours()
-    for one in found.values():
-        if one.kind == "event":
-            tally.score_turn(one, asked)
+    by_id = {candidate.id: candidate for candidate in candidates}
+    scorer = Scorer(by_id, weights, word_trust, empty_ids)
+    scorer.score_matches(nearness)
+    scorer.score_neighbours()
+    for candidate in by_id.values():
+        if candidate.kind == "event":
+            scorer.score_turn(candidate, question)
         else:
-            tally.score_fact_date(one, asked)
-    tally.score_sessions()
-    if asked.is_present:
-        tally.prefer_recent()
-    tally.inherit_turn_scores()
-    tally.replace_ended(now, is_past=asked.is_past, is_present=asked.is_present)
-    return [ScoredMemory(id, score, tally) for id, score in tally.rank_scores()]
+            scorer.score_fact_date(candidate, question)
+    scorer.score_sessions()
+    if question.is_present:
+        scorer.prefer_recent()
+    scorer.inherit_turn_scores()
+    scorer.replace_ended(now, is_past=question.is_past, is_present=question.is_present)
+    return [ScoredMemory(id, score, scorer) for id, score in scorer.rank_scores()]
 
 
 def deduplicate_memories(
-    ranked: Iterable[ScoredMemory], found: Mapping[str, SearchCandidate], brief: float = 0.0
+    memories: Iterable[ScoredMemory], candidates: Mapping[str, SearchCandidate], brief: float = 0.0
 ) -> list[ScoredMemory]:
-    """A fact and the turns it rests on count once: whichever stands lower is left out; two facts of one turn are two.
+    """Keep the higher ranked of a fact and the turns it rests on; two facts of one turn are both kept.
 
-    A turn gives its place to a fact that says it about as well in fewer words. Otherwise it names the best of the facts
-    left out for it, if that stands near: it may say more than the turn does.
+    A turn gives its rank to a fact that says it about as well in fewer words. Otherwise the turn keeps the id of the
+    best fact that it displaced, if that is near: the fact may say more than the turn does.
 
     Args:
-        ranked: best first.
-        found: the candidates by id.
-        brief: deviations behind a turn up to which a fact of no words at all would take its place, one of half as
-            many words half of that.
+        memories: best first.
+        candidates: by id.
+        brief: deviations below a turn up to which a fact of no words at all would take its rank; a fact of half as many
+            words takes it up to half of that.
     """
-    kept: dict[str, ScoredMemory] = {}
-    told: set[str] = set()
-    for one in ranked:
-        said = found[one.id].turn_ids
-        turns = [turn for turn in said if turn in kept and kept[turn].id == turn]
+    results: dict[str, ScoredMemory] = {}
+    covered_ids: set[str] = set()
+    for memory in memories:
+        turn_ids = candidates[memory.id].turn_ids
+        turns = [turn for turn in turn_ids if turn in results and results[turn].id == turn]
         if turns:
-            first = kept[turns[0]]
-            shorter = 1.0 - found[one.id].text_length / max(1, found[first.id].text_length)
-            if first.score - one.score <= brief * shorter:
-                kept[turns[0]] = one._replace(score=first.score)
-                told.update(said)
+            best_turn = results[turns[0]]
+            brevity = 1.0 - candidates[memory.id].text_length / max(1, candidates[best_turn.id].text_length)
+            if best_turn.score - memory.score <= brief * brevity:
+                results[turns[0]] = memory._replace(score=best_turn.score)
+                covered_ids.update(turn_ids)
                 continue
             for turn in turns:
-                if kept[turn].fact_id is None and kept[turn].score - one.score <= MAX_FACT_DISTANCE:
-                    kept[turn] = kept[turn]._replace(fact_id=one.id)
-        elif one.id not in told:
-            kept[one.id] = one
-            told.update(said)
-    return list(kept.values())
+                if results[turn].fact_id is None and results[turn].score - memory.score <= MAX_FACT_DISTANCE:
+                    results[turn] = results[turn]._replace(fact_id=memory.id)
+        elif memory.id not in covered_ids:
+            results[memory.id] = memory
+            covered_ids.update(turn_ids)
+    return list(results.values())

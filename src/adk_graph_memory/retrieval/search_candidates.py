@@ -1,4 +1,4 @@
-"""What the legs of a search have found, and what it is measured against."""
+"""The candidates that the retrieval sources find, and the baseline that their vector scores are compared with."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from typing import NamedTuple
 
 
 class SearchCandidate(NamedTuple):
-    """A memory that a leg has found, one that such a memory rests on, or the turn that follows one.
+    """A memory that a retrieval source found, one that such a memory rests on, or the turn that follows one.
 
-    The fields stand as in the statement ``candidates``.
+    The fields are in the order of the Cypher fragment ``candidates``.
     """
 
     id: str
@@ -40,29 +40,32 @@ class SearchCandidate(NamedTuple):
 
 
 _SUFFICIENT_SAMPLE = 16
-"""Memories from which what is usual can be told."""
+"""Scores that make a reliable baseline."""
 
 
 @dataclass(frozen=True)
 class ScoreBaseline:
-    """How near a question is to what this user says as a rule: mean and deviation, as the vector leg scales them."""
+    """How near the question usually is to this user's memories: mean and standard deviation of their vector scores.
+
+    The defaults are usual for most embedders.
+    """
 
     mean: float = 0.55
     deviation: float = 0.06
 
     @classmethod
-    def from_scores(cls, usual: Sequence[float]) -> ScoreBaseline | None:
-        """Told from the scores of some of the user's memories; None without any.
+    def from_scores(cls, scores: Sequence[float]) -> ScoreBaseline | None:
+        """Make a baseline from the vector scores of a sample of the user's memories; None without any.
 
-        A few tell little of what is usual: they may be the very answer. What most embedders do makes up for the rest.
+        A few scores say little, because they may belong to the very answer. The defaults fill in for the missing ones.
         """
-        if not usual:
+        if not scores:
             return None
-        known = min(1.0, len(usual) / _SUFFICIENT_SAMPLE)
-        mean = statistics.fmean(usual)
-        deviation = math.sqrt(statistics.fmean((score - mean) ** 2 for score in usual))  # pstdev takes a millisecond
-        return cls(known * mean + (1 - known) * cls.mean, known * deviation + (1 - known) * cls.deviation)
+        trust = min(1.0, len(scores) / _SUFFICIENT_SAMPLE)
+        mean = statistics.fmean(scores)
+        deviation = math.sqrt(statistics.fmean((score - mean) ** 2 for score in scores))  # pstdev takes a millisecond
+        return cls(trust * mean + (1 - trust) * cls.mean, trust * deviation + (1 - trust) * cls.deviation)
 
-    def normalize_score(self, vector: float) -> float:
-        """How much of the way from there to the question itself a memory's score by vector is."""
-        return (vector - self.mean) / max(1e-6, 1.0 - self.mean)
+    def normalize_score(self, vector_score: float) -> float:
+        """Scale a vector score: 0 for the user's usual memory, 1 for the question itself."""
+        return (vector_score - self.mean) / max(1e-6, 1.0 - self.mean)

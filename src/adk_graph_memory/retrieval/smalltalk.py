@@ -1,7 +1,7 @@
-"""Tell turns that only ask or acknowledge, and so answer nothing, from turns that say something.
+"""Recognize small talk: turns that only ask or acknowledge, and so answer nothing.
 
-It is told by form: a question mark at the end and no statement before it, or nothing but the words with which people
-and agents acknowledge. A name or a number that the question at hand does not have makes any turn say something.
+Form decides: a question mark at the end and no statement before it, or nothing but the words with which people and
+agents acknowledge. A turn with a name or a number that the question at hand lacks is never small talk.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from adk_graph_memory.language.detection import WIDE_CHARACTER, detect_language,
 from adk_graph_memory.retrieval.search_candidates import SearchCandidate
 
 MAX_SMALLTALK_CHARACTERS = 170
-"""Characters of a turn that may say nothing; who writes more tells something with it."""
+"""The longest turn that may be small talk; a longer one says something."""
 _MAX_ASKING_WORDS, _MAX_ASKING_CHARACTERS = 14, 40
-"""Words, or characters where there are no spaces, of a question that asks only."""
+"""The longest question that only asks, in words, or in characters for scripts without spaces."""
 _MAX_LEAD_WORDS = 2
-"""Words that may stand before a comma in such a question: a greeting, a name, "so", "by the way"."""
+"""Words that may precede a comma in such a question: a greeting, a name, "so", "by the way"."""
 
 _SENTENCE = re.compile(r"[^.!?。！？؟…।;；\n]+[.!?。！？؟…।;；\n]*")
 _QUESTION_END = re.compile(r"[?？؟;][\W_]*$")
 _CLAUSE_BREAK = re.compile(r"(?<!\d)[,:]|[,:](?!\d)|[،、，：–—]")
-"""What parts a question; not what stands within a number or a time."""
+"""What separates the clauses of a question; no comma or colon within a number or a time."""
 _WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
 _CONTRACTION = re.compile(r"n['’]t$|['’](?:s|m|re|ve|ll|d)$", re.IGNORECASE)
 
@@ -36,7 +36,7 @@ _TELLING_QUESTION = re.compile(
     r"(?<!\bwill)(?<!\bwould)(?<!\bmay)(?<!\bmust)(?<!\bmight)(?<!n['’]t) (?:i|we)\b",
     re.IGNORECASE,
 )
-"""An English question that tells something besides: only what follows a verb form asks."""
+"""An English question that also tells something: "I" or "we" asks only right after an auxiliary verb."""
 _YES_NO_ANSWER = re.compile(r"^\W*(?:yes|no|yeah|yep|nope|nah)(?=\W*$|[,.!;:]| thank)", re.IGNORECASE)
 
 _ACKNOWLEDGEMENT_TEXT = """
@@ -56,7 +56,7 @@ _FILLER_TEXT = """
 _ACKNOWLEDGEMENT_WORDS = frozenset(word.casefold() for word in _ACKNOWLEDGEMENT_TEXT.split() if not word.endswith(":"))
 """Words with which people and agents acknowledge."""
 _FILLER_WORDS = frozenset(_FILLER_TEXT.split())
-"""What stands beside them where a language lists few ordinary words."""
+"""Words that accompany them, for languages whose stop word lists are short."""
 _WIDE_ACKNOWLEDGEMENT = re.compile(
     r"(?:对不起|抱歉|不好意思|好的?|谢谢[你您]?|我?[会會已将]*经?记[住下得]了?|我?[还還]?不(?:太)?(?:知道|清楚)|我?[知明]道?白?了"
     r"|没问题|不客气|嗯+|哈+|你好|再见|收到|这个?|那个?|[吧哦啊呢啦的了]"
@@ -68,57 +68,63 @@ _WIDE_ACKNOWLEDGEMENT = re.compile(
 
 
 def find_empty_turns(candidates: Iterable[SearchCandidate], question: str) -> dict[str, str]:
-    """The words of those turns that only ask or acknowledge, and on which no fact rests, by their ids."""
-    asked = extract_question_words(question)
-    brief = ((one.id, one.short_text) for one in candidates if one.short_text is not None and not one.fact_count)
-    return {id: words for id, words in brief if is_smalltalk(words, asked)}
+    """Find the turns that only ask or acknowledge, and on which no fact rests; their texts by id."""
+    question_words = extract_question_words(question)
+    texts = (
+        (candidate.id, candidate.short_text)
+        for candidate in candidates
+        if candidate.short_text is not None and not candidate.fact_count
+    )
+    return {id: text for id, text in texts if is_smalltalk(text, question_words)}
 
 
-def is_smalltalk(text: str, question: Container[str]) -> bool:
-    """Whether all sentences of a turn ask or acknowledge, with no name or number that the question does not have.
+def is_smalltalk(text: str, question_words: Container[str]) -> bool:
+    """Whether every sentence of a turn asks or acknowledges, without a name or number that the question lacks.
 
     Args:
-        text: the turn's.
-        question: the words of the question at hand, casefolded.
+        text: the turn's text.
+        question_words: the words of the question at hand, casefolded.
     """
     names = _find_smalltalk_names(text)
-    return names is not None and all(name in question for name in names)
+    return names is not None and all(name in question_words for name in names)
 
 
 def extract_question_words(question: str) -> frozenset[str]:
-    """The words of a question as :func:`is_smalltalk` compares them."""
+    """Extract a question's words as :func:`is_smalltalk` compares them."""
     return frozenset(_fold_word(word) for word in _WORD.findall(question))
 
 
 @lru_cache(maxsize=8_192)
 def _find_smalltalk_names(text: str) -> frozenset[str] | None:
-    """The names and numbers in a turn that asks or acknowledges; None if it says something."""
+    """Find the names and numbers in a turn that only asks or acknowledges; None if it says something."""
     if len(text) > MAX_SMALLTALK_CHARACTERS:
         return None
     sentences = [sentence for sentence in map(str.strip, _SENTENCE.findall(text)) if _WORD.search(sentence)]
     names = set[str]()
     for sentence in sentences:
-        names |= (named := _find_names(sentence))
-        says_more = (
-            _is_telling(sentence) if _QUESTION_END.search(sentence) else not _is_acknowledgement(sentence, named)
-        )
-        if says_more:
+        names |= (sentence_names := _find_names(sentence))
+        if _QUESTION_END.search(sentence):
+            is_empty = not _is_telling(sentence)
+        else:
+            is_empty = _is_acknowledgement(sentence, sentence_names)
+        if not is_empty:
             return None
     return frozenset(names) if sentences else None
 
 
 def _is_telling(question: str) -> bool:
-    """Whether a question is long enough to tell something besides, or does so by its form."""
+    """Whether a question also tells something, by its length or its form."""
     if (
         len(WIDE_CHARACTER.findall(question)) > _MAX_ASKING_CHARACTERS
         or len(_WORD.findall(question)) > _MAX_ASKING_WORDS
     ):
         return True
-    *before, asked = _CLAUSE_BREAK.split(question)
-    is_told = any(
-        len(_WORD.findall(part)) > _MAX_LEAD_WORDS or len(WIDE_CHARACTER.findall(part)) > 4 for part in before
+    *lead_clauses, last_clause = _CLAUSE_BREAK.split(question)
+    has_statement = any(
+        len(_WORD.findall(clause)) > _MAX_LEAD_WORDS or len(WIDE_CHARACTER.findall(clause)) > 4
+        for clause in lead_clauses
     )
-    return is_told or not _WORD.search(asked) or _TELLING_QUESTION.search(question) is not None
+    return has_statement or not _WORD.search(last_clause) or _TELLING_QUESTION.search(question) is not None
 
 
 def _is_acknowledgement(sentence: str, names: Container[str]) -> bool:
@@ -127,20 +133,20 @@ def _is_acknowledgement(sentence: str, names: Container[str]) -> bool:
     words = [_CONTRACTION.sub("", word) for word in map(_fold_word, _WORD.findall(sentence)) if word not in names]
     if _ACKNOWLEDGEMENT_WORDS.isdisjoint(words) or _YES_NO_ANSWER.search(sentence):
         return False
-    ordinary = load_stop_words(detect_language(sentence))
-    return all(word in _ACKNOWLEDGEMENT_WORDS or word in _FILLER_WORDS or word in ordinary for word in words)
+    stop_words = load_stop_words(detect_language(sentence))
+    return all(word in _ACKNOWLEDGEMENT_WORDS or word in _FILLER_WORDS or word in stop_words for word in words)
 
 
 def _find_names(sentence: str) -> set[str]:
-    """Words with a digit, or that a capital begins, but for the first word where it is an ordinary one, and "I"."""
+    """Find the words with a digit or a capital initial, except "I" and a first word that is a stop word."""
     words = _WORD.findall(sentence)
-    found = {word for word in words if any(map(str.isdigit, word))}
-    found |= {word for word in words[1:] if word[0].isupper() and not re.match(r"I(?:['’]|$)", word)}
+    names = {word for word in words if any(map(str.isdigit, word))}
+    names |= {word for word in words[1:] if word[0].isupper() and not re.match(r"I(?:['’]|$)", word)}
     if words and words[0][0].isupper():
         first = _CONTRACTION.sub("", _fold_word(words[0]))
         if first not in _ACKNOWLEDGEMENT_WORDS and first not in load_stop_words(detect_language(sentence)):
-            found.add(words[0])
-    return {_fold_word(word) for word in found}
+            names.add(words[0])
+    return {_fold_word(name) for name in names}
 
 
 def _fold_word(word: str) -> str:

@@ -1,19 +1,19 @@
-// word_legs @fragment
-// the legs that look for words: in memories, and in names that lead to facts
+// word_sources @fragment
+// the retrieval sources that search for words: in memories, and in names that lead to facts
   UNWIND $text_queries AS part
   CALL db.index.fulltext.queryNodes($text_index, part, {limit: $by_words}) YIELD node, score
   WHERE node.scope = $scope
   WITH node, max(score) AS score ORDER BY score DESC LIMIT $by_words
-  RETURN node, score, 'text' AS leg
+  RETURN node, score, 'text' AS source
   UNION ALL
   UNWIND $name_queries AS part
   CALL db.index.fulltext.queryNodes('@entity_text', part, {limit: $names}) YIELD node AS entity, score
   WHERE entity.scope = $scope
   CALL (entity) { MATCH (entity)<-[:SUBJECT|OBJECT]-(node:@Fact) RETURN node LIMIT $degree }
-  RETURN node, score, 'entity' AS leg
+  RETURN node, score, 'entity' AS source
 
-// chosen @fragment
-// whether a memory is what a caller's filters leave; without any, everything is
+// matches_filters @fragment
+// whether a memory matches a caller's filters; without filters, each does
 ($filters IS NULL OR (
   ($filters.kind IS NULL OR node.kind = $filters.kind)
   AND ($filters.since IS NULL OR node.timestamp >= $filters.since)
@@ -27,83 +27,84 @@
   })
 ))
 
-// state_then @fragment
-// a fact's state as it was known at $until: what took its place may have been said later
+// state_at_until @fragment
+// a fact's state as it was known at $until: its successor may have been said later
 CASE WHEN $until IS NOT NULL AND fact.state <> 'current' AND EXISTS { (fact)<-[:SUPERSEDES]-(:@Fact) }
   AND NOT EXISTS { MATCH (fact)<-[:SUPERSEDES]-(newer:@Fact) WHERE newer.timestamp <= $until }
   THEN 'current' ELSE fact.state END
 
 // successors @fragment
-// what took a fact's place, and what took that one's; of many what still holds first, for all that ended one may be linked
+// a fact's successors and theirs; of many, those that still hold come first, because a fact is linked to all that ended it
 CASE WHEN fact.state <> 'current' THEN COLLECT {
-  MATCH (fact)<-[:SUPERSEDES]-(one:@Fact) WHERE $until IS NULL OR one.timestamp <= $until
-  WITH one ORDER BY one.state <> 'current', one.timestamp DESC LIMIT 3
-  OPTIONAL MATCH (one)<-[:SUPERSEDES]-(other:@Fact) WHERE $until IS NULL OR other.timestamp <= $until
-  WITH one, other ORDER BY other.state <> 'current', other.timestamp DESC LIMIT 6
-  UNWIND [one, other] AS later
-  WITH later WHERE later IS NOT NULL
-  RETURN DISTINCT later
+  MATCH (fact)<-[:SUPERSEDES]-(newer:@Fact) WHERE $until IS NULL OR newer.timestamp <= $until
+  WITH newer ORDER BY newer.state <> 'current', newer.timestamp DESC LIMIT 3
+  OPTIONAL MATCH (newer)<-[:SUPERSEDES]-(newest:@Fact) WHERE $until IS NULL OR newest.timestamp <= $until
+  WITH newer, newest ORDER BY newest.state <> 'current', newest.timestamp DESC LIMIT 6
+  UNWIND [newer, newest] AS successor
+  WITH successor WHERE successor IS NOT NULL
+  RETURN DISTINCT successor
 } ELSE [] END
 
 // candidates @fragment
-// one row. candidates: of each memory found, of the turns that it rests on, the turn that follows it, those of a turn's facts
-// that ended, and what took the place of a fact [id, kind, score by text, by vector, by entity, ids of the turns that it rests
-// on, packed tokens, characters, state, since and until when it holds, ids of the facts that took its place], and of turns
-// further [role, author, time, session, whether it asks, whether it ends so, id of the turn that follows, how many facts rest on
-// it, its words where they are few, how its words were meant]. texts: of those that words found best. live: the slot.
-// writes: how often the user was written to. usual: how near the question is to some of what this user says
-WITH node, max(CASE leg WHEN 'text' THEN score END) AS text, max(CASE leg WHEN 'vector' THEN score END) AS vector,
-     max(CASE leg WHEN 'entity' THEN score END) AS entity
-UNWIND [node] + COLLECT { MATCH (node)-[:NEXT|SUPPORTED_BY]->(beside:@Memory) RETURN beside } AS found
-WITH found AS node, max(CASE node WHEN found THEN text END) AS text, max(CASE node WHEN found THEN vector END) AS vector,
-     max(CASE node WHEN found THEN entity END) AS entity
+// one row. candidates: each memory found, the turns that it rests on, the turn that follows it, the ended facts of a turn, and
+// the successors of a fact [id, kind, score by text, by vector, by entity, ids of the turns that it rests on, packed tokens,
+// characters, state, since and until when it holds, ids of its successors], and for turns also [role, author, time, session,
+// whether it contains a question, whether it ends with one, id of the turn that follows, number of facts that rest on it, its
+// text if short, its manner]. texts: the best texts by words. live: the live slot. writes: the user's write count.
+// usual: how near the question is to a sample of the user's memories
+WITH node, max(CASE source WHEN 'text' THEN score END) AS text, max(CASE source WHEN 'vector' THEN score END) AS vector,
+     max(CASE source WHEN 'entity' THEN score END) AS entity
+UNWIND [node] + COLLECT { MATCH (node)-[:NEXT|SUPPORTED_BY]->(neighbour:@Memory) RETURN neighbour } AS candidate
+WITH candidate AS node, max(CASE node WHEN candidate THEN text END) AS text,
+     max(CASE node WHEN candidate THEN vector END) AS vector, max(CASE node WHEN candidate THEN entity END) AS entity
 WITH *, CASE WHEN node.state <> 'current' THEN [node] ELSE COLLECT {
   MATCH (node)<-[:SUPPORTED_BY]-(fact:@Fact) WHERE fact.state <> 'current' RETURN fact
-} END AS over
-UNWIND CASE over WHEN [] THEN [node] ELSE [node] + over + COLLECT {
-  UNWIND over AS fact
+} END AS ended_facts
+UNWIND CASE ended_facts WHEN [] THEN [node] ELSE [node] + ended_facts + COLLECT {
+  UNWIND ended_facts AS fact
   UNWIND
 // include successors
-  AS later
-  RETURN later
-} END AS found
-WITH found AS node, max(CASE node WHEN found THEN text END) AS text, max(CASE node WHEN found THEN vector END) AS vector,
-     max(CASE node WHEN found THEN entity END) AS entity
+  AS successor
+  RETURN successor
+} END AS candidate
+WITH candidate AS node, max(CASE node WHEN candidate THEN text END) AS text,
+     max(CASE node WHEN candidate THEN vector END) AS vector, max(CASE node WHEN candidate THEN entity END) AS entity
 WHERE
-// include chosen
-WITH node, node AS fact, text, vector, entity, node.text AS told
+// include matches_filters
+WITH node, node AS fact, text, vector, entity, node.text AS content
 ORDER BY text IS NULL, text DESC
 WITH collect(CASE node.kind WHEN 'event' THEN [
-  node.memory_id, 'event', text, vector, entity, [], node[$tokens], size(told), null, null, null, null,
-  node.role, node.author, node.timestamp, node.session_id, told CONTAINS '?' OR told CONTAINS '？' OR told CONTAINS '؟',
-  any(mark IN ['?', '？', '؟'] WHERE right(told, 4) CONTAINS mark),
+  node.memory_id, 'event', text, vector, entity, [], node[$tokens], size(content), null, null, null, null,
+  node.role, node.author, node.timestamp, node.session_id,
+  content CONTAINS '?' OR content CONTAINS '？' OR content CONTAINS '؟',
+  any(mark IN ['?', '？', '؟'] WHERE right(content, 4) CONTAINS mark),
   head(COLLECT { MATCH (node)-[:NEXT]->(follower:@Memory) RETURN follower.memory_id }),
-  COUNT { (node)<-[:SUPPORTED_BY]-() }, CASE WHEN size(told) <= $brief THEN told END, node.manner
+  COUNT { (node)<-[:SUPPORTED_BY]-() }, CASE WHEN size(content) <= $brief THEN content END, node.manner
 ] ELSE [
   node.memory_id, 'fact', text, vector, entity,
-  COLLECT { MATCH (node)-[:SUPPORTED_BY]->(turn:@Memory) RETURN turn.memory_id }, node[$tokens], size(told),
-// include state_then
+  COLLECT { MATCH (node)-[:SUPPORTED_BY]->(turn:@Memory) RETURN turn.memory_id }, node[$tokens], size(content),
+// include state_at_until
   , node.valid_from.epochSeconds, node.valid_to.epochSeconds,
-  CASE WHEN node.state <> 'current' THEN [later IN
+  CASE WHEN node.state <> 'current' THEN [successor IN
 // include successors
-  | later.memory_id] END
-] END) AS candidates, collect(CASE WHEN text IS NOT NULL THEN left(told, $readable) END)[..$read] AS texts
+  | successor.memory_id] END
+] END) AS candidates, collect(CASE WHEN text IS NOT NULL THEN left(content, $readable) END)[..$read] AS texts
 OPTIONAL MATCH (m:@Meta {key: 'schema'})
 OPTIONAL MATCH (u:@User {scope: $scope})
 
-// background @fragment
-// how near the question is to what this user says as a rule, told from some of it
+// baseline @fragment
+// how near the question is to a sample of this user's memories
 RETURN candidates, texts, m.live AS live, coalesce(u.writes, 0) AS writes, COLLECT {
-  MATCH (some:@Memory {scope: $scope})
-  WHERE some.memory_id IS NOT NULL
-  WITH some[$slot] AS known WHERE size(known) = size($vector)
-  RETURN vector.similarity.cosine(known, $vector) LIMIT $sample
+  MATCH (memory:@Memory {scope: $scope})
+  WHERE memory.memory_id IS NOT NULL
+  WITH memory[$slot] AS stored_vector WHERE size(stored_vector) = size($vector)
+  RETURN vector.similarity.cosine(stored_vector, $vector) LIMIT $sample
 } AS usual
 
 // speakers
-// one row: the names of each author of the user's turns, that on the turns first; how often the user was written to; the
-// member of the user's state that names their time zone, and the offset of what was heard of them last; beginnings of some of
-// what people (not the agent) said
+// one row: the names of each author of the user's turns, the one on the turns first; the user's write count; the member of the
+// user's state that names their time zone, and the offset of their last turn; the beginnings of some turns of people (not of
+// the agent)
 OPTIONAL MATCH (u:@User {scope: $scope})
 WITH coalesce(u.authors, []) AS authors, coalesce(u.writes, 0) AS writes, u.offset AS offset,
      [member IN u.state WHERE member STARTS WITH '"timezone":'] AS timezone
@@ -124,62 +125,62 @@ RETURN writes, timezone, offset, COLLECT {
   RETURN left(some.text, $readable) LIMIT $sample
 } AS texts
 
-// legs_text
+// candidates_text
 // candidates by words alone
 CALL () {
-// include word_legs
+// include word_sources
 }
 // include candidates
 RETURN candidates, texts, m.live AS live, coalesce(u.writes, 0) AS writes, [] AS usual
 
-// legs_SLOT @2026
+// candidates_SLOT @2026
 // candidates by words and by the vectors of one slot
 CYPHER 25
 CALL () {
-// include word_legs
+// include word_sources
   UNION ALL
   MATCH (node:@Memory)
   SEARCH node IN (VECTOR INDEX @memory_vector_SLOT FOR $vector WHERE node.scope = $scope LIMIT $by_vector) SCORE AS score
-  RETURN node, score, 'vector' AS leg
+  RETURN node, score, 'vector' AS source
 }
 // include candidates
-// include background
+// include baseline
 
-// legs_scan
-// candidates by words and by comparing every vector of the scope: where there is no vector index, or only some are wanted
+// candidates_scan
+// candidates by words and by comparing every vector of the scope: if there is no vector index, or filters leave only some
 CALL () {
-// include word_legs
+// include word_sources
   UNION ALL
   MATCH (node:@Memory {scope: $scope})
   WHERE node.memory_id IS NOT NULL AND node[$slot] IS NOT NULL AND size(node[$slot]) = size($vector) AND
-// include chosen
+// include matches_filters
   WITH node, vector.similarity.cosine(node[$slot], $vector) AS score ORDER BY score DESC LIMIT $by_vector
-  RETURN node, score, 'vector' AS leg
+  RETURN node, score, 'vector' AS source
 }
 // include candidates
-// include background
+// include baseline
 
-// hits
-// a row a hit, best first, with `node` and `score` bound for the retrieval query that follows: a turn, or a fact; the fact
-// that a turn stands in for takes its place where it holds a number, or names somebody or something, that the turn does not
-UNWIND $hits AS hit
-MATCH (found:@Memory {scope: $scope, memory_id: hit.id})
-OPTIONAL MATCH (fact:@Memory {scope: $scope, memory_id: hit.fact})
-WITH hit.score AS score, CASE WHEN fact IS NULL THEN found WHEN EXISTS {
+// results
+// a row a result, best first, with `node` and `score` bound for the retrieval query that follows: a turn or a fact; a turn's
+// fact takes its place if it has a number, or names an entity, that the turn does not
+UNWIND $results AS result
+MATCH (memory:@Memory {scope: $scope, memory_id: result.id})
+OPTIONAL MATCH (fact:@Memory {scope: $scope, memory_id: result.fact})
+WITH result.score AS score, CASE WHEN fact IS NULL THEN memory WHEN EXISTS {
   MATCH (fact)-[:SUBJECT|OBJECT]->(n:@Entity)
-  WHERE none(name IN [n.name] + n.aliases WHERE name = found.author OR toLower(found.text) CONTAINS toLower(name))
-} THEN fact WHEN NOT fact.text =~ '(?s).*[0-9].*' THEN found WHEN
-  any(word IN split(fact.text, ' ') WHERE word =~ '.*[0-9].*' AND NOT found.text CONTAINS btrim(word, $marks))
-  THEN fact ELSE found END AS node
+  WHERE none(name IN [n.name] + n.aliases WHERE name = memory.author OR toLower(memory.text) CONTAINS toLower(name))
+} THEN fact WHEN NOT fact.text =~ '(?s).*[0-9].*' THEN memory WHEN
+  any(word IN split(fact.text, ' ') WHERE word =~ '.*[0-9].*' AND NOT memory.text CONTAINS btrim(word, $marks))
+  THEN fact ELSE memory END AS node
 WITH node, score ORDER BY score DESC
 RETURN node, score
 
 // retrieval_query @fragment
-// a row a hit, best first: a turn, with the question that it answers where it is short and the words of the facts it stands
-// for where it is long, or a fact with the words that support it and what it is about; of either what of it has ended
-// [state, modality, until when, texts and states of what took its place]
+// a row a result, best first: a turn, with the question that it answers if it is short and the words of its found facts if it
+// is long, or a fact with the words that support it and what it is about; of either, the endings of its facts
+// [state, modality, until when, texts and states of the successors]
 WITH node, score, CASE node.kind WHEN 'fact' THEN [node] ELSE COLLECT {
-  MATCH (node)<-[:SUPPORTED_BY]-(said:@Fact) RETURN said ORDER BY said.memory_id
+  MATCH (node)<-[:SUPPORTED_BY]-(fact:@Fact) RETURN fact ORDER BY fact.memory_id
 } END AS facts, CASE node.kind WHEN 'fact' THEN COLLECT {
   MATCH (node)-[support:SUPPORTED_BY]->(source:@Event)
   RETURN {id: source.id, quote: support.quote, session: source.session_id, verified: coalesce(support.verified, true),
@@ -195,7 +196,7 @@ RETURN node.text AS text, score, node.memory_id AS id, node.kind AS kind, node.a
        CASE node.kind WHEN 'event' THEN node.session_id ELSE head(sources).session END AS session_id,
        CASE WHEN node.kind = 'fact' THEN head([source IN sources WHERE source.quote IS NOT NULL | source.quote])
          WHEN size(node.text) > $readable THEN head(COLLECT {
-         MATCH (node)<-[support:SUPPORTED_BY]-(said:@Fact) WHERE said.memory_id IN $facts RETURN support.quote LIMIT 1
+         MATCH (node)<-[support:SUPPORTED_BY]-(fact:@Fact) WHERE fact.memory_id IN $facts RETURN support.quote LIMIT 1
        }) END AS quote,
        CASE node.kind WHEN 'fact' THEN head(COLLECT { MATCH (node)-[:SUBJECT]->(n:@Entity) RETURN n.name }) END AS subject,
        node.predicate AS predicate,
@@ -205,7 +206,7 @@ RETURN node.text AS text, score, node.memory_id AS id, node.kind AS kind, node.a
          MATCH (before:@Memory)-[:NEXT]->(node)
          WHERE any(mark IN ['?', '？', '؟'] WHERE right(before.text, 4) CONTAINS mark)
          RETURN before.text LIMIT 1
-       }) END AS asked,
+       }) END AS question,
        CASE node.kind WHEN 'fact' THEN COLLECT {
          MATCH (node)-[:SUPERSEDES]->(earlier:@Fact)
          WHERE earlier.state = 'superseded' AND earlier.predicate = node.predicate
@@ -218,16 +219,16 @@ RETURN node.text AS text, score, node.memory_id AS id, node.kind AS kind, node.a
        CASE WHEN any(fact IN facts WHERE fact.state <> 'current') THEN COLLECT {
          UNWIND facts AS fact
          WITH fact,
-// include state_then
+// include state_at_until
          AS state
          WHERE state <> 'current'
          RETURN [state, fact.modality, fact.valid_to, COLLECT {
            UNWIND
 // include successors
-           AS later
-           RETURN [later.text, later.state]
+           AS successor
+           RETURN [successor.text, successor.state]
          }]
-       } END AS ended,
+       } END AS endings,
        CASE WHEN any(fact IN facts WHERE fact.stale AND fact.state = 'current') THEN true END AS stale,
        CASE WHEN sources <> [] AND none(source IN sources WHERE source.verified) THEN false END AS verified,
        CASE WHEN node.kind = 'event' THEN node.manner
