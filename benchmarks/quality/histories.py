@@ -54,7 +54,7 @@ class History:
     held: tuple[Held, ...]
     relations: Mapping[tuple[str, str], str] = field(default_factory=dict)
     rests: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    functional: tuple[str, ...] = ()
+    functional_predicates: tuple[str, ...] = ()
 
 
 def _lives(day: int, city: str, **fields: Any) -> Said:
@@ -77,9 +77,9 @@ def _says(day: int, text: str, predicate: str, **fields: Any) -> Said:
     return Said(day, text, predicate, fields=fields)
 
 
-def _each(*said: Said) -> tuple[tuple[Said, ...], ...]:
+def _each(*statements: Said) -> tuple[tuple[Said, ...], ...]:
     """A session a turn."""
-    return tuple((one,) for one in said)
+    return tuple((statement,) for statement in statements)
 
 
 HOME, JOB, PHONE, BORN = "lives_in", "works_at", "phone_number", "born_on"
@@ -92,7 +92,7 @@ def histories() -> list[History]:
 
 def _changes() -> list[History]:
     """A value that there is one of at a time, by rule alone."""
-    found = []
+    histories = []
     for slot, say, values in (
         (HOME, _lives, ("Lisbon", "Porto", "Braga")),
         (JOB, _works, ("Acme", "Bolt", "Crane")),
@@ -101,30 +101,30 @@ def _changes() -> list[History]:
         a, b, c = (say(0, value).text for value in values)
         x, y, z = values
         one = (slot,)
-        found += [
+        histories += [
             History(
                 f"{slot}: one change",
                 _each(say(1, x), say(100, y)),
                 (Held(a, "superseded", 100), Held(b)),
-                functional=one,
+                functional_predicates=one,
             ),
             History(
                 f"{slot}: two changes",
                 _each(say(1, x), say(100, y), say(200, z)),
                 (Held(a, "superseded", 100), Held(b, "superseded", 200), Held(c)),
-                functional=one,
+                functional_predicates=one,
             ),
             History(
                 f"{slot}: changes and changes back",
                 _each(say(1, x), say(100, y), say(200, x)),
                 (Held(a, "superseded", 100), Held(b, "superseded", 200), Held(a)),
-                functional=one,
+                functional_predicates=one,
             ),
             History(
                 f"{slot}: told again before it changes",
                 _each(say(1, x), say(50, x), say(100, y)),
                 (Held(a, "superseded", 100, support=2), Held(b)),
-                functional=one,
+                functional_predicates=one,
             ),
             History(
                 f"{slot}: back and told again",
@@ -135,58 +135,58 @@ def _changes() -> list[History]:
                     Held(a, "superseded", 300, support=2),
                     Held(c),
                 ),
-                functional=one,
+                functional_predicates=one,
             ),
             History(
                 f"{slot}: two on one day, the later stands",
                 ((say(1, x), say(1, y)), (say(50, y),)),
                 (Held(a, "superseded", 1), Held(b, support=2)),
-                functional=one,
+                functional_predicates=one,
             ),
             History(
                 f"{slot}: a change dated before it was told",
                 _each(say(1, x), say(100, y, valid_from=80)),
                 (Held(a, "superseded", 80), Held(b)),
-                functional=one,
+                functional_predicates=one,
             ),
             History(
                 f"{slot}: a date that contradicts what was said falls back to the time it was said",
                 _each(say(1, x), say(90, x), say(100, y, valid_from=50)),
                 (Held(a, "superseded", 100, support=2), Held(b)),
-                functional=one,
+                functional_predicates=one,
             ),
             History(
                 f"{slot}: hearsay ends nothing",
                 _each(say(1, x), say(100, y, modality="reported")),
                 (Held(a), Held(b)),
-                functional=one,
+                functional_predicates=one,
             ),
             History(
                 f"{slot}: what might be ends nothing",
                 _each(say(1, x), say(100, y, modality="hypothetical")),
                 (Held(a), Held(b)),
-                functional=one,
+                functional_predicates=one,
             ),
             History(
                 f"{slot}: what used to be ends nothing",
                 _each(say(50, x), say(100, y, valid_to=100)),
                 (Held(a), Held(b, until=100)),
-                functional=one,
+                functional_predicates=one,
             ),
             History(
                 f"{slot}: no longer",
                 _each(say(1, x), say(100, x, modality="negated")),
                 (Held(a, "superseded", 100), Held(a)),
-                functional=one,
+                functional_predicates=one,
             ),
         ]
-    return found
+    return histories
 
 
 def _judged() -> list[History]:
     """Changes that no rule knows of: a model says which facts cannot both hold."""
     vegan, steak, fish = "The user is a vegan.", "The user eats steak again.", "The user eats fish but no meat."
-    found = [
+    histories = [
         History(
             "judged: a change",
             _each(_says(1, vegan, "eats"), _says(100, steak, "eats")),
@@ -213,7 +213,7 @@ def _judged() -> list[History]:
         ),
     ]
     dropped, ordered = "The user dropped the stairlift.", "The user had ordered a stairlift."
-    found.append(
+    histories.append(
         History(
             "judged: in one session what came after may be told before",
             ((_says(5, dropped, "stairlift"), _says(5, ordered, "stairlift")),),
@@ -223,14 +223,14 @@ def _judged() -> list[History]:
     )
     for one, other in (("tea", "coffee"), ("chess", "go"), ("Bach", "Ravel")):
         a, b = f"The user likes {one}.", f"The user likes {other}."
-        found.append(
+        histories.append(
             History(
                 f"judged: {one} beside {other}",
                 _each(Said(1, a, "likes", one), Said(100, b, "likes", other)),
                 (Held(a), Held(b)),
             )
         )
-    return found
+    return histories
 
 
 def _corrections() -> list[History]:
@@ -242,7 +242,7 @@ def _corrections() -> list[History]:
             "corrected: a birth date, by rule",
             _each(_born(1, third), _born(50, fourth, correction=True)),
             (Held(a, "retracted", 50), Held(b)),
-            functional=(BORN,),
+            functional_predicates=(BORN,),
         ),
         History(
             "corrected: a birth date, by judgement",
@@ -254,14 +254,14 @@ def _corrections() -> list[History]:
             "corrected: twice",
             _each(_born(1, third), _born(50, fourth, correction=True), _born(80, fifth, correction=True)),
             (Held(a, "retracted", 50), Held(b, "retracted", 80), Held(c)),
-            functional=(BORN,),
+            functional_predicates=(BORN,),
         ),
         History(
             "corrected: in one breath",
             ((_born(1, third), _born(1, fourth, correction=True)),),
             (Held(a, "retracted", 1), Held(b)),
             {(b, a): "RETRACT"},
-            functional=(BORN,),
+            functional_predicates=(BORN,),
         ),
         History(
             "corrected: an allergy there never was",
@@ -277,7 +277,7 @@ def _corrections() -> list[History]:
                 Held(_lives(0, "Porto").text, "retracted", 110),
                 Held(_lives(0, "Braga").text),
             ),
-            functional=(HOME,),
+            functional_predicates=(HOME,),
         ),
     ]
 
@@ -292,19 +292,19 @@ def _plans() -> list[History]:
             "planned: came true",
             _each(_lives(1, "Berlin", modality="planned"), _lives(100, "Berlin")),
             (Held(berlin, "superseded", 100), Held(berlin)),
-            functional=(HOME,),
+            functional_predicates=(HOME,),
         ),
         History(
             "planned: given up",
             _each(_lives(1, "Berlin", modality="planned"), _lives(100, "Berlin", modality="negated")),
             (Held(berlin, "superseded", 100), Held(berlin)),
-            functional=(HOME,),
+            functional_predicates=(HOME,),
         ),
         History(
             "planned: ends nothing that is so",
             _each(_lives(1, "Lisbon"), _lives(50, "Berlin", modality="planned")),
             (Held(_lives(0, "Lisbon").text), Held(berlin)),
-            functional=(HOME,),
+            functional_predicates=(HOME,),
         ),
         History(
             "planned: cancelled, by judgement",
@@ -340,7 +340,7 @@ def _plans() -> list[History]:
             "planned: came true on its day, as was told later",
             _each(_lives(1, "Berlin", modality="planned", valid_from=100), _lives(160, "Berlin", valid_from=100)),
             (Held(berlin, "superseded", 100), Held(berlin)),
-            functional=(HOME,),
+            functional_predicates=(HOME,),
         ),
         History(
             "planned: carried out, by judgement",
@@ -377,7 +377,7 @@ def _plans() -> list[History]:
                 _lives(120, "Berlin", modality="planned"),
             ),
             (Held(berlin, "superseded", 100), Held(berlin), Held(berlin)),
-            functional=(HOME,),
+            functional_predicates=(HOME,),
         ),
         *_outcomes(),
     ]
@@ -416,7 +416,7 @@ def _outcomes() -> list[History]:
                 Held(berlin),
             ),
             ends,
-            functional=(HOME,),
+            functional_predicates=(HOME,),
         ),
         History(
             "outcome: denied once its day was over, it had been kept",
@@ -446,7 +446,7 @@ def _outcomes() -> list[History]:
             ),
             (Held(lisbon), Held(berlin, "superseded", 60), Held(rome, "superseded", 90), Held(rome)),
             ends,
-            functional=(HOME,),
+            functional_predicates=(HOME,),
         ),
         History(
             "outcome: carried out later than planned",
@@ -534,13 +534,13 @@ def _people() -> list[History]:
                 ),
             ),
             (Held(brother, subject="Anton"), Held(colleague, subject="Anton")),
-            functional=(HOME,),
+            functional_predicates=(HOME,),
         ),
         History(
             "two people, one street",
             _each(Said(1, "Inés lives in Porto.", HOME, "Porto", "Inés"), _lives(30, "Braga")),
             (Held("Inés lives in Porto.", subject="Inés"), Held(_lives(0, "Braga").text)),
-            functional=(HOME,),
+            functional_predicates=(HOME,),
         ),
         History(
             "another's move moves only them",
@@ -554,7 +554,7 @@ def _people() -> list[History]:
                 Held("Inés lives in Porto.", "superseded", 50, subject="Inés"),
                 Held("Inés lives in Faro.", subject="Inés"),
             ),
-            functional=(HOME,),
+            functional_predicates=(HOME,),
         ),
     ]
 
@@ -570,21 +570,21 @@ def _dependencies() -> list[History]:
             ((_works(10, "Acme"), way), (_works(100, "Bolt"),)),
             (Held(acme, "superseded", 100), Held(bolt), Held(commute, stale=True)),
             rests={commute: (acme,)},
-            functional=(JOB,),
+            functional_predicates=(JOB,),
         ),
         History(
             "rests: not while it holds",
             ((_works(10, "Acme"), way),),
             (Held(acme), Held(commute)),
             rests={commute: (acme,)},
-            functional=(JOB,),
+            functional_predicates=(JOB,),
         ),
         History(
             "rests: heard again after the end, it holds",
             ((_works(10, "Acme"), way), (_works(100, "Bolt"),), (Said(120, commute, "commute", "Acme"),)),
             (Held(acme, "superseded", 100), Held(bolt), Held(commute, support=2)),
             rests={commute: (acme,)},
-            functional=(JOB,),
+            functional_predicates=(JOB,),
         ),
         History(
             "rests: what has ended ended no later than what it rested on",
@@ -608,14 +608,14 @@ def _dependencies() -> list[History]:
             ((_works(10, "Bolt", modality="planned"), pay), (_works(100, "Bolt"),)),
             (Held(bolt, "superseded", 100), Held(bolt), Held(pay.text)),
             rests={pay.text: (bolt,)},
-            functional=(JOB,),
+            functional_predicates=(JOB,),
         ),
         History(
             "rests: on a plan that was given up",
             ((_works(10, "Bolt", modality="planned"), pay), (_works(100, "Bolt", modality="negated"),)),
             (Held(bolt, "superseded", 100), Held(bolt), Held(pay.text, stale=True)),
             rests={pay.text: (bolt,)},
-            functional=(JOB,),
+            functional_predicates=(JOB,),
         ),
     ]
 
@@ -627,13 +627,17 @@ def _rest() -> list[History]:
             "nothing: small talk between facts changes nothing",
             ((_lives(1, "Lisbon"), Said(1, "")), (Said(2, ""), _lives(100, "Porto"))),
             (Held(_lives(0, "Lisbon").text, "superseded", 100), Held(_lives(0, "Porto").text)),
-            functional=(HOME,),
+            functional_predicates=(HOME,),
         ),
     ]
 
 
 def cuts(history: History) -> dict[str, list[tuple[Said, ...]]]:
     """The same turns in batches of other sizes: by session, all at once, and a batch a turn."""
-    said = [one for session in history.sessions for one in session]
+    statements = [statement for session in history.sessions for statement in session]
     sessions: Sequence[tuple[Said, ...]] = history.sessions
-    return {"by session": list(sessions), "all at once": [tuple(said)], "turn by turn": [(one,) for one in said]}
+    return {
+        "by session": list(sessions),
+        "all at once": [tuple(statements)],
+        "turn by turn": [(statement,) for statement in statements],
+    }

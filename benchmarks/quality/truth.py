@@ -40,7 +40,7 @@ class Portion:
 def portions(history: History) -> dict[str, list[Portion]]:
     """The history as it was told, backwards, shuffled, turn by turn and all at once."""
     place = places(history)
-    told = [Portion(f"s{n}", tuple(turns(said, place))) for n, said in enumerate(history.sessions)]
+    told = [Portion(f"s{n}", tuple(turns(statements, place))) for n, statements in enumerate(history.sessions)]
     shuffled = random.Random(len(history.name)).sample(told, len(told))
     single = [Portion(portion.session, (turn,)) for portion in told for turn in portion.turns]
     whole = [Portion("all", tuple(turn for portion in told for turn in portion.turns))]
@@ -49,19 +49,21 @@ def portions(history: History) -> dict[str, list[Portion]]:
 
 def expected(history: History) -> list[Fact]:
     """The facts that the graph has to hold, sorted."""
-    found = []
+    facts = []
     for held in history.held:
         until = moment(held.until).date().isoformat() if held.until is not None else ""
-        found.append((held.subject, held.text, held.state, until, held.support, held.stale))
-    return sorted(found)
+        facts.append((held.subject, held.text, held.state, until, held.support, held.stale))
+    return sorted(facts)
 
 
-async def remembered(settings: Settings, history: History, told: Sequence[Portion], app_name: str) -> list[Fact]:
+async def remembered(
+    settings: Settings, history: History, session_portions: Sequence[Portion], app_name: str
+) -> list[Fact]:
     """What the graph holds after these portions were remembered one after the other."""
-    chosen = settings.model_copy(update={"functional_predicates": history.functional})
+    chosen = settings.model_copy(update={"functional_predicates": history.functional_predicates})
     owner = {"app_name": app_name, "user_id": "ada"}
     async with GraphMemory(settings=chosen, model=reader(history), embedder=HashEmbedder()) as memory:
-        for portion in told:
+        for portion in session_portions:
             await memory.remember(portion.turns, session_id=portion.session, **owner)
         driver = await memory.connection.get_driver()
         query = END_STATE.replace("@", chosen.label_prefix)
@@ -77,19 +79,19 @@ def _fact(row: Record) -> Fact:
 def cases() -> Iterator[tuple[History, str, list[Portion]]]:
     """Every history in every order and portion."""
     for history in histories():
-        for way, told in portions(history).items():
-            yield history, way, told
+        for way, session_portions in portions(history).items():
+            yield history, way, session_portions
 
 
 async def main() -> None:
     right: dict[str, int] = {}
     wrong: list[str] = []
     async with server.serving("Truth") as (settings, which):
-        for history, way, told in cases():
-            found = await remembered(settings, history, told, f"truth-{uuid.uuid4().hex[:12]}")
-            right[way] = right.get(way, 0) + (found == expected(history))
-            if found != expected(history):
-                wrong.append(f"{history.name} ({way}): {found}")
+        for history, way, session_portions in cases():
+            facts = await remembered(settings, history, session_portions, f"truth-{uuid.uuid4().hex[:12]}")
+            right[way] = right.get(way, 0) + (facts == expected(history))
+            if facts != expected(history):
+                wrong.append(f"{history.name} ({way}): {facts}")
     table = Table(title=f"Truth table: {len(histories())} life histories with scripted replies")
     for column in ("told", "right", "of"):
         table.add_column(column, justify="left" if column == "told" else "right")

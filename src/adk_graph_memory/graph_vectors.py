@@ -75,7 +75,7 @@ class GraphVectors:
             async with asyncio.timeout(self._connection.settings.limits.lease / 2):  # the other half is for writing
                 await _embed_by_halves(self.embedder, list(dict.fromkeys(passages)), by_passage)
         except (errors.EmbedderFailed, TimeoutError) as error:
-            logger.warning("Remembered without some vectors for now: %s", str(error) or "the embedder took too long")
+            logger.warning("Some memories have no vectors yet: %s", str(error) or "the embedder took too long")
         if not by_passage:
             return graph.EmbeddingBatch(has_embedder=True)
         dimensions = len(next(iter(by_passage.values())).vector)

@@ -102,7 +102,7 @@ class Ingestion:
             lease_seconds=self._connection.settings.limits.lease,
             metadata=metadata,
             topics=topics,
-            waits=pending_reason,
+            pending_reason=pending_reason,
         )
 
     async def resume_pending(self, ingests: Sequence[PendingIngest]) -> list[IngestReport]:
@@ -119,7 +119,7 @@ class Ingestion:
             except errors.DatabaseUnavailable:
                 raise
             except Exception as error:
-                logger.warning("What was said in session %s stays pending.", ingest.session_id, exc_info=True)
+                logger.warning("The turns of session %s stay pending.", ingest.session_id, exc_info=True)
                 first_error = first_error or error
         if first_error:
             raise first_error
@@ -184,9 +184,9 @@ class Ingestion:
         clock: Stopwatch,
     ) -> IngestReport:
         """Fetch candidates, decide and write; start over if another process wrote to this user meanwhile."""
-        functional, judge_usage = self._extractor.functional_predicates, Usage()
-        lookup = consolidation.GraphLookup(result, functional)
-        compare = partial(consolidation.compare_extraction, result, functional=functional)
+        functional_predicates, judge_usage = self._extractor.functional_predicates, Usage()
+        lookup = consolidation.GraphLookup(result, functional_predicates)
+        compare = partial(consolidation.compare_extraction, result, functional_predicates=functional_predicates)
         judged_draft: consolidation.Comparison | None = None
         for _ in range(MAX_WRITE_ATTEMPTS):
             candidates, writes = await graph.candidates.fetch_candidates(
@@ -201,7 +201,7 @@ class Ingestion:
                     judged_draft, judge_usage = draft, judge_usage + usage
                     report = replace(report, judge=self._judge.version)
                     clock.lap("decide")
-                resolved_draft = await asyncio.to_thread(compare, candidates, same=answers.doubt_answers)
+                resolved_draft = await asyncio.to_thread(compare, candidates, doubt_answers=answers.doubt_answers)
                 decisions = await asyncio.to_thread(answers.remap_ids, draft, resolved_draft)
                 draft = resolved_draft
             plan = await asyncio.to_thread(consolidation.reconcile_claims, draft, decisions)

@@ -140,7 +140,7 @@ class GraphMemory(Closeable):
         app_name: str | None = None,
         user_id: str | None = None,
         before: float | None = None,
-        tries: int | None = None,
+        max_attempts: int | None = None,
     ) -> list[IngestReport]:
         """Ingest the pending requests: those that were queued, whose process died, or whose model failed.
 
@@ -148,7 +148,7 @@ class GraphMemory(Closeable):
             app_name: of this app only.
             user_id: of this user only.
             before: only requests made before this time, in epoch seconds.
-            tries: only requests with fewer attempts.
+            max_attempts: only requests with fewer attempts.
 
         Raises:
             errors.DatabaseUnavailable: the requests not yet ingested stay pending.
@@ -156,7 +156,7 @@ class GraphMemory(Closeable):
         """
         connection = await graph.prepare_connection(self.connection)
         ingests = await graph.ingest_queue.fetch_pending_ingests(
-            connection, app_name=app_name, user_id=user_id, before=before, tries=tries
+            connection, app_name=app_name, user_id=user_id, before=before, max_attempts=max_attempts
         )
         return await self._make_ingestion(connection).resume_pending(ingests)
 

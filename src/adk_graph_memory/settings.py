@@ -75,22 +75,22 @@ class Limits(BaseSettings):
 
     model_config = _ENVIRONMENT | SettingsConfigDict(extra="forbid")
 
-    pool_size: int = Field(default=50, ge=1, description="connections to the database at a time")
+    pool_size: int = Field(default=50, ge=1, description="concurrent connections to the database")
     database_timeout: float = Field(
         default=15.0, gt=0, description="seconds without an answer from Neo4j until an operation gives up"
     )
-    first_search_wait: float = Field(default=1.0, ge=0, description="seconds that an agent leaves its model to load")
+    first_search_wait: float = Field(
+        default=1.0, ge=0, description="seconds the first search waits for the embedder to load"
+    )
     embed_timeout: float = Field(default=10.0, gt=0, description="seconds a search waits for its embedding")
-    embed_concurrency: int = Field(default=8, ge=1, description="calls of a hosted embedder at a time")
+    embed_concurrency: int = Field(default=8, ge=1, description="concurrent calls of a hosted embedder")
     rerank_timeout: float = Field(default=1.0, gt=0, description="seconds a search waits for a reranker")
     model_timeout: float = Field(default=120.0, gt=0, description="seconds for one call of the model")
     model_retries: int = Field(default=2, ge=0, description="retries of a model call after a transient failure")
-    model_concurrency: int = Field(default=4, ge=1, description="calls of the model at a time")
+    model_concurrency: int = Field(default=4, ge=1, description="concurrent calls of the model")
     window_tokens: int = Field(default=16_000, ge=500, description="tokens of a session that one call reads")
-    lease: float = Field(default=600.0, gt=0, description="seconds a claimed ingest is left to its worker")
-    artifact_inline_limit: int = Field(
-        default=65_536, ge=0, description="bytes up to which an artifact is in the graph"
-    )
+    lease: float = Field(default=600.0, gt=0, description="seconds until another worker may take over an ingest")
+    artifact_inline_limit: int = Field(default=65_536, ge=0, description="the largest artifact in the graph, in bytes")
 
 
 class Settings(BaseSettings):
@@ -108,27 +108,28 @@ class Settings(BaseSettings):
     shared_database: bool = False
     analyzers: tuple[AnalyzerName, ...] = Field(default=("english", "cjk"), min_length=1, max_length=6)
 
-    timezone: ZoneInfo = Field(default=ZoneInfo("UTC"), description="for users whose own is not known; an IANA name")
+    timezone: ZoneInfo = Field(default=ZoneInfo("UTC"), description="for users whose own zone is unknown; an IANA name")
 
     model: str | None = None
     embedder: str | None = None
     redact: Literal["secrets"] | None = None
-    embed_dimensions: int | None = Field(default=None, ge=1, description="numbers a vector, of a Gemini model by name")
-    token_projection: str | None = Field(default=None, description="path of what pipelines/fit_projection.py wrote")
+    embed_dimensions: int | None = Field(default=None, ge=1, description="vector dimension of a Gemini embedder")
+    token_projection: str | None = Field(default=None, description="a file that pipelines/fit_projection.py wrote")
     prices: tuple[tuple[str, float, float, float], ...] = Field(
-        default=(), description="model, and what a million tokens cost in, out and cached, for `adk-graph-memory stats`"
+        default=(),
+        description="model, and prices per million tokens: input, output, cached; for `adk-graph-memory stats`",
     )
-    functional_predicates: tuple[str, ...] = Field(default=(), description="of these a subject has one value at a time")
-    topics: tuple[str, ...] = Field(default=(), description="labels of Memory Bank's topics; all else is left out")
-    entity_types: tuple[str, ...] = Field(default=(), description="kinds of entities there are; free if empty")
-    keep_unverified: bool = Field(default=False, description="keep facts whose quote is not in the turns they name")
-    predicates: tuple[str, ...] = Field(default=(), description="the only predicates of facts; free if empty")
+    functional_predicates: tuple[str, ...] = Field(default=(), description="predicates with one value at a time")
+    topics: tuple[str, ...] = Field(default=(), description="labels of Memory Bank's topics; other facts are left out")
+    entity_types: tuple[str, ...] = Field(default=(), description="the only entity types; any if empty")
+    keep_unverified: bool = Field(default=False, description="keep facts whose quote is not in their turns")
+    predicates: tuple[str, ...] = Field(default=(), description="the only predicates of facts; any if empty")
 
     artifact_store: str | None = Field(default=None, description="a path or URL for content too large for the graph")
 
     memory_max_results: int = Field(default=50, ge=1)
     token_budget: int = Field(default=1_024, ge=1)
-    min_score: float = Field(default=0.0, ge=0, le=1, description="a search leaves out what scores less")
+    min_score: float = Field(default=0.0, ge=0, le=1, description="the lowest score that a search returns")
 
     limits: Limits = Field(default_factory=Limits)
 

@@ -88,18 +88,18 @@ def _pair(fact: KnownFact) -> tuple[str | None, str | None]:
 
 async def on_paper(history: History, told: list[Portion]) -> list[Fact]:
     paper, model = Paper(), reader(history)
-    patience = llm.RetryPolicy(5)
-    vocabulary = extraction.Vocabulary(functional_predicates=frozenset(history.functional))
-    extractor = extraction.ModelExtractor(model, window_tokens=16_000, patience=patience, vocabulary=vocabulary)
-    judge = consolidation.Judge(model, patience)
+    retry_policy = llm.RetryPolicy(5)
+    vocabulary = extraction.Vocabulary(functional_predicates=frozenset(history.functional_predicates))
+    extractor = extraction.ModelExtractor(model, window_tokens=16_000, retry_policy=retry_policy, vocabulary=vocabulary)
+    judge = consolidation.Judge(model, retry_policy)
     for portion in told:
         turns = [replace(turn, session_id=portion.session) for turn in portion.turns]
         read = await extractor.extract(turns, tuple(paper.entities.values()))
-        candidates = paper.candidates(consolidation.GraphLookup(read, history.functional))
-        draft = consolidation.compare_extraction(read, candidates, functional=history.functional)
+        candidates = paper.candidates(consolidation.GraphLookup(read, history.functional_predicates))
+        draft = consolidation.compare_extraction(read, candidates, functional_predicates=history.functional_predicates)
         decisions = (await judge.decide(draft))[0] if draft.has_open_questions else consolidation.JudgeDecisions()
         settled = consolidation.compare_extraction(
-            read, candidates, functional=history.functional, same=decisions.doubt_answers
+            read, candidates, functional_predicates=history.functional_predicates, doubt_answers=decisions.doubt_answers
         )
         paper.write(consolidation.reconcile_claims(settled, decisions.remap_ids(draft, settled)))
     return paper.held()

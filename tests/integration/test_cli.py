@@ -298,11 +298,11 @@ async def test_the_demo_takes_a_conversation_of_ones_own(command, tmp_path, app_
     talk = {"title": "[Ana]", "app_name": app_name, "user_id": "ana", "questions": [question]}
     (tmp_path / "talk.json").write_text(json.dumps(talk | {"sessions": [{"id": "monday", "turns": [turn]}]}))
     demo = ("demo", "--data", str(tmp_path / "talk.json"), "--model", "rules")
-    came_to = json.loads((await command(*demo, "--json")).stdout)
-    assert (came_to["held"]["turns"], came_to["answerable"], came_to["among_three"]) == (1, 1, 1)
+    result = json.loads((await command(*demo, "--json")).stdout)
+    assert (result["memory_counts"]["turns"], result["answerable_questions"], result["hits_in_three"]) == (1, 1, 1)
     shown = (await command(*demo)).stdout
     assert "[Ana]" in shown and "My dog is called Rex." in shown
-    assert f"facts --app {came_to['app_name']} --user ana --all\n" in shown
+    assert f"facts --app {result['app_name']} --user ana --all\n" in shown
     wrong = await command("demo", "--data", str(tmp_path / "nothing.json"), "--json")
     assert "nothing.json cannot be read" in complaint(wrong)["message"]
 

@@ -288,7 +288,7 @@ async def test_what_closing_could_not_queue_is_said_and_waits_for_the_next_life(
     with caplog.at_level(logging.ERROR):
         await world.say(runner, "My dog is called Rex.")
         await world.plugins[0].close()
-    assert "The last words of 1 sessions could not be queued" in caplog.text
+    assert "The last turns of 1 sessions could not be queued" in caplog.text
     wire.mend()
     await world.start("t")
     await world.say(runner, "Hello.", "t")
@@ -306,7 +306,7 @@ async def test_when_too_many_wait_the_one_that_has_waited_longest_is_left_to_its
         for number in range(5):
             await world.start(f"s{number}")
             await world.say(runner, f"Number {number}.", f"s{number}")
-    assert "Too much waits for the database" in caplog.text
+    assert "The buffer is full while the database is away" in caplog.text
     assert len(world.plugins[0]._turn_buffer.list_pending_sessions()) <= 3
     monkeypatch.setattr(turn_buffer, "MAX_BUFFERED_SESSIONS", 100)
     wire.mend()
@@ -389,7 +389,7 @@ async def test_what_agents_tell_each_other_is_no_users_word(world, is_given, cap
 
 
 async def test_a_turn_that_no_model_can_read_is_tried_a_few_times_and_keeps_no_other_out(world, monkeypatch):
-    monkeypatch.setattr(ingest_worker, "MAX_TRIES", 3)
+    monkeypatch.setattr(ingest_worker, "MAX_ATTEMPTS", 3)
     asked: list[str] = []
 
     def reply(request: Any) -> str:

@@ -96,7 +96,7 @@ def test_loops_share_the_places() -> None:
 async def test_first_come_first_served() -> None:
     crowd = Crowd(1)
     entering = asyncio.as_completed([asyncio.create_task(crowd.enter(n)) for n in range(8)])
-    assert [await one for one in entering] == list(range(8))
+    assert [await item for item in entering] == list(range(8))
 
 
 async def test_who_gives_up_waiting_takes_no_place() -> None:

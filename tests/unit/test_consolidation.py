@@ -53,13 +53,17 @@ def resolved(*facts: ExtractedFact, entities: tuple[ExtractedEntity, ...] = (ADA
 def test_a_new_fact_is_added_about_its_subject() -> None:
     plan = resolved(fact())
     [added] = plan.facts
-    said = added.proposition
-    assert (plan.operation_counts, said.subject, said.text) == ({"ADD": 1}, make_entity_key("Ada"), "Ada keeps bees")
+    proposition = added.proposition
+    assert (plan.operation_counts, proposition.subject, proposition.text) == (
+        {"ADD": 1},
+        make_entity_key("Ada"),
+        "Ada keeps bees",
+    )
 
 
 def test_facts_that_say_the_same_are_one_with_the_sources_of_all() -> None:
-    [one] = resolved(fact("Ada keeps bees", "t0"), fact("ada  keeps BEES.", "t1")).facts
-    assert {source.turn_id for source in one.sources} == {"t0", "t1"}
+    [planned_fact] = resolved(fact("Ada keeps bees", "t0"), fact("ada  keeps BEES.", "t1")).facts
+    assert {source.turn_id for source in planned_fact.sources} == {"t0", "t1"}
 
 
 @pytest.mark.parametrize(
@@ -94,10 +98,10 @@ def test_a_fact_that_the_graph_holds_is_reinforced() -> None:
 
 @pytest.mark.parametrize(("days", "until"), [(3, 5), (9, 9)])
 def test_what_is_said_again_after_its_end_ends_when_it_was_said_last(days: int, until: int) -> None:
-    told = {"valid_to": NOON + timedelta(days=5)}
-    [before] = resolved(fact(**told)).facts
+    dates = {"valid_to": NOON + timedelta(days=5)}
+    [before] = resolved(fact(**dates)).facts
     known = KnownFact("f1", before.proposition, before.sources, before.standing)
-    again = fact("Ada keeps bees", "t1", at=NOON + timedelta(days=days), **told)
+    again = fact("Ada keeps bees", "t1", at=NOON + timedelta(days=days), **dates)
     [after] = planned(Extraction((ADA,), (again,)), Candidates(facts=(known,))).facts
     assert (after.id, after.standing.valid_to) == ("f1", NOON + timedelta(days=until))
 
@@ -110,21 +114,23 @@ def test_a_fact_whose_words_were_all_edited_decides_nothing() -> None:
     plan = consolidation.reconcile_claims(
         replace(draft, dependencies=((ids["Ada sells honey"], ids["Ada kept bees"]),))
     )
-    assert [one.proposition.text for one in plan.facts] == ["Ada sells honey"]
+    assert [fact.proposition.text for fact in plan.facts] == ["Ada sells honey"]
     assert plan.dependencies == ()
 
 
 def test_forgotten_words_make_no_fact() -> None:
-    told = fact()
-    forgotten = frozenset({("t0", told.sources[0].quote_key)})
-    plan = resolved(told, forgotten_quotes=forgotten)
+    extracted_fact = fact()
+    forgotten = frozenset({("t0", extracted_fact.sources[0].quote_key)})
+    plan = resolved(extracted_fact, forgotten_quotes=forgotten)
     assert (plan.facts, plan.drop_counts) == ((), {"forgotten on request": 1})
 
 
 def test_forgotten_words_leave_a_fact_its_other_sources() -> None:
-    told = fact("Ada keeps bees", "t0", "t1")
-    [kept] = resolved(told, forgotten_quotes=frozenset({("t0", told.sources[0].quote_key)})).facts
-    assert [source.turn_id for source in kept.sources] == ["t1"]
+    extracted_fact = fact("Ada keeps bees", "t0", "t1")
+    [planned_fact] = resolved(
+        extracted_fact, forgotten_quotes=frozenset({("t0", extracted_fact.sources[0].quote_key)})
+    ).facts
+    assert [source.turn_id for source in planned_fact.sources] == ["t1"]
 
 
 def test_what_extraction_dropped_stays_counted() -> None:
@@ -198,9 +204,16 @@ def test_whom_the_number_of_a_known_entity_means_is_open_where_the_name_does_not
     assert [(doubt.candidate_keys, doubt.quotes) for doubt in draft.resolution.doubts] == [
         (("k1",), ("my sister called",))
     ]
-    told = consolidation.compare_extraction(Extraction((sister,)), Candidates(entities=(known,)), same={1: "k1"})
-    [planned] = told.resolution.planned_entities
-    assert (planned.key, planned.name, planned.aliases, dict(told.drop_counts)) == ("k1", "Inés", ("my sister",), {})
+    comparison = consolidation.compare_extraction(
+        Extraction((sister,)), Candidates(entities=(known,)), doubt_answers={1: "k1"}
+    )
+    [planned] = comparison.resolution.planned_entities
+    assert (planned.key, planned.name, planned.aliases, dict(comparison.drop_counts)) == (
+        "k1",
+        "Inés",
+        ("my sister",),
+        {},
+    )
 
 
 def test_a_number_that_means_somebody_else_is_counted() -> None:
@@ -236,15 +249,20 @@ def test_every_key_under_which_an_entity_may_be_known_is_looked_up() -> None:
 
 
 def test_a_statement_is_its_own_source() -> None:
-    told = consolidation.plan_statement(Statement("Ada keeps bees", NOON, author="nurse", metadata={"a": 1}))
-    said = told.proposition
-    assert told.is_direct
-    assert (said.text, said.speaker, said.at, told.metadata) == ("Ada keeps bees", "nurse", NOON, {"a": 1})
+    planned_fact = consolidation.plan_statement(Statement("Ada keeps bees", NOON, author="nurse", metadata={"a": 1}))
+    proposition = planned_fact.proposition
+    assert planned_fact.is_direct
+    assert (proposition.text, proposition.speaker, proposition.at, planned_fact.metadata) == (
+        "Ada keeps bees",
+        "nurse",
+        NOON,
+        {"a": 1},
+    )
 
 
 def test_the_same_statement_is_the_same_fact() -> None:
-    one, other = Statement("Ada keeps bees", NOON), Statement("ada  KEEPS bees", NOON + timedelta(days=1))
-    assert consolidation.plan_statement(one).id == consolidation.plan_statement(other).id
+    statement, other = Statement("Ada keeps bees", NOON), Statement("ada  KEEPS bees", NOON + timedelta(days=1))
+    assert consolidation.plan_statement(statement).id == consolidation.plan_statement(other).id
 
 
 def test_statements_with_ids_are_told_apart_by_them() -> None:
@@ -263,7 +281,7 @@ def test_a_digest_stands_for_the_strings_and_their_borders(one: list[str], other
 def many(kind: str, count: int) -> tuple[Extraction, Candidates]:
     """A reply of so many facts, of a kind in which each has to do with all others."""
     named = [ExtractedEntity(n, f"Person{n}", "person") for n in range(count)]
-    known = tuple(KnownEntity(make_entity_key(one.name), one.name, "person") for one in named)
+    known = tuple(KnownEntity(make_entity_key(entity.name), entity.name, "person") for entity in named)
     texts = [f"Ada keeps {n} bees" for n in range(count)]
     if kind == "said again":
         return Extraction((ADA,), tuple(fact("Ada keeps bees", f"t{n}") for n in range(count))), NOTHING_KNOWN
@@ -271,8 +289,8 @@ def many(kind: str, count: int) -> tuple[Extraction, Candidates]:
         denied = (fact(text, is_correction=True, modality="negated") for text in texts)
         return Extraction((ADA,), tuple(denied)), NOTHING_KNOWN
     if kind == "wrong numbers":
-        quoted = [replace(one, known_key=known[0].key, quotes=(one.name,)) for one in named]
-        named = [replace(one, name=f"{one.name}x") for one in quoted]
+        quoted = [replace(entity, known_key=known[0].key, quotes=(entity.name,)) for entity in named]
+        named = [replace(entity, name=f"{entity.name}x") for entity in quoted]
     facts = tuple(fact(text, subject=n) for n, text in enumerate(texts))
     return Extraction(tuple(named), facts), Candidates(entities=known)
 
@@ -297,8 +315,8 @@ def count_calls(work: Callable[[], object]) -> int:
 def test_what_is_decided_of_many_facts_grows_with_their_number(kind: str) -> None:
     def decide(count: int) -> WritePlan:
         draft = consolidation.compare_extraction(*many(kind, count))
-        asked, keys = judge._list_prompt_ids(draft)
-        judge._make_question_fields(draft, asked, keys)
+        ids, keys = judge._list_prompt_ids(draft)
+        judge._make_question_fields(draft, ids, keys)
         return consolidation.reconcile_claims(draft)
 
     decide(5)  # what is computed once

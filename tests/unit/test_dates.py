@@ -56,14 +56,14 @@ def test_a_date_ends_with_its_last_moment(text: str, moment: str, precision: Pre
 
 
 def test_an_end_before_its_beginning_is_dropped_and_said_so() -> None:
-    found = parse_validity_interval("2024-06", "2024-05", SAID, is_ahead=False)
-    assert (found.start is not None, found.end, found.is_inverted) == (True, None, True)
+    interval = parse_validity_interval("2024-06", "2024-05", SAID, is_ahead=False)
+    assert (interval.start is not None, interval.end, interval.is_inverted) == (True, None, True)
     for since, until in (("2024-06-10", "2024-06-10"), ("2024", "2024-03"), ("2024-06-10T23:45", "2024-06-10")):
-        found = parse_validity_interval(since, until, SAID, is_ahead=False)
-        assert found.start is not None
-        assert found.end is not None
-        assert found.start.at <= found.end.at
-        assert not found.is_inverted
+        interval = parse_validity_interval(since, until, SAID, is_ahead=False)
+        assert interval.start is not None
+        assert interval.end is not None
+        assert interval.start.at <= interval.end.at
+        assert not interval.is_inverted
 
 
 @pytest.mark.parametrize("text", ["yesterday", "", None, "2024-13", "9999-12", "9999", "0001", "-1", "2024-02-30"])
@@ -72,18 +72,18 @@ def test_what_is_no_date_is_none(text: str | None) -> None:
 
 
 def test_yesterday_late_in_the_evening_is_the_speaker_s() -> None:
-    [found] = find_dates("I saw a heron yesterday.", SAID, "en", "past")
-    assert (found.at.isoformat(), found.precision) == ("2024-06-09T00:00:00-03:00", "day")
-    [found] = find_dates("I saw a heron yesterday.", SAID.astimezone(UTC), "en", "past")
-    assert found.at.isoformat() == "2024-06-10T00:00:00+00:00"
+    [date] = find_dates("I saw a heron yesterday.", SAID, "en", "past")
+    assert (date.at.isoformat(), date.precision) == ("2024-06-09T00:00:00-03:00", "day")
+    [date] = find_dates("I saw a heron yesterday.", SAID.astimezone(UTC), "en", "past")
+    assert date.at.isoformat() == "2024-06-10T00:00:00+00:00"
 
 
 @pytest.mark.parametrize(
     ("words", "precision"), [("in 2019", "year"), ("in May 2019", "month"), ("on 3 May 2019", "day")]
 )
 def test_a_day_that_a_sentence_names_has_its_precision(words: str, precision: str) -> None:
-    [found] = find_dates(f"I moved to Vigo {words}.", SAID, "en", "past")
-    assert found.precision == precision
+    [date] = find_dates(f"I moved to Vigo {words}.", SAID, "en", "past")
+    assert date.precision == precision
 
 
 def said(since: datetime, precision: Precision = "day") -> Proposition:
@@ -91,10 +91,10 @@ def said(since: datetime, precision: Precision = "day") -> Proposition:
 
 
 def test_a_day_is_the_same_day_in_every_zone_and_precision() -> None:
-    one = said(datetime(2024, 5, 1, tzinfo=UTC))
-    assert one.signature == said(datetime(2024, 5, 1, tzinfo=SAO_PAULO)).signature
-    assert one.signature == said(datetime(2024, 5, 1, tzinfo=UTC), "month").signature
-    assert one.signature != said(datetime(2024, 5, 2, tzinfo=UTC)).signature
+    proposition = said(datetime(2024, 5, 1, tzinfo=UTC))
+    assert proposition.signature == said(datetime(2024, 5, 1, tzinfo=SAO_PAULO)).signature
+    assert proposition.signature == said(datetime(2024, 5, 1, tzinfo=UTC), "month").signature
+    assert proposition.signature != said(datetime(2024, 5, 2, tzinfo=UTC)).signature
     three = datetime(2024, 5, 1, 15, tzinfo=SAO_PAULO)
     assert said(three).signature == said(three.astimezone(UTC)).signature
     assert said(three).signature != said(three.replace(tzinfo=UTC)).signature

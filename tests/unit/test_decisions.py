@@ -43,9 +43,9 @@ def judged(known: ExtractedFact, new: ExtractedFact, **op: Any) -> WritePlan:
     draft = consolidation.compare_extraction(
         Extraction(PEOPLE, (new,)), Candidates(facts=(held,), similar_ids={new.text: (held.id,)}, recent_ids=(held.id,))
     )
-    asked = [*(question.claim_id for question in draft.open_questions), before.proposition.signature]
+    question_ids = [*(question.claim_id for question in draft.open_questions), before.proposition.signature]
     reply = ConsolidationReply.model_validate({"ops": [{"fact": 0, "targets": [1], **op}]})
-    return consolidation.reconcile_claims(draft, judge.parse_decisions(reply, draft, asked, []))
+    return consolidation.reconcile_claims(draft, judge.parse_decisions(reply, draft, question_ids, []))
 
 
 BEES = fact("Ada keeps bees")
@@ -54,8 +54,8 @@ HIVES = fact("Ada keeps bees in 3 hives", NOON + DAY)
 
 def test_what_is_already_known_supports_what_says_more() -> None:
     plan = judged(HIVES, fact("Ada has bees", NOON + 2 * DAY), op="ALREADY_KNOWN")
-    [kept] = plan.facts
-    assert (kept.is_new, kept.is_reworded, len(kept.sources), plan.operation_counts) == (
+    [planned_fact] = plan.facts
+    assert (planned_fact.is_new, planned_fact.is_reworded, len(planned_fact.sources), plan.operation_counts) == (
         False,
         False,
         1,
@@ -96,13 +96,17 @@ def test_a_fact_is_no_more_exact_than_one_that_says_more() -> None:
 
 def test_of_two_that_say_the_same_the_words_with_more_numbers_stand() -> None:
     plan = judged(BEES, HIVES, op="REINFORCE")
-    assert [(one.proposition.text, one.is_new) for one in plan.facts] == [("Ada keeps bees in 3 hives", False)]
+    assert [(fact.proposition.text, fact.is_new) for fact in plan.facts] == [("Ada keeps bees in 3 hives", False)]
 
 
 def test_what_is_known_learns_its_end_from_what_is_more_exact() -> None:
     until = fact("Ada keeps bees until 31 July", NOON + DAY, valid_to=NOON + 80 * DAY)
-    [kept] = judged(BEES, until, op="REFINE").facts
-    assert (kept.is_new, kept.standing.state, kept.standing.valid_to) == (False, "current", NOON + 80 * DAY)
+    [planned_fact] = judged(BEES, until, op="REFINE").facts
+    assert (planned_fact.is_new, planned_fact.standing.state, planned_fact.standing.valid_to) == (
+        False,
+        "current",
+        NOON + 80 * DAY,
+    )
 
 
 YEAR = {"valid_from": datetime(2024, 1, 1, tzinfo=UTC), "valid_from_precision": "year"}
@@ -116,11 +120,15 @@ IN_MAY = {"valid_to": datetime(2024, 5, 4, tzinfo=UTC), "valid_to_precision": "d
     ("vague", "exact"), [(YEAR, THIRD), (YEAR, MONTH), (MONTH, THIRD), (NEXT_YEAR, IN_MAY), ({}, THIRD)]
 )
 def test_a_day_within_what_was_said_less_exactly_is_a_refinement(vague: dict[str, Any], exact: dict[str, Any]) -> None:
-    one, other = fact("Ada keeps bees", **vague), fact("Ada keeps bees, exactly", NOON + DAY, **exact)
-    [kept] = judged(one, other, op="REFINE").facts
-    said = kept.proposition
-    assert (kept.is_new, said.valid_from, said.valid_to) == (False, exact.get("valid_from"), exact.get("valid_to"))
-    assert judged(replace(other, at=NOON), replace(one, at=NOON + DAY), op="REFINE").operation_counts == {"ADD": 1}
+    first, other = fact("Ada keeps bees", **vague), fact("Ada keeps bees, exactly", NOON + DAY, **exact)
+    [planned_fact] = judged(first, other, op="REFINE").facts
+    proposition = planned_fact.proposition
+    assert (planned_fact.is_new, proposition.valid_from, proposition.valid_to) == (
+        False,
+        exact.get("valid_from"),
+        exact.get("valid_to"),
+    )
+    assert judged(replace(other, at=NOON), replace(first, at=NOON + DAY), op="REFINE").operation_counts == {"ADD": 1}
 
 
 @pytest.mark.parametrize(("one", "other"), [(YEAR, {**MONTH, "valid_from": NOON}), (MONTH, {"valid_from": NOON})])
@@ -212,7 +220,7 @@ def test_a_corrected_number_unmakes_nothing_that_says_more() -> None:
 
 def test_of_two_states_the_one_said_last_ends_the_other_whatever_the_model_says() -> None:
     plan = judged(GONE, BEES, op="SUPERSEDE", quotes=[GONE.text, BEES.text])
-    assert {one.proposition.text: one.standing.state for one in plan.facts} == {"Ada keeps bees": "superseded"}
+    assert {fact.proposition.text: fact.standing.state for fact in plan.facts} == {"Ada keeps bees": "superseded"}
 
 
 def test_what_was_said_before_a_plan_does_not_end_it() -> None:
@@ -222,15 +230,15 @@ def test_what_was_said_before_a_plan_does_not_end_it() -> None:
         op="SUPERSEDE",
         quotes=["Ada keeps bees", "Ada will sell her bees"],
     )
-    assert {one.standing.state for one in plan.facts} == {"current"}
+    assert {fact.standing.state for fact in plan.facts} == {"current"}
 
 
 # --- what the judge is shown --------------------------------------------------------------------------------
 
 
 def shown(draft: consolidation.Comparison) -> list[dict[str, Any]]:
-    asked = [question.claim_id for question in draft.open_questions]
-    return [json.loads(line) for line in judge._make_question_fields(draft, asked, [])["new"].splitlines()]
+    question_ids = [question.claim_id for question in draft.open_questions]
+    return [json.loads(line) for line in judge._make_question_fields(draft, question_ids, [])["new"].splitlines()]
 
 
 def test_new_facts_come_in_the_order_they_were_said_with_speaker_and_what_they_replace() -> None:

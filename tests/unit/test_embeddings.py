@@ -110,8 +110,8 @@ def test_an_embedder_that_could_be_awaited_is_not_for_it_would_belong_to_one_loo
                 raise RuntimeError("Event loop is closed")
             return self.make(text)
 
-    made = vectors(Awaited())
-    assert [asyncio.run(made.embed_passages(passages(["a"]))) for _ in range(2)] == [[Embedding([1.0, 1.0])]] * 2
+    adapter = vectors(Awaited())
+    assert [asyncio.run(adapter.embed_passages(passages(["a"]))) for _ in range(2)] == [[Embedding([1.0, 1.0])]] * 2
 
 
 class Asymmetric(Many):
@@ -125,46 +125,46 @@ class Asymmetric(Many):
 
 
 async def test_a_question_is_embedded_as_one_and_a_stored_text_as_a_document() -> None:
-    made = vectors(Asymmetric())
-    assert await made.embed_passages(passages(["a", "b"])) == [Embedding([0.0, 1.0])] * 2
-    assert await made.aembed_question("a") == QuestionEmbedding([1.0, 0.0])
+    adapter = vectors(Asymmetric())
+    assert await adapter.embed_passages(passages(["a", "b"])) == [Embedding([0.0, 1.0])] * 2
+    assert await adapter.aembed_question("a") == QuestionEmbedding([1.0, 0.0])
 
 
 async def test_a_question_of_another_length_than_the_texts_is_an_error() -> None:
     embedder = Asymmetric()
-    made = vectors(embedder)
-    await made.embed_passages(passages(["a"]))
+    adapter = vectors(embedder)
+    await adapter.embed_passages(passages(["a"]))
     embedder.make = lambda text: [1.0]
     with pytest.raises(errors.EmbedderFailed, match="a vector has 1 dimensions, earlier ones had 2"):
-        await made.aembed_question("a")
+        await adapter.aembed_question("a")
 
 
 async def test_calls_at_a_time_are_bounded_whoever_asks() -> None:
     embedder = One()
-    made = vectors(embedder, concurrency=3)
+    adapter = vectors(embedder, concurrency=3)
 
     def another_loop() -> None:
-        asyncio.run(made.embed_passages(passages(list("abcdef"))))
+        asyncio.run(adapter.embed_passages(passages(list("abcdef"))))
 
     others = [asyncio.to_thread(another_loop) for _ in range(2)]
     await asyncio.gather(
-        made.embed_passages(passages(list("abcdef"))), made.embed_passages(passages(list("abcdef"))), *others
+        adapter.embed_passages(passages(list("abcdef"))), adapter.embed_passages(passages(list("abcdef"))), *others
     )
     assert 1 < embedder.most <= 3
 
 
 async def test_after_a_failure_no_further_call_is_made() -> None:
-    asked = 0
+    calls = 0
 
     def failing(text: str) -> list[float]:
-        nonlocal asked
-        asked += 1
+        nonlocal calls
+        calls += 1
         raise ConnectionError("no route to the model")
 
     with pytest.raises(errors.EmbedderFailed, match="no route"):
         await vectors(failing, concurrency=2).embed_passages(passages([str(n) for n in range(50)]))
     await asyncio.sleep(0.05)
-    assert asked <= 4
+    assert calls <= 4
 
 
 @pytest.mark.parametrize(
@@ -196,11 +196,11 @@ async def test_a_wrong_number_of_vectors_is_an_error(count: int) -> None:
 
 async def test_a_length_that_changes_between_calls_is_an_error() -> None:
     embedder = HashEmbedder(8)
-    made = vectors(embedder)
-    await made.embed_passages(passages(["a"]))
+    adapter = vectors(embedder)
+    await adapter.embed_passages(passages(["a"]))
     embedder.dimensions = 9
     with pytest.raises(errors.EmbedderFailed, match="a vector has 9 dimensions, earlier ones had 8"):
-        await made.embed_passages(passages(["a"]))
+        await adapter.embed_passages(passages(["a"]))
 
 
 def letters(text: str) -> Sequence[float]:
@@ -230,8 +230,8 @@ async def test_a_local_model_with_prompts_of_its_own_gets_them() -> None:
 
     embedder = LocalEmbedder("mine")
     vars(embedder)["loaded_model"] = Model()
-    made = vectors(embedder)
-    assert (await made.embed_passages(passages(["a", "b"])), await made.aembed_question("a")) == (
+    adapter = vectors(embedder)
+    assert (await adapter.embed_passages(passages(["a", "b"])), await adapter.aembed_question("a")) == (
         [Embedding([0.0, 1.0])] * 2,
         QuestionEmbedding([1.0, 0.0]),
     )
@@ -249,10 +249,10 @@ async def test_a_model_that_is_nowhere_is_missing(monkeypatch: pytest.MonkeyPatc
 
 
 def test_the_test_embedder_puts_like_by_like() -> None:
-    one, same, near, far = HashEmbedder().embed_documents(["bees in a hive", "Bees in a hive", "bees", "yellow car"])
+    exact, same, near, far = HashEmbedder().embed_documents(["bees in a hive", "Bees in a hive", "bees", "yellow car"])
 
     def cosine(a: list[float], b: list[float]) -> float:
         return sum(x * y for x, y in zip(a, b, strict=True))
 
-    assert one == same
-    assert cosine(one, near) > cosine(one, far)
+    assert exact == same
+    assert cosine(exact, near) > cosine(exact, far)

@@ -36,8 +36,8 @@ def held(name: str, *aliases: str, type: str = "person", about: str = "", key: s
 def taken_for(name: str, *known: KnownEntity, type: str = "person", about: str = "") -> KnownEntity | str:
     """The known entity that the name is taken for, or ``doubt`` or ``new``."""
     resolution = resolve_entities([ExtractedEntity(1, name, type, about=about)], known)
-    found = {entity.key: entity for entity in known}.get(resolution.keys_by_ref[1])
-    return found or ("doubt" if resolution.doubts else "new")
+    entity = {entity.key: entity for entity in known}.get(resolution.keys_by_ref[1])
+    return entity or ("doubt" if resolution.doubts else "new")
 
 
 # --- one under several names --------------------------------------------------------------------------------
@@ -195,8 +195,11 @@ def test_the_context_decides_between_namesakes() -> None:
 
 def test_a_shared_nickname_decides_nothing() -> None:
     known = held("Anton Reiß", "Toni")
-    found = resolve_entities([ExtractedEntity(1, "Antonia Graf", "person", ("Toni",))], [known])
-    assert (found.keys_by_ref, found.doubts) == ({1: make_entity_key("Antonia Graf")}, (EntityDoubt(1, (known.key,)),))
+    resolution = resolve_entities([ExtractedEntity(1, "Antonia Graf", "person", ("Toni",))], [known])
+    assert (resolution.keys_by_ref, resolution.doubts) == (
+        {1: make_entity_key("Antonia Graf")},
+        (EntityDoubt(1, (known.key,)),),
+    )
 
 
 # --- one window, several windows ----------------------------------------------------------------------------
@@ -206,9 +209,9 @@ JONASES = [person(1, "Jonas"), person(2, "Jonas", "brother"), person(3, "JONAS",
 
 @given(st.permutations(JONASES))
 def test_namesakes_of_one_reply_have_keys_that_no_order_changes(entities: list[ExtractedEntity]) -> None:
-    found = resolve_entities(entities, [])
-    assert found.keys_by_ref[1] == make_entity_key("Jonas")
-    assert (len(set(found.keys_by_ref.values())), found.doubts) == (3, ())
+    resolution = resolve_entities(entities, [])
+    assert resolution.keys_by_ref[1] == make_entity_key("Jonas")
+    assert (len(set(resolution.keys_by_ref.values())), resolution.doubts) == (3, ())
 
 
 @pytest.mark.parametrize("again", [JONASES, JONASES[1:], JONASES[1:2], JONASES[2:]])
@@ -223,30 +226,33 @@ def test_the_first_namesake_by_context_has_the_key_of_the_name() -> None:
 
 
 def test_a_person_and_a_place_of_one_reply_are_two() -> None:
-    found = resolve_entities([person(1, "Florence"), person(2, "Florence", type="place")], [])
-    assert len(set(found.keys_by_ref.values())) == 2
+    resolution = resolve_entities([person(1, "Florence"), person(2, "Florence", type="place")], [])
+    assert len(set(resolution.keys_by_ref.values())) == 2
 
 
 def test_a_full_name_and_a_short_one_of_one_reply_were_told_apart() -> None:
-    found = resolve_entities([person(1, "Inés"), person(2, "Inés Moreau")], [held("Inés")])
-    assert (found.keys_by_ref, found.doubts) == ({1: make_entity_key("Inés"), 2: make_entity_key("Inés Moreau")}, ())
+    resolution = resolve_entities([person(1, "Inés"), person(2, "Inés Moreau")], [held("Inés")])
+    assert (resolution.keys_by_ref, resolution.doubts) == (
+        {1: make_entity_key("Inés"), 2: make_entity_key("Inés Moreau")},
+        (),
+    )
 
 
 def test_two_of_one_reply_who_may_both_be_the_known_one_are_doubts() -> None:
-    found = resolve_entities([person(1, "Jonas", "brother"), person(2, "Jonas", "colleague")], [held("Jonas")])
-    assert {doubt.ref for doubt in found.doubts} == {1, 2}
+    resolution = resolve_entities([person(1, "Jonas", "brother"), person(2, "Jonas", "colleague")], [held("Jonas")])
+    assert {doubt.ref for doubt in resolution.doubts} == {1, 2}
 
 
 def test_the_same_name_in_two_windows_is_one() -> None:
     parts = [Extraction((person(1, "Jonas", "brother"),)), Extraction((person(1, "jonas"),))]
-    found = resolve_entities(join_extractions(parts).entities, [held("Jonas", about="landlord")])
-    assert len(set(found.keys_by_ref.values())) == 1
-    assert found.keys_by_ref[0] != make_entity_key("Jonas")
+    resolution = resolve_entities(join_extractions(parts).entities, [held("Jonas", about="landlord")])
+    assert len(set(resolution.keys_by_ref.values())) == 1
+    assert resolution.keys_by_ref[0] != make_entity_key("Jonas")
 
 
 def test_contexts_that_differ_between_windows_are_a_doubt() -> None:
-    found = resolve_entities([person(1, "Jonas", "brother"), person(2, "Jonas", "boss", window=1)], [])
-    assert found.doubts == (EntityDoubt(2, (found.keys_by_ref[1],)),)
+    resolution = resolve_entities([person(1, "Jonas", "brother"), person(2, "Jonas", "boss", window=1)], [])
+    assert resolution.doubts == (EntityDoubt(2, (resolution.keys_by_ref[1],)),)
 
 
 NAMES = [
@@ -312,10 +318,10 @@ def test_what_was_resolved_is_known_the_next_time(entities: list[ExtractedEntity
 def test_any_characters_can_be_a_name(entities: list[ExtractedEntity], data: st.DataObject) -> None:
     types = st.sampled_from(["person", "organization", "place", "", "whatever"])
     batch = [replace(entity, ref=i, type=data.draw(types)) for i, entity in enumerate(entities)]
-    found = resolve_entities(batch, [])
-    assert set(found.keys_by_ref) == {entity.ref for entity in batch}
-    assert {planned.key for planned in found.planned_entities} == set(found.keys_by_ref.values())
-    assert resolve_entities(batch, known_after(found)).keys_by_ref.keys() == found.keys_by_ref.keys()
+    resolution = resolve_entities(batch, [])
+    assert set(resolution.keys_by_ref) == {entity.ref for entity in batch}
+    assert {planned.key for planned in resolution.planned_entities} == set(resolution.keys_by_ref.values())
+    assert resolve_entities(batch, known_after(resolution)).keys_by_ref.keys() == resolution.keys_by_ref.keys()
 
 
 def known_after(*resolutions: EntityResolution) -> list[KnownEntity]:
@@ -346,15 +352,19 @@ def doubted(*entities: ExtractedEntity, known: Sequence[KnownEntity] = (BROTHER,
 
 
 def test_a_doubt_stands_as_somebody_new() -> None:
-    found = doubted()
-    assert found.doubts == (EntityDoubt(1, (BROTHER.key,)),)
-    assert [(planned.key, planned.is_new) for planned in found.planned_entities] == [(found.keys_by_ref[1], True)]
+    resolution = doubted()
+    assert resolution.doubts == (EntityDoubt(1, (BROTHER.key,)),)
+    assert [(planned.key, planned.is_new) for planned in resolution.planned_entities] == [
+        (resolution.keys_by_ref[1], True)
+    ]
 
 
 def test_an_answer_makes_two_one() -> None:
-    found = answer_doubts(doubted(), {1: BROTHER.key}, [BROTHER])
-    assert (found.keys_by_ref, found.doubts) == ({1: BROTHER.key}, ())
-    assert found.planned_entities == (PlannedEntity(BROTHER.key, "Jonas", "person", (), is_new=False, about="brother"),)
+    resolution = answer_doubts(doubted(), {1: BROTHER.key}, [BROTHER])
+    assert (resolution.keys_by_ref, resolution.doubts) == ({1: BROTHER.key}, ())
+    assert resolution.planned_entities == (
+        PlannedEntity(BROTHER.key, "Jonas", "person", (), is_new=False, about="brother"),
+    )
 
 
 def test_somebody_new_stays_new() -> None:
@@ -368,8 +378,8 @@ def test_a_doubt_without_an_answer_is_kept(same: dict[int, str | None]) -> None:
 
 
 def test_an_answer_that_was_not_offered_counts_for_nothing() -> None:
-    found = answer_doubts(doubted(), {1: "somebody else's"}, [BROTHER])
-    assert found.keys_by_ref == doubted().keys_by_ref
+    resolution = answer_doubts(doubted(), {1: "somebody else's"}, [BROTHER])
+    assert resolution.keys_by_ref == doubted().keys_by_ref
 
 
 def test_an_answer_holds_for_the_same_name_in_every_window() -> None:
@@ -383,8 +393,8 @@ def test_answers_that_go_round_in_a_circle_end() -> None:
         (PlannedEntity("a", "A", "person", (), True), PlannedEntity("b", "B", "person", (), True)),
         (EntityDoubt(1, ("b",)), EntityDoubt(2, ("a",))),
     )
-    found = answer_doubts(before, {1: "b", 2: "a"}, [])
-    assert (len(set(found.keys_by_ref.values())), len(found.planned_entities)) == (1, 1)
+    resolution = answer_doubts(before, {1: "b", 2: "a"}, [])
+    assert (len(set(resolution.keys_by_ref.values())), len(resolution.planned_entities)) == (1, 1)
 
 
 # --- measured -----------------------------------------------------------------------------------------------
@@ -486,7 +496,7 @@ def test_numbers_make_no_difference_where_names_are_told_apart(data: st.DataObje
         for ref, (mine, theirs) in enumerate(zip(known, meant, strict=True))
     ]
     entities = data.draw(st.permutations(entities))
-    assert resolve_entities(entities, known).keys_by_ref == {ref: one.key for ref, one in enumerate(known)}
+    assert resolve_entities(entities, known).keys_by_ref == {ref: entity.key for ref, entity in enumerate(known)}
 
 
 def test_nobody_is_compared_with_everybody(monkeypatch) -> None:
@@ -499,6 +509,6 @@ def test_nobody_is_compared_with_everybody(monkeypatch) -> None:
     monkeypatch.setattr(entity_groups, "match_groups", counted)
     names = [f"Ann{a}{b} Lee{b}{a}" for a in "abcdefghijklmno" for b in "bcdfghjklmnpqrs"]
     known = [held(name) for name in names]
-    found = resolve_entities([person(n, name) for n, name in enumerate(names)], known)
-    assert set(found.keys_by_ref.values()) == {one.key for one in known}
+    resolution = resolve_entities([person(n, name) for n, name in enumerate(names)], known)
+    assert set(resolution.keys_by_ref.values()) == {entity.key for entity in known}
     assert compared[0] < 10 * len(names)

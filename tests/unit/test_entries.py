@@ -32,10 +32,10 @@ def event(number: int, invocation: int, rewound: int | None) -> Event:
 
 @given(st.lists(st.tuples(st.integers(0, 4), st.none() | st.none() | st.integers(0, 6)), max_size=12))
 def test_what_was_told_is_what_adk_still_shows_to_a_model(given: list[tuple[int, int | None]]) -> None:
-    events = [event(number, *one) for number, one in enumerate(given)]
+    events = [event(number, *arguments) for number, arguments in enumerate(given)]
     turns, undone = memory_codec.split_rewound(events)
-    assert [turn.id for turn in turns] == [one.id for one in _apply_rewinds(events)]
-    assert {turn.id for turn in turns} | {turn.id for turn in undone} == {one.id for one in events}
+    assert [turn.id for turn in turns] == [event.id for event in _apply_rewinds(events)]
+    assert {turn.id for turn in turns} | {turn.id for turn in undone} == {event.id for event in events}
 
 
 def test_only_what_is_new_is_told_unless_it_takes_something_back() -> None:
@@ -50,8 +50,8 @@ def test_only_what_is_new_is_told_unless_it_takes_something_back() -> None:
 def test_a_turn_has_the_offset_that_its_zone_had_on_that_day() -> None:
     january, july = 1_704_099_600.0, 1_719_824_400.0
     events = [event(0, 0, None), event(1, 1, None)]
-    for one, timestamp in zip(events, (january, july), strict=True):
-        one.timestamp = timestamp
+    for december_event, timestamp in zip(events, (january, july), strict=True):
+        december_event.timestamp = timestamp
     turns = memory_codec.make_turns(events, zone=ZoneInfo("Europe/Berlin"))
     assert [turn.at.isoformat() for turn in turns] == ["2024-01-01T10:00:00+01:00", "2024-07-01T11:00:00+02:00"]
     assert [turn.at.tzinfo for turn in memory_codec.make_turns(events)] == [UTC, UTC]
@@ -59,10 +59,10 @@ def test_a_turn_has_the_offset_that_its_zone_had_on_that_day() -> None:
 
 @pytest.mark.parametrize("timestamp", [0.0, 253_370_600_000.0])
 def test_the_ends_of_time_are_turns_in_any_zone(timestamp: float) -> None:
-    one = event(0, 0, None)
-    one.timestamp = timestamp
+    naive_event = event(0, 0, None)
+    naive_event.timestamp = timestamp
     for zone in ("Pacific/Kiritimati", "Pacific/Midway"):
-        [turn] = memory_codec.make_turns([one], zone=ZoneInfo(zone))
+        [turn] = memory_codec.make_turns([naive_event], zone=ZoneInfo(zone))
         assert turn.at.timestamp() == timestamp
 
 

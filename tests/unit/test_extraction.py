@@ -71,13 +71,13 @@ def test_a_quote_is_found_whatever_its_case_spacing_and_marks(said: str, quote: 
 @example(before="x", quote="ß", after="s")
 @example(before="\u0301", quote="e", after="\u0301")
 def test_what_is_found_folds_to_the_quote(before: str, quote: str, after: str) -> None:
-    told = turn(before + quote + after)
-    source = ground_quote(quote, told)
+    source_turn = turn(before + quote + after)
+    source = ground_quote(quote, source_turn)
     if source is None:
         return
-    assert told.text[source.start : source.end] == source.quote
-    assert 0 <= source.start < source.end <= len(told.text)
-    again = ground_quote(source.quote, told)
+    assert source_turn.text[source.start : source.end] == source.quote
+    assert 0 <= source.start < source.end <= len(source_turn.text)
+    again = ground_quote(source.quote, source_turn)
     assert again is not None
     assert again.quote_key == source.quote_key
 
@@ -191,12 +191,12 @@ def test_a_turn_is_folded_once_for_all_quotes(monkeypatch: pytest.MonkeyPatch) -
     folded_texts = list[str]()
     fold = grounding._fold_with_positions
     monkeypatch.setattr(grounding, "_fold_with_positions", lambda text: folded_texts.append(text) or fold(text))
-    said = turn("I keep bees in the garden.")
-    transcript = QuoteLocator([said])
+    source_turn = turn("I keep bees in the garden.")
+    transcript = QuoteLocator([source_turn])
     for quote in ("bees in the garden", "I keep bees", "cats in the garden"):
         transcript.locate_in_turns(quote, [0])
         transcript.locate_unique_quote(quote)
-    assert folded_texts.count(said.text) == 1
+    assert folded_texts.count(source_turn.text) == 1
 
 
 @given(st.text(min_size=1, max_size=60))
@@ -224,14 +224,14 @@ def test_no_turns_make_no_window() -> None:
 @given(count=st.integers(1, 60), words=st.integers(1, 400))
 def test_every_turn_is_in_exactly_one_window(count: int, words: int) -> None:
     given_turns = turns(count, words)
-    found = extraction.split_into_windows(given_turns, size=500)
-    assert [turn for window in found for turn in window] == given_turns
-    assert all(len(window) == 1 or sum(count_tokens(turn.text) for turn in window) <= 500 for window in found)
+    windows = extraction.split_into_windows(given_turns, size=500)
+    assert [turn for window in windows for turn in window] == given_turns
+    assert all(len(window) == 1 or sum(count_tokens(turn.text) for turn in window) <= 500 for window in windows)
 
 
 def test_a_turn_longer_than_a_window_is_a_window_of_its_own() -> None:
-    found = extraction.split_into_windows([*turns(1), turn("word " * 2_000, id="long"), *turns(1)], size=500)
-    assert [len(window) for window in found] == [1, 1, 1]
+    windows = extraction.split_into_windows([*turns(1), turn("word " * 2_000, id="long"), *turns(1)], size=500)
+    assert [len(window) for window in windows] == [1, 1, 1]
 
 
 # --- a model's reply ----------------------------------------------------------------------------------------
@@ -239,7 +239,7 @@ def test_a_turn_longer_than_a_window_is_a_window_of_its_own() -> None:
 
 def extractor(*replies: Any, tokens: int = 16_000) -> tuple[extraction.ModelExtractor, ScriptedLlm]:
     model = ScriptedLlm.from_replies(*replies)
-    return extraction.ModelExtractor(model, window_tokens=tokens, patience=llm.RetryPolicy(5)), model
+    return extraction.ModelExtractor(model, window_tokens=tokens, retry_policy=llm.RetryPolicy(5)), model
 
 
 def reply(*facts: dict[str, Any], entities: list[dict[str, Any]] | None = None) -> str:
@@ -313,8 +313,8 @@ async def test_what_ended_on_the_day_it_was_told_was_over_by_then(modality: str,
 async def test_a_known_entity_is_called_by_its_number() -> None:
     known = [KnownEntity("k0", "Ada", "person"), KnownEntity("k1", "Inés", "person", ("Nena",))]
     model_extractor, model = extractor(reply(entities=[{"ref": 1, "name": "my sister", "known_id": 1}]))
-    found = await model_extractor.extract([turn("I keep bees")], known)
-    assert [entity.known_key for entity in found.entities] == ["k1"]
+    result = await model_extractor.extract([turn("I keep bees")], known)
+    assert [entity.known_key for entity in result.entities] == ["k1"]
     assert '1: {"names": ["Inés", "Nena"], "type": "person"}' in model.requests[0].contents[0].parts[0].text
 
 
@@ -328,24 +328,24 @@ async def test_a_number_that_no_known_entity_has_is_no_known_entity(number: int 
 async def test_what_was_said_before_explains_and_proves_nothing() -> None:
     model_extractor, model = extractor(reply({"quote": "number 0", "turns": [0]}, {"quote": "number 1", "turns": [0]}))
     before, now = turn("number 0", id="t0"), turn("number 1", id="t1")
-    found = await model_extractor.extract([now], [], [before])
-    assert [fact.sources[0].turn_id for fact in found.facts] == ["t1"]
+    result = await model_extractor.extract([now], [], [before])
+    assert [fact.sources[0].turn_id for fact in result.facts] == ["t1"]
     _, *lines = prompts.decode_lines(model.requests[0].contents[0].parts[0].text, "conversation")
     assert [(line["turn"], line["text"]) for line in lines] == [(-1, "number 0"), (0, "number 1")]
 
 
 @pytest.mark.parametrize("numbers", [[1], [7], [-1], [], ["0"], ["turn 0"], "0", [0, 0, "0"]])
 async def test_a_turn_number_that_is_off_loses_no_fact(numbers: Any) -> None:
-    said = [turn("I keep bees", id="t0"), turn("And a dog", id="t1")]
-    found = await extractor(reply({"quote": "keep bees", "turns": numbers}))[0].extract(said, [])
-    assert [source.turn_id for fact in found.facts for source in fact.sources] == ["t0"]
-    assert found.drop_counts == ({"number that is not the turn's": 1} if numbers in ([1], [7], [-1], []) else {})
+    source_turns = [turn("I keep bees", id="t0"), turn("And a dog", id="t1")]
+    result = await extractor(reply({"quote": "keep bees", "turns": numbers}))[0].extract(source_turns, [])
+    assert [source.turn_id for fact in result.facts for source in fact.sources] == ["t0"]
+    assert result.drop_counts == ({"number that is not the turn's": 1} if numbers in ([1], [7], [-1], []) else {})
 
 
 async def test_of_two_turns_that_say_a_quote_none_is_guessed() -> None:
-    said = [turn("I keep bees", id="t0"), turn("And a dog", id="t1"), turn("I keep bees", id="t2")]
-    found = await extractor(reply({"quote": "keep bees", "turns": [1]}))[0].extract(said, [])
-    assert (found.facts, found.drop_counts) == ((), {"quote not in the turns it names": 1})
+    source_turns = [turn("I keep bees", id="t0"), turn("And a dog", id="t1"), turn("I keep bees", id="t2")]
+    result = await extractor(reply({"quote": "keep bees", "turns": [1]}))[0].extract(source_turns, [])
+    assert (result.facts, result.drop_counts) == ((), {"quote not in the turns it names": 1})
 
 
 ADA_AND_TOM = [{"ref": 1, "name": "Ada"}, {"ref": 2, "name": "Tom"}]
@@ -366,39 +366,39 @@ async def test_a_number_that_no_entity_has_is_read_by_the_name_in_the_text(
     fact: dict[str, Any], about: tuple[int, int | None], dropped: int
 ) -> None:
     answer = reply({"quote": "keep bees", **fact}, entities=ADA_AND_TOM)
-    found = await extractor(answer)[0].extract([turn("I keep bees")], [])
-    assert [(one.subject, one.object) for one in found.facts] == [about]
-    assert found.drop_counts.get("number that is no entity's", 0) == dropped
+    result = await extractor(answer)[0].extract([turn("I keep bees")], [])
+    assert [(fact.subject, fact.object) for fact in result.facts] == [about]
+    assert result.drop_counts.get("number that is no entity's", 0) == dropped
 
 
 async def test_a_fact_about_nobody_is_counted() -> None:
     answer = reply({"quote": "keep bees", "subject": 9, "text": "Ada and Tom keep bees"}, entities=ADA_AND_TOM)
-    found = await extractor(answer)[0].extract([turn("I keep bees")], [])
-    assert (found.facts, found.drop_counts["fact about no entity of the reply"]) == ((), 1)
+    result = await extractor(answer)[0].extract([turn("I keep bees")], [])
+    assert (result.facts, result.drop_counts["fact about no entity of the reply"]) == ((), 1)
 
 
 async def test_two_entities_of_one_number_are_told_apart_by_the_text() -> None:
     entities = [{"ref": 1, "name": "Ada"}, {"ref": 1, "name": "Tom"}]
     facts = [{"quote": "keep bees", "text": f"{name} keeps bees"} for name in ("Ada", "Tom")]
-    found = await extractor(reply(*facts, entities=entities))[0].extract([turn("I keep bees")], [])
-    names = {entity.ref: entity.name for entity in found.entities}
-    assert [names[fact.subject] for fact in found.facts] == ["Ada", "Tom"]
+    result = await extractor(reply(*facts, entities=entities))[0].extract([turn("I keep bees")], [])
+    names = {entity.ref: entity.name for entity in result.entities}
+    assert [names[fact.subject] for fact in result.facts] == ["Ada", "Tom"]
 
 
 async def test_links_between_facts_count_where_one_fact_has_the_number() -> None:
     facts = [{"quote": "keep bees", "ref": ref, "replaces": links} for ref, links in ((1, []), (1, [2]), (2, [1, 9]))]
-    found = await extractor(reply(*facts))[0].extract([turn("I keep bees")], [])
-    assert [fact.replaces for fact in found.facts] == [(), (2,), ()]
-    assert found.drop_counts == {"link to no fact of the reply": 2}
+    result = await extractor(reply(*facts))[0].extract([turn("I keep bees")], [])
+    assert [fact.replaces for fact in result.facts] == [(), (2,), ()]
+    assert result.drop_counts == {"link to no fact of the reply": 2}
 
 
 async def test_the_words_that_name_somebody_known_are_kept() -> None:
     known = [KnownEntity("k0", "Inés", "person")]
     entities = [{"ref": 1, "name": "my sister", "known_id": "0"}]
     facts = [{"quote": "My sister keeps"}, {"quote": "she keeps bees"}]
-    said = turn("My sister keeps wasps and she keeps bees")
-    found = await extractor(reply(*facts, entities=entities))[0].extract([said], known)
-    assert [(one.known_key, one.quotes) for one in found.entities] == [("k0", ("My sister keeps",))]
+    source_turn = turn("My sister keeps wasps and she keeps bees")
+    result = await extractor(reply(*facts, entities=entities))[0].extract([source_turn], known)
+    assert [(entity.known_key, entity.quotes) for entity in result.entities] == [("k0", ("My sister keeps",))]
 
 
 @pytest.mark.parametrize("name", ["speaker", "topic"])
@@ -406,14 +406,14 @@ async def test_a_null_is_nothing_said(name: str) -> None:
     answer = reply(
         {"quote": "keep bees", name: None, "turns": [0.0]}, entities=[{"ref": 1.0, "name": "Ada", "aliases": None}]
     )
-    found = await extractor(answer)[0].extract([turn("I keep bees")], [])
-    assert (len(found.facts), found.drop_counts) == (1, {})
+    result = await extractor(answer)[0].extract([turn("I keep bees")], [])
+    assert (len(result.facts), result.drop_counts) == (1, {})
 
 
 @pytest.mark.parametrize("number", ["turn-0", "turn 0", "0", 0.0])
 async def test_a_number_may_be_written_in_many_ways(number: object) -> None:
-    found = await extractor(reply({"quote": "keep bees", "turns": number}))[0].extract([turn("I keep bees")], [])
-    assert (len(found.facts), found.drop_counts) == (1, {})
+    result = await extractor(reply({"quote": "keep bees", "turns": number}))[0].extract([turn("I keep bees")], [])
+    assert (len(result.facts), result.drop_counts) == (1, {})
 
 
 def cut_off(text: str) -> LlmResponse:
@@ -426,11 +426,11 @@ async def test_turns_too_many_for_one_reply_are_read_in_halves() -> None:
     texts = [turn(f"number {n}", id=f"t{n}") for n in range(4)]
     halves = [reply({"quote": f"number {n}", "turns": [0], "ref": 1, "replaces": [1]}) for n in (0, 2)]
     model_extractor, model = extractor(cut_off('{"entities": [], "fac'), *halves)
-    found = await model_extractor.extract(texts, [])
-    assert [fact.sources[0].turn_id for fact in found.facts] == ["t0", "t2"]
-    assert len({fact.ref for fact in found.facts}) == 2
-    assert all(fact.replaces == (fact.ref,) for fact in found.facts)
-    assert len(model.requests) == found.usage.calls == 3
+    result = await model_extractor.extract(texts, [])
+    assert [fact.sources[0].turn_id for fact in result.facts] == ["t0", "t2"]
+    assert len({fact.ref for fact in result.facts}) == 2
+    assert all(fact.replaces == (fact.ref,) for fact in result.facts)
+    assert len(model.requests) == result.usage.calls == 3
 
 
 async def test_one_half_may_ask_to_forget_what_the_other_says() -> None:
@@ -446,16 +446,16 @@ async def test_one_half_may_ask_to_forget_what_the_other_says() -> None:
 
 async def test_of_one_turn_too_long_for_a_reply_what_was_answered_is_kept() -> None:
     whole = reply({"quote": "number 0"}, {"quote": "number"})
-    found = await extractor(cut_off(whole[: whole.rindex("{") + 20]))[0].extract([turn("number 0")], [])
-    assert (len(found.facts), found.drop_counts) == (1, {"not as the schema wants it": 1})
+    result = await extractor(cut_off(whole[: whole.rindex("{") + 20]))[0].extract([turn("number 0")], [])
+    assert (len(result.facts), result.drop_counts) == (1, {"not as the schema wants it": 1})
 
 
 async def test_of_a_reply_that_was_not_repaired_what_fits_is_kept_and_the_rest_counted() -> None:
     wrong = reply({"quote": "keep bees"}, {"quote": 7, "turns": "none"}, {"modality": "maybe", "quote": "keep"})
-    found = await extractor("not JSON", wrong)[0].extract([turn("I keep bees")], [])
-    assert [fact.sources[0].quote for fact in found.facts] == ["keep bees"]
-    assert found.drop_counts == {"not as the schema wants it": 2}
-    assert found.usage.calls == 2
+    result = await extractor("not JSON", wrong)[0].extract([turn("I keep bees")], [])
+    assert [fact.sources[0].quote for fact in result.facts] == ["keep bees"]
+    assert result.drop_counts == {"not as the schema wants it": 2}
+    assert result.usage.calls == 2
 
 
 async def test_a_turn_cannot_leave_its_line_in_the_prompt() -> None:

@@ -56,9 +56,9 @@ def test_what_is_ordinary_where_people_speak_so_is_left_out(query: str, language
 
 def test_of_a_language_that_nobody_speaks_no_word_is_ordinary() -> None:
     question = "¿Cuándo fue la última vez que estuve con mi hermano en Cuenca?"
-    asked = parse_question(question, (), NOW, ("en",))
-    assert asked.language == "es"
-    assert {"Cuándo", "la", "mi"} <= set(asked.terms)
+    parsed_question = parse_question(question, (), NOW, ("en",))
+    assert parsed_question.language == "es"
+    assert {"Cuándo", "la", "mi"} <= set(parsed_question.terms)
     assert not {"la", "mi"} & set(searched(question, "en", "es"))
 
 
@@ -125,10 +125,10 @@ def test_a_long_message_is_searched_by_its_names_numbers_and_longest_words_and_t
     ids=["list", "sentence", "sentences", "characters", "sentences of characters", "ordinary words"],
 )
 def test_a_message_has_no_more_words_than_a_question_and_few_queries(text: str) -> None:
-    asked = parse_question(text, (), NOW, ("en", "zh"))
-    assert 0 < len(asked.terms) <= query_parts.MAX_QUESTION_WORDS
-    assert len(query_parts.make_part_queries(asked.query_parts, "abc", ("text", "words"))) <= 28
-    assert len(asked.asking_terms) <= query_parts.MAX_QUESTION_WORDS
+    parsed_question = parse_question(text, (), NOW, ("en", "zh"))
+    assert 0 < len(parsed_question.terms) <= query_parts.MAX_QUESTION_WORDS
+    assert len(query_parts.make_part_queries(parsed_question.query_parts, "abc", ("text", "words"))) <= 28
+    assert len(parsed_question.asking_terms) <= query_parts.MAX_QUESTION_WORDS
 
 
 CHINESE = ["今天天气很好我们去公园散步看见很多人在那里放风筝", "王小明来了", "晚上回家吃饭看电视然后睡觉"]
@@ -146,17 +146,19 @@ def test_a_name_in_the_middle_of_a_message_without_spaces_is_searched_for(said: 
 
 
 def test_what_a_message_asks_stands_at_its_end() -> None:
-    told = " ".join(f"In 2019 word{number} was an old friend of Bob." for number in range(200))
-    asked = parse_question(f"{told} How are my bees doing in the garden now? Thanks!", (("Bob",),), NOW, ("en",))
-    assert asked.first_person_text.endswith("How are my bees doing in the garden now? Thanks!")
-    assert len(asked.first_person_text) < 200
-    assert "bees" in asked.asking_terms and "word7" not in asked.asking_terms
-    assert {"bees", "2019"} <= set(asked.terms)
+    story = " ".join(f"In 2019 word{number} was an old friend of Bob." for number in range(200))
+    parsed_question = parse_question(
+        f"{story} How are my bees doing in the garden now? Thanks!", (("Bob",),), NOW, ("en",)
+    )
+    assert parsed_question.first_person_text.endswith("How are my bees doing in the garden now? Thanks!")
+    assert len(parsed_question.first_person_text) < 200
+    assert "bees" in parsed_question.asking_terms and "word7" not in parsed_question.asking_terms
+    assert {"bees", "2019"} <= set(parsed_question.terms)
 
 
 def test_a_question_is_searched_at_once_and_as_it_is() -> None:
-    asked = parse_question("Who is it? Where do my bees sleep?", (), NOW, ("en",))
-    assert query_parts.make_part_queries(asked.query_parts, "abc", ["text"]) == lucene.make_lucene_queries(
-        "abc", asked.asking_terms, ["text"]
+    parsed_question = parse_question("Who is it? Where do my bees sleep?", (), NOW, ("en",))
+    assert query_parts.make_part_queries(parsed_question.query_parts, "abc", ["text"]) == lucene.make_lucene_queries(
+        "abc", parsed_question.asking_terms, ["text"]
     )
-    assert asked.first_person_text == "Who is it? Where do my bees sleep?"
+    assert parsed_question.first_person_text == "Who is it? Where do my bees sleep?"

@@ -38,9 +38,9 @@ def service(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def embedder(model: str = MODELS[0], **options: Any) -> GeminiEmbedder:
-    made = GeminiEmbedder(model, SIZE, **options)
-    made.retry_pause = 0.001
-    return made
+    gemini_embedder = GeminiEmbedder(model, SIZE, **options)
+    gemini_embedder.retry_pause = 0.001
+    return gemini_embedder
 
 
 def near(one: Sequence[float], other: Sequence[float]) -> float:
@@ -54,8 +54,10 @@ def test_every_text_gets_a_vector_of_its_own(gemini: FakeGemini, model: str) -> 
     vectors = embedder(model).embed_documents(texts)
     sent = [text for request in gemini.requests for text in embedded(request)]
     assert len(sent) == len(vectors) == 3
-    assert all(text in one for text, one in zip(texts, sent, strict=True))
-    assert min(near(one, vector(text, SIZE)) for one, text in zip(vectors, sent, strict=True)) == pytest.approx(1.0)
+    assert all(text in prefixed_text for text, prefixed_text in zip(texts, sent, strict=True))
+    assert min(
+        near(embedded_vector, vector(text, SIZE)) for embedded_vector, text in zip(vectors, sent, strict=True)
+    ) == pytest.approx(1.0)
 
 
 @pytest.mark.parametrize("model", [*MODELS, "text-embedding-005"])
@@ -78,9 +80,9 @@ def test_a_wrong_number_of_vectors_is_an_error(gemini: FakeGemini, count: int) -
 def test_a_question_and_what_it_is_compared_with_are_different_tasks(gemini: FakeGemini) -> None:
     embedder().embed_documents(["bees", "car"])
     embedder().embed_query("bees?")
-    stored, asked = gemini.requests
-    assert [one["taskType"] for one in stored["requests"]] == ["RETRIEVAL_DOCUMENT"] * 2
-    assert [one["taskType"] for one in asked["requests"]] == ["RETRIEVAL_QUERY"]
+    document_call, question_call = gemini.requests
+    assert [request["taskType"] for request in document_call["requests"]] == ["RETRIEVAL_DOCUMENT"] * 2
+    assert [request["taskType"] for request in question_call["requests"]] == ["RETRIEVAL_QUERY"]
 
 
 @pytest.mark.usefixtures("service")
@@ -109,10 +111,10 @@ def test_a_request_has_no_more_characters_than_the_service_takes(gemini: FakeGem
 
 
 def test_vectors_are_as_long_as_was_chosen_and_of_length_one(gemini: FakeGemini) -> None:
-    made = embedder().embed_documents(["bees in a hive"])[0]
-    assert gemini.requests[0]["requests"][0]["outputDimensionality"] == len(made) == SIZE
+    bees_vector = embedder().embed_documents(["bees in a hive"])[0]
+    assert gemini.requests[0]["requests"][0]["outputDimensionality"] == len(bees_vector) == SIZE
     assert math.hypot(*vector("bees in a hive", SIZE)) == pytest.approx(2.0)
-    assert math.hypot(*made) == pytest.approx(1.0)
+    assert math.hypot(*bees_vector) == pytest.approx(1.0)
 
 
 @pytest.mark.parametrize("chosen", [PlainEmbedder, GeminiEmbedder])
@@ -124,8 +126,8 @@ def test_one_embedder_serves_many_event_loops(gemini: FakeGemini, chosen: Any) -
 
 
 def test_it_can_be_awaited_in_many_event_loops(gemini: FakeGemini) -> None:
-    made = embedder()
-    assert [len(asyncio.run(made.async_embed_query("a"))) for _ in range(3)] == [SIZE] * 3
+    gemini_embedder = embedder()
+    assert [len(asyncio.run(gemini_embedder.async_embed_query("a"))) for _ in range(3)] == [SIZE] * 3
 
 
 # -- what fails -----------------------------------------------------------------------------------------------------
@@ -148,9 +150,9 @@ def test_what_does_not_pass_is_not_tried_again(gemini: FakeGemini) -> None:
 @pytest.mark.parametrize("method", ["embed_documents", "embed_query"])
 def test_trying_again_has_an_end(gemini: FakeGemini, method: str) -> None:
     gemini.script = [refused(429, "RESOURCE_EXHAUSTED", "too many")] * 1000
-    made = embedder(retry_time=0.5)
+    gemini_embedder = embedder(retry_time=0.5)
     with pytest.raises(Exception, match=r"too many|timed out"):
-        getattr(made, method)("bees" if method == "embed_query" else ["bees"])
+        getattr(gemini_embedder, method)("bees" if method == "embed_query" else ["bees"])
     assert 2 <= len(gemini.requests) <= 12
 
 
@@ -176,13 +178,13 @@ async def test_what_the_service_says_is_in_the_error(gemini: FakeGemini) -> None
 async def test_without_a_key_the_error_says_what_to_set(gemini: FakeGemini, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("GOOGLE_API_KEY")
     vectors = EmbedderAdapter("gemini-embedding-001", concurrency=1)
-    for asked in (
+    for call in (
         vectors.wait_until_ready,
         lambda: vectors.embed_passages([Passage("bees")]),
         lambda: vectors.aembed_question("bees?"),
     ):
         with pytest.raises(errors.CredentialsMissing, match=r"(?s)gemini-embedding-001.*GOOGLE_API_KEY.*USE_VERTEXAI"):
-            await asked()
+            await call()
     monkeypatch.setenv("GOOGLE_API_KEY", "come at last")
     await vectors.wait_until_ready()
     assert len(await vectors.embed_passages([Passage("bees")])) == 1
@@ -204,15 +206,15 @@ async def test_on_vertex_too(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> 
 
 @pytest.mark.parametrize("name", [*MODELS, "models/gemini-embedding-001"])
 def test_a_name_is_enough(name: str) -> None:
-    made = EmbedderAdapter(name, concurrency=1).embedder
-    assert isinstance(made, GeminiEmbedder)
-    assert (made.model, made.embedding_dim) == (name.removeprefix("models/"), 768)
+    gemini_embedder = EmbedderAdapter(name, concurrency=1).embedder
+    assert isinstance(gemini_embedder, GeminiEmbedder)
+    assert (gemini_embedder.model, gemini_embedder.embedding_dim) == (name.removeprefix("models/"), 768)
 
 
 def test_the_dimensions_of_a_named_model_can_be_chosen() -> None:
-    made = EmbedderAdapter("gemini-embedding-001", concurrency=1, dimensions=1536).embedder
-    assert isinstance(made, GeminiEmbedder)
-    assert made.embedding_dim == 1536
+    gemini_embedder = EmbedderAdapter("gemini-embedding-001", concurrency=1, dimensions=1536).embedder
+    assert isinstance(gemini_embedder, GeminiEmbedder)
+    assert gemini_embedder.embedding_dim == 1536
 
 
 @pytest.mark.parametrize("name", ["./gemini-embedding-001", "google/embeddinggemma-300m", "all-MiniLM-L6-v2"])
@@ -221,8 +223,8 @@ def test_any_other_name_is_a_model_on_this_machine(name: str) -> None:
 
 
 def test_the_same_model_by_either_class_has_the_same_name(gemini: FakeGemini) -> None:
-    made = [GeminiEmbedder("models/gemini-embedding-001", 256), GeminiEmbedder(), PlainEmbedder()]
-    assert {EmbedderAdapter(one, concurrency=1).name for one in made} == {
+    embedders = [GeminiEmbedder("models/gemini-embedding-001", 256), GeminiEmbedder(), PlainEmbedder()]
+    assert {EmbedderAdapter(embedder_choice, concurrency=1).name for embedder_choice in embedders} == {
         "neo4j_graphrag.embeddings.google_genai.GeminiEmbedder:gemini-embedding-001"
     }
     assert EmbedderAdapter("gemini-embedding-2", concurrency=1).name.endswith(":gemini-embedding-2")
@@ -243,9 +245,9 @@ async def test_a_hundred_texts_are_one_request_and_a_question_is_a_question(gemi
     vectors = EmbedderAdapter(embedder(), concurrency=4)
     await vectors.embed_passages([Passage(f"text {n}") for n in range(100)])
     await vectors.aembed_question("text?")
-    stored, asked = gemini.requests
-    assert {one["taskType"] for one in stored["requests"]} == {"RETRIEVAL_DOCUMENT"}
-    assert [one["taskType"] for one in asked["requests"]] == ["RETRIEVAL_QUERY"]
+    document_call, question_call = gemini.requests
+    assert {request["taskType"] for request in document_call["requests"]} == {"RETRIEVAL_DOCUMENT"}
+    assert [request["taskType"] for request in question_call["requests"]] == ["RETRIEVAL_QUERY"]
 
 
 async def test_requests_run_side_by_side_and_come_back_in_order(
@@ -268,18 +270,18 @@ async def test_requests_run_side_by_side_and_come_back_in_order(
 
     monkeypatch.setattr(watched, "embed_documents", counted)
     vectors, texts = EmbedderAdapter(watched, concurrency=3), [f"text number {n}" for n in range(20)]
-    made = await asyncio.gather(*(vectors.embed_passages([Passage(text) for text in texts]) for _ in range(3)))
+    batches = await asyncio.gather(*(vectors.embed_passages([Passage(text) for text in texts]) for _ in range(3)))
     assert 1 < most <= 3
-    assert made[0] == made[1] == made[2]
-    assert min(near(one.vector, vector(text, SIZE)) for one, text in zip(made[0], texts, strict=True)) == pytest.approx(
-        1.0
-    )
+    assert batches[0] == batches[1] == batches[2]
+    assert min(
+        near(embedding.vector, vector(text, SIZE)) for embedding, text in zip(batches[0], texts, strict=True)
+    ) == pytest.approx(1.0)
 
 
 async def test_what_was_used_is_counted(gemini: FakeGemini, monkeypatch: pytest.MonkeyPatch) -> None:
-    made = embedder()
-    made.embed_documents(["bees in a hive"] * 101)
-    assert made.usage == Usage(calls=2)
+    gemini_embedder = embedder()
+    gemini_embedder.embed_documents(["bees in a hive"] * 101)
+    assert gemini_embedder.usage == Usage(calls=2)
     monkeypatch.setenv("GOOGLE_GENAI_USE_VERTEXAI", "1")
     on_vertex = embedder()
     on_vertex.embed_documents(["bees in a hive"] * 3)

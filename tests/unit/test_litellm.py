@@ -79,8 +79,8 @@ def openai(monkeypatch: pytest.MonkeyPatch) -> Iterator[OpenAi]:
 
 
 async def ask_model(name: str) -> llm.ModelAnswer[Answer]:
-    patience = llm.RetryPolicy(30, retries=2, backoff=0.001)
-    return await llm.generate_structured(llm.resolve_model(name), "How many?", Answer, patience)
+    retry_policy = llm.RetryPolicy(30, retries=2, backoff=0.001)
+    return await llm.generate_structured(llm.resolve_model(name), "How many?", Answer, retry_policy)
 
 
 @pytest.mark.parametrize("name", ["openai/gpt-4o-mini", "litellm:openai/gpt-4o-mini", "openai/a-model-of-ones-own"])

@@ -32,8 +32,8 @@ def gemini(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeGemini]:
 
 
 async def ask_model(*, seconds: float = 30.0, retries: int = 2) -> llm.ModelAnswer[Answer]:
-    patience = llm.RetryPolicy(seconds, retries, backoff=0.001)
-    return await llm.generate_structured(llm.resolve_model("gemini-2.5-flash"), "How many?", Answer, patience)
+    retry_policy = llm.RetryPolicy(seconds, retries, backoff=0.001)
+    return await llm.generate_structured(llm.resolve_model("gemini-2.5-flash"), "How many?", Answer, retry_policy)
 
 
 async def test_a_name_prompt_and_schema_are_all_it_takes(gemini: FakeGemini) -> None:
@@ -43,7 +43,7 @@ async def test_a_name_prompt_and_schema_are_all_it_takes(gemini: FakeGemini) -> 
     assert request["contents"] == [{"parts": [{"text": "How many?"}], "role": "user"}]
     assert request["generationConfig"]["responseMimeType"] == "application/json"
     properties = request["generationConfig"]["responseSchema"]["properties"]
-    assert {name: one["type"] for name, one in properties.items()} == {"number": "INTEGER", "words": "ARRAY"}
+    assert {name: schema["type"] for name, schema in properties.items()} == {"number": "INTEGER", "words": "ARRAY"}
 
 
 async def test_vertex_ai_takes_the_same(gemini: FakeGemini, monkeypatch: pytest.MonkeyPatch) -> None:

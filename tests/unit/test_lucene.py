@@ -33,9 +33,9 @@ def test_a_question_is_its_words(question: str, terms: list[str]) -> None:
 
 
 def test_of_very_many_words_the_longest_are_kept() -> None:
-    found = lucene.extract_terms(" ".join(f"w{n}" for n in range(5_000)) + " extraordinary")
-    assert len(found) == lucene.MAX_TERMS
-    assert "extraordinary" in found
+    terms = lucene.extract_terms(" ".join(f"w{n}" for n in range(5_000)) + " extraordinary")
+    assert len(terms) == lucene.MAX_TERMS
+    assert "extraordinary" in terms
 
 
 def test_few_words_keep_their_order() -> None:

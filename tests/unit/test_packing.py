@@ -29,8 +29,8 @@ def test_no_more_than_the_limit_is_kept() -> None:
 
 
 def test_the_budget_is_kept() -> None:
-    found = [memory(id, f"{id} " + "word " * 9) for id in "abc"]
-    assert ids(pack_recollections(found, limit=9, token_budget=26)) == ["a", "b"]
+    memories = [memory(id, f"{id} " + "word " * 9) for id in "abc"]
+    assert ids(pack_recollections(memories, limit=9, token_budget=26)) == ["a", "b"]
 
 
 def test_the_first_comes_back_however_long_it_is() -> None:
@@ -38,21 +38,21 @@ def test_the_first_comes_back_however_long_it_is() -> None:
 
 
 def test_a_shorter_one_may_fit_where_a_longer_did_not() -> None:
-    found = [memory("a"), memory("b", "word " * 500), memory("c")]
-    assert ids(pack_recollections(found, limit=9, token_budget=20)) == ["a", "c"]
+    memories = [memory("a"), memory("b", "word " * 500), memory("c")]
+    assert ids(pack_recollections(memories, limit=9, token_budget=20)) == ["a", "c"]
 
 
 def test_a_long_text_is_cut_to_the_passage_that_was_asked_for() -> None:
     long = "Nothing of interest. " * 2_000 + "Only the bees were out. " + "Nothing of interest. " * 2_000
-    [kept] = pack_recollections([memory("a", long)], query="bees", limit=9, token_budget=400)
-    assert "Only the bees were out." in kept.text
-    assert count_tokens(kept.text) <= 110
-    assert (kept.text[0], kept.text[-1]) == ("\u2026", "\u2026")
+    [packed_memory] = pack_recollections([memory("a", long)], query="bees", limit=9, token_budget=400)
+    assert "Only the bees were out." in packed_memory.text
+    assert count_tokens(packed_memory.text) <= 110
+    assert (packed_memory.text[0], packed_memory.text[-1]) == ("\u2026", "\u2026")
 
 
 def test_a_text_without_spaces_is_cut_as_well() -> None:
-    [kept] = pack_recollections([memory("a", "x" * 200_000)], query="y", limit=9, token_budget=400)
-    assert len(kept.text) < 20_000
+    [packed_memory] = pack_recollections([memory("a", "x" * 200_000)], query="y", limit=9, token_budget=400)
+    assert len(packed_memory.text) < 20_000
 
 
 def test_memories_without_ids_are_all_kept() -> None:
@@ -64,15 +64,15 @@ def test_nothing_packs_to_nothing() -> None:
 
 
 def test_what_says_the_same_counts_once_with_the_events_of_both() -> None:
-    found = [memory("a", "See you!", source_event_ids=("1",)), memory("b", "See you", source_event_ids=("2", "1"))]
-    [kept] = pack_recollections(found, limit=5, token_budget=100)
-    assert (kept.id, kept.source_event_ids) == ("a", ("1", "2"))
+    memories = [memory("a", "See you!", source_event_ids=("1",)), memory("b", "See you", source_event_ids=("2", "1"))]
+    [packed_memory] = pack_recollections(memories, limit=5, token_budget=100)
+    assert (packed_memory.id, packed_memory.source_event_ids) == ("a", ("1", "2"))
 
 
 def test_ten_long_texts_fit() -> None:
     long = [memory(str(number), f"{number} " + "word " * 400) for number in range(10)]
-    kept = pack_recollections(long, query="word", limit=50, token_budget=1_200)
-    assert len(kept) == 10
+    packed_memories = pack_recollections(long, query="word", limit=50, token_budget=1_200)
+    assert len(packed_memories) == 10
 
 
 @pytest.mark.parametrize(
@@ -88,8 +88,8 @@ def test_ten_long_texts_fit() -> None:
     ],
 )
 def test_what_is_not_the_same_counts_twice(one: dict[str, Any], other: dict[str, Any]) -> None:
-    found = [memory("a", **one), memory("b", **other)]
-    assert ids(pack_recollections(found, limit=5, token_budget=100)) == ["a", "b"]
+    memories = [memory("a", **one), memory("b", **other)]
+    assert ids(pack_recollections(memories, limit=5, token_budget=100)) == ["a", "b"]
 
 
 @pytest.mark.parametrize(
@@ -104,20 +104,22 @@ def test_what_is_not_the_same_counts_twice(one: dict[str, Any], other: dict[str,
     ],
 )
 def test_ordinary_words_do_not_choose_the_passage(query: str, filler: str, told: str) -> None:
-    [kept] = pack_recollections(
+    [packed_memory] = pack_recollections(
         [memory("a", filler * 200 + told + filler * 200)], query=query, limit=9, token_budget=1_000
     )
-    assert told.strip() in kept.text
-    assert count_tokens(kept.text) <= 110
+    assert told.strip() in packed_memory.text
+    assert count_tokens(packed_memory.text) <= 110
 
 
 @pytest.mark.parametrize("filler", ["It rained on the bees and the goats. ", "下雨了。"])
 def test_a_passage_holds_the_quote_of_the_fact_that_it_stands_for(filler: str) -> None:
     text = filler * 100 + "We take the ferry at nine." + filler * 100
     long = replace(memory("a", text), quote="the ferry at nine")
-    [kept] = pack_recollections([long], query="What about the bees and the goats?", limit=9, token_budget=1_000)
-    assert "the ferry at nine" in kept.text
-    assert count_tokens(kept.text) <= 120
+    [packed_memory] = pack_recollections(
+        [long], query="What about the bees and the goats?", limit=9, token_budget=1_000
+    )
+    assert "the ferry at nine" in packed_memory.text
+    assert count_tokens(packed_memory.text) <= 120
 
 
 # --- tokens -------------------------------------------------------------------------------------------------

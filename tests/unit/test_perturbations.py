@@ -32,7 +32,7 @@ DECISIONS = {
     "same": [{"name": 0, "known": 1}],
 }
 SHOWN = Shown(KNOWN, {4: "home is Faro", 5: "my brother Tom"}, {0: "we live in Lagos now", 1: "tram 9"})
-NAMED = {one.name: one for one in PERTURBATIONS}
+NAMED = {perturbation.name: perturbation for perturbation in PERTURBATIONS}
 
 
 @pytest.mark.parametrize("perturbation", PERTURBATIONS, ids=lambda one: one.name)
@@ -43,12 +43,12 @@ def test_a_perturbation_changes_a_reply_the_same_way_each_time(perturbation: Per
     judged = [perturbation.judge(DECISIONS, SHOWN, random.Random(7)) for _ in range(2)]
     assert read[0] == read[1] and judged[0] == judged[1]
     assert read[0] != reading or judged[0] != DECISIONS
-    assert [one["ref"] for one in reading["facts"]] == [1]  # the reply that went in is as it was
+    assert [fact["ref"] for fact in reading["facts"]] == [1]  # the reply that went in is as it was
 
 
 def test_numbers_of_two_are_swapped() -> None:
     read = NAMED["known_id swapped, two by two"].read(READING, SHOWN, random.Random(1))
-    assert [one["known_id"] for one in read["entities"]] == [1, 0, None]
+    assert [entity["known_id"] for entity in read["entities"]] == [1, 0, None]
 
 
 def test_a_wrong_number_keeps_the_words_of_the_right_target() -> None:
@@ -82,7 +82,7 @@ RIGHT = Graph(
     {"u": "user", "t": "tom"},
     NAMES,
 )
-TEXTS = {one["text"] for one in RIGHT.facts}
+TEXTS = {fact["text"] for fact in RIGHT.facts}
 
 
 def compared(*facts: dict[str, Any], names: dict[str, frozenset[str]] = NAMES, is_quoted: bool = False) -> Harm:
@@ -121,8 +121,8 @@ def test_what_is_over_is_over_in_each_wording_it_has_had() -> None:
 def test_an_ending_is_wrong_unless_the_reply_quotes_both_and_time_and_words_agree() -> None:
     def ended(state: str, ender: dict[str, Any], *, is_quoted: bool) -> tuple[int, int]:
         over = fact("Tom welds.", "t", state=state, enders=[ender["id"]])
-        found = compared(RIGHT.facts[0], RIGHT.facts[2], over, ender, is_quoted=is_quoted)
-        return found.endings, found.believed
+        outcome = compared(RIGHT.facts[0], RIGHT.facts[2], over, ender, is_quoted=is_quoted)
+        return outcome.endings, outcome.believed
 
     later, earlier = fact("Tom retired.", "t", said=[2.0]), fact("Tom retired.", "t", said=[0.0])
     assert ended("superseded", later, is_quoted=False) == (1, 0)

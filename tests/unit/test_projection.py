@@ -82,10 +82,10 @@ def test_a_question_without_tokens_is_compared_with_nothing(projection: Projecti
 
 
 def test_a_model_without_a_projection_always_gets_the_same_orthogonal_one() -> None:
-    one, again = Projection.from_model("mine", 64), Projection.from_model("/a/path/to/it", 64)
-    assert one.matrix.tobytes() == again.matrix.tobytes()
-    assert np.allclose(one.matrix.T @ one.matrix, np.eye(64), atol=1e-5)
-    assert one.pack_vectors(vectors(5)[:, :64]) == again.pack_vectors(vectors(5)[:, :64])
+    projection, again = Projection.from_model("mine", 64), Projection.from_model("/a/path/to/it", 64)
+    assert projection.matrix.tobytes() == again.matrix.tobytes()
+    assert np.allclose(projection.matrix.T @ projection.matrix, np.eye(64), atol=1e-5)
+    assert projection.pack_vectors(vectors(5)[:, :64]) == again.pack_vectors(vectors(5)[:, :64])
 
 
 def test_what_was_fitted_is_read_as_it_was_written(tmp_path: Path) -> None:

@@ -22,8 +22,8 @@ def asked(words: str, spoken: str, author: str | None = None) -> Expected:
 
 
 def seen(question: str, speakers: Sequence[Sequence[str]]) -> Expected:
-    found = parse_question(question, speakers, NOW)
-    return found.search_text, found.first_person_text, found.author
+    parsed_question = parse_question(question, speakers, NOW)
+    return parsed_question.search_text, parsed_question.first_person_text, parsed_question.author
 
 
 @pytest.mark.parametrize(
@@ -71,9 +71,9 @@ def test_where_nobody_speaks_a_question_stays_as_it_is() -> None:
 
 @given(st.text(max_size=60), st.lists(st.lists(st.text(max_size=12), min_size=1, max_size=3), max_size=4))
 def test_any_question_and_any_names_are_understood(question: str, speakers: list[list[str]]) -> None:
-    asked = parse_question(question, speakers, NOW)
-    assert len(asked.search_text) <= len(question)
-    assert asked.author is None or asked.author in {names[0] for names in speakers}
+    parsed_question = parse_question(question, speakers, NOW)
+    assert len(parsed_question.search_text) <= len(question)
+    assert parsed_question.author is None or parsed_question.author in {names[0] for names in speakers}
 
 
 @pytest.mark.parametrize(
@@ -111,8 +111,8 @@ def test_any_question_and_any_names_are_understood(question: str, speakers: list
     ],
 )
 def test_a_question_is_about_now_or_about_before(question: str, *, is_past: bool, is_present: bool) -> None:
-    found = parse_question(question, (), NOW)
-    assert (found.is_past, found.is_present) == (is_past, is_present)
+    parsed_question = parse_question(question, (), NOW)
+    assert (parsed_question.is_past, parsed_question.is_present) == (is_past, is_present)
 
 
 @pytest.mark.parametrize(
@@ -128,9 +128,9 @@ def test_a_question_is_about_now_or_about_before(question: str, *, is_past: bool
 def test_a_time_in_the_question_is_when_it_was_or_soon_after(
     question: str, inside: str, told_later: str, outside: str
 ) -> None:
-    found = parse_question(question, (), NOW)
+    parsed_question = parse_question(question, (), NOW)
     fits = [
-        found.score_timestamp(datetime.fromisoformat(f"{day}T12:00+00:00").timestamp())
+        parsed_question.score_timestamp(datetime.fromisoformat(f"{day}T12:00+00:00").timestamp())
         for day in (inside, told_later, outside)
     ]
     assert fits == [1.0, 0.5, 0.0]
@@ -165,13 +165,13 @@ def test_whether_the_agent_itself_is_asked_about(question: str, *, of_agent: boo
     ],
 )
 def test_yesterday_is_the_askers_own(now: str, day: str) -> None:
-    asked = parse_question("What did I eat yesterday?", (), datetime.fromisoformat(now))
-    assert asked.score_timestamp(datetime.fromisoformat(day).timestamp()) == 1.0
+    parsed_question = parse_question("What did I eat yesterday?", (), datetime.fromisoformat(now))
+    assert parsed_question.score_timestamp(datetime.fromisoformat(day).timestamp()) == 1.0
 
 
 def test_midnight_belongs_to_the_day_that_begins() -> None:
-    asked = parse_question("What happened on 16 November 2023?", (), NOW)
-    days = [asked.score_timestamp(datetime(2023, 11, day, tzinfo=UTC).timestamp()) for day in (15, 16, 17)]
+    parsed_question = parse_question("What happened on 16 November 2023?", (), NOW)
+    days = [parsed_question.score_timestamp(datetime(2023, 11, day, tzinfo=UTC).timestamp()) for day in (15, 16, 17)]
     assert days == [0.0, 1.0, 0.5]
 
 
@@ -180,9 +180,9 @@ def test_midnight_belongs_to_the_day_that_begins() -> None:
 )
 @pytest.mark.parametrize("timestamp", [-62135596800.0, 253402300800.0])
 def test_days_beyond_the_calendar_are_none(question: str, timestamp: float) -> None:
-    asked = parse_question(f"What happens {question}", (), NOW)
-    assert asked.score_timestamp(timestamp) == 0.0
-    assert asked.has_overlapping_time(timestamp, timestamp) in (True, False)
+    parsed_question = parse_question(f"What happens {question}", (), NOW)
+    assert parsed_question.score_timestamp(timestamp) == 0.0
+    assert parsed_question.has_overlapping_time(timestamp, timestamp) in (True, False)
 
 
 @pytest.mark.parametrize("alias", ["the user", "my husband Tom", "me", "a friend"])

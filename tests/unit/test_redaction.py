@@ -269,7 +269,7 @@ async def test_without_a_choice_everything_is_handed_on_as_it_is():
 
 async def test_a_turn_of_which_nothing_is_left_says_so():
     redactor = Redactor(lambda text: "")
-    assert [one.text for one in await redactor.redact_turns([turn("all of it"), turn("")])] == [
+    assert [redacted_turn.text for redacted_turn in await redactor.redact_turns([turn("all of it"), turn("")])] == [
         REDACTED_PLACEHOLDER,
         "",
     ]
@@ -321,8 +321,8 @@ def test_no_search_goes_through_all_of_a_long_text():
             return re.compile("bees").search(text, start, end)
 
     pattern, text = Counted(), "I keep bees and wasps. " * 20_000
-    found = [match.span() for match in _search_in_chunks(pattern, text)]
-    assert found == [match.span() for match in re.finditer("bees", text)]
+    spans = [match.span() for match in _search_in_chunks(pattern, text)]
+    assert spans == [match.span() for match in re.finditer("bees", text)]
     assert pattern.searched <= _CHUNK_SIZE + _CHUNK_OVERLAP < len(text)
 
 

@@ -50,8 +50,8 @@ async def test_the_best_come_in_the_rerankers_order_and_the_rest_behind_them() -
     after = await rerank_recollections(before, "q", reranker, seconds=1.0)
     assert len(reranker.texts) == RERANK_LIMIT
     order = [*range(RERANK_LIMIT - 1, -1, -1), *range(RERANK_LIMIT, RERANK_LIMIT + 5)]
-    assert [one.id for one in after] == [f"m{n}" for n in order]
-    assert [one.score for one in after] == [one.score for one in before]
+    assert [memory.id for memory in after] == [f"m{n}" for n in order]
+    assert [one.score for one in after] == [memory.score for memory in before]
 
 
 async def test_of_equal_scores_the_order_stays() -> None:
@@ -96,6 +96,6 @@ def cross_encoder(tmp_path: Path) -> str:
 
 async def test_a_cross_encoder_scores_each_text_with_the_question(cross_encoder: str) -> None:
     reranker = CrossEncoderReranker(cross_encoder)
-    one, other = await reranker.score("who keeps bees", ["bees", "ships"])
-    assert one != other
-    assert await reranker.score("who keeps bees", ["ships", "bees"]) == pytest.approx([other, one], abs=1e-5)
+    first, second = await reranker.score("who keeps bees", ["bees", "ships"])
+    assert first != second
+    assert await reranker.score("who keeps bees", ["ships", "bees"]) == pytest.approx([second, first], abs=1e-5)

@@ -36,8 +36,8 @@ async def read(*texts: str | Turn, known: tuple[KnownEntity, ...] = ()) -> Extra
 
 
 async def names(*texts: str) -> list[str]:
-    found = await read(*texts)
-    return sorted(entity.name for entity in found.entities if entity.name != "user" and entity.type != "thing")
+    result = await read(*texts)
+    return sorted(entity.name for entity in result.entities if entity.name != "user" and entity.type != "thing")
 
 
 def told(found: Extraction) -> list[tuple[str, str, str | None, str]]:
@@ -77,19 +77,19 @@ async def test_its_object_is_the_first_other_name() -> None:
     ],
 )
 async def test_what_says_nothing_is_dropped_with_the_reason(text: str, reason: str) -> None:
-    found = await read(text)
-    assert (found.facts, found.drop_counts) == ((), {reason: 1})
+    result = await read(text)
+    assert (result.facts, result.drop_counts) == ((), {reason: 1})
 
 
 async def test_what_an_agent_says_is_no_fact() -> None:
-    found = await read(turn("I live in Rome.", author="bot", role="model"))
-    assert (found.facts, found.drop_counts) == ((), {"said by an agent": 1})
+    result = await read(turn("I live in Rome.", author="bot", role="model"))
+    assert (result.facts, result.drop_counts) == ((), {"said by an agent": 1})
 
 
 async def test_a_statement_beside_a_question_is_kept() -> None:
-    found = await read("I keep bees in the garden. Do you like honey?")
-    assert [fact.text for fact in found.facts] == ["I keep bees in the garden."]
-    assert found.drop_counts == {"a question": 1}
+    result = await read("I keep bees in the garden. Do you like honey?")
+    assert [fact.text for fact in result.facts] == ["I keep bees in the garden."]
+    assert result.drop_counts == {"a question": 1}
 
 
 @pytest.mark.parametrize("text", ["I'm vegetarian.", "I quit smoking.", "My brother sings."])
@@ -116,12 +116,12 @@ async def test_statements_of_other_languages_are_kept_too(text: str) -> None:
 
 
 async def test_the_speaker_is_who_said_the_turn() -> None:
-    found = await read(
+    result = await read(
         turn("I live in Rome.", author="Ben"), turn("Thanks, Ben. I live in Oslo.", author="Eva", id="t1")
     )
-    assert told(found) == [("Ben", "states", "Rome", "asserted"), ("Eva", "states", "Oslo", "asserted")]
-    [ben] = [entity.ref for entity in found.entities if entity.name == "Ben"]
-    assert ("t1", ben) in found.mentions
+    assert told(result) == [("Ben", "states", "Rome", "asserted"), ("Eva", "states", "Oslo", "asserted")]
+    [ben] = [entity.ref for entity in result.entities if entity.name == "Ben"]
+    assert ("t1", ben) in result.mentions
 
 
 # --- sentences ----------------------------------------------------------------------------------------------
@@ -212,10 +212,10 @@ async def test_names_are_told_by_how_they_are_written(text: str, expected: list[
     ],
 )
 async def test_a_name_that_somebody_gives_themselves_is_an_alias_of_theirs(text: str, name: str) -> None:
-    found = await read(text)
-    assert [entity.aliases for entity in found.entities if entity.name == "user"] == [(name,)]
-    assert [fact.predicate for fact in found.facts] == ["states"]
-    assert all(entity.name != name for entity in found.entities)
+    result = await read(text)
+    assert [entity.aliases for entity in result.entities if entity.name == "user"] == [(name,)]
+    assert [fact.predicate for fact in result.facts] == ["states"]
+    assert all(entity.name != name for entity in result.entities)
 
 
 @pytest.mark.parametrize(
@@ -228,8 +228,8 @@ async def test_a_name_that_somebody_gives_themselves_is_an_alias_of_theirs(text:
     ],
 )
 async def test_a_nickname_counts_beside_the_name(text: str, aliases: tuple[str, ...]) -> None:
-    found = await read(text)
-    assert [entity.aliases for entity in found.entities if entity.name == "user"] == [aliases]
+    result = await read(text)
+    assert [entity.aliases for entity in result.entities if entity.name == "user"] == [aliases]
 
 
 @pytest.mark.parametrize(
@@ -252,13 +252,13 @@ async def test_a_nickname_counts_beside_the_name(text: str, aliases: tuple[str, 
     ],
 )
 async def test_no_other_name_is_an_alias_of_who_speaks(text: str) -> None:
-    found = await read(text, turn("Hi Lofty! Hello Lofty!", author="bot", id="t9", role="model"))
-    assert {entity.name: entity.aliases for entity in found.entities}["user"] == ()
+    result = await read(text, turn("Hi Lofty! Hello Lofty!", author="bot", id="t9", role="model"))
+    assert {entity.name: entity.aliases for entity in result.entities}["user"] == ()
 
 
 async def test_an_agent_has_no_other_name() -> None:
-    found = await read(turn("My name is Anna.", author="bot", role="model"))
-    assert {entity.name: entity.aliases for entity in found.entities} == {"bot": (), "Anna": ()}
+    result = await read(turn("My name is Anna.", author="bot", role="model"))
+    assert {entity.name: entity.aliases for entity in result.entities} == {"bot": (), "Anna": ()}
 
 
 async def test_a_first_word_is_a_name_where_it_is_used_as_one_elsewhere() -> None:
@@ -282,20 +282,20 @@ class Lowercase:
 async def test_whatever_tells_names_is_asked_of_every_sentence() -> None:
     rules = RuleExtractor(Lowercase())
     assert rules.version == "rules@3 lowercase"
-    found = await rules.extract([turn("I like mister fox. I like Rome, mister owl.")], [])
-    assert [(entity.name, entity.type) for entity in found.entities] == [
+    result = await rules.extract([turn("I like mister fox. I like Rome, mister owl.")], [])
+    assert [(entity.name, entity.type) for entity in result.entities] == [
         ("user", "person"),
         ("fox", "person"),
         ("owl", "person"),
     ]
-    assert [fact.object for fact in found.facts] == [1, 2]
+    assert [fact.object for fact in result.facts] == [1, 2]
 
 
 async def test_a_turn_mentions_the_names_it_uses() -> None:
-    found = await read("I met Ann in the garden.", "The Annex is closed for now.")
-    [ann] = [entity.ref for entity in found.entities if entity.name == "Ann"]
-    assert ("t0", ann) in found.mentions
-    assert ("t1", ann) not in found.mentions
+    result = await read("I met Ann in the garden.", "The Annex is closed for now.")
+    [ann] = [entity.ref for entity in result.entities if entity.name == "Ann"]
+    assert ("t0", ann) in result.mentions
+    assert ("t1", ann) not in result.mentions
 
 
 ANNA = KnownEntity("k1", "Anna", "person", ("Anna Berg", "美咲"))
@@ -305,9 +305,9 @@ ANNA = KnownEntity("k1", "Anna", "person", ("Anna Berg", "美咲"))
     "text", ["I met anna there.", "Anna rang me up.", "ANNA BERG rang me.", "昨日美咲に会いました。"]
 )
 async def test_a_known_entity_is_recognised(text: str) -> None:
-    found = await read(text, known=(ANNA,))
-    assert [entity.known_key for entity in found.entities if entity.name == "Anna"] == ["k1"]
-    assert [fact.object for fact in found.facts] == [1]
+    result = await read(text, known=(ANNA,))
+    assert [entity.known_key for entity in result.entities if entity.name == "Anna"] == ["k1"]
+    assert [fact.object for fact in result.facts] == [1]
 
 
 @pytest.mark.parametrize(
@@ -320,21 +320,21 @@ async def test_a_known_entity_is_recognised(text: str) -> None:
     ],
 )
 async def test_another_word_is_no_known_entity(known: KnownEntity, text: str) -> None:
-    found = await read(text, known=(known,))
-    assert found.facts[0].object is None
-    assert {ref for _, ref in found.mentions} == set()
+    result = await read(text, known=(known,))
+    assert result.facts[0].object is None
+    assert {ref for _, ref in result.mentions} == set()
 
 
 async def test_a_name_that_two_entities_share_is_given_to_neither() -> None:
     twins = (KnownEntity("a", "Anton Reiß", "person", ("Anton",)), KnownEntity("b", "Anton Vogt", "person", ("Anton",)))
-    found = await read("I met Anton in the garden.", known=twins)
-    assert [(entity.name, entity.known_key) for entity in found.entities] == [("user", None), ("Anton", None)]
+    result = await read("I met Anton in the garden.", known=twins)
+    assert [(entity.name, entity.known_key) for entity in result.entities] == [("user", None), ("Anton", None)]
 
 
 async def test_the_author_keeps_the_key_that_is_known() -> None:
     me = KnownEntity("k", "user", "person", ("Franka Ott",))
-    found = await read("My sister said: Franka Ott never sleeps.", known=(me,))
-    assert [entity.known_key for entity in found.entities] == ["k"]
+    result = await read("My sister said: Franka Ott never sleeps.", known=(me,))
+    assert [entity.known_key for entity in result.entities] == ["k"]
 
 
 # --- nothing is inferred, nothing ends ----------------------------------------------------------------------
@@ -343,7 +343,7 @@ async def test_the_author_keeps_the_key_that_is_known() -> None:
 async def ends(*texts: str) -> list[tuple[str, str, object]]:
     """How each fact stands after all of these were said, where not simply so from when it was said."""
     draft = consolidation.compare_extraction(
-        await read(*texts), Candidates(), functional=RuleExtractor.functional_predicates
+        await read(*texts), Candidates(), functional_predicates=RuleExtractor.functional_predicates
     )
     plan = consolidation.reconcile_claims(draft, consolidation.JudgeDecisions())
     assert (plan.revisions, plan.links) == ((), ())
@@ -453,9 +453,9 @@ home = "Lisbon"  # I no longer live in Porto.
     ],
 )
 async def test_what_somebody_only_shows_is_not_their_word(text: str) -> None:
-    found = await read(text)
-    assert found.facts == ()
-    assert [(entity.name, entity.aliases) for entity in found.entities] == [("user", ())]
+    result = await read(text)
+    assert result.facts == ()
+    assert [(entity.name, entity.aliases) for entity in result.entities] == [("user", ())]
 
 
 @pytest.mark.parametrize(
@@ -535,10 +535,10 @@ def test_how_long_ago_it_was_is_told_on_any_day(month: int, day: int) -> None:
     for year in (2024, 2025, 2026):
         at = datetime(year, month, day, 12, tzinfo=UTC)
         last = (at.replace(day=1) - timedelta(days=1)).replace(day=1)
-        told = [
+        dates = [
             find_relative_date(f"I moved to Rome {when}.", at, "en") for when in ("last year", "last month", "in 2019")
         ]
-        assert [one and (one.at.date(), one.precision) for one in told] == [
+        assert [relative_date and (relative_date.at.date(), relative_date.precision) for relative_date in dates] == [
             (date(year - 1, 1, 1), "year"),
             (last.date(), "month"),
             None,
@@ -609,14 +609,14 @@ async def test_the_same_turns_give_the_same_extraction() -> None:
 @example("My name is . I live in . It's 5. 3.3.3333 May 99999999999")
 @example("I moved to İstanbul on 31.02.2024. That's it.")
 async def test_every_fact_stands_in_its_turn(text: str) -> None:
-    said = turn(text)
-    found = await read(said)
-    for fact in found.facts:
+    source_turn = turn(text)
+    result = await read(source_turn)
+    for fact in result.facts:
         [source] = fact.sources
-        assert said.text[source.start : source.end] == source.quote == fact.text
-    refs = {entity.ref for entity in found.entities}
-    used = {ref for fact in found.facts for ref in (fact.subject, fact.object)} - {None}
-    assert used | {ref for _, ref in found.mentions} <= refs
+        assert source_turn.text[source.start : source.end] == source.quote == fact.text
+    refs = {entity.ref for entity in result.entities}
+    used = {ref for fact in result.facts for ref in (fact.subject, fact.object)} - {None}
+    assert used | {ref for _, ref in result.mentions} <= refs
 
 
 async def test_a_thousand_names_are_read_in_seconds() -> None:

@@ -54,11 +54,11 @@ def order(memories: list[ScoredMemory]) -> list[str]:
 def result(
     *candidates: SearchCandidate, parsed_question: ParsedQuestion = QUESTION, word_trust: float = 1.0, **weights: float
 ) -> list[ScoredMemory]:
-    chosen = replace(NOTHING, **weights)
+    chosen_weights = replace(NOTHING, **weights)
     return score_candidates(
         candidates,
         parsed_question,
-        chosen,
+        chosen_weights,
         nearness=measure_nearness(candidates, BASELINE, None),
         word_trust=word_trust,
         now=NOW,
@@ -81,9 +81,9 @@ def test_a_fact_that_says_it_in_fewer_words_takes_its_turns_place(size: int, nea
         fact("f", "e", vector_score=nearness, text_length=size),
         turn("other", vector_score=0.88),
     )
-    found = deduplicate_memories(result(*rows, vector=1.0), by_id(*rows), brief=3.0)
-    assert order(found) == [first, "other"]
-    assert found[0].score == pytest.approx(4.0)  # the place is the turn's
+    memories = deduplicate_memories(result(*rows, vector=1.0), by_id(*rows), brief=3.0)
+    assert order(memories) == [first, "other"]
+    assert memories[0].score == pytest.approx(4.0)  # the place is the turn's
 
 
 def test_a_fact_of_two_turns_that_takes_a_place_stands_for_both() -> None:
@@ -112,8 +112,8 @@ def test_more_words_and_nearer_vectors_come_first() -> None:
 
 
 def test_a_vector_counts_in_deviations_from_what_is_usual() -> None:
-    [one] = result(turn("a", vector_score=0.8), vector=1.0)
-    assert one.score == pytest.approx(3.0)
+    [memory] = result(turn("a", vector_score=0.8), vector=1.0)
+    assert memory.score == pytest.approx(3.0)
 
 
 def test_an_answer_gets_a_share_of_its_question() -> None:
@@ -124,13 +124,13 @@ def test_an_answer_gets_a_share_of_its_question() -> None:
 
 
 def test_a_long_turn_lends_nothing() -> None:
-    found = result(
+    memories = result(
         turn("a", vector_score=0.9, has_question=True, next_turn_id="b", text_length=4_000),
         turn("b"),
         vector=1.0,
         answer=0.5,
     )
-    assert {one.id: one.score for one in found}["b"] == 0
+    assert {memory.id: memory.score for memory in memories}["b"] == 0
 
 
 def test_a_turn_gets_a_share_of_the_one_it_leads_to() -> None:
@@ -169,8 +169,8 @@ def test_a_short_question_says_less_than_what_it_asks() -> None:
 
 
 def test_a_turn_gets_a_share_of_its_facts_and_a_fact_stands_where_its_turn_does() -> None:
-    found = result(turn("a"), fact("f", "a", vector_score=0.8), turn("b"), vector=1.0, fact=0.5)
-    assert [(one.id, round(one.score, 6)) for one in found] == [("f", 3.0), ("a", 1.5), ("b", 0.0)]
+    memories = result(turn("a"), fact("f", "a", vector_score=0.8), turn("b"), vector=1.0, fact=0.5)
+    assert [(memory.id, round(memory.score, 6)) for memory in memories] == [("f", 3.0), ("a", 1.5), ("b", 0.0)]
 
 
 def test_a_fact_takes_over_what_speaks_for_its_turn() -> None:
@@ -268,8 +268,8 @@ TAKEN_BACK = (
 
 @pytest.mark.parametrize("is_past", [False, True])
 def test_what_was_taken_back_gives_its_place_whatever_is_asked(*, is_past: bool) -> None:
-    found = result(*TAKEN_BACK, parsed_question=ParsedQuestion("x", "x", is_past=is_past), vector=1.0, ending=-2.0)
-    assert order(found) == ["new", "then", "now"]
+    memories = result(*TAKEN_BACK, parsed_question=ParsedQuestion("x", "x", is_past=is_past), vector=1.0, ending=-2.0)
+    assert order(memories) == ["new", "then", "now"]
 
 
 SEVERAL = (
@@ -286,7 +286,10 @@ SEVERAL = (
     [(0.95, 0.55, ["new", "then"]), (0.55, 0.95, ["age", "then", "new"]), (0.9, 0.95, ["age", "new", "then"])],
 )
 def test_of_a_turn_that_says_several_things_what_is_asked_counts(job: float, age: float, first: list[str]) -> None:
-    rows = [one._replace(vector_score={"job": job, "age": age}.get(one.id, one.vector_score)) for one in SEVERAL]
+    rows = [
+        candidate._replace(vector_score={"job": job, "age": age}.get(candidate.id, candidate.vector_score))
+        for candidate in SEVERAL
+    ]
     assert [id for id in order(result(*rows, vector=1.0, ending=-2.0)) if id in first] == first
 
 
@@ -299,7 +302,10 @@ def test_of_two_things_that_ended_the_one_that_is_asked_gives_the_place() -> Non
         fact("new job", vector_score=0.55),
     )
     assert order(result(*rows, vector=1.0, ending=-2.0))[0] == "new job"
-    swapped = [one._replace(vector_score={"home": 0.8, "job": 0.7}.get(one.id, one.vector_score)) for one in rows]
+    swapped = [
+        candidate._replace(vector_score={"home": 0.8, "job": 0.7}.get(candidate.id, candidate.vector_score))
+        for candidate in rows
+    ]
     assert order(result(*swapped, vector=1.0, ending=-2.0))[0] == "new home"
 
 
@@ -309,7 +315,7 @@ def test_a_turn_that_only_asks_is_no_answer_and_leads_to_one() -> None:
         turn("b", text_length=40),
         turn("c", vector_score=0.55),
     )
-    found = score_candidates(
+    memories = score_candidates(
         rows,
         QUESTION,
         replace(NOTHING, vector=1.0, answer=0.5),
@@ -317,7 +323,7 @@ def test_a_turn_that_only_asks_is_no_answer_and_leads_to_one() -> None:
         now=NOW,
         empty_ids={"asks"},
     )
-    assert order(found) == ["b", "c"]
+    assert order(memories) == ["b", "c"]
 
 
 def test_what_is_not_plainly_ones_own_word_counts_less() -> None:
@@ -329,8 +335,8 @@ def test_what_is_not_plainly_ones_own_word_counts_less() -> None:
 @pytest.mark.parametrize(("nearness", "named"), [(0.8, "f"), (0.5, None)])
 def test_a_turn_names_the_fact_that_it_stands_for(nearness: float, named: str | None) -> None:
     rows = turn("e", vector_score=0.9), fact("f", "e", vector_score=nearness)
-    [one] = deduplicate_memories(result(*rows, vector=1.0), by_id(*rows))
-    assert (one.id, one.fact_id) == ("e", named)
+    [memory] = deduplicate_memories(result(*rows, vector=1.0), by_id(*rows))
+    assert (memory.id, memory.fact_id) == ("e", named)
 
 
 def test_what_ended_after_the_asking_still_holds() -> None:
@@ -382,20 +388,20 @@ CANDIDATES = st.lists(
 
 
 @given(CANDIDATES, st.randoms())
-def test_whatever_was_found_the_shares_add_up_and_the_order_it_came_in_is_nothing(found: Any, chance: Any) -> None:
-    unique = list({one.id: one for one in found}.values())
+def test_whatever_was_found_the_shares_add_up_and_the_order_it_came_in_is_nothing(candidates: Any, chance: Any) -> None:
+    unique = list({candidate.id: candidate for candidate in candidates}.values())
     question = ParsedQuestion("x", "x", "ana", is_present=True)
     once = score_candidates(unique, question, Weights(), nearness=measure_nearness(unique, BASELINE, None), now=NOW)
     chance.shuffle(unique)
     again = {
-        one.id: one.score
-        for one in score_candidates(
+        memory.id: memory.score
+        for memory in score_candidates(
             unique, question, Weights(), nearness=measure_nearness(unique, BASELINE, None), now=NOW
         )
     }
-    assert {one.id: one.score for one in once} == pytest.approx(again)
-    for one in once:
-        assert one.score == pytest.approx(sum(share.amount for share in one.shares))
+    assert {memory.id: memory.score for memory in once} == pytest.approx(again)
+    for memory in once:
+        assert memory.score == pytest.approx(sum(share.amount for share in memory.shares))
 
 
 # -- token by token -------------------------------------------------------------------------------------------------
@@ -417,23 +423,27 @@ def near(*candidates: SearchCandidate) -> dict[str, Nearness]:
 
 def test_tokens_are_told_on_the_scale_of_the_vectors() -> None:
     """As far above the usual as it is in spreads, from where vectors see the usual."""
-    told = near(turn("a", vector_score=0.8, packed_tokens=b"0.5"), turn("b", vector_score=0.6, packed_tokens=b"0.3"))
-    assert told["a"] == (pytest.approx(3.0), pytest.approx(3.0))  # the mean of 3 and 1, and one spread more
-    assert told["b"] == (pytest.approx(1.0), pytest.approx(1.0))
-    assert told["a"].combine_scores(0.7) == pytest.approx(3.0)
+    nearness = near(
+        turn("a", vector_score=0.8, packed_tokens=b"0.5"), turn("b", vector_score=0.6, packed_tokens=b"0.3")
+    )
+    assert nearness["a"] == (pytest.approx(3.0), pytest.approx(3.0))  # the mean of 3 and 1, and one spread more
+    assert nearness["b"] == (pytest.approx(1.0), pytest.approx(1.0))
+    assert nearness["a"].combine_scores(0.7) == pytest.approx(3.0)
 
 
 def test_what_words_found_has_tokens_though_no_vectors_score() -> None:
-    told = near(turn("a", vector_score=0.8, packed_tokens=b"0.5"), turn("b", text_score=3.0, packed_tokens=b"0.7"))
-    assert told["b"].vector is None
-    assert told["b"].combine_scores(0.7) == told["b"].tokens > told["a"].combine_scores(0.7)
+    nearness = near(turn("a", vector_score=0.8, packed_tokens=b"0.5"), turn("b", text_score=3.0, packed_tokens=b"0.7"))
+    assert nearness["b"].vector is None
+    assert nearness["b"].combine_scores(0.7) == nearness["b"].tokens > nearness["a"].combine_scores(0.7)
 
 
 @pytest.mark.parametrize("tokens", [None, b"foreign"])
 def test_a_memory_without_tokens_is_told_by_its_vector_alone(tokens: bytes | None) -> None:
-    told = near(turn("a", vector_score=0.8, packed_tokens=b"0.5"), turn("old", vector_score=0.7, packed_tokens=tokens))
-    assert told["old"] == (pytest.approx(2.0), None)
-    assert told["old"].combine_scores(0.7) == pytest.approx(2.0)
+    nearness = near(
+        turn("a", vector_score=0.8, packed_tokens=b"0.5"), turn("old", vector_score=0.7, packed_tokens=tokens)
+    )
+    assert nearness["old"] == (pytest.approx(2.0), None)
+    assert nearness["old"].combine_scores(0.7) == pytest.approx(2.0)
 
 
 def test_without_any_tokens_vectors_alone_decide() -> None:
@@ -448,8 +458,10 @@ def test_the_share_of_tokens_is_told() -> None:
         turn("b", vector_score=0.6, packed_tokens=b"0.5"),
         turn("c", text_score=1.0, packed_tokens=b"0.4"),
     )
-    found = score_candidates(rows, QUESTION, replace(NOTHING, vector=1.0, tokens=0.75), nearness=near(*rows), now=NOW)
-    shares = {one.id: {share.signal: share.amount for share in one.shares} for one in found}
+    memories = score_candidates(
+        rows, QUESTION, replace(NOTHING, vector=1.0, tokens=0.75), nearness=near(*rows), now=NOW
+    )
+    shares = {memory.id: {share.signal: share.amount for share in memory.shares} for memory in memories}
     assert shares["a"]["vector"] == pytest.approx(0.25 * 3.0)
     assert shares["a"]["tokens"] == shares["b"]["tokens"] > 0
     assert set(shares["c"]) == {"tokens"}
@@ -540,5 +552,5 @@ def test_a_weight_is_a_number(weight: Any) -> None:
 
 
 def test_a_possessive_is_covered_by_its_word() -> None:
-    said = ["My dog is Rex, that is his name"]
-    assert measure_coverage(extract_terms("What is my dog's name?"), said, "en") == 1.0
+    texts = ["My dog is Rex, that is his name"]
+    assert measure_coverage(extract_terms("What is my dog's name?"), texts, "en") == 1.0

@@ -335,9 +335,14 @@ def test_settings_do_not_change() -> None:
 def test_a_bare_variable_of_the_shell_is_no_setting_of_ours(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("URI", "USERNAME", "PASSWORD", "DATABASE", "SCHEMA"):
         monkeypatch.setenv(name, "bolt://evil:1" if name == "URI" else "off")
-    found = Settings()
-    assert (found.uri, found.username, found.database, found.schema_mode) == (None, "neo4j", "neo4j", "auto")
-    assert found.password.get_secret_value() == ""
+    settings = Settings()
+    assert (settings.uri, settings.username, settings.database, settings.schema_mode) == (
+        None,
+        "neo4j",
+        "neo4j",
+        "auto",
+    )
+    assert settings.password.get_secret_value() == ""
 
 
 def test_a_misspelt_setting_is_named() -> None:

@@ -33,7 +33,7 @@ def strands(draw: st.DrawFn, id: str) -> Claim:
         Source(f"{id}{n}", f"{id} {n}", 0, 3, day(at), n, draw(st.sampled_from(["s1", "s2"])))
         for n, at in enumerate(draw(st.lists(days, max_size=4)))
     )
-    said = Proposition(
+    proposition = Proposition(
         id,
         "lives_in",
         "ada",
@@ -44,7 +44,7 @@ def strands(draw: st.DrawFn, id: str) -> Claim:
         valid_to=None if until is None else day(until),
         is_correction=draw(st.booleans()),
     )
-    return Claim(id, said, sources)
+    return Claim(id, proposition, sources)
 
 
 History = tuple[list[Claim], Exclusions, set[tuple[str, str]]]
@@ -63,8 +63,8 @@ def draw_history(draw: st.DrawFn) -> History:
 
 
 def timed(known: History) -> dict[str, tuple[Claim, list[Period]]]:
-    found = make_periods(*known)
-    return {strand.id: (strand, found[strand.id]) for strand in known[0]}
+    periods_by_claim = make_periods(*known)
+    return {strand.id: (strand, periods_by_claim[strand.id]) for strand in known[0]}
 
 
 histories = draw_history().map(timed)
@@ -72,8 +72,8 @@ histories = draw_history().map(timed)
 
 @given(histories)
 def test_no_fact_ends_before_it_was_last_said(history: dict[str, tuple[Claim, list[Period]]]) -> None:
-    for strand, found in history.values():
-        for run in found:
+    for strand, periods in history.values():
+        for run in periods:
             until = run.standing.valid_to
             if until is not None and not (strand.is_past or strand.is_intent):
                 assert until >= max(source.at for source in run.sources)
@@ -81,9 +81,9 @@ def test_no_fact_ends_before_it_was_last_said(history: dict[str, tuple[Claim, li
 
 @given(histories)
 def test_no_interval_is_inverted(history: dict[str, tuple[Claim, list[Period]]]) -> None:
-    for strand, found in history.values():
+    for strand, periods in history.values():
         since = strand.proposition.valid_from
-        for run in found:
+        for run in periods:
             until = run.standing.valid_to
             if since is not None and until is not None and not strand.is_intent:
                 assert since <= until
@@ -91,8 +91,8 @@ def test_no_interval_is_inverted(history: dict[str, tuple[Claim, list[Period]]])
 
 @given(histories)
 def test_an_end_has_a_precision_and_nothing_else_does(history: dict[str, tuple[Claim, list[Period]]]) -> None:
-    for _, found in history.values():
-        for run in found:
+    for _, periods in history.values():
+        for run in periods:
             assert run.standing.valid_to is not None or run.standing.valid_to_precision is None
 
 
@@ -108,8 +108,8 @@ def test_it_makes_no_difference_in_which_order_it_was_learned(known: History, ch
 def test_what_nothing_ended_is_open_and_what_a_plan_ended_it_was_not_called_off_for(
     history: dict[str, tuple[Claim, list[Period]]],
 ) -> None:
-    for strand, found in history.values():
-        for run in found:
+    for strand, periods in history.values():
+        for run in periods:
             assert (run.standing.state == "current") == (not run.end_causes)
             assert not set(run.end_causes) & set(run.void_causes)
             assert not (strand.is_intent and run.void_causes)
@@ -120,9 +120,9 @@ def test_what_nothing_ended_is_open_and_what_a_plan_ended_it_was_not_called_off_
 def test_what_has_ended_ended_no_later_than_what_it_rested_on(known: History) -> None:
     history = timed(known)
     for id, base in known[2]:
-        (strand, found), (other, bases) = history[id], history[base]
+        (strand, periods), (other, bases) = history[id], history[base]
         decides = bases and other.proposition.modality == "asserted" and not strand.is_intent
-        for run in found if decides else ():
+        for run in periods if decides else ():
             on, since = find_period_at(bases, run.sources[0].at).standing, strand.proposition.valid_from
             last = max([source.at for source in run.sources] + ([since] if since else []))
             if run.standing.state == "superseded" and on.state != "retracted" and on.valid_to and on.valid_to > last:
@@ -135,12 +135,12 @@ def source(number: int) -> Source:
 
 
 def test_what_is_said_again_after_its_end_was_so_until_then() -> None:
-    said = Proposition("Ada stays at Tom's", "stays_with", "ada", "tom", day(1), valid_to=day(5))
-    [run] = make_periods([Claim("a", said, (source(1), source(8)))], {})["a"]
+    proposition = Proposition("Ada stays at Tom's", "stays_with", "ada", "tom", day(1), valid_to=day(5))
+    [run] = make_periods([Claim("a", proposition, (source(1), source(8)))], {})["a"]
     assert (run.standing.valid_to, run.standing.valid_to_precision) == (day(8), "time")
-    [run] = make_periods([Claim("a", said, (source(1), source(4)))], {})["a"]
+    [run] = make_periods([Claim("a", proposition, (source(1), source(4)))], {})["a"]
     assert run.standing.valid_to == day(5)
-    [run] = make_periods([Claim("a", said, (source(8), source(9)))], {})["a"]
+    [run] = make_periods([Claim("a", proposition, (source(8), source(9)))], {})["a"]
     assert run.standing.valid_to == day(5)
 
 
@@ -199,8 +199,8 @@ def test_a_plan_without_a_day_is_called_off_at_any_time() -> None:
 def test_a_plan_for_a_month_is_called_off_until_the_month_is_over() -> None:
     month = {**MOVE, "valid_from": datetime(2024, 3, 1, tzinfo=UTC), "valid_from_precision": "month"}
     assert home(plan=month) == ("superseded", 59, "month")
-    for at, found in ((70, OPEN), (95, ("superseded", 59, "month"))):
-        assert home(make_strand("off", at, object="rome", modality="negated"), plan=month, off="plan") == found
+    for at, standing in ((70, OPEN), (95, ("superseded", 59, "month"))):
+        assert home(make_strand("off", at, object="rome", modality="negated"), plan=month, off="plan") == standing
 
 
 def test_what_denies_a_plan_after_its_day_leaves_what_it_ended() -> None:
@@ -245,7 +245,7 @@ def test_a_plan_that_is_taken_up_again_ends_what_it_was_to_end() -> None:
     ends = {("plan", "porto"): Exclusion("SUPERSEDE"), ("off", "plan"): Exclusion("SUPERSEDE")}
     [run] = make_periods([porto, plan, off], ends)["porto"]
     assert (run.standing.state, run.standing.valid_to) == ("superseded", day(60))
-    assert [one.source.at for one in (*run.end_causes, *run.void_causes)] == [day(40), day(10)]
+    assert [cause.source.at for cause in (*run.end_causes, *run.void_causes)] == [day(40), day(10)]
 
 
 # -- what rests on what -----------------------------------------------------------------------------------------

@@ -21,9 +21,9 @@ def embedder() -> LocalEmbedder:
 
 @pytest.fixture(scope="module")
 def encoder(embedder: LocalEmbedder) -> TokenEncoder:
-    made = TokenEncoder.from_model(embedder.loaded_model, embedder.model)
-    assert made is not None
-    return made
+    token_encoder = TokenEncoder.from_model(embedder.loaded_model, embedder.model)
+    assert token_encoder is not None
+    return token_encoder
 
 
 def near(one: Sequence[float], other: Sequence[float]) -> float:
@@ -38,8 +38,10 @@ def count(packed: bytes | None) -> int:
 def compared(encoder: TokenEncoder, question: str, *texts: str) -> list[float]:
     tokens = encoder.embed_question(question).tokens
     assert tokens is not None
-    made = encoder.embed_passages([Passage(text) for text in texts])
-    _, nearest = tokens.compute_maxsim({str(n): one.tokens for n, one in enumerate(made) if one.tokens})
+    embeddings = encoder.embed_passages([Passage(text) for text in texts])
+    _, nearest = tokens.compute_maxsim(
+        {str(n): embedding.tokens for n, embedding in enumerate(embeddings) if embedding.tokens}
+    )
     return [float(score) for score in nearest.mean(axis=1)]
 
 
@@ -50,24 +52,28 @@ def test_a_question_has_the_vector_that_the_model_gives_it(encoder: TokenEncoder
 
 def test_a_text_has_almost_the_vector_that_the_model_gives_it(encoder: TokenEncoder, embedder: LocalEmbedder) -> None:
     text = "I keep the bees in the garden behind the house, next to the old shed."
-    [made] = encoder.embed_passages([Passage(text)])
-    assert near(made.vector, embedder.embed_documents([text])[0]) > 0.98  # without what stands around its own tokens
+    [embedding] = encoder.embed_passages([Passage(text)])
+    assert (
+        near(embedding.vector, embedder.embed_documents([text])[0]) > 0.98
+    )  # without what stands around its own tokens
 
 
 def test_an_answer_is_read_with_what_it_answers(encoder: TokenEncoder) -> None:
     answer, bees = "Yes, since last May.", encoder.embed_question("Who keeps bees?").vector
-    alone, asked = encoder.embed_passages([Passage(answer), Passage(answer, preceding_text="Do you still keep bees?")])
-    assert near(asked.vector, bees) > near(alone.vector, bees) + 0.1
-    assert count(asked.tokens) == count(alone.tokens) == 4  # what was asked is not its own
+    alone, with_question = encoder.embed_passages(
+        [Passage(answer), Passage(answer, preceding_text="Do you still keep bees?")]
+    )
+    assert near(with_question.vector, bees) > near(alone.vector, bees) + 0.1
+    assert count(with_question.tokens) == count(alone.tokens) == 4  # what was asked is not its own
 
 
 def test_each_text_is_itself_whatever_stands_beside_it_in_a_batch(encoder: TokenEncoder) -> None:
     texts = [Passage(text) for text in ("Bees.", "A long story about a ship. " * 30, "", "My dog is called Rex.", "!?")]
     together = encoder.embed_passages(texts)
-    for passage, made in zip(texts, together, strict=True):
+    for passage, embedding in zip(texts, together, strict=True):
         [alone] = encoder.embed_passages([passage])
-        assert near(alone.vector, made.vector) > 0.999
-        assert count(alone.tokens) == count(made.tokens)
+        assert near(alone.vector, embedding.vector) > 0.999
+        assert count(alone.tokens) == count(embedding.tokens)
 
 
 def test_nothing_is_embedded_of_nothing(encoder: TokenEncoder) -> None:
@@ -111,8 +117,8 @@ async def test_an_embedder_of_graphrag_with_such_a_model_shows_its_tokens_too(em
     theirs = SentenceTransformerEmbeddings.__new__(SentenceTransformerEmbeddings)
     theirs.model = embedder.loaded_model
     vectors = EmbedderAdapter(theirs, concurrency=1)
-    [made] = await vectors.embed_passages([Passage("My dog is called Rex.")])
+    [embedding] = await vectors.embed_passages([Passage("My dog is called Rex.")])
     question = await vectors.aembed_question("What is my dog called?")
-    assert count(made.tokens) == 5
+    assert count(embedding.tokens) == 5
     assert question.tokens is not None
-    assert question.tokens.compute_maxsim({"a": made.tokens or b""})[0] == ["a"]
+    assert question.tokens.compute_maxsim({"a": embedding.tokens or b""})[0] == ["a"]

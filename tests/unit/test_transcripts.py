@@ -33,7 +33,10 @@ def read_sessions(text: str, **owner: str) -> list[Session | errors.UnreadableTr
 
 
 def told(text: str, **owner: str) -> list[tuple[str, str, str, list[str]]]:
-    return [(one.app_name, one.user_id, one.id, [e.id for e in one.events]) for one in read_sessions(text, **owner)]
+    return [
+        (transcript.app_name, transcript.user_id, transcript.id, [e.id for e in transcript.events])
+        for transcript in read_sessions(text, **owner)
+    ]
 
 
 MONDAY = ("home", "ana", "monday", ["e1"])
@@ -52,10 +55,10 @@ FRIDAY = ("home", "ana", "friday", ["e1"])
     ids=["saved", "a list", "a line", "with nulls", "by field names"],
 )
 def test_one_session_in_any_form(text: str) -> None:
-    [found] = read_sessions(text)
-    assert isinstance(found, Session)
-    assert (found.app_name, found.user_id, found.id) == MONDAY[:3]
-    assert found.events == [event()]
+    [transcript] = read_sessions(text)
+    assert isinstance(transcript, Session)
+    assert (transcript.app_name, transcript.user_id, transcript.id) == MONDAY[:3]
+    assert transcript.events == [event()]
 
 
 def test_several_sessions_in_a_list_or_one_a_line() -> None:
@@ -115,9 +118,11 @@ def without(*keys: str) -> str:
     ids=range(14),
 )
 def test_what_is_wrong_is_said_with_its_place(text: str, place: str, reason: str) -> None:
-    found = [one for one in read_sessions(text) if isinstance(one, errors.UnreadableTranscript)]
-    assert [one.place for one in found] == [place]
-    assert reason in found[0].reason and "adk run --save_session" in str(found[0])
+    unreadable = [
+        transcript for transcript in read_sessions(text) if isinstance(transcript, errors.UnreadableTranscript)
+    ]
+    assert [transcript.place for transcript in unreadable] == [place]
+    assert reason in unreadable[0].reason and "adk run --save_session" in str(unreadable[0])
 
 
 def test_a_line_ends_where_json_lines_say_and_nowhere_else() -> None:
@@ -126,8 +131,8 @@ def test_a_line_ends_where_json_lines_say_and_nowhere_else() -> None:
 
 
 def test_the_others_are_read_all_the_same() -> None:
-    found = read_sessions(f"{written(session())}\n{{broken\n{written(session('friday'))}\n")
-    assert [getattr(one, "id", None) for one in found] == ["monday", None, "friday"]
+    sessions = read_sessions(f"{written(session())}\n{{broken\n{written(session('friday'))}\n")
+    assert [getattr(transcript, "id", None) for transcript in sessions] == ["monday", None, "friday"]
 
 
 @pytest.mark.parametrize("text", ["", "  \n", "[]", "hello\nworld", "{", '{"id":\n"monday"'])
@@ -138,8 +143,8 @@ def test_a_file_that_holds_no_session_at_all_is_refused(text: str) -> None:
 
 @pytest.mark.parametrize("zone", [None, "America/Sao_Paulo"])
 def test_of_a_state_the_time_zone_alone_is_read(zone: str | None) -> None:
-    one = session()
-    one.state = {"k": 1, "user:k": 2, **({"user:timezone": zone} if zone else {})}
-    [found] = read_sessions(written(one))
-    assert isinstance(found, Session)
-    assert found.state == ({"user:timezone": zone} if zone else {})
+    original = session()
+    original.state = {"k": 1, "user:k": 2, **({"user:timezone": zone} if zone else {})}
+    [transcript] = read_sessions(written(original))
+    assert isinstance(transcript, Session)
+    assert transcript.state == ({"user:timezone": zone} if zone else {})

@@ -18,14 +18,16 @@ BEES = Topic("BEES", "bees and their hives", ("Ada has two hives.",))
 
 
 def extractor(vocabulary: Vocabulary, *facts: dict[str, Any]) -> tuple[extraction.ModelExtractor, ScriptedLlm]:
-    told = [
+    fact_replies = [
         {"subject": 1, "predicate": "keeps", "text": "Ada keeps bees", "quote": "bees", "turns": [0], **f}
         for f in facts
     ]
     entities = [{"ref": 1, "name": "user", "type": "person"}, {"ref": 2, "name": "bees", "type": "insect"}]
-    model = ScriptedLlm.from_replies(json.dumps({"entities": entities, "facts": told}))
-    patience = llm.RetryPolicy(5)
-    return extraction.ModelExtractor(model, window_tokens=16_000, patience=patience, vocabulary=vocabulary), model
+    model = ScriptedLlm.from_replies(json.dumps({"entities": entities, "facts": fact_replies}))
+    retry_policy = llm.RetryPolicy(5)
+    return extraction.ModelExtractor(
+        model, window_tokens=16_000, retry_policy=retry_policy, vocabulary=vocabulary
+    ), model
 
 
 def prompt(model: ScriptedLlm) -> str:
@@ -60,8 +62,8 @@ async def test_a_request_keeps_to_the_topics_it_allows() -> None:
 
 
 def test_without_topics_of_its_own_a_request_may_allow_those_of_memory_bank() -> None:
-    kept = Vocabulary().restrict_topics(["EXPLICIT_INSTRUCTIONS"])
-    assert kept.topics == (MANAGED_TOPICS[3],)
+    vocabulary = Vocabulary().restrict_topics(["EXPLICIT_INSTRUCTIONS"])
+    assert vocabulary.topics == (MANAGED_TOPICS[3],)
 
 
 @pytest.mark.parametrize(

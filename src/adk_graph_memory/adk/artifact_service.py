@@ -159,7 +159,7 @@ class Neo4jArtifactService(Closeable, BaseArtifactService):
             try:
                 await self._open_store_at(store_url).delete_blobs([content])
             except errors.ArtifactStoreUnusable as error:
-                logger.warning("The content of a deleted artifact stays in its store: %s", error)
+                logger.warning("The content of a deleted artifact could not be removed from its store: %s", error)
 
     @override
     async def list_versions(

@@ -58,7 +58,7 @@ _running_loops: set[BackgroundLoop] = set()
 def _stop_loops() -> None:
     futures = [loop.stop_loop() for loop in list(_running_loops) if loop.is_running]
     for error in filter(None, (future.exception() for future in futures)):
-        logger.error("What a plugin had left to do at the end failed.", exc_info=error)
+        logger.error("A plugin's shutdown work failed.", exc_info=error)
 
 
 # asyncio resolves host names in a thread pool, which is shut down before atexit runs: run before that.

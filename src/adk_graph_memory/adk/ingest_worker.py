@@ -20,7 +20,7 @@ RETRY_PAUSE, MAX_RETRY_PAUSE = 0.5, 30.0
 """Seconds until an unavailable database is tried again: the first pause, doubled each time, and the longest."""
 RELEASE_TIMEOUT = 0.5
 """Seconds that cancelled tasks get to release their claims; otherwise the claims end with their lease."""
-MAX_TRIES = 10
+MAX_ATTEMPTS = 10
 """Attempts at one request, after which only ``ingest --pending`` retries it: some text fails with every model."""
 
 
@@ -70,14 +70,14 @@ class IngestWorker:
                         queued_count = await _write_turns(key, pending)
                 except errors.DatabaseUnavailable as error:
                     self._turn_buffer.restore_turns(key, pending)
-                    logger.warning("What was said in session %s waits to be queued: %s", key.session_id, error)
+                    logger.warning("Session %s could not be queued yet and will be retried: %s", key.session_id, error)
                     return False
                 except asyncio.CancelledError:
                     self._turn_buffer.restore_turns(key, pending)
                     raise
                 except Exception:  # bad data or a wrong setting; the session's next run buffers all of it again
                     self._turn_buffer.reset_session(key)
-                    logger.exception("What was said in session %s could not be queued for memory.", key.session_id)
+                    logger.exception("The turns of session %s could not be queued for memory.", key.session_id)
                 else:
                     self._schedule_ingest(key.user, queued_count, pending.links)
         return True
@@ -111,14 +111,16 @@ class IngestWorker:
                     active = filter(None, (*self._enqueue_tasks.values(), *self._ingest_tasks.values()))
                     await asyncio.wait(active, return_when=asyncio.FIRST_COMPLETED)
         except TimeoutError:
-            logger.info("What could not be read in time stays queued.")
+            logger.info("Requests that were not ingested in time stay queued.")
         tasks = [*filter(None, self._enqueue_tasks.values()), *self._ingest_tasks.values(), *self._sweep_tasks.values()]
         for task in tasks:
             task.cancel()
         if tasks:
             await asyncio.wait(tasks, timeout=RELEASE_TIMEOUT)
         if keys := self._turn_buffer.list_pending_sessions():
-            logger.error("The last words of %d sessions could not be queued; their next runs bring them.", len(keys))
+            logger.error(
+                "The last turns of %d sessions could not be queued; their next runs will queue them.", len(keys)
+            )
         for service in self._memory_services:
             await service.memory.connection.close_loop_driver()
 
@@ -135,10 +137,10 @@ class IngestWorker:
                     async with self._ingest_slots:
                         with telemetry.trace_background("read_queued", self._queued_links.pop(user, ())):
                             await user.memory_service.memory.resume(
-                                app_name=user.app_name, user_id=user.user_id, tries=MAX_TRIES
+                                app_name=user.app_name, user_id=user.user_id, max_attempts=MAX_ATTEMPTS
                             )
                 except Exception:  # it stays queued, and the graph keeps the reason
-                    logger.exception("What was said by %s stays queued, for it could not be read.", user[1:])
+                    logger.exception("The turns of %s could not be ingested and stay queued.", user[1:])
         finally:
             del self._ingest_tasks[user]
 
@@ -149,11 +151,11 @@ class IngestWorker:
             try:
                 async with self._ingest_slots:
                     with telemetry.trace_background("sweep_queued"):
-                        await service.memory.resume(app_name=app_name, before=before, tries=MAX_TRIES)
+                        await service.memory.resume(app_name=app_name, before=before, max_attempts=MAX_ATTEMPTS)
                         await graph.ingest_queue.record_waiting_ingests(service.memory.connection, app_name)
             except Exception:
                 logger.exception(
-                    "What an earlier process left of app %s stays queued, for it could not be read.", app_name
+                    "Requests that an earlier process left for app %s could not be ingested and stay queued.", app_name
                 )
             await asyncio.sleep(lease)
             before = time.time() - lease

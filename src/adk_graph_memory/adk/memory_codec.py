@@ -62,7 +62,7 @@ def read_state_zone(state: Mapping[str, Any]) -> tzinfo | None:
 
 @lru_cache(maxsize=1_000)
 def _warn_unknown_zone(reason: str) -> None:
-    logger.warning("A session's state has a %s that cannot be used, so another zone is taken: %s", TIMEZONE_KEY, reason)
+    logger.warning("A session's state has an invalid %s; another time zone is used: %s", TIMEZONE_KEY, reason)
 
 
 def make_turns(events: Sequence[Event], *, zone: tzinfo = UTC, lenient: bool = False) -> list[Turn]:
@@ -157,7 +157,7 @@ def clean_metadata(metadata: Mapping[str, object] | None) -> dict[str, Any]:
     """Return a caller's metadata as JSON values, without Memory Bank's own keys (with one warning for each)."""
     for key in sorted(IGNORED_KEYS.intersection(metadata or ()) - _warned_keys):
         _warned_keys.add(key)
-        logger.warning("custom_metadata[%r] steers Memory Bank and has no effect here yet.", key)
+        logger.warning("custom_metadata[%r] configures Memory Bank and has no effect here.", key)
     reserved_keys = IGNORED_KEYS | {ALLOWED_TOPICS_KEY}
     return session_codec.make_jsonable({k: v for k, v in (metadata or {}).items() if k not in reserved_keys})
 

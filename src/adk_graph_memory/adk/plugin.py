@@ -70,7 +70,7 @@ class GraphMemoryPlugin(BasePlugin):
             if not _is_agent_tool(invocation_context):
                 self._buffer_session(invocation_context, await _load_whole_session(invocation_context))
         except Exception:  # the reply was given, so no error may reach the caller
-            logger.exception("A run could not be queued for memory; the session's next one takes it along.")
+            logger.exception("A run could not be queued for memory; the session's next run will queue it too.")
 
     @override
     async def on_run_error_callback(self, *, invocation_context: InvocationContext, error: Exception) -> None:

@@ -116,7 +116,7 @@ def decode_event(body: str) -> Event:
         unknown_fields = [detail["loc"] for detail in error.errors() if detail["type"] == "extra_forbidden"]
         if len(unknown_fields) < error.error_count():
             raise
-        logger.warning("Left out of a stored event, unknown to this ADK: %s", unknown_fields)
+        logger.warning("Fields of a stored event that this ADK does not know were left out: %s", unknown_fields)
         return Event.model_validate(_delete_paths(json.loads(body), unknown_fields))
 
 

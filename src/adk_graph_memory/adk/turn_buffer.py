@@ -116,5 +116,6 @@ class TurnBuffer:
             key, _ = self._pending_turns.popitem(last=False)
             self._last_event_ids.pop(key, None)
             logger.error(
-                "Too much waits for the database; what was said in session %s waits for its next run.", key.session_id
+                "The buffer is full while the database is away; session %s is queued at its next run.",
+                key.session_id,
             )

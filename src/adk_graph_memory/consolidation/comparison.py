@@ -71,27 +71,27 @@ def compare_extraction(
     extraction: Extraction,
     candidates: Candidates,
     *,
-    functional: Collection[str] = (),
-    same: Mapping[int, str | None] | None = None,
+    functional_predicates: Collection[str] = (),
+    doubt_answers: Mapping[int, str | None] | None = None,
 ) -> Comparison:
     """Compare an extraction with the graph. The result does not depend on the order of the input.
 
     Args:
         extraction: the facts and entities that were extracted.
         candidates: what the graph holds about the same entities.
-        functional: predicates that have one value at a time.
-        same: a model's answers to entity doubts: reference → entity key, or None for a new entity.
+        functional_predicates: predicates that have one value at a time.
+        doubt_answers: a model's answers to entity doubts: reference → entity key, or None for a new entity.
     """
     resolution = entity_resolution.resolve_entities(extraction.entities, candidates.entities, extraction.authors)
-    if same:
-        resolution = entity_resolution.answer_doubts(resolution, same, candidates.entities)
+    if doubt_answers:
+        resolution = entity_resolution.answer_doubts(resolution, doubt_answers, candidates.entities)
     refused = entity_numbers.count_refused_numbers(extraction.entities, resolution, candidates.entities)
     candidates = _apply_resolution(candidates, resolution)
     resolution = entity_resolution.add_authors(resolution, extraction.authors, candidates.entities)
     keys = resolution.keys_by_ref
     drop_counts = Counter(extraction.drop_counts) + Counter({"known_id of somebody else": refused})
     facts = [
-        (fact, fact_rules.make_proposition(fact, keys, functional))
+        (fact, fact_rules.make_proposition(fact, keys, functional_predicates))
         for fact in sorted(extraction.facts, key=_make_fact_sort_key)
     ]
     groups = claim_groups.group_known_facts(candidates)

@@ -22,8 +22,10 @@ from adk_graph_memory.records.dates import Precision, compute_day_range, infer_p
 from adk_graph_memory.records.write_plan import STATES_PREDICATE
 
 
-def make_proposition(fact: ExtractedFact, keys: Mapping[int, str], functional: Collection[str]) -> Proposition:
-    """Make a fact's proposition; ``keys`` are entity keys by reference, ``functional`` predicates have one value."""
+def make_proposition(
+    fact: ExtractedFact, keys: Mapping[int, str], functional_predicates: Collection[str]
+) -> Proposition:
+    """Make a fact's proposition; ``keys`` are entity keys by reference, ``functional_predicates`` have one value."""
     return Proposition(
         text=fact.text,
         predicate=fact.predicate,
@@ -36,7 +38,7 @@ def make_proposition(fact: ExtractedFact, keys: Mapping[int, str], functional: C
         valid_to=fact.valid_to,
         topic=fact.topic,
         is_correction=fact.is_correction,
-        is_functional=fact.predicate in functional,
+        is_functional=fact.predicate in functional_predicates,
         valid_from_precision=fact.valid_from_precision or infer_precision(fact.valid_from),
         valid_to_precision=fact.valid_to_precision or infer_precision(fact.valid_to),
     )

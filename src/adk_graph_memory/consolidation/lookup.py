@@ -14,11 +14,11 @@ class GraphLookup:
 
     Args:
         extraction: the extracted facts and entities.
-        functional: predicates that have one value at a time.
+        functional_predicates: predicates that have one value at a time.
     """
 
-    def __init__(self, extraction: Extraction, functional: Collection[str] = ()) -> None:
-        self._extraction, self._functional_predicates = extraction, functional
+    def __init__(self, extraction: Extraction, functional_predicates: Collection[str] = ()) -> None:
+        self._extraction, self._functional_predicates = extraction, functional_predicates
 
     @property
     def entity_keys(self) -> list[str]:

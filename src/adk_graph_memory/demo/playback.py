@@ -34,16 +34,19 @@ DISPLAY_LIMIT, SEARCH_LIMIT = 3, 10
 
 @dataclass(frozen=True)
 class DemoResult:
-    """The memory's owner, what it holds, what this run changed, and how many questions found their evidence."""
+    """The memory's owner, what the graph holds, the facts by operation, and how many questions found their evidence.
+
+    ``hits_in_three`` counts the answerable questions with evidence among the first three memories.
+    """
 
     app_name: str
     user_id: str
-    held: dict[str, int]
+    memory_counts: dict[str, int]
     facts: dict[str, int]
     model_calls: int
-    answerable: int
-    among_three: int
-    among_ten: int
+    answerable_questions: int
+    hits_in_three: int
+    hits_in_ten: int
 
 
 async def play_conversation(
@@ -154,7 +157,7 @@ def _make_totals_table(
     storage: StorageTotals, ingest: IngestTotals, counts: dict[str, int], memory: GraphMemory
 ) -> Table:
     table = Table(title="What the graph holds", title_justify="left", title_style="bold", show_edge=False)
-    for column in ("", "held", "new in this run"):
+    for column in ("", "in the graph", "new in this run"):
         table.add_column(column, justify="left" if not column else "right")
     table.add_row("sessions", str(counts["sessions"]), f"{storage.events} events in {storage.seconds:.1f} s")
     table.add_row("turns remembered", str(counts["turns"]), f"{ingest.turns} in {ingest.seconds:.1f} s")

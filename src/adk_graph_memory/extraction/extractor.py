@@ -50,9 +50,9 @@ class ModelExtractor:
     Args:
         model: any ADK model.
         window_tokens: window size in tokens.
-        patience: the retry policy for model calls.
+        retry_policy: the retry policy for model calls.
         vocabulary: the topics, entity types and predicates it may use.
-        keeps_unverified: whether to keep a fact whose quote is not in the turns it names.
+        keep_unverified: whether to keep a fact whose quote is not in the turns it names.
     """
 
     def __init__(
@@ -60,13 +60,13 @@ class ModelExtractor:
         model: llm.BaseLlm,
         *,
         window_tokens: int,
-        patience: llm.RetryPolicy,
+        retry_policy: llm.RetryPolicy,
         vocabulary: Vocabulary = OPEN_VOCABULARY,
-        keeps_unverified: bool = False,
+        keep_unverified: bool = False,
     ) -> None:
-        self._model, self._window_tokens, self._retry_policy = model, window_tokens, patience
+        self._model, self._window_tokens, self._retry_policy = model, window_tokens, retry_policy
         self._prompt, self._vocabulary = prompts.load_prompt("extract"), vocabulary
-        self._keep_unverified = keeps_unverified
+        self._keep_unverified = keep_unverified
         self.functional_predicates = vocabulary.functional_predicates
         self.topics = tuple(topic.label for topic in vocabulary.topics)
         self.version = f"{model.model} {self._prompt.version}"
@@ -127,7 +127,7 @@ class ModelExtractor:
     def _read_reply(
         self, reply: ExtractionReply, turns: Sequence[Turn], known: Sequence[KnownEntity], context: Sequence[Turn]
     ) -> Extraction:
-        extraction = parse_reply(reply, turns, known, self._vocabulary, keeps_unverified=self._keep_unverified)
+        extraction = parse_reply(reply, turns, known, self._vocabulary, keep_unverified=self._keep_unverified)
         return apply_remarks(extraction, reply, turns, context)
 
 

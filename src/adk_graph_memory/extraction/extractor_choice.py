@@ -17,14 +17,14 @@ def choose_extractor(model: llm.BaseLlm | None, topics: Sequence[Topic | str] | 
         settings.topics if topics is None else topics,
         entity_types=settings.entity_types,
         predicates=settings.predicates,
-        functional=settings.functional_predicates,
+        functional_predicates=settings.functional_predicates,
     )
     if model is None:
         return RuleExtractor().restrict_topics([topic.label for topic in vocabulary.topics])
     return ModelExtractor(
         model,
         window_tokens=settings.limits.window_tokens,
-        patience=llm.RetryPolicy.from_settings(settings),
+        retry_policy=llm.RetryPolicy.from_settings(settings),
         vocabulary=vocabulary,
-        keeps_unverified=settings.keep_unverified,
+        keep_unverified=settings.keep_unverified,
     )

@@ -29,7 +29,7 @@ def parse_reply(
     known_entities: Sequence[KnownEntity],
     vocabulary: Vocabulary = OPEN_VOCABULARY,
     *,
-    keeps_unverified: bool = False,
+    keep_unverified: bool = False,
 ) -> Extraction:
     """Check the references of a reply, find its quotes and parse its dates; count by reason what fails.
 
@@ -50,7 +50,7 @@ def parse_reply(
             drop_counts["fact of no topic that was asked for"] += 1
         elif not vocabulary.has_predicate(format_predicate(fact.predicate)):
             drop_counts["fact of no predicate that was asked for"] += 1
-        elif not (sources := _find_fact_sources(fact, locator, drop_counts, keeps_unverified=keeps_unverified)):
+        elif not (sources := _find_fact_sources(fact, locator, drop_counts, keep_unverified=keep_unverified)):
             drop_counts["quote not in the turns it names"] += 1
         else:
             replaces = _resolve_links(fact.replaces, refs, drop_counts)
@@ -173,7 +173,7 @@ def _add_entity_quotes(
 
 
 def _find_fact_sources(
-    fact: FactReply, locator: QuoteLocator, drop_counts: Counter[str], *, keeps_unverified: bool
+    fact: FactReply, locator: QuoteLocator, drop_counts: Counter[str], *, keep_unverified: bool
 ) -> tuple[Source, ...]:
     """Find the quote in the turns that the fact names, or else in the only turn that contains it."""
     if sources := locator.locate_in_turns(fact.quote, fact.turns):
@@ -181,7 +181,7 @@ def _find_fact_sources(
     if sources := locator.locate_unique_quote(fact.quote):
         drop_counts["number that is not the turn's"] += 1
         return sources
-    return tuple(map(Source.from_whole_turn, locator.select_turns(fact.turns))) if keeps_unverified else ()
+    return tuple(map(Source.from_whole_turn, locator.select_turns(fact.turns))) if keep_unverified else ()
 
 
 def _make_extracted_fact(

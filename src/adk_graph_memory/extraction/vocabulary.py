@@ -68,7 +68,7 @@ class Vocabulary:
         *,
         entity_types: Iterable[str] = (),
         predicates: Iterable[str] = (),
-        functional: Collection[str] = (),
+        functional_predicates: Collection[str] = (),
     ) -> Vocabulary:
         """Make a vocabulary; a topic may be the label of one of :data:`MANAGED_TOPICS`.
 
@@ -79,7 +79,9 @@ class Vocabulary:
         resolved = tuple(
             topic if isinstance(topic, Topic) else _select_topics([topic], MANAGED_TOPICS)[0] for topic in topics
         )
-        return cls(resolved, tuple(entity_types), tuple(map(format_predicate, predicates)), frozenset(functional))
+        return cls(
+            resolved, tuple(entity_types), tuple(map(format_predicate, predicates)), frozenset(functional_predicates)
+        )
 
     def restrict_topics(self, labels: Collection[str]) -> Vocabulary:
         """The vocabulary restricted to the topics with these labels.

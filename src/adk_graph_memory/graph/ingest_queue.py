@@ -87,7 +87,7 @@ async def lease_turns(
     lease_seconds: float,
     metadata: JsonMapDelta,
     topics: Sequence[str] = (),
-    waits: str | None = None,
+    pending_reason: str | None = None,
 ) -> LeasedWindows:
     """Store the request with its turns, and lease the unread ones to this worker.
 
@@ -102,7 +102,7 @@ async def lease_turns(
         lease_seconds: how long the lease lasts.
         metadata: merged into the turns' metadata.
         topics: labels of the allowed topics, kept for whoever resumes the request; empty for all.
-        waits: if set, the windows stay pending for this reason instead of being leased.
+        pending_reason: if set, the windows stay pending for this reason instead of being leased.
     """
     foreign_uid = f"elsewhere:{digest(session_id)}"
 
@@ -136,7 +136,7 @@ async def lease_turns(
                 topics=list(topics),
                 lease=lease,
                 lease_until=now + lease_seconds,
-                waits=waits,
+                pending_reason=pending_reason,
                 context=CONTEXT_TURNS,
                 entities=MAX_KNOWN_ENTITIES,
                 texts=MAX_UNEMBEDDED_MEMORIES,
@@ -184,13 +184,13 @@ async def fetch_pending_ingests(
     app_name: str | None = None,
     user_id: str | None = None,
     before: float | None = None,
-    tries: int | None = None,
+    max_attempts: int | None = None,
 ) -> list[PendingIngest]:
     """List unfinished requests that no worker has leased, oldest first, of an app, a user or all.
 
-    ``before`` keeps requests made by then (epoch seconds), ``tries`` those with fewer attempts.
+    ``before`` keeps requests made by then (epoch seconds), ``max_attempts`` those with fewer attempts.
     """
-    filters = {"before": before, "tries": tries, "now": time.time()}
+    filters = {"before": before, "max_attempts": max_attempts, "now": time.time()}
     if app_name is not None and user_id is not None:
         rows = await connection.run_statement("pending_ingests_of_user", filters, scope=Scope(app_name, user_id).key)
     else:

@@ -81,7 +81,7 @@ def _choose_zone(row: Record, configured: ZoneInfo) -> tzinfo:
         try:
             return parse_timezone(name)
         except errors.UnknownTimezone as error:
-            logger.warning("A user's state names no known time zone. %s", error)
+            logger.warning("A user's state has an unknown time zone. %s", error)
     if configured.key != "UTC" or row["offset"] is None:
         return configured
     return timezone(timedelta(seconds=row["offset"]))

@@ -228,8 +228,8 @@ class LiveSlotTracker:
         elif slot:
             self._is_outdated = True
             logger.warning(
-                "The memories now carry vectors of %s, this process has %s: it searches by full text alone, and "
-                "what it remembers is embedded later, until it is restarted with the new embedder.",
+                "The memories were re-embedded with %s, but this process uses %s. Until it is restarted with the new "
+                "embedder, it searches by full text alone and stores memories without vectors.",
                 slot.embedder,
                 previous.embedder,
             )

@@ -29,9 +29,9 @@ CALL () {
   UNWIND $windows AS window
   MERGE (i:@Ingest {scope: $scope, id: window.ingest})
   ON CREATE SET i.session_id = $session_id, i.requested_at = datetime(), i.attempts = 0
-  SET i.state = CASE WHEN $waits IS NULL THEN 'claimed' ELSE 'pending' END, i.lease = $lease, i.topics = $topics,
-    i.lease_until = CASE WHEN $waits IS NULL THEN $lease_until ELSE 0.0 END, i.reason = coalesce($waits, i.reason),
-    i.attempts = i.attempts + CASE WHEN $waits IS NULL THEN 1 ELSE 0 END
+  SET i.state = CASE WHEN $pending_reason IS NULL THEN 'claimed' ELSE 'pending' END, i.lease = $lease, i.topics = $topics,
+    i.lease_until = CASE WHEN $pending_reason IS NULL THEN $lease_until ELSE 0.0 END, i.reason = coalesce($pending_reason, i.reason),
+    i.attempts = i.attempts + CASE WHEN $pending_reason IS NULL THEN 1 ELSE 0 END
   WITH i, window
   UNWIND window.turns AS turn
   OPTIONAL MATCH (remembered:@Event {scope: $scope, memory_id: turn.memory_id})
@@ -57,7 +57,7 @@ CALL () {
   SET old.state = 'superseded'
 }
 CALL () {
-  UNWIND CASE WHEN $waits IS NULL THEN $windows ELSE [] END AS window
+  UNWIND CASE WHEN $pending_reason IS NULL THEN $windows ELSE [] END AS window
   MATCH (first:@Event {scope: $scope, memory_id: head(window.turns).memory_id})
   OPTIONAL MATCH (before:@Event {scope: $scope, session_uid: first.session_uid})
   WHERE before.seq >= first.seq - $context AND before.seq < first.seq AND before.memory_id IS NOT NULL
@@ -66,14 +66,14 @@ CALL () {
   RETURN collect([window.ingest, [one IN said WHERE one[0] IS NOT NULL]]) AS contexts
 }
 CALL () {
-  UNWIND CASE WHEN $waits IS NULL THEN [1] ELSE [] END AS once
+  UNWIND CASE WHEN $pending_reason IS NULL THEN [1] ELSE [] END AS once
   MATCH (n:@Entity {scope: $scope}) WHERE n.key IS NOT NULL AND NOT (n)-[:MERGED_INTO]->()
   WITH n, COUNT { (n)<-[:SUBJECT|OBJECT]-() } AS weight WHERE weight > 0 OR EXISTS { (n)<-[:MENTIONS]-() }
   WITH n, weight ORDER BY weight DESC, n.key LIMIT $entities
   RETURN collect([n.key, n.name, n.type, n.aliases, n.about, COLLECT { MATCH (m)-[:MERGED_INTO*]->(n) RETURN m.key }]) AS entities
 }
 CALL () {
-  UNWIND CASE WHEN $waits IS NULL THEN [1] ELSE [] END AS once
+  UNWIND CASE WHEN $pending_reason IS NULL THEN [1] ELSE [] END AS once
   MATCH (m:@Memory {scope: $scope, unembedded: true})
   WITH m LIMIT $texts
   RETURN collect([m.memory_id, m.text, coalesce(head([(before:@Memory)-[:NEXT]->(m) | before.text]), '')]) AS unembedded
@@ -133,7 +133,7 @@ RETURN count(i) AS waiting
 // unfinished @fragment
 // the rows of both, of users u and their requests i
 WITH u, i
-WHERE (i.state = 'pending' OR i.lease_until <= $now) AND ($tries IS NULL OR i.attempts < $tries)
+WHERE (i.state = 'pending' OR i.lease_until <= $now) AND ($max_attempts IS NULL OR i.attempts < $max_attempts)
   AND ($before IS NULL OR i.requested_at.epochMillis <= $before * 1000)
 MATCH (i)-[:READS]->(e:@Event) WHERE e.ingest = i.id AND e.memory_id IS NOT NULL
 WITH u, i, e ORDER BY e.seq
