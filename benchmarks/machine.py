@@ -18,8 +18,8 @@ WIDTH = 170
 
 def console() -> Console:
     """A console wide enough for a table where nobody's terminal sets the width: in a file, a pipe, a CI log."""
-    found = Console()
-    return found if found.is_terminal else Console(width=WIDTH)
+    console = Console()
+    return console if console.is_terminal else Console(width=WIDTH)
 
 
 def load() -> str:

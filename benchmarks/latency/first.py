@@ -23,16 +23,16 @@ async def answers(settings: Settings, scale: Scale) -> AsyncIterator[Result]:
     """Of an agent with ADK's ``preload_memory`` and a model that replies at once, a process for each round."""
     app_name = f"bench-{uuid.uuid4().hex[:12]}"
     apart = server.set_apart(settings, "First")
-    said = [Turn(f"t{n}", "user", text, datetime(2026, 5, n + 1, tzinfo=UTC)) for n, text in enumerate(TOLD)]
+    turns = [Turn(f"t{n}", "user", text, datetime(2026, 5, n + 1, tzinfo=UTC)) for n, text in enumerate(TOLD)]
     async with GraphMemory(settings=apart, model="rules") as memory:
-        await memory.remember(said, app_name=app_name, user_id=USER, session_id="s")
+        await memory.remember(turns, app_name=app_name, user_id=USER, session_id="s")
     rounds = [await _round(apart, app_name) for _ in range(scale.rounds)]
     first, second = zip(*(turns for turns, _ in rounds), strict=True)
-    found = sum(both == [True, True] for _, both in rounds)
+    complete_rounds = sum(both == [True, True] for _, both in rounds)
     note = (
         f"ADK's preload_memory, a model that replies at once, a new process each; the first search waits "
-        f"{apart.limits.first_search_wait:g} s for the embedder, the second until it is loaded; in {found} of "
-        f"{len(rounds)} processes both had the memory that answers"
+        f"{apart.limits.first_search_wait:g} s for the embedder, the second until it is loaded; "
+        f"in {complete_rounds} of {len(rounds)} processes both had the memory that answers"
     )
     yield Result("first answer under a Runner, once connected", "ms", first, 1_500, note=note)
     yield Result("  second answer, right after it", "ms", second)
@@ -46,5 +46,5 @@ async def _round(settings: Settings, app_name: str) -> tuple[list[float], list[b
     printed, _ = await process.communicate()
     if process.returncode:
         raise RuntimeError(f"{' '.join(command)} ended with {process.returncode}; its error is above")
-    told = json.loads(printed.splitlines()[-1])
-    return told["turns"], told["found"]
+    figures = json.loads(printed.splitlines()[-1])
+    return figures["turns"], figures["found"]

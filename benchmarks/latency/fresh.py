@@ -31,8 +31,8 @@ async def main(app_name: str) -> None:
         agent = LlmAgent(name="companion", model=model, tools=[PreloadMemoryTool()])
         runner = Runner(app_name=app_name, agent=agent, session_service=sessions, memory_service=memory)
         turns = [await timed(partial(_ask, runner, session.id)) for _ in range(2)]
-    found = ["keep bees" in str(request) for request in model.requests]
-    print(json.dumps({"turns": turns, "found": found}))
+    recalls = ["keep bees" in str(request) for request in model.requests]
+    print(json.dumps({"turns": turns, "found": recalls}))
 
 
 async def _ask(runner: Runner, session_id: str) -> None:

@@ -84,11 +84,11 @@ async def _costs(settings: Settings, sessions: list[Session], scale: Scale) -> C
     async with Neo4jMemoryService(memory=GraphMemory(settings=settings, model=model, embedder=embedder)) as service:
         await service.prepare()
         for session in sessions:
-            asked, batches = len(model.requests), embedder.calls
+            requests, batches = len(model.requests), embedder.calls
             with counted() as sent:
                 milliseconds = await timed(partial(service.add_session_to_memory, session))
-            asked, batches = len(model.requests) - asked, embedder.calls - batches
-            rows.append((milliseconds, asked, batches, sent.transactions, sent.statements))
+            requests, batches = len(model.requests) - requests, embedder.calls - batches
+            rows.append((milliseconds, requests, batches, sent.transactions, sent.statements))
     return Costs(*zip(*rows[-scale.rounds :], strict=True))
 
 
@@ -124,8 +124,8 @@ async def search(settings: Settings, scale: Scale) -> AsyncIterator[Result]:
 async def _asked(service: Neo4jMemoryService, embedder: Meter, app_name: str, scale: Scale, number: int) -> float:
     """Milliseconds that a question takes, without those of its embedding."""
     user, before = number % scale.users, embedder.milliseconds
-    wanted = {"app_name": app_name, "user_id": f"user-{user}", "query": Speaker(user).question(number)}
-    total = await timed(partial(service.search_memory, **wanted))
+    arguments = {"app_name": app_name, "user_id": f"user-{user}", "query": Speaker(user).question(number)}
+    total = await timed(partial(service.search_memory, **arguments))
     return total - (embedder.milliseconds - before)
 
 

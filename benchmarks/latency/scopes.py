@@ -116,9 +116,9 @@ async def _costs(service: Neo4jMemoryService, embedder: Topics, scope: Scope, si
         spent, sent_each = [], []
         with counted() as sent:
             for _ in range(scale.searches):
-                wanted = {"app_name": scope.app_name, "user_id": scope.user_id, "query": talk.question()}
+                arguments = {"app_name": scope.app_name, "user_id": scope.user_id, "query": talk.question()}
                 embedded, statements = embedder.milliseconds, sent.statements
-                total = await timed(partial(service.search_memory, **wanted))
+                total = await timed(partial(service.search_memory, **arguments))
                 spent.append(total - (embedder.milliseconds - embedded))
                 sent_each.append(sent.statements - statements)
         rows.append((percentile(spent, 0.50), percentile(spent, 0.95), statistics.median(sent_each)))
@@ -186,7 +186,7 @@ class Talk:
                 "event": (event := self._event(place, name, since + place * 600)),
                 "fact": (fact := self._fact(name, event)),
                 "vectors": [vectors[2 * at], vectors[2 * at + 1]],
-                "tokens": [_projection().pack_vectors(self._tokens(said["text"])) for said in (event, fact)],
+                "tokens": [_projection().pack_vectors(self._tokens(node["text"])) for node in (event, fact)],
             }
             for at, (place, name) in enumerate(zip(places, named, strict=True))
         ]
@@ -217,23 +217,23 @@ class Talk:
 
     def _fact(self, name: str, event: dict[str, Any]) -> dict[str, Any]:
         text, id = self._text(name, LONGEST_FACT), digest(event["memory_id"])
-        said = {key: event[key] for key in ("author", "timestamp")}
+        columns = {key: event[key] for key in ("author", "timestamp")}
         return {
             "id": id,
             "memory_id": f"fact:{id}",
             "signature": id,
             "text": text,
             "words": word_parts.extract_word_parts(text),
-            **said,
+            **columns,
         }
 
     def _subjects_of(self, session: int) -> list[str]:
         return self._subjects.setdefault(session, self._random.sample(self.names, SUBJECTS_A_SESSION))
 
     def _text(self, name: str, longest: int) -> str:
-        said = self._words(self._random.randint(SHORTEST, longest) - 1)
-        said.insert(self._random.randrange(len(said)), name)
-        return " ".join(said)
+        words = self._words(self._random.randint(SHORTEST, longest) - 1)
+        words.insert(self._random.randrange(len(words)), name)
+        return " ".join(words)
 
     def _words(self, count: int) -> list[str]:
         start = self._random.randrange(len(_spoken()) - count)
@@ -259,9 +259,9 @@ class Topics(Embedder):
         start = time.perf_counter()
         [vector] = around([next((_topics()[word] for word in text.split() if word in _topics()), 0)], self._numbers)
         tokens = self._numbers.standard_normal((len(text.split()), DIMENSIONS), dtype=np.float32)
-        asked = QuestionEmbedding(vector, QuestionTokens(tokens, _projection()))
+        embedding = QuestionEmbedding(vector, QuestionTokens(tokens, _projection()))
         self.milliseconds += (time.perf_counter() - start) * 1_000
-        return asked
+        return embedding
 
     def embed_passages(self, passages: Sequence[Passage]) -> list[Embedding]:
         """The vectors of each."""
@@ -285,8 +285,8 @@ def _centres() -> NDArray[np.float64]:
 
 
 def _units(vectors: NDArray[np.float64]) -> NDArray[np.float64]:
-    found: NDArray[np.float64] = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
-    return found
+    unit_vectors: NDArray[np.float64] = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+    return unit_vectors
 
 
 @cache

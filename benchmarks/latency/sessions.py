@@ -24,14 +24,14 @@ async def append(services: Services, scale: Scale) -> AsyncIterator[Result]:
     await asyncio.gather(*(services.filled(name, long) for name in (GRAPH, DATABASE)))
 
     async def enter() -> Contenders:
-        contenders, said = {}, Speaker(3).events(scale.calls)
+        contenders, events = {}, Speaker(3).events(scale.calls)
         for size, session_of in (
             (scale.small, partial(services.fill, events=short)),
             (scale.large, partial(services.filled, events=long)),
         ):
             for name in (GRAPH, DATABASE):
                 session, service = await session_of(name), services[name]
-                contenders[f"{name} {size}"] = [partial(service.append_event, session, event) for event in _new(said)]
+                contenders[f"{name} {size}"] = [partial(service.append_event, session, event) for event in _new(events)]
         return contenders
 
     times = await in_turn(scale.rounds, scale.warm_up, enter)
@@ -65,8 +65,8 @@ async def _reading(
 
     async def enter() -> Contenders:
         def call(name: str) -> Call:
-            wanted = {"app_name": services.app_name, "user_id": USER, "session_id": sessions[name].id}
-            return partial(services[name].get_session, **wanted, config=config)
+            arguments = {"app_name": services.app_name, "user_id": USER, "session_id": sessions[name].id}
+            return partial(services[name].get_session, **arguments, config=config)
 
         return {name: [call(name)] * scale.calls for name in names}
 
@@ -85,8 +85,8 @@ async def list_sessions(services: Services, scale: Scale) -> AsyncIterator[Resul
     await asyncio.gather(*map(fill, names))
 
     async def enter() -> Contenders:
-        wanted = {"app_name": services.app_name, "user_id": user}
-        return {name: [partial(services[name].list_sessions, **wanted)] * scale.calls for name in names}
+        arguments = {"app_name": services.app_name, "user_id": user}
+        return {name: [partial(services[name].list_sessions, **arguments)] * scale.calls for name in names}
 
     times = await in_turn(scale.rounds, scale.warm_up, enter)
     for peer, bar in ((SQLITE, 1.2), (DATABASE, 0.5)):
@@ -95,14 +95,14 @@ async def list_sessions(services: Services, scale: Scale) -> AsyncIterator[Resul
 
 async def concurrent(services: Services, scale: Scale) -> AsyncIterator[Result]:
     """Many sessions that are appended to at once."""
-    said, refused = Speaker(5).events(scale.appends), [0]
+    events, refused = Speaker(5).events(scale.appends), [0]
 
     async def enter() -> Contenders:
         return {name: [partial(_at_once, services[name], await writers(name), refused)] for name in (GRAPH, SQLITE)}
 
     async def writers(name: str) -> list[tuple[Session, list[Event]]]:
         users = [f"writer-{number}" for number in range(scale.writers)]
-        return [(await services.session(name, user), _new(said)) for user in users]
+        return [(await services.session(name, user), _new(events)) for user in users]
 
     times = await in_turn(scale.rounds, scale.warm_up, enter)
     count = scale.writers * scale.appends

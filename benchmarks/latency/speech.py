@@ -99,10 +99,10 @@ def copies(events: list[Event]) -> list[Event]:
 @cache
 def _chain() -> tuple[list[str], dict[str, list[str]]]:
     """Words that open a sentence, and for each word those that follow it."""
-    told = json.loads((resources.files("adk_graph_memory.demo") / "conversation.json").read_text("utf-8"))
+    conversation = json.loads((resources.files("adk_graph_memory.demo") / "conversation.json").read_text("utf-8"))
     starts: list[str] = []
     following: defaultdict[str, list[str]] = defaultdict(list)
-    for session in told["sessions"]:
+    for session in conversation["sessions"]:
         for turn in session["turns"]:
             words = turn["text"].split()
             starts.append(words[0])

@@ -73,7 +73,7 @@ CROWD = 10
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class DataSet:
     """Conversations that memory was told, and how deep their answers may stand."""
 
     name: str
@@ -90,24 +90,26 @@ class Told:
 RUN = uuid.uuid4().hex[:8]
 
 
-def sets(arguments: argparse.Namespace) -> Iterator[Told]:
+def sets(arguments: argparse.Namespace) -> Iterator[DataSet]:
     """All that is to be told."""
-    yield Told("chats", chats.load())
+    yield DataSet("chats", chats.load())
     changing = updates.load()
-    yield Told("updates", changing)
-    yield Told("updates, ends known", changing, model=changes.reader(changing))
-    yield Told("unanswerable", unanswerable.load())
-    yield Told("unanswerable, Arabic", [arabic.load()])
-    yield Told("few words", few_words.load(), first=5)
+    yield DataSet("updates", changing)
+    yield DataSet("updates, ends known", changing, model=changes.reader(changing))
+    yield DataSet("unanswerable", unanswerable.load())
+    yield DataSet("unanswerable, Arabic", [arabic.load()])
+    yield DataSet("few words", few_words.load(), first=5)
     if arguments.locomo:
         conversations = locomo.load(arguments.locomo)
-        yield Told("locomo", conversations)
-        yield Told("locomo, roles only", [variants.reduced(told) for told in conversations])
-        yield Told("locomo, other names", [variants.renamed(told, n) for n, told in enumerate(conversations)])
+        yield DataSet("locomo", conversations)
+        yield DataSet("locomo, roles only", [variants.reduced(conversation) for conversation in conversations])
+        yield DataSet(
+            "locomo, other names", [variants.renamed(conversation, n) for n, conversation in enumerate(conversations)]
+        )
     if arguments.xquad:
         for path in sorted(arguments.xquad.glob("xquad.*.json")):
-            yield Told(path.stem, [xquad.load(path)], first=5)
-            yield Told(f"{path.stem}, half left out", [xquad.load(path, left_out=2)], first=5)
+            yield DataSet(path.stem, [xquad.load(path)], first=5)
+            yield DataSet(f"{path.stem}, half left out", [xquad.load(path, left_out=2)], first=5)
 
 
 class Bench:
@@ -129,20 +131,20 @@ class Bench:
             self.table.add_column(column, justify="right" if i > 2 else "left", no_wrap=True)
         self.lines: list[str] = []
 
-    async def tell(self, told: Told) -> InMemoryMemoryService:
+    async def tell(self, data_set: DataSet) -> InMemoryMemoryService:
         """Ingests through ADK's interface; ADK's own memory hears the same."""
         in_memory = InMemoryMemoryService()
-        memory = GraphMemory(settings=self._settings, model=told.model)
+        memory = GraphMemory(settings=self._settings, model=data_set.model)
         async with Neo4jSessionService(settings=self._settings) as sessions, memory:
             service = Neo4jMemoryService(memory=memory)
-            for conversation in told.conversations:
-                for session in await ingest.remember(conversation, sessions, service, app_name=told.app_name):
+            for conversation in data_set.conversations:
+                for session in await ingest.remember(conversation, sessions, service, app_name=data_set.app_name):
                     await in_memory.add_session_to_memory(session)
         return in_memory
 
     async def weighted(
         self,
-        told: Told,
+        data_set: DataSet,
         what: str,
         weights: Weights | None = None,
         filters: Filters | None = None,
@@ -154,105 +156,126 @@ class Bench:
         async with GraphMemory(settings=self._settings, model="rules", **options) as memory:
 
             async def search(user_id: str, query: str) -> list[MemoryEntry]:
-                found = await memory.recall(query, app_name=told.app_name, user_id=user_id, filters=filters)
-                return [memory_codec.make_memory_entry(one) for one in found]
+                memories = await memory.recall(query, app_name=data_set.app_name, user_id=user_id, filters=filters)
+                return [memory_codec.make_memory_entry(memory) for memory in memories]
 
             await memory.prepare()
-            return await self.ask(told, what, search, kinds=kinds)
+            return await self.ask(data_set, what, search, kinds=kinds)
 
-    async def spoken(self, told: Told) -> None:
+    async def spoken(self, data_set: DataSet) -> None:
         """Asks each user's questions as if it were known in which language they are asked."""
         async with GraphMemory(settings=self._settings, model="rules") as memory:
             recall = Recall(memory.connection, memory.vectors, memory.speakers, None, None)
 
             async def search(user_id: str, query: str) -> list[MemoryEntry]:
-                wanted = RecallOptions(language=few_words.language_of(user_id))
-                found = await recall.recall_memories(Scope(told.app_name, user_id), query, wanted)
-                return [memory_codec.make_memory_entry(one) for one in found]
+                options = RecallOptions(language=few_words.language_of(user_id))
+                memories = await recall.recall_memories(Scope(data_set.app_name, user_id), query, options)
+                return [memory_codec.make_memory_entry(memory) for memory in memories]
 
             await memory.prepare()
-            await self.ask(told, "with the language given", search, kinds=True)
+            await self.ask(data_set, "with the language given", search, kinds=True)
 
-    async def crowd(self, told: Told) -> None:
+    async def crowd(self, data_set: DataSet) -> None:
         """What users ask of themselves, in the store of all and in a store each: others must not be in their way."""
-        asked = [_first_person(conversation) for conversation in told.conversations[:CROWD]]
-        await self.weighted(replace(told, conversations=asked), f"first person, {CROWD} users")
+        conversations = [_first_person(conversation) for conversation in data_set.conversations[:CROWD]]
+        await self.weighted(replace(data_set, conversations=conversations), f"first person, {CROWD} users")
         alone: list[Answer] = []
+<<<<<<< HEAD
         for number, conversation in enumerate(asked):
             settings = self._settings.model_copy(update={"label_prefix": f"{PREFIX}{number}"})
             apart, one = Bench(settings), replace(told, conversations=[conversation])
+=======
+        for number, conversation in enumerate(conversations):
+            prefixes = {"label_prefix": f"{PREFIX}{number}", "index_prefix": f"{PREFIX.lower()}{number}_"}
+            apart, one = (
+                Bench(self._settings.model_copy(update=prefixes)),
+                replace(data_set, conversations=[conversation]),
+            )
+>>>>>>> ce2f010 (Benchmarks: locals and parameters are nouns for what they hold; CHANGELOG: the names that changed)
             await apart.tell(one)
             alone += await apart.weighted(one, "")
-        self.table.add_row(told.name, "the same, each in a store alone", "all", *cells(alone))
+        self.table.add_row(data_set.name, "the same, each in a store alone", "all", *cells(alone))
 
-    async def ask(self, told: Told, what: str, search: Search, *, kinds: bool = False) -> list[Answer]:
+    async def ask(self, data_set: DataSet, what: str, search: Search, *, kinds: bool = False) -> list[Answer]:
         """Asks all questions and adds a line (or one for each kind) to the table."""
-        given = await answers(search, told.conversations, first=told.first)
+        given = await answers(search, data_set.conversations, first=data_set.first)
         answerable = [answer for answer in given if answer.kind != "unanswerable"]
         for kind, some in by_kind(answerable).items() if kinds else [("all", answerable)]:
-            self.table.add_row(told.name, what, kind, *cells(some))
+            self.table.add_row(data_set.name, what, kind, *cells(some))
         return given
 
-    async def ask_again(self, told: Told, given: Sequence[Answer]) -> None:
+    async def ask_again(self, data_set: DataSet, given: Sequence[Answer]) -> None:
         """Asks once more in a store that heard each question, and "I do not know"."""
         await self.tell(
-            replace(told, conversations=[echoes.echo_questions(conversation) for conversation in told.conversations])
+            replace(
+                data_set, conversations=[echoes.echo_questions(conversation) for conversation in data_set.conversations]
+            )
         )
-        fell = fallen(given, await self.weighted(told, "every question asked before"))
-        self.lines.append(f"{told.name}: answers that fall by more than one place once asked: {fell} of {len(given)}")
+        fell = fallen(given, await self.weighted(data_set, "every question asked before"))
+        self.lines.append(
+            f"{data_set.name}: answers that fall by more than one place once asked: {fell} of {len(given)}"
+        )
 
-    async def compare(self, told: Told, *, ablate: bool) -> None:
+    async def compare(self, data_set: DataSet, *, ablate: bool) -> None:
         """Everything that is measured of one set."""
-        in_memory = await self.tell(told)
-        given = await self.weighted(told, "all signals", kinds=True)
-        if told.name.startswith("updates"):
-            self.lines.append(f"{told.name}: current before outdated: {100 * in_order(given):.1f} %")
+        in_memory = await self.tell(data_set)
+        given = await self.weighted(data_set, "all signals", kinds=True)
+        if data_set.name.startswith("updates"):
+            self.lines.append(f"{data_set.name}: current before outdated: {100 * in_order(given):.1f} %")
             wrong = misled(given)
             self.lines.append(
-                f"{told.name}: outdated turn unmarked or before its successor: {sum(wrong)} of {len(wrong)}"
+                f"{data_set.name}: outdated turn unmarked or before its successor: {sum(wrong)} of {len(wrong)}"
             )
-            self.lines.append(f"{told.name}: the right answer first: {100 * first(given):.1f} %")
-        if told.name == "updates, ends known":
-            await self.ask_again(told, given)
-        if told.name == "few words":
-            await self.spoken(told)
+            self.lines.append(f"{data_set.name}: the right answer first: {100 * first(given):.1f} %")
+        if data_set.name == "updates, ends known":
+            await self.ask_again(data_set, given)
+        if data_set.name == "few words":
+            await self.spoken(data_set)
         if any(answer.kind == "unanswerable" for answer in given):
             share = recognised(given, unanswerable="unanswerable", false_alarms=FALSE_ALARMS)
-            self.lines.append(f"{told.name}: unanswerable recognised at 5 % false alarms: {100 * share:.1f} %")
-        if told.name in ("chats", "locomo"):
+            self.lines.append(f"{data_set.name}: unanswerable recognised at 5 % false alarms: {100 * share:.1f} %")
+        if data_set.name in ("chats", "locomo"):
             for what, weights in {**ALONE, "both, no graph": NO_GRAPH}.items():
-                await self.weighted(told, what, weights)
+                await self.weighted(data_set, what, weights)
             kinds: tuple[MemoryKind, ...] = ("event", "fact")
             for kind in kinds:
-                await self.weighted(told, f"{kind}s only", filters=Filters(kind=kind))
+                await self.weighted(data_set, f"{kind}s only", filters=Filters(kind=kind))
 
             async def adk(user_id: str, query: str) -> list[MemoryEntry]:
-                found = await in_memory.search_memory(app_name=told.app_name, user_id=user_id, query=query)
-                return found.memories
+                response = await in_memory.search_memory(app_name=data_set.app_name, user_id=user_id, query=query)
+                return response.memories
 
-            await self.ask(told, "ADK's InMemoryMemoryService", adk)
-        if told.name == "chats":
-            await self.crowd(told)
-        if ablate and told.name == "locomo":
+            await self.ask(data_set, "ADK's InMemoryMemoryService", adk)
+        if data_set.name == "chats":
+            await self.crowd(data_set)
+        if ablate and data_set.name == "locomo":
             for field in fields(Weights):
-                await self.weighted(told, f"without {field.name}", replace(Weights(), **{field.name: 0.0}))
+                await self.weighted(data_set, f"without {field.name}", replace(Weights(), **{field.name: 0.0}))
         self.table.add_section()
 
 
 def _first_person(conversation: Conversation) -> Conversation:
-    asked = (question for question in conversation.questions if question.kind == "first-person")
-    return replace(conversation, questions=tuple(asked))
+    questions = (question for question in conversation.questions if question.kind == "first-person")
+    return replace(conversation, questions=tuple(questions))
 
 
 async def main(arguments: argparse.Namespace) -> None:
     before = machine.load()
     async with server.serving(PREFIX) as (settings, which):
         chosen = {"embedder": arguments.embedder} if arguments.embedder else {}
+<<<<<<< HEAD
         bench = Bench(load_settings(**settings.model_dump() | chosen, rerank_timeout=PATIENCE), arguments.reranker)
         for told in sets(arguments):
             if not arguments.only or told.name in arguments.only:
                 print(f"{told.name} …", file=sys.stderr, flush=True)
                 await bench.compare(told, ablate=arguments.ablate)
+=======
+        bench = Bench(settings.model_copy(update=chosen | {"rerank_timeout": PATIENCE}), arguments.reranker)
+        for data_set in sets(arguments):
+            if not arguments.only or data_set.name in arguments.only:
+                print(f"{data_set.name} …", file=sys.stderr, flush=True)
+                await bench.compare(data_set, ablate=arguments.ablate)
+>>>>>>> ce2f010 (Benchmarks: locals and parameters are nouns for what they hold; CHANGELOG: the names that changed)
     console = machine.console()
     console.print(bench.table)
     for line in bench.lines:

@@ -98,14 +98,14 @@ def told(mentions: Sequence[Mention], *, ask_gold: bool) -> Outcome:
     doubts = 0
     for _, session in groupby(sorted(mentions, key=lambda mention: mention.session), lambda mention: mention.session):
         now = list(known.values())
-        found = entity_resolution.resolve_entities([mention.entity for mention in session], now)
-        doubts += len(found.doubts)
-        answers = {doubt.ref: None for doubt in found.doubts}
+        resolution = entity_resolution.resolve_entities([mention.entity for mention in session], now)
+        doubts += len(resolution.doubts)
+        answers = {doubt.ref: None for doubt in resolution.doubts}
         if ask_gold:
-            answers = {doubt.ref: _gold(doubt.ref, doubt.candidate_keys, keys, who) for doubt in found.doubts}
-        found = entity_resolution.answer_doubts(found, answers, now)
-        keys.update(found.keys_by_ref)
-        known.update(_written(found, known))
+            answers = {doubt.ref: _gold(doubt.ref, doubt.candidate_keys, keys, who) for doubt in resolution.doubts}
+        resolution = entity_resolution.answer_doubts(resolution, answers, now)
+        keys.update(resolution.keys_by_ref)
+        known.update(_written(resolution, known))
     ordered = tuple(mentions)
     return Outcome(ordered, tuple(keys[mention.entity.ref] for mention in ordered), doubts)
 
@@ -116,10 +116,10 @@ def _gold(ref: int, offered: Sequence[str], keys: Mapping[int, str], who: Mappin
     return statistics.mode(own) if own else None
 
 
-def _written(found: EntityResolution, known: Mapping[str, KnownEntity]) -> dict[str, KnownEntity]:
+def _written(resolution: EntityResolution, known: Mapping[str, KnownEntity]) -> dict[str, KnownEntity]:
     """The entities as the graph would hold them after the plan: aliases are added, name and context stay."""
     written = {}
-    for planned in found.planned_entities:
+    for planned in resolution.planned_entities:
         before = known.get(planned.key)
         aliases = (*(before.aliases if before else ()), *planned.aliases)
         written[planned.key] = KnownEntity(

@@ -50,21 +50,21 @@ async def answers(search: Search, conversations: Sequence[Conversation], *, firs
 
 async def _answer(search: Search, user_id: str, question: Question, first: int) -> Answer:
     start = time.perf_counter()
-    found = await search(user_id, question.text)
+    memories = await search(user_id, question.text)
     milliseconds = (time.perf_counter() - start) * 1_000
-    ids = scores.event_ids(found)
-    affordable = scores.event_ids(scores.within(found, TOKENS))
-    score = float((found[0].custom_metadata or {}).get("score", 0.0)) if found else 0.0
-    if not (wanted := question.evidence):
+    ids = scores.event_ids(memories)
+    affordable = scores.event_ids(scores.within(memories, TOKENS))
+    score = float((memories[0].custom_metadata or {}).get("score", 0.0)) if memories else 0.0
+    if not (evidence := question.evidence):
         return Answer(question.kind, 0.0, 0.0, 0.0, None, None, math.inf, score, milliseconds)
     return Answer(
         question.kind,
-        scores.recall(ids[:first], wanted),
-        scores.ndcg(ids[:first], wanted, first),
-        scores.recall(affordable, wanted),
-        scores.place(ids, wanted) < scores.place(ids, question.outdated) if question.outdated else None,
-        scores.misleads(found[:first], wanted, question.outdated) if question.outdated else None,
-        scores.place(ids, wanted),
+        scores.recall(ids[:first], evidence),
+        scores.ndcg(ids[:first], evidence, first),
+        scores.recall(affordable, evidence),
+        scores.place(ids, evidence) < scores.place(ids, question.outdated) if question.outdated else None,
+        scores.misleads(memories[:first], evidence, question.outdated) if question.outdated else None,
+        scores.place(ids, evidence),
         score,
         milliseconds,
     )

@@ -51,7 +51,7 @@ class Case:
 def recorded(name: str) -> Case:
     """A conversation with recorded replies."""
     talk = replies.conversation(name)
-    sessions = {one.id: memory_codec.make_turns(one.make_events(), zone=talk.zone) for one in talk.sessions}
+    sessions = {session.id: memory_codec.make_turns(session.make_events(), zone=talk.zone) for session in talk.sessions}
     recording = replies.recording(name)
     readings = [_complete(reply) for reply in recording.extractions.values()]
     return Case(name, sessions, readings, lambda: RecordedLlm.from_recording(recording))
@@ -59,10 +59,12 @@ def recorded(name: str) -> Case:
 
 def in_many_scripts() -> Case:
     """Short statements in scripts that no recording is written in, each a fact."""
-    told = json.loads(SCRIPTS.read_text("utf-8"))
-    turns = [Turn(f"scripts-{n}", "user", one["turn"], FIRST + timedelta(hours=n)) for n, one in enumerate(told)]
+    scripts = json.loads(SCRIPTS.read_text("utf-8"))
+    turns = [
+        Turn(f"scripts-{n}", "user", script["turn"], FIRST + timedelta(hours=n)) for n, script in enumerate(scripts)
+    ]
     sessions = {f"scripts-{n}": turns[n : n + SESSION] for n in range(0, len(turns), SESSION)}
-    quotes = {one["turn"]: one["quote"] for one in told}
+    quotes = {script["turn"]: script["quote"] for script in scripts}
     readings = {part[0].text: _statements([turn.text for turn in part], quotes) for part in sessions.values()}
 
     def answer(request: LlmRequest) -> str:
@@ -81,7 +83,7 @@ def _statements(texts: Sequence[str], quotes: Mapping[str, str]) -> Reply:
         {"ref": n, "subject": 1, "predicate": f"states_{n}", "object": None, "text": text, "quote": quotes[text]}
         for n, text in enumerate(texts)
     ]
-    return {"entities": [user], "facts": [{**one, "turns": [n]} for n, one in enumerate(facts)]}
+    return {"entities": [user], "facts": [{**fact, "turns": [n]} for n, fact in enumerate(facts)]}
 
 
 class CarelessLlm(BaseLlm):
@@ -100,8 +102,8 @@ class CarelessLlm(BaseLlm):
         """
         model = cls()
         model._careful, model._perturbation = case.model(), perturbation
-        read = (one for reply in case.readings for one in reply["entities"])
-        model._meant = {one["name"]: one["known_id"] for one in read if one.get("known_id")}
+        read = (entity for reply in case.readings for entity in reply["entities"])
+        model._meant = {entity["name"]: entity["known_id"] for entity in read if entity.get("known_id")}
         return model
 
     async def generate_content_async(
@@ -128,8 +130,8 @@ class CarelessLlm(BaseLlm):
 
 def _complete(reply: Reply) -> Reply:
     """The reply with what it left out because it is empty."""
-    entities = [{"aliases": [], **one} for one in reply.get("entities", ())]
-    return {**reply, "entities": entities, "facts": [{"object": None, **one} for one in reply.get("facts", ())]}
+    entities = [{"aliases": [], **entity} for entity in reply.get("entities", ())]
+    return {**reply, "entities": entities, "facts": [{"object": None, **fact} for fact in reply.get("facts", ())]}
 
 
 def _perturb(perturbation: Perturbation, reply: Reply, shown: Shown) -> Reply:
@@ -146,14 +148,16 @@ def _text(line: Mapping[str, Any]) -> str:
 def known_entities(prompt: str) -> dict[int, tuple[str, str]]:
     """Name and kind of the known entities that a prompt lists, by their numbers."""
     listed = ((int(number), json.loads(line)) for number, line in re.findall(r"^(\d+): (\{.*\})$", prompt, re.M))
-    return {number: (one["names"][0], one["type"]) for number, one in listed}
+    return {number: (entity["names"][0], entity["type"]) for number, entity in listed}
 
 
 def names_in_doubt(prompt: str, mean: Callable[[Sequence[str]], str | None]) -> list[Reply]:
     """The answers of a judge who knows whom each name in doubt means: somebody known, by a name, or nobody."""
     known, _, doubted = prompt.rpartition("\nKnown:\n")[2].partition("\nNames in doubt:\n")
-    numbers = {name: one["number"] for one in _entities(known) for name in one["names"]}
-    return [{"name": one["number"], "known": numbers.get(mean(one["names"]) or "")} for one in _entities(doubted)]
+    numbers = {name: entity["number"] for entity in _entities(known) for name in entity["names"]}
+    return [
+        {"name": entity["number"], "known": numbers.get(mean(entity["names"]) or "")} for entity in _entities(doubted)
+    ]
 
 
 def _entities(text: str) -> list[dict[str, Any]]:

@@ -72,8 +72,8 @@ class _Talk:
             name, number = slot[1].lower(), slot[2]
             if not number or name + number not in chosen:
                 chosen[name + number] = self._drawn(name)
-            found = chosen[name + number]
-            return found[0].upper() + found[1:] if slot[1][0].isupper() else found
+            value = chosen[name + number]
+            return value[0].upper() + value[1:] if slot[1][0].isupper() else value
 
         return _SLOT.sub(word, phrase)
 
@@ -84,7 +84,7 @@ class _Talk:
 
 def _conversation(number: int, user: Mapping[str, Any], banks: Mapping[str, Any]) -> Conversation:
     chance = random.Random(number)
-    details = {at: (way, subject, *words) for way, told in user["details"].items() for at, subject, *words in told}
+    details = {at: (way, subject, *words) for way, rows in user["details"].items() for at, subject, *words in rows}
     common = _decks(banks["common"], chance)
     subjects = {name: common | _decks(banks["subjects"][name], chance) for name in user["subjects"]}
     any_subject = _Deck(user["subjects"], chance)

@@ -42,10 +42,10 @@ def language_of(user_id: str) -> str:
 
 
 def _chats() -> list[Conversation]:
-    told = chats.load()
+    conversations = chats.load()
     queries = {
         (conversation.id, question.text): query
-        for conversation, question, query in islice(_keywords(told), ENGLISH_QUERIES)
+        for conversation, question, query in islice(_keywords(conversations), ENGLISH_QUERIES)
     }
     return [
         replace(
@@ -56,17 +56,17 @@ def _chats() -> list[Conversation]:
                 if (key := (conversation.id, question.text)) in queries
             ),
         )
-        for conversation in told
+        for conversation in conversations
     ]
 
 
-def _keywords(told: Sequence[Conversation]) -> Iterator[tuple[Conversation, Question, str]]:
+def _keywords(conversations: Sequence[Conversation]) -> Iterator[tuple[Conversation, Question, str]]:
     """Two words of every other question and three of the rest, as far as they have so many that are not ordinary."""
-    asked = [(conversation, question) for conversation in told for question in conversation.questions]
-    for number, (conversation, question) in enumerate(asked):
+    pairs = [(conversation, question) for conversation in conversations for question in conversation.questions]
+    for number, (conversation, question) in enumerate(pairs):
         words = [word for word in WORD_PATTERN.findall(question.text) if word.lower() not in load_stop_words("en")]
-        if len(words) >= (wanted := 2 + number % 2):
-            yield conversation, question, " ".join(words[:wanted]).lower()
+        if len(words) >= (length := 2 + number % 2):
+            yield conversation, question, " ".join(words[:length]).lower()
 
 
 def _conversation(id: str, kind: str, statements: Sequence[tuple[str, str]]) -> Conversation:

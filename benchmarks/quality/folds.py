@@ -70,10 +70,13 @@ async def record(memory: GraphMemory, conversations: Sequence[Conversation], app
         }
         retriever = await recall.make_retriever(scope, None)
         for question in (question for question in conversation.questions if question.evidence):
-            asked = retriever.parse_question(question.text)
-            embedded, retriever.slot, _ = await memory.vectors.embed_question(asked.first_person_text)
-            ranking, _ = await asyncio.to_thread(retriever.find_candidates, question.text, asked, embedded)
-            turns = {one.id: [ids[id] for id in one.turn_ids or (one.id,)] for one in ranking.candidates}
+            parsed_question = retriever.parse_question(question.text)
+            embedding, retriever.slot, _ = await memory.vectors.embed_question(parsed_question.first_person_text)
+            ranking, _ = await asyncio.to_thread(retriever.find_candidates, question.text, parsed_question, embedding)
+            turns = {
+                candidate.id: [ids[id] for id in candidate.turn_ids or (candidate.id,)]
+                for candidate in ranking.candidates
+            }
             cases.append(Case(conversation.id, question, ranking, turns))
     return cases
 
@@ -81,7 +84,7 @@ async def record(memory: GraphMemory, conversations: Sequence[Conversation], app
 def answer(case: Case, weights: Weights) -> Quality:
     """How well a question is answered with these weights."""
     ranked = case.ranking.rank_candidates(weights, datetime.now(UTC).timestamp())
-    turns = list(dict.fromkeys(turn for one in ranked[: 2 * DEPTH] for turn in case.turns[one.id]))
+    turns = list(dict.fromkeys(turn for memory in ranked[: 2 * DEPTH] for turn in case.turns[memory.id]))
     evidence = case.question.evidence
     return Quality(
         scores.recall(turns[:DEPTH], evidence),
@@ -104,10 +107,10 @@ def tries(count: int) -> Iterator[Weights]:
         yield replace(shipped, **{name: chance.choice(FACTORS) * getattr(shipped, name) for name in names})
 
 
-async def cases_of(settings: Settings, told: Mapping[str, Sequence[Conversation]]) -> dict[str, list[Case]]:
+async def cases_of(settings: Settings, data_sets: Mapping[str, Sequence[Conversation]]) -> dict[str, list[Case]]:
     """Tells memory each set, and records its questions."""
     recorded = {}
-    for name, conversations in told.items():
+    for name, conversations in data_sets.items():
         print(f"{name} …", file=sys.stderr, flush=True)
         model = changes.reader(conversations) if name == "updates" else "rules"
         memory = GraphMemory(settings=settings, model=model)
@@ -180,8 +183,8 @@ async def main(arguments: argparse.Namespace) -> None:
     before = machine.load()
     async with server.serving("Folds") as (settings, which):
         single = tuple(map(changes.predicate, range(300)))
-        told = {"locomo": locomo.load(arguments.locomo), "chats": chats.load(), "updates": updates.load()}
-        recorded = await cases_of(settings.model_copy(update={"functional_predicates": single}), told)
+        data_sets = {"locomo": locomo.load(arguments.locomo), "chats": chats.load(), "updates": updates.load()}
+        recorded = await cases_of(settings.model_copy(update={"functional_predicates": single}), data_sets)
     console = machine.console()
     console.print(folds(recorded))
     console.print(ablation(recorded["locomo"]))

@@ -50,8 +50,10 @@ class Graph:
             records, _, _ = await driver.execute_query(text, scope=Scope(app_name, user_id).key)
             held.append([dict(record) for record in records])
         facts, entities = held
-        names = {one["key"]: frozenset(map(str.casefold, (one["name"], *one["aliases"]))) for one in entities}
-        return cls(facts, {one["key"]: one["name"].casefold() for one in entities}, names)
+        names = {
+            entity["key"]: frozenset(map(str.casefold, (entity["name"], *entity["aliases"]))) for entity in entities
+        }
+        return cls(facts, {entity["key"]: entity["name"].casefold() for entity in entities}, names)
 
     @cached_property
     def endings(self) -> set[tuple[str, str]]:
@@ -102,17 +104,17 @@ def harm(
         is_quoted: whether the reply quotes both facts of an ending.
     """
     texts = right.bearers.keys() & at_stake
-    said = _subjects(readings)
+    subjects = _subjects(readings)
     misplaced = [
-        one
-        for one in other.facts
-        if not {other.name[key] for key in one["subjects"]} <= _meant(one["text"], right, said)
+        fact
+        for fact in other.facts
+        if not {other.name[key] for key in fact["subjects"]} <= _meant(fact["text"], right, subjects)
     ]
     with_aliases = (names for names in other.names.values() if len(names) > 1)
     aliases = sum(min(len(names - others) for others in right.names.values()) for names in with_aliases)
     replaced = _replaced(readings)
-    over = [one for one in other.facts if one["state"] != "current" and one["text"] not in replaced]
-    new = [one for one in over if (one["text"], one["state"]) not in right.endings]
+    over = [fact for fact in other.facts if fact["state"] != "current" and fact["text"] not in replaced]
+    new = [fact for fact in over if (fact["text"], fact["state"]) not in right.endings]
     by_id = {fact["id"]: fact for fact in other.facts}
     believed = sum(is_quoted and any(_fits(by_id[id], fact) for id in fact["enders"]) for fact in new)
     return Harm(len(texts), len(texts - other.bearers.keys()), len(misplaced), aliases, len(new) - believed, believed)
@@ -122,11 +124,11 @@ def _subjects(readings: Sequence[Reply]) -> dict[str, set[str]]:
     """The names that the replies give to the subject of each text."""
     names: dict[str, set[str]] = {}
     for reply in readings:
-        entities = {one["ref"]: one for one in reply["entities"]}
+        entities = {entity["ref"]: entity for entity in reply["entities"]}
         for fact in reply["facts"]:
-            one = entities[fact["subject"]]
-            said = (one["name"], *one["aliases"], one.get("known_id"))
-            names.setdefault(fact["text"], set()).update(name.casefold() for name in said if name)
+            subject = entities[fact["subject"]]
+            subject_names = (subject["name"], *subject["aliases"], subject.get("known_id"))
+            names.setdefault(fact["text"], set()).update(name.casefold() for name in subject_names if name)
     return names
 
 
@@ -136,9 +138,9 @@ def _replaced(readings: Sequence[Reply]) -> set[str]:
     return {fact["text"] for reply, ref in refs for fact in reply["facts"] if fact["ref"] == ref}
 
 
-def _meant(text: str, right: Graph, said: Mapping[str, set[str]]) -> set[str]:
+def _meant(text: str, right: Graph, subjects: Mapping[str, set[str]]) -> set[str]:
     """Every name of the one whom the text is about."""
-    names = said.get(text, set())
+    names = subjects.get(text, set())
     bearers = right.bearers.get(text) or {name for held in right.names.values() if names & held for name in held}
     return bearers | names
 

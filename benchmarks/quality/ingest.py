@@ -15,9 +15,9 @@ from benchmarks.quality.dialogue import Conversation, Turn
 
 async def stored(conversation: Conversation, sessions: BaseSessionService, *, app_name: str) -> AsyncIterator[Session]:
     """The conversation's sessions, oldest first, each stored; the conversation is the user."""
-    for told in conversation.sessions:
-        session = await sessions.create_session(app_name=app_name, user_id=conversation.id, session_id=told.id)
-        for turn in told.turns:
+    for dialogue in conversation.sessions:
+        session = await sessions.create_session(app_name=app_name, user_id=conversation.id, session_id=dialogue.id)
+        for turn in dialogue.turns:
             await sessions.append_event(session, _event(turn))
         yield session
 

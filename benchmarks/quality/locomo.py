@@ -67,18 +67,18 @@ def _conversation(sample: Mapping[str, Any]) -> Conversation:
         sessions=sessions,
         questions=tuple(
             question
-            for asked in sample["qa"]
-            if asked["category"] in KINDS and (question := _question(asked, known)).evidence
+            for row in sample["qa"]
+            if row["category"] in KINDS and (question := _question(row, known)).evidence
         ),
     )
 
 
-def _sessions(said: Mapping[str, Any]) -> Iterator[Session]:
+def _sessions(sample: Mapping[str, Any]) -> Iterator[Session]:
     """Those that have turns: some files date sessions that they do not hold."""
-    numbers = sorted(int(key.removeprefix("session_")) for key in said if re.fullmatch(r"session_\d+", key))
+    numbers = sorted(int(key.removeprefix("session_")) for key in sample if re.fullmatch(r"session_\d+", key))
     for id in (f"session_{number}" for number in numbers):
-        at = datetime.strptime(said[f"{id}_date_time"], "%I:%M %p on %d %B, %Y").replace(tzinfo=UTC)
-        yield Session(id, tuple(_turn(turn, at) for turn in said[id]))
+        at = datetime.strptime(sample[f"{id}_date_time"], "%I:%M %p on %d %B, %Y").replace(tzinfo=UTC)
+        yield Session(id, tuple(_turn(turn, at) for turn in sample[id]))
 
 
 def _turn(turn: Mapping[str, Any], at: datetime) -> Turn:
@@ -87,11 +87,11 @@ def _turn(turn: Mapping[str, Any], at: datetime) -> Turn:
     return Turn(turn["dia_id"], turn["speaker"], text.strip(), at)
 
 
-def _question(asked: Mapping[str, Any], known: set[str]) -> Question:
+def _question(row: Mapping[str, Any], known: set[str]) -> Question:
     """Evidence may be several ids in one string, padded with zeros, or an id that no turn has."""
-    named = [f"D{int(day)}:{int(place)}" for day, place in _TURN_ID.findall(" ".join(asked["evidence"]))]
+    named = [f"D{int(day)}:{int(place)}" for day, place in _TURN_ID.findall(" ".join(row["evidence"]))]
     evidence = tuple(id for id in dict.fromkeys(named) if id in known)
-    return Question(asked["question"], str(asked.get("answer", "")), KINDS[asked["category"]], evidence)
+    return Question(row["question"], str(row.get("answer", "")), KINDS[row["category"]], evidence)
 
 
 if __name__ == "__main__":

@@ -54,7 +54,9 @@ class Perturbation:
 
 def _with_ids(choose: Callable[[int | None, Shown, random.Random], int | None]) -> Change:
     def change(reply: Reply, shown: Shown, chance: random.Random) -> Reply:
-        entities = [{**one, "known_id": choose(one.get("known_id"), shown, chance)} for one in reply["entities"]]
+        entities = [
+            {**entity, "known_id": choose(entity.get("known_id"), shown, chance)} for entity in reply["entities"]
+        ]
         return {**reply, "entities": entities}
 
     return change
@@ -62,7 +64,7 @@ def _with_ids(choose: Callable[[int | None, Shown, random.Random], int | None]) 
 
 def swap_ids(reply: Reply, shown: Shown, chance: random.Random) -> Reply:
     """Gives the number of each to another, two by two; the two differ in name or kind."""
-    rest = [one["known_id"] for one in reply["entities"] if one.get("known_id") is not None]
+    rest = [entity["known_id"] for entity in reply["entities"] if entity.get("known_id") is not None]
     chance.shuffle(rest)
     swapped: dict[int, int] = {}
     while rest:
@@ -87,7 +89,7 @@ def _for_all_new(op: str, *, is_aimed: bool = True, is_quoted: bool = False) -> 
     def change(reply: Reply, shown: Shown, chance: random.Random) -> Reply:
         if is_aimed and not shown.facts:
             return reply
-        quotes = {one["fact"]: one["quotes"] for one in reply["ops"] if one.get("quotes")}
+        quotes = {op["fact"]: op["quotes"] for op in reply["ops"] if op.get("quotes")}
         ops = []
         for fact, quote in shown.new.items():
             target = chance.choice([*shown.facts])
@@ -121,7 +123,7 @@ def _inside(pattern: str, marks: str) -> Callable[[str, random.Random], str]:
     """Puts one of the marks into about a third of the places that the pattern finds, into one at least."""
 
     def edit(quote: str, chance: random.Random) -> str:
-        places = [found.start() for found in re.finditer(pattern, quote)]
+        places = [match.start() for match in re.finditer(pattern, quote)]
         for place in sorted(chance.sample(places, -(-len(places) // 3)), reverse=True):
             quote = quote[:place] + chance.choice(marks) + quote[place:]
         return quote
@@ -150,7 +152,7 @@ _CJK, _LATIN = "[\u3040-\u30ff\u3400-\u9fff]", "[0-9A-Za-z]"
 def space_scripts(quote: str, chance: random.Random) -> str:
     """Sets a space where Chinese or Japanese meets Latin letters or digits, or takes away the one that is there."""
     border = rf"(?<={_CJK})( ?)(?={_LATIN})|(?<={_LATIN})( ?)(?={_CJK})"
-    return re.sub(border, lambda found: "" if found[0] else " ", quote)
+    return re.sub(border, lambda match: "" if match[0] else " ", quote)
 
 
 def leave_out_middle(quote: str, chance: random.Random) -> str:
@@ -166,7 +168,7 @@ def leave_out_middle(quote: str, chance: random.Random) -> str:
 def curl_quotes(quote: str, chance: random.Random) -> str:
     """Makes straight quotation marks curly, of one language or another."""
     opening, closing = chance.choice(("“”", "„“", "«»", "「」"))
-    paired = re.sub(r'"([^"]*)"', lambda found: f"{opening}{found[1]}{closing}", quote)
+    paired = re.sub(r'"([^"]*)"', lambda match: f"{opening}{match[1]}{closing}", quote)
     return paired.replace("'", "’").replace('"', closing)
 
 
@@ -179,14 +181,16 @@ _ARABIC = "(?<=[\u0620-\u064a])(?=[\u0620-\u064a])"
 
 def to_strings(reply: Reply, shown: Shown, chance: random.Random) -> Reply:
     """Writes every number as a string."""
-    texts: Reply = _mapped(reply, lambda one: str(one) if isinstance(one, int) and not isinstance(one, bool) else one)
+    texts: Reply = _mapped(
+        reply, lambda value: str(value) if isinstance(value, int) and not isinstance(value, bool) else value
+    )
     return texts
 
 
 def _mapped(value: Any, change: Callable[[Any], Any]) -> Any:
     if isinstance(value, dict):
-        return {name: _mapped(one, change) for name, one in value.items()}
-    return [_mapped(one, change) for one in value] if isinstance(value, list) else change(value)
+        return {name: _mapped(item, change) for name, item in value.items()}
+    return [_mapped(item, change) for item in value] if isinstance(value, list) else change(value)
 
 
 def _dangling(fact: Reply, chance: random.Random) -> Reply:
@@ -197,13 +201,13 @@ def _dangling(fact: Reply, chance: random.Random) -> Reply:
 
 def _with_dangling_targets(reply: Reply, shown: Shown, chance: random.Random) -> Reply:
     ops = [{**op, "targets": [*op["targets"], NOBODY]} for op in reply["ops"]]
-    depends = [{**one, "on": [*one["on"], NOBODY]} for one in reply["depends"]]
+    depends = [{**dependency, "on": [*dependency["on"], NOBODY]} for dependency in reply["depends"]]
     nobody = {"fact": NOBODY, "op": "SUPERSEDE", "targets": [*[*shown.facts][:1], NOBODY + 1], "reason": ""}
     return {**reply, "ops": [*ops, nobody], "depends": depends, "same": [*reply["same"], {"name": NOBODY, "known": 0}]}
 
 
 def _twice(reply: Reply, shown: Shown, chance: random.Random) -> Reply:
-    return {name: [one for one in part for _ in range(2)] for name, part in reply.items()}
+    return {name: [item for item in part for _ in range(2)] for name, part in reply.items()}
 
 
 PERTURBATIONS = (
@@ -225,8 +229,8 @@ PERTURBATIONS = (
         )
         for op in ("SUPERSEDE", "RETRACT")
     ),
-    Perturbation("turns", "turn numbers + 1", _with_turns(lambda turns: [one + 1 for one in turns])),
-    Perturbation("turns", "turn numbers - 1", _with_turns(lambda turns: [one - 1 for one in turns])),
+    Perturbation("turns", "turn numbers + 1", _with_turns(lambda turns: [turn + 1 for turn in turns])),
+    Perturbation("turns", "turn numbers - 1", _with_turns(lambda turns: [turn - 1 for turn in turns])),
     Perturbation("turns", "turns named twice", _with_turns(lambda turns: [*turns, *turns])),
     Perturbation("quotes", "apostrophes left out", _with_quotes(lambda quote, _: re.sub("['’]", "", quote))),
     Perturbation("quotes", "another final mark", _with_quotes(change_end)),

@@ -73,42 +73,46 @@ class Bench:
         total = Harm()
         for case, before, after in zip(self.cases, right, other, strict=True):
             is_local = perturbation.kind in ("turns", "quotes")
-            at_stake = {one["text"] for one, read in case.perturb_readings(perturbation) if not is_local or one != read}
+            at_stake = {
+                fact["text"] for fact, read in case.perturb_readings(perturbation) if not is_local or fact != read
+            }
             total += harm(before.graph, after.graph, case.readings, at_stake, is_quoted=perturbation.is_quoted)
         return total
 
 
-def is_harmless(perturbation: Perturbation, found: Harm) -> bool:
+def is_harmless(perturbation: Perturbation, harm: Harm) -> bool:
     """Whether the bars hold."""
-    is_kept = found.lost <= LOST.get(perturbation.kind, 1) * found.facts
-    return is_kept and not (found.subjects or found.aliases or found.endings)
+    is_kept = harm.lost <= LOST.get(perturbation.kind, 1) * harm.facts
+    return is_kept and not (harm.subjects or harm.aliases or harm.endings)
 
 
-def _row(perturbation: Perturbation, found: Harm) -> list[str]:
-    counts = (found.facts, found.lost, found.subjects, found.aliases, found.endings, found.believed)
+def _row(perturbation: Perturbation, harm: Harm) -> list[str]:
+    counts = (harm.facts, harm.lost, harm.subjects, harm.aliases, harm.endings, harm.believed)
     bar = f"lost ≤ {LOST[perturbation.kind]:.0%}, else 0" if perturbation.kind in LOST else "0 wrong"
     return [
         perturbation.kind,
         perturbation.name,
         *map(str, counts),
         bar,
-        "" if is_harmless(perturbation, found) else "✗",
+        "" if is_harmless(perturbation, harm) else "✗",
     ]
 
 
 def _gold(bench: Bench, recorded: Sequence[Outcome]) -> str:
     """How the graphs of the recorded replies agree with the gold facts."""
-    pairs = [(case.name, one) for case, one in zip(bench.cases, recorded, strict=True) if case.name in replies.NAMES]
-    scores = [replies.scored(name, one.graph.facts, one.dropped) for name, one in pairs]
+    pairs = [
+        (case.name, result) for case, result in zip(bench.cases, recorded, strict=True) if case.name in replies.NAMES
+    ]
+    scores = [replies.scored(name, result.graph.facts, result.dropped) for name, result in pairs]
     total = sum(scores[1:], scores[0])
-    found = {
+    figures = {
         "recall": total.recall,
         "precision": total.precision,
         "missed": len(total.missed_changes) / total.changes,
         "wrong": len(total.wrong_changes),
     }
     signs = {"recall": "≥", "precision": "≥"}
-    parts = (f"{name} {share:.3g} (asked {signs.get(name, '≤')} {GOLD[name]})" for name, share in found.items())
+    parts = (f"{name} {share:.3g} (asked {signs.get(name, '≤')} {GOLD[name]})" for name, share in figures.items())
     return f"As they were recorded: {', '.join(parts)}"
 
 
@@ -133,10 +137,14 @@ async def main(arguments: argparse.Namespace) -> None:
     async with server.serving("Perturbed") as (settings, which):
         bench = Bench(settings, [case for case in cases if not arguments.only or case.name in arguments.only])
         recorded = await bench.remember(RECORDED)
-        for perturbation in (one for one in PERTURBATIONS if not arguments.kind or one.kind in arguments.kind):
-            found = bench.compare(perturbation, recorded, await bench.remember(perturbation))
-            print(f"{perturbation.name}: {found}", file=sys.stderr, flush=True)
-            table.add_row(*_row(perturbation, found))
+        for perturbation in (
+            perturbation_type
+            for perturbation_type in PERTURBATIONS
+            if not arguments.kind or perturbation_type.kind in arguments.kind
+        ):
+            damage = bench.compare(perturbation, recorded, await bench.remember(perturbation))
+            print(f"{perturbation.name}: {damage}", file=sys.stderr, flush=True)
+            table.add_row(*_row(perturbation, damage))
         notes = [_gold(bench, recorded), *await _links(settings)]
     console = machine.console()
     console.print(table)

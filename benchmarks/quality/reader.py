@@ -23,11 +23,16 @@ def moment(day: int) -> datetime:
     return FIRST + timedelta(days=day)
 
 
-def turns(said: tuple[Said, ...], place: Mapping[str, int]) -> list[Turn]:
+def turns(statements: tuple[Said, ...], place: Mapping[str, int]) -> list[Turn]:
     """What was said as turns; each is the same turn in whatever batch it comes."""
     return [
-        Turn(f"t{place[one.turn]}", "user", one.turn, moment(one.day) + timedelta(minutes=place[one.turn]))
-        for one in said
+        Turn(
+            f"t{place[statement.turn]}",
+            "user",
+            statement.turn,
+            moment(statement.day) + timedelta(minutes=place[statement.turn]),
+        )
+        for statement in statements
     ]
 
 
@@ -38,13 +43,13 @@ def places(history: History) -> dict[str, int]:
 
 def reader(history: History) -> ScriptedLlm:
     """The model; it answers extraction and consolidation, each as often as it is asked."""
-    by_turn = {one.turn: one for session in history.sessions for one in session}
+    by_turn = {statement.turn: statement for session in history.sessions for statement in session}
 
     def answer(request: LlmRequest) -> str:
         [prompt] = (part.text or "" for part in request.contents[0].parts or ())
         if "<conversation>" in prompt:
-            told = [line for line in prompts.decode_lines(prompt, "conversation") if line.get("turn", -1) >= 0]
-            return _read(history, told, by_turn)
+            lines = [line for line in prompts.decode_lines(prompt, "conversation") if line.get("turn", -1) >= 0]
+            return _read(history, lines, by_turn)
         return _judged(history, prompt)
 
     return ScriptedLlm.from_replies(*[answer] * CALLS)

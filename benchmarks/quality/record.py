@@ -73,11 +73,11 @@ class AskingLlm(BaseLlm):
     def _place(self, prompt: str) -> Path:
         """Where the reply to this prompt is, or will be."""
         known = sorted(self._folder.glob("*.prompt.md"))
-        found = next((path for path in known if path.read_text("utf-8") == prompt), None)
-        if found is None:
-            found = self._folder / f"{len(known) + 1:02}.prompt.md"
-            found.write_text(prompt, "utf-8")
-        return found.with_name(found.name.replace(".prompt.md", ".reply.json"))
+        path = next((path for path in known if path.read_text("utf-8") == prompt), None)
+        if path is None:
+            path = self._folder / f"{len(known) + 1:02}.prompt.md"
+            path.write_text(prompt, "utf-8")
+        return path.with_name(path.name.replace(".prompt.md", ".reply.json"))
 
 
 async def main(name: str, folder: Path) -> None:

@@ -38,7 +38,9 @@ def load(name: str) -> Conversation:
         for session in talk.sessions
     )
     asked = (
-        Question(one.question, one.answer, one.kind, tuple(one.evidence)) for one in talk.questions if one.evidence
+        Question(question.question, question.answer, question.kind, tuple(question.evidence))
+        for question in talk.questions
+        if question.evidence
     )
     return Conversation(name, sessions, tuple(asked) or tuple(_asked(name, sessions)))
 
@@ -80,7 +82,7 @@ async def main() -> None:
     some |= {kind: [case for case in cases if case.question.kind == kind] for kind in sorted(kinds)}
     for what, asked in (some | {"all": cases}).items():
         table.add_row(
-            what, str(len(asked)), *folds.percent(folds.mean([folds.answer(one, Weights()) for one in asked]))
+            what, str(len(asked)), *folds.percent(folds.mean([folds.answer(case, Weights()) for case in asked]))
         )
     console = machine.console()
     console.print(table)

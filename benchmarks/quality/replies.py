@@ -48,8 +48,8 @@ def conversation(name: str) -> Conversation:
 
 def gold(name: str) -> dict[str, Any]:
     """Its gold facts, and what must never be held for true."""
-    found: dict[str, Any] = json.loads((HERE / "gold" / f"{name}.json").read_text("utf-8"))
-    return found
+    gold_facts: dict[str, Any] = json.loads((HERE / "gold" / f"{name}.json").read_text("utf-8"))
+    return gold_facts
 
 
 def recording(name: str) -> Recording:
@@ -117,38 +117,54 @@ def scored(name: str, held: Sequence[Mapping[str, Any]], dropped: Mapping[str, i
     nor stale for resting on what ended. A change is wrong where all that says what is still so has ended; a plan says
     nothing of what is so.
     """
-    wanted = gold(name)
+    gold_facts = gold(name)
     last = max(
         turn.at for session in conversation(name).sessions for turn in memory_codec.make_turns(session.make_events())
     )
-    found: dict[str, list[Mapping[str, Any]]] = {}
+    matches: dict[str, list[Mapping[str, Any]]] = {}
     alike: dict[str, list[Mapping[str, Any]]] = {}
-    for one in wanted["facts"]:
-        said = [fact for fact in held if any(_says(text, one["must"]) for text in (fact["text"], *fact["former"]))]
-        here = [fact for fact in said if set(fact["sessions"]) & set(one["sessions"])]
-        alike[one["id"]], found[one["id"]] = said, here or said
-    ended = [one for one in wanted["facts"] if one["state"] in ("superseded", "retracted") and found[one["id"]]]
-    current = [one for one in wanted["facts"] if one["state"] == "current" and found[one["id"]]]
+    for gold_fact in gold_facts["facts"]:
+        alike_facts = [
+            fact for fact in held if any(_says(text, gold_fact["must"]) for text in (fact["text"], *fact["former"]))
+        ]
+        here = [fact for fact in alike_facts if set(fact["sessions"]) & set(gold_fact["sessions"])]
+        alike[gold_fact["id"]], matches[gold_fact["id"]] = alike_facts, here or alike_facts
+    ended = [
+        gold_fact
+        for gold_fact in gold_facts["facts"]
+        if gold_fact["state"] in ("superseded", "retracted") and matches[gold_fact["id"]]
+    ]
+    current = [
+        gold_fact for gold_fact in gold_facts["facts"] if gold_fact["state"] == "current" and matches[gold_fact["id"]]
+    ]
     asserted = [fact for fact in held if fact["state"] == "current" and fact["modality"] == "asserted"]
     wrong = recording(name).wrong
     return Score(
         facts=len(held),
-        gold=len(wanted["facts"]),
-        found=sum(bool(facts) for facts in found.values()),
+        gold=len(gold_facts["facts"]),
+        found=sum(bool(facts) for facts in matches.values()),
         wrong=sum(fact["text"] in wrong for fact in held),
         unverified=dropped.get("quote not in the turns it names", 0),
         changes=len(ended),
         missed_changes=tuple(
-            one["says"] for one in ended if all(_holds(fact, last) and not fact["former"] for fact in found[one["id"]])
+            gold_fact["says"]
+            for gold_fact in ended
+            if all(_holds(fact, last) and not fact["former"] for fact in matches[gold_fact["id"]])
         ),
         wrong_changes=tuple(
-            one["says"]
-            for one in current
-            if (said := [fact for fact in alike[one["id"]] if _is_intent(one) or not _is_intent(fact)])
-            and not any(fact["state"] == "current" or _is_ahead(fact, last) for fact in said)
+            gold_fact["says"]
+            for gold_fact in current
+            if (
+                alike_facts := [
+                    fact for fact in alike[gold_fact["id"]] if _is_intent(gold_fact) or not _is_intent(fact)
+                ]
+            )
+            and not any(fact["state"] == "current" or _is_ahead(fact, last) for fact in alike_facts)
         ),
-        missing=tuple(one["says"] for one in wanted["facts"] if not found[one["id"]]),
-        forbidden=tuple(fact["text"] for no in wanted["never"] for fact in asserted if _says(fact["text"], no["must"])),
+        missing=tuple(gold_fact["says"] for gold_fact in gold_facts["facts"] if not matches[gold_fact["id"]]),
+        forbidden=tuple(
+            fact["text"] for no in gold_facts["never"] for fact in asserted if _says(fact["text"], no["must"])
+        ),
     )
 
 

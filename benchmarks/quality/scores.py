@@ -12,8 +12,8 @@ from adk_graph_memory.records import count_tokens
 
 def event_ids(memories: Iterable[MemoryEntry]) -> list[str]:
     """The ids of the events that the memories rest on, entry by entry, each once; else the memories' own."""
-    found: Iterator[str] = (id for memory in memories for id in _sources(memory))
-    return list(dict.fromkeys(found))
+    ids: Iterator[str] = (id for memory in memories for id in _sources(memory))
+    return list(dict.fromkeys(ids))
 
 
 def _sources(memory: MemoryEntry) -> list[str]:
@@ -31,32 +31,32 @@ def within(memories: Sequence[MemoryEntry], tokens: int) -> list[MemoryEntry]:
     return kept
 
 
-def recall(found: Sequence[str], wanted: Sequence[str]) -> float:
+def recall(ids: Sequence[str], evidence: Sequence[str]) -> float:
     """The share of the wanted ids among the found."""
-    return len(set(wanted) & set(found)) / len(wanted)
+    return len(set(evidence) & set(ids)) / len(evidence)
 
 
-def place(found: Sequence[str], wanted: Sequence[str]) -> float:
+def place(ids: Sequence[str], evidence: Sequence[str]) -> float:
     """Where the first of the wanted ids stands; behind everything if none was found."""
-    return min((place for place, id in enumerate(found) if id in wanted), default=math.inf)
+    return min((place for place, id in enumerate(ids) if id in evidence), default=math.inf)
 
 
-def misleads(found: Sequence[MemoryEntry], wanted: Sequence[str], outdated: Sequence[str]) -> bool:
+def misleads(entries: Sequence[MemoryEntry], evidence: Sequence[str], outdated: Sequence[str]) -> bool:
     """Whether a memory of outdated words does not say that they are, or stands before any of the wanted."""
     is_known = False
-    for memory in found:
+    for memory in entries:
         about, sources = memory.custom_metadata or {}, _sources(memory)
-        is_known = is_known or not set(wanted).isdisjoint(sources)
+        is_known = is_known or not set(evidence).isdisjoint(sources)
         is_marked = about.get("current") is False or bool(about.get("superseded_by"))
         if not set(outdated).isdisjoint(sources) and not (is_known and is_marked):
             return True
     return False
 
 
-def ndcg(found: Sequence[str], wanted: Sequence[str], depth: int) -> float:
+def ndcg(ids: Sequence[str], evidence: Sequence[str], depth: int) -> float:
     """Discounted gain of the wanted ids where they stand among the first, to that of all of them standing in front."""
-    gain = sum(_discount(place) for place, id in enumerate(found[:depth]) if id in wanted)
-    return gain / sum(_discount(place) for place in range(min(len(wanted), depth)))
+    gain = sum(_discount(place) for place, id in enumerate(ids[:depth]) if id in evidence)
+    return gain / sum(_discount(place) for place in range(min(len(evidence), depth)))
 
 
 def _discount(place: int) -> float:

@@ -61,9 +61,9 @@ async def measure_store(conversations: Sequence[Conversation], embedder: Embedde
             service = Neo4jMemoryService(memory=memory)
             for conversation in conversations:
                 await ingest.remember(conversation, sessions, service, app_name="sizes")
-            found = await memory.connection.run_cypher(BYTES)
+            rows = await memory.connection.run_cypher(BYTES)
         await asyncio.to_thread(neo4j.stop)  # which makes a checkpoint
-        return Store(await asyncio.to_thread(count_bytes, neo4j.home), [row["bytes"] for row in found])
+        return Store(await asyncio.to_thread(count_bytes, neo4j.home), [row["bytes"] for row in rows])
 
 
 def count_bytes(home: Path) -> int:
@@ -74,18 +74,18 @@ def count_bytes(home: Path) -> int:
 
 async def main(arguments: argparse.Namespace) -> None:
     before = machine.load()
-    told = {"chats": chats.load()}
+    data_sets = {"chats": chats.load()}
     if arguments.locomo:
-        told["locomo"] = locomo.load(arguments.locomo)
+        data_sets["locomo"] = locomo.load(arguments.locomo)
     table = Table(title="Bytes of token vectors a memory, and store files after a checkpoint")
     for column in ("told", "memories", "median", "most", "files, MB", "without tokens, MB", "ratio"):
         table.add_column(column, justify="left" if column == "told" else "right")
-    for name, conversations in told.items():
+    for name, conversations in data_sets.items():
         print(f"{name} …", file=sys.stderr, flush=True)
         store = await measure_store(conversations, LocalEmbedder())
         without = await measure_store(conversations, VectorsAlone())
         sizes = (f"{statistics.median(store.tokens):,.0f}", f"{max(store.tokens):,}")
-        files = (f"{one.bytes / 1e6:.1f}" for one in (store, without))
+        files = (f"{figures.bytes / 1e6:.1f}" for figures in (store, without))
         table.add_row(name, f"{len(store.tokens):,}", *sizes, *files, f"{store.bytes / without.bytes:.2f}")
     table.add_row("asked", "", f"≤ {ASKED_MEDIAN:,}", f"≤ {ASKED_MOST:,}", "", "", f"≤ {ASKED_RATIO}")
     console = machine.console()

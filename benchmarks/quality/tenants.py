@@ -102,8 +102,8 @@ def pair(numbers: random.Random) -> tuple[Tenant, Tenant]:
 def _tenant(numbers: random.Random, app_name: str, user_id: str) -> Tenant:
     mark = "q" + "".join(numbers.choices("bcdfghjklmnpqrstvwxz", k=9))
     texts = numbers.choices(_TEMPLATES, k=numbers.randint(1, 4))
-    told = tuple(text.format(mark=mark, name=numbers.choice(_NAMES)) for text in texts)
-    return Tenant(app_name, user_id, mark, told, numbers.choice(SESSIONS))
+    words = tuple(text.format(mark=mark, name=numbers.choice(_NAMES)) for text in texts)
+    return Tenant(app_name, user_id, mark, words, numbers.choice(SESSIONS))
 
 
 def query(numbers: random.Random, other: Tenant) -> str:
@@ -134,15 +134,17 @@ async def leaks(memory: GraphMemory, numbers: random.Random) -> Counter[str]:
     for one, other in (tenants, tenants[::-1]):
         owner = {"app_name": one.app_name, "user_id": one.user_id}
         for _ in range(SEARCHES):
-            found = await memory.recall(query(numbers, other), filters=filters(numbers, other), explain=True, **owner)
-            counts["leaked"] += _naming(other.mark, found)
+            memories = await memory.recall(
+                query(numbers, other), filters=filters(numbers, other), explain=True, **owner
+            )
+            counts["leaked"] += _naming(other.mark, memories)
             counts["searches"] += 1
         counts["found"] += _naming(one.mark, await memory.recall(one.texts[0], **owner)) > 0
     return counts
 
 
-def _naming(mark: str, found: Sequence[Recollection]) -> int:
-    return sum(mark in repr(one) for one in found)
+def _naming(mark: str, memories: Sequence[Recollection]) -> int:
+    return sum(mark in repr(memory) for memory in memories)
 
 
 async def counted(settings: Settings, pairs: int, seed: int) -> Counter[str]:

@@ -23,11 +23,11 @@ ENOUGH = 2_500
 def texts() -> list[str]:
     """Some of them, always the same."""
     generated = (*chats.load(), *updates.load(), *unanswerable.load(), *few_words.load())
-    said = [turn.text for one in generated for session in one.sessions for turn in session.turns]
+    texts = [turn.text for conversation in generated for session in conversation.sessions for turn in session.turns]
     for file in sorted((Path(__file__).parent / "conversations").glob("*.json")):
-        said += _texts(json.loads(file.read_text("utf-8")))
-    said += _texts(json.loads((resources.files("adk_graph_memory.demo") / "conversation.json").read_text("utf-8")))
-    different = sorted({" ".join(text.split()) for text in said})
+        texts += _texts(json.loads(file.read_text("utf-8")))
+    texts += _texts(json.loads((resources.files("adk_graph_memory.demo") / "conversation.json").read_text("utf-8")))
+    different = sorted({" ".join(text.split()) for text in texts})
     return random.Random(0).sample(different, ENOUGH)
 
 

@@ -84,21 +84,21 @@ class _Life:
         known = [topic.person for topic in self._others]
         relative = self._chance.choice([one for one in kin if one not in {person.kin for person in known}])
         gender = self._bank["kin"][relative]
-        names = [one for one in self._bank["names"][gender] if one not in {person.name for person in known}]
+        names = [name for name in self._bank["names"][gender] if name not in {person.name for person in known}]
         return Person(relative, self._chance.choice(names), self._bank["pronouns"][gender])
 
     def _told(self, topic: Topic) -> list[Question]:
         """Tells the first facts of the topic, each in a session of its own, and asks for them."""
-        person, told, questions = topic.person, list[Exchange](), list[Question]()
+        person, exchanges, questions = topic.person, list[Exchange](), list[Question]()
         lines = self._chance.sample([*topic.talk, [], []], TOLD)
         for fact, more in zip(topic.facts[:TOLD], lines, strict=True):
-            value, key = self._chance.choice(fact["values"]), f"{topic.name} {len(told)}"
+            value, key = self._chance.choice(fact["values"]), f"{topic.name} {len(exchanges)}"
             slots = {"value": value, "person": f"my {person.kin} {person.name}", **person.pronouns}
-            said = self._chance.choice(fact["say"]).format_map(slots)
-            told.append(self._talk.exchange(topic.speaker, said, key, more))
-            asked = self._asked(topic.speaker, self._chance.choice(fact["ask"]), person)
-            questions.append(Question(asked, value, "answerable", (key,)))
-        self._talk.add(*told)
+            statement = self._chance.choice(fact["say"]).format_map(slots)
+            exchanges.append(self._talk.exchange(topic.speaker, statement, key, more))
+            question = self._asked(topic.speaker, self._chance.choice(fact["ask"]), person)
+            questions.append(Question(question, value, "answerable", (key,)))
+        self._talk.add(*exchanges)
         return questions
 
     def _kept_back(self, topics: Iterable[Topic]) -> list[str]:
@@ -111,7 +111,9 @@ class _Life:
     def _of_what_was_left_out(self) -> list[str]:
         """About subjects that nobody touched."""
         chosen = self._chance.sample(self._left_out, OF_EACH_SORT)
-        return [self._asked(one.speaker, self._chance.choice(one.facts[0]["ask"]), one.person) for one in chosen]
+        return [
+            self._asked(topic.speaker, self._chance.choice(topic.facts[0]["ask"]), topic.person) for topic in chosen
+        ]
 
     def _of_strangers(self) -> Iterator[str]:
         """The same as of those who were mentioned, about somebody who was not."""

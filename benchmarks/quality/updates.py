@@ -74,35 +74,38 @@ class Talk:
 
     def conversation(self, questions: Iterable[Question]) -> Conversation:
         """All that was said, and the questions, which come with keys and leave with the ids of their turns."""
-        told, ids = list[Session](), dict[str, str]()
+        sessions, ids = list[Session](), dict[str, str]()
         gap, at = 365 // len(self._plan), datetime(2023, self._chance.randint(1, 12), 1, tzinfo=UTC)
         for number, exchanges in enumerate(self._plan, 1):
             session, turns = f"{self.id}-s{number:02}", list[Turn]()
             at = at.replace(hour=self._chance.randint(7, 21), minute=self._chance.randint(0, 59))
-            for said in self._filled(exchanges):
-                author, role = self._speakers[said.speaker]
-                turns.append(Turn(f"{session}-t{len(turns) + 1:02}", author, said.text, at, role))
-                ids[said.key] = turns[-1].id
+            for line in self._filled(exchanges):
+                author, role = self._speakers[line.speaker]
+                turns.append(Turn(f"{session}-t{len(turns) + 1:02}", author, line.text, at, role))
+                ids[line.key] = turns[-1].id
                 at += timedelta(seconds=self._chance.randint(15, 150))
-            told.append(Session(session, tuple(turns)))
+            sessions.append(Session(session, tuple(turns)))
             at += timedelta(days=self._chance.randint(gap - 7, gap + 7))
 
         def found(keys: Iterable[str]) -> tuple[str, ...]:
             return tuple(ids[key] for key in keys)
 
-        asked = [replace(one, evidence=found(one.evidence), outdated=found(one.outdated)) for one in questions]
-        return Conversation(self.id, tuple(told), tuple(asked))
+        questions_with_evidence = [
+            replace(question, evidence=found(question.evidence), outdated=found(question.outdated))
+            for question in questions
+        ]
+        return Conversation(self.id, tuple(sessions), tuple(questions_with_evidence))
 
     def _any(self, part: str) -> str:
         return str(self._chance.choice(self._bank[part]))
 
     def _filled(self, exchanges: Sequence[Exchange]) -> list[Said]:
         """One session: the exchanges in any order with small talk between them, and at times a greeting."""
-        wanted, filled = self._chance.choice(self._lengths), list(exchanges)
-        while sum(map(len, filled)) < wanted:
+        length, filled = self._chance.choice(self._lengths), list(exchanges)
+        while sum(map(len, filled)) < length:
             filled.append(self._small_talk(LONGEST - sum(map(len, filled))))
         self._chance.shuffle(filled)
-        said = [one for exchange in filled for one in exchange]
+        said = [line for exchange in filled for line in exchange]
         if self._chance.random() < 0.4:
             said[0] = Said(said[0].speaker, f"{self._any('hello')} {said[0].text}", said[0].key)
         return said
@@ -138,7 +141,9 @@ def _changes(bank: Mapping[str, Any]) -> Iterator[Change]:
     for (cue, closer), kind in zip(chance.sample(ways, len(ways)), cycle(kinds), strict=False):
         every = product(kind["was"], kind["now" if cue else "is"], kind["ask"])
         fitting = [(a, b, ask) for a, b, ask in every if (shared(a, ask) > shared(b, ask)) == closer]
-        wordings = min(chance.sample(fitting, len(fitting)), key=lambda wordings: sum(used[one] for one in wordings))
+        wordings = min(
+            chance.sample(fitting, len(fitting)), key=lambda wordings: sum(used[wording] for wording in wordings)
+        )
         used.update(wordings)
         yield kind, wordings
 
@@ -164,14 +169,14 @@ def _change(
     keys = [f"{kind['topic']}: {value}" for value in values]
     between = [words for words in kind["now"] if words != now][: len(values) - 2]
     more = chance.sample([*kind["talk"], [], [], []], len(values))
-    told = zip([was, *between, now], values, keys, more, strict=True)
-    talk.add(*(talk.exchange(speaker, words.format(value), key, lines) for words, value, key, lines in told))
+    rows = zip([was, *between, now], values, keys, more, strict=True)
+    talk.add(*(talk.exchange(speaker, words.format(value), key, lines) for words, value, key, lines in rows))
     if place % 5 < 2:
         theirs = 1 - speaker if talk.friends and place % 2 else speaker
         words = kind["other"] if theirs == speaker else chance.choice(kind["was"])
         talk.add(talk.exchange(theirs, words.format(kind["values"][other])))
     questions = [Question(talk.asked(speaker, ask), values[-1], "update", (keys[-1],), tuple(keys[:-1]))]
     if place >= UPDATES - BEFORE:
-        asked = talk.asked(speaker, kind["before"], now=values[-1])
-        questions.append(Question(asked, values[0], "before", (keys[0],)))
+        question = talk.asked(speaker, kind["before"], now=values[-1])
+        questions.append(Question(question, values[0], "before", (keys[0],)))
     return questions

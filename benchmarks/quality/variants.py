@@ -12,29 +12,29 @@ UNSEEN = ("Quillon", "Tamsin", "Ferelith", "Ozias", "Brannoc", "Isaura", "Leocad
 """Names that no tokeniser keeps whole and no list of first names starts with."""
 
 
-def reduced(told: Conversation) -> Conversation:
+def reduced(conversation: Conversation) -> Conversation:
     """The authors are ``user`` and ``assistant`` only: who they are stands where the text says it, or nowhere."""
-    first, *_ = authors(told)
-    return _each(told, lambda turn: _in_a_role(turn, is_user=turn.author == first))
+    first, *_ = authors(conversation)
+    return _each(conversation, lambda turn: _in_a_role(turn, is_user=turn.author == first))
 
 
-def renamed(told: Conversation, number: int) -> Conversation:
+def renamed(conversation: Conversation, number: int) -> Conversation:
     """The speakers have other names: as authors, in what is said, and in the questions."""
-    chosen = {name: UNSEEN[(2 * number + i) % len(UNSEEN)] for i, name in enumerate(authors(told))}
+    chosen = {name: UNSEEN[(2 * number + i) % len(UNSEEN)] for i, name in enumerate(authors(conversation))}
     # Friends shorten a name: whoever is called Mel was Melanie, and is not called so any more.
     short = {name[:size]: new for name, new in chosen.items() for size in range(3, len(name))}
 
     def said(text: str) -> str:
         return _replaced(text, short | chosen)
 
-    renamed = _each(told, lambda turn: replace(turn, author=chosen[turn.author], text=said(turn.text)))
-    questions = tuple(replace(question, text=said(question.text)) for question in told.questions)
+    renamed = _each(conversation, lambda turn: replace(turn, author=chosen[turn.author], text=said(turn.text)))
+    questions = tuple(replace(question, text=said(question.text)) for question in conversation.questions)
     return replace(renamed, questions=questions)
 
 
-def authors(told: Conversation) -> list[str]:
+def authors(conversation: Conversation) -> list[str]:
     """Who speaks, in the order of their first turns."""
-    return list(dict.fromkeys(turn.author for session in told.sessions for turn in session.turns))
+    return list(dict.fromkeys(turn.author for session in conversation.sessions for turn in session.turns))
 
 
 def _in_a_role(turn: Turn, *, is_user: bool) -> Turn:
@@ -44,9 +44,9 @@ def _in_a_role(turn: Turn, *, is_user: bool) -> Turn:
 
 def _replaced(text: str, names: Mapping[str, str]) -> str:
     ways = "|".join(re.escape(name) for name in sorted(names, key=len, reverse=True))
-    return re.sub(rf"\b(?:{ways})\b", lambda found: names[found[0]], text)
+    return re.sub(rf"\b(?:{ways})\b", lambda match: names[match[0]], text)
 
 
-def _each(told: Conversation, change: Callable[[Turn], Turn]) -> Conversation:
-    sessions = (replace(session, turns=tuple(map(change, session.turns))) for session in told.sessions)
-    return replace(told, sessions=tuple(sessions))
+def _each(conversation: Conversation, change: Callable[[Turn], Turn]) -> Conversation:
+    sessions = (replace(session, turns=tuple(map(change, session.turns))) for session in conversation.sessions)
+    return replace(conversation, sessions=tuple(sessions))

@@ -30,12 +30,12 @@ def load(path: Path | str, *, left_out: int = 0) -> Conversation:
             turn = Turn(f"{day}-{place}", "user", paragraph["context"], _FIRST + timedelta(days=day, minutes=place))
             is_told = not left_out or (place + 1) % left_out != 0
             turns += [turn] * is_told
-            questions += [_question(asked, turn if is_told else None) for asked in paragraph["qas"]]
+            questions += [_question(row, turn if is_told else None) for row in paragraph["qas"]]
         sessions.append(Session(f"article-{day}", tuple(turns)))
     return Conversation(path.stem, tuple(sessions), tuple(questions))
 
 
-def _question(asked: dict[str, Any], turn: Turn | None) -> Question:
+def _question(row: dict[str, Any], turn: Turn | None) -> Question:
     if turn is None:
-        return Question(asked["question"], "", "unanswerable", ())
-    return Question(asked["question"], asked["answers"][0]["text"], "paragraph", (turn.id,))
+        return Question(row["question"], "", "unanswerable", ())
+    return Question(row["question"], row["answers"][0]["text"], "paragraph", (turn.id,))
