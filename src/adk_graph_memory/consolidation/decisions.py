@@ -116,9 +116,9 @@ class ReconciledClaims:
         """Collect which claim rests on which, from these decisions and from the graph."""
         claim_ids = {fact.id: id for id, group in self.claim_groups.items() for fact in group.facts}
         fact_pairs = self._comparison.candidates.dependencies
-        known = {(claim_ids.get(id), claim_ids.get(base)) for id, base in fact_pairs}
+        known_pairs = {(claim_ids.get(id), claim_ids.get(base)) for id, base in fact_pairs}
         new = {(self.canonical_ids.get(id), self.canonical_ids.get(base)) for id, base in self.dependencies}
-        return {(id, base) for id, base in known | new if id and base and id != base}
+        return {(id, base) for id, base in known_pairs | new if id and base and id != base}
 
     def make_claim(self, id: str) -> Claim:
         """Return the claim in the wording that stands for its group."""
@@ -137,9 +137,11 @@ class ReconciledClaims:
         """Return the model's reason for merging wordings into this claim; empty if a rule merged them."""
         return self._merge_reasons.get(id, "")
 
-    def get_end_reason(self, ended: str, by: str) -> str:
-        """Return the model's reason for letting claim ``by`` end claim ``ended``; empty if a rule ended it."""
-        original_ids = ([id for id, home in self.canonical_ids.items() if home == claim_id] for claim_id in (ended, by))
+    def get_end_reason(self, ended_id: str, by: str) -> str:
+        """Return the model's reason for letting claim ``by`` end claim ``ended_id``; empty if a rule ended it."""
+        original_ids = (
+            [id for id, home in self.canonical_ids.items() if home == claim_id] for claim_id in (ended_id, by)
+        )
         pairs = itertools.product(*original_ids)
         return next((self._end_reasons[pair] for pair in pairs if pair in self._end_reasons), "")
 

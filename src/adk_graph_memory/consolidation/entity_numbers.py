@@ -68,11 +68,11 @@ def _rate_match(group: EntityGroup, target: EntityGroup) -> tuple[NameMatch, boo
 
 
 def count_refused_numbers(
-    entities: Iterable[ExtractedEntity], resolution: EntityResolution, known: Collection[KnownEntity]
+    entities: Iterable[ExtractedEntity], resolution: EntityResolution, known_entities: Collection[KnownEntity]
 ) -> int:
     """Count the entities that were given the number of a known entity but resolved to another."""
-    targets = {entity.key: resolution.merge_targets.get(entity.key, entity.key) for entity in known}
-    current_keys = {key: targets[entity.key] for entity in known for key in (*entity.merged_keys, entity.key)}
+    targets = {entity.key: resolution.merge_targets.get(entity.key, entity.key) for entity in known_entities}
+    current_keys = {key: targets[entity.key] for entity in known_entities for key in (*entity.merged_keys, entity.key)}
     return sum(
         resolution.keys_by_ref[entity.ref] != current_keys[entity.known_key]
         for entity in entities
@@ -81,10 +81,10 @@ def count_refused_numbers(
 
 
 def find_name_doubts(
-    groups: Sequence[EntityGroup], known: Sequence[KnownEntity]
+    groups: Sequence[EntityGroup], known_entities: Sequence[KnownEntity]
 ) -> list[tuple[EntityGroup, tuple[EntityGroup, ...]]]:
     """Find known entities that gained the name of another known entity as a new alias, and those others."""
-    known_names = {entity.key: {entity.name, *entity.aliases} for entity in known}
+    known_names = {entity.key: {entity.name, *entity.aliases} for entity in known_entities}
     positions_by_name: dict[str, list[int]] = {}
     for position, group in enumerate(groups):
         if group.is_known:

@@ -41,10 +41,10 @@ def list_entity_keys(entity: ExtractedEntity) -> list[str]:
 
 
 def add_authors(
-    resolution: EntityResolution, authors: Iterable[tuple[str, Role]], known: Iterable[KnownEntity]
+    resolution: EntityResolution, authors: Iterable[tuple[str, Role]], known_entities: Iterable[KnownEntity]
 ) -> EntityResolution:
     """Add every author to the resolution, whether or not a fact mentions them."""
-    entities: list[KnownEntity | PlannedEntity] = [*known, *resolution.planned_entities]
+    entities: list[KnownEntity | PlannedEntity] = [*known_entities, *resolution.planned_entities]
     names = {fold_text(name) for entity in entities for name in (entity.name, *entity.aliases)}
     keys = {entity.key for entity in entities}
     new = {
@@ -59,18 +59,18 @@ def add_authors(
 
 
 def resolve_entities(
-    entities: Sequence[ExtractedEntity], known: Sequence[KnownEntity], authors: Iterable[tuple[str, Role]] = ()
+    entities: Sequence[ExtractedEntity], known_entities: Sequence[KnownEntity], authors: Iterable[tuple[str, Role]] = ()
 ) -> EntityResolution:
     """Find the key of each extracted entity, the entities to create or extend, and the doubts.
 
     Args:
         entities: the extracted entities, in any order.
-        known: every known entity that an extracted one may be, in any order.
+        known_entities: every known entity that an extracted one may be, in any order.
         authors: name and role of the authors of the turns.
     """
     author_names = {fold_text(name) for name, _ in authors}
     entities = entity_numbers.drop_author_numbers(entities, author_names)
-    groups = [EntityGroup.from_known_entity(entity) for entity in sorted(known, key=lambda entity: entity.key)]
+    groups = [EntityGroup.from_known_entity(entity) for entity in sorted(known_entities, key=lambda entity: entity.key)]
     doubts: list[_GroupDoubt] = []
     for window in sorted({entity.window for entity in entities}):
         pending = entity_groups.group_entities(entity for entity in entities if entity.window == window)
@@ -78,7 +78,7 @@ def resolve_entities(
         groups += [group for group, _ in new]
         doubts += [(group, others) for group, others in new if others]
     _assign_keys(groups)
-    doubts += entity_numbers.find_name_doubts(groups, known)
+    doubts += entity_numbers.find_name_doubts(groups, known_entities)
     groups_by_ref = {member.ref: group for group in groups for member in group.members}
     return EntityResolution(
         keys_by_ref={ref: groups_by_ref[ref].key for ref in sorted(groups_by_ref)},
@@ -98,7 +98,7 @@ def resolve_entities(
 
 
 def answer_doubts(
-    resolution: EntityResolution, answers: Mapping[int, str | None], known: Sequence[KnownEntity]
+    resolution: EntityResolution, answers: Mapping[int, str | None], known_entities: Sequence[KnownEntity]
 ) -> EntityResolution:
     """Apply a model's answers to the doubts of a resolution.
 
@@ -106,9 +106,9 @@ def answer_doubts(
         resolution: the result of :func:`resolve_entities`.
         answers: reference in doubt → key of the entity it means, or None for a new entity. An answer to no doubt, or
             with a key that the doubt does not offer, is ignored; a doubt without an answer stays.
-        known: the known entities that the resolution was made from.
+        known_entities: the known entities that the resolution was made from.
     """
-    by_key = {entity.key: entity for entity in known}
+    by_key = {entity.key: entity for entity in known_entities}
     new_keys = {key: key for key in (*by_key, *resolution.keys_by_ref.values())}
     for doubt in sorted(resolution.doubts, key=lambda doubt: (resolution.keys_by_ref[doubt.ref] in by_key, doubt.ref)):
         answer = answers.get(doubt.ref)
@@ -131,23 +131,27 @@ def answer_doubts(
     )
 
 
-def _merge_keys(new_keys: Mapping[str, str], key: str, answer: str, known: Collection[str]) -> dict[str, str]:
+def _merge_keys(new_keys: Mapping[str, str], key: str, answer: str, known_keys: Collection[str]) -> dict[str, str]:
     """Return the new key of every entity once these two are one."""
     both = {new_keys[key], new_keys[answer]}
-    if key in known:  # a known entity was called by the name of another known one: they are the same
+    if key in known_keys:  # a known entity was called by the name of another known one: they are the same
         target = new_keys[key]
-    elif len(both.intersection(known)) == 2:  # a new entity must not merge two that the graph tells apart
+    elif len(both.intersection(known_keys)) == 2:  # a new entity must not merge two that the graph tells apart
         return dict(new_keys)
     else:
-        target = min(both, key=lambda key: (key not in known, key != new_keys[answer], key))
+        target = min(both, key=lambda key: (key not in known_keys, key != new_keys[answer], key))
     return {key: target if new_key in both else new_key for key, new_key in new_keys.items()}
 
 
 def _merge_planned_entities(
-    key: str, parts: Sequence[PlannedEntity], known: KnownEntity | None, others: Sequence[KnownEntity]
+    key: str, parts: Sequence[PlannedEntity], known_entity: KnownEntity | None, others: Sequence[KnownEntity]
 ) -> PlannedEntity:
     parts = sorted(parts, key=lambda part: part.key != key)
-    base = PlannedEntity(key, known.name, known.type, (), False, known.about) if known else parts[0]
+    base = (
+        PlannedEntity(key, known_entity.name, known_entity.type, (), False, known_entity.about)
+        if known_entity
+        else parts[0]
+    )
     entities: list[PlannedEntity | KnownEntity] = [base, *parts, *others]
     names = {name for entity in entities for name in (entity.name, *entity.aliases)} - {base.name}
     about = next((entity.about for entity in entities if entity.about), "")

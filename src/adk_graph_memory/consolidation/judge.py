@@ -175,7 +175,9 @@ def _format_entity(number: int, profile: _EntityProfile, quotes: Sequence[str] =
     )
 
 
-def _format_claim(number: int, group: ClaimGroup, similar: Sequence[int] | None, replaced: Sequence[int] | None) -> str:
+def _format_claim(
+    number: int, group: ClaimGroup, similar: Sequence[int] | None, replaced_numbers: Sequence[int] | None
+) -> str:
     """Format a claim with its latest quote and, if it no longer holds, when it ended."""
     proposition, sources = group.claim.proposition, group.sources
     standings = {fact.standing.state: fact.standing for fact in group.facts}
@@ -197,7 +199,7 @@ def _format_claim(number: int, group: ClaimGroup, similar: Sequence[int] | None,
             "modality": proposition.modality,
             **{name: date for name, date in dates.items() if date},
             **({"correction": True} if proposition.is_correction else {}),
-            **({"replaces": list(replaced)} if replaced else {}),
+            **({"replaces": list(replaced_numbers)} if replaced_numbers else {}),
             **({"alike": list(similar)} if similar else {}),
         }
     )

@@ -38,9 +38,11 @@ class GraphLookup:
         """Turn id and quote key of every source of a fact."""
         return sorted({source.key for fact in self._extraction.facts for source in fact.sources})
 
-    def make_propositions(self, known: Sequence[KnownEntity]) -> list[Proposition]:
+    def make_propositions(self, known_entities: Sequence[KnownEntity]) -> list[Proposition]:
         """Make the propositions of the facts; a subject in doubt yields one more for each known entity it may be."""
-        resolution = entity_resolution.resolve_entities(self._extraction.entities, known, self._extraction.authors)
+        resolution = entity_resolution.resolve_entities(
+            self._extraction.entities, known_entities, self._extraction.authors
+        )
         possible_keys = list_possible_keys(resolution)
         propositions = [
             fact_rules.make_proposition(fact, resolution.keys_by_ref, self._functional_predicates)

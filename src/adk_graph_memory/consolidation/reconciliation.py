@@ -38,12 +38,12 @@ def reconcile_claims(comparison: Comparison, decisions: JudgeDecisions = NO_DECI
     revisions: list[PlannedRevision] = []
     links: list[FactLink] = []
     for id, periods in claims.periods.items():
-        known = {fact.id: fact for fact in claims.claim_groups[id].facts}
+        known_facts = {fact.id: fact for fact in claims.claim_groups[id].facts}
         for period, fact_id in zip(periods, ids[id], strict=True):
-            facts += _plan_fact_change(claims, fact_id, period, known.get(fact_id))
-            revisions += _plan_revisions(claims, fact_id, period, known.get(fact_id))
+            facts += _plan_fact_change(claims, fact_id, period, known_facts.get(fact_id))
+            revisions += _plan_revisions(claims, fact_id, period, known_facts.get(fact_id))
             links += _plan_links(claims, fact_id, period, ids)
-        facts += [_plan_emptied_fact(fact) for fact in known.values() if fact.id not in ids[id] and fact.sources]
+        facts += [_plan_emptied_fact(fact) for fact in known_facts.values() if fact.id not in ids[id] and fact.sources]
     known_links = {_get_link_key(link) for link in comparison.candidates.links}
     return WritePlan(
         entities=comparison.resolution.planned_entities,
@@ -85,34 +85,37 @@ def _get_period_proposition(claims: ReconciledClaims, period: Period) -> Proposi
     return replace(proposition, at=min(source.at for source in period.sources))
 
 
-def _decide_standing(period: Period, known: KnownFact | None) -> Standing:
+def _decide_standing(period: Period, known_fact: KnownFact | None) -> Standing:
     """Return the period's standing, or the known one if too little of the fact's history is known to replace it.
 
     A fact that plans had ended reopens if they were called off and its whole history is known. A fact said to hold
     after its given end ends when it was last said.
     """
-    if known is None or period.standing == known.standing or known.standing == Standing():
+    if known_fact is None or period.standing == known_fact.standing or known_fact.standing == Standing():
         return period.standing
-    before, until = known.standing, period.standing.valid_to
+    before, until = known_fact.standing, period.standing.valid_to
     last_said = max(source.at for source in period.sources)
     if until and before.valid_to and before.state == "current" and before.valid_to < until == last_said:
         return period.standing
     if period.standing.state == "current":
-        return period.standing if period.void_causes and known.is_history_complete else before
-    return period.standing if known.is_history_complete or before.state == "current" else before
+        return period.standing if period.void_causes and known_fact.is_history_complete else before
+    return period.standing if known_fact.is_history_complete or before.state == "current" else before
 
 
 def _plan_fact_change(
-    claims: ReconciledClaims, fact_id: str, period: Period, known: KnownFact | None
+    claims: ReconciledClaims, fact_id: str, period: Period, known_fact: KnownFact | None
 ) -> Iterator[PlannedFact]:
-    proposition, standing = _get_period_proposition(claims, period), _decide_standing(period, known)
-    if known is None:
+    proposition, standing = _get_period_proposition(claims, period), _decide_standing(period, known_fact)
+    if known_fact is None:
         yield PlannedFact(fact_id, proposition, sources=period.sources, standing=standing)
         return
-    is_reworded = proposition.text != known.proposition.text
-    new, moved = _subtract_sources(period.sources, known.sources), _subtract_sources(known.sources, period.sources)
-    if new or moved or is_reworded or standing != known.standing:
-        proposition = proposition if is_reworded else replace(known.proposition, at=proposition.at)
+    is_reworded = proposition.text != known_fact.proposition.text
+    new, moved = (
+        _subtract_sources(period.sources, known_fact.sources),
+        _subtract_sources(known_fact.sources, period.sources),
+    )
+    if new or moved or is_reworded or standing != known_fact.standing:
+        proposition = proposition if is_reworded else replace(known_fact.proposition, at=proposition.at)
         yield PlannedFact(fact_id, proposition, False, is_reworded, new, moved, standing)
 
 
@@ -122,16 +125,16 @@ def _plan_emptied_fact(fact: KnownFact) -> PlannedFact:
 
 
 def _plan_revisions(
-    claims: ReconciledClaims, fact_id: str, period: Period, known: KnownFact | None
+    claims: ReconciledClaims, fact_id: str, period: Period, known_fact: KnownFact | None
 ) -> Iterator[PlannedRevision]:
     claim_id, group = period.claim_id, claims.claim_groups[period.claim_id]
     proposition, reason = _get_period_proposition(claims, period), claims.get_merge_reason(claim_id)
     new_keys = _collect_source_keys(group.new_sources)
     new = tuple(source for source in period.sources if source.key in new_keys)
     wordings = [proposition]
-    if known is not None and proposition.text != known.proposition.text:
-        wordings.append(known.proposition)
-        yield _make_revision(fact_id, known.proposition, "REFINE", period.standing, reason, new)
+    if known_fact is not None and proposition.text != known_fact.proposition.text:
+        wordings.append(known_fact.proposition)
+        yield _make_revision(fact_id, known_fact.proposition, "REFINE", period.standing, reason, new)
     if period is claims.periods[claim_id][0]:
         texts = {wording.comparison_text for wording in wordings}
         for other in group.wordings:
@@ -139,7 +142,7 @@ def _plan_revisions(
             if other.comparison_text not in texts and not is_contained:
                 op: FactOperation = "REFINE" if claims.is_vague_wording(claim_id, other.text) else "REINFORCE"
                 yield _make_revision(fact_id, other, op, period.standing, reason, new)
-    before, after = known.standing if known else None, _decide_standing(period, known)
+    before, after = known_fact.standing if known_fact else None, _decide_standing(period, known_fact)
     is_reopened = before is not None and before.state != "current" and after.state == "current"
     if (period.end_causes or is_reopened) and after != before:
         change: RevisionOperation = (
@@ -147,7 +150,7 @@ def _plan_revisions(
         )
         causes = period.void_causes if is_reopened else period.end_causes
         reasons = dict.fromkeys(claims.get_end_reason(claim_id, cause.claim_id) for cause in causes)
-        former = known.proposition if known else proposition
+        former = known_fact.proposition if known_fact else proposition
         evidence = dict.fromkeys(source for cause in causes for source in (cause.source, cause.outcome) if source)
         standing = before or Standing(valid_to=former.valid_to)
         yield _make_revision(fact_id, former, change, standing, "; ".join(filter(None, reasons)), tuple(evidence))
@@ -201,10 +204,10 @@ def _count_operations(
         else:
             ops["ADD"] += 1
     for id, periods in claims.periods.items():
-        known = {fact.id: fact for fact in claims.claim_groups[id].facts}
+        known_facts = {fact.id: fact for fact in claims.claim_groups[id].facts}
         for period, fact_id in zip(periods, ids[id], strict=True):
-            state = _decide_standing(period, known.get(fact_id)).state
-            if state != "current" and (fact_id not in known or known[fact_id].standing.state != state):
+            state = _decide_standing(period, known_facts.get(fact_id)).state
+            if state != "current" and (fact_id not in known_facts or known_facts[fact_id].standing.state != state):
                 ops["RETRACT" if state == "retracted" else "SUPERSEDE"] += 1
     return +ops
 

@@ -75,19 +75,21 @@ def make_periods(
     return _apply_dependencies(periods, by_id, dependencies)
 
 
-def _derive_effects(ending: Claim, ended: Claim, exclusion: Exclusion) -> Iterator[Effect]:
+def _derive_effects(ending: Claim, ended_claim: Claim, exclusion: Exclusion) -> Iterator[Effect]:
     """Yield when the sources of one claim end the other; unverified sources end nothing.
 
     A plan replaces another as soon as it is said, whatever its own day.
     """
-    is_at_once = ended.is_intent and ending.is_intent
+    is_at_once = ended_claim.is_intent and ending.is_intent
     proposition = ending.proposition
     start = (None, None) if is_at_once else (proposition.valid_from, proposition.valid_from_precision)
-    for point, source in ending.list_ending_points(ended):
+    for point, source in ending.list_ending_points(ended_claim):
         if not source.is_verified:
             continue
         simultaneous = (
-            [] if exclusion.is_by_rule else [at for at, other in ended.observations if _is_simultaneous(other, source)]
+            []
+            if exclusion.is_by_rule
+            else [at for at, other in ended_claim.observations if _is_simultaneous(other, source)]
         )
         if simultaneous and exclusion.is_reverse:
             continue

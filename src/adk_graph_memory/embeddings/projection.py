@@ -134,9 +134,9 @@ class Projection:
         fast.
         """
         payloads = {
-            id: packed[_FINGERPRINT_SIZE:]
-            for id, packed in packed_texts.items()
-            if packed.startswith(self._fingerprint) and len(packed) > _FINGERPRINT_SIZE
+            id: data[_FINGERPRINT_SIZE:]
+            for id, data in packed_texts.items()
+            if data.startswith(self._fingerprint) and len(data) > _FINGERPRINT_SIZE
         }
         width = self.matrix.shape[1] // 2
         levels = np.frombuffer(b"".join(payloads.values()), np.uint8).reshape(-1, width)

@@ -38,7 +38,7 @@ class Extractor(Protocol):
         ...
 
     async def extract(
-        self, turns: Sequence[Turn], known: Sequence[KnownEntity], context: Sequence[Turn] = ()
+        self, turns: Sequence[Turn], known_entities: Sequence[KnownEntity], context: Sequence[Turn] = ()
     ) -> Extraction:
         """Extract from one window, given the entities already in the graph and the turns right before the window."""
         ...
@@ -89,7 +89,7 @@ class ModelExtractor:
         return split_into_windows(turns, size=self._window_tokens)
 
     async def extract(
-        self, turns: Sequence[Turn], known: Sequence[KnownEntity], context: Sequence[Turn] = ()
+        self, turns: Sequence[Turn], known_entities: Sequence[KnownEntity], context: Sequence[Turn] = ()
     ) -> Extraction:
         """Extract entities and facts from one window, with one model call or more.
 
@@ -99,35 +99,41 @@ class ModelExtractor:
         Raises:
             errors.ModelError: the model failed; nothing was extracted.
         """
-        prompt = await asyncio.to_thread(self._fill_prompt, turns, known, context)
+        prompt = await asyncio.to_thread(self._fill_prompt, turns, known_entities, context)
         try:
             answer = await llm.generate_structured(self._model, prompt, ExtractionReply, self._retry_policy)
         except errors.ReplyTruncated as error:
             if len(turns) > 1:
                 middle = len(turns) // 2
-                first = await self.extract(turns[:middle], known, context)
-                second = await self.extract(turns[middle:], known, turns[:middle][-len(context) or -1 :])
-                joined = join_extractions((first, second))
-                return replace(joined, usage=joined.usage + error.usage)
+                first = await self.extract(turns[:middle], known_entities, context)
+                second = await self.extract(turns[middle:], known_entities, turns[:middle][-len(context) or -1 :])
+                extraction_of_halves = join_extractions((first, second))
+                return replace(extraction_of_halves, usage=extraction_of_halves.usage + error.usage)
             if error.answer is None:
                 raise
             answer = error.answer
-        extraction = await asyncio.to_thread(self._read_reply, answer.reply, turns, known, context)
+        extraction = await asyncio.to_thread(self._read_reply, answer.reply, turns, known_entities, context)
         drop_counts = Counter(extraction.drop_counts) + Counter(answer.dropped)
         return replace(extraction, usage=answer.usage, drop_counts=drop_counts)
 
-    def _fill_prompt(self, turns: Sequence[Turn], known: Sequence[KnownEntity], context: Sequence[Turn]) -> str:
-        known_entities = "\n".join(_format_known_entity(number, entity) for number, entity in enumerate(known))
+    def _fill_prompt(
+        self, turns: Sequence[Turn], known_entities: Sequence[KnownEntity], context: Sequence[Turn]
+    ) -> str:
+        entity_lines = "\n".join(_format_known_entity(number, entity) for number, entity in enumerate(known_entities))
         return self._prompt.fill_template(
-            known_entities=known_entities or "(none yet)",
+            known_entities=entity_lines or "(none yet)",
             turns="\n".join(_format_turns(context, turns)),
             **self._vocabulary.make_prompt_fields(),
         )
 
     def _read_reply(
-        self, reply: ExtractionReply, turns: Sequence[Turn], known: Sequence[KnownEntity], context: Sequence[Turn]
+        self,
+        reply: ExtractionReply,
+        turns: Sequence[Turn],
+        known_entities: Sequence[KnownEntity],
+        context: Sequence[Turn],
     ) -> Extraction:
-        extraction = parse_reply(reply, turns, known, self._vocabulary, keep_unverified=self._keep_unverified)
+        extraction = parse_reply(reply, turns, known_entities, self._vocabulary, keep_unverified=self._keep_unverified)
         return apply_remarks(extraction, reply, turns, context)
 
 

@@ -78,16 +78,16 @@ class FoldedTurn:
             spans.append(span)
         return self._make_source(spans[0][0], spans[-1][1])
 
-    def _find_quote(self, folded: str) -> tuple[int, int] | None:
+    def _find_quote(self, folded_text: str) -> tuple[int, int] | None:
         """Find a folded quote; one that is not distinctive must be the whole turn."""
-        if not folded or (not _is_distinctive(folded) and folded != self._text.strip()):
+        if not folded_text or (not _is_distinctive(folded_text) and folded_text != self._text.strip()):
             return None
-        return self._find_words(folded)
+        return self._find_words(folded_text)
 
-    def _find_words(self, folded: str, begin: int = 0) -> tuple[int, int] | None:
-        while (start := self._text.find(folded, begin)) >= 0:
-            end = start + len(folded)
-            if len(folded) >= _LONG_QUOTE_LENGTH or not (self._is_within_word(start) or self._is_within_word(end)):
+    def _find_words(self, folded_text: str, begin: int = 0) -> tuple[int, int] | None:
+        while (start := self._text.find(folded_text, begin)) >= 0:
+            end = start + len(folded_text)
+            if len(folded_text) >= _LONG_QUOTE_LENGTH or not (self._is_within_word(start) or self._is_within_word(end)):
                 return start, end
             begin = start + 1
         return None
@@ -174,15 +174,15 @@ def _fold_with_positions(text: str) -> tuple[str, list[int]]:
     return "".join((*kept, spaced[end:])), kept_positions + positions[end:]
 
 
-def _is_distinctive(folded: str) -> bool:
+def _is_distinctive(folded_text: str) -> bool:
     """Whether a folded quote is more than a letter or a stop word."""
-    if WIDE_CHARACTER.search(folded):
-        letters = [character for character in folded if character.isalnum()]
+    if WIDE_CHARACTER.search(folded_text):
+        letters = [character for character in folded_text if character.isalnum()]
         return len(letters) > 2 or (len(letters) == 2 and not all("\u3040" <= letter <= "\u309f" for letter in letters))
-    words = folded.split()
-    if any(character.isdigit() for character in folded):
+    words = folded_text.split()
+    if any(character.isdigit() for character in folded_text):
         return sum(map(len, words)) > 1
     if len(words) >= _MIN_QUOTE_WORDS or (len(words) > 1 and sum(map(len, words)) >= _MIN_QUOTE_LETTERS):
         return True
-    stop_words = load_stop_words("en") | load_stop_words(detect_language(folded))
+    stop_words = load_stop_words("en") | load_stop_words(detect_language(folded_text))
     return any(len(word) >= _MIN_WORD_LENGTH and word not in stop_words for word in words)

@@ -31,16 +31,18 @@ def apply_remarks(
         extraction,
         remarks=tuple(Remark(id, remark.kind, remark.origin.strip()) for id, remark in sorted(remarks.items())),
     )
-    borrowed = {id for id, remark in remarks.items() if remark.kind in _BORROWED_KINDS}
+    borrowed_ids = {id for id, remark in remarks.items() if remark.kind in _BORROWED_KINDS}
     forget: set[str] = set()
     for request in reply.forget:
-        ids = set(_collect_forget_ids(request, turns_by_number, borrowed))
+        ids = set(_collect_forget_ids(request, turns_by_number, borrowed_ids))
         drop_counts["request to forget that its author may not make"] += not ids
         forget |= ids
     return drop_forgotten_turns(extraction, frozenset(forget), drop_counts)
 
 
-def _collect_forget_ids(request: ForgetReply, turns_by_number: dict[int, Turn], borrowed: set[str]) -> Iterator[str]:
+def _collect_forget_ids(
+    request: ForgetReply, turns_by_number: dict[int, Turn], borrowed_ids: set[str]
+) -> Iterator[str]:
     """Ids of the turns that a request covers: those of the person who asks, and an agent's answers.
 
     A request in a turn of borrowed words may not be its author's, so it covers that turn only.
@@ -50,7 +52,7 @@ def _collect_forget_ids(request: ForgetReply, turns_by_number: dict[int, Turn], 
         return
     for turn in (asking_turn, *(turns_by_number[number] for number in request.turns if number in turns_by_number)):
         may_forget = turn.author == asking_turn.author or turn.role == "model"
-        if turn is asking_turn or (may_forget and asking_turn.id not in borrowed):
+        if turn is asking_turn or (may_forget and asking_turn.id not in borrowed_ids):
             yield turn.id
 
 

@@ -97,9 +97,9 @@ class _ReplyEntities:
         """
         subject, object = self._find_by_ref(fact.subject), self._find_by_ref(fact.object)
         if subject is None:
-            subject = self._find_by_name(fact.subject, fact.text, beside=object)
+            subject = self._find_by_name(fact.subject, fact.text, excluded_ref=object)
         if object is None and fact.object is not None:
-            object = self._find_by_name(fact.object, fact.text, beside=subject)
+            object = self._find_by_name(fact.object, fact.text, excluded_ref=subject)
         if subject is None:
             return None
         self._drop_counts["number that is no entity's"] += (subject != fact.subject) + (object != fact.object)
@@ -109,11 +109,11 @@ class _ReplyEntities:
         entities = self._entities_by_ref.get(ref, ()) if ref is not None else ()
         return entities[0].ref if len(entities) == 1 else None
 
-    def _find_by_name(self, ref: int, text: str, beside: int | None) -> int | None:
+    def _find_by_name(self, ref: int, text: str, excluded_ref: int | None) -> int | None:
         refs = [
             entity.ref
             for entity in self._entities_by_ref.get(ref, self.entities)
-            if entity.ref != beside and any(_is_name_in(text, name) for name in (entity.name, *entity.aliases))
+            if entity.ref != excluded_ref and any(_is_name_in(text, name) for name in (entity.name, *entity.aliases))
         ]
         return refs[0] if len(refs) == 1 else None
 

@@ -56,10 +56,10 @@ class RuleExtractor:
         return [turns]
 
     async def extract(
-        self, turns: Sequence[Turn], known: Sequence[KnownEntity], context: Sequence[Turn] = ()
+        self, turns: Sequence[Turn], known_entities: Sequence[KnownEntity], context: Sequence[Turn] = ()
     ) -> Extraction:
         """Extract a fact about the speaker for each statement of a person, and an entity for each name used."""
-        return await asyncio.to_thread(self._extract_by_rules, turns, known) if turns else Extraction()
+        return await asyncio.to_thread(self._extract_by_rules, turns, known_entities) if turns else Extraction()
 
     def _extract_by_rules(self, turns: Sequence[Turn], known_entities: Sequence[KnownEntity]) -> Extraction:
         texts = [mask_quoted_text(turn.text) for turn in turns]
@@ -123,17 +123,17 @@ def _extract_statements(parsed_turns: Sequence[_ParsedTurn], entities: EntityReg
     return Extraction(mentioned, tuple(facts), tuple(sorted(mentions)), dict(drop_counts))
 
 
-def _get_drop_reason(parsed: _ParsedTurn, start: int, end: int, *, names_somebody: bool) -> str:
+def _get_drop_reason(parsed_turn: _ParsedTurn, start: int, end: int, *, names_somebody: bool) -> str:
     """Why a passage is no statement of its author's; empty if it is one."""
-    text, own_text = parsed.turn.text[start:end], parsed.own_text[start:end]
-    if parsed.turn.role == "model":
+    text, own_text = parsed_turn.turn.text[start:end], parsed_turn.own_text[start:end]
+    if parsed_turn.turn.role == "model":
         return "said by an agent"
     if is_question(own_text):
         return "a question"
     if 2 * sum(map(str.isalnum, own_text)) < sum(map(str.isalnum, text)):
         return "mostly quoted"
     words = [word.casefold() for word in TOKEN_PATTERN.findall(own_text)]
-    stop_words = load_stop_words(parsed.language)
+    stop_words = load_stop_words(parsed_turn.language)
     has_content = names_somebody or any(len(word) > 3 and word not in stop_words for word in words[1:])
     # "I'm vegetarian" is short but says something.
     if len(words) < _MIN_STATEMENT_WORDS and not (has_content and _FIRST_PERSON.fullmatch(words[0])):

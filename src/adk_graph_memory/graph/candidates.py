@@ -47,7 +47,7 @@ class CandidateQuery(Protocol):
         """Turn id and quote key of each quote that it rests on."""
         ...
 
-    def make_propositions(self, known: Sequence[KnownEntity]) -> Sequence[Proposition]:
+    def make_propositions(self, known_entities: Sequence[KnownEntity]) -> Sequence[Proposition]:
         """The propositions of its facts, with subjects and objects resolved to these entities."""
         ...
 

@@ -92,7 +92,7 @@ def make_revision_row(revision: PlannedRevision, memory_ids: Mapping[str, str], 
 
 
 def read_known_fact(
-    row: Mapping[str, Any], turn_ids: Mapping[str, str], edited: Collection[str], is_complete: bool
+    row: Mapping[str, Any], turn_ids: Mapping[str, str], edited_ids: Collection[str], is_complete: bool
 ) -> KnownFact:
     """Read a fact from a row of ``known_facts``, without sources in edited turns: those turns are read again."""
     proposition = Proposition(
@@ -112,10 +112,12 @@ def read_known_fact(
         row["said_to_precision"] or infer_precision(convert_datetime(row["said_to"])),
     )
     sources = (read_source((turn_ids.get(event, event), *columns)) for event, *columns in row["sources"])
-    unedited = tuple(source for source in sources if source.turn_id not in edited)
+    unedited_sources = tuple(source for source in sources if source.turn_id not in edited_ids)
     standing = Standing(row["state"], convert_datetime(row["valid_to"]), row["valid_to_precision"])
     former_keys = row["subject_was"], row["object_was"]
-    return KnownFact(row["id"], proposition, unedited, standing, tuple(row["absorbed"]), is_complete, former_keys)
+    return KnownFact(
+        row["id"], proposition, unedited_sources, standing, tuple(row["absorbed"]), is_complete, former_keys
+    )
 
 
 def read_validity(row: Mapping[str, Any]) -> FactValidity:

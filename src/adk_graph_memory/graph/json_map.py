@@ -68,7 +68,7 @@ def parse_json_map(members: Sequence[str] | None) -> dict[str, Any]:
     return values
 
 
-def parse_json_maps(joined: Sequence[str]) -> list[dict[str, Any]]:
+def parse_json_maps(joined_members: Sequence[str]) -> list[dict[str, Any]]:
     """Parse many nodes' members, each node's joined by commas, as one JSON text: faster than one text per node."""
-    values: list[dict[str, Any]] = json.loads(f"[{','.join(f'{{{members}}}' for members in joined)}]")
+    values: list[dict[str, Any]] = json.loads(f"[{','.join(f'{{{members}}}' for members in joined_members)}]")
     return values

@@ -75,13 +75,13 @@ class SpeakerCache:
             self._profiles.pop(scope.key, None)
 
 
-def _choose_zone(row: Record, configured: ZoneInfo) -> tzinfo:
+def _choose_zone(row: Record, configured_zone: ZoneInfo) -> tzinfo:
     """The zone in the user's state, or else the configured one; if that is UTC, the offset of their latest turns."""
     if name := json_map.parse_json_map(row["timezone"]).get("timezone"):
         try:
             return parse_timezone(name)
         except errors.UnknownTimezone as error:
             logger.warning("A user's state has an unknown time zone. %s", error)
-    if configured.key != "UTC" or row["offset"] is None:
-        return configured
+    if configured_zone.key != "UTC" or row["offset"] is None:
+        return configured_zone
     return timezone(timedelta(seconds=row["offset"]))

@@ -244,10 +244,10 @@ class LiveSlotTracker:
         return self._is_outdated
 
 
-def _make_mismatch_error(stored: VectorSlot, configured: str, configured_size: str) -> errors.EmbedderMismatch:
+def _make_mismatch_error(stored_slot: VectorSlot, configured: str, configured_size: str) -> errors.EmbedderMismatch:
     return errors.EmbedderMismatch(
-        stored=stored.embedder,
-        stored_dimensions=stored.dimensions,
+        stored=stored_slot.embedder,
+        stored_dimensions=stored_slot.dimensions,
         configured=configured,
         configured_size=configured_size,
     )

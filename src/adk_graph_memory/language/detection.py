@@ -105,12 +105,12 @@ def get_script(character: str) -> str:
     return unicodedata.name(character, "").partition(" ")[0] if character.isalpha() else ""
 
 
-def detect_language(text: str, *spoken: str) -> str:
+def detect_language(text: str, *expected_languages: str) -> str:
     """Detect a text's ISO 639-1 language from its script and, where languages share a script, its stop words.
 
     Args:
         text: a question, a message, or a few keywords.
-        spoken: expected languages, the likeliest first. Another language of the same script needs many words as
+        expected_languages: likeliest first. Another language of the same script needs many words as
             evidence: "dog", "car" and "cat" are stop words of Danish, French and Romanian. Without expected languages
             all are candidates, and English is the default.
     """
@@ -119,16 +119,16 @@ def detect_language(text: str, *spoken: str) -> str:
     if len(languages) == 1:
         return languages[0]
     if not languages:
-        return spoken[0] if spoken else "en"
+        return expected_languages[0] if expected_languages else "en"
     words = [match[0] for match in WORD_PATTERN.finditer(text.lower())]
     scores = _score_languages(words, languages)
     best = max(languages, key=lambda language: scores[language])
-    candidates = [language for language in spoken if language in languages] or list(languages[:1])
+    candidates = [language for language in expected_languages if language in languages] or list(languages[:1])
     expected = max(candidates, key=lambda language: scores[language])
     if scores[candidates[0]] >= _MIN_SCORE_RATIO * scores[expected]:
         expected = candidates[0]
     is_likely = scores[expected] >= _MIN_SCORE_RATIO * scores[best]
-    return expected if is_likely or (spoken and not _is_confident(words, best)) else best
+    return expected if is_likely or (expected_languages and not _is_confident(words, best)) else best
 
 
 def detect_languages(texts: Iterable[str]) -> tuple[str, ...]:

@@ -81,17 +81,17 @@ def make_part_queries(parts: Iterable[QueryPart], scope: str, fields: Sequence[s
     return [query for part in parts for query in lucene.make_lucene_queries(scope, part.terms, fields, part.boost)]
 
 
-def _select_middle_words(text: str, end_terms: set[str], most: int, language: str) -> tuple[list[str], list[str]]:
-    """Select at most ``most`` words that the ends lack: names, numbers and evenly spaced pairs; and the longest."""
+def _select_middle_words(text: str, end_terms: set[str], limit: int, language: str) -> tuple[list[str], list[str]]:
+    """Select at most ``limit`` words that the ends lack: names, numbers and evenly spaced pairs; and the longest."""
     words, pairs = _collect_words(text)
     excluded_words = end_terms | load_stop_words(language)
     candidates = [word for folded, word in words.items() if folded not in excluded_words]
     plain_words = sorted(filter(_is_plain, candidates), key=len, reverse=True)[:_MAX_PLAIN_WORDS]
-    names = [word for word in candidates if not _is_plain(word)][: most - len(plain_words)]
-    pairs, room = [pair for pair in pairs if pair not in end_terms], most - len(plain_words) - len(names)
+    names = [word for word in candidates if not _is_plain(word)][: limit - len(plain_words)]
+    pairs, room = [pair for pair in pairs if pair not in end_terms], limit - len(plain_words) - len(names)
     names += [pairs[i * len(pairs) // room] for i in range(room)] if len(pairs) > room else pairs
     name_terms, plain_terms = _split_terms(names, language), _split_terms(plain_words, language)
-    return name_terms[: most - len(plain_words)], plain_terms[:_MAX_PLAIN_WORDS]
+    return name_terms[: limit - len(plain_words)], plain_terms[:_MAX_PLAIN_WORDS]
 
 
 def _is_plain(word: str) -> bool:
