@@ -88,8 +88,8 @@ class Memory:
         await self.service.add_memory(app_name=self.app, user_id=user, memories=entries, **more)
 
     async def entries(self, query: str, *, user: str = USER, app: str | None = None) -> list[MemoryEntry]:
-        found = await self.service.search_memory(app_name=app or self.app, user_id=user, query=query)
-        return found.memories
+        response = await self.service.search_memory(app_name=app or self.app, user_id=user, query=query)
+        return response.memories
 
     async def search(self, query: str, **more: Any) -> list[str]:
         return [words(entry) for entry in await self.entries(query, **more)]
@@ -99,12 +99,12 @@ class Memory:
 
     async def delete_all(self, query: str) -> None:
         for _ in range(20):
-            found = await self.entries(query)
-            if not found:
+            entries = await self.entries(query)
+            if not entries:
                 return
-            for entry in found:
+            for entry in entries:
                 await self.delete(entry.id)
-        raise AssertionError(f"still there: {found}")
+        raise AssertionError(f"still there: {entries}")
 
 
 def words(entry: MemoryEntry) -> str:
@@ -205,8 +205,8 @@ async def test_twenty_adds_of_one_session_at_once_store_it_once(memory: Memory) 
 async def test_ten_sessions_of_one_user_added_at_once_are_all_there(memory: Memory) -> None:
     sessions = [memory.session(f"I keep bees in garden number {n}", id=f"s{n}") for n in range(10)]
     await asyncio.gather(*(memory.service.add_session_to_memory(session) for session in sessions))
-    found = [text for n in range(10) for text in await memory.search(f"bees number {n}")]
-    assert set(found) == {f"I keep bees in garden number {n}" for n in range(10)}
+    texts = [text for n in range(10) for text in await memory.search(f"bees number {n}")]
+    assert set(texts) == {f"I keep bees in garden number {n}" for n in range(10)}
 
 
 # --- add_events_to_memory -----------------------------------------------------------------------------------
@@ -256,16 +256,16 @@ async def test_no_events_are_no_error(memory: Memory) -> None:
 
 async def test_metadata_comes_back_with_the_events(memory: Memory) -> None:
     await memory.events(said("Yes, bees", author="bot"), session_id="s1", custom_metadata={"source": "hive"})
-    [found] = await memory.entries("bees")
-    assert found.custom_metadata["source"] == "hive"
+    [memory_entry] = await memory.entries("bees")
+    assert memory_entry.custom_metadata["source"] == "hive"
 
 
 async def test_metadata_that_json_cannot_hold_loses_nothing_else(memory: Memory) -> None:
     odd = {"moment": datetime.fromtimestamp(NOON), "function": print, "set": {1}, "plain": "hive"}
     await memory.events(said("Yes, bees", author="bot"), session_id="s1", custom_metadata=odd)
-    [found] = await memory.entries("bees")
-    assert found.custom_metadata["plain"] == "hive"
-    assert found.model_dump_json()
+    [memory_entry] = await memory.entries("bees")
+    assert memory_entry.custom_metadata["plain"] == "hive"
+    assert memory_entry.model_dump_json()
 
 
 # --- what is remembered -------------------------------------------------------------------------------------
@@ -308,14 +308,14 @@ async def test_words_beside_a_tool_call_are_remembered(memory: Memory) -> None:
 
 async def test_what_agents_say_is_found_as_well(memory: Memory) -> None:
     await memory.told(said("Your bees sleep in winter", author="beekeeper"))
-    [found] = await memory.entries("bees")
-    assert (found.author, words(found)) == ("beekeeper", "Your bees sleep in winter")
+    [memory_entry] = await memory.entries("bees")
+    assert (memory_entry.author, words(memory_entry)) == ("beekeeper", "Your bees sleep in winter")
 
 
 async def test_text_of_several_parts_is_one_memory(memory: Memory) -> None:
     await memory.told(said("I keep bees", types.Part(text="and two geese"), author="bot"))
-    [found] = await memory.entries("geese")
-    assert "bees" in words(found)
+    [memory_entry] = await memory.entries("geese")
+    assert "bees" in words(memory_entry)
 
 
 async def test_a_summary_that_compaction_wrote_is_not_remembered(memory: Memory) -> None:
@@ -531,9 +531,9 @@ async def test_a_memory_that_is_a_single_token_of_200_kb_can_be_stored(memory: M
 
 async def test_an_entry_is_small_even_where_the_event_is_huge(memory: Memory) -> None:
     await memory.told(said("Nothing of interest happened here. " * 2_000 + "Only the bees were out.", author="bot"))
-    [found] = await memory.search("bees")
-    assert len(found) < 20_000
-    assert "bees" in found
+    [text] = await memory.search("bees")
+    assert len(text) < 20_000
+    assert "bees" in text
 
 
 async def test_what_shares_most_words_with_the_question_comes_first(memory: Memory) -> None:
@@ -558,32 +558,32 @@ async def test_the_same_question_gives_the_same_answer(memory: Memory) -> None:
 
 async def test_an_entry_names_its_author(memory: Memory) -> None:
     await memory.told("I keep bees in the garden")
-    [found] = await memory.entries("bees")
-    assert found.author == "user"
+    [memory_entry] = await memory.entries("bees")
+    assert memory_entry.author == "user"
 
 
 async def test_an_entry_has_an_id(memory: Memory) -> None:
     await memory.told("I keep bees in the garden")
-    [found] = await memory.entries("bees")
-    assert found.id
+    [memory_entry] = await memory.entries("bees")
+    assert memory_entry.id
 
 
 async def test_an_entry_is_json(memory: Memory) -> None:
     await memory.told("I keep bees in the garden")
-    [found] = await memory.entries("bees")
-    assert MemoryEntry.model_validate_json(found.model_dump_json()) == found
+    [memory_entry] = await memory.entries("bees")
+    assert MemoryEntry.model_validate_json(memory_entry.model_dump_json()) == memory_entry
 
 
 async def test_a_timestamp_is_iso_8601_with_an_offset(memory: Memory) -> None:
     await memory.told("I keep bees in the garden")
-    [found] = await memory.entries("bees")
-    assert datetime.fromisoformat(found.timestamp or "").utcoffset() == timedelta(0)
+    [memory_entry] = await memory.entries("bees")
+    assert datetime.fromisoformat(memory_entry.timestamp or "").utcoffset() == timedelta(0)
 
 
 async def test_a_timestamp_is_when_it_was_said(memory: Memory) -> None:
     await memory.told(said("I keep bees in the garden", timestamp=86_400.0), said("Fine, bees", author="bot"))
-    found = {words(entry): entry.timestamp for entry in await memory.entries("bees garden")}
-    assert found["I keep bees in the garden"] == "1970-01-02T00:00:00+00:00"
+    timestamps = {words(entry): entry.timestamp for entry in await memory.entries("bees garden")}
+    assert timestamps["I keep bees in the garden"] == "1970-01-02T00:00:00+00:00"
 
 
 # --- isolation ----------------------------------------------------------------------------------------------
@@ -646,9 +646,9 @@ async def test_a_query_cannot_reach_another_users_memories(memory: Memory) -> No
 
 async def test_a_deleted_memory_is_not_returned_again(memory: Memory) -> None:
     await memory.told("I keep bees in the garden")
-    [found] = await memory.entries("bees")
-    await memory.delete(found.id)
-    assert found.id not in [entry.id for entry in await memory.entries("bees")]
+    [memory_entry] = await memory.entries("bees")
+    await memory.delete(memory_entry.id)
+    assert memory_entry.id not in [entry.id for entry in await memory.entries("bees")]
 
 
 async def test_when_all_is_deleted_nothing_is_found(memory: Memory) -> None:
@@ -689,17 +689,17 @@ async def test_deleting_an_unknown_memory_is_no_error_and_deletes_nothing(memory
 
 async def test_deleting_twice_is_no_error(memory: Memory) -> None:
     await memory.told("I keep bees in the garden")
-    [found] = await memory.entries("bees")
-    await memory.delete(found.id)
-    await memory.delete(found.id)
+    [memory_entry] = await memory.entries("bees")
+    await memory.delete(memory_entry.id)
+    await memory.delete(memory_entry.id)
 
 
 async def test_another_users_memory_cannot_be_deleted(memory: Memory) -> None:
     await memory.told("I keep bees in the garden")
-    [found] = await memory.entries("bees")
-    await memory.delete(found.id, user="bob")
-    await memory.delete(found.id, app=f"{memory.app}-2")
-    assert [entry.id for entry in await memory.entries("bees")] == [found.id]
+    [memory_entry] = await memory.entries("bees")
+    await memory.delete(memory_entry.id, user="bob")
+    await memory.delete(memory_entry.id, app=f"{memory.app}-2")
+    assert [entry.id for entry in await memory.entries("bees")] == [memory_entry.id]
 
 
 async def test_deleting_mine_leaves_the_same_memory_of_another_user(memory: Memory) -> None:
@@ -712,11 +712,12 @@ async def test_deleting_mine_leaves_the_same_memory_of_another_user(memory: Memo
 
 async def test_deleting_while_the_session_is_added_is_no_error(memory: Memory) -> None:
     session = await memory.told("I keep bees in the garden")
-    [found] = await memory.entries("bees")
+    [memory_entry] = await memory.entries("bees")
     await asyncio.gather(
-        *(memory.service.add_session_to_memory(session) for _ in range(5)), *(memory.delete(found.id) for _ in range(5))
+        *(memory.service.add_session_to_memory(session) for _ in range(5)),
+        *(memory.delete(memory_entry.id) for _ in range(5)),
     )
-    assert found.id not in [entry.id for entry in await memory.entries("bees")]
+    assert memory_entry.id not in [entry.id for entry in await memory.entries("bees")]
 
 
 # --- add_memory ---------------------------------------------------------------------------------------------
@@ -729,15 +730,15 @@ async def test_an_entry_that_was_added_directly_is_found(memory: Memory) -> None
 
 async def test_an_entry_that_was_added_directly_keeps_author_and_time(memory: Memory) -> None:
     await memory.direct(entry("Ada is allergic to bees", author="nurse", timestamp="2026-05-04T03:02:01+02:00"))
-    [found] = await memory.entries("bees")
-    assert found.author == "nurse"
-    assert datetime.fromisoformat(found.timestamp or "") == datetime.fromisoformat("2026-05-04T03:02:01+02:00")
+    [memory_entry] = await memory.entries("bees")
+    assert memory_entry.author == "nurse"
+    assert datetime.fromisoformat(memory_entry.timestamp or "") == datetime.fromisoformat("2026-05-04T03:02:01+02:00")
 
 
 async def test_an_entry_without_a_time_has_one_when_it_comes_back(memory: Memory) -> None:
     await memory.direct(entry("Ada is allergic to bees"))
-    [found] = await memory.entries("bees")
-    assert datetime.fromisoformat(found.timestamp or "").tzinfo
+    [memory_entry] = await memory.entries("bees")
+    assert datetime.fromisoformat(memory_entry.timestamp or "").tzinfo
 
 
 async def test_an_entry_added_twice_is_found_once(memory: Memory) -> None:
@@ -758,14 +759,14 @@ async def test_an_entry_belongs_to_its_user_alone(memory: Memory) -> None:
 
 async def test_an_entry_that_was_added_directly_can_be_deleted(memory: Memory) -> None:
     await memory.direct(entry("Ada is allergic to bees"))
-    [found] = await memory.entries("bees")
-    await memory.delete(found.id)
+    [memory_entry] = await memory.entries("bees")
+    await memory.delete(memory_entry.id)
     assert await memory.search("bees") == []
 
 
 async def test_metadata_of_an_entry_and_of_the_call_are_merged_and_the_call_wins(memory: Memory) -> None:
     given = entry("Ada is allergic to bees", custom_metadata={"source": "entry", "kept": 1})
     await memory.direct(given, custom_metadata={"source": "call", "added": [2]})
-    [found] = await memory.entries("bees")
-    stored = {key: found.custom_metadata[key] for key in ("source", "kept", "added")}
+    [memory_entry] = await memory.entries("bees")
+    stored = {key: memory_entry.custom_metadata[key] for key in ("source", "kept", "added")}
     assert stored == {"source": "call", "kept": 1, "added": [2]}

@@ -40,8 +40,8 @@ async def make(neo4j_server: Any) -> AsyncIterator[Make]:
         return made[-1]
 
     yield memory
-    for one in made:
-        await one.close()
+    for resource in made:
+        await resource.close()
 
 
 @pytest.fixture
@@ -108,9 +108,9 @@ async def test_a_model_decides_what_ended_and_the_change_can_be_read(make: Make,
 
 async def test_what_ended_is_no_longer_recalled_as_a_fact(make: Make, owner: dict[str, str]) -> None:
     memory = await changed(make, owner)
-    found = await memory.recall("vegan steak", **owner)
-    assert STEAK in [one.text for one in found]
-    assert ("fact", VEGAN) not in [(one.kind, one.text) for one in found]
+    memories = await memory.recall("vegan steak", **owner)
+    assert STEAK in [result.text for result in memories]
+    assert ("fact", VEGAN) not in [(result.kind, result.text) for result in memories]
 
 
 async def test_forgetting_takes_the_words_out_of_revisions_too(make: Make, owner: dict[str, str]) -> None:
@@ -131,8 +131,8 @@ async def test_a_judgement_costs_one_more_call_and_no_more_transactions(
     traffic = Counter[str]()
     for kind, name in ((neo4j.AsyncSession, "begin_transaction"), (neo4j.AsyncTransaction, "run")):
         monkeypatch.setattr(kind, name, counting(getattr(kind, name), traffic, name))
-    said = [turn(STEAK, "t1", 30), *[turn(f"I eat bread {n}", f"b{n}", 30) for n in range(1, turns)]]
-    report = await memory.remember(said, session_id="s2", **owner)
+    later_turns = [turn(STEAK, "t1", 30), *[turn(f"I eat bread {n}", f"b{n}", 30) for n in range(1, turns)]]
+    report = await memory.remember(later_turns, session_id="s2", **owner)
     assert report.usage.calls == 2
     assert traffic["begin_transaction"] <= 3
     assert traffic["run"] <= 12
@@ -147,7 +147,7 @@ def counting(real: Any, traffic: Counter[str], name: str) -> Any:
 
 
 async def test_a_window_that_fails_takes_nothing_from_the_others(make: Make, owner: dict[str, str]) -> None:
-    said = [turn("bees " * 400, "t0"), turn("geese " * 400, "t1")]
+    turns = [turn("bees " * 400, "t0"), turn("geese " * 400, "t1")]
 
     def read(request: Any) -> Any:
         if "geese" not in request.contents[0].parts[0].text:
@@ -156,12 +156,12 @@ async def test_a_window_that_fails_takes_nothing_from_the_others(make: Make, own
 
     memory = make(read, read, window_tokens=500)
     with pytest.raises(errors.ModelFailed, match="down"):
-        await memory.remember(said, session_id="s", **owner)
+        await memory.remember(turns, session_id="s", **owner)
     assert await states(memory, owner) == {"I keep geese": "current"}
-    found = await rows(memory, owner, "MATCH (i:@Ingest {scope: $scope}) RETURN i.state ORDER BY i.state")
-    assert found == [["done"], ["pending"]]
+    ingest_states = await rows(memory, owner, "MATCH (i:@Ingest {scope: $scope}) RETURN i.state ORDER BY i.state")
+    assert ingest_states == [["done"], ["pending"]]
     again = make(reply(told("I keep bees", quote="bees")), '{"ops": []}', window_tokens=500)
-    report = await again.remember(said, session_id="s", **owner)
+    report = await again.remember(turns, session_id="s", **owner)
     assert report.turns == 1
     assert await states(memory, owner) == {"I keep geese": "current", "I keep bees": "current"}
 
@@ -183,11 +183,11 @@ async def test_a_fact_whose_quote_nobody_said_is_kept_by_setting_alone(
     invented = told(text, quote="I am a strict vegan")
     memory = make(reply(invented), reply(told(STEAK)), ENDS, keep_unverified=keeps)
     report = await memory.remember([turn(VEGAN)], session_id="s1", **owner)
-    found = [one for one in await memory.recall("Ada without meat and milk", **owner) if one.kind == "fact"]
+    facts = [result for result in await memory.recall("Ada without meat and milk", **owner) if result.kind == "fact"]
     if not keeps:
-        assert (found, report.dropped) == ([], {"quote not in the turns it names": 1})
+        assert (facts, report.dropped) == ([], {"quote not in the turns it names": 1})
         return
-    assert [(one.text, one.quote, one.is_verified) for one in found] == [(text, VEGAN, False)]
+    assert [(result.text, result.quote, result.is_verified) for result in facts] == [(text, VEGAN, False)]
     await memory.remember([turn(STEAK, "t1", 30)], session_id="s2", **owner)
     assert (await states(memory, owner))[text] == "superseded"
 
@@ -205,7 +205,7 @@ async def test_what_rests_on_what_ended_is_recalled_as_stale(make: Make, owner: 
     memory = make(reply(told(VEGAN), rests), reply(told(STEAK)), ENDS)
     await memory.remember([turn(VEGAN), turn(soup, "t1")], session_id="s1", **owner)
     await memory.remember([turn(STEAK, "t2", 30)], session_id="s2", **owner)
-    [stale] = [one for one in await memory.recall("Ada makes soup", **owner) if one.text == text]
+    [stale] = [result for result in await memory.recall("Ada makes soup", **owner) if result.text == text]
     assert stale.is_stale
     entry = memory_codec.make_memory_entry(stale)
     assert (entry.content.parts[0].text, entry.custom_metadata["stale"]) == (f"{text} (may no longer be so)", True)
@@ -229,7 +229,7 @@ async def test_an_open_plan_is_shown_however_much_was_said_since(make: Make, own
     since = [told(f"I eat dish {number}") for number in range(50)]
     memory = make(reply(plan), reply(*since), '{"ops": []}', reply(told(STEAK)), '{"ops": []}')
     await memory.remember([turn("I will give up fish")], session_id="s1", **owner)
-    await memory.remember([turn(". ".join(one["text"] for one in since), "t1", 30)], session_id="s2", **owner)
+    await memory.remember([turn(". ".join(fact["text"] for fact in since), "t1", 30)], session_id="s2", **owner)
     await memory.remember([turn(STEAK, "t2", 60)], session_id="s3", **owner)
     known = [line["text"] for line in prompts.decode_lines(asked(memory)[-1], "known")]
     assert "I will give up fish" in known
@@ -260,8 +260,8 @@ async def test_a_request_whose_turns_another_has_read_is_settled(make: Make, own
         await make(RuntimeError("down")).remember([turn(VEGAN)], session_id="s1", **owner)
     memory = make(reply(told(VEGAN)))
     await memory.remember([turn(VEGAN), turn("and more", "t1")], session_id="s1", **owner)
-    found = await rows(memory, owner, "MATCH (i:@Ingest {scope: $scope}) RETURN i.state ORDER BY i.state")
-    assert found == [["done"], ["superseded"]]
+    ingest_states = await rows(memory, owner, "MATCH (i:@Ingest {scope: $scope}) RETURN i.state ORDER BY i.state")
+    assert ingest_states == [["done"], ["superseded"]]
     assert await memory.resume(app_name=owner["app_name"]) == []
 
 
@@ -272,11 +272,11 @@ async def test_a_plan_made_of_what_is_no_longer_so_is_made_again(
     real, seen = graph.candidates.fetch_candidates, []
 
     async def looked_up(*arguments: Any, **named: Any) -> Any:
-        found = await real(*arguments, **named)
+        result = await real(*arguments, **named)
         if not seen:
             await make(reply(told(VEGAN))).remember([turn(VEGAN, "v")], session_id="s0", **owner)
-        seen.append(found)
-        return found
+        seen.append(result)
+        return result
 
     monkeypatch.setattr(graph.candidates, "fetch_candidates", looked_up)
     await memory.remember([turn(STEAK, "t1", 30)], session_id="s1", **owner)
@@ -290,17 +290,17 @@ async def test_namesakes_are_told_apart_by_what_is_said_of_them(make: Make, owne
     facts = [{"subject": 1, "predicate": "plays", "text": "Anton plays chess", "quote": "chess", "turns": [0]}]
     memory = make(json.dumps({"entities": entities, "facts": facts}))
     await memory.remember([turn("Anton, my brother, plays chess; the other Anton does not")], session_id="s", **owner)
-    found = await rows(memory, owner, "MATCH (n:@Entity {scope: $scope}) RETURN n.name, n.about ORDER BY n.about")
-    assert found == [["user", ""], ["Anton", "brother"], ["Anton", "colleague"]]
+    entity_rows = await rows(memory, owner, "MATCH (n:@Entity {scope: $scope}) RETURN n.name, n.about ORDER BY n.about")
+    assert entity_rows == [["user", ""], ["Anton", "brother"], ["Anton", "colleague"]]
 
 
 async def test_who_speaks_is_an_entity_from_the_first_turn(make: Make, owner: dict[str, str]) -> None:
     memory = make(NOTHING, reply(told(VEGAN)))
-    said = [turn("Hello"), Turn("t1", "companion", "Hello!", NOON, role="model")]
-    report = await memory.remember(said, session_id="s", **owner)
+    turns = [turn("Hello"), Turn("t1", "companion", "Hello!", NOON, role="model")]
+    report = await memory.remember(turns, session_id="s", **owner)
     assert report.entities_new == 2
-    found = await rows(memory, owner, "MATCH (n:@Entity {scope: $scope}) RETURN n.name, n.type ORDER BY n.name")
-    assert found == [["companion", "agent"], ["user", "person"]]
+    entity_rows = await rows(memory, owner, "MATCH (n:@Entity {scope: $scope}) RETURN n.name, n.type ORDER BY n.name")
+    assert entity_rows == [["companion", "agent"], ["user", "person"]]
     assert (await memory.remember([turn(VEGAN, "t2")], session_id="s", **owner)).entities_new == 0
 
 
@@ -394,8 +394,8 @@ async def test_a_fact_that_an_edited_turn_still_says_stays_one(make: Make, owner
     await memory.remember([turn(f"{VEGAN} and a cook")], session_id="s1", **owner)
     [[before]] = await rows(memory, owner, "MATCH (f:@Fact {scope: $scope}) RETURN f.id")
     await memory.remember([turn(f"{VEGAN} and a baker")], session_id="s1", **owner)
-    found = await rows(memory, owner, "MATCH (f:@Fact {scope: $scope}) RETURN f.id, f.support, f.state")
-    assert found == [[before, 1, "current"]]
+    fact_rows = await rows(memory, owner, "MATCH (f:@Fact {scope: $scope}) RETURN f.id, f.support, f.state")
+    assert fact_rows == [[before, 1, "current"]]
 
 
 # -- two who turn out to be one ----------------------------------------------------------------------------------
@@ -479,8 +479,10 @@ async def test_two_who_were_merged_by_mistake_part_again(make: Make, owner: dict
         ["Franziska Vogt", ["sells honey", "swims"]],
         ["Kröte", ["keeps bees", "paints"]],
     ]
-    found = await rows(memory, owner, "MATCH (n:@Entity {scope: $scope}) RETURN n.name, n.aliases ORDER BY n.name")
-    assert found == [["Franziska Vogt", []], ["Kröte", []], ["user", []]]
+    entity_rows = await rows(
+        memory, owner, "MATCH (n:@Entity {scope: $scope}) RETURN n.name, n.aliases ORDER BY n.name"
+    )
+    assert entity_rows == [["Franziska Vogt", []], ["Kröte", []], ["user", []]]
     assert await rows(memory, owner, "MATCH ()-[m:MERGED_INTO]->(:@Entity {scope: $scope}) RETURN count(m)") == [[0]]
 
 
@@ -493,8 +495,8 @@ async def test_facts_of_two_who_are_one_become_one(make: Make, owner: dict[str, 
     memory = make(said("Kröte"), said("Franziska Vogt"), '{"ops": []}', said("Franziska Vogt", "Kröte"), ONE)
     for day in range(3):
         await memory.remember([turn("in Vigo", day=day)], session_id=f"s{day}", **owner)
-    found = await rows(memory, owner, "MATCH (f:@Fact {scope: $scope})-[:SUBJECT]->(n) RETURN n.name, f.support")
-    assert found == [["Franziska Vogt", 3]]
+    fact_rows = await rows(memory, owner, "MATCH (f:@Fact {scope: $scope})-[:SUBJECT]->(n) RETURN n.name, f.support")
+    assert fact_rows == [["Franziska Vogt", 3]]
 
 
 async def test_forgetting_all_that_was_said_of_one_takes_the_names_merged_into_it(
@@ -576,8 +578,8 @@ async def test_what_its_author_asks_not_to_be_remembered_is_as_if_never_said(mak
     report = await memory.remember(turns, session_id="s", **owner)
     assert (report.turns, report.forgotten) == (1, 2)
     assert await states(memory, owner) == {"I keep bees": "current"}
-    found = await memory.recall("What do I owe Tom?", **owner)
-    assert not any("Tom" in one.text or "owe" in one.text for one in found)
+    memories = await memory.recall("What do I owe Tom?", **owner)
+    assert not any("Tom" in result.text or "owe" in result.text for result in memories)
     [[properties]] = await rows(memory, owner, WHOLE_GRAPH)
     assert not [value for value in properties if "Tom" in str(value) or "owe" in str(value)]
     again = await memory.remember(turns, session_id="s", **owner)

@@ -35,20 +35,20 @@ def phone(number: int) -> str:
 @pytest.fixture
 async def memory(neo4j_server, owner: Owner) -> AsyncIterator[GraphMemory]:  # type: ignore[no-untyped-def]
     settings = neo4j_server.settings(label_prefix="TestHash", functional_predicates=("lives_in", "phone_number"))
-    told = ["I live in Porto.", "I keep two goats.", "I moved to Vigo.", "The goats like apples."]
-    homes = {told[0]: "Porto", told[2]: "Vigo", "I moved to Braga on 10 July 2026.": "Braga"}
-    facts = {text: [{"predicate": "states", "text": text}] for text in told}
+    statements = ["I live in Porto.", "I keep two goats.", "I moved to Vigo.", "The goats like apples."]
+    homes = {statements[0]: "Porto", statements[2]: "Vigo", "I moved to Braga on 10 July 2026.": "Braga"}
+    facts = {text: [{"predicate": "states", "text": text}] for text in statements}
     facts |= {text: [{"predicate": "lives_in", "text": text, "object": place}] for text, place in homes.items()}
     facts |= {phone(number): [{"predicate": "phone_number", "text": phone(number)}] for number in range(80)}
     async with GraphMemory(settings=settings, embedder=HashEmbedder(), model=reader(facts)) as made:
-        for day, text in enumerate(told):
+        for day, text in enumerate(statements):
             turn = Turn(f"t{day}", "user", text, START + timedelta(days=30 * day))
             await made.remember([turn], session_id=f"s{day}", **owner)
         yield made
 
 
 async def found(memory: GraphMemory, owner: Owner, query: str, **more: object) -> list[str]:
-    return [one.text for one in await memory.recall(query, **owner, **more)]  # type: ignore[arg-type]
+    return [result.text for result in await memory.recall(query, **owner, **more)]  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -66,13 +66,13 @@ async def test_a_filter_leaves_only_what_it_names(
     memory: GraphMemory, owner: Owner, filters: Filters, texts: set[str]
 ) -> None:
     memories = await memory.recall("goats apples Porto Vigo", filters=filters, **owner)
-    assert {one.text for one in memories if one.kind == "event"} == texts
+    assert {result.text for result in memories if result.kind == "event"} == texts
 
 
 @pytest.mark.parametrize("kind", ["event", "fact"])
 async def test_only_turns_or_only_facts_are_found(memory: GraphMemory, owner: Owner, kind: str) -> None:
     memories = await memory.recall("goats", filters=Filters(kind=kind), **owner)  # type: ignore[arg-type]
-    assert {one.kind for one in memories} == {kind}
+    assert {result.kind for result in memories} == {kind}
 
 
 async def test_an_entity_is_found_by_its_name_in_any_case(memory: GraphMemory, owner: Owner) -> None:
@@ -155,31 +155,31 @@ async def test_what_is_so_stands_before_what_was(memory: GraphMemory, owner: Own
 
 async def test_a_question_about_the_past_finds_what_is_no_longer_so(memory: GraphMemory, owner: Owner) -> None:
     memories = await memory.recall("Where did I live before?", filters=Filters(kind="fact"), **owner)
-    assert [one.is_current for one in memories if "Porto" in one.text] == [False]
+    assert [result.is_current for result in memories if "Porto" in result.text] == [False]
     now = await memory.recall("Where do I live?", filters=Filters(kind="fact"), **owner)
-    assert [one for one in now if not one.is_current] == []
-    assert [one.previously for one in now if "Vigo" in one.text] == [("I live in Porto.",)]
+    assert [result for result in now if not result.is_current] == []
+    assert [result.previously for result in now if "Vigo" in result.text] == [("I live in Porto.",)]
 
 
 async def test_as_of_then_what_ended_later_still_holds(memory: GraphMemory, owner: Owner) -> None:
     then = START + timedelta(days=10)
     memories = await memory.recall("Where do I live?", now=then, **owner)
-    assert {one.text for one in memories} == {"I live in Porto."}
-    assert all(one.is_current for one in memories)
+    assert {result.text for result in memories} == {"I live in Porto."}
+    assert all(result.is_current for result in memories)
 
 
 async def test_as_of_then_what_is_told_later_is_not_known_yet(memory: GraphMemory, owner: Owner) -> None:
     late = Turn("late", "user", "I moved to Braga on 10 July 2026.", START + timedelta(days=200))
     await memory.remember([late], session_id="late", **owner)
     memories = await memory.recall("Where do I live?", now=START + timedelta(days=150), **owner)
-    homes = [one for one in memories if one.kind == "fact" and "goats" not in one.text]
-    assert {one.text for one in homes if one.is_current} == {"I moved to Vigo."}
+    homes = [result for result in memories if result.kind == "fact" and "goats" not in result.text]
+    assert {result.text for result in homes if result.is_current} == {"I moved to Vigo."}
 
 
 async def test_a_slot_of_many_values_has_one_that_holds(memory: GraphMemory, owner: Owner) -> None:
     for number in range(30):
-        told = Turn(f"n{number}", "user", phone(number), START + timedelta(hours=number))
-        await memory.remember([told], session_id=f"n{number}", **owner)
+        turn = Turn(f"n{number}", "user", phone(number), START + timedelta(hours=number))
+        await memory.remember([turn], session_id=f"n{number}", **owner)
     [first, *_] = await memory.recall("What is my phone number?", **owner)
     assert "555 0129" in first.text
 
@@ -190,9 +190,9 @@ async def test_what_a_search_reads_of_a_slot_grows_with_its_values_alone(memory:
     profile = f"PROFILE {latest} WITH node, 1.0 AS score {expansion}"
 
     async def profiled(values: int) -> tuple[list[str], int]:
-        told = [Turn(f"n{n}", "user", phone(n), START + timedelta(hours=n)) for n in range(values)]
+        turns = [Turn(f"n{n}", "user", phone(n), START + timedelta(hours=n)) for n in range(values)]
         whose = owner | {"user_id": f"caller of {values}"}
-        await memory.remember(told, session_id="n", **whose)
+        await memory.remember(turns, session_id="n", **whose)
         known = {"scope": Scope(**whose).key, "until": None, "readable": 480, "facts": []}
         parameters = known | {PARAMETER_MAP: known}
         done = await asyncio.to_thread(memory.connection.sync_driver.execute_query, profile, parameters)
@@ -259,17 +259,17 @@ async def test_a_row_without_text_is_named(neo4j_server, owner: Owner) -> None: 
 
 async def test_an_explanation_adds_up(memory: GraphMemory, owner: Owner) -> None:
     plain, explained = [await memory.recall("goats", explain=explain, **owner) for explain in (False, True)]
-    assert [one.id for one in plain] == [one.id for one in explained]
-    assert [one.shares for one in plain] == [()] * len(plain)
+    assert [one.id for one in plain] == [result.id for result in explained]
+    assert [result.shares for result in plain] == [()] * len(plain)
     assert "text" in {share.signal for share in explained[0].shares}
-    sums = [sum(share.amount for share in one.shares) for one in explained]
+    sums = [sum(share.amount for share in result.shares) for result in explained]
     assert sums == sorted(sums, reverse=True)
-    for one, total in zip(explained, sums, strict=True):
-        assert one.score == pytest.approx(explained[0].score * math.exp((total - sums[0]) / 8))
+    for explained_memory, total in zip(explained, sums, strict=True):
+        assert explained_memory.score == pytest.approx(explained[0].score * math.exp((total - sums[0]) / 8))
 
 
 async def test_below_the_least_score_nothing_comes_back(memory: GraphMemory, owner: Owner) -> None:
-    scores = [one.score for one in await memory.recall("goats", **owner)]
+    scores = [result.score for result in await memory.recall("goats", **owner)]
     assert all(0 < score < 1 for score in scores)
     assert scores == sorted(scores, reverse=True)
     assert await found(memory, owner, "goats", min_score=1.0) == []
@@ -282,7 +282,7 @@ async def test_weights_of_ones_own_are_kept_to(neo4j_server, memory: GraphMemory
     weights = Weights(text=0.0)
     async with GraphMemory(settings=settings, embedder=HashEmbedder(), weights=weights) as other:
         memories = await other.recall("What do the goats like?", explain=True, **owner)
-    assert {"vector", "text"} & {share.signal for one in memories for share in one.shares} == {"vector"}
+    assert {"vector", "text"} & {share.signal for result in memories for share in result.shares} == {"vector"}
 
 
 @pytest.mark.parametrize(
@@ -316,20 +316,22 @@ async def test_an_analyzer_may_be_added_later(neo4j_server, owner: Owner) -> Non
 
 async def test_a_short_answer_comes_with_its_question(neo4j_server, owner: Owner) -> None:  # type: ignore[no-untyped-def]
     settings = neo4j_server.settings(label_prefix="TestHash")
-    told = [
+    statements = [
         "Noted. And where is the spare key?",
         "Under the blue pot.",
         "Is it raining?",
         "No, " + "it is dry here. " * 9,
     ]
-    turns = [Turn(f"t{n}", "user" if n % 2 else "agent", text, START) for n, text in enumerate(told)]
+    turns = [Turn(f"t{n}", "user" if n % 2 else "agent", text, START) for n, text in enumerate(statements)]
     async with Neo4jMemoryService(memory=GraphMemory(settings=settings, embedder=HashEmbedder())) as service:
         await service.memory.remember(turns, session_id="s", **owner)
-        questions = {one.text: one.question for one in await service.memory.recall("blue pot dry spare", **owner)}
-        assert questions[told[1]] == "And where is the spare key?"
-        assert {questions.get(text) for text in (told[0], told[2], told[3])} == {None}
-        found = (await service.search_memory(query="blue pot", **owner)).memories
-        texts = [part.text for entry in found for part in entry.content.parts or ()]
+        questions = {
+            result.text: result.question for result in await service.memory.recall("blue pot dry spare", **owner)
+        }
+        assert questions[statements[1]] == "And where is the spare key?"
+        assert {questions.get(text) for text in (statements[0], statements[2], statements[3])} == {None}
+        entries = (await service.search_memory(query="blue pot", **owner)).memories
+        texts = [part.text for entry in entries for part in entry.content.parts or ()]
         assert "(asked: And where is the spare key?) Under the blue pot." in texts
 
 
@@ -342,14 +344,18 @@ class Longest:
 
 async def test_a_reranker_orders_what_is_recalled(neo4j_server, owner: Owner) -> None:  # type: ignore[no-untyped-def]
     settings = neo4j_server.settings(label_prefix="TestHash")
-    told = ["The boiler code is 4711", "The boiler is in the cellar, behind the old shelves", "The boiler is loud"]
-    turns = [Turn(f"t{n}", "user", text, START) for n, text in enumerate(told)]
+    statements = [
+        "The boiler code is 4711",
+        "The boiler is in the cellar, behind the old shelves",
+        "The boiler is loud",
+    ]
+    turns = [Turn(f"t{n}", "user", text, START) for n, text in enumerate(statements)]
     async with GraphMemory(settings=settings, embedder=HashEmbedder(), reranker=Longest()) as memory:
         await memory.remember(turns, session_id="s", **owner)
         memories = await memory.recall("boiler code", **owner)
-    texts = [one.text for one in memories]
+    texts = [result.text for result in memories]
     assert texts == sorted(texts, key=len, reverse=True) and len(texts) > 1
-    assert [one.score for one in memories] == sorted((one.score for one in memories), reverse=True)
+    assert [one.score for one in memories] == sorted((result.score for result in memories), reverse=True)
 
 
 ORDINARY = """
@@ -375,14 +381,14 @@ async def test_a_message_of_three_thousand_words_finds_what_it_asks_for(  # type
         return " ".join(f"The {' '.join(chance.choices(ordinary, k=5))}." for _ in range(words // 6))
 
     settings = neo4j_server.settings(label_prefix="TestRecall")  # how rare a word is goes by the whole store
-    told = [talk(12) for _ in range(300)]
-    told[150] = "I keep bees in two hives behind the barn."
+    texts = [talk(12) for _ in range(300)]
+    texts[150] = "I keep bees in two hives behind the barn."
     asked = "And how are my bees doing?"
     message = f"{talk(3_000)} {asked}" if place == "the end" else f"{asked} {talk(3_000)}"
     async with GraphMemory(settings=settings, embedder=False) as memory:
-        turns = [Turn(f"t{n}", "user", text, START + timedelta(minutes=n)) for n, text in enumerate(told)]
+        turns = [Turn(f"t{n}", "user", text, START + timedelta(minutes=n)) for n, text in enumerate(texts)]
         await memory.remember(turns, session_id="s", **owner)
-        assert told[150] in await found(memory, owner, message, limit=20)
+        assert texts[150] in await found(memory, owner, message, limit=20)
 
 
 # -- a turn is no truer than its facts ---------------------------------------------------------------------------
@@ -401,7 +407,7 @@ def reader(facts: dict[str, list[dict[str, Any]]]) -> ScriptedLlm:
                     "fact": line["number"],
                     "op": "SUPERSEDE",
                     **targets,
-                    "quotes": [one["quote"] for one in (line, *plans)],
+                    "quotes": [fact_line["quote"] for fact_line in (line, *plans)],
                 }
                 for line in prompts.decode_lines(prompt, "new")
                 if plans
@@ -457,11 +463,11 @@ async def test_a_turn_whose_fact_is_over_says_so_and_stands_behind(  # type: ign
     telling, owner: Owner, facts: dict[str, list[dict[str, Any]]], told: str
 ) -> None:
     async with telling(facts) as memory:
-        found = await memory.recall("Where do I live, in Porto near the river?", **owner)
-    [place] = [place for place, one in enumerate(found) if one.text == PORTO]
-    assert any("Vigo" in one.text for one in found[:place])
-    assert (found[place].is_current, found[place].superseded_by) == (False, ("Ada lives in Vigo.",))
-    assert found[place].prompt_text == f"{PORTO} ({told}; since then: Ada lives in Vigo.)"
+        memories = await memory.recall("Where do I live, in Porto near the river?", **owner)
+    [place] = [place for place, result in enumerate(memories) if result.text == PORTO]
+    assert any("Vigo" in result.text for result in memories[:place])
+    assert (memories[place].is_current, memories[place].superseded_by) == (False, ("Ada lives in Vigo.",))
+    assert memories[place].prompt_text == f"{PORTO} ({told}; since then: Ada lives in Vigo.)"
 
 
 @pytest.mark.parametrize(("facts", "first"), [(MOVED, "Porto"), (TAKEN_BACK, "Vigo")])
@@ -469,14 +475,14 @@ async def test_a_question_about_the_past_finds_what_was_but_not_what_never_was( 
     telling, owner: Owner, facts: dict[str, list[dict[str, Any]]], first: str
 ) -> None:
     async with telling(facts) as memory:
-        found = await memory.recall("Where did I live before, near the river in Porto?", **owner)
-    assert first in found[0].text
+        memories = await memory.recall("Where did I live before, near the river in Porto?", **owner)
+    assert first in memories[0].text
 
 
 async def test_as_of_then_what_was_taken_back_later_still_holds(telling, owner: Owner) -> None:  # type: ignore[no-untyped-def]
     async with telling(TAKEN_BACK) as memory:
-        found = await memory.recall("Where do I live?", now=START + timedelta(days=10), **owner)
-    assert {(one.text, one.is_current, one.superseded_by) for one in found} <= {
+        memories = await memory.recall("Where do I live?", now=START + timedelta(days=10), **owner)
+    assert {(result.text, result.is_current, result.superseded_by) for result in memories} <= {
         (PORTO, True, ()),
         ("Ada lives in Porto.", True, ()),
     }
@@ -490,67 +496,69 @@ async def test_a_turn_of_which_some_is_over_says_what_came_since(telling, owner:
         about_home = await memory.recall("Where do I live, in Porto?", **owner)
     assert about_goats[0].text in ("Ada keeps two goats.", both)
     assert "Vigo" in about_home[0].text
-    marked = [one for one in (*about_goats, *about_home) if one.text == both]
-    assert all(one.is_current and one.superseded_by == ("Ada lives in Vigo.",) for one in marked)
+    marked = [result for result in (*about_goats, *about_home) if result.text == both]
+    assert all(result.is_current and result.superseded_by == ("Ada lives in Vigo.",) for result in marked)
 
 
 async def test_a_plan_that_came_true_was_no_earlier_value(telling, owner: Owner) -> None:  # type: ignore[no-untyped-def]
     plan = "I am going to move to Vigo."
     facts = {PORTO: MOVED[PORTO], plan: [lives("Ada plans to live in Vigo.", modality="planned")], VIGO: MOVED[VIGO]}
     async with telling(facts) as memory:
-        found = await memory.recall("Where do I live? In Vigo?", **owner)
-        told = {one.text: one.prompt_text for one in await memory.recall("Did I once plan to move?", **owner)}
-    [vigo] = [one for one in found if one.text in ("Ada lives in Vigo.", VIGO) and one.kind == "fact"]
+        memories = await memory.recall("Where do I live? In Vigo?", **owner)
+        prompt_texts = {
+            result.text: result.prompt_text for result in await memory.recall("Did I once plan to move?", **owner)
+        }
+    [vigo] = [result for result in memories if result.text in ("Ada lives in Vigo.", VIGO) and result.kind == "fact"]
     assert vigo.previously == ("Ada lives in Porto.",)
-    assert told[plan] == f"{plan} (was planned; since then: Ada lives in Vigo.)"
+    assert prompt_texts[plan] == f"{plan} (was planned; since then: Ada lives in Vigo.)"
 
 
 async def test_a_denial_does_not_read_as_its_opposite(telling, owner: Owner) -> None:  # type: ignore[no-untyped-def]
-    said = "I am not allergic to nuts."
+    denial = "I am not allergic to nuts."
     denied = {"predicate": "allergic_to", "text": "Ada is not allergic to nuts.", "modality": "negated"}
-    async with telling({said: [denied]}) as memory:
-        [found] = await memory.recall("allergic to nuts", filters=Filters(kind="fact"), **owner)
-    assert (found.modality, found.metadata["predicate"]) == ("negated", "not allergic_to")
+    async with telling({denial: [denied]}) as memory:
+        [fact] = await memory.recall("allergic to nuts", filters=Filters(kind="fact"), **owner)
+    assert (fact.modality, fact.metadata["predicate"]) == ("negated", "not allergic_to")
 
 
 async def test_a_fact_stands_for_a_turn_that_leaves_out_its_year(telling, owner: Owner) -> None:  # type: ignore[no-untyped-def]
-    said = "The harvest feast of the goats is on 24 October"
+    statement = "The harvest feast of the goats is on 24 October"
     fact = {"predicate": "states", "text": "The harvest feast of the goats is on 24 October 2026."}
-    async with telling({said: [fact], PORTO: [{"predicate": "states", "text": PORTO}]}) as memory:
+    async with telling({statement: [fact], PORTO: [{"predicate": "states", "text": PORTO}]}) as memory:
         feast = await memory.recall("When is the harvest feast of the goats?", **owner)
         home = await memory.recall("Where is home near the river, in Porto?", **owner)
-    assert (feast[0].text, feast[0].quote) == (fact["text"], said)
-    assert said not in [one.text for one in feast]
+    assert (feast[0].text, feast[0].quote) == (fact["text"], statement)
+    assert statement not in [result.text for result in feast]
     assert home[0].text == PORTO
 
 
 async def test_a_question_asked_before_and_i_do_not_know_are_no_answers(telling, owner: Owner) -> None:  # type: ignore[no-untyped-def]
     question = "Where do I live?"
     async with telling(MOVED, question, "I do not know.", "I will remember that.") as memory:
-        found = await memory.recall(question, **owner)
+        memories = await memory.recall(question, **owner)
         unheard = await memory.recall("What about my dog?", **owner)
-    assert "Vigo" in found[0].text
-    assert not {question, "I do not know.", "I will remember that."} & {one.text for one in (*found, *unheard)}
+    assert "Vigo" in memories[0].text
+    assert not {question, "I do not know.", "I will remember that."} & {result.text for result in (*memories, *unheard)}
 
 
 @pytest.mark.parametrize("manner", ["pasted", "quoted", "joking", "hypothetical"])
 async def test_what_is_not_plainly_ones_own_word_counts_less_and_says_so(  # type: ignore[no-untyped-def]
     telling, owner: Owner, manner: str
 ) -> None:
-    said = "The goats like green apples most."
-    async with telling({}, said, said) as memory:
+    sentence = "The goats like green apples most."
+    async with telling({}, sentence, sentence) as memory:
         meant = {"scope": Scope(**owner).key, "manner": manner, "by": "Bob"}
         statement = "MATCH (e:TestHashEvent {scope: $scope, session_id: 's1'}) SET e.manner = $manner, e.origin = $by"
         await asyncio.to_thread(memory.connection.sync_driver.execute_query, statement, meant)
-        found = [one for one in await memory.recall("goats like apples", **owner) if one.kind == "event"]
-    assert [(one.manner, one.origin) for one in found] == [(None, None), (manner, "Bob")]
-    assert found[1].prompt_text == f"{said} ({manner} from Bob)"
+        turns = [result for result in await memory.recall("goats like apples", **owner) if result.kind == "event"]
+    assert [(result.manner, result.origin) for result in turns] == [(None, None), (manner, "Bob")]
+    assert turns[1].prompt_text == f"{sentence} ({manner} from Bob)"
 
 
 async def test_a_fact_from_words_that_are_not_plainly_ones_own_says_so(telling, owner: Owner) -> None:  # type: ignore[no-untyped-def]
-    said = "The goats like green apples most."
-    async with telling({said: [{"predicate": "like", "text": "Goats like apples."}]}) as memory:
+    sentence = "The goats like green apples most."
+    async with telling({sentence: [{"predicate": "like", "text": "Goats like apples."}]}) as memory:
         statement = "MATCH (e:TestHashEvent {scope: $scope}) SET e.manner = 'joking'"
         await asyncio.to_thread(memory.connection.sync_driver.execute_query, statement, {"scope": Scope(**owner).key})
-        found = await memory.recall("goats like apples", filters=Filters(kind="fact"), **owner)
-    assert [(one.manner, one.origin) for one in found] == [("joking", None)]
+        facts = await memory.recall("goats like apples", filters=Filters(kind="fact"), **owner)
+    assert [(result.manner, result.origin) for result in facts] == [("joking", None)]

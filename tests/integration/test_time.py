@@ -37,8 +37,8 @@ async def make(neo4j_server: Any) -> AsyncIterator[Make]:
         return made[-1]
 
     yield service
-    for one in made:
-        await one.close()
+    for resource in made:
+        await resource.close()
 
 
 def session(app_name: str, *texts: str, at: datetime = LATE, **state: str) -> Session:
@@ -72,9 +72,9 @@ async def test_the_zone_is_the_state_s_or_the_caller_s_or_the_setting_s(
     settings = {"timezone": setting} if setting else {}
     service = make(NOTHING, settings=settings, timezone=chosen)
     await service.remember(session(app_name, "I saw a heron yesterday.", **state))
-    [found] = await service.memory.recall("heron", app_name=app_name, user_id="ada")
-    assert found.at is not None
-    assert found.at.isoformat() == hour
+    [heron] = await service.memory.recall("heron", app_name=app_name, user_id="ada")
+    assert heron.at is not None
+    assert heron.at.isoformat() == hour
     answer = await service.search_memory(app_name=app_name, user_id="ada", query="heron")
     assert answer.memories[0].timestamp == hour
 
@@ -86,7 +86,7 @@ async def test_where_no_zone_is_named_the_last_offset_is_the_users(
     service, whose = make(timezone=chosen), {"app_name": app_name, "user_id": "ada"}
     await service.memory.remember([Turn("t", "user", "I saw a heron.", LATE)], session_id="s", **whose)
     await service.add_events_to_memory(events=[event("e", "I saw an egret.")], **whose)
-    [egret] = [one for one in await service.memory.recall("egret", **whose) if "egret" in one.text]
+    [egret] = [memory for memory in await service.memory.recall("egret", **whose) if "egret" in memory.text]
     assert egret.at is not None
     assert egret.at.utcoffset() == timedelta(hours=offset)
 
@@ -97,15 +97,15 @@ async def test_a_zone_that_changes_counts_from_the_next_events_on(make: Make, ap
         for zone, bird in (("Asia/Tokyo", "heron"), ("America/Sao_Paulo", "egret")):
             await sessions.create_session(state={"user:timezone": zone}, **whose)
             await service.add_events_to_memory(events=[event(bird, f"I saw a {bird}.")], **whose)
-    found = {one.source_event_ids[0]: one.at for one in await service.memory.recall("heron egret", **whose)}
-    hours = {id: at and (at.utcoffset() or timedelta()) / timedelta(hours=1) for id, at in found.items()}
+    dates = {memory.source_event_ids[0]: memory.at for memory in await service.memory.recall("heron egret", **whose)}
+    hours = {id: at and (at.utcoffset() or timedelta()) / timedelta(hours=1) for id, at in dates.items()}
     assert hours == {"heron": 9, "egret": -3}
 
 
 async def test_what_is_queued_keeps_its_offset_for_whoever_reads_it(make: Make, app_name: str) -> None:
-    said = session(app_name, "I saw a heron yesterday.", **SAO_PAULO)
+    session_in_zone = session(app_name, "I saw a heron yesterday.", **SAO_PAULO)
     queuing, outbox = make(), TurnBuffer()
-    key = outbox.add_session(queuing, said)
+    key = outbox.add_session(queuing, session_in_zone)
     assert key is not None
     letter = outbox.take_turns(key)
     assert letter is not None
@@ -149,8 +149,8 @@ async def test_the_state_of_sessions_in_this_graph_tells_the_zone_where_no_sessi
         content=types.Content(parts=[types.Part(text="Herons eat frogs.")]), timestamp="2024-06-10T08:00"
     )
     await service.add_memory(**owner, memories=[entry])
-    found = await service.memory.recall("heron herons frogs", **owner)
-    assert {one.text: one.at.isoformat() for one in found if one.at} == {
+    memories = await service.memory.recall("heron herons frogs", **owner)
+    assert {memory.text: memory.at.isoformat() for memory in memories if memory.at} == {
         "I saw a heron.": "2024-06-10T23:30:00-03:00",
         "Herons eat frogs.": "2024-06-10T08:00:00-03:00",
     }
@@ -200,9 +200,9 @@ async def told(make: Make, app_name: str) -> GraphMemory:
 
 async def test_what_an_agent_reads_is_as_exact_as_what_was_said(make: Make, app_name: str) -> None:
     memory = await told(make, app_name)
-    found = await memory.recall("Ada", app_name=app_name, user_id="ada", now=NOVEMBER)
-    by_text = {one.text: one for one in found}
-    dates = {text: memory_codec.make_memory_entry(one).custom_metadata for text, one in by_text.items()}
+    memories = await memory.recall("Ada", app_name=app_name, user_id="ada", now=NOVEMBER)
+    by_text = {memory.text: memory for memory in memories}
+    dates = {text: memory_codec.make_memory_entry(result).custom_metadata for text, result in by_text.items()}
     shown = {text: (given.get("valid_from"), given.get("valid_to")) for text, given in dates.items() if given}
     assert shown["Ada has worked at Bolt since May 2024"] == ("2024-05", None)
     assert shown["Ada walked in the Alps"] == ("2024-02-03", "2024-02-09")
@@ -216,8 +216,8 @@ async def test_a_plan_whose_day_is_over_is_recalled_as_such(make: Make, app_name
     memory = await told(make, app_name)
 
     async def shown(now: datetime) -> dict[str, str]:
-        found = await memory.recall("Ada plans", app_name=app_name, user_id="ada", now=now)
-        return {one.text: one.prompt_text for one in found if one.modality == "planned"}
+        memories = await memory.recall("Ada plans", app_name=app_name, user_id="ada", now=now)
+        return {result.text: result.prompt_text for result in memories if result.modality == "planned"}
 
     lisbon, cello = "Ada plans to fly to Lisbon", "Ada plans to learn the cello"
     after = await shown(NOVEMBER)
@@ -227,22 +227,22 @@ async def test_a_plan_whose_day_is_over_is_recalled_as_such(make: Make, app_name
 
 
 async def test_what_was_to_last_until_a_day_is_no_longer_so_after_it(make: Make, app_name: str) -> None:
-    said = "I work at the mill until the end of July"
+    statement = "I work at the mill until the end of July"
     fact = {
         "ref": 1,
         "subject": 1,
         "predicate": "works_at",
         "text": "Ada works at the mill",
-        "quote": said,
+        "quote": statement,
         "turns": [0],
     }
     reply = {"entities": [{"ref": 1, "name": "Ada"}], "facts": [{**fact, "valid_to": "2024-07"}]}
     memory = make(json.dumps(reply)).memory
-    await memory.remember([Turn("t", "user", said, LATE)], app_name=app_name, user_id="ada", session_id="s")
+    await memory.remember([Turn("t", "user", statement, LATE)], app_name=app_name, user_id="ada", session_id="s")
 
     async def shown(now: datetime) -> set[str]:
-        found = await memory.recall("Where does Ada work?", app_name=app_name, user_id="ada", now=now)
-        return {one.prompt_text for one in found if one.kind == "fact"}
+        memories = await memory.recall("Where does Ada work?", app_name=app_name, user_id="ada", now=now)
+        return {result.prompt_text for result in memories if result.kind == "fact"}
 
     assert await shown(LATE) == {"Ada works at the mill"}
     assert await shown(NOVEMBER) == {"Ada works at the mill (no longer so)"}
@@ -251,7 +251,7 @@ async def test_what_was_to_last_until_a_day_is_no_longer_so_after_it(make: Make,
 async def test_what_was_planned_and_what_happened_is_known_apart_from_what_is_so(make: Make, app_name: str) -> None:
     memory = await told(make, app_name)
     known = await graph.knowledge.fetch_facts(memory.connection, Scope(app_name, "ada"), now=NOVEMBER, limit=20)
-    assert {one.text: (one.status, one.holds) for one in known} == {
+    assert {fact.text: (fact.status, fact.holds) for fact in known} == {
         "Ada has worked at Bolt since May 2024": ("holds", True),
         "Ada plans to fly to Lisbon": ("lapsed", False),
         "Ada plans to learn the cello": ("planned", True),
@@ -261,7 +261,7 @@ async def test_what_was_planned_and_what_happened_is_known_apart_from_what_is_so
     everything = await graph.knowledge.fetch_facts(
         memory.connection, Scope(app_name, "ada"), now=NOVEMBER, past=True, limit=20
     )
-    assert {one.text for one in everything} - {one.text for one in known} == {"Ada lived in Porto"}
+    assert {one.text for one in everything} - {fact.text for fact in known} == {"Ada lived in Porto"}
 
 
 async def test_a_precision_outlives_the_next_reading(make: Make, app_name: str) -> None:
@@ -272,8 +272,8 @@ async def test_a_precision_outlives_the_next_reading(make: Make, app_name: str) 
         json.dumps({"ops": []}),
     ).memory
     await again.remember([Turn("t2", "user", "quote 0", NOVEMBER)], app_name=app_name, user_id="ada", session_id="s2")
-    found = await memory.recall("Bolt", app_name=app_name, user_id="ada")
-    [bolt] = [one for one in found if one.kind == "fact" and "Bolt" in one.text]
+    memories = await memory.recall("Bolt", app_name=app_name, user_id="ada")
+    [bolt] = [memory for memory in memories if memory.kind == "fact" and "Bolt" in memory.text]
     assert (bolt.valid_from_precision, len(bolt.source_event_ids)) == ("month", 2)
 
 
@@ -377,7 +377,9 @@ async def test_a_plan_that_is_called_off_gives_back_what_it_ended(make: Make, ap
         "ends": ["WOULD_SUPERSEDE"],
         "revisions": ["REOPEN", "SUPERSEDE"],
     }
-    [found] = [one for one in await memory.recall("Porto", app_name=app_name, user_id="ada") if PORTO in one.text]
+    [found] = [
+        result for result in await memory.recall("Porto", app_name=app_name, user_id="ada") if PORTO in result.text
+    ]
     assert (found.is_current, found.superseded_by) == (True, ())
     await remembered(memory, app_name, "Rome again: it is signed", month=4)
     porto = await held(memory, app_name, PORTO)
@@ -422,5 +424,5 @@ async def test_what_was_superseded_ended_with_what_it_rested_on(make: Make, app_
     ).memory
     await remembered(memory, app_name, job, office, month=5)
     await remembered(memory, app_name, next_job, month=10)
-    found = await held(memory, app_name, office)
-    assert (found["state"], found["until"], found["precision"]) == ("superseded", "2025-08-01", "day")
+    fact = await held(memory, app_name, office)
+    assert (fact["state"], fact["until"], fact["precision"]) == ("superseded", "2025-08-01", "day")
