@@ -180,18 +180,9 @@ class Bench:
         conversations = [_first_person(conversation) for conversation in data_set.conversations[:CROWD]]
         await self.weighted(replace(data_set, conversations=conversations), f"first person, {CROWD} users")
         alone: list[Answer] = []
-<<<<<<< HEAD
-        for number, conversation in enumerate(asked):
-            settings = self._settings.model_copy(update={"label_prefix": f"{PREFIX}{number}"})
-            apart, one = Bench(settings), replace(told, conversations=[conversation])
-=======
         for number, conversation in enumerate(conversations):
-            prefixes = {"label_prefix": f"{PREFIX}{number}", "index_prefix": f"{PREFIX.lower()}{number}_"}
-            apart, one = (
-                Bench(self._settings.model_copy(update=prefixes)),
-                replace(data_set, conversations=[conversation]),
-            )
->>>>>>> ce2f010 (Benchmarks: locals and parameters are nouns for what they hold; CHANGELOG: the names that changed)
+            settings = self._settings.model_copy(update={"label_prefix": f"{PREFIX}{number}"})
+            apart, one = Bench(settings), replace(data_set, conversations=[conversation])
             await apart.tell(one)
             alone += await apart.weighted(one, "")
         self.table.add_row(data_set.name, "the same, each in a store alone", "all", *cells(alone))
@@ -263,19 +254,11 @@ async def main(arguments: argparse.Namespace) -> None:
     before = machine.load()
     async with server.serving(PREFIX) as (settings, which):
         chosen = {"embedder": arguments.embedder} if arguments.embedder else {}
-<<<<<<< HEAD
         bench = Bench(load_settings(**settings.model_dump() | chosen, rerank_timeout=PATIENCE), arguments.reranker)
-        for told in sets(arguments):
-            if not arguments.only or told.name in arguments.only:
-                print(f"{told.name} …", file=sys.stderr, flush=True)
-                await bench.compare(told, ablate=arguments.ablate)
-=======
-        bench = Bench(settings.model_copy(update=chosen | {"rerank_timeout": PATIENCE}), arguments.reranker)
         for data_set in sets(arguments):
             if not arguments.only or data_set.name in arguments.only:
                 print(f"{data_set.name} …", file=sys.stderr, flush=True)
                 await bench.compare(data_set, ablate=arguments.ablate)
->>>>>>> ce2f010 (Benchmarks: locals and parameters are nouns for what they hold; CHANGELOG: the names that changed)
     console = machine.console()
     console.print(bench.table)
     for line in bench.lines:
