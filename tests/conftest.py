@@ -23,9 +23,13 @@ hypothesis.settings.load_profile("unhurried")
 
 PURE = ("tests/unit", "tests/house_rules")
 KEPT = ("ADK_GRAPH_MEMORY_CACHE", "ADK_GRAPH_MEMORY_NEO4J")
-ENVIRONMENT = {"OMP_NUM_THREADS": "1", "JAVA_TOOL_OPTIONS": "-XX:TieredStopAtLevel=1"}
-"""Each worker has one core, on which torch's threads would wait for each other; and no server here lives long enough to
-be worth the time that its thorough compiler takes."""
+ENVIRONMENT = {
+    "OMP_NUM_THREADS": "1",
+    "JAVA_TOOL_OPTIONS": "-XX:TieredStopAtLevel=1",
+    "LITELLM_LOCAL_MODEL_COST_MAP": "True",
+}
+"""Each worker has one core, on which torch's threads would wait for each other; no server here lives long enough to
+be worth the time that its thorough compiler takes; and LiteLLM would fetch a list of prices."""
 SERVER_CONF = {"dbms.cypher.min_replan_interval": "3h"}
 """Plans last though the store grows under them."""
 SERVER = pytest.StashKey[LocalNeo4j]()

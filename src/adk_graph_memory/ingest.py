@@ -15,6 +15,7 @@ from adk_graph_memory.graph.ingest_queue import Lease, LeasedWindows, PendingIng
 from adk_graph_memory.graph.json_map import JsonMapDelta
 from adk_graph_memory.graph.vector_slots import EmbeddingBatch
 from adk_graph_memory.graph_vectors import GraphVectors
+from adk_graph_memory.problem_log import ProblemLog
 from adk_graph_memory.records import Extraction, IngestReport, Passage, Scope, Turn, Usage, WritePlan
 from adk_graph_memory.telemetry import Stopwatch
 
@@ -24,6 +25,8 @@ QUEUED_REASON = "waits for its turn"
 """The reason stored with a pending request that has not been tried yet."""
 RELEASE_SECONDS = 1.0
 """Time to release a lease after the database was away."""
+STAYS_PENDING = "What was said is not remembered yet; it stays queued in the graph"
+"""How the log names what a failing ingest prevents."""
 MAX_WRITE_ATTEMPTS = 10
 """Plans made for one window, at most, when other workers keep writing to the same user."""
 
@@ -36,6 +39,7 @@ class Ingestion:
         vectors: the embedder and its vector slot.
         extractor: extracts entities and facts from turns.
         judge: decides where rules cannot; without a judge such facts stay side by side.
+        problems: logs why requests stay pending.
     """
 
     def __init__(
@@ -44,8 +48,10 @@ class Ingestion:
         vectors: GraphVectors,
         extractor: extraction.Extractor,
         judge: consolidation.Judge | None,
+        problems: ProblemLog,
     ) -> None:
         self._connection, self._vectors, self._extractor, self._judge = connection, vectors, extractor, judge
+        self._problems = problems
 
     async def ingest_turns(
         self,
@@ -118,8 +124,8 @@ class Ingestion:
                 reports.append(await self.ingest_turns(*request, ingest.wait_seconds))
             except errors.DatabaseUnavailable:
                 raise
-            except Exception as error:
-                logger.warning("The turns of session %s stay pending.", ingest.session_id, exc_info=True)
+            except Exception as error:  # noqa: BLE001  the others go on, and it is raised at the end
+                self._problems.report_problem(STAYS_PENDING, error, logging.ERROR)
                 first_error = first_error or error
         if first_error:
             raise first_error

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass
+from importlib.util import find_spec
 from typing import Any, Generic, NamedTuple, TypeVar, get_args, get_origin
 
 from google.adk.models.base_llm import BaseLlm as BaseLlm
@@ -31,14 +32,21 @@ def resolve_model(model: str | BaseLlm) -> BaseLlm:
     """Return the model itself, or look its name up in ADK's registry.
 
     Raises:
-        errors.ConfigurationError: the registry does not know the name.
+        errors.ConfigurationError: the registry does not know the name, or a package of the model's is not installed.
     """
     if isinstance(model, BaseLlm):
         return model
     try:
         return LLMRegistry.new_llm(model)
     except (ValueError, ImportError) as error:
-        raise errors.ConfigurationError(reason=f"ADK knows no model named {model!r} ({error})") from error
+        provider, slash, _ = model.rpartition(":")[2].partition("/")
+        if slash and find_spec("litellm") is None:
+            reason = f"the model {model!r} needs LiteLLM: `pip install litellm`"
+        elif slash:
+            reason = f"neither ADK nor LiteLLM knows the provider {provider!r} of the model {model!r}"
+        else:
+            reason = f"ADK knows no model named {model!r}. ADK says: {' '.join(str(error).split())}"
+        raise errors.ConfigurationError(reason=reason) from error
 
 
 class ModelAnswer(NamedTuple, Generic[Reply]):
@@ -157,6 +165,7 @@ async def _request_reply(
     request.set_output_schema(schema)
     for failures, pause in enumerate(calls.generate_backoff_delays(retry_policy.backoff)):
         try:
+            await asyncio.to_thread(_make_client, model)
             throttle = calls.get_shared_throttle(retry_policy.concurrency)
             async with throttle.hold_permit(), asyncio.timeout(retry_policy.timeout):
                 responses = [response async for response in model.generate_content_async(request)]
@@ -166,9 +175,8 @@ async def _request_reply(
                 request.config.temperature = None  # reasoning models accept only their default
                 continue
             if failures >= retry_policy.retries or not calls.is_transient(error):
-                reason = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-                if isinstance(error, TimeoutError):
-                    reason = f"no answer within {retry_policy.timeout:g} s"
+                is_timeout = isinstance(error, TimeoutError)
+                reason = f"no answer within {retry_policy.timeout:g} s" if is_timeout else calls.describe_failure(error)
                 raise errors.ModelFailed(model=model.model, reason=reason) from error
         await asyncio.sleep(pause)
     complete = [response for response in responses if not response.partial]
@@ -179,6 +187,14 @@ async def _request_reply(
         reason = ", ".join(sorted(codes - {"None", "STOP"})) or "no reason given"
         raise errors.ModelFailed(model=model.model, reason=f"an empty answer ({reason})")
     return text, sum((_read_usage(response) for response in responses), Usage(calls=1)), is_truncated
+
+
+def _make_client(model: BaseLlm) -> None:
+    """Make Gemini's client in a thread: a client without a key logs errors if an event loop's thread frees it."""
+    try:
+        getattr(model, "api_client", None)
+    except ValueError as error:
+        raise error.with_traceback(None) from None
 
 
 def _find_provider(model: BaseLlm) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from functools import cached_property
@@ -12,9 +13,12 @@ from adk_graph_memory.closing import Closeable
 from adk_graph_memory.graph.json_map import JsonMapDelta
 from adk_graph_memory.graph_vectors import GraphVectors
 from adk_graph_memory.ingest import Ingestion
+from adk_graph_memory.problem_log import ProblemLog
 from adk_graph_memory.recall import Recall, RecallOptions
 from adk_graph_memory.records import Filters, IngestReport, Passage, Receipt, Recollection, Scope, Statement, Turn
 from adk_graph_memory.settings import Settings
+
+logger = logging.getLogger(__name__)
 
 
 class GraphMemory(Closeable):
@@ -72,7 +76,9 @@ class GraphMemory(Closeable):
             schema=schema,
             timezone=timezone,
         )
-        self.vectors, self.speakers = GraphVectors(self.connection, embedder), graph.SpeakerCache(self.connection)
+        self.problems = ProblemLog(logger)
+        self.vectors = GraphVectors(self.connection, embedder, self.problems)
+        self.speakers = graph.SpeakerCache(self.connection)
         self._recall = Recall(self.connection, self.vectors, self.speakers, retrieval_query, weights, reranker)
 
     @telemetry.trace_operation("upsert_memory")
@@ -102,7 +108,7 @@ class GraphMemory(Closeable):
             errors.ConfigurationError: there is no such topic; nothing is stored.
             errors.RedactionFailed: the redaction failed; nothing is stored.
             errors.ModelError: the model failed.
-            errors.EmbedderMissing, errors.CredentialsMissing, errors.EmbedderMismatch: no vector would fit the graph's.
+            errors.EmbeddingError, errors.EmbedderMismatch: no vector would fit the graph's.
             errors.DatabaseError: the graph could not be written.
         """
         if not turns:
@@ -189,10 +195,13 @@ class GraphMemory(Closeable):
             now: search as of this moment: whatever was said later is left out.
             filters: which memories to search.
             explain: fill each memory's ``shares`` with what each signal added to its score.
-            first_wait: seconds the first search waits for the embedder before it uses full text alone (``degraded``).
+            first_wait: for an agent, whose reply must not fail for want of vectors: seconds the first search waits for
+                the embedder before it uses full text alone (``degraded``), as any search does whose embedder cannot be
+                used; that is logged once.
 
         Raises:
-            errors.EmbedderMissing, errors.CredentialsMissing, errors.EmbedderMismatch: no vector would fit the graph's.
+            errors.EmbeddingError, errors.EmbedderMismatch: no vector would fit the graph's, and there is no
+                ``first_wait``.
             errors.DatabaseError: the graph could not be read.
         """
         await graph.prepare_connection(self.connection)
@@ -256,7 +265,7 @@ class GraphMemory(Closeable):
         await self.connection.close()
 
     def _make_ingestion(self, connection: graph.Connection) -> Ingestion:
-        return Ingestion(connection, self.vectors, self.extractor, self.judge)
+        return Ingestion(connection, self.vectors, self.extractor, self.judge, self.problems)
 
     @cached_property
     def extractor(self) -> extraction.Extractor:

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from adk_graph_memory import GraphMemory, Neo4jMemoryService, Turn, errors
+from adk_graph_memory import GraphMemory, Neo4jMemoryService, Turn, errors, graph_vectors
 from adk_graph_memory.embeddings import LocalEmbedder
 from adk_graph_memory.settings import load_settings
 
@@ -115,14 +115,41 @@ async def test_recall_waits_for_the_model(settings, owner, embedder):
         assert (await asked)[0].degraded is None
 
 
-@pytest.mark.parametrize("kind", [errors.EmbedderMissing, RuntimeError])
+FAILURES = {errors.EmbedderMissing: errors.EmbedderMissing(reason="the disk is full")}
+FAILURES[errors.EmbedderFailed] = RuntimeError("the disk is full")
+
+
+@pytest.mark.parametrize("kind", FAILURES)
 async def test_a_model_that_cannot_be_loaded_is_named_and_tried_again(settings, owner, embedder, kind):
-    embedder.failure = kind("the disk is full") if kind is RuntimeError else kind(reason="the disk is full")
+    embedder.failure = FAILURES[kind]
     embedder.may_load.set()
     async with GraphMemory(settings=settings, embedder=embedder) as memory:
-        with pytest.raises(kind, match="the disk is full"):
-            await memory.recall(ASKED, **owner)
+        if kind is errors.EmbedderMissing:
+            with pytest.raises(kind, match="the disk is full"):
+                await memory.recall(ASKED, **owner)
+        else:
+            assert "the disk is full" in (await memory.recall("bees", **owner))[0].degraded
         assert (await memory.recall(ASKED, **owner))[0].degraded is None
+
+
+@pytest.mark.parametrize("kind", FAILURES)
+async def test_an_agent_goes_by_words_without_its_model_and_says_so_once(
+    settings, owner, embedder, kind, caplog, monkeypatch
+):
+    embedder.failure = FAILURES[kind]
+    embedder.may_load.set()
+    async with Neo4jMemoryService(memory=GraphMemory(settings=settings, embedder=embedder)) as service:
+        for _ in range(3):
+            [first, *_] = (await service.search_memory(query="bees", **owner)).memories
+            assert "the disk is full" in first.custom_metadata["degraded"]
+        assert embedder.calls == 1
+        [line] = [record.getMessage() for record in caplog.records if record.name.startswith("adk_graph_memory")]
+        assert "full text alone" in line
+        assert "the disk is full" in line
+        monkeypatch.setattr(graph_vectors, "LOAD_RETRY_PAUSE", 0.0)
+        await service.search_memory(query=ASKED, **owner)  # it begins to load the model again
+        found = await service.search_memory(query=ASKED, **owner)
+        assert "degraded" not in found.memories[0].custom_metadata
 
 
 async def test_agents_whose_settings_are_read_later_load_no_model_before(monkeypatch, tmp_path):

@@ -44,7 +44,7 @@ from adk_graph_memory import (
     graph,
     graph_vectors,
 )
-from adk_graph_memory.adk import memory_codec
+from adk_graph_memory.adk import GraphMemoryPlugin, memory_codec
 from adk_graph_memory.graph.json_map import JsonMapDelta
 from adk_graph_memory.records import Scope
 from adk_graph_memory.testing import HashEmbedder, ScriptedLlm, make_text_response
@@ -843,13 +843,26 @@ async def test_a_function_from_text_to_numbers_is_an_embedder(connect: Connect, 
     assert await app.texts("faced cabbage") == ["I keep bees in the garden"]
     other = connect(embedder=HashEmbedder(), label_prefix=own_prefix)
     with pytest.raises(errors.EmbedderMismatch, match="letters"):
-        await other.search("bees")
+        await other.memory.recall("bees", **other.owner)
 
 
 async def test_another_embedder_than_the_stored_one_is_refused_and_both_are_named(connect: Connect) -> None:
     await connect().told("I keep bees in the garden")
     with pytest.raises(errors.EmbedderMismatch, match=r"(?s)hash-64.*64 numbers.*hash-32.*32"):
-        await connect(embedder=HashEmbedder(32)).search("bees")
+        await (other := connect(embedder=HashEmbedder(32))).memory.recall("bees", **other.owner)
+
+
+async def test_an_agent_with_another_embedder_than_the_stored_one_searches_by_words_and_that_is_said_once(
+    connect: Connect, caplog: pytest.LogCaptureFixture
+) -> None:
+    await connect().told("I keep bees in the garden")
+    other = connect(embedder=HashEmbedder(32))
+    for _ in range(3):
+        [entry] = await other.search("bees")
+        assert entry.custom_metadata["degraded"] == "the memories carry another embedder's vectors"
+    [record] = [record for record in caplog.records if record.name.startswith("adk_graph_memory")]
+    assert record.levelname == "ERROR"
+    assert "hash-32" in record.getMessage()
 
 
 async def test_another_embedder_than_the_stored_one_writes_nothing(connect: Connect) -> None:
@@ -951,6 +964,66 @@ async def test_an_embedder_that_refuses_everything_is_soon_asked_no_more(connect
     await app.told(*(f"poison number {number}" for number in range(64)))
     assert embedder.calls < 20
     assert await app.count("Memory", "n.unembedded") == 64
+
+
+# --- a memory that nobody fills ------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def no_plugin(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in a process in which no plugin was made."""
+    monkeypatch.setattr(Neo4jMemoryService, "has_plugin", False)
+
+
+def unfilled_warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
+    return [record.getMessage() for record in caplog.records if "has filled it" in record.getMessage()]
+
+
+async def talk(sessions: Neo4jSessionService, app: App, *ids: str) -> None:
+    for id in ids:
+        session = await sessions.create_session(**app.owner, session_id=id)
+        await sessions.append_event(session, said("I keep bees in the garden"))
+
+
+@pytest.mark.usefixtures("no_plugin")
+async def test_a_memory_that_nobody_fills_says_so_once(
+    app: App, sessions: Neo4jSessionService, caplog: pytest.LogCaptureFixture
+) -> None:
+    await talk(sessions, app, "monday")
+    await app.search("bees")
+    assert unfilled_warnings(caplog) == []  # the first session may not be over yet
+    await talk(sessions, app, "friday")
+    for _ in range(3):
+        assert await app.search("bees") == []
+    [line] = unfilled_warnings(caplog)
+    assert app.name in line
+    assert "GraphMemoryPlugin" in line
+    assert "add_session_to_memory" in line
+
+
+@pytest.mark.usefixtures("no_plugin")
+async def test_where_sessions_live_elsewhere_ten_searches_in_vain_are_enough(
+    app: App, caplog: pytest.LogCaptureFixture
+) -> None:
+    for number in range(12):
+        await app.search("bees")
+        assert len(unfilled_warnings(caplog)) == (number >= 9)
+
+
+@pytest.mark.usefixtures("no_plugin")
+@pytest.mark.parametrize("who", ["this_service", "another_process", "a_plugin"])
+async def test_a_memory_that_somebody_fills_says_nothing(
+    who: str, connect: Connect, sessions: Neo4jSessionService, caplog: pytest.LogCaptureFixture
+) -> None:
+    app = connect()
+    if who == "a_plugin":
+        GraphMemoryPlugin()
+    else:
+        await (app if who == "this_service" else connect()).told("I grow plums", user="bob")
+    await talk(sessions, app, "monday", "friday")
+    for _ in range(12):
+        await app.search("bees")
+    assert unfilled_warnings(caplog) == []
 
 
 # --- models that fail ---------------------------------------------------------------------------------------

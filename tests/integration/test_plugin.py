@@ -21,6 +21,7 @@ from google.adk.memory import InMemoryMemoryService
 from google.adk.runners import Runner
 from google.adk.sessions import InMemorySessionService
 from google.adk.sessions.base_session_service import GetSessionConfig
+from google.adk.tools import load_memory
 from google.adk.tools.agent_tool import AgentTool
 from google.genai import types
 from neo4j import AsyncGraphDatabase
@@ -29,7 +30,7 @@ from adk_graph_memory import Neo4jMemoryService, Neo4jSessionService, graph
 from adk_graph_memory.adk import ingest_worker, turn_buffer
 from adk_graph_memory.adk.plugin import GraphMemoryPlugin
 from adk_graph_memory.extraction import RuleExtractor
-from adk_graph_memory.records import Scope
+from adk_graph_memory.records import Passage, Scope
 from adk_graph_memory.settings import Limits, Settings, load_settings
 from adk_graph_memory.testing import HashEmbedder, ScriptedLlm, make_tool_call
 
@@ -226,6 +227,39 @@ async def test_a_model_that_fails_breaks_no_reply_and_loses_nothing(world, monke
 
 async def failed(world: World) -> bool:
     return any("no model today" in (one["reason"] or "") for one in await world.ingests())
+
+
+WRONG = {
+    "model": ({"model": "gemni-flash"}, "ADK knows no model named 'gemni-flash'"),
+    "embedder": ({"embedder": "./no-such-model"}, "there is no such folder"),
+    "dimensions": ({"embedder": HashEmbedder(32)}, "hash-32"),
+}
+
+
+@pytest.mark.parametrize(("chosen", "reason"), WRONG.values(), ids=WRONG)
+async def test_a_wrong_setting_costs_no_reply_and_is_one_line_of_the_log_for_each_thing_it_prevents(
+    world, caplog, chosen, reason
+):
+    await world.memory.prepare()
+    await world.memory.memory.vectors.embed_passages([Passage("The vectors here are another embedder's.")])
+    chosen = {"model": "rules", "embedder": HashEmbedder()} | chosen
+    memory = Neo4jMemoryService(settings=world.settings, **chosen)
+    runner = world.runner(memory=memory, idle=0)
+    runner.agent.tools = [load_memory]
+    replies = [make_tool_call("load_memory", query="Rex?"), "I do not know."] * 3
+    runner.agent.model = ScriptedLlm.from_replies(*replies)
+    await world.start()
+    for words in ("My dog is called Rex.", "He is three.", "What is my dog called?"):
+        await world.say(runner, words)
+        await asyncio.sleep(0.5)
+    await world.plugins[0].close()
+    await memory.close()
+    assert len(runner.agent.model.requests) == 6
+    lines = [record.getMessage() for record in caplog.records if record.name.startswith("adk_graph_memory")]
+    assert 1 <= len(lines) <= 2
+    assert len({line.partition(":")[0] for line in lines}) == len(lines)
+    assert all(reason in line for line in lines)
+    assert all(record.exc_info is None for record in caplog.records)
 
 
 async def test_what_cannot_be_queued_is_taken_along_by_the_next_run(world, monkeypatch):

@@ -3,19 +3,27 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import huggingface_hub
 import numpy
 import pytest
+from huggingface_hub import errors as huggingface_errors
 from neo4j_graphrag.embeddings.base import Embedder
 
 from adk_graph_memory import errors
 from adk_graph_memory.embeddings import EmbedderAdapter, LocalEmbedder, QuestionEmbedding
 from adk_graph_memory.records import Embedding, Passage
 from adk_graph_memory.testing import HashEmbedder
+
+
+def refused(kind: type[huggingface_errors.HfHubHTTPError]) -> huggingface_errors.HfHubHTTPError:
+    """The hub's error, without the library of its requests."""
+    return kind.__new__(kind)
 
 
 class One(Embedder):
@@ -241,11 +249,59 @@ def test_a_local_model_is_not_loaded_before_it_is_needed() -> None:
     assert "loaded_model" not in vars(LocalEmbedder("/nowhere"))
 
 
-async def test_a_model_that_is_nowhere_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+MISSING_MODELS = {
+    "no_folder": ("./no-such-model", None, "there is no such folder"),
+    "offline": ("no-such-model", huggingface_errors.OfflineModeIsEnabled("offline"), "HF_HUB_OFFLINE forbids"),
+    "no_network": ("no-such-model", ConnectionError("no route"), "cannot be reached (ConnectionError)"),
+    "unknown": ("no/such-model", refused(huggingface_errors.RepositoryNotFoundError), "has no model of this name"),
+}
+
+
+@pytest.mark.parametrize(("name", "error", "reason"), MISSING_MODELS.values(), ids=MISSING_MODELS)
+async def test_a_model_that_is_nowhere_is_missing_for_a_reason(
+    name: str, error: Exception | None, reason: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     pytest.importorskip("sentence_transformers")
-    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
-    with pytest.raises(errors.EmbedderMissing, match="no-such-model"):
-        await vectors("./no-such-model").embed_passages(passages(["a"]))
+
+    def asked(name: str, timeout: float) -> None:
+        assert error
+        raise error
+
+    if error:
+        monkeypatch.setattr(huggingface_hub, "model_info", asked)
+    embedder = vectors(name)
+    with pytest.raises(errors.EmbeddingModelMissing) as raised:
+        await embedder.embed_passages(passages(["a"]))
+    assert repr(name) in str(raised.value)
+    assert reason in str(raised.value)
+    assert "pip install" not in str(raised.value)  # it would not help
+
+
+async def test_without_the_library_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "sentence_transformers", None)
+    with pytest.raises(errors.EmbedderMissing, match=r"(?s)not installed.*pip install"):
+        await vectors(None).wait_until_ready()
+
+
+async def test_a_loading_that_failed_is_left_alone_for_a_while_where_somebody_waits(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    tries = []
+
+    class Broken(LocalEmbedder):
+        @property
+        def loaded_model(self) -> Any:
+            tries.append(1)
+            raise RuntimeError("the weights are broken")
+
+    embedder = vectors(Broken())
+    for _ in range(3):
+        with pytest.raises(errors.EmbedderFailed, match="the weights are broken"):
+            await embedder.wait_until_ready(retry_pause=60)
+    assert len(tries) == 1
+    with pytest.raises(errors.EmbedderFailed):
+        await embedder.wait_until_ready()
+    assert len(tries) == 2
 
 
 def test_the_test_embedder_puts_like_by_like() -> None:

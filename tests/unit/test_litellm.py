@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -15,7 +14,6 @@ from pydantic import BaseModel
 from adk_graph_memory import errors, llm
 from adk_graph_memory.records import Usage
 
-os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")  # or the import would fetch one
 pytest.importorskip("litellm", reason="LiteLLM is no dependency of ours: pip install litellm")
 
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import importlib.util
+import sys
 import threading
 from collections.abc import AsyncGenerator
 from typing import Any
 
 import pytest
+from google.adk.models import registry
 from google.adk.models.llm_request import LlmRequest
 from google.adk.models.llm_response import LlmResponse
 from google.genai import types
@@ -250,13 +251,6 @@ def test_an_unknown_name_is_a_configuration_error() -> None:
         llm.resolve_model("no-such-model")
 
 
-@pytest.mark.skipif(importlib.util.find_spec("litellm") is not None, reason="LiteLLM is installed")
-@pytest.mark.parametrize("name", ["openai/gpt-4o-mini", "litellm:openai/gpt-4o-mini"])
-def test_a_name_that_needs_another_package_says_which(name: str) -> None:
-    with pytest.raises(errors.ConfigurationError, match=r"(?is)gpt-4o-mini.*litellm"):
-        llm.resolve_model(name)
-
-
 def test_the_reply_schema_is_one_that_gemini_takes() -> None:
     """Its subset knows no tuples, no free-form objects and no unions but with null."""
 
@@ -272,3 +266,41 @@ def test_the_reply_schema_is_one_that_gemini_takes() -> None:
                 walk(value)
 
     walk(ExtractionReply.model_json_schema())
+
+
+@pytest.mark.parametrize(
+    ("name", "remedy"),
+    [
+        ("gemni-flash", "gemni-flash"),
+        ("nobody/knows", "pip install litellm"),
+        ("openai/gpt-5-mini", "pip install litellm"),
+        ("litellm:openai/gpt-5-mini", "pip install litellm"),
+        ("claude-sonnet-4", "anthropic"),
+    ],
+)
+def test_an_unknown_model_is_named_with_what_it_needs(name: str, remedy: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(llm, "find_spec", lambda package: None)
+    for package in ("litellm", "anthropic", "google.adk.models.lite_llm", "google.adk.models.anthropic_llm"):
+        monkeypatch.setitem(sys.modules, package, None)
+    known = dict(registry._llm_registry_dict)  # ADK forgets a name whose package is missing
+    llm.LLMRegistry.resolve.cache_clear()
+    try:
+        with pytest.raises(errors.ConfigurationError) as raised:
+            llm.resolve_model(name)
+    finally:
+        registry._llm_registry_dict.update(known)
+    assert name in str(raised.value)
+    assert remedy in str(raised.value)
+    assert "\n" not in str(raised.value)
+
+
+async def test_a_key_that_is_missing_or_refused_is_named() -> None:
+    class Refused(Exception):
+        code = 403
+
+    for error in (ValueError("No API key was provided."), Refused("PERMISSION_DENIED")):
+        with pytest.raises(errors.ModelFailed, match=r"Is the API key set, right"):
+            await ask_model(error)
+    with pytest.raises(errors.ModelFailed) as raised:
+        await ask_model(ValueError("no such model"))
+    assert "API key" not in str(raised.value)

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from adk_graph_memory import errors, graph, telemetry
 from adk_graph_memory.adk.memory_service import Neo4jMemoryService
 from adk_graph_memory.adk.turn_buffer import MemoryUser, PendingTurns, SessionKey, TurnBuffer
+from adk_graph_memory.ingest import STAYS_PENDING
 
 logger = logging.getLogger(__name__)
 
@@ -20,6 +21,9 @@ RETRY_PAUSE, MAX_RETRY_PAUSE = 0.5, 30.0
 """Seconds until an unavailable database is tried again: the first pause, doubled each time, and the longest."""
 RELEASE_TIMEOUT = 0.5
 """Seconds that cancelled tasks get to release their claims; otherwise the claims end with their lease."""
+WAITS_FOR_GRAPH = "What was said waits in this process to be queued"
+NOT_QUEUED = "What was said cannot be queued for memory; the session's next run brings it again"
+"""How the log names what prevents queuing."""
 MAX_ATTEMPTS = 10
 """Attempts at one request, after which only ``ingest --pending`` retries it: some text fails with every model."""
 
@@ -63,6 +67,7 @@ class IngestWorker:
             del self._enqueue_tasks[key]
 
     async def _deliver_turns(self, key: SessionKey) -> bool:
+        problems = key.user.memory_service.memory.problems
         async with self._writer_slots, self._locks.hold_lock(key.user):  # keeps a user's turns in order
             while pending := self._turn_buffer.take_turns(key):
                 try:
@@ -70,15 +75,17 @@ class IngestWorker:
                         queued_count = await _write_turns(key, pending)
                 except errors.DatabaseUnavailable as error:
                     self._turn_buffer.restore_turns(key, pending)
-                    logger.warning("Session %s could not be queued yet and will be retried: %s", key.session_id, error)
+                    problems.report_problem(WAITS_FOR_GRAPH, error)
                     return False
                 except asyncio.CancelledError:
                     self._turn_buffer.restore_turns(key, pending)
                     raise
-                except Exception:  # bad data or a wrong setting; the session's next run buffers all of it again
+                except Exception as error:  # noqa: BLE001  bad data or a wrong setting; the next run buffers it again
                     self._turn_buffer.reset_session(key)
-                    logger.exception("The turns of session %s could not be queued for memory.", key.session_id)
+                    problems.report_problem(NOT_QUEUED, error, logging.ERROR)
                 else:
+                    problems.clear_problem(WAITS_FOR_GRAPH)
+                    problems.clear_problem(NOT_QUEUED)
                     self._schedule_ingest(key.user, queued_count, pending.links)
         return True
 
@@ -131,16 +138,16 @@ class IngestWorker:
             self._ingest_tasks[user] = asyncio.create_task(self._ingest_queued(user))
 
     async def _ingest_queued(self, user: MemoryUser) -> None:
+        memory = user.memory_service.memory
         try:
             while self._queued_counts.pop(user, 0):
                 try:
                     async with self._ingest_slots:
                         with telemetry.trace_background("read_queued", self._queued_links.pop(user, ())):
-                            await user.memory_service.memory.resume(
-                                app_name=user.app_name, user_id=user.user_id, max_attempts=MAX_ATTEMPTS
-                            )
-                except Exception:  # it stays queued, and the graph keeps the reason
-                    logger.exception("The turns of %s could not be ingested and stay queued.", user[1:])
+                            await memory.resume(app_name=user.app_name, user_id=user.user_id, max_attempts=MAX_ATTEMPTS)
+                    memory.problems.clear_problem(STAYS_PENDING)
+                except Exception as error:  # noqa: BLE001  it stays queued, and the graph keeps the reason
+                    memory.problems.report_problem(STAYS_PENDING, error, logging.ERROR)
         finally:
             del self._ingest_tasks[user]
 
@@ -153,10 +160,8 @@ class IngestWorker:
                     with telemetry.trace_background("sweep_queued"):
                         await service.memory.resume(app_name=app_name, before=before, max_attempts=MAX_ATTEMPTS)
                         await graph.ingest_queue.record_waiting_ingests(service.memory.connection, app_name)
-            except Exception:
-                logger.exception(
-                    "Requests that an earlier process left for app %s could not be ingested and stay queued.", app_name
-                )
+            except Exception as error:  # noqa: BLE001  it stays queued, and the next sweep tries again
+                service.memory.problems.report_problem(STAYS_PENDING, error, logging.ERROR)
             await asyncio.sleep(lease)
             before = time.time() - lease
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping, Sequence
 from datetime import tzinfo
+from typing import ClassVar
 
 from google.adk.events.event import Event
 from google.adk.memory.base_memory_service import BaseMemoryService, SearchMemoryResponse
@@ -26,6 +27,10 @@ from adk_graph_memory.settings import Settings
 logger = logging.getLogger(__name__)
 
 
+PATIENT_SEARCHES = 10
+"""Searches of a memory that nobody fills until that is logged; a user's second session is enough where it is known."""
+
+
 class Neo4jMemoryService(Closeable, BaseMemoryService):
     """Long-term memory for the agents of a Runner: entities, facts and turns in Neo4j.
 
@@ -36,6 +41,9 @@ class Neo4jMemoryService(Closeable, BaseMemoryService):
             topics, weights, reranker: as :class:`adk_graph_memory.GraphMemory` takes them.
         agents_dir: the agents' folder, whose ``.env`` files are read; ADK's command line passes it.
     """
+
+    has_plugin: ClassVar[bool] = False
+    """Whether a plugin was made in this process, which fills memories."""
 
     def __init__(
         self,
@@ -76,6 +84,7 @@ class Neo4jMemoryService(Closeable, BaseMemoryService):
             reranker=reranker,
         )
         self._agents_dir = agents_dir
+        self._is_filled, self._empty_searches = False, 0
         if agents_dir is None:
             self.memory.vectors.start_loading()
 
@@ -97,6 +106,7 @@ class Neo4jMemoryService(Closeable, BaseMemoryService):
     async def remember(self, session: Session) -> IngestReport:
         """Do what :meth:`add_session_to_memory` does and return the report."""
         memory, app_name, user_id = self._get_memory(session.app_name), session.app_name, session.user_id
+        self._is_filled = True
         turns, rewound_turns = memory_codec.split_rewound(session.events, zone=self.find_session_zone(session))
         if rewound_turns:
             ids = [turn.make_memory_id(session.id) for turn in rewound_turns]
@@ -117,7 +127,7 @@ class Neo4jMemoryService(Closeable, BaseMemoryService):
 
         Its key ``allowed_topics`` restricts extraction to topics with these labels, as in Memory Bank.
         """
-        memory = self._get_memory(app_name)
+        memory, self._is_filled = self._get_memory(app_name), True
         zone = await memory.speakers.find_zone(Scope(app_name, user_id))
         await memory.remember(
             memory_codec.split_rewound(events, zone=zone)[0],
@@ -138,7 +148,7 @@ class Neo4jMemoryService(Closeable, BaseMemoryService):
         custom_metadata: Mapping[str, object] | None = None,
     ) -> None:
         """Store entries as they are; the call's metadata wins over an entry's."""
-        memory = self._get_memory(app_name)
+        memory, self._is_filled = self._get_memory(app_name), True
         zone = await memory.speakers.find_zone(Scope(app_name, user_id))
         statements = memory_codec.make_statements(memories, memory_codec.clean_metadata(custom_metadata), zone)
         if statements:
@@ -149,11 +159,14 @@ class Neo4jMemoryService(Closeable, BaseMemoryService):
         """Return the user's memories that match the query, best first, few enough for a prompt.
 
         An agent's first search waits at most ``first_search_wait`` seconds for the embedder. Without the embedder it
-        searches by full text only and marks its memories with ``custom_metadata["degraded"]``.
+        searches by full text only and marks its memories with ``custom_metadata["degraded"]``; that the embedder
+        cannot be used is logged once.
         """
         memory = self._get_memory(app_name)
         wait = memory.connection.settings.limits.first_search_wait
         recollections = await memory.recall(query, app_name=app_name, user_id=user_id, first_wait=wait)
+        if not recollections:
+            await self._warn_if_unfilled(Scope(app_name, user_id))
         return SearchMemoryResponse(memories=[memory_codec.make_memory_entry(memory) for memory in recollections])
 
     @override
@@ -168,6 +181,23 @@ class Neo4jMemoryService(Closeable, BaseMemoryService):
             memory_codec.read_state_zone(session.state)
             or self._get_memory(session.app_name).connection.settings.timezone
         )
+
+    async def _warn_if_unfilled(self, scope: Scope) -> None:
+        """Log once that nothing in this process fills the memory, if the app has none though its users talk."""
+        if self._is_filled or self.has_plugin:
+            return
+        self._empty_searches += 1
+        has_memories, session_count = await graph.knowledge.fetch_filling(self.memory.connection, scope)
+        if not has_memories and session_count < 2 and self._empty_searches < PATIENT_SEARCHES:
+            return
+        self._is_filled = True  # or that was logged
+        if not has_memories:
+            logger.warning(
+                "The memory of app %r is empty, and nothing in this process has filled it so far. Let the plugin do it "
+                "(App(plugins=[GraphMemoryPlugin()]), or adk web --extra_plugins "
+                "adk_graph_memory.adk.GraphMemoryPlugin), or call add_session_to_memory when a session is over.",
+                scope.app_name,
+            )
 
     def _get_memory(self, app_name: str) -> GraphMemory:
         agent_dotenv.load_agent_dotenv(self._agents_dir, app_name, self.memory.connection)

@@ -57,6 +57,7 @@ class GraphMemoryPlugin(BasePlugin):
         drain: float = 4.0,
     ) -> None:
         super().__init__(name=name)
+        Neo4jMemoryService.has_plugin = True
         self._memory_service, self._has_warned = memory, False
         self._make_worker = partial(IngestWorker, every=every, idle=idle, at_once=at_once, drain=drain)
         self._turn_buffer, self._lock = TurnBuffer(), threading.Lock()

@@ -35,7 +35,7 @@ from adk_graph_memory.memory import GraphMemory
 from adk_graph_memory.records import IngestReport
 
 STDIN_PATH = Path("-")
-FATAL_ERRORS = (errors.DatabaseUnavailable, errors.AuthenticationFailed, errors.SchemaError, errors.EmbedderMissing)
+FATAL_ERRORS = (errors.DatabaseUnavailable, errors.AuthenticationFailed, errors.SchemaError, errors.EmbeddingError)
 """Errors that would fail every further session too."""
 
 

@@ -11,7 +11,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cached_property
 from typing import Any, TypeVar
 
-from adk_graph_memory import errors
+from adk_graph_memory import calls, errors
 from adk_graph_memory.embeddings.embedders import (
     BatchEmbedder,
     EmbedderLike,
@@ -95,7 +95,7 @@ class EmbedderAdapter:
 
     def start_loading(self) -> None:
         """Start loading a local model, or the credentials of a hosted one, in the background; retry if that failed."""
-        if self._loading_future is not None and not (self._loading_future.done() and self._loading_future.exception()):
+        if self._loading_future is not None and self._loading_error is None:
             return
         if isinstance(self.embedder, LocalEmbedder):
             self._loading_future = self._executor.submit(lambda: self.token_embedder)
@@ -103,31 +103,43 @@ class EmbedderAdapter:
             self._loading_future = self._executor.submit(self.embedder.load_credentials)
         self._loading_start = time.monotonic()
 
-    async def wait_until_ready(self, seconds: float | None = None) -> bool:
+    async def wait_until_ready(self, seconds: float | None = None, *, retry_pause: float = 0.0) -> bool:
         """Wait until the embedder is loaded, so that the timeout of an embedding does not include loading.
 
         Args:
             seconds: the limit, counted from when loading began; None to wait as long as it takes.
+            retry_pause: seconds before a failed loading is tried again; until then its error is raised.
 
         Returns:
             Whether it is loaded.
 
         Raises:
-            errors.EmbedderMissing, errors.CredentialsMissing, errors.ConfigurationError: it cannot be used.
+            errors.EmbeddingError, errors.ConfigurationError: it cannot be used.
         """
-        self.start_loading()
+        if self._loading_error is None or time.monotonic() >= self._loading_start + retry_pause:
+            self.start_loading()
         if self._loading_future is None:
             return True
         if not self._loading_future.done():
             seconds_left = None if seconds is None else max(0.0, self._loading_start + seconds - time.monotonic())
             loading = asyncio.wrap_future(self._loading_future)
+            loading.add_done_callback(lambda future: future.cancelled() or future.exception())  # it is read below
             try:
                 async with asyncio.timeout(seconds_left):
-                    await asyncio.shield(loading)  # a timeout here must not cancel the loading
+                    await asyncio.wait([loading])  # a timeout here must not cancel the loading
             except TimeoutError:
                 return False
-        self._loading_future.result()
+        if (error := self._loading_error) is not None:
+            if isinstance(error, errors.GraphMemoryError):
+                raise error.with_traceback(None)
+            raise errors.EmbedderFailed(name=self.name, reason=calls.describe_failure(error)) from error
         return True
+
+    @property
+    def _loading_error(self) -> BaseException | None:
+        """Why the latest loading failed, if it did."""
+        future = self._loading_future
+        return future.exception() if future is not None and future.done() else None
 
     @cached_property
     def token_embedder(self) -> TokenEmbedder | None:
@@ -201,7 +213,7 @@ class EmbedderAdapter:
         except errors.GraphMemoryError:
             raise
         except Exception as error:  # an embedder is anybody's code and may raise anything
-            raise errors.EmbedderFailed(name=self.name, reason=f"{type(error).__name__}: {error}") from error
+            raise errors.EmbedderFailed(name=self.name, reason=calls.describe_failure(error)) from error
 
     async def _split_batches(self, texts: list[str]) -> list[list[str]]:
         if isinstance(self.embedder, LimitedBatchEmbedder):

