@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import re
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from typing import Any
@@ -9,9 +11,11 @@ from typing import Any
 import pytest
 from google.adk.sessions import Session
 from neo4j import AsyncGraphDatabase
+from rich.console import Console
+from tests.documents import ROOT
 
-from adk_graph_memory import Neo4jMemoryService, Neo4jSessionService
-from adk_graph_memory.demo import Conversation, load_conversation
+from adk_graph_memory import GraphMemory, Neo4jMemoryService, Neo4jSessionService
+from adk_graph_memory.demo import Conversation, choose_model, load_conversation, play_conversation
 from adk_graph_memory.records import Scope, count_tokens
 
 pytestmark = pytest.mark.xdist_group("demo")  # one worker plays the conversation for all
@@ -136,3 +140,52 @@ async def test_what_a_search_returns_is_small(played: Played) -> None:
         found = await played.memory.search_memory(**played.owner, query=question.question)
         assert 1 <= len(found.memories) <= 50
         assert sum(count_tokens(entry.content.parts[0].text) for entry in found.memories) <= 1_024
+
+
+NUMBERS = tuple(
+    "one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen".split()  # noqa: SIM905
+)
+NUMBER = re.compile(rf"\b(?:\d+|{'|'.join(NUMBERS)})\b", re.IGNORECASE)
+PAGES = [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]
+
+
+def read_number(text: str) -> int:
+    return int(text) if text.isdigit() else NUMBERS.index(text.lower()) + 1
+
+
+def find_figures() -> dict[str, set[int]]:
+    """The numbers in each sentence of our pages that counts questions answered among the first three memories."""
+    sentences = [
+        sentence
+        for page in PAGES
+        for sentence in re.split(r"(?<=[.:;|])\s", " ".join(page.read_text("utf-8").split()))
+        if "question" in sentence and re.search(r"\bfirst (three|3)\b", sentence)
+    ]
+    return {
+        sentence: {read_number(number) for number in NUMBER.findall(re.sub(r"\bfirst \w+", "", sentence))}
+        for sentence in sentences
+    }
+
+
+async def test_the_pages_say_what_the_demo_comes_to(neo4j_server: Any, app_name: str) -> None:
+    settings, screen = neo4j_server.settings(label_prefix=PREFIX, embed_timeout=60), io.StringIO()
+    told = load_conversation()
+    told.app_name = app_name
+    model = choose_model(None, has_key=False, is_own=True)
+    async with (
+        Neo4jSessionService(settings=settings) as sessions,
+        GraphMemory(settings=settings, model=model) as memory,
+    ):
+        console = Console(file=screen, width=120)
+        result = await play_conversation(told, sessions=sessions, memory=memory, console=console)
+    figures, missed = find_figures(), result.answerable - result.among_three
+    assert figures
+    for sentence, numbers in figures.items():
+        assert numbers >= {result.answerable, result.among_three}, sentence
+        assert numbers <= {result.answerable, result.among_three, result.among_ten, missed}, sentence
+    printed = screen.getvalue()
+    assert printed.count("✗ not found") == missed
+    assert f"Of {result.answerable} questions that have an answer, {result.among_three} show it" in printed
+    assert "“Now I live in Valencia”" in printed  # a Spanish fact, of which she also spoke English
+    assert "Vivo en Valencia" not in printed
+    assert "GraphMemoryPlugin()" in printed.rstrip().splitlines()[-2]

@@ -49,7 +49,6 @@ NEO4J_IS_KNOWN_TO = (*DRIVERS_ARE_OPENED_IN, "retrieval", "adk", "memory.py", "r
 """Rooms that may import neo4j: those behind the last two for the types of what they are handed."""
 GRAPHRAG_IS_KNOWN_TO = ("retrieval", "embeddings", "recall.py", "testing.py")
 """The same of neo4j-graphrag."""
-SHOWN_NOT_RUN = {"playback.py": "the demo ends with a statement to paste into Neo4j Browser"}
 
 KEYWORD = re.compile(r"\b(MATCH|MERGE|CREATE|RETURN)\b")
 STATEMENT = re.compile(
@@ -188,7 +187,7 @@ def test_no_cypher_is_put_together_from_pieces() -> None:
             elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
                 pieces = [node.func.value] if node.func.attr == "format" else []
             texts = [p.value for p in pieces if isinstance(p, ast.Constant) and id(p) not in docs]
-            if any(isinstance(t, str) and KEYWORD.search(t) for t in texts) and path.name not in SHOWN_NOT_RUN:
+            if any(isinstance(t, str) and KEYWORD.search(t) for t in texts):
                 found.append(f"{path.name}:{node.lineno}")  # type: ignore[attr-defined]
     assert found == []
 
@@ -200,7 +199,7 @@ def test_no_statement_stands_in_python() -> None:
         for docs in [docstrings(tree)]
         for node in ast.walk(tree)
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docs
-        if STATEMENT.search(node.value) and path.name not in SHOWN_NOT_RUN
+        if STATEMENT.search(node.value)
     ]
     # The local server has no graph yet when it asks whether it is ready.
     assert found == ["server.py: RETURN 1"]

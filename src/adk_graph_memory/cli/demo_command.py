@@ -34,7 +34,8 @@ def demo(
     screen = Console(highlight=False, quiet=as_json)
     with report_errors(as_json):
         conversation = demonstration.load_conversation(data)
-        if not is_variable_set("NEO4J_URI"):
+        is_local = not is_variable_set("NEO4J_URI")
+        if is_local:
             start_with_progress(7687, None, any_port=True)
         settings = load_settings()
         reader = demonstration.choose_model(
@@ -42,7 +43,9 @@ def demo(
         )
         model_name = reader if isinstance(reader, str) else "recorded replies of a language model"
         screen.print(
-            f"Neo4j at {escape(hide_credentials(settings.uri or ''))}, facts read by [bold]{escape(model_name)}[/]\n"
+            f"Neo4j at {escape(hide_credentials(settings.uri or ''))}"
+            f"{' (it stays up until `adk-graph-memory down`)' if is_local else ''}, "
+            f"facts read by [bold]{escape(model_name)}[/]\n"
         )
 
         async def play() -> demonstration.DemoResult:

@@ -7,9 +7,9 @@ import shutil
 import sys
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -25,11 +25,14 @@ from adk_graph_memory import graph
 from adk_graph_memory.adk import memory_codec
 from adk_graph_memory.adk.session_service import Neo4jSessionService
 from adk_graph_memory.demo.conversation import Conversation, ConversationQuestion
+from adk_graph_memory.language.detection import detect_language
 from adk_graph_memory.memory import GraphMemory
 from adk_graph_memory.records import IngestReport, Recollection, Scope, Usage
 
 DISPLAY_LIMIT, SEARCH_LIMIT = 3, 10
 """Memories that each question prints, and that it retrieves to rank the evidence."""
+MAX_QUOTED_FACTS = 10_000
+"""Facts whose quotes are loaded, so that one in the question's language can be shown."""
 
 
 @dataclass(frozen=True)
@@ -77,22 +80,32 @@ async def play_conversation(
     counts = await graph.memories.count_memories(await graph.prepare_connection(memory.connection), scope)
     console.print(_make_totals_table(storage, ingest, counts, memory))
     console.print(_make_changes_table(await graph.memories.fetch_changed_facts(memory.connection, scope)))
+    quotes = await _fetch_quotes(scope, memory)
     ranks: list[int | None] = []
+    console.print("\n[bold]What it remembers[/]  [dim]([green]●[/] rests on the words that hold the answer)[/]")
     for question in conversation.questions[:questions]:
-        rank = await _ask_question(question, scope, memory, console)
+        rank = await _ask_question(question, quotes, scope, memory, console)
         if question.evidence:
             ranks.append(rank)
     in_three = sum(rank < DISPLAY_LIMIT for rank in ranks if rank is not None)
     in_ten = sum(rank < SEARCH_LIMIT for rank in ranks if rank is not None)
     if ranks:
         console.print(
-            f"\nOf {len(ranks)} answerable questions [bold]{in_three}[/] show words they rest on ([green]●[/]); "
-            f"[bold]{in_ten}[/] have them among the first {SEARCH_LIMIT} memories."
+            f"\nOf {len(ranks)} questions that have an answer, [bold]{in_three}[/] show it among the first "
+            f"{DISPLAY_LIMIT} memories, [bold]{in_ten}[/] have it among the first {SEARCH_LIMIT}."
         )
     console.print(_format_hints(scope), soft_wrap=True)  # commands to paste must stay on one line
     return DemoResult(
         scope.app_name, scope.user_id, counts, dict(ingest.facts), ingest.usage.calls, len(ranks), in_three, in_ten
     )
+
+
+async def _fetch_quotes(scope: Scope, memory: GraphMemory) -> dict[str, list[str]]:
+    """Fetch all quotes of each fact; a search returns only one."""
+    facts = await graph.knowledge.fetch_facts(
+        memory.connection, scope, now=datetime.now(UTC), past=True, limit=MAX_QUOTED_FACTS
+    )
+    return {fact.id: [source.quote for source in fact.sources] for fact in facts}
 
 
 @dataclass
@@ -157,19 +170,27 @@ def _make_totals_table(
     storage: StorageTotals, ingest: IngestTotals, counts: dict[str, int], memory: GraphMemory
 ) -> Table:
     table = Table(title="What the graph holds", title_justify="left", title_style="bold", show_edge=False)
-    for column in ("", "in the graph", "new in this run"):
-        table.add_column(column, justify="left" if not column else "right")
+    for column in ("", "in all", "new in this run"):
+        table.add_column(column, justify="right" if column == "in all" else "left")
     table.add_row("sessions", str(counts["sessions"]), f"{storage.events} events in {storage.seconds:.1f} s")
     table.add_row("turns remembered", str(counts["turns"]), f"{ingest.turns} in {ingest.seconds:.1f} s")
     table.add_row("entities", str(counts["entities"]), "")
-    changes = ", ".join(f"{count} {op.lower()}" for op, count in sorted(ingest.facts.items())) or "none"
+    changes = ", ".join(f"{ingest.facts[op]} {name}" for op, name in _CHANGE_NAMES.items() if ingest.facts[op])
     table.add_row("facts", str(counts["facts"]), changes)
-    table.add_row("model calls", "", f"{ingest.usage.calls} ({memory.extractor.version})")
-    for reason, count in ingest.dropped.most_common():
-        table.add_row(f"[dim]no fact: {escape(reason)}[/]", "", f"[dim]{count}[/]")
+    table.add_row("model calls", "", f"{ingest.usage.calls} ({memory.extractor.version.split()[0]})")
+    if dropped_count := ingest.dropped.total():
+        table.add_row("[dim]dropped from replies[/]", "", f"[dim]{dropped_count}, for they do not fit what was said[/]")
     return table
 
 
+_CHANGE_NAMES = {
+    "ADD": "added",
+    "REINFORCE": "heard again",
+    "REFINE": "made more exact",
+    "SUPERSEDE": "ended",
+    "RETRACT": "corrected",
+    "ALREADY_KNOWN": "known already",
+}
 _CHANGE_TITLES = {
     "SUPERSEDE": "ended: the world changed",
     "RETRACT": "corrected: it was never true",
@@ -187,17 +208,23 @@ def _make_changes_table(facts: Sequence[dict[str, Any]]) -> Padding:
         examples = [fact for fact in facts if _is_changed_by(fact, op)]
         if not examples:
             continue
-        fact = max(examples, key=lambda fact: sum(bool(revision["reason"]) for revision in fact["revisions"]))
+        fact = max(examples, key=_rate_example)
         table.add_row(f"{title} ({len(examples)})", escape(fact["text"]))
         table.add_row("", "[dim]" + " / ".join(f"“{escape(quote)}”" for quote in fact["quotes"][:2]) + "[/]")
         if op in ("SUPERSEDE", "RETRACT"):
-            until = fact["valid_to"].strftime(" on %Y-%m-%d") if fact["valid_to"] else ""
-            table.add_row("", f"[dim]by[/] {escape(''.join(fact['ended_by']))}[dim]{until}[/]")
+            day = fact["valid_to"].strftime(" %Y-%m-%d") if fact["valid_to"] else ""
+            what = f"until{day}; since then:" if op == "SUPERSEDE" and day else f"corrected{day}:"
+            table.add_row("", f"[dim]{what}[/] {escape(''.join(fact['ended_by']))}")
         if revision := next((revision for revision in fact["revisions"] if revision["op"] == op), None):
             before = f"before: {revision['text']}" if revision["text"] != fact["text"] else ""
-            details = "; ".join(filter(None, (before, revision["reason"] or f"by {revision['by']}")))
+            details = " · ".join(filter(None, (before, revision["reason"] or f"by {revision['by']}")))
             table.add_row("", f"[dim]revision:[/] {escape(details)}")
     return Padding(table, (1, 0, 0, 1))
+
+
+def _rate_example(fact: Mapping[str, Any]) -> tuple[bool, int]:
+    """Prefer a fact in the language of the page, and one whose changes have reasons."""
+    return detect_language(fact["text"], "en") == "en", sum(bool(revision["reason"]) for revision in fact["revisions"])
 
 
 def _is_changed_by(fact: dict[str, Any], op: str) -> bool:
@@ -209,7 +236,11 @@ def _is_changed_by(fact: dict[str, Any], op: str) -> bool:
 
 
 async def _ask_question(
-    question: ConversationQuestion, scope: Scope, memory: GraphMemory, console: Console
+    question: ConversationQuestion,
+    quotes: Mapping[str, Sequence[str]],
+    scope: Scope,
+    memory: GraphMemory,
+    console: Console,
 ) -> int | None:
     """Print a question with its memories; return the rank (from 0) of the first memory from its evidence."""
     start = time.perf_counter()
@@ -217,26 +248,48 @@ async def _ask_question(
     recollections = await memory.recall(question.question, app_name=app, user_id=user, limit=SEARCH_LIMIT)
     milliseconds = 1_000 * (time.perf_counter() - start)
     evidence = set(question.evidence)
-    answer = f"  [dim]({escape(question.answer)})[/]" if question.answer else ""
-    console.print(f"\n[bold cyan]? {escape(question.question)}[/]{answer}  [dim]{milliseconds:.0f} ms[/]")
+    console.print(f"\n[bold cyan]? {escape(question.question)}[/]  [dim]{milliseconds:.0f} ms[/]")
+    if question.answer:
+        console.print(f"  [dim]expected: {escape(question.answer)}[/]")
     table = Table.grid(padding=(0, 1))
     for ratio in (None, None, 1):
         table.add_column(ratio=ratio, no_wrap=ratio is None)
     is_evidence = [not evidence.isdisjoint(recollection.source_event_ids) for recollection in recollections]
     for recollection, is_marked in zip(recollections[:DISPLAY_LIMIT], is_evidence, strict=False):
-        table.add_row(*_format_memory(recollection, is_evidence=is_marked))
-    if not recollections:
-        table.add_row("", "", "[dim]nothing is remembered about this[/]")
+        quote = _choose_quote(recollection, quotes.get(recollection.id, ()), question.question)
+        table.add_row(*_format_memory(recollection, quote, is_evidence=is_marked))
     console.print(Padding(table, (0, 0, 0, 2)))
-    return is_evidence.index(True) if True in is_evidence else None
+    rank = is_evidence.index(True) if True in is_evidence else None
+    if note := _describe_outcome(rank, has_answer=bool(evidence), is_empty=not recollections):
+        console.print(f"  {note}")
+    return rank
 
 
-def _format_memory(memory: Recollection, *, is_evidence: bool) -> tuple[str, str, str]:
+def _describe_outcome(rank: int | None, *, has_answer: bool, is_empty: bool) -> str:
+    """Say what a reader cannot see: that the answer is not among the memories shown, or that there is none."""
+    if not has_answer:
+        return "[dim]nobody said it" + ("[/]" if is_empty else "; these memories are the nearest[/]")
+    if rank is None:
+        return f"[yellow]✗ not found[/] [dim]among the first {SEARCH_LIMIT} memories[/]"
+    if rank >= DISPLAY_LIMIT:
+        return f"[yellow]✗ not found[/] [dim]among the first {DISPLAY_LIMIT} memories; it is number {rank + 1}[/]"
+    return ""
+
+
+def _choose_quote(memory: Recollection, quotes: Sequence[str], question: str) -> str | None:
+    """The memory's quote: one in the question's language where people said it in several."""
+    language = detect_language(question)
+    if memory.kind != "fact" or detect_language(memory.text, language) == language:
+        return memory.quote
+    return next((quote for quote in quotes if detect_language(quote, language) == language), memory.quote)
+
+
+def _format_memory(memory: Recollection, quote: str | None, *, is_evidence: bool) -> tuple[str, str, str]:
     mark = "[green]●[/]" if is_evidence else "[dim]·[/]"
     date = memory.at.strftime("%Y-%m-%d") if memory.at else ""
     text = escape(memory.prompt_text)
-    if memory.quote and memory.quote != memory.text:
-        text += f"\n[dim]“{escape(memory.quote)}”[/]"
+    if quote and quote != memory.text:
+        text += f"\n[dim]“{escape(quote)}”[/]"
     return mark, f"[dim]{date} {memory.kind:<5}[/] {escape(memory.author or '')}:", text
 
 
@@ -244,13 +297,13 @@ def _format_hints(scope: Scope) -> str:
     options = f"--app {scope.app_name} --user {scope.user_id}"
     command = escape(_find_command())
     return (
-        "\n[bold]Look further[/]\n"
-        f'  {command} recall "Where does she work?" {options}\n'
+        "\n[bold]Ask it yourself[/]\n"
+        f'  {command} recall "Where does Franzi work?" {options} --explain\n'
         f"  {command} facts {options} --all\n"
-        f"  {command} status   [dim]# the address and password for Neo4j Browser or cypher-shell[/]\n"
-        f"  MATCH (f:Fact {{scope: '{scope.key}'}})-\\[s:SUPPORTED_BY]->(e:Event)\n"
-        "  RETURN f.text, s.quote, e.author, e.session_id LIMIT 25\n"
-        "  notebooks/01_remember_and_recall.ipynb in the repository: the same in Jupyter, with a picture"
+        f"  {command} entities {options}\n"
+        "\n[bold]Next: the same memory for an agent of yours[/]\n"
+        "  Runner(app=App(…, plugins=\\[GraphMemoryPlugin()]), memory_service=Neo4jMemoryService(), …)\n"
+        "  README.md has the whole agent, and the two lines for adk web; docs/samples.md and notebooks/ have more."
     )
 
 
