@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -26,6 +27,9 @@ def gemini(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeGemini]:
 
 def answered(request: Request) -> Part:
     """A question has all tools asked, one after the other, and is answered by nothing but what they found."""
+    if "tools" not in request and (context := said(request).partition("Context:\n")[2]):
+        from_tool = re.search("content='([^']*)'", context)
+        return {"text": f"The context says: “{from_tool[1] if from_tool else context.splitlines()[0]}”"}
     question = said({"contents": [one for one in request["contents"] if "text" in one["parts"][0]]})
     if "?" not in question:
         return {"text": "I will remember that."}
@@ -37,7 +41,7 @@ def answered(request: Request) -> Part:
     }
     for tool in request["tools"][0]["functionDeclarations"]:
         if tool["name"] not in found:
-            [argument] = tool["parameters_json_schema"]["properties"]
+            argument = next(iter((tool.get("parameters_json_schema") or tool["parameters"])["properties"]))
             return call(tool["name"], **{argument: question})
     return {"text": " ".join(_told(found))}
 

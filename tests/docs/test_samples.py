@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from tests.documents import blocks, run
 from tests.fake_gemini import FakeGemini, embedded
+from tests.fake_ollama import FakeOllama, serve_ollama
 
 BLOCKS = blocks("docs/samples.md")
 SAMPLES = {
@@ -41,6 +42,29 @@ def test_the_hosted_model_makes_the_vectors(printed: Any, gemini: FakeGemini) ->
     assert printed(code) == shown
     texts = [text for request in gemini.requests for text in embedded(request)]
     assert {"My dog Rex is afraid of thunder.", "What is my dog afraid of?"} <= set(texts)
+
+
+def test_two_agents_share_a_memory(printed: Any) -> None:
+    code, shown = SAMPLES["Two agents that share one memory"]
+    assert printed(code) == shown
+
+
+def test_graphrag_asks_the_memory(printed: Any) -> None:
+    code, shown = SAMPLES["GraphRAG over the memory"]
+    assert printed(code) == shown
+
+
+def test_a_local_model_reads_and_answers(printed: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    code, shown = SAMPLES["A local model, by Ollama"]
+    fact = {"subject": 2, "predicate": "afraid_of", "text": "Rex is afraid of thunder.", "quote": "Rex is afraid"}
+    entities = [{"ref": 1, "name": "user", "type": "person"}, {"ref": 2, "name": "Rex", "type": "animal"}]
+    fake = FakeOllama({"entities": entities, "facts": [{"ref": 1, "turns": [0], **fact}]})
+    with serve_ollama(fake) as address:
+        monkeypatch.setenv("OLLAMA_API_BASE", address)
+        assert printed(code) == shown
+    assert {request["model"] for request in fake.requests} == {"qwen3:8b"}
+    assert [bool(request.get("format")) for request in fake.requests] == [False, True, False]
+    assert "facts" in next(request["format"] for request in fake.requests if request.get("format"))["properties"]
 
 
 def test_no_block_is_left_out() -> None:

@@ -1,0 +1,57 @@
+"""docker-compose.yml, which was never run here: its agent and its Neo4j are what ADK and we expect."""
+
+from __future__ import annotations
+
+import inspect
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from google.adk.cli import cli_tools_click
+
+from adk_graph_memory.local_neo4j import start_server
+from adk_graph_memory.settings import Settings
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture
+def services() -> Any:
+    return yaml.safe_load((ROOT / "docker-compose.yml").read_text("utf-8"))["services"]
+
+
+def test_the_container_has_as_much_memory_as_the_local_server(services: Any) -> None:
+    defaults = inspect.signature(start_server).parameters  # of `adk-graph-memory up`
+    environment = services["neo4j"]["environment"]
+    assert environment["NEO4J_server_memory_pagecache_size"] == defaults["page_cache"].default
+    for kind in ("initial", "max"):
+        assert environment[f"NEO4J_server_memory_heap_{kind}__size"] == defaults["heap"].default
+
+
+def test_the_agents_container_runs_a_command_that_adk_knows(
+    services: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    agent = services["agent"]
+    assert agent["profiles"] == ["agent"]
+    assert agent["depends_on"] == {"neo4j": {"condition": "service_healthy"}}
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "agents").mkdir()
+    program, command, *arguments = agent["command"]
+    options = cli_tools_click.main.commands[command].make_context(command, arguments).params
+    assert (program, options["host"], options["port"]) == ("adk", "0.0.0.0", 8000)  # noqa: S104
+    assert {options[f"{kind}_service_uri"] for kind in ("session", "memory", "artifact")} == {"neo4j://"}
+    assert list(options["extra_plugins"]) == ["adk_graph_memory.adk.GraphMemoryPlugin"]
+
+
+def test_the_agents_container_is_told_where_neo4j_is(services: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    environment = services["agent"]["environment"]
+    fields = Settings.model_fields.items()
+    known = {field.validation_alias or f"ADK_GRAPH_MEMORY_{name.upper()}" for name, field in fields}
+    assert {name for name in environment if name.startswith(("NEO4J", "ADK_"))} <= known
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    settings = Settings()
+    assert settings.uri == "neo4j://neo4j:7687"
+    user, _, password = services["neo4j"]["environment"]["NEO4J_AUTH"].partition("/")
+    assert (user, password) == (settings.username, settings.password.get_secret_value())
