@@ -14,7 +14,6 @@ from pydantic import BaseModel
 from adk_graph_memory import errors, llm
 from adk_graph_memory.records import Usage
 
-pytest.importorskip("litellm", reason="LiteLLM is no dependency of ours: pip install litellm")
 
 
 class Answer(BaseModel):
