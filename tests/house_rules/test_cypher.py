@@ -44,6 +44,20 @@ OF_THE_WHOLE_DATABASE = {
 }
 """The same for whole files."""
 
+OF_NO_USER = {"App", "Meta"}
+"""Labels of nodes that belong to an app or to the whole deployment."""
+NODE = re.compile(r"\((?P<name>\w*)(?::(?P<label>\w+)[^(){}]*)?\s*(?P<map>\{[^{}]*\})?")
+IN_SCOPE = re.compile(r"\bscope: (\$given\.scope|\w+\.scope)\b")
+PARENTHESES = r"\((?:[^()]|\((?:[^()]|\([^()]*\))*\))*\)"
+PATH = rf"{PARENTHESES}(?:(?:<?-(?:\[[^\]]*\])?->?|\{{\d+,\d+\}})?{PARENTHESES})*"
+STEP = re.compile(
+    rf"\b(?P<clause>MATCH|MERGE|CREATE)\s*(?P<paths>{PATH}(?:\s*,\s*{PATH})*)"
+    r"(?P<search>\s*SEARCH (\w+) IN \(VECTOR INDEX \w+ FOR \S+ WHERE \4\.scope = \$given\.scope\b)?"
+    r"|\bYIELD (?P<hit>\w+)(?: AS (?P<renamed>\w+))?(?:, score)?(?P<filter>\s+WHERE \w+\.scope = \$given\.scope\b)?"
+    r"|\bAS (?P<named>\w+)|\bFOREACH \((?P<each>\w+) IN\b"
+)
+"""What brings nodes in: paths, the hits of an index, and names for what others brought in."""
+
 DRIVERS_ARE_OPENED_IN = ("graph", "local_neo4j")
 NEO4J_IS_KNOWN_TO = (*DRIVERS_ARE_OPENED_IN, "retrieval", "adk", "memory.py", "recall.py", "testing.py")
 """Rooms that may import neo4j: those behind the last two for the types of what they are handed."""
@@ -152,13 +166,72 @@ def test_only_fragments_are_included() -> None:
     assert {block.name for _, block in BLOCKS if block.tag == FRAGMENT} >= INCLUDED
 
 
+@pytest.mark.parametrize("line", ["2026", "5.26"])
+def test_every_pattern_begins_in_the_scope(line: str) -> None:
+    statements = CypherStatements(Settings(), line)
+    whole_files = {block.name for file, block in BLOCKS if file in OF_THE_WHOLE_DATABASE}
+    unscoped = {name: find_unscoped_patterns(statements[name]) for name in statements if name not in whole_files}
+    assert {name: patterns for name, patterns in unscoped.items() if patterns and name not in NOT_OF_ONE_USER} == {}
+    assert [name for name in NOT_OF_ONE_USER if not unscoped[name]] == []
+
+
+def find_unscoped_patterns(statement: str) -> list[str]:
+    """The paths whose first labelled node is not of the scope, and that no node found before leads into.
+
+    Whatever is created with a label has to name the scope, wherever the path begins.
+    """
+    bound, unscoped = set[str](), list[str]()
+    for step in STEP.finditer(re.sub(r"//.*", "", statement)):
+        if name := step["named"] or step["each"]:
+            bound.add(name)
+        elif step["hit"]:
+            (bound.add if step["filter"] else unscoped.append)(step["renamed"] or step["hit"])
+        for path in re.findall(PATH, step["paths"] or ""):
+            nodes = list(NODE.finditer(path))
+            labelled = [node for node in nodes if node["label"]]
+            is_led_to = step["search"] or any(node["name"] in bound for node in nodes if not node["label"])
+            wanted = labelled if step["clause"] == "CREATE" else labelled[: not is_led_to]
+            is_scoped = all(node["label"] in OF_NO_USER or IN_SCOPE.search(node["map"] or "") for node in wanted)
+            if is_scoped and (labelled or is_led_to):
+                bound |= {node["name"] for node in nodes} - {""}
+            else:
+                unscoped.append(path)
+    return unscoped
+
+
 @pytest.mark.parametrize(
-    "case", [case for case in BLOCKS if case[0] not in OF_THE_WHOLE_DATABASE and case[1].tag != FRAGMENT], ids=title
+    "statement",
+    [
+        "MATCH (f:Fact {id: $given.id}) // {scope: $given.scope}\nRETURN f",
+        "MATCH (u:User {scope: $given.scope}) MATCH (f:Fact) RETURN f",
+        "MATCH (u:User {scope: $given.scope}), (f:Fact {id: $given.id}) RETURN f",
+        "MATCH (f:Fact {id: $given.scope}) RETURN f",
+        "MATCH (u:User {scope: $given.scope})--() MATCH ()-->(f:Fact) RETURN f",
+        "MATCH (f) WHERE f.scope <> $given.scope RETURN f",
+        "MATCH (f:Fact)-[:SUBJECT]->(n:Entity {scope: $given.scope}) RETURN f",
+        "UNWIND $given.rows AS row MERGE (f:Fact {id: row.id}) SET f.scope = $given.scope",
+        "FOREACH (key IN $given.keys | CREATE (n:Entity {key: key}))",
+        "MATCH (u:User {scope: $given.scope}) CREATE (u)-[:HAS_SESSION]->(s:Session {id: 1})",
+        "MATCH (f:Fact {scope: $given.scope}) RETURN f UNION MATCH (f:Fact {id: 1}) RETURN f",
+        "RETURN COLLECT { MATCH (n:Entity {key: 1}) RETURN n } AS all",
+        "CALL db.index.fulltext.queryNodes('i', $given.query) YIELD node AS found RETURN found",
+    ],
 )
-def test_block_names_the_scope(case: tuple[str, CypherBlock]) -> None:
-    _, block = case
-    whole = CypherStatements(Settings(), block.tag or "2026")[block.name]
-    assert ("$given.scope" in whole) != (block.name in NOT_OF_ONE_USER)
+def test_the_rule_would_find(statement: str) -> None:
+    assert find_unscoped_patterns(statement)
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "MATCH (f:Fact {scope: $given.scope, id: 1})-[:SUPPORTED_BY]->(e:Event) MATCH (e)<-[:READS]-(i) RETURN i",
+        "MATCH (a:App {name: 1}), (u:User {scope: $given.scope}) MERGE (u)-[:HAS]->(s:Session {scope: u.scope})",
+        "CALL db.index.fulltext.queryNodes('i', 1) YIELD node AS f\nWHERE f.scope = $given.scope MATCH (f)--(n:Entity)",
+        "MATCH (u:User {scope: $given.scope}) RETURN COUNT { (u)-[:HAS]->(:Session) }",
+    ],
+)
+def test_the_rule_leaves_alone(statement: str) -> None:
+    assert find_unscoped_patterns(statement) == []
 
 
 @pytest.mark.parametrize("name", NOT_OF_ONE_USER)

@@ -325,7 +325,7 @@ async def state_facts(life: Life) -> Any:
 
 async def save_artifacts(life: Life) -> Any:
     versions = []
-    for name, text in (("note.txt", "old"), ("note.txt", "new"), ("user:mine.txt", "mine")):
+    for name, text in (("note.txt", "note"), ("user:mine.txt", "mine")):
         part = types.Part(inline_data=types.Blob(data=f"{text} {life.word}".encode(), mime_type="text/plain"))
         place = {"filename": name, "session_id": "s", **life.owner}
         versions.append(await life.artifacts.save_artifact(artifact=part, **place))
@@ -403,6 +403,7 @@ STEPS: list[Step] = [
     embed_later,
     go_on_talking,
     state_facts,
+    save_artifacts,
     save_artifacts,
     drop_a_key,
     part_the_two,
