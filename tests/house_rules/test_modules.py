@@ -120,9 +120,28 @@ def test_not_everything_is_caught(path: Path) -> None:
     assert found == []
 
 
+@each_module
+def test_not_everything_is_suppressed(path: Path) -> None:
+    assert [node.lineno for node in nodes(path) if suppresses_all(node)] == []
+
+
 def catches_all(handler: ast.ExceptHandler) -> bool:
     kinds = handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type]
     return any(kind is None or ast.unparse(kind) in ("Exception", "BaseException") for kind in kinds)
+
+
+def suppresses_all(node: ast.AST) -> bool:
+    """Whether this is ``suppress(Exception)``: unlike an ``except`` it has no place to log what it swallows."""
+    return (
+        isinstance(node, ast.Call)
+        and ast.unparse(node.func).rpartition(".")[2] == "suppress"
+        and any(ast.unparse(kind).rpartition(".")[2] in ("Exception", "BaseException") for kind in node.args)
+    )
+
+
+@pytest.mark.parametrize("code", ["contextlib.suppress(Exception)", "suppress(KeyError, BaseException)"])
+def test_the_rule_would_find(code: str) -> None:
+    assert any(map(suppresses_all, ast.walk(ast.parse(f"with {code}: pass"))))
 
 
 def raises_again(handler: ast.ExceptHandler) -> bool:

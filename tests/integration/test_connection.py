@@ -179,11 +179,10 @@ async def test_where_nothing_listens_host_and_port_are_named_soon(scheme: str) -
     with socket.socket() as held:
         held.bind(("127.0.0.1", 0))
         port = held.getsockname()[1]
-        started = time.monotonic()
-        async with Connection(f"{scheme}://127.0.0.1:{port}", auth=("u", "p")) as connection:
+        # 2 s of patience, and what a busy machine takes; without them it would be the driver's own minute.
+        async with asyncio.timeout(30), Connection(f"{scheme}://127.0.0.1:{port}", auth=("u", "p")) as connection:
             with pytest.raises(errors.DatabaseUnavailable, match=rf"127\.0\.0\.1:{port}"):
                 await asked(connection)
-    assert time.monotonic() - started < 10, "2 s of patience, and what a busy machine takes"
 
 
 async def test_a_database_that_does_not_exist_is_named(neo4j_server: Any) -> None:

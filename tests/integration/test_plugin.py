@@ -9,7 +9,6 @@ import os
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -85,10 +84,9 @@ class World:
         return [row["text"] for row in rows if row["text"] != "I see."]
 
     async def until(self, is_so: Callable[[], Any], seconds: float = 20.0) -> None:
-        end = time.monotonic() + seconds
-        while not await is_so():
-            assert time.monotonic() < end, await self.ingests()
-            await asyncio.sleep(0.05)
+        async with asyncio.timeout(seconds):
+            while not await is_so():  # noqa: ASYNC110 (what comes true is in the database)
+                await asyncio.sleep(0.05)
 
     async def found(self, query: str, user_id: str = "ada") -> list[str]:
         answer = await self.memory.search_memory(app_name=self.app_name, user_id=user_id, query=query)

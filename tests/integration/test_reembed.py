@@ -313,15 +313,22 @@ async def test_what_is_said_or_edited_meanwhile_is_not_lost(deployed: Deployed) 
 @pytest.mark.full
 async def test_ingests_that_began_before_the_switch_are_waited_for(deployed: Deployed) -> None:
     db = await deployed()
-    label = f"{db.settings.label_prefix}Ingest"
-    await db.connection.run_cypher(
-        f"MATCH (i:{label}) WITH i LIMIT 1 SET i.state = 'claimed', i.lease = 'mine', i.lease_until = $until",
-        {"until": time.time() + 3},
+    claimed = (
+        f"MATCH (i:{db.settings.label_prefix}Ingest) WITH i LIMIT 1 SET i.state = 'claimed', i.lease_until = $until"
     )
-    said: list[str] = []
-    began = time.monotonic()
-    await db.reembed(Scripted(), progress=lambda step: said.append(step.phase))
-    assert time.monotonic() - began >= 2
+    await db.connection.run_cypher(claimed, {"until": time.time() + 3_600})
+    is_waiting, said = asyncio.Event(), list[str]()
+
+    def hear(step: Any) -> None:
+        said.append(step.phase)
+        if "waiting for 1 ingests" in step.phase:
+            is_waiting.set()
+
+    job = asyncio.create_task(db.reembed(Scripted(), progress=hear))
+    await is_waiting.wait()
+    assert not job.done()
+    await db.connection.run_cypher(claimed, {"until": 0.0})
+    await job
     assert any("waiting for 1 ingests" in phase for phase in said)
 
 
