@@ -1139,6 +1139,23 @@ async def test_a_worker_whose_claim_was_taken_over_writes_nothing(connect: Conne
     assert await quick.fact_texts() == ["I keep bees"]
 
 
+async def test_a_worker_whose_claim_was_taken_over_writes_nothing_while_the_new_owner_reads(connect: Connect) -> None:
+    models = [SlowLlm.from_replies(reply(fact("in the garden"))), SlowLlm.from_replies(reply(fact("I keep bees")))]
+    late, owner = (connect(model=model, lease=lease) for model, lease in zip(models, (0.01, 600), strict=True))
+    session = late.session("I keep bees in the garden")
+    adding = []
+    for app, model in zip((late, owner), models, strict=True):
+        adding.append(asyncio.create_task(app.service.remember(session)))
+        await asyncio.wait_for(model._asked.wait(), 30)
+        await asyncio.sleep(0.02)
+    models[0]._go.set()
+    assert (await adding[0]).busy == 1
+    assert await late.fact_texts() == []
+    models[1]._go.set()
+    assert (await adding[1]).facts == {"ADD": 1}
+    assert await owner.fact_texts() == ["I keep bees"]
+
+
 async def test_new_turns_are_read_while_others_are_busy(connect: Connect) -> None:
     app = connect(reply(fact("They make honey")))
     first, second = memory_codec.make_turns([said("I keep bees in the garden"), said("They make honey")])

@@ -539,6 +539,18 @@ async def test_an_expired_session_takes_no_events(app):
     assert await app.user_state() == {}
 
 
+async def test_the_events_of_an_expired_session_cannot_be_listed_nor_the_session_closed(app):
+    with time_is(NOON):
+        session = await app.say(await app.start("s", ttl=60), "I keep bees")
+        assert len((await app.sessions.list_events(app_name=app.name, user_id=USER, session_id="s")).events) == 1
+    with time_is(NOON + 60):
+        assert (await app.sessions.list_events(app_name=app.name, user_id=USER, session_id="s")).events == []
+        with pytest.raises(SessionNotFoundError):
+            await app.sessions.close_session(session)
+        with pytest.raises(SessionNotFoundError):
+            await app.sessions.delete_state_keys(session, ["k"])
+
+
 async def test_the_id_of_an_expired_session_can_be_created_afresh(app):
     with time_is(NOON):
         await app.say(await app.start("s", ttl=60, state={"old": 1, "user:k": 1}), "old", id="e")

@@ -99,6 +99,14 @@ def test_of_two_that_say_the_same_the_words_with_more_numbers_stand() -> None:
     assert [(fact.proposition.text, fact.is_new) for fact in plan.facts] == [("Ada keeps bees in 3 hives", False)]
 
 
+def test_words_that_nobody_is_known_to_have_said_refine_nothing() -> None:
+    guess = replace(HIVES, sources=(replace(HIVES.sources[0], is_verified=False),))
+    [kept] = judged(BEES, guess, op="REFINE").facts
+    assert (kept.is_new, kept.proposition.text) == (False, "Ada keeps bees")
+    [exact] = judged(BEES, HIVES, op="REFINE").facts
+    assert exact.proposition.text == "Ada keeps bees in 3 hives"
+
+
 def test_what_is_known_learns_its_end_from_what_is_more_exact() -> None:
     until = fact("Ada keeps bees until 31 July", NOON + DAY, valid_to=NOON + 80 * DAY)
     [planned_fact] = judged(BEES, until, op="REFINE").facts
@@ -183,6 +191,62 @@ def test_facts_that_have_nothing_but_the_subject_in_common_stay_two() -> None:
     decision = consolidation.Decision(draft.open_questions[0].claim_id, "REINFORCE", (before.proposition.signature,))
     plan = consolidation.reconcile_claims(draft, consolidation.JudgeDecisions((decision,)))
     assert (plan.operation_counts, plan.drop_counts) == ({"ADD": 1}, {"merger of facts that have little in common": 1})
+
+
+def hold(*facts: ExtractedFact) -> tuple[KnownFact, ...]:
+    """The facts as a graph holds them."""
+    plan = consolidation.reconcile_claims(consolidation.compare_extraction(Extraction(PEOPLE, facts), Candidates()))
+    return tuple(KnownFact(one.id, one.proposition, one.sources) for one in plan.facts)
+
+
+def decide(known: tuple[KnownFact, ...], new: ExtractedFact, **reply: Any) -> WritePlan:
+    """What becomes of facts once a model has said this of them: 0 is the new one, from 1 on the known ones."""
+    candidates = Candidates(facts=known, recent_ids=tuple(held.id for held in known))
+    draft = consolidation.compare_extraction(Extraction(PEOPLE, (new,)), candidates)
+    asked = [question.claim_id for question in draft.open_questions]
+    asked += [held.proposition.signature for held in known]
+    parsed = ConsolidationReply.model_validate(reply)
+    return consolidation.reconcile_claims(draft, judge.parse_decisions(parsed, draft, asked, []))
+
+
+TEA = fact("Ada drinks tea", NOON + 2 * DAY, predicate="drinks")
+
+
+def test_two_facts_that_the_graph_holds_are_never_made_one() -> None:
+    bees, hives = hold(BEES, HIVES)
+    ops = [{"fact": 0, "op": "REINFORCE", "targets": [target]} for target in (1, 2)]
+    plan = decide((bees, hives), fact("Ada has bees", NOON + 2 * DAY), ops=ops)
+    assert plan.drop_counts["merger of two known facts"] == 1
+    assert [one.id for one in plan.facts if not one.is_new] in ([bees.id], [hives.id])
+    assert all(one.standing.state == "current" for one in plan.facts)
+
+
+@pytest.mark.parametrize("op", ["REINFORCE", "REFINE", "SUPERSEDE", "RETRACT", "ALREADY_KNOWN"])
+def test_what_a_judge_says_of_known_facts_alone_changes_nothing(op: str) -> None:
+    bees, hives = hold(BEES, HIVES)
+    quotes = [BEES.text, HIVES.text]
+    plan = decide((bees, hives), TEA, ops=[{"fact": 2, "op": op, "targets": [1], "quotes": quotes}])
+    assert [(one.proposition.text, one.is_new) for one in plan.facts] == [(TEA.text, True)]
+    assert (plan.links, plan.revisions) == ((), ())
+    assert plan.drop_counts["decision about facts that were not asked about"] == 1
+
+
+def test_only_what_is_new_comes_to_rest_on_something() -> None:
+    bees, hives = hold(BEES, HIVES)
+    [tea] = hold(TEA)
+    plan = decide((bees, hives), TEA, depends=[{"fact": 2, "on": [1]}, {"fact": 0, "on": [1]}, {"fact": 0, "on": [0]}])
+    assert plan.dependencies == ((tea.id, bees.id),)
+
+
+@pytest.mark.parametrize(("correction", "state"), [(True, "retracted"), (False, "current")])
+def test_a_denial_that_corrects_retracts_what_it_denies(correction: bool, state: str) -> None:
+    known = hold(fact("Ada keeps bees", object=2))
+    denial = fact("Ada keeps no bees", NOON + DAY, object=2, modality="negated", is_correction=correction)
+    plan = decide(known, denial)
+    standings = {one.id: one.standing.state for one in plan.facts}
+    assert standings.get(known[0].id, "current") == state
+    other = fact("Ada keeps no wasps", NOON + DAY, object=3, modality="negated", is_correction=True)
+    assert [one.proposition.text for one in decide(known, other).facts] == [other.text]
 
 
 GONE = fact("Ada sold her bees", NOON + DAY)

@@ -222,7 +222,7 @@ class ReconciledClaims:
         elif op == "REINFORCE" and fact_rules.has_all_details(other.wordings[0], group.wordings[0]):
             return []
         if not any(source.is_verified for source in group.sources):
-            return []
+            group, other = other, group  # words that nobody is known to have said never stand for others
         return [(wording.text, less.text) for wording in group.wordings for less in other.wordings]
 
 
