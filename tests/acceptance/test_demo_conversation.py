@@ -20,8 +20,39 @@ from adk_graph_memory.records import Scope, count_tokens
 
 pytestmark = pytest.mark.xdist_group("demo")  # one worker plays the conversation for all
 PREFIX = "TestMini"
-ENOUGH = 9
-"""Answerable questions, of fifteen, whose evidence has to be among the first ten turns found."""
+RANKS = {
+    "What is Franzi's current phone number?": 3,
+    "Which phone number did Franzi use in May 2025?": 1,
+    "What was the very first phone number Franzi gave?": 2,
+    "Where does Franzi live and work now?": 1,
+    "Who was Franzi's employer before Velasorda, and when was her last day there?": 2,
+    "Which medicine is Franzi allergic to?": 1,
+    "On what date was the wedding of Franzi's brother?": 1,
+    "Did Franzi and Łukasz go to Istanbul in spring 2025?": 7,
+    "Which Anton was going to visit Franzi in Valencia at the end of October, and from what date?": 1,
+    "What does Franzi's brother Anton do for a living?": 4,
+    "When is Franzi's birthday?": 16,
+    "What should I offer Franzi to drink instead of coffee?": 1,
+    "Which popular local drink does Franzi secretly dislike?": None,
+    "What does the person who looked after Krümel during the brother's wedding do for a living?": 6,
+    "Is the harbour pool going to close after Christmas?": 1,
+}
+"""The place of the first memory that holds a question's evidence; None: not among the first thirty."""
+SIGNALS = {
+    "answer",
+    "asks",
+    "author",
+    "before",
+    "date",
+    "fact",
+    "named",
+    "recent",
+    "session",
+    "text",
+    "tokens",
+    "vector",
+}
+"""Signals that speak for or against a memory in these searches."""
 
 
 @dataclass
@@ -51,11 +82,6 @@ class Played:
             "ORDER BY elementId(n), elementId(m), type(r), r.key"
         )
         return nodes + edges
-
-    async def first_sources(self, question: str, most: int = 10) -> list[str]:
-        """The first distinct event ids of what is recalled."""
-        found = await self.memory.memory.recall(question, **self.owner, limit=3 * most, token_budget=10_000)
-        return list(dict.fromkeys(id for memory in found for id in memory.source_event_ids))[:most]
 
 
 @pytest.fixture(scope="module")
@@ -123,16 +149,21 @@ async def test_adding_all_sessions_again_changes_nothing(played: Played) -> None
     assert await played.fingerprint() == before
 
 
-async def test_the_evidence_of_most_questions_is_among_the_first_ten_turns(
-    played: Played, record_property: Any
-) -> None:
+async def test_the_evidence_of_each_question_stands_where_it_stood(played: Played) -> None:
     answerable = [question for question in played.told.questions if question.evidence]
-    found = {q.question: set(await played.first_sources(q.question)) & set(q.evidence) for q in answerable}
-    missed = [question for question, evidence in found.items() if not evidence]
-    record_property("evidence_in_first_ten", f"{len(found) - len(missed)} of {len(found)}")
-    print(f"evidence among the first ten turns: {len(found) - len(missed)} of {len(found)}; missed: {missed}")
-    assert len(found) == 15
-    assert len(found) - len(missed) >= ENOUGH
+    ranks, signals = dict[str, int | None](), set[str]()
+    for question in answerable:
+        found = await played.memory.memory.recall(
+            question.question, **played.owner, limit=30, token_budget=10_000, explain=True
+        )
+        places = [n for n, one in enumerate(found, 1) if not set(question.evidence).isdisjoint(one.source_event_ids)]
+        ranks[question.question] = min(places, default=None)
+        signals |= {share.signal for one in found for share in one.shares}
+    assert ranks.keys() == RANKS.keys()
+    # How rare a word is goes by all that the tests have stored under this prefix: a rank may move by a place or two.
+    moved = {question: rank for question, rank in ranks.items() if (rank or 99) > (RANKS[question] or 99) + 2}
+    assert moved == {}
+    assert signals >= SIGNALS
 
 
 async def test_what_a_search_returns_is_small(played: Played) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import random
 import uuid
 from collections import Counter
 from collections.abc import AsyncIterator, Callable
@@ -209,6 +210,55 @@ async def test_what_rests_on_what_ended_is_recalled_as_stale(make: Make, owner: 
     assert stale.is_stale
     entry = memory_codec.make_memory_entry(stale)
     assert (entry.content.parts[0].text, entry.custom_metadata["stale"]) == (f"{text} (may no longer be so)", True)
+
+
+MAX_HOPS = 4
+"""How far a fact may rest on another for that one's retraction to make it stale."""
+
+
+def find_stale(bases: dict[int, list[int]], retracted: set[int]) -> set[int]:
+    """A model of staleness of its own: whatever has a retracted fact among the bases of its bases, so many deep."""
+    stale = set[int]()
+    for number in bases:
+        level = {number}
+        for _ in range(MAX_HOPS):
+            level = {base for one in level for base in bases[one]}
+            if level & retracted:
+                stale.add(number)
+    return stale
+
+
+@pytest.mark.parametrize("seed", range(3))
+async def test_what_rests_on_what_was_taken_back_is_stale(make: Make, owner: dict[str, str], seed: int) -> None:
+    chance = random.Random(seed)
+    chain = {number: [number - 1] if number else [] for number in range(7)}
+    bases = chain | {number: sorted(chance.sample(range(number), 2)) for number in range(7, 12)}
+    retracted = {0} if seed == 0 else set(chance.sample(range(12), 2))
+    texts = [f"I eat dish {number}" for number in bases]
+    facts = [told(texts[number], turns=[number], depends_on=on) for number, on in bases.items()]
+    denials = [told(f"Not dish {number}", turns=[n], correction=True) for n, number in enumerate(sorted(retracted))]
+
+    def take_back(request: Any) -> str:
+        prompt = request.contents[0].parts[0].text
+        known = {line["text"]: line for line in prompts.decode_lines(prompt, "known")}
+        new = {line["text"]: line["number"] for line in prompts.decode_lines(prompt, "new")}
+        ops = [
+            {"fact": new[said], "op": "RETRACT", "targets": [known[text]["number"]], "quotes": [said, text]}
+            for number in retracted
+            for said, text in [(f"Not dish {number}", texts[number])]
+        ]
+        return json.dumps({"ops": ops})
+
+    memory = make(reply(*facts), reply(*denials), take_back)
+    await memory.remember([turn(text, f"t{n}") for n, text in enumerate(texts)], session_id="s1", **owner)
+    assert await rows(memory, owner, "MATCH (f:@Fact {scope: $scope}) WHERE f.stale RETURN f.text") == []
+    turns = [turn(one["text"], f"d{n}", 30) for n, one in enumerate(denials)]
+    await memory.remember(turns, session_id="s2", **owner)
+    found = await rows(memory, owner, "MATCH (f:@Fact {scope: $scope}) RETURN f.text, f.state, f.stale")
+    assert {text for text, state, _ in found if state == "retracted"} == {texts[number] for number in retracted}
+    stale = find_stale(bases, retracted)
+    assert {text for text, _, is_stale in found if is_stale} == {texts[number] for number in stale}
+    assert stale - retracted
 
 
 async def test_questions_too_many_for_one_reply_are_asked_in_halves(make: Make, owner: dict[str, str]) -> None:

@@ -479,6 +479,33 @@ async def test_a_question_about_the_past_finds_what_was_but_not_what_never_was( 
     assert first in memories[0].text
 
 
+@pytest.mark.parametrize(("facts", "earlier"), [(MOVED, ("Ada lives in Porto.",)), (TAKEN_BACK, ())])
+async def test_what_was_never_true_is_no_earlier_value(  # type: ignore[no-untyped-def]
+    telling, owner: Owner, facts: dict[str, list[dict[str, Any]]], earlier: tuple[str, ...]
+) -> None:
+    async with telling(facts) as memory:
+        found = await memory.recall("Who lives in Vigo?", filters=Filters(kind="fact"), **owner)
+    assert {one.text: one.previously for one in found} == {"Ada lives in Vigo.": earlier}
+
+
+FARO = "Faro is where my bed stands."
+MOVED_TWICE = MOVED | {FARO: [lives("Ada lives in Faro.")]}
+
+
+async def test_what_took_the_place_of_what_took_its_place_is_found(telling, owner: Owner) -> None:  # type: ignore[no-untyped-def]
+    async with telling(MOVED_TWICE) as memory:
+        question, now = "in Porto near the river", START + timedelta(days=45)
+        latest, then = [
+            {one.text: one for one in await memory.recall(question, now=at, explain=True, **owner)}
+            for at in (None, now)
+        ]
+    assert not {"Ada lives in Faro.", FARO} & then.keys()
+    [faro] = {"Ada lives in Faro.", FARO} & latest.keys()
+    assert any(share.signal == "replaces" for share in latest[faro].shares)
+    assert latest[PORTO].superseded_by[0] == "Ada lives in Faro."
+    assert then[PORTO].superseded_by == ("Ada lives in Vigo.",)
+
+
 async def test_as_of_then_what_was_taken_back_later_still_holds(telling, owner: Owner) -> None:  # type: ignore[no-untyped-def]
     async with telling(TAKEN_BACK) as memory:
         memories = await memory.recall("Where do I live?", now=START + timedelta(days=10), **owner)

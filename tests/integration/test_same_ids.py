@@ -374,7 +374,8 @@ async def forget_a_turn(life: Life) -> Any:
     events = [life.event("keeps bees", "e0")]
     [turn], _ = memory_codec.split_rewound(events, zone=UTC)
     receipt = await life.memory.forget([turn.make_memory_id("m0")], **life.owner)
-    return receipt, await life.remember_events(session_id="m0", events=events)
+    report = await life.service.remember(Session(id="m0", events=events, **life.owner))
+    assert (receipt.events, report.turns) == (1, 0)
 
 
 async def delete_a_session(life: Life) -> Any:

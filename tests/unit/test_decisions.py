@@ -17,6 +17,7 @@ from adk_graph_memory.records import (
     ExtractedEntity,
     ExtractedFact,
     Extraction,
+    FactLink,
     KnownEntity,
     KnownFact,
     Source,
@@ -236,6 +237,36 @@ def test_only_what_is_new_comes_to_rest_on_something() -> None:
     [tea] = hold(TEA)
     plan = decide((bees, hives), TEA, depends=[{"fact": 2, "on": [1]}, {"fact": 0, "on": [1]}, {"fact": 0, "on": [0]}])
     assert plan.dependencies == ((tea.id, bees.id),)
+
+
+@pytest.mark.parametrize(("correction", "state"), [(True, "retracted"), (False, "superseded")])
+def test_what_its_speaker_corrects_in_one_breath_was_never_so(correction: bool, state: str) -> None:
+    slip = fact("Ada keeps bees", ref=1)
+    news = fact("Ada drives a van", NOON + DAY, predicate="drives", ref=2, replaces=(1,), is_correction=correction)
+    extraction = Extraction(PEOPLE, (slip, news))
+    plan = consolidation.reconcile_claims(consolidation.compare_extraction(extraction, Candidates()))
+    assert {one.proposition.text: one.standing.state for one in plan.facts} == {slip.text: state, news.text: "current"}
+
+
+@pytest.mark.parametrize(("op", "state"), [("RETRACT", "retracted"), ("SUPERSEDE", "superseded")])
+def test_what_a_model_decided_before_stands_when_the_words_come_again(op: str, state: str) -> None:
+    [ended], [later] = hold(BEES), hold(fact("Ada drives a van", NOON + DAY, predicate="drives"))
+    link = FactLink(later.id, ended.id, op, "She said so.")
+    again = fact("Ada drives a van", NOON + 3 * DAY, predicate="drives")
+    candidates = Candidates(facts=(ended, later), links=(link,))
+    plan = consolidation.reconcile_claims(consolidation.compare_extraction(Extraction(PEOPLE, (again,)), candidates))
+    assert {one.id: one.standing.state for one in plan.facts} == {later.id: "current", ended.id: state}
+
+
+def test_of_two_that_are_said_to_end_each_other_the_later_stands() -> None:
+    one, other = fact("Ada keeps bees", ref=1, replaces=(2,)), fact("Ada keeps geese", NOON + DAY, ref=2, replaces=(1,))
+    for facts in ((one, other), (other, one)):
+        draft = consolidation.compare_extraction(Extraction(PEOPLE, facts), Candidates())
+        plan = consolidation.reconcile_claims(draft)
+        assert {fact.proposition.text: fact.standing.state for fact in plan.facts} == {
+            "Ada keeps bees": "superseded",
+            "Ada keeps geese": "current",
+        }
 
 
 @pytest.mark.parametrize(("correction", "state"), [(True, "retracted"), (False, "current")])

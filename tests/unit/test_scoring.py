@@ -467,6 +467,48 @@ def test_the_share_of_tokens_is_told() -> None:
     assert set(shares["c"]) == {"tokens"}
 
 
+SPAN = DateRange(datetime.fromtimestamp(100, UTC), datetime.fromtimestamp(200, UTC))
+MANY = (
+    *(one._replace(text_length=100 if one.kind == "event" else 40) for one in OLD),
+    turn("asks", vector_score=0.8, has_question=True, has_final_question=True, next_turn_id="says", text_length=40),
+    turn("says", vector_score=0.6, packed_tokens=b"0.5", role="model", author="bot", timestamp=150.0),
+    turn("joke", text_score=3.0, entity_score=2.0, packed_tokens=b"0.3", manner="joking", session_id="t"),
+    turn("long", vector_score=0.7, packed_tokens=b"0.4", text_length=400),
+    fact("short", "long", vector_score=0.7, text_length=40),
+    fact("was", state="superseded", valid_from=90, valid_to=150, vector_score=0.6),
+    turn("hers", vector_score=0.7, short_text="My sister's bees are old.", session_id="t", timestamp=3.0),
+)
+"""Memories of which each signal says something."""
+
+
+def score_many(weights: Weights, author: str | None = None, gate: float = 1.0, **more: Any) -> list[ScoredMemory]:
+    asked = ParsedQuestion("bees", "Where are my bees?", author, time_spans=(SPAN,), **more)
+    return score_candidates(MANY, asked, weights, near=near(*MANY), gate=gate, now=NOW)
+
+
+def test_no_weight_is_nothing_by_default() -> None:
+    """Without it a score changes, or what stands for what."""
+
+    def rank(weights: Weights) -> list[tuple[str, float, str | None]]:
+        ranked = score_many(weights, is_present=True), score_many(weights, "ana")
+        kept = [one for found in ranked for one in deduplicate_memories(found, by_id(*MANY), weights.brief)]
+        return [(one.id, one.score, one.fact_id) for one in kept]
+
+    default = rank(Weights())
+    same = [field.name for field in fields(Weights) if rank(replace(Weights(), **{field.name: 0.0})) == default]
+    assert same == []
+
+
+def test_without_trust_in_words_nothing_counts_that_goes_by_them() -> None:
+    by_words = {"text", "named", "answer", "before", "session", "date", "others", "asks"}
+    trusted, untrusted = (
+        {share.signal for one in score_many(Weights(), gate=gate, is_past=True) for share in one.shares}
+        for gate in (1.0, 0.0)
+    )
+    assert trusted >= by_words
+    assert untrusted == trusted - by_words
+
+
 # -- how far to trust it ----------------------------------------------------------------------------------------
 
 
