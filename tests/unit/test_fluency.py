@@ -33,6 +33,7 @@ class Pieces:
         ("猎犬叫什么名字", Pieces(1), 0.0),
         ("猎犬叫什么名字", Pieces(2), 1.0),
         ("seven 猎犬", Pieces(1), 0.0),
+        ("ok " * 700 + "seven words " * 200, Pieces(2), 1.0),
         ("", Pieces(1), 1.0),
         ("seven words", None, 1.0),
         ("seven words", object(), 1.0),
