@@ -15,8 +15,8 @@ from google.adk.sessions import InMemorySessionService, Session
 from google.genai import types
 
 from adk_graph_memory import GraphMemory, Neo4jMemoryService, graph
-from adk_graph_memory.adk import GraphMemoryPlugin
 from adk_graph_memory.adk.ingest_worker import IngestWorker
+from adk_graph_memory.adk.plugin import GraphMemoryPlugin
 from adk_graph_memory.adk.turn_buffer import SessionKey, TurnBuffer
 from adk_graph_memory.records import Scope
 from adk_graph_memory.testing import HashEmbedder, ScriptedLlm
