@@ -1,7 +1,8 @@
 """Define every error class of this package: the template of its message, and the types of its data.
 
 GraphMemoryError
-├── ConfigurationError            UnknownScheme  UnknownTimezone  NoDatabaseConfigured
+├── ConfigurationError            UnknownScheme  UnknownTimezone  NoDatabaseConfigured  InvalidArgument
+│                                 QueuedModelMissing
 ├── UnsupportedAdk
 ├── DatabaseError                 DatabaseUnavailable  AuthenticationFailed  PermissionDenied  DatabaseReadOnly
 │                                 UnsupportedServer  QueryFailed  ConstraintViolated  DriverClosed  InvalidUnicode
@@ -10,6 +11,7 @@ GraphMemoryError
 ├── SchemaError                   SchemaMissing  SchemaTooNew  LabelConflict  IndexNameTaken  EmbedderMismatch
 ├── SessionClosed
 ├── NotFound
+├── ConfirmationMissing
 ├── UnreadableTranscript
 ├── ArtifactError                 ArtifactStoreUnusable  ContentMissing
 ├── EmbeddingError                EmbedderMissing  EmbeddingModelMissing  EmbedderFailed  CredentialsMissing
@@ -72,6 +74,17 @@ class UnsupportedAdk(GraphMemoryError, ImportError):
     google-adk that this release was tested with: `pip install "google-adk=={tested}"`."""
     version: str
     tested: str
+
+
+class InvalidArgument(ConfigurationError):
+    template = "An argument cannot be used: {reason}"
+
+
+class QueuedModelMissing(ConfigurationError):
+    template = """
+    What is pending was queued for the model {model!r}, which this process does not have ({reason}). Run it where that
+    model is registered with ADK, or choose another one: `adk-graph-memory ingest --pending --model NAME`."""
+    model: str
 
 
 class DatabaseError(GraphMemoryError):
@@ -186,8 +199,8 @@ class IndexNameTaken(SchemaError):
 class EmbedderMismatch(SchemaError):
     template = """
     The memories in this database carry vectors of {stored} ({stored_dimensions} numbers each), but {configured}
-    ({configured_size}) is configured. Configure the stored one, or make every vector anew with `python
-    pipelines/reembed.py`."""
+    ({configured_size}) is configured. Configure the stored one, or make every vector anew with
+    `adk-graph-memory reembed --embedder NAME`."""
     stored: str
     stored_dimensions: int
     configured: str
@@ -204,6 +217,11 @@ class NotFound(GraphMemoryError, LookupError):
     template = "There is no {what}: see {where}."
     what: str
     where: str
+
+
+class ConfirmationMissing(GraphMemoryError):
+    template = "{question} With --json nobody is asked: add --yes to confirm."
+    question: str
 
 
 class UnreadableTranscript(GraphMemoryError, ValueError):

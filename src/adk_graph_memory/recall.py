@@ -42,27 +42,27 @@ class RecallOptions:
         """Return the options with the settings' values for those that are None.
 
         Raises:
-            errors.ConfigurationError: a number is out of range, or ``now`` has no time zone.
+            errors.InvalidArgument: a number is out of range, or ``now`` has no time zone.
         """
         limit = settings.memory_max_results if self.limit is None else self.limit
         token_budget = settings.token_budget if self.token_budget is None else self.token_budget
         min_score = settings.min_score if self.min_score is None else self.min_score
         for name, count in (("limit", limit), ("token_budget", token_budget)):
             if not isinstance(count, int) or count < 0:
-                raise errors.ConfigurationError(reason=f"{name}={count!r} is not a whole number of at least 0")
+                raise errors.InvalidArgument(reason=f"{name}={count!r} is not a whole number of at least 0")
         if not isinstance(min_score, int | float) or not 0 <= min_score <= 1:
-            raise errors.ConfigurationError(reason=f"min_score={min_score!r} is not between 0 and 1")
+            raise errors.InvalidArgument(reason=f"min_score={min_score!r} is not between 0 and 1")
         if self.first_wait is not None and not (isinstance(self.first_wait, int | float) and self.first_wait >= 0):
-            raise errors.ConfigurationError(
+            raise errors.InvalidArgument(
                 reason=f"first_wait={self.first_wait!r} is not a number of seconds of at least 0"
             )
         filters = Filters() if self.filters is None else self.filters
         if not isinstance(filters, Filters):
-            raise errors.ConfigurationError(reason=f"filters={filters!r} is not a Filters(…)")
+            raise errors.InvalidArgument(reason=f"filters={filters!r} is not a Filters(…)")
         if self.now is not None:
             check_timezone_aware(self.now)
             if not 1900 <= self.now.year <= 2200:
-                raise errors.ConfigurationError(reason=f"now={self.now} is not between 1900 and 2200")
+                raise errors.InvalidArgument(reason=f"now={self.now} is not between 1900 and 2200")
             filters = replace(filters, until=min(filters.until or self.now, self.now))
         return replace(self, limit=limit, token_budget=token_budget, min_score=min_score, filters=filters)
 
@@ -96,7 +96,7 @@ class Recall:
         """Return the user's memories that fit the question best, best first.
 
         Raises:
-            errors.ConfigurationError: an option is out of range.
+            errors.InvalidArgument: an option is out of range.
             errors.EmbedderMismatch: the graph's vectors are another embedder's.
             errors.DatabaseError: the graph could not be read.
         """
@@ -151,7 +151,7 @@ class Recall:
         The first call lets the server plan the caller's ``retrieval_query``, without running it.
 
         Raises:
-            errors.ConfigurationError: the ``retrieval_query`` is invalid or not allowed.
+            errors.InvalidArgument: the ``retrieval_query`` is invalid or not allowed.
         """
         options = options or RecallOptions()
         profile = await self._speakers.find_speaker_profile(scope)

@@ -81,16 +81,16 @@ def load_conversation(path: Path | None = None) -> Conversation:
     """Load the conversation in a file, by default the one that ships with the package.
 
     Raises:
-        errors.ConfigurationError: the file cannot be read, or does not fit the schema.
+        errors.InvalidArgument: the file cannot be read, or does not fit the schema.
     """
     try:
         source = path or resources.files(__package__) / "conversation.json"
         return Conversation.model_validate_json(source.read_text(encoding="utf-8"))
     except OSError as error:
-        raise errors.ConfigurationError(reason=f"{path} cannot be read ({error.strerror})") from error
+        raise errors.InvalidArgument(reason=f"{path} cannot be read ({error.strerror})") from error
     except ValidationError as error:
         first = error.errors()[0]
         place = ".".join(map(str, first["loc"]))
-        raise errors.ConfigurationError(
+        raise errors.InvalidArgument(
             reason=f"{path} is no conversation as the demo reads it ({place}: {first['msg']})"
         ) from error

@@ -27,7 +27,7 @@ class JsonMapDelta:
     def from_values(cls, values: Mapping[str, Any], drop: Iterable[str] = ()) -> JsonMapDelta:
         """Make a change that sets ``values`` as ``dict.update`` does (None is stored as null) and removes ``drop``."""
         if invalid_keys := [key for key in (*values, *drop) if not isinstance(key, str)]:
-            raise errors.ConfigurationError(reason=f"keys have to be text, these are not: {invalid_keys!r}")
+            raise errors.InvalidArgument(reason=f"keys have to be text, these are not: {invalid_keys!r}")
         drop_keys = set(drop)
         updates = {key: value for key, value in values.items() if key not in drop_keys}
         return cls(
@@ -48,12 +48,12 @@ def _dump_json(value: Any) -> str:
     """Dump a value as JSON: pydantic converts dates, sets and models, anything else becomes its repr.
 
     Raises:
-        errors.ConfigurationError: the value contains itself, or is nested too deep.
+        errors.InvalidArgument: the value contains itself, or is nested too deep.
     """
     try:
         return json.dumps(value, separators=(",", ":"), default=_make_plain)
     except (RecursionError, ValueError) as error:
-        raise errors.ConfigurationError(reason=f"a value cannot be kept as JSON: {error}") from error
+        raise errors.InvalidArgument(reason=f"a value cannot be kept as JSON: {error}") from error
 
 
 def _make_plain(value: Any) -> Any:

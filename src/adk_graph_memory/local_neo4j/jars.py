@@ -63,14 +63,14 @@ def resolve_version(version: str | None = None) -> str:
     """Resolve "2026", "5.26" or a full version to a full one; None means ADK_GRAPH_MEMORY_NEO4J, else 2026.
 
     Raises:
-        errors.ConfigurationError: no lock fits the version.
+        errors.InvalidArgument: no lock fits the version.
     """
     version = version or os.environ.get("ADK_GRAPH_MEMORY_NEO4J") or "2026"
     locked = [path.name.removeprefix("neo4j-").removesuffix(".lock.json") for path in LOCK_FOLDER.glob("*.lock.json")]
     locked.sort(key=lambda full_version: [int(number) for number in full_version.split(".")])
     matches = [full_version for full_version in locked if f"{full_version}.".startswith(f"{version}.")]
     if not matches:
-        raise errors.ConfigurationError(
+        raise errors.InvalidArgument(
             reason=f"Neo4j {version!r} cannot be started here, only {' and '.join(locked)} "
             "(argument version=, or ADK_GRAPH_MEMORY_NEO4J)"
         )

@@ -27,13 +27,13 @@ class Filters:
             if moment is not None:
                 check_timezone_aware(moment)
         if self.since is not None and self.until is not None and self.since > self.until:
-            raise errors.ConfigurationError(reason=f"since {self.since} is later than until {self.until}")
+            raise errors.InvalidArgument(reason=f"since {self.since} is later than until {self.until}")
         if self.kind not in (None, *get_args(MemoryKind)):
-            raise errors.ConfigurationError(reason=f"kind {self.kind!r} is none of {', '.join(get_args(MemoryKind))}")
+            raise errors.InvalidArgument(reason=f"kind {self.kind!r} is none of {', '.join(get_args(MemoryKind))}")
         for name in ("session_id", "topic", "entity"):
             value = getattr(self, name)
             if value is not None and not isinstance(value, str):
-                raise errors.ConfigurationError(reason=f"{name} {value!r} is no text; of several ask for one at a time")
+                raise errors.InvalidArgument(reason=f"{name} {value!r} is no text; of several ask for one at a time")
 
     def __bool__(self) -> bool:
         return self != Filters()

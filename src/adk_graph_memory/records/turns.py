@@ -80,7 +80,7 @@ class Statement:
 
 def _normalize_unicode(text: str) -> str:
     if not isinstance(text, str):
-        raise errors.ConfigurationError(reason=f"the text {text!r} is no text")
+        raise errors.InvalidArgument(reason=f"the text {text!r} is no text")
     return unicodedata.normalize("NFC", text)
 
 
@@ -88,11 +88,11 @@ def check_timezone_aware(moment: datetime) -> None:
     """Refuse a time without an offset, since its meaning depends on the machine that reads it.
 
     Raises:
-        errors.ConfigurationError: it is no datetime, has no offset, or is not between the years 2 and 9998.
+        errors.InvalidArgument: it is no datetime, has no offset, or is not between the years 2 and 9998.
     """
     if not isinstance(moment, datetime):
-        raise errors.ConfigurationError(reason=f"{moment!r} is no datetime")
+        raise errors.InvalidArgument(reason=f"{moment!r} is no datetime")
     if moment.tzinfo is None:
-        raise errors.ConfigurationError(reason=f"{moment!r} has no time zone; use datetime.now(UTC) or the like")
+        raise errors.InvalidArgument(reason=f"{moment!r} has no time zone; use datetime.now(UTC) or the like")
     if not 1 < moment.year < 9999:
-        raise errors.ConfigurationError(reason=f"{moment!r} is not between the years 2 and 9998")
+        raise errors.InvalidArgument(reason=f"{moment!r} is not between the years 2 and 9998")

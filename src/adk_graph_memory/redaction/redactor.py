@@ -29,7 +29,7 @@ class Redactor:
 
     Raises:
         errors.RedactorMissing: the libraries that ``"secrets"`` needs are not installed.
-        errors.ConfigurationError: ``choice`` is none of these.
+        errors.InvalidArgument: ``choice`` is none of these.
     """
 
     def __init__(self, choice: RedactOption) -> None:
@@ -38,7 +38,7 @@ class Redactor:
             choice = secrets.remove_secrets
         if isinstance(choice, str) or not (choice is None or callable(choice)):
             reason = f'redact={choice!r} is neither "secrets" nor a function from text to text'
-            raise errors.ConfigurationError(reason=reason)
+            raise errors.InvalidArgument(reason=reason)
         self._function = choice
 
     @property

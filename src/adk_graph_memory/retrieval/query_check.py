@@ -64,19 +64,19 @@ def check_query_plan(explanation: neo4j.EagerResult, results: neo4j.EagerResult,
         statements: our own statements; a label that they name is no misspelling, even while no node has it.
 
     Raises:
-        errors.ConfigurationError: it writes, reads files, calls a procedure or a function that may do more than read
+        errors.InvalidArgument: it writes, reads files, calls a procedure or a function that may do more than read
             the graph, or does not return ``text`` and ``score``.
     """
     plan = explanation.summary.plan or {}
     if explanation.summary.query_type != "r":
-        raise errors.ConfigurationError(reason="the retrieval_query writes; it may only read")
+        raise errors.InvalidArgument(reason="the retrieval_query writes; it may only read")
     if feature := find_forbidden(plan):
         reason = f"the retrieval_query uses {feature}; it may only read the graph, and beyond Cypher's own call only "
-        raise errors.ConfigurationError(
+        raise errors.InvalidArgument(
             reason=reason + ", ".join(f"{name}*" for name in (*PROCEDURE_PREFIXES, *FUNCTION_PREFIXES))
         )
     if columns := sorted({"text", "score"} - set(explanation.keys)):
-        raise errors.ConfigurationError(reason=f"the retrieval_query returns no {' and no '.join(columns)}")
+        raise errors.InvalidArgument(reason=f"the retrieval_query returns no {' and no '.join(columns)}")
     if is_leaving_scope(plan, results.summary.plan or {}):
         logger.warning(
             "the retrieval_query matches nodes that the memories found do not lead to, and not all by $scope: it may "

@@ -34,7 +34,7 @@ def make_recollection(record: Record, degraded: str | None, now: datetime) -> Re
     """Make a recollection of a row; a caller's own columns go into its metadata.
 
     Raises:
-        errors.ConfigurationError: a column of the retrieval query does not hold what its name means here.
+        errors.InvalidArgument: a column of the retrieval query does not hold what its name means here.
     """
     try:
         return _convert_record(record, degraded, now)
@@ -42,14 +42,14 @@ def make_recollection(record: Record, degraded: str | None, now: datetime) -> Re
         reason = (
             f"a column of the retrieval_query is not what its name means here ({error}); these names have a meaning: "
         )
-        raise errors.ConfigurationError(reason=reason + ", ".join(sorted(_KNOWN_COLUMNS))) from error
+        raise errors.InvalidArgument(reason=reason + ", ".join(sorted(_KNOWN_COLUMNS))) from error
 
 
 def _convert_record(record: Record, degraded: str | None, now: datetime) -> Recollection:
     values = tuple.__iter__(record)  # the driver's own iterator takes half as long as the rest of this function
     row: dict[str, Any] = dict(zip(record.keys(), values, strict=True))
     if not isinstance(row["text"], str) or not isinstance(row["score"], int | float):
-        raise errors.ConfigurationError(
+        raise errors.InvalidArgument(
             reason=f"the retrieval_query returned text {row['text']!r} and score {row['score']!r}; leave such rows out"
         )
     timestamp, offset = row.get("timestamp"), row.get("offset")

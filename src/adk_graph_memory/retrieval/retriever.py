@@ -219,7 +219,7 @@ class GraphMemoryRetriever(HybridCypherRetriever):
         """Let the server plan the ``retrieval_query``, without running it, and check the plan.
 
         Raises:
-            errors.ConfigurationError: it is not valid Cypher, or :func:`~.query_check.check_query_plan` refuses it.
+            errors.InvalidArgument: it is not valid Cypher, or :func:`~.query_check.check_query_plan` refuses it.
             errors.DatabaseError: the server did not answer.
         """
         try:
@@ -230,7 +230,7 @@ class GraphMemoryRetriever(HybridCypherRetriever):
         except (driver_errors.Neo4jError, driver_errors.DriverError) as error:
             if not str(getattr(error, "code", "")).startswith(_CYPHER_ERROR_PREFIX):
                 raise self._connection.translate_error(error) from error
-            raise errors.ConfigurationError(reason=f"the retrieval_query cannot be run: {error}") from error
+            raise errors.InvalidArgument(reason=f"the retrieval_query cannot be run: {error}") from error
         query_check.check_query_plan(explanation, results_explanation, self._connection.statements)
 
     def _explain_statement(self, statement: str) -> neo4j.EagerResult:

@@ -72,4 +72,4 @@ class Weights:
         for field in fields(self):
             weight = getattr(self, field.name)
             if not isinstance(weight, int | float) or not math.isfinite(weight):
-                raise errors.ConfigurationError(reason=f"the weight {field.name}={weight!r} is not a number")
+                raise errors.InvalidArgument(reason=f"the weight {field.name}={weight!r} is not a number")
