@@ -108,6 +108,7 @@ class Ingestion:
             lease_seconds=self._connection.settings.limits.lease,
             metadata=metadata,
             topics=topics,
+            model=self._extractor.model_name,
             pending_reason=pending_reason,
         )
 

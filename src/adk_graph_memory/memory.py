@@ -3,22 +3,38 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
-from datetime import datetime
-from functools import cached_property
+from collections.abc import AsyncIterator, Mapping, Sequence
+from datetime import UTC, datetime
+from functools import cached_property, partial
 from typing import Any
 
-from adk_graph_memory import consolidation, embeddings, extraction, graph, llm, redaction, retrieval, telemetry
+from adk_graph_memory import consolidation, embeddings, errors, extraction, graph, llm, redaction, retrieval, telemetry
 from adk_graph_memory.closing import Closeable
 from adk_graph_memory.graph.json_map import JsonMapDelta
 from adk_graph_memory.graph_vectors import GraphVectors
 from adk_graph_memory.ingest import Ingestion
 from adk_graph_memory.problem_log import ProblemLog
 from adk_graph_memory.recall import Recall, RecallOptions
-from adk_graph_memory.records import Filters, IngestReport, Passage, Receipt, Recollection, Scope, Statement, Turn
+from adk_graph_memory.records import (
+    AppSummary,
+    Filters,
+    IngestReport,
+    Passage,
+    Receipt,
+    Recollection,
+    Scope,
+    Statement,
+    StoredEntity,
+    StoredFact,
+    Turn,
+    UserSummary,
+)
 from adk_graph_memory.settings import Settings
 
 logger = logging.getLogger(__name__)
+
+RULES = "rules"
+"""Stands for no model in its place."""
 
 
 class GraphMemory(Closeable):
@@ -147,6 +163,7 @@ class GraphMemory(Closeable):
         user_id: str | None = None,
         before: float | None = None,
         max_attempts: int | None = None,
+        queued_for: str | None = None,
     ) -> list[IngestReport]:
         """Ingest the pending requests: those that were queued, whose process died, or whose model failed.
 
@@ -155,8 +172,11 @@ class GraphMemory(Closeable):
             user_id: of this user only.
             before: only requests made before this time, in epoch seconds.
             max_attempts: only requests with fewer attempts.
+            queued_for: only requests for the model of this name (``rules`` for none), which extracts from them
+                instead of this memory's own.
 
         Raises:
+            errors.QueuedModelMissing: ADK knows no model of this name.
             errors.DatabaseUnavailable: the requests not yet ingested stay pending.
             Exception: the first error of a request that stays pending; the other requests were still ingested.
         """
@@ -164,7 +184,9 @@ class GraphMemory(Closeable):
         ingests = await graph.ingest_queue.fetch_pending_ingests(
             connection, app_name=app_name, user_id=user_id, before=before, max_attempts=max_attempts
         )
-        return await self._make_ingestion(connection).resume_pending(ingests)
+        if queued_for is not None:
+            ingests = [ingest for ingest in ingests if ingest.model == queued_for]
+        return await self._make_ingestion(connection, queued_for).resume_pending(ingests)
 
     @telemetry.trace_operation("search_memory")
     async def recall(
@@ -244,6 +266,90 @@ class GraphMemory(Closeable):
         await graph.memories.add_facts(connection, scope, facts, batch)
         return IngestReport(facts={"ADD": len(facts)}, embedded=len(batch.embeddings), extractor="direct")
 
+    async def facts(
+        self,
+        *,
+        app_name: str,
+        user_id: str,
+        about: str | None = None,
+        past: bool = False,
+        limit: int | None = None,
+        after: str | None = None,
+    ) -> AsyncIterator[StoredFact]:
+        """Yield the facts that memory holds of a user, newest first.
+
+        Args:
+            app_name, user_id: whose memory it is.
+            about: only facts about the entity with this name, alias or key.
+            past: also facts that ended, were retracted or are stale.
+            limit: the maximum number of facts.
+            after: the id of the fact to continue after.
+
+        Raises:
+            errors.NotFound: ``after`` is the id of no fact of this user.
+
+        Example:
+            ``async for fact in memory.facts(app_name="home", user_id="ana", about="Rex"): print(fact.text)``
+        """
+        connection, scope = await graph.prepare_connection(self.connection), Scope(app_name, user_id)
+        fetch_page = partial(
+            graph.knowledge.fetch_facts, connection, scope, now=datetime.now(UTC), about=about, past=past
+        )
+        async for fact in graph.knowledge.iterate_pages(fetch_page, lambda fact: fact.id, limit, after):
+            yield fact
+
+    async def entities(
+        self,
+        *,
+        app_name: str,
+        user_id: str,
+        type: str | None = None,
+        limit: int | None = None,
+        after: str | None = None,
+    ) -> AsyncIterator[StoredEntity]:
+        """Yield the entities that a user's facts are about, those with most facts first.
+
+        Args:
+            app_name, user_id: whose memory it is.
+            type: only entities of this type: ``person``, ``place`` …
+            limit: the maximum number of entities.
+            after: the key of the entity to continue after.
+
+        Raises:
+            errors.NotFound: ``after`` is the key of no entity of this user.
+        """
+        connection, scope = await graph.prepare_connection(self.connection), Scope(app_name, user_id)
+        fetch_page = partial(graph.knowledge.fetch_entities, connection, scope, now=datetime.now(UTC), type=type)
+        async for entity in graph.knowledge.iterate_pages(fetch_page, lambda entity: entity.key, limit, after):
+            yield entity
+
+    async def users(
+        self, *, app_name: str, limit: int | None = None, after: str | None = None
+    ) -> AsyncIterator[UserSummary]:
+        """Yield an app's users by their ids, with counts of what is stored of each.
+
+        Args:
+            app_name: the app.
+            limit: the maximum number of users.
+            after: the id of the user to continue after.
+        """
+        connection = await graph.prepare_connection(self.connection)
+        fetch_page = partial(graph.knowledge.fetch_users, connection, app_name, now=datetime.now(UTC))
+        async for user in graph.knowledge.iterate_pages(fetch_page, lambda user: user.user_id, limit, after):
+            yield user
+
+    async def apps(self, *, limit: int | None = None, after: str | None = None) -> AsyncIterator[AppSummary]:
+        """Yield the apps of this database by their names, with counts of what is stored of each.
+
+        Args:
+            limit: the maximum number of apps.
+            after: the name of the app to continue after.
+        """
+        connection = await graph.prepare_connection(self.connection)
+        fetch_page = partial(graph.knowledge.fetch_apps, connection, now=datetime.now(UTC))
+        async for app in graph.knowledge.iterate_pages(fetch_page, lambda app: app.app_name, limit, after):
+            yield app
+
     async def make_retriever(self, *, app_name: str, user_id: str) -> retrieval.GraphMemoryRetriever:
         """Make a neo4j-graphrag retriever over this user's memory, for ``GraphRAG`` and the like.
 
@@ -264,26 +370,42 @@ class GraphMemory(Closeable):
         """Close the connections opened in the running event loop; may be called again."""
         await self.connection.close()
 
-    def _make_ingestion(self, connection: graph.Connection) -> Ingestion:
-        return Ingestion(connection, self.vectors, self.extractor, self.judge, self.problems)
+    def _make_ingestion(self, connection: graph.Connection, model_name: str | None = None) -> Ingestion:
+        """Make an ingestion with this memory's model, or with that of another name."""
+        if model_name in (None, self._language_model.model if self._language_model else RULES):
+            return Ingestion(connection, self.vectors, self.extractor, self.judge, self.problems)
+        model = None if model_name == RULES else _find_queued_model(model_name or RULES)
+        return Ingestion(connection, self.vectors, self._make_extractor(model), self._make_judge(model), self.problems)
 
     @cached_property
     def extractor(self) -> extraction.Extractor:
         """Extracts entities and facts from turns."""
-        return extraction.choose_extractor(self._language_model, self._topics, self.connection.settings)
+        return self._make_extractor(self._language_model)
 
     @cached_property
     def judge(self) -> consolidation.Judge | None:
         """Decides how new and stored facts relate where rules cannot; None without a model."""
-        model = self._language_model
+        return self._make_judge(self._language_model)
+
+    def _make_extractor(self, model: llm.BaseLlm | None) -> extraction.Extractor:
+        return extraction.choose_extractor(model, self._topics, self.connection.settings)
+
+    def _make_judge(self, model: llm.BaseLlm | None) -> consolidation.Judge | None:
         return consolidation.Judge(model, llm.RetryPolicy.from_settings(self.connection.settings)) if model else None
 
     @cached_property
     def _language_model(self) -> llm.BaseLlm | None:
-        model = self._model or self.connection.settings.model or "rules"
-        return None if model == "rules" else llm.resolve_model(model)
+        model = self._model or self.connection.settings.model or RULES
+        return None if model == RULES else llm.resolve_model(model)
 
     @cached_property
     def redactor(self) -> redaction.Redactor:
         """Redacts every text before it is stored, sent or embedded."""
         return redaction.Redactor(self._redact or self.connection.settings.redact)
+
+
+def _find_queued_model(name: str) -> llm.BaseLlm:
+    try:
+        return llm.resolve_model(name)
+    except errors.ConfigurationError as error:
+        raise errors.QueuedModelMissing(model=name, reason=str(error.__cause__)) from error

@@ -15,7 +15,6 @@ from adk_graph_memory import errors, llm
 from adk_graph_memory.records import Usage
 
 
-
 class Answer(BaseModel):
     number: int
     words: list[str] = []

@@ -10,7 +10,7 @@ import json
 import logging
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, NamedTuple
 
 from google.adk.artifacts import artifact_util
 from google.adk.artifacts.base_artifact_service import ArtifactVersion, BaseArtifactService, ensure_part
@@ -30,6 +30,14 @@ logger = logging.getLogger(__name__)
 
 MIN_ORPHAN_AGE = timedelta(hours=1)
 """After this time, content without a version is an orphan: its version is no longer being written."""
+
+
+class LatestVersion(NamedTuple):
+    """The latest version of an artifact, the session that it belongs to (None: the user), and its name there."""
+
+    session_id: str | None
+    name: str
+    version: ArtifactVersion
 
 
 @telemetry.trace_methods
@@ -193,6 +201,28 @@ class Neo4jArtifactService(Closeable, BaseArtifactService):
         name = artifact_names.make_artifact_name(app_name, user_id, filename, session_id)
         record = await graph.artifacts.fetch_version(await self._connect(app_name), name, version)
         return artifact_parts.make_artifact_version(name, record) if record else None
+
+    async def list_latest_versions(
+        self, *, app_name: str, user_id: str, session_id: str | None = None
+    ) -> list[LatestVersion]:
+        """List the latest version of each artifact of a user: the user's own, and then those of the sessions.
+
+        Args:
+            app_name: the app.
+            user_id: the user.
+            session_id: only the user's own and those of this session.
+        """
+        scope = artifact_names.make_artifact_scope(app_name, user_id)
+        session_id = None if session_id is None else artifact_names.normalize_session_id(session_id)
+        versions = await graph.artifacts.fetch_latest_versions(await self._connect(app_name), scope, session_id)
+        return [
+            LatestVersion(
+                name.session_id or None,
+                name.name if name.session_id else f"{artifact_names.USER_NAMESPACE}{name.name}",
+                artifact_parts.make_artifact_version(name, version),
+            )
+            for name, version in versions
+        ]
 
     async def list_orphans(self, *, delete: bool = False) -> AsyncIterator[ContentKey]:
         """Yield the stored contents that no version names, left by a dead process or a failed deletion.

@@ -21,6 +21,7 @@ from google.adk.platform import time as platform_time
 from google.adk.platform import uuid as platform_uuid
 from google.adk.sessions.base_session_service import BaseSessionService, GetSessionConfig, ListSessionsResponse
 from google.adk.sessions.session import Session
+from pydantic import Field
 from typing_extensions import override
 
 from adk_graph_memory import errors, graph, telemetry
@@ -36,6 +37,12 @@ class ListEventsResponse:
 
     events: list[Event]
     last_seq: int | None
+
+
+class ListNamedSessionsResponse(ListSessionsResponse):
+    """ADK's list of sessions, and for each of them its display name, in the same order."""
+
+    display_names: list[str | None] = Field(default_factory=list)
 
 
 @telemetry.trace_methods
@@ -154,7 +161,7 @@ class Neo4jSessionService(Closeable, BaseSessionService):
         newest_first: bool = False,
         include_state: bool = True,
         labels: Mapping[str, str] | None = None,
-    ) -> ListSessionsResponse:
+    ) -> ListNamedSessionsResponse:
         """List sessions without their events, least recently active first, ties by user and id.
 
         Args:
@@ -183,7 +190,8 @@ class Neo4jSessionService(Closeable, BaseSessionService):
             )
         except LookupError as error:
             raise InputValidationError(str(error)) from error
-        return ListSessionsResponse(sessions=[session_codec.decode_session(record, app_name) for record in records])
+        sessions = [session_codec.decode_session(record, app_name) for record in records]
+        return ListNamedSessionsResponse(sessions=sessions, display_names=[record.display_name for record in records])
 
     async def list_events(
         self,

@@ -24,6 +24,8 @@ class Extractor(Protocol):
     """Extracts entities and facts from turns."""
 
     version: str
+    model_name: str
+    """The model's name in ADK's registry; ``rules`` without a model."""
     functional_predicates: frozenset[str]
     """Predicates of which a subject has one value at a time."""
     topics: tuple[str, ...]
@@ -69,7 +71,7 @@ class ModelExtractor:
         self._keep_unverified = keep_unverified
         self.functional_predicates = vocabulary.functional_predicates
         self.topics = tuple(topic.label for topic in vocabulary.topics)
-        self.version = f"{model.model} {self._prompt.version}"
+        self.model_name, self.version = model.model, f"{model.model} {self._prompt.version}"
 
     def restrict_topics(self, topics: Collection[str]) -> ModelExtractor:
         """The extractor for a request restricted to the topics with these labels; unchanged if there are none.

@@ -35,6 +35,7 @@ class RuleExtractor:
 
     functional_predicates: frozenset[str] = frozenset()
     topics: tuple[str, ...] = ()
+    model_name = "rules"
 
     def __init__(self, names: NameFinder | None = None) -> None:
         self._name_finder = names or load_name_finder()

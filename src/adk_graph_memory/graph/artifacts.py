@@ -79,6 +79,14 @@ async def fetch_artifact_names(connection: Connection, scope: Scope, session_id:
     return [ArtifactName(scope, row["session_id"], row["name"]) for row in rows]
 
 
+async def fetch_latest_versions(
+    connection: Connection, scope: Scope, session_id: str | None
+) -> list[tuple[ArtifactName, StoredVersion]]:
+    """Fetch the latest version of each artifact: the user's own and one session's, or with None every session's."""
+    rows = await connection.run_statement("latest_artifact_versions", scope=scope.key, session_id=session_id)
+    return [(ArtifactName(scope, id, name), StoredVersion(*version)) for name, id, *version in rows]
+
+
 async def delete_versions(connection: Connection, name: ArtifactName) -> list[tuple[ContentKey, str]]:
     """Delete all versions of an artifact.
 

@@ -73,6 +73,8 @@ class PendingIngest:
     """labels of the allowed topics; empty for all"""
     wait_seconds: float = 0.0
     """seconds since the request was made"""
+    model: str | None = None
+    """name of the model it was made for; ``rules`` for none, None if an earlier release made the request"""
 
 
 async def lease_turns(
@@ -87,6 +89,7 @@ async def lease_turns(
     lease_seconds: float,
     metadata: JsonMapDelta,
     topics: Sequence[str] = (),
+    model: str = "rules",
     pending_reason: str | None = None,
 ) -> LeasedWindows:
     """Store the request with its turns, and lease the unread ones to this worker.
@@ -102,6 +105,7 @@ async def lease_turns(
         lease_seconds: how long the lease lasts.
         metadata: merged into the turns' metadata.
         topics: labels of the allowed topics, kept for whoever resumes the request; empty for all.
+        model: name of the model that is to extract from the turns, kept likewise.
         pending_reason: if set, the windows stay pending for this reason instead of being leased.
     """
     foreign_uid = f"elsewhere:{digest(session_id)}"
@@ -134,6 +138,7 @@ async def lease_turns(
                 last_seq=first["last_seq"],
                 windows=[_make_window_row(window) for window in windows],
                 topics=list(topics),
+                model=model,
                 lease=lease,
                 lease_until=now + lease_seconds,
                 pending_reason=pending_reason,
@@ -204,6 +209,7 @@ async def fetch_pending_ingests(
             row["reason"],
             tuple(row["topics"]),
             row["waited"],
+            row["model"],
         )
         for row in rows
     ]

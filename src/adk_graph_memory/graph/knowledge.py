@@ -1,10 +1,11 @@
-"""List the facts and entities that memory holds of a user, page by page."""
+"""List apps, users, and the facts and entities that memory holds of a user, page by page."""
 
 from __future__ import annotations
 
 import unicodedata
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 from neo4j import Record
 
@@ -12,7 +13,33 @@ from adk_graph_memory import errors
 from adk_graph_memory.graph import fact_rows
 from adk_graph_memory.graph.connection import Connection
 from adk_graph_memory.language.zones import restore_datetime
-from adk_graph_memory.records import Scope, StoredEntity, StoredFact
+from adk_graph_memory.records import AppSummary, Scope, StoredEntity, StoredFact, UserSummary
+
+T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
+
+PAGE_SIZE = 200
+"""Rows that one statement returns, at most, of a list of any length."""
+
+
+class FetchPage(Protocol[T_co]):
+    """Fetches a page of a list."""
+
+    def __call__(self, *, limit: int, after: str | None) -> Awaitable[Sequence[T_co]]: ...
+
+
+async def iterate_pages(
+    fetch_page: FetchPage[T], get_cursor: Callable[[T], str], limit: int | None, after: str | None
+) -> AsyncIterator[T]:
+    """Yield the items of a list, a page at a time, up to ``limit``."""
+    while limit is None or limit > 0:
+        size = PAGE_SIZE if limit is None else min(limit, PAGE_SIZE)
+        page = await fetch_page(limit=size, after=after)
+        for item in page:
+            yield item
+        if len(page) < size:
+            return
+        after, limit = get_cursor(page[-1]), None if limit is None else limit - size
 
 
 async def fetch_facts(
@@ -105,6 +132,22 @@ async def fetch_entities(
         StoredEntity(row["key"], row["name"], row["type"], tuple(row["aliases"]), row["about"] or "", row["facts"])
         for row in rows
     ]
+
+
+async def fetch_users(
+    connection: Connection, app_name: str, *, now: datetime, limit: int, after: str | None = None
+) -> list[UserSummary]:
+    """List an app's users behind the id ``after``, by id, with the sessions and facts that they have at ``now``."""
+    parameters = {"app_name": app_name, "now": now, "limit": limit, "after": after}
+    return [UserSummary(**row.data()) for row in await connection.run_statement("users", parameters)]
+
+
+async def fetch_apps(
+    connection: Connection, *, now: datetime, limit: int, after: str | None = None
+) -> list[AppSummary]:
+    """List the apps behind the name ``after``, by name, with the sessions and facts that they have at ``now``."""
+    rows = await connection.run_statement("apps", now=now, limit=limit, after=after)
+    return [AppSummary(**row.data()) for row in rows]
 
 
 async def is_known_user(connection: Connection, scope: Scope) -> bool:

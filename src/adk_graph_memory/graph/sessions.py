@@ -33,6 +33,8 @@ class StoredSession(NamedTuple):
     app_state: dict[str, Any]
     user_state: dict[str, Any]
     event_bodies: Sequence[str] = ()
+    display_name: str | None = None
+    """only in listings"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,9 +195,13 @@ async def fetch_sessions(
         include_state=include_state,
         labels=list(JsonMapDelta.from_values(labels or {}).members),
     )
+    return _read_listed_sessions(row, include_state=include_state)
+
+
+def _read_listed_sessions(row: Record, *, include_state: bool) -> list[StoredSession]:
     app_members = row["app_state"] if include_state else ()
     user_members = dict(zip(row["users"], row["user_states"], strict=True)) if include_state else {}
-    columns = [row[name] for name in ("ids", "uids", "user_ids", "revisions", "times")]
+    columns = [row[name] for name in ("ids", "uids", "user_ids", "revisions", "times", "display_names")]
     states = json_map.parse_json_maps([joined.removeprefix(",") for joined in row["states"]])
     return [
         StoredSession(
@@ -207,8 +213,9 @@ async def fetch_sessions(
             session_state,
             json_map.parse_json_map(app_members),
             json_map.parse_json_map(user_members.get(user)),
+            display_name=display_name or None,
         )
-        for id, uid, user, revision, time, session_state in zip(*columns, states, strict=True)
+        for id, uid, user, revision, time, display_name, session_state in zip(*columns, states, strict=True)
     ]
 
 

@@ -14,6 +14,7 @@ from adk_graph_memory.records.extraction_result import (
 from adk_graph_memory.records.filters import Filters
 from adk_graph_memory.records.passages import Embedding, Passage
 from adk_graph_memory.records.results import (
+    AppSummary,
     Ending,
     IngestReport,
     MemoryKind,
@@ -22,6 +23,7 @@ from adk_graph_memory.records.results import (
     Share,
     StoredEntity,
     StoredFact,
+    UserSummary,
 )
 from adk_graph_memory.records.text_keys import (
     count_tokens,
@@ -54,6 +56,7 @@ from adk_graph_memory.records.write_plan import (
 
 __all__ = [
     "NO_SESSION",
+    "AppSummary",
     "Candidates",
     "Embedding",
     "Ending",
@@ -89,6 +92,7 @@ __all__ = [
     "StoredFact",
     "Turn",
     "Usage",
+    "UserSummary",
     "WritePlan",
     "check_timezone_aware",
     "count_tokens",

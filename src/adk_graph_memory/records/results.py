@@ -179,6 +179,27 @@ class StoredEntity:
 
 
 @dataclass(frozen=True, slots=True)
+class UserSummary:
+    """A user of an app, with the number of their sessions, of the turns in memory and of the facts that hold."""
+
+    app_name: str
+    user_id: str
+    sessions: int
+    turns: int
+    facts: int
+
+
+@dataclass(frozen=True, slots=True)
+class AppSummary:
+    """An app, with the number of its users and their sessions, and of the facts that hold."""
+
+    app_name: str
+    users: int
+    sessions: int
+    facts: int
+
+
+@dataclass(frozen=True, slots=True)
 class Receipt:
     """The number of deleted events, facts and entities."""
 

@@ -43,6 +43,15 @@ MATCH (a:@Artifact {scope: $scope})
 WHERE a.session_id IN ['', $session_id] AND a.name IS NOT NULL
 RETURN a.name AS name, a.session_id AS session_id
 
+// latest_artifact_versions
+// a row for the latest version of each of the user's artifacts: of all, or of the user's own and the session's, without content
+MATCH (a:@Artifact {scope: $scope})
+WHERE a.name IS NOT NULL AND ($session_id IS NULL OR a.session_id IN ['', $session_id])
+MATCH (v:@ArtifactVersion {scope: $scope, session_id: a.session_id, name: a.name, version: a.versions - 1})
+RETURN a.name AS name, a.session_id AS session_id, v.version AS version, v.id AS id, v.part AS part, null AS content,
+       v.store AS store, v.mime_type AS mime_type, v.metadata AS metadata, v.create_time AS create_time
+ORDER BY session_id, name
+
 // delete_artifact
 // a row for each version whose content lies elsewhere: its id, and where
 MATCH (a:@Artifact {scope: $scope, session_id: $session_id, name: $name})

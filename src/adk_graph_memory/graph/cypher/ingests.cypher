@@ -29,7 +29,7 @@ CALL () {
   UNWIND $windows AS window
   MERGE (i:@Ingest {scope: $scope, id: window.ingest})
   ON CREATE SET i.session_id = $session_id, i.requested_at = datetime(), i.attempts = 0
-  SET i.state = CASE WHEN $pending_reason IS NULL THEN 'claimed' ELSE 'pending' END, i.lease = $lease, i.topics = $topics,
+  SET i.state = CASE WHEN $pending_reason IS NULL THEN 'claimed' ELSE 'pending' END, i.lease = $lease, i.topics = $topics, i.model = $model,
     i.lease_until = CASE WHEN $pending_reason IS NULL THEN $lease_until ELSE 0.0 END, i.reason = coalesce($pending_reason, i.reason),
     i.attempts = i.attempts + CASE WHEN $pending_reason IS NULL THEN 1 ELSE 0 END
   WITH i, window
@@ -139,7 +139,7 @@ MATCH (i)-[:READS]->(e:@Event) WHERE e.ingest = i.id AND e.memory_id IS NOT NULL
 WITH u, i, e ORDER BY e.seq
 WITH u, i, collect([e.id, e.author, e.role, e.text, e.timestamp, e.offset, e.seq]) AS turns
 RETURN u.app_name AS app_name, u.user_id AS user_id, i.session_id AS session_id, i.attempts AS attempts,
-       i.reason AS reason, coalesce(i.topics, []) AS topics, turns,
+       i.reason AS reason, coalesce(i.topics, []) AS topics, i.model AS model, turns,
        (datetime().epochMillis - i.requested_at.epochMillis) / 1000.0 AS waited
 ORDER BY i.requested_at
 

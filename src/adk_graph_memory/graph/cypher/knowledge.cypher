@@ -76,3 +76,45 @@ RETURN EXISTS {
          MATCH (n:@Memory {scope: u.scope}) WHERE n.memory_id IS NOT NULL
        } AS has_memories,
        COUNT { MATCH (s:@Session {scope: $scope}) WHERE s.id IS NOT NULL AND s.revision > 0 } AS sessions
+
+// sessions_held @fragment
+// how many sessions u has that have not expired
+COUNT {
+  MATCH (s:@Session {scope: u.scope})
+  WHERE s.last_update_time IS NOT NULL AND (s.expires_at IS NULL OR s.expires_at * 1000 > $now.epochMillis)
+}
+
+// facts_known @fragment
+// how many facts that hold memory has of u
+COUNT {
+  MATCH (f:@Fact {scope: u.scope})
+  WHERE f.id IS NOT NULL AND
+// include holds
+}
+
+// users
+// a row for each user of the app, by id: how many sessions they have, turns in memory, and facts that hold
+MATCH (u:@User {app_name: $app_name})
+WHERE $after IS NULL OR u.user_id > $after
+WITH u ORDER BY u.user_id LIMIT $limit
+RETURN u.app_name AS app_name, u.user_id AS user_id,
+// include sessions_held
+       AS sessions,
+       COUNT { MATCH (e:@Event {scope: u.scope}) WHERE e.memory_id IS NOT NULL } AS turns,
+// include facts_known
+       AS facts
+ORDER BY user_id
+
+// apps
+// a row for each app, by name: how many users and sessions it has, and facts of them that hold
+MATCH (one:@User) WHERE one.app_name IS NOT NULL AND ($after IS NULL OR one.app_name > $after)
+WITH DISTINCT one.app_name AS app_name ORDER BY app_name LIMIT $limit
+MATCH (u:@User {app_name: app_name})
+RETURN app_name, count(u) AS users,
+       sum(
+// include sessions_held
+       ) AS sessions,
+       sum(
+// include facts_known
+       ) AS facts
+ORDER BY app_name

@@ -70,10 +70,10 @@ CALL () {
         OR (s.user_id = $after.user_id AND s.id > $after.id))))
   WITH s ORDER BY s.last_update_time * $direction, s.user_id, s.id LIMIT $limit
   RETURN collect(s.id) AS ids, collect(s.uid) AS uids, collect(s.user_id) AS user_ids, collect(s.last_update_time) AS times,
-         collect(s.revision) AS revisions,
+         collect(s.revision) AS revisions, collect(coalesce(s.display_name, '')) AS display_names,
          collect(CASE WHEN $include_state THEN reduce(json = '', m IN s.state | json + ',' + m) ELSE '' END) AS states
 }
-RETURN ids, uids, user_ids, times, revisions, states, a.state AS app_state,
+RETURN ids, uids, user_ids, times, revisions, display_names, states, a.state AS app_state,
        CASE WHEN u IS NULL THEN [] ELSE [u.user_id] END AS users,
        CASE WHEN u IS NULL THEN [] ELSE [u.state] END AS user_states
 
@@ -91,14 +91,14 @@ CALL () {
         OR (s.user_id = $after.user_id AND s.id > $after.id))))
   WITH s ORDER BY s.last_update_time * $direction, s.user_id, s.id LIMIT $limit
   RETURN collect(s.id) AS ids, collect(s.uid) AS uids, collect(s.user_id) AS user_ids, collect(s.last_update_time) AS times,
-         collect(s.revision) AS revisions,
+         collect(s.revision) AS revisions, collect(coalesce(s.display_name, '')) AS display_names,
          collect(CASE WHEN $include_state THEN reduce(json = '', m IN s.state | json + ',' + m) ELSE '' END) AS states
 }
 CALL () {
   MATCH (u:@User {app_name: $app_name}) WHERE $include_state AND u.state <> []
   RETURN collect(u.user_id) AS users, collect(u.state) AS user_states
 }
-RETURN ids, uids, user_ids, times, revisions, states, a.state AS app_state, users, user_states
+RETURN ids, uids, user_ids, times, revisions, display_names, states, a.state AS app_state, users, user_states
 
 // session_positions
 // a row for each of the app's sessions with this id: where it stands in a listing
