@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import re
 import shlex
@@ -65,6 +66,9 @@ def test_the_commands_run(monkeypatch, tmp_path):
         arguments = shlex.split(command)[1:]
         if arguments == ["up"]:
             arguments += ["--port", str(free_port())]
+        if "a-memory-id" in arguments:
+            facts = CliRunner().invoke(app, ["facts", "--app", "home", "--user", "ana", "--json"])
+            arguments[arguments.index("a-memory-id")] = json.loads(facts.stdout)[0]["id"]
         result = CliRunner().invoke(app, arguments)
         assert result.exit_code == 0, f"{command}: {result.output}"
         if arguments[0] == "up":

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import json
 from datetime import UTC, datetime, timedelta
+from importlib import metadata
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -11,9 +13,10 @@ import pytest
 from google.adk.events import Event
 from google.genai import types
 from rich.cells import cell_len
+from rich.console import Console
 
 from adk_graph_memory import GraphMemory, Neo4jArtifactService, Neo4jSessionService, Turn
-from adk_graph_memory.cli import application
+from adk_graph_memory.cli import output
 from adk_graph_memory.testing import ScriptedLlm
 
 NOON = 1_780_000_000.0
@@ -109,6 +112,83 @@ async def test_events_are_printed_as_they_were_said(command, told):
     assert "calls save" not in first and "--after 1" in first
     assert "calls save" in (await command(*monday, "--after", "1")).output
     assert "No events." in (await command(*monday, "--after", "2")).output
+
+
+async def test_sessions_show_their_display_names_and_no_state(command, neo4j_server, app_name):
+    async with Neo4jSessionService(settings=neo4j_server.settings(label_prefix=PREFIX)) as sessions:
+        user = {"app_name": app_name, "user_id": "ana"}
+        await sessions.create_session(**user, session_id="monday", display_name="Bees", state={"hive": "inner"})
+        await sessions.create_session(**user, session_id="friday")
+    for owner in (whose(app_name), ("--app", app_name)):
+        shown = (await command("sessions", *owner)).stdout
+        assert "Bees" in shown and "hive" not in shown
+        rows = json.loads((await command("sessions", *owner, "--json")).stdout)
+        assert {row["id"]: row.get("displayName") for row in rows} == {"monday": "Bees", "friday": None}
+
+
+# -- apps and users ---------------------------------------------------------------------------------------------
+
+
+async def test_users_are_counted_page_by_page(command, told, known):
+    listing = ("users", "--app", told)
+    rows = json.loads((await command(*listing, "--json")).stdout)
+    counts = [(row["user_id"], row["sessions"], row["turns"], row["facts"]) for row in rows]
+    assert counts == [("ana", 2, len(LIFE), len(LIFE) - 1), ("bea", 1, 0, 0)]
+    first = await command(*listing, "--limit", "1")
+    assert "ana" in first.stdout and "bea" not in first.stdout and "--after ana" in first.stderr
+    second = (await command(*listing, "--limit", "1", "--after", "ana")).stdout
+    assert "bea" in second and "ana" not in second
+    nobody = await command("users", "--app", f"{told}-other")
+    assert "No users." in nobody.stdout and "adk-graph-memory apps" in nobody.stderr
+
+
+async def test_apps_are_counted_page_by_page(command, told, known):
+    page = ("apps", "--limit", "1", "--after", told[:-1])  # that sorts right before it
+    [app] = json.loads((await command(*page, "--json")).stdout)
+    assert app == {"app_name": told, "users": 2, "sessions": 3, "facts": len(LIFE) - 1}
+    shown = await command(*page)
+    assert told in shown.stdout and f"--after {told}" in shown.stderr
+
+
+async def test_python_lists_what_the_command_line_lists(command, known, neo4j_server, monkeypatch):
+    monkeypatch.setattr("adk_graph_memory.graph.knowledge.PAGE_SIZE", 2)  # several pages
+    user = {"app_name": known, "user_id": "ana"}
+    async with GraphMemory(settings=neo4j_server.settings(label_prefix=PREFIX), embedder=False) as memory:
+        facts = [fact.id async for fact in memory.facts(**user, past=True)]
+        about_ines = [fact.text async for fact in memory.facts(**user, about="Inés")]
+        entities = [entity.key async for entity in memory.entities(**user, limit=3)]
+        places = {entity.name async for entity in memory.entities(**user, type="place")}
+        users = [user.user_id async for user in memory.users(app_name=known)]
+        apps = [app async for app in memory.apps(limit=1, after=known[:-1])]
+    options = (*whose(known), "--json")
+    assert facts == [row["id"] for row in json.loads((await command("facts", "--all", *options)).stdout)]
+    assert about_ines == ["My sister Inés keeps bees in Braga."]
+    assert entities == [row["key"] for row in json.loads((await command("entities", *options)).stdout)][:3]
+    assert places == {"Lisbon", "Porto"}
+    assert (users, [app.app_name for app in apps]) == (["ana"], [known])
+
+
+# -- artifacts --------------------------------------------------------------------------------------------------
+
+
+async def test_artifacts_of_sessions_are_listed_with_the_users_own(command, neo4j_server, app_name):
+    user = {"app_name": app_name, "user_id": "ana"}
+    part = types.Part.from_bytes(data=b"x", mime_type="text/plain")
+    async with Neo4jArtifactService(settings=neo4j_server.settings(label_prefix=PREFIX)) as artifacts:
+        for session_id, name in (("monday", "map.txt"), ("friday", "list.txt"), ("friday", "user:face.png")):
+            await artifacts.save_artifact(**user, session_id=session_id, filename=name, artifact=part)
+        await artifacts.save_artifact(**user, session_id="monday", filename="map.txt", artifact=part)
+        await artifacts.save_artifact(app_name=app_name, user_id="bea", filename="hers.txt", artifact=part)
+    rows = json.loads((await command("artifacts", *whose(app_name), "--json")).stdout)
+    assert [(row["session_id"], row["name"], row["version"]) for row in rows] == [
+        (None, "user:face.png", 0),
+        ("friday", "list.txt", 0),
+        ("monday", "map.txt", 1),
+    ]
+    shown = (await command("artifacts", *whose(app_name))).stdout
+    assert "session monday" in shown and "map.txt" in shown and "hers.txt" not in shown
+    of_monday = (await command("artifacts", *whose(app_name), "--session", "monday")).stdout
+    assert "user:face.png" in of_monday and "map.txt" in of_monday and "list.txt" not in of_monday
 
 
 # -- facts and entities -----------------------------------------------------------------------------------------
@@ -242,15 +322,27 @@ async def test_what_is_forgotten_is_gone_and_only_if_somebody_says_yes(command, 
     assert (await command("forget", *ids, *whose(known))).exit_code == 1
     assert (await command("forget", *ids, *whose(known), stdin="n\n")).exit_code == 1
     assert len(json.loads((await command(*facts)).stdout)) == len(ids) == 1
-    assert "1 facts" in (await command("forget", *ids, *whose(known), stdin="y\n")).output
+    forgotten = await command("forget", *ids, *whose(known), stdin="y\n")
+    assert forgotten.stdout.endswith("Forgotten: 1 fact, 0 turns and 0 entities.\n")
     assert json.loads((await command(*facts)).stdout) == []
-    receipt = json.loads((await command("forget", *ids, *whose(known), "--yes", "--json")).stdout)
-    assert receipt == {"events": 0, "facts": 0, "entities": 0}
+
+
+async def test_there_is_no_such_memory(command, known):
+    error = complaint(await command("forget", "fact:0", "turn:0", *whose(known), "--yes", "--json"))
+    assert error["error"] == "NotFound"
+    assert error["message"].startswith("There is no memory 'fact:0' or 'turn:0' of user 'ana'")
+    assert len(json.loads((await command("facts", *whose(known), "--json")).stdout)) > 0
+
+
+@pytest.mark.parametrize("arguments", [("forget", "fact:0", *whose("home")), ("artifacts", "--orphans", "--delete")])
+async def test_as_json_nobody_is_asked(command, arguments):
+    error = complaint(await command(*arguments, "--json", stdin="y\n"))
+    assert error["error"] == "ConfirmationMissing" and "--yes" in error["message"]
 
 
 async def test_a_sessions_memory_is_forgotten_and_the_session_stays(command, told):
     ingest, forget = (("ingest", "--session", "monday"), ("forget", "--session", "monday", "--yes", "--json"))
-    assert "1 turns remembered" in (await command(*ingest, *whose(told))).stdout
+    assert "1 turn remembered" in (await command(*ingest, *whose(told))).stdout
     assert (await command(*ingest, *whose(told, "bea"))).exit_code == 0
     assert json.loads((await command(*forget, *whose(told))).stdout)["events"] == 1
     assert "No facts." in (await command("facts", *whose(told))).stdout
@@ -326,6 +418,9 @@ OF_ANYBODY = {
     "migrate": ("migrate",),
     "ingest --pending": ("ingest", "--pending"),
     "artifacts --orphans": ("artifacts", "--orphans"),
+    "apps": ("apps",),
+    "users": ("users", "--app", "home"),
+    "reembed --failed": ("reembed", "--failed"),
 }
 each_of_anybody = pytest.mark.parametrize("arguments", OF_ANYBODY.values(), ids=OF_ANYBODY)
 
@@ -403,6 +498,18 @@ async def test_wrong_usage_has_an_exit_code_of_its_own(command, arguments):
     assert result.exit_code == 2 and "Usage:" in result.stderr
 
 
+async def test_an_argument_that_cannot_be_is_no_setting(command, known):
+    bounds = ("--since", "2026-02-02", "--until", "2026-01-01")
+    error = complaint(await command("recall", "dog", *whose(known), *bounds, "--json"))
+    assert error["error"] == "InvalidArgument" and error["message"].startswith("An argument cannot be used: since 2026")
+
+
+async def test_the_version_and_help_are_a_word_away(command):
+    assert (await command("--version")).stdout == f"adk-graph-memory {metadata.version('adk-graph-memory')}\n"
+    for arguments in (["-h"], ["facts", "-h"]):
+        assert "Usage: adk-graph-memory" in (await command(*arguments)).stdout
+
+
 async def test_a_bug_keeps_its_traceback(command, monkeypatch):
     monkeypatch.setattr("adk_graph_memory.graph.Connection", None)
     assert isinstance((await command("stats")).exception, TypeError)
@@ -426,7 +533,7 @@ async def awkward(neo4j_server, app_name, command):
     user = {"app_name": app_name, "user_id": UUID}
     async with Neo4jSessionService() as sessions, Neo4jArtifactService() as artifacts:
         for session_id in (UUID, LONG, "长" * 80):
-            session = await sessions.create_session(**user, session_id=session_id, state={"[red]": SAID[2]})
+            session = await sessions.create_session(**user, session_id=session_id, display_name=SAID[2])
             for n, text in enumerate(SAID):
                 content = types.Content(role="user", parts=[types.Part(text=text)])
                 event = Event(author="[red]agent" if n == 2 else "user", timestamp=NOON + n, content=content)
@@ -441,7 +548,8 @@ async def test_everything_fits_80_columns_and_no_id_is_cut(command, awkward):
     user = whose(awkward, UUID)
     ids = {row["id"] for row in json.loads((await command("facts", *user, "--json")).stdout)}
     for arguments, words in {
-        ("sessions",): {UUID, LONG, "长" * 80},
+        ("sessions",): {UUID, LONG, "长" * 80, SAID[2]},
+        ("users",): {UUID},
         ("events", UUID): {"[red]Rex[/red] :dog:", SAID[2]},
         ("artifacts",): {f"user:[red]{LONG}"},
         ("facts", "--all"): {*ids, "[red]Rex[/red] :dog:", SAID[2], "thunder\\"},
@@ -449,7 +557,7 @@ async def test_everything_fits_80_columns_and_no_id_is_cut(command, awkward):
         ("recall", "dog thunder", "--explain"): {"[red]Rex[/red] :dog:"},
         ("stats",): {UUID, awkward},
     }.items():
-        result = await command(*arguments, *user)
+        result = await command(*arguments, *(("--app", awkward) if arguments == ("users",) else user))
         assert result.exit_code == 0, result.output
         assert max(map(cell_len, result.stdout.splitlines())) <= 80
         assert "\x1b" not in result.stdout
@@ -472,6 +580,54 @@ async def test_what_is_to_be_typed_again_stands_on_one_line(command, awkward):
     after = result.stderr.split("--after ")[1].removesuffix("\n")
     assert after in (UUID, LONG, "长" * 80)
     assert (await command("sessions", *whose(awkward, UUID), "--after", after)).exit_code == 0
+
+
+# -- waiting ----------------------------------------------------------------------------------------------------
+
+
+def make_screen(*, is_terminal: bool) -> tuple[output.StatusLine, io.StringIO]:
+    written = io.StringIO()
+    console = Console(file=written, force_terminal=is_terminal, width=80, markup=False)
+    return output.StatusLine(console), written
+
+
+def test_a_terminal_shows_what_takes_long_and_forgets_it(monkeypatch):
+    monkeypatch.setattr(output.StatusLine, "TERMINAL_DELAY", 0.0)
+    line, written = make_screen(is_terminal=True)
+    line.show("Loading [the] model\x1b[31m")
+    line._timer.join()
+    line.hide()
+    assert "Loading [the] model\ufffd[31m" in written.getvalue()
+    assert written.getvalue().endswith("\x1b[1A\x1b[2K")  # up, and the line erased
+    line.hide()  # again changes nothing
+    assert written.getvalue().endswith("\x1b[1A\x1b[2K")
+
+
+def test_what_is_quick_is_not_announced(monkeypatch):
+    monkeypatch.setattr(output.StatusLine, "TERMINAL_DELAY", 3600.0)
+    line, written = make_screen(is_terminal=True)
+    line.show("Loading the model")
+    line.hide()
+    assert written.getvalue() == ""
+
+
+@pytest.mark.parametrize(("interval", "lines"), [(3600.0, []), (-1.0, ["text 1", "text 2"])])
+def test_elsewhere_there_is_a_plain_line_now_and_then(monkeypatch, interval, lines):
+    monkeypatch.setattr(output.StatusLine, "LINE_INTERVAL", interval)
+    line, written = make_screen(is_terminal=False)
+    line.show("text 1")
+    line.show("text 2")
+    line.hide()
+    assert written.getvalue().splitlines() == lines
+
+
+async def test_as_json_nothing_is_announced(command, known, monkeypatch):
+    announced = []
+    monkeypatch.setattr(output.StatusLine, "show", lambda self, text: announced.append(text))
+    assert (await command("recall", "dog", *whose(known), "--json")).stderr == ""
+    assert announced == []
+    await command("recall", "dog", *whose(known))
+    assert announced == ["Loading the embedding model …", "Searching …"]
 
 
 # -- the shell --------------------------------------------------------------------------------------------------
@@ -497,4 +653,4 @@ async def test_completion_is_shown_and_installed(command, monkeypatch, tmp_path,
 
 
 async def test_nothing_stored_steers_the_terminal():
-    assert application.replace_controls("a\x1b[31mb\x07\u202ec\r\nd\te") == "a\ufffd[31mb\ufffd\ufffdc\nd e"
+    assert output.replace_controls("a\x1b[31mb\x07\u202ec\r\nd\te") == "a\ufffd[31mb\ufffd\ufffdc\nd e"

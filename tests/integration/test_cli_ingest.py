@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncGenerator
+from datetime import UTC, datetime
 from typing import ClassVar
 
 import pytest
@@ -14,9 +15,9 @@ from google.adk.models.registry import LLMRegistry
 from google.adk.sessions import Session
 from google.genai import types
 
-from adk_graph_memory import Neo4jSessionService, errors
-from adk_graph_memory.cli import ingest_command
+from adk_graph_memory import Neo4jSessionService, Turn, errors, graph
 from adk_graph_memory.memory import GraphMemory
+from adk_graph_memory.records import Scope
 from adk_graph_memory.testing import ScriptedLlm, make_text_response
 
 NOON = 1_780_000_000.0
@@ -83,7 +84,7 @@ async def facts(command, app_name: str, user_id: str = "ana") -> set[str]:
 async def test_a_saved_session_is_remembered_once(command, tmp_path, app_name):
     file = tmp_path / "monday.session.json"
     file.write_text(session(app_name, "monday", "I keep bees in the garden.").model_dump_json(indent=2, by_alias=True))
-    assert (await command("ingest", str(file))).stdout == "monday: 1 turns remembered: 1 add.\n"
+    assert (await command("ingest", str(file))).stdout == "monday: 1 turn remembered: 1 add.\n"
     assert (await command("ingest", str(file))).stdout == "monday: nothing new.\n"
     assert await facts(command, app_name) == {"I keep bees in the garden."}
 
@@ -107,7 +108,7 @@ async def test_what_our_own_commands_print_can_be_read_again(command, neo4j_serv
     printed = (await command("sessions", "--app", app_name, "--json")).stdout
     assert (await command("ingest", "-", stdin=printed)).stdout == "monday: no events in it.\n"
     printed = (await command("events", "monday", *ana, "--json")).stdout
-    assert "1 turns remembered" in (await command("ingest", "-", *ana, stdin=printed)).stdout
+    assert "1 turn remembered" in (await command("ingest", "-", *ana, stdin=printed)).stdout
     assert (await command("ingest", "--session", "monday", *ana)).stdout == "monday: nothing new.\n"
 
 
@@ -142,8 +143,8 @@ async def test_what_a_model_fails_at_waits_and_holds_up_nothing(command, moody, 
     assert again.exit_code == 1 and f"user ana of {app_name}: ModelFailed" in again.stderr
     assert "adk-graph-memory ingest --pending" in again.stderr
     monkeypatch.setattr(Moody, "calm", True)
-    assert "1 turns remembered" in (await command(*pending)).stdout
-    assert (await command(*pending)).stdout == "Nothing was waiting.\n"
+    assert "1 turn remembered" in (await command(*pending)).stdout
+    assert (await command(*pending)).stdout == "Nothing is pending.\n"
     assert json.loads((await command(*pending, "--json")).stdout)["jobs"] == []
 
 
@@ -184,7 +185,41 @@ async def test_a_time_that_is_no_time_is_told_with_its_event(command, app_name):
     assert "monday: InputValidationError: Event monday-1 has the timestamp" in result.stderr
 
 
-async def test_who_waits_for_it_sees_a_bar(command):
-    with ingest_command.make_progress_bar("Remembering") as bar:
-        assert list(bar.track(range(3))) == [0, 1, 2]
-    assert bar.console.stderr and bar.tasks[0].finished
+# -- the model of a request -------------------------------------------------------------------------------------
+
+
+async def enqueue(neo4j_server, app_name: str, model: str | ScriptedLlm, text: str = "I keep bees.") -> None:
+    settings = neo4j_server.settings(label_prefix="TestMini")
+    async with GraphMemory(settings=settings, embedder=False, model=model) as memory:
+        turn = Turn(text, "user", text, datetime(2026, 5, 1, tzinfo=UTC))
+        await memory.enqueue([turn], app_name=app_name, user_id="ana", session_id="monday")
+
+
+async def test_a_request_is_read_with_its_own_model(command, neo4j_server, moody, app_name, monkeypatch):
+    await enqueue(neo4j_server, app_name, "moody")
+    await enqueue(neo4j_server, app_name, "rules", "I keep goats.")
+    monkeypatch.delenv("ADK_GRAPH_MEMORY_MODEL")
+    result = await command("ingest", "--pending", "--app", app_name, "--json")
+    extractors = {job["report"]["extractor"].partition(" ")[0] for job in json.loads(result.stdout)["jobs"]}
+    assert extractors == {"moody", "rules@3"}
+    assert await facts(command, app_name) == {"I keep goats."}  # the model finds no facts
+
+
+async def test_a_request_for_a_model_that_is_not_here_is_refused(command, neo4j_server, app_name):
+    await enqueue(neo4j_server, app_name, ScriptedLlm.from_replies())
+    pending = ("ingest", "--pending", "--app", app_name)
+    result = await command(*pending)
+    assert result.exit_code == 1 and "Traceback" not in result.stderr
+    assert "QueuedModelMissing" in result.stderr and "'scripted'" in result.stderr and "--model NAME" in result.stderr
+    assert await facts(command, app_name) == set()
+    assert "1 turn remembered: 1 add." in (await command(*pending, "--model", "rules")).stdout
+    assert await facts(command, app_name) == {"I keep bees."}
+
+
+async def test_a_request_of_an_earlier_release_is_read_with_the_configured_model(command, neo4j_server, app_name):
+    await enqueue(neo4j_server, app_name, ScriptedLlm.from_replies())
+    async with graph.Connection(settings=neo4j_server.settings(label_prefix="TestMini")) as connection:
+        await connection.run_cypher(
+            "MATCH (i:TestMiniIngest {scope: $scope}) REMOVE i.model", {"scope": Scope(app_name, "ana").key}
+        )
+    assert "1 turn remembered: 1 add." in (await command("ingest", "--pending", "--app", app_name)).stdout

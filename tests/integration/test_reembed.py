@@ -6,9 +6,9 @@ Slots belong to a whole database: each test has one of its own, made by a label 
 from __future__ import annotations
 
 import asyncio
-import importlib
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -22,20 +22,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import typer
 from typer.testing import CliRunner
 from typing_extensions import override
 
-from adk_graph_memory import GraphMemory, Statement, Turn, errors, graph
+from adk_graph_memory import GraphMemory, Statement, Turn, cli, errors, graph, reembedding
+from adk_graph_memory.cli.output import StatusLine
 from adk_graph_memory.embeddings import EmbedderAdapter
 from adk_graph_memory.graph import vector_slots
 from adk_graph_memory.testing import HashEmbedder
 
 pytestmark = [pytest.mark.schema, pytest.mark.xdist_group("reembed")]
 PIPELINES = Path(__file__).parents[2] / "pipelines"
-sys.path.append(str(PIPELINES))
-pipeline = importlib.import_module("reembed")
-progress = importlib.import_module("progress")
 
 ADA = {"app_name": "app", "user_id": "ada"}
 BOB = {"app_name": "app", "user_id": "bob"}
@@ -95,7 +92,7 @@ class Deployment:
 
     async def reembed(self, embedder: Any, **options: Any) -> Any:
         vectors = EmbedderAdapter(embedder, concurrency=2)
-        return await pipeline.reembed(self.connection, vectors, **{"batch": BATCH, **options})
+        return await reembedding.reembed_texts(self.connection, vectors, **{"batch": BATCH, **options})
 
     async def state(self) -> vector_slots.SchemaState:
         return await vector_slots.fetch_schema_state(self.connection)
@@ -170,7 +167,7 @@ async def deployed(neo4j_server: Any) -> AsyncIterator[Callable[..., Any]]:
 
 @pytest.fixture(autouse=True)
 def _hasty(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(importlib.import_module("retrying_embedder"), "RETRY_PAUSES", (0.01, 0.01, 0.01))
+    monkeypatch.setattr(reembedding, "RETRY_PAUSES", (0.01, 0.01, 0.01))
 
 
 Deployed = Callable[..., Any]
@@ -321,7 +318,7 @@ async def test_ingests_that_began_before_the_switch_are_waited_for(deployed: Dep
 
     def hear(step: Any) -> None:
         said.append(step.phase)
-        if "waiting for 1 ingests" in step.phase:
+        if "Waiting for ingests that run (1)" in step.phase:
             is_waiting.set()
 
     job = asyncio.create_task(db.reembed(Scripted(), progress=hear))
@@ -329,7 +326,7 @@ async def test_ingests_that_began_before_the_switch_are_waited_for(deployed: Dep
     assert not job.done()
     await db.connection.run_cypher(claimed, {"until": 0.0})
     await job
-    assert any("waiting for 1 ingests" in phase for phase in said)
+    assert any("Waiting for ingests that run (1)" in phase for phase in said)
 
 
 # -- stops and starts -------------------------------------------------------------------------------------------
@@ -445,7 +442,7 @@ async def test_after_kill_9_the_same_command_goes_on_where_it_stopped(deployed: 
     found = await db.vectors("b")
     assert found == {text: made(text, 64) for text in found}
     assert (outcome["left"], outcome["failed"], outcome["dimensions"]) == (0, 0, 64)
-    assert "embedding: " in done.stderr
+    assert done.stderr == ""
 
 
 @pytest.mark.parametrize(
@@ -457,7 +454,7 @@ async def test_it_goes_on_from_every_later_moment_too(
 ) -> None:
     db = await deployed()
 
-    place = pipeline.ReembedJob if moment == "await_running_ingests" else graph.reembed
+    place = reembedding.ReembedJob if moment == "await_running_ingests" else graph.reembed
     begins_with = graph.reembed.empty_slot  # the slot to be filled is emptied first, before the old one at the end
     calls = iter([begins_with] if moment == "empty_slot" else [])
 
@@ -539,7 +536,7 @@ async def test_the_same_embedder_again_only_by_force(deployed: Deployed) -> None
 async def test_planning_writes_nothing(deployed: Deployed) -> None:
     db = await deployed()
     before = await db.everything()
-    plan = await pipeline.plan_reembedding(
+    plan = await reembedding.plan_reembedding(
         db.connection, EmbedderAdapter(Scripted(), concurrency=1), batch=BATCH, force=False
     )
     assert await db.everything() == before
@@ -554,14 +551,12 @@ async def test_planning_writes_nothing(deployed: Deployed) -> None:
 @pytest.fixture
 def run(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
     """Runs the command in a thread, as it brings its own event loop."""
-    app = typer.Typer()
-    app.command()(pipeline.main)
 
     async def invoke(db: Deployment, *arguments: str) -> Any:
         for name, value in command(db, PIPELINES)[1].items():
             if name.startswith(("NEO4J_", "ADK_GRAPH_MEMORY_")):
                 monkeypatch.setenv(name, value)
-        return await asyncio.to_thread(CliRunner().invoke, app, arguments)
+        return await asyncio.to_thread(CliRunner().invoke, cli.app, ["reembed", *arguments])
 
     return invoke
 
@@ -572,7 +567,8 @@ async def test_the_command_says_what_it_would_do_does_it_and_refuses_to_do_it_ag
 ) -> None:
     db = await deployed()
     embedder = ("--embedder", "adk_graph_memory.testing:HashEmbedder")
-    assert (await run(db, *embedder)).exit_code == 2  # HashEmbedder() is what the database has
+    refused = await run(db, *embedder)  # HashEmbedder() is what the database has
+    assert refused.exit_code == 1 and "--force" in refused.stderr
     dry = await run(db, *embedder, "--force", "--dry-run")
     assert dry.exit_code == 0
     assert "HashEmbedder:hash-64, 64 numbers" in dry.stdout
@@ -601,9 +597,22 @@ async def test_the_command_says_which_embedder_it_lacks(
     assert "--embedder" in result.stderr
 
 
-def test_without_a_terminal_there_are_few_lines(capsys: pytest.CaptureFixture[str]) -> None:
-    with progress.show_progress() as tell:
-        for done in range(0, 1001, 10):
-            tell(progress.ProgressStep("embedding", done, 1000))
-    lines = capsys.readouterr().err.splitlines()
-    assert lines == ["embedding: 0 of 1,000", "embedding: 1,000 of 1,000"]
+async def test_an_embedder_is_found_in_the_folder_where_the_command_runs(
+    deployed: Deployed, run: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    db = await deployed(is_empty=True)
+    (tmp_path / "embedder_of_mine.py").write_text("def embed(text):\n    return [1.0, float(len(text))]\n")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", sys.path.copy())
+    result = await run(db, "--embedder", "embedder_of_mine:embed", "--json")
+    assert (result.exit_code, json.loads(result.stdout)["dimensions"]) == (0, 2)
+
+
+async def test_the_command_says_how_far_it_is(
+    deployed: Deployed, run: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    db, announced = await deployed(), list[str]()
+    monkeypatch.setattr(StatusLine, "show", lambda self, text: announced.append(text))
+    assert (await run(db, "--embedder", "adk_graph_memory.testing:HashEmbedder", "--force")).exit_code == 0
+    assert announced[:3] == ["Waiting for Neo4j …", "Loading the embedding model …", "Emptying the new slot …"]
+    assert any(re.fullmatch(r"Embedding texts: 12 of \d+, [\d,]+/s, 0:00:0\d left …", text) for text in announced)

@@ -1,23 +1,21 @@
 """The command line program ``adk-graph-memory``."""
 
-from adk_graph_memory.cli import (
-    artifact_commands,
-    demo_command,
-    ingest_command,
-    knowledge_commands,
-    memory_commands,
-    server_commands,
-    session_commands,
-)  # isort: skip  # help lists them in this order
+# Help lists the commands in this order.
+# isort: off
+from adk_graph_memory.cli import server_commands
+from adk_graph_memory.cli import conversation_commands
+from adk_graph_memory.cli import memory_commands
+from adk_graph_memory.cli import ingest_command
+from adk_graph_memory.cli import demo_command
+
+# isort: on
 from adk_graph_memory.cli.application import app
 
 __all__ = [
     "app",
-    "artifact_commands",
+    "conversation_commands",
     "demo_command",
     "ingest_command",
-    "knowledge_commands",
     "memory_commands",
     "server_commands",
-    "session_commands",
 ]

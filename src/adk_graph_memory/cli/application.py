@@ -1,42 +1,37 @@
-"""What all commands share: the Typer app, the consoles, options, and how errors are reported."""
+"""What all commands share: the Typer app, options, how a command runs and fails, and the checks of who is meant."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Annotated, Any
+import asyncio
+import inspect
+from collections.abc import AsyncIterator, Callable, Sequence
+from functools import wraps
+from importlib import metadata
+from typing import Annotated, Any, TypeVar
 
 import typer
 from google.adk.errors.input_validation_error import InputValidationError
 from google.adk.sessions.base_session_service import GetSessionConfig
 from google.adk.sessions.session import Session
-from pydantic_core import to_json
-from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    ProgressColumn,
-    TextColumn,
-    TimeElapsedColumn,
-)
-from rich.text import Text
+from rich.console import RenderableType
 
 from adk_graph_memory import errors, graph
 from adk_graph_memory.adk.session_service import Neo4jSessionService
-from adk_graph_memory.cli.layout import replace_controls
-from adk_graph_memory.memory import GraphMemory
+from adk_graph_memory.cli.output import Output, announce, hide_status, print_error, print_output, wants_json
 from adk_graph_memory.records import Scope
 
-app = typer.Typer(no_args_is_help=True, rich_markup_mode="rich", pretty_exceptions_enable=False)
-console = Console(highlight=False, emoji=False, markup=False)
-error_console = Console(stderr=True, highlight=False, emoji=False, markup=False)
+T = TypeVar("T")
+
+app = typer.Typer(
+    no_args_is_help=True,
+    rich_markup_mode="rich",
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
 
 SERVER_PANEL, CONVERSATIONS_PANEL, MEMORY_PANEL, EXAMPLE_PANEL = "Server", "Conversations", "Memory", "Example"
 """Headings of the help text."""
 
-JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON, and errors as JSON on stderr.")]
 AppOption = Annotated[str, typer.Option("--app", help="The app's name.")]
 UserOption = Annotated[str, typer.Option("--user", help="The user's id.")]
 AppFilterOption = Annotated[str | None, typer.Option("--app", help="Of this app only.")]
@@ -44,13 +39,24 @@ UserFilterOption = Annotated[str | None, typer.Option("--user", help="Of this us
 LimitOption = Annotated[int, typer.Option("--limit", min=1, help="How many at most.")]
 AfterOption = Annotated[str | None, typer.Option("--after", help="The last id of the page before.")]
 YesOption = Annotated[bool, typer.Option("--yes", help="Do not ask first.")]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON, and errors as JSON on stderr.")]
 
 EXPECTED_ERRORS = (errors.GraphMemoryError, InputValidationError)
 """This package's errors, and those that ADK's contract raises for invalid input; any other error is a bug."""
 
 
+def _print_version(is_wanted: bool) -> None:
+    if is_wanted:
+        typer.echo(f"adk-graph-memory {metadata.version('adk-graph-memory')}")
+        raise typer.Exit
+
+
 @app.callback()
-def main() -> None:
+def main(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+) -> None:
     """Graph memory for agents built with Google's ADK, on Neo4j.
 
     The database is NEO4J_URI (with NEO4J_USERNAME, NEO4J_PASSWORD, NEO4J_DATABASE), or else the local server that
@@ -60,51 +66,66 @@ def main() -> None:
     """
 
 
-@contextmanager
-def report_errors(as_json: bool = False) -> Iterator[None]:
-    """Print an expected error as one line on stderr and exit with code 1; a bug keeps its traceback."""
-    try:
-        yield
-    except EXPECTED_ERRORS as error:
-        print_error(error, as_json)
-        raise typer.Exit(1) from error
+def command(panel: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Register a function, sync or async, that returns an :class:`Output` as a command.
+
+    The command gets the option ``--json`` and prints the output. An expected error becomes one line on stderr and
+    exit code 1; a bug keeps its traceback.
+    """
+
+    def register(function: Callable[..., Any]) -> Callable[..., Any]:
+        @wraps(function)
+        def run_command(*, as_json: bool, **arguments: Any) -> None:
+            wants_json.set(as_json)
+            try:
+                result = function(**arguments)
+                output: Output | None = asyncio.run(result) if inspect.iscoroutine(result) else result
+            except EXPECTED_ERRORS as error:
+                print_error(error)
+                raise typer.Exit(1) from error
+            finally:
+                hide_status()
+            if output is not None:
+                print_output(output)
+                raise typer.Exit(output.exit_code)
+
+        signature = inspect.signature(function, eval_str=True)
+        json_parameter = inspect.Parameter(
+            "as_json", inspect.Parameter.KEYWORD_ONLY, default=False, annotation=JsonOption
+        )
+        parameters = [*signature.parameters.values(), json_parameter]
+        run_command.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
+        app.command(rich_help_panel=panel)(run_command)
+        return function
+
+    return register
 
 
-def print_error(error: Exception, as_json: bool = False, *, of: str = "") -> None:
-    """Print an error on stderr; ``of`` names the item that failed."""
-    if as_json:
-        typer.echo(json.dumps(describe_error(error) | ({"of": of} if of else {}), ensure_ascii=False), err=True)
-        return
-    prefix = f"{replace_controls(of)}: " if of else ""
-    kind, message = describe_error(error).values()
-    error_console.print(Text.assemble(prefix, (kind, "red"), f": {replace_controls(message)}"), soft_wrap=True)
+async def collect_page(items: AsyncIterator[T], whose: tuple[str, str] | None = None) -> list[T]:
+    """Collect a page of a list; after an empty one, make sure that the user ``whose`` list it is exists.
+
+    Raises:
+        errors.NotFound: nothing was ever stored for the user.
+    """
+    announce("Waiting for Neo4j")
+    page = [item async for item in items]
+    if not page and whose:
+        await check_user(*whose)
+    return page
 
 
-def describe_error(error: Exception) -> dict[str, str]:
-    """The error's class name and its message on one line, for JSON."""
-    return {"error": type(error).__name__, "message": " ".join(str(error).split())}
-
-
-def print_json(value: Any) -> None:
-    """Print a value as JSON; dataclasses, models and times are converted."""
-    typer.echo(to_json(value, indent=1))
-
-
-def print_hint(text: str) -> None:
-    """Print on stderr what to do next, without breaking lines, so that commands can be copied."""
-    error_console.print(replace_controls(text), style="dim", soft_wrap=True)
-
-
-def make_progress_bar(label: str, *columns: ProgressColumn) -> Progress:
-    """A progress bar on stderr, shown only on a terminal; by default with the count and the elapsed time."""
-    columns = (TextColumn(label), BarColumn(), *(columns or (MofNCompleteColumn(), TimeElapsedColumn())))
-    return Progress(*columns, console=error_console, transient=True, disable=not error_console.is_terminal)
-
-
-async def prepare_memory(memory: GraphMemory) -> None:
-    """Load the embedder, showing a status line on a terminal."""
-    with error_console.status("Loading the embedder"):
-        await memory.prepare()
+def make_page(
+    page: Sequence[T],
+    text: RenderableType,
+    *,
+    limit: int,
+    after: Callable[[T], object],
+    value: Any = None,
+    hint: str | None = None,
+) -> Output:
+    """Make the output of a page of a list (``value``, if JSON is to show another), which says if there may be more."""
+    more = f"There may be more: --after {after(page[-1])}" if len(page) == limit else None
+    return Output(page if value is None else value, text, [hint, more])
 
 
 async def check_user(app_name: str, user_id: str) -> None:
@@ -116,7 +137,7 @@ async def check_user(app_name: str, user_id: str) -> None:
     async with graph.Connection() as connection:
         await graph.prepare_connection(connection)
         if not await graph.knowledge.is_known_user(connection, Scope(app_name, user_id)):
-            where = "`adk-graph-memory sessions` and `adk-graph-memory stats`"
+            where = "`adk-graph-memory apps` and `adk-graph-memory users`"
             raise errors.NotFound(what=f"user {user_id!r} in app {app_name!r}", where=where)
 
 

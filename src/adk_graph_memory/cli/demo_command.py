@@ -11,49 +11,48 @@ from rich.console import Console
 from rich.markup import escape
 
 from adk_graph_memory.adk.session_service import Neo4jSessionService
-from adk_graph_memory.cli.application import EXAMPLE_PANEL, JsonOption, app, print_json, report_errors
+from adk_graph_memory.cli.application import EXAMPLE_PANEL, command
+from adk_graph_memory.cli.output import Output, hide_status, wants_json
 from adk_graph_memory.cli.server_commands import start_with_progress
 from adk_graph_memory.memory import GraphMemory
 from adk_graph_memory.settings import hide_credentials, is_variable_set, load_settings
 
 
-@app.command(rich_help_panel=EXAMPLE_PANEL)
+@command(EXAMPLE_PANEL)
 def demo(
     data: Annotated[Path | None, typer.Option(help="A conversation in the demo's own JSON form.")] = None,
     questions: Annotated[int | None, typer.Option(min=0, help="How many of its questions to ask.")] = None,
-    model: Annotated[str | None, typer.Option(help="What reads facts: a model's name, or rules.")] = None,
-    as_json: JsonOption = False,
-) -> None:
+    model: Annotated[str | None, typer.Option(help="What extracts facts: a model's name, or rules.")] = None,
+) -> Output | None:
     """Run the main job on a real conversation: sessions, memory, questions.
 
-    Gemini reads it if GOOGLE_API_KEY is set. Otherwise the demo's own conversation is read by replies that a language
-    model once gave to these prompts, and any other by rules. As JSON only what it came to is printed.
+    Gemini extracts the facts if GOOGLE_API_KEY is set. Otherwise replies that a language model once gave to these
+    prompts stand in for the demo's own conversation, and rules for any other. As JSON only the result is printed.
     """
     from adk_graph_memory import demo as demonstration
 
-    screen = Console(highlight=False, quiet=as_json)
-    with report_errors(as_json):
-        conversation = demonstration.load_conversation(data)
-        is_local = not is_variable_set("NEO4J_URI")
-        if is_local:
-            start_with_progress(7687, None, any_port=True)
-        settings = load_settings()
-        reader = demonstration.choose_model(
-            model or settings.model, has_key=is_variable_set("GOOGLE_API_KEY"), is_own=data is None
-        )
-        model_name = reader if isinstance(reader, str) else "recorded replies of a language model"
-        screen.print(
-            f"Neo4j at {escape(hide_credentials(settings.uri or ''))}"
-            f"{' (it stays up until `adk-graph-memory down`)' if is_local else ''}, "
-            f"facts read by [bold]{escape(model_name)}[/]\n"
-        )
+    screen = Console(highlight=False, quiet=wants_json.get())
+    conversation = demonstration.load_conversation(data)
+    is_local = not is_variable_set("NEO4J_URI")
+    if is_local:
+        start_with_progress(7687, None, any_port=True)
+        hide_status()
+    settings = load_settings()
+    reader = demonstration.choose_model(
+        model or settings.model, has_key=is_variable_set("GOOGLE_API_KEY"), is_own=data is None
+    )
+    model_name = reader if isinstance(reader, str) else "recorded replies of a language model"
+    screen.print(
+        f"Neo4j at {escape(hide_credentials(settings.uri or ''))}"
+        f"{' (it stays up until `adk-graph-memory down`)' if is_local else ''}, "
+        f"facts read by [bold]{escape(model_name)}[/]\n"
+    )
 
-        async def play() -> demonstration.DemoResult:
-            async with Neo4jSessionService() as sessions, GraphMemory(model=reader) as memory:
-                return await demonstration.play_conversation(
-                    conversation, sessions=sessions, memory=memory, console=screen, questions=questions
-                )
+    async def play() -> demonstration.DemoResult:
+        async with Neo4jSessionService() as sessions, GraphMemory(model=reader) as memory:
+            return await demonstration.play_conversation(
+                conversation, sessions=sessions, memory=memory, console=screen, questions=questions
+            )
 
-        result = asyncio.run(play())
-    if as_json:
-        print_json(result)
+    result = asyncio.run(play())
+    return Output(result, "") if wants_json.get() else None

@@ -2,35 +2,28 @@
 
 from __future__ import annotations
 
-import asyncio
 import sys
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field, replace
-from functools import partial
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from google.adk.sessions.session import Session
+from rich.console import RenderableType
 
 from adk_graph_memory import errors, graph
 from adk_graph_memory.adk import transcripts
 from adk_graph_memory.adk.memory_service import Neo4jMemoryService
-from adk_graph_memory.cli.application import (
-    EXPECTED_ERRORS,
-    MEMORY_PANEL,
-    JsonOption,
-    app,
-    console,
+from adk_graph_memory.cli.application import EXPECTED_ERRORS, MEMORY_PANEL, command, load_session
+from adk_graph_memory.cli.output import (
+    Output,
+    announce,
     describe_error,
-    load_session,
-    make_progress_bar,
+    format_count,
     print_error,
-    print_hint,
-    print_json,
-    report_errors,
+    replace_controls,
 )
-from adk_graph_memory.cli.layout import replace_controls
 from adk_graph_memory.memory import GraphMemory
 from adk_graph_memory.records import IngestReport
 
@@ -71,62 +64,41 @@ class IngestJob:
         }
 
 
-@dataclass
-class IngestBatch:
-    """The planned and the finished jobs of one command."""
-
-    planned_jobs: Sequence[IngestJob] | None = None
-    """None until the input was read"""
-    finished_jobs: list[IngestJob] = field(default_factory=list)
-
-    @property
-    def failed_jobs(self) -> list[IngestJob]:
-        return [job for job in self.finished_jobs if job.error]
-
-
-@app.command(rich_help_panel=MEMORY_PANEL)
-def ingest(
+@command(MEMORY_PANEL)
+async def ingest(
     file: Annotated[
         Path | None, typer.Argument(help="Sessions as ADK writes them, JSON or JSON Lines; - for stdin.")
     ] = None,
     session_id: Annotated[str | None, typer.Option("--session", help="A session that is stored in the graph.")] = None,
-    pending: Annotated[bool, typer.Option("--pending", help="What was asked for and never finished.")] = False,
+    pending: Annotated[
+        bool, typer.Option("--pending", help="Requests that are not finished, each with the model it was queued for.")
+    ] = False,
     app_name: Annotated[str | None, typer.Option("--app", help="Its app; of a FILE, instead of its own.")] = None,
     user_id: Annotated[str | None, typer.Option("--user", help="Its user; of a FILE, instead of its own.")] = None,
-    as_json: JsonOption = False,
-) -> None:
-    """Remember the sessions of a FILE, a stored one, or what waits because a process died or a model failed.
+    model: Annotated[str | None, typer.Option(help="What extracts facts, now: a model's name, or rules.")] = None,
+) -> Output | None:
+    """Remember the sessions of a FILE, a stored one, or requests left when a process died or a model failed.
 
-    What was remembered before costs nothing and changes nothing; what fails holds up nothing else.
+    What was remembered before costs nothing and changes nothing; a session that fails holds up no other.
     """
     if sum((file is not None, session_id is not None, pending)) != 1:
         raise typer.BadParameter("say what to ingest: a FILE, --session or --pending")
     if session_id is not None and not (app_name and user_id):
         raise typer.BadParameter("say whose session it is: --app and --user")
-
-    batch = IngestBatch()
-
-    async def run_batch() -> None:
-        async with Neo4jMemoryService() as service:
-            memory = service.memory
-            if file is not None:
-                batch.planned_jobs = [_make_job(service, entry) for entry in _read_sessions(file, app_name, user_id)]
-            elif session_id is not None:
-                batch.planned_jobs = [_make_job(service, await load_session(app_name or "", user_id or "", session_id))]
-            else:
-                batch.planned_jobs = await _list_pending_jobs(memory, app_name, user_id)
-            if batch.planned_jobs:
-                await memory.prepare()
-            await _run_jobs(batch, memory)
-
-    with report_errors(as_json):
-        try:
-            asyncio.run(run_batch())
-        finally:
-            if batch.finished_jobs or batch.planned_jobs == []:
-                _print_batch(batch, as_json)
-    if batch.failed_jobs:
-        raise typer.Exit(1)
+    announce("Waiting for Neo4j")
+    async with Neo4jMemoryService(model=model) as service:
+        memory = service.memory
+        if file is not None:
+            jobs = [_make_job(service, entry) for entry in _read_sessions(file, app_name, user_id)]
+        elif session_id is not None:
+            jobs = [_make_job(service, await load_session(app_name or "", user_id or "", session_id))]
+        else:
+            jobs = await _list_pending_jobs(memory, app_name, user_id, model)
+        if jobs:
+            announce("Loading the embedding model")
+            await memory.prepare()
+        finished, fatal_error = await _run_jobs(jobs, memory)
+    return _report_jobs(jobs, finished, fatal_error)
 
 
 # -- planning the jobs ------------------------------------------------------------------------------------------
@@ -156,29 +128,39 @@ def _make_job(service: Neo4jMemoryService, session: Session | errors.UnreadableT
     return IngestJob(run_ingest, session.app_name, session.user_id, session.id, is_empty=not session.events)
 
 
-async def _list_pending_jobs(memory: GraphMemory, app_name: str | None, user_id: str | None) -> list[IngestJob]:
-    async def resume_user(app_name: str, user_id: str) -> IngestReport:
-        return sum(await memory.resume(app_name=app_name, user_id=user_id), IngestReport())
+async def _list_pending_jobs(
+    memory: GraphMemory, app_name: str | None, user_id: str | None, model: str | None
+) -> list[IngestJob]:
+    """Make a job of each user's pending requests for one model."""
+
+    def make_job(app_name: str, user_id: str, queued_model: str | None) -> IngestJob:
+        async def run_ingest() -> IngestReport:
+            reports = await memory.resume(app_name=app_name, user_id=user_id, queued_for=queued_model)
+            return sum(reports, IngestReport())
+
+        return IngestJob(run_ingest, app_name, user_id)
 
     connection = await graph.prepare_connection(memory.connection)
     ingests = await graph.ingest_queue.fetch_pending_ingests(connection, app_name=app_name, user_id=user_id)
-    scopes = dict.fromkeys((ingest.scope.app_name, ingest.scope.user_id) for ingest in ingests)
-    return [IngestJob(partial(resume_user, *scope), *scope) for scope in scopes]
+    keys = [(ingest.scope.app_name, ingest.scope.user_id, None if model else ingest.model) for ingest in ingests]
+    return [make_job(*key) for key in dict.fromkeys(keys)]
 
 
 # -- running them -----------------------------------------------------------------------------------------------
 
 
-async def _run_jobs(batch: IngestBatch, memory: GraphMemory) -> None:
+async def _run_jobs(jobs: Sequence[IngestJob], memory: GraphMemory) -> tuple[list[IngestJob], Exception | None]:
     """Run the jobs one by one; go on after a failed job unless its error would fail every further one."""
-    with make_progress_bar("Remembering") as bar:
-        for job in bar.track(batch.planned_jobs or ()):
-            try:
-                batch.finished_jobs.append(replace(job, report=await job.run_ingest()))
-            except FATAL_ERRORS:
-                raise
-            except EXPECTED_ERRORS as error:
-                batch.finished_jobs.append(replace(job, error=error, is_pending=await _is_job_pending(job, memory)))
+    finished = list[IngestJob]()
+    for number, job in enumerate(jobs, start=1):
+        announce(f"Remembering {job.name}" + (f" ({number} of {len(jobs)})" if len(jobs) > 1 else ""))
+        try:
+            finished.append(replace(job, report=await job.run_ingest()))
+        except FATAL_ERRORS as error:
+            return finished, error
+        except EXPECTED_ERRORS as error:
+            finished.append(replace(job, error=error, is_pending=await _is_job_pending(job, memory)))
+    return finished, None
 
 
 async def _is_job_pending(job: IngestJob, memory: GraphMemory) -> bool:
@@ -190,32 +172,46 @@ async def _is_job_pending(job: IngestJob, memory: GraphMemory) -> bool:
     return any(job.session_id in (None, ingest.session_id) for ingest in ingests)
 
 
-# -- printing the outcome ---------------------------------------------------------------------------------------
+# -- reporting the outcome --------------------------------------------------------------------------------------
 
 
-def _print_batch(batch: IngestBatch, as_json: bool) -> None:
-    total = sum((job.report for job in batch.finished_jobs if job.report), IngestReport())
-    if as_json:
-        print_json({"total": total, "jobs": [job.to_dict() for job in batch.finished_jobs]})
-    for job in batch.finished_jobs:
-        if job.error:
-            print_error(job.error, as_json, of=job.name)
-        elif job.report and not as_json:
-            summary = "no events in it." if job.is_empty else _summarize_report(job.report)
-            console.print(f"{replace_controls(job.name)}: {summary}")
-    if as_json:
-        return
-    if not batch.planned_jobs:
-        console.print("Nothing was waiting.")
-    elif len(batch.planned_jobs) > 1:
-        success_count = len(batch.finished_jobs) - len(batch.failed_jobs)
-        console.print(f"{success_count} of {len(batch.planned_jobs)} done; {_summarize_report(total)}")
-    if any(job.is_pending for job in batch.failed_jobs):
-        print_hint("What failed is stored and waits: `adk-graph-memory ingest --pending` takes it up.")
+def _report_jobs(
+    jobs: Sequence[IngestJob], finished: Sequence[IngestJob], fatal_error: Exception | None
+) -> Output | None:
+    """Make the output, and print the errors."""
+    failed = [job for job in finished if job.error]
+    for job in failed:
+        print_error(job.error or Exception(), of=job.name)
+    if fatal_error:
+        print_error(fatal_error)
+        if not finished:
+            raise typer.Exit(1)
+    total = sum((job.report for job in finished if job.report), IngestReport())
+    is_pending = any(job.is_pending for job in failed)
+    return Output(
+        value={"total": total, "jobs": [job.to_dict() for job in finished]},
+        text=_summarize_jobs(jobs, finished, total),
+        hints=["What failed is stored: `adk-graph-memory ingest --pending` tries it again." if is_pending else None],
+        exit_code=1 if failed or fatal_error else 0,
+    )
+
+
+def _summarize_jobs(jobs: Sequence[IngestJob], finished: Sequence[IngestJob], total: IngestReport) -> RenderableType:
+    if not jobs:
+        return "Nothing is pending."
+    lines = [
+        f"{replace_controls(job.name)}: {'no events in it.' if job.is_empty else _summarize_report(job.report)}"
+        for job in finished
+        if job.report
+    ]
+    if len(jobs) > 1:
+        success_count = sum(job.error is None for job in finished)
+        lines.append(f"{success_count} of {len(jobs)} done; {_summarize_report(total)}")
+    return "\n".join(lines)
 
 
 def _summarize_report(report: IngestReport) -> str:
     if not report.turns:
         return "another process is reading it." if report.busy else "nothing new."
     changes = ", ".join(f"{count} {op.lower()}" for op, count in sorted(report.facts.items())) or "no facts"
-    return f"{report.turns} turns remembered: {changes}."
+    return f"{format_count(report.turns, 'turn')} remembered: {changes}."

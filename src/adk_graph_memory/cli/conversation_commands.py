@@ -1,0 +1,175 @@
+"""The commands ``apps``, ``users``, ``sessions``, ``events`` and ``artifacts``: who stored what."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+from google.adk.events.event import Event
+from rich.cells import cell_len
+from rich.table import Column
+
+from adk_graph_memory.adk import session_codec
+from adk_graph_memory.adk.artifact_service import Neo4jArtifactService
+from adk_graph_memory.adk.session_service import Neo4jSessionService
+from adk_graph_memory.cli.application import (
+    CONVERSATIONS_PANEL,
+    AfterOption,
+    AppFilterOption,
+    AppOption,
+    LimitOption,
+    UserFilterOption,
+    UserOption,
+    YesOption,
+    check_user,
+    collect_page,
+    command,
+    load_session,
+    make_page,
+)
+from adk_graph_memory.cli.output import (
+    Output,
+    add_details,
+    announce,
+    confirm,
+    format_count,
+    format_timestamp,
+    make_grid,
+    make_table,
+    number_column,
+    text_column,
+)
+from adk_graph_memory.memory import GraphMemory
+
+MAX_ID_WIDTH = 36
+"""Maximum width of the id column: the length of a UUID."""
+
+
+@command(CONVERSATIONS_PANEL)
+async def apps(limit: LimitOption = 50, after: AfterOption = None) -> Output:
+    """List the apps, with the number of their users and sessions and of the facts that hold."""
+    async with GraphMemory() as memory:
+        page = await collect_page(memory.apps(limit=limit, after=after))
+    columns = [text_column("app"), *map(number_column, ("users", "sessions", "facts"))]
+    rows = ((app.app_name, f"{app.users:,}", f"{app.sessions:,}", f"{app.facts:,}") for app in page)
+    text = make_table(columns, rows) if page else "No apps."
+    return make_page(page, text, limit=limit, after=lambda app: app.app_name)
+
+
+@command(CONVERSATIONS_PANEL)
+async def users(app_name: AppOption, limit: LimitOption = 50, after: AfterOption = None) -> Output:
+    """List an app's users, with the number of their sessions, of the turns in memory and of the facts that hold."""
+    async with GraphMemory() as memory:
+        page = await collect_page(memory.users(app_name=app_name, limit=limit, after=after))
+    columns = [text_column("user"), *map(number_column, ("sessions", "turns", "facts"))]
+    rows = ((user.user_id, f"{user.sessions:,}", f"{user.turns:,}", f"{user.facts:,}") for user in page)
+    text = make_table(columns, rows) if page else "No users."
+    hint = None if page else "`adk-graph-memory apps` lists the apps."
+    return make_page(page, text, limit=limit, after=lambda user: user.user_id, hint=hint)
+
+
+@command(CONVERSATIONS_PANEL)
+async def sessions(
+    app_name: AppOption, user_id: UserFilterOption = None, limit: LimitOption = 20, after: AfterOption = None
+) -> Output:
+    """List an app's sessions, most recently active first."""
+    announce("Waiting for Neo4j")
+    async with Neo4jSessionService() as service:
+        page = await service.list_sessions(
+            app_name=app_name, user_id=user_id, limit=limit, after=after, newest_first=True
+        )
+    if not page.sessions and user_id is not None:
+        await check_user(app_name, user_id)
+    # Other commands take the session's id as an argument, so its column gets its width first.
+    id_width = max(cell_len("session"), *(cell_len(session.id) for session in page.sessions), 0)
+    columns = [Column("last active"), text_column("session", width=min(MAX_ID_WIDTH, id_width)), text_column("user")]
+    rows = [
+        (format_timestamp(session.last_update_time), add_details(session.id, name or ""), session.user_id)
+        for session, name in zip(page.sessions, page.display_names, strict=True)
+    ]
+    value = [
+        session.model_dump(mode="json", by_alias=True) | ({"displayName": name} if name else {})
+        for session, name in zip(page.sessions, page.display_names, strict=True)
+    ]
+    text = make_table(columns, rows) if rows else "No sessions."
+    return make_page(page.sessions, text, limit=limit, after=lambda session: session.id, value=value)
+
+
+@command(CONVERSATIONS_PANEL)
+async def events(
+    session_id: Annotated[str, typer.Argument(help="The session's id.")],
+    app_name: AppOption,
+    user_id: UserOption,
+    limit: LimitOption = 50,
+    after: Annotated[int | None, typer.Option(help="The number of the last event of the page before.")] = None,
+) -> Output:
+    """Print what was said and done in a session, oldest first."""
+    announce("Waiting for Neo4j")
+    async with Neo4jSessionService() as service:
+        page = await service.list_events(
+            app_name=app_name, user_id=user_id, session_id=session_id, after_seq=after, limit=limit
+        )
+    if not page.events:
+        await load_session(app_name, user_id, session_id, recent=0)
+    value = [
+        {"session_id": session_id} | event.model_dump(mode="json", by_alias=True, exclude_none=True)
+        for event in page.events
+    ]
+    rows = ((format_timestamp(event.timestamp), event.author, _describe_event(event)) for event in page.events)
+    text = make_grid(rows) if page.events else "No events."
+    return make_page(page.events, text, limit=limit, after=lambda event: page.last_seq, value=value)
+
+
+def _describe_event(event: Event) -> str:
+    calls = [f"calls {call.name}" for call in event.get_function_calls()]
+    answers = [f"{answer.name} has answered" for answer in event.get_function_responses()]
+    return session_codec.get_event_text(event) or ", ".join(calls + answers) or (event.error_code or "…")
+
+
+@command(CONVERSATIONS_PANEL)
+async def artifacts(
+    app_name: AppFilterOption = None,
+    user_id: UserFilterOption = None,
+    session_id: Annotated[
+        str | None, typer.Option("--session", help="Only this session's, and the user's own.")
+    ] = None,
+    orphans: Annotated[bool, typer.Option("--orphans", help="Contents in the store that no artifact names.")] = False,
+    delete: Annotated[bool, typer.Option("--delete", help="With --orphans: delete them.")] = False,
+    yes: YesOption = False,
+) -> Output:
+    """List a user's artifacts with their latest versions, or the contents in the store that no artifact names."""
+    if orphans == bool(app_name and user_id) or (delete and not orphans):
+        raise typer.BadParameter("say whose: --app and --user; or --orphans, with or without --delete")
+    if orphans:
+        return await _list_orphans(delete=delete, yes=yes)
+    announce("Waiting for Neo4j")
+    async with Neo4jArtifactService() as service:
+        versions = await service.list_latest_versions(
+            app_name=app_name or "", user_id=user_id or "", session_id=session_id
+        )
+    if not versions:
+        await check_user(app_name or "", user_id or "")
+    value = [{"name": name, "session_id": session, **version.model_dump()} for session, name, version in versions]
+    rows = (
+        (
+            format_timestamp(version.create_time),
+            add_details(name, f"session {session}" if session else ""),
+            version.mime_type or "",
+            str(version.version + 1),
+        )
+        for session, name, version in versions
+    )
+    columns = [Column("saved"), text_column("name"), text_column("type"), number_column("versions")]
+    return Output(value, make_table(columns, rows) if versions else "No artifacts.")
+
+
+async def _list_orphans(*, delete: bool, yes: bool) -> Output:
+    if delete:
+        confirm("Delete every content in the store that no artifact of this database names?", yes=yes)
+    announce("Comparing the store with the database")
+    async with Neo4jArtifactService() as service:
+        orphans = [orphan async for orphan in service.list_orphans(delete=delete)]
+    outcome = "deleted." if delete else "found; --delete removes them."
+    summary = f"{format_count(len(orphans), 'orphan')} {outcome}" if orphans else "No orphans."
+    lines = [f"{orphan.scope}/{orphan.id}" for orphan in orphans]
+    return Output([orphan._asdict() for orphan in orphans], "\n".join([*lines, summary]))

@@ -1,0 +1,203 @@
+"""Print what commands return, fail with and wait for, safely for a terminal of 80 columns."""
+
+from __future__ import annotations
+
+import json
+import re
+import threading
+import time
+from collections.abc import Iterable, Sequence
+from contextvars import ContextVar
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+import typer
+from pydantic_core import to_json
+from rich.console import Console, RenderableType
+from rich.status import Status
+from rich.table import Column, Table
+from rich.text import Text
+
+from adk_graph_memory import errors
+
+console = Console(highlight=False, emoji=False, markup=False)
+error_console = Console(stderr=True, highlight=False, emoji=False, markup=False)
+
+wants_json: ContextVar[bool] = ContextVar("wants_json", default=False)
+"""Whether the running command was called with ``--json``."""
+
+_CONTROL_CHARACTERS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202d\u202e]")
+"""Characters that would control the terminal or reverse the text around them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """The result of a command: a value for ``--json``, a text for people, and hints for them on what to do next."""
+
+    value: Any
+    text: RenderableType
+    hints: Sequence[str | None] = ()
+    exit_code: int = 0
+    is_script: bool = False
+    """whether the text is printed as it is, to be piped into a file"""
+
+
+def print_output(output: Output) -> None:
+    """Print a result on stdout; the hints go to stderr, without line breaks, so that commands can be copied."""
+    hide_status()
+    if wants_json.get():
+        typer.echo(to_json(output.value, indent=1))
+        return
+    if output.is_script:
+        typer.echo(output.text, nl=False)
+    elif output.text:
+        console.print(output.text)
+    for hint in filter(None, output.hints):
+        error_console.print(replace_controls(hint), style="dim", soft_wrap=True)
+
+
+def print_error(error: Exception, *, of: str = "") -> None:
+    """Print an error on stderr in one line; ``of`` names the item that failed."""
+    hide_status()
+    kind, message = describe_error(error).values()
+    if wants_json.get():
+        typer.echo(json.dumps(describe_error(error) | ({"of": of} if of else {}), ensure_ascii=False), err=True)
+        return
+    prefix = f"{replace_controls(of)}: " if of else ""
+    error_console.print(Text.assemble(prefix, (kind, "red"), f": {replace_controls(message)}"), soft_wrap=True)
+
+
+def describe_error(error: Exception) -> dict[str, str]:
+    """The error's class name and its message on one line, for JSON."""
+    return {"error": type(error).__name__, "message": " ".join(str(error).split())}
+
+
+def confirm(question: str, *, yes: bool) -> None:
+    """Ask before something that cannot be undone, unless ``--yes`` was given; "no" ends the command with exit code 1.
+
+    Raises:
+        errors.ConfirmationMissing: with ``--json`` nobody is asked.
+    """
+    if yes:
+        return
+    if wants_json.get():
+        raise errors.ConfirmationMissing(question=question)
+    hide_status()
+    typer.confirm(question, abort=True, err=True)
+
+
+# -- while a command runs ---------------------------------------------------------------------------------------
+
+
+class StatusLine:
+    """Says on stderr what a command waits for.
+
+    A terminal shows it after a second and forgets it at the end; elsewhere a plain line is printed now and then.
+    """
+
+    TERMINAL_DELAY, LINE_INTERVAL = 1.0, 10.0
+    """Seconds until a terminal shows the line, and between two plain lines elsewhere."""
+
+    def __init__(self, console: Console) -> None:
+        self._console, self._status = console, Status("", console=console)
+        self._timer: threading.Timer | None = None
+        self._last_print = time.monotonic()
+
+    def show(self, text: str) -> None:
+        """Replace the text."""
+        line = Text(replace_controls(text), no_wrap=True, overflow="ellipsis")
+        if not self._console.is_terminal:
+            if time.monotonic() > self._last_print + self.LINE_INTERVAL:
+                self._last_print = time.monotonic()
+                self._console.print(line, soft_wrap=True)
+            return
+        self._status.update(line)
+        if self._timer is None:
+            self._timer = threading.Timer(self.TERMINAL_DELAY, self._status.start)
+            self._timer.daemon = True
+            self._timer.start()
+
+    def hide(self) -> None:
+        """Take the line off the screen until there is another text."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer.join()
+            self._timer = None
+        self._status.stop()
+
+
+_status_line = StatusLine(error_console)
+
+
+def announce(text: str) -> None:
+    """Say what the command waits for from now on; with ``--json`` nothing is said."""
+    if not wants_json.get():
+        _status_line.show(f"{text} …")
+
+
+def hide_status() -> None:
+    """Take what :func:`announce` said off the screen, before anything else is printed."""
+    _status_line.hide()
+
+
+# -- laying out -------------------------------------------------------------------------------------------------
+
+
+def replace_controls(text: str | None) -> str:
+    """Replace the control characters in a text; markup needs no escape, because the consoles have it switched off."""
+    return _CONTROL_CHARACTERS.sub("\ufffd", (text or "").replace("\r\n", "\n").replace("\t", " "))
+
+
+def format_day(moment: datetime | None) -> str:
+    """The date in the time zone where it was said."""
+    return moment.date().isoformat() if moment else ""
+
+
+def format_timestamp(timestamp: float) -> str:
+    """The date and time of day in UTC, of a time in epoch seconds."""
+    return datetime.fromtimestamp(timestamp, UTC).strftime("%Y-%m-%d %H:%M")
+
+
+def format_count(count: int, noun: str, plural: str = "") -> str:
+    """A count with its noun: "1 fact", "2 facts"."""
+    return f"{count:,} {noun if count == 1 else plural or f'{noun}s'}"
+
+
+def text_column(heading: str, **options: Any) -> Column:
+    """A column whose cells wrap anywhere, so that nothing is cut off."""
+    return Column(heading, overflow="fold", **options)
+
+
+def number_column(heading: str) -> Column:
+    """A column of numbers."""
+    return Column(heading, justify="right", no_wrap=True)
+
+
+def make_table(columns: Sequence[Column], rows: Iterable[Sequence[str | Text]]) -> Table:
+    """Make a table with headings."""
+    table = Table(*columns, show_edge=False)
+    for row in rows:
+        table.add_row(*(replace_controls(cell) if isinstance(cell, str) else cell for cell in row))
+    return table
+
+
+def make_grid(rows: Iterable[tuple[str | Text, ...]]) -> Table:
+    """Make a table without a frame, with narrow columns and a last one that takes the remaining width.
+
+    Cells that are too wide wrap; nothing is cut off.
+    """
+    table, rows = Table.grid(padding=(0, 2, 0, 0)), list(rows)
+    for _ in rows[0][:-1]:
+        table.add_column(overflow="fold", max_width=20)
+    table.add_column(overflow="fold", ratio=1)
+    for row in rows:
+        table.add_row(*(replace_controls(cell) if isinstance(cell, str) else cell for cell in row))
+    return table
+
+
+def add_details(text: str, *details: str) -> Text:
+    """A text with dim lines of detail below it; empty details are left out."""
+    return Text("\n").join(
+        [Text(replace_controls(text)), *(Text(replace_controls(detail), "dim") for detail in details if detail)]
+    )
