@@ -2,7 +2,7 @@
 
     python pipelines/fit_projection.py --embedder all-MiniLM-L12-v2 --texts sample.txt --out L12.npz
     export ADK_GRAPH_MEMORY_TOKEN_PROJECTION=L12.npz
-    python pipelines/reembed.py --embedder all-MiniLM-L12-v2 --force
+    adk-graph-memory reembed --embedder all-MiniLM-L12-v2 --force
 
 Without such a file a random projection packs the token vectors, and searches find a little less. A few thousand texts
 like those that users will write are enough; the file does not contain them.

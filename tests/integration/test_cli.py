@@ -15,7 +15,7 @@ from google.genai import types
 from rich.cells import cell_len
 from rich.console import Console
 
-from adk_graph_memory import GraphMemory, Neo4jArtifactService, Neo4jSessionService, Turn
+from adk_graph_memory import GraphMemory, Neo4jArtifactService, Neo4jSessionService, Turn, local_neo4j
 from adk_graph_memory.cli import output
 from adk_graph_memory.testing import ScriptedLlm
 
@@ -374,6 +374,24 @@ async def test_a_server_that_does_not_run_is_told(command):
     result = await command("status", "--json")
     assert (result.exit_code, json.loads(result.stdout)) == (1, None)
     assert "adk-graph-memory up" in (await command("status")).stdout
+
+
+async def test_up_says_what_it_fetches_and_what_comes_next(command, monkeypatch):
+    announced = []
+
+    def start_server(port, *, version, progress):
+        progress(45_000_000, 158_000_000)
+        progress(158_000_000, 158_000_000)
+        return local_neo4j.RunningServer("bolt://127.0.0.1:7687", "neo4j", "secret", 1, "2026.08.1", "data")
+
+    monkeypatch.setattr(local_neo4j, "start_server", start_server)
+    monkeypatch.setattr(output.StatusLine, "show", lambda self, text: announced.append(text))
+    elsewhere = await command("up")
+    assert "bolt://127.0.0.1:7687" in elsewhere.stdout and "NEO4J_URI is set" in elsewhere.stderr
+    assert announced == ["Starting Neo4j …", "Fetching Neo4j, once: 45 of 158 MB …", "Starting Neo4j …"]
+    monkeypatch.delenv("NEO4J_URI")
+    assert (await command("up")).stderr.endswith("adk-graph-memory demo\n")
+    assert (await command("up", "--json")).stderr == "" and len(announced) == 6
 
 
 async def test_a_server_of_no_known_version_is_not_started(command):

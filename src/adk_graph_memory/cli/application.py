@@ -17,7 +17,7 @@ from rich.console import RenderableType
 
 from adk_graph_memory import errors, graph
 from adk_graph_memory.adk.session_service import Neo4jSessionService
-from adk_graph_memory.cli.output import Output, announce, hide_status, print_error, print_output, wants_json
+from adk_graph_memory.cli.output import Output, announce, hide_status, print_error, print_output, start_command
 from adk_graph_memory.records import Scope
 
 T = TypeVar("T")
@@ -76,7 +76,7 @@ def command(panel: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     def register(function: Callable[..., Any]) -> Callable[..., Any]:
         @wraps(function)
         def run_command(*, as_json: bool, **arguments: Any) -> None:
-            wants_json.set(as_json)
+            start_command(as_json=as_json)
             try:
                 result = function(**arguments)
                 output: Output | None = asyncio.run(result) if inspect.iscoroutine(result) else result

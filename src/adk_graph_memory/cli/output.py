@@ -127,18 +127,24 @@ class StatusLine:
         self._status.stop()
 
 
-_status_line = StatusLine(error_console)
+_status_line: ContextVar[StatusLine] = ContextVar("status_line")
+
+
+def start_command(*, as_json: bool) -> None:
+    """Get ready for the output of a command."""
+    wants_json.set(as_json)
+    _status_line.set(StatusLine(error_console))
 
 
 def announce(text: str) -> None:
     """Say what the command waits for from now on; with ``--json`` nothing is said."""
     if not wants_json.get():
-        _status_line.show(f"{text} …")
+        _status_line.get().show(f"{text} …")
 
 
 def hide_status() -> None:
     """Take what :func:`announce` said off the screen, before anything else is printed."""
-    _status_line.hide()
+    _status_line.get().hide()
 
 
 # -- laying out -------------------------------------------------------------------------------------------------

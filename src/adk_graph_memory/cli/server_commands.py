@@ -27,8 +27,11 @@ def up(
 ) -> Output:
     """Start a local Neo4j without Docker, or find the running one; its data is kept between runs."""
     server = start_with_progress(port, version)
-    used = _note_variable() or "Agents and commands use this server, as long as NEO4J_URI is not set."
-    return _describe_server(server, used, "See memory at work with it: adk-graph-memory demo")
+    next_steps = (
+        "Agents and commands use this server, as long as NEO4J_URI is not set.",
+        "See memory at work on it: adk-graph-memory demo",
+    )
+    return _describe_server(server, *([note] if (note := _note_variable()) else next_steps))
 
 
 @command(SERVER_PANEL)
