@@ -246,7 +246,7 @@ async def test_the_command_lists_a_users_artifacts(artifacts, owner, command):
     shown = (await command(*whose, "--session", "s1")).output
     assert "a.txt" in shown and "user:own.png" in shown and "text/plain" in shown
     rows = json.loads((await command(*whose, "--json")).output)
-    assert [(row["name"], row["version"]) for row in rows] == [("user:own.png", 0)]
+    assert [(row["name"], row["version"]) for row in rows] == [("user:own.png", 0), ("a.txt", 1)]
 
 
 async def test_the_command_lists_and_deletes_orphans(artifacts, owner, command, monkeypatch, tmp_path):
@@ -256,7 +256,7 @@ async def test_the_command_lists_and_deletes_orphans(artifacts, owner, command, 
     monkeypatch.setattr(artifact_service, "MIN_ORPHAN_AGE", timedelta(seconds=-1))
     assert "abandoned" in (await command("--orphans")).output
     assert (await command("--orphans", "--delete")).exit_code == 1  # nobody said yes
-    assert "1 deleted" in (await command("--orphans", "--delete", "--yes")).output
+    assert "1 orphan deleted." in (await command("--orphans", "--delete", "--yes")).output
     assert "No orphans" in (await command("--orphans")).output
     assert len(stored(tmp_path)) == 1
 
