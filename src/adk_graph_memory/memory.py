@@ -173,7 +173,7 @@ class GraphMemory(Closeable):
             before: only requests made before this time, in epoch seconds.
             max_attempts: only requests with fewer attempts.
             queued_for: only requests for the model of this name (``rules`` for none), which extracts from them
-                instead of this memory's own.
+                instead of this memory's own. Empty: only requests of earlier releases, which name no model.
 
         Raises:
             errors.QueuedModelMissing: ADK knows no model of this name.
@@ -186,7 +186,7 @@ class GraphMemory(Closeable):
         )
         if queued_for is not None:
             ingests = [ingest for ingest in ingests if ingest.model == queued_for]
-        return await self._make_ingestion(connection, queued_for).resume_pending(ingests)
+        return await self._make_ingestion(connection, queued_for or None).resume_pending(ingests)
 
     @telemetry.trace_operation("search_memory")
     async def recall(

@@ -218,8 +218,12 @@ async def test_a_request_for_a_model_that_is_not_here_is_refused(command, neo4j_
 
 async def test_a_request_of_an_earlier_release_is_read_with_the_configured_model(command, neo4j_server, app_name):
     await enqueue(neo4j_server, app_name, ScriptedLlm.from_replies())
+    await enqueue(neo4j_server, app_name, ScriptedLlm.from_replies(), "I keep goats.")
     async with graph.Connection(settings=neo4j_server.settings(label_prefix="TestMini")) as connection:
         await connection.run_cypher(
-            "MATCH (i:TestMiniIngest {scope: $scope}) REMOVE i.model", {"scope": Scope(app_name, "ana").key}
+            "MATCH (i:TestMiniIngest {scope: $scope})-[:READS]->({text: 'I keep bees.'}) REMOVE i.model",
+            {"scope": Scope(app_name, "ana").key},
         )
-    assert "1 turn remembered: 1 add." in (await command("ingest", "--pending", "--app", app_name)).stdout
+    result = await command("ingest", "--pending", "--app", app_name)
+    assert "1 turn remembered: 1 add." in result.stdout and "QueuedModelMissing" in result.stderr
+    assert await facts(command, app_name) == {"I keep bees."}

@@ -73,8 +73,8 @@ class PendingIngest:
     """labels of the allowed topics; empty for all"""
     wait_seconds: float = 0.0
     """seconds since the request was made"""
-    model: str | None = None
-    """name of the model it was made for; ``rules`` for none, None if an earlier release made the request"""
+    model: str = ""
+    """name of the model it was made for; ``rules`` for none, empty if an earlier release made the request"""
 
 
 async def lease_turns(

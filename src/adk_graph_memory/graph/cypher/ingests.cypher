@@ -139,7 +139,7 @@ MATCH (i)-[:READS]->(e:@Event) WHERE e.ingest = i.id AND e.memory_id IS NOT NULL
 WITH u, i, e ORDER BY e.seq
 WITH u, i, collect([e.id, e.author, e.role, e.text, e.timestamp, e.offset, e.seq]) AS turns
 RETURN u.app_name AS app_name, u.user_id AS user_id, i.session_id AS session_id, i.attempts AS attempts,
-       i.reason AS reason, coalesce(i.topics, []) AS topics, i.model AS model, turns,
+       i.reason AS reason, coalesce(i.topics, []) AS topics, coalesce(i.model, '') AS model, turns,
        (datetime().epochMillis - i.requested_at.epochMillis) / 1000.0 AS waited
 ORDER BY i.requested_at
 
