@@ -85,11 +85,12 @@ async def ingest(
         raise typer.BadParameter("say what to ingest: a FILE, --session or --pending")
     if session_id is not None and not (app_name and user_id):
         raise typer.BadParameter("say whose session it is: --app and --user")
+    entries = _read_sessions(file, app_name, user_id) if file is not None else []
     announce("Waiting for Neo4j")
     async with Neo4jMemoryService(model=model) as service:
         memory = service.memory
         if file is not None:
-            jobs = [_make_job(service, entry) for entry in _read_sessions(file, app_name, user_id)]
+            jobs = [_make_job(service, entry) for entry in entries]
         elif session_id is not None:
             jobs = [_make_job(service, await load_session(app_name or "", user_id or "", session_id))]
         else:
