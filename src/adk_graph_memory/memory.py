@@ -287,9 +287,6 @@ class GraphMemory(Closeable):
 
         Raises:
             errors.NotFound: ``after`` is the id of no fact of this user.
-
-        Example:
-            ``async for fact in memory.facts(app_name="home", user_id="ana", about="Rex"): print(fact.text)``
         """
         connection, scope = await graph.prepare_connection(self.connection), Scope(app_name, user_id)
         fetch_page = partial(
