@@ -384,6 +384,117 @@ async def test_two_label_prefixes_do_not_see_each_other(
     assert {row["name"] for row in schema_of(dba, other)["INDEXES"]} == named_by_migrations(other)
 
 
+# -- slots ------------------------------------------------------------------------------------------------------
+
+
+async def test_the_first_slot_filled_is_live(deployed: Callable[..., Connection]) -> None:
+    connection = await graph.prepare_connection(deployed())
+    assert (await vector_slots.fetch_schema_state(connection)).live_slot is None
+    first = await vector_slots.open_slot(connection, "a", "minilm", DIMENSIONS)
+    await vector_slots.open_slot(connection, "b", "larger", 2 * DIMENSIONS)
+    state = await vector_slots.fetch_schema_state(connection)
+    assert (state.live_slot, [slot.name for slot in state.slots]) == (first, ["a", "b"])
+
+
+async def test_a_slots_indexes_are_online_when_it_is_open(
+    deployed: Callable[..., Connection], dba: neo4j.Session, prefix: str
+) -> None:
+    connection = await graph.prepare_connection(deployed())
+    await vector_slots.open_slot(connection, "a", "minilm", DIMENSIONS)
+    vectors = [row for row in schema_of(dba, prefix)["INDEXES"] if row["type"] == "VECTOR"]
+    if connection.server_line == "5.26":
+        assert vectors == []
+        return
+    assert sorted(row["labelsOrTypes"][0] for row in vectors) == [f"{prefix}Entity", f"{prefix}Memory"]
+    assert {row["state"] for row in vectors} == {"ONLINE"}
+    assert all("scope" in row["properties"] for row in vectors)
+
+
+# -- every statement --------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def prepared_prefix(server: LocalNeo4j) -> str:
+    """A deployment with both slots open, for EXPLAIN: a plan needs the indexes that it names."""
+    prefix = next(PREFIXES)
+
+    async def prepare() -> None:
+        user, password = server.auth
+        settings = Settings(uri=server.uri, username=user, password=password, label_prefix=prefix)
+        connection = await graph.prepare_connection(Connection(settings=settings))
+        for slot in "ab":
+            await vector_slots.open_slot(connection, slot, "minilm", DIMENSIONS)
+        await connection.close()
+
+    asyncio.run(prepare())
+    return prefix
+
+
+BLOCKS = [
+    (file, block)
+    for folder in ("cypher", "migrations")
+    for file, blocks in load_cypher_files(folder).items()
+    for block in blocks
+    if block.tag != FRAGMENT
+]
+each_block = pytest.mark.parametrize("case", BLOCKS, ids=lambda case: f"{case[0]}:{case[1].name}")
+
+
+def plan(dba: neo4j.Session, server: LocalNeo4j, prefix: str, case: tuple[str, CypherBlock]) -> set[str] | None:
+    """The operators of the block's plan, or None where the block is for another server line."""
+    file, block = case
+    line, settings = migrate.parse_server_line(f"Neo4j/{server.version}"), Settings(label_prefix=prefix)
+    if block.tag not in (None, line):
+        return None
+    whole = (
+        fill_identifiers(block.text, settings)
+        if file in load_cypher_files("migrations")
+        else CypherStatements.from_settings(settings, line)[block.name]
+    )
+    return explained(dba, whole)
+
+
+def explained(dba: neo4j.Session, statement: str) -> set[str]:
+    parameters = dict.fromkeys(re.findall(r"\$(\w+)", statement)) | {"options": {}}
+    return set(operators(dict(dba.run(f"EXPLAIN {statement}", parameters).consume().plan or {})))
+
+
+def operators(plan: dict[str, Any]) -> Iterator[str]:
+    if plan:
+        yield plan["operatorType"].partition("@")[0]
+    for child in plan.get("children", ()):
+        yield from operators(child)
+
+
+@each_block
+def test_the_server_understands_the_block(
+    dba: neo4j.Session, server: LocalNeo4j, prepared_prefix: str, case: tuple[str, CypherBlock]
+) -> None:
+    plan(dba, server, prepared_prefix, case)
+
+
+@each_block
+def test_the_block_finds_its_nodes_by_index(
+    dba: neo4j.Session, server: LocalNeo4j, prepared_prefix: str, case: tuple[str, CypherBlock]
+) -> None:
+    costly = (plan(dba, server, prepared_prefix, case) or set()) & COSTLY
+    assert costly == MAY_SCAN.get(case[1].name, set())
+
+
+def test_the_retrieval_query_goes_on_from_the_hits(
+    dba: neo4j.Session, server: LocalNeo4j, prepared_prefix: str
+) -> None:
+    statements = CypherStatements.from_settings(
+        Settings(label_prefix=prepared_prefix), migrate.parse_server_line(f"Neo4j/{server.version}")
+    )
+    whole = f"CALL () {{\n{statements['results']}\n}}\n{statements.fragments['retrieval_query']}"
+    assert not explained(dba, whole) & COSTLY
+
+
+def test_blocks_that_may_scan_exist() -> None:
+    assert set(MAY_SCAN) <= {block.name for _, block in BLOCKS}
+
+
 # -- names of indexes and constraints -----------------------------------------------------------------------------
 
 ADA = {"app_name": "app", "user_id": "ada"}
@@ -572,114 +683,3 @@ async def test_a_name_that_another_graph_has_is_told_before_anything_is_dropped(
     dba.run(f"DROP CONSTRAINT {name}").consume()
     await graph.prepare_connection(deployed())
     assert {row["name"] for row in schema_of(dba, prefix)["INDEXES"]} == named_by_migrations(prefix)
-
-
-# -- slots ------------------------------------------------------------------------------------------------------
-
-
-async def test_the_first_slot_filled_is_live(deployed: Callable[..., Connection]) -> None:
-    connection = await graph.prepare_connection(deployed())
-    assert (await vector_slots.fetch_schema_state(connection)).live_slot is None
-    first = await vector_slots.open_slot(connection, "a", "minilm", DIMENSIONS)
-    await vector_slots.open_slot(connection, "b", "larger", 2 * DIMENSIONS)
-    state = await vector_slots.fetch_schema_state(connection)
-    assert (state.live_slot, [slot.name for slot in state.slots]) == (first, ["a", "b"])
-
-
-async def test_a_slots_indexes_are_online_when_it_is_open(
-    deployed: Callable[..., Connection], dba: neo4j.Session, prefix: str
-) -> None:
-    connection = await graph.prepare_connection(deployed())
-    await vector_slots.open_slot(connection, "a", "minilm", DIMENSIONS)
-    vectors = [row for row in schema_of(dba, prefix)["INDEXES"] if row["type"] == "VECTOR"]
-    if connection.server_line == "5.26":
-        assert vectors == []
-        return
-    assert sorted(row["labelsOrTypes"][0] for row in vectors) == [f"{prefix}Entity", f"{prefix}Memory"]
-    assert {row["state"] for row in vectors} == {"ONLINE"}
-    assert all("scope" in row["properties"] for row in vectors)
-
-
-# -- every statement --------------------------------------------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def prepared_prefix(server: LocalNeo4j) -> str:
-    """A deployment with both slots open, for EXPLAIN: a plan needs the indexes that it names."""
-    prefix = next(PREFIXES)
-
-    async def prepare() -> None:
-        user, password = server.auth
-        settings = Settings(uri=server.uri, username=user, password=password, label_prefix=prefix)
-        connection = await graph.prepare_connection(Connection(settings=settings))
-        for slot in "ab":
-            await vector_slots.open_slot(connection, slot, "minilm", DIMENSIONS)
-        await connection.close()
-
-    asyncio.run(prepare())
-    return prefix
-
-
-BLOCKS = [
-    (file, block)
-    for folder in ("cypher", "migrations")
-    for file, blocks in load_cypher_files(folder).items()
-    for block in blocks
-    if block.tag != FRAGMENT
-]
-each_block = pytest.mark.parametrize("case", BLOCKS, ids=lambda case: f"{case[0]}:{case[1].name}")
-
-
-def plan(dba: neo4j.Session, server: LocalNeo4j, prefix: str, case: tuple[str, CypherBlock]) -> set[str] | None:
-    """The operators of the block's plan, or None where the block is for another server line."""
-    file, block = case
-    line, settings = migrate.parse_server_line(f"Neo4j/{server.version}"), Settings(label_prefix=prefix)
-    if block.tag not in (None, line):
-        return None
-    whole = (
-        fill_identifiers(block.text, settings)
-        if file in load_cypher_files("migrations")
-        else CypherStatements.from_settings(settings, line)[block.name]
-    )
-    return explained(dba, whole)
-
-
-def explained(dba: neo4j.Session, statement: str) -> set[str]:
-    parameters = dict.fromkeys(re.findall(r"\$(\w+)", statement)) | {"options": {}}
-    return set(operators(dict(dba.run(f"EXPLAIN {statement}", parameters).consume().plan or {})))
-
-
-def operators(plan: dict[str, Any]) -> Iterator[str]:
-    if plan:
-        yield plan["operatorType"].partition("@")[0]
-    for child in plan.get("children", ()):
-        yield from operators(child)
-
-
-@each_block
-def test_the_server_understands_the_block(
-    dba: neo4j.Session, server: LocalNeo4j, prepared_prefix: str, case: tuple[str, CypherBlock]
-) -> None:
-    plan(dba, server, prepared_prefix, case)
-
-
-@each_block
-def test_the_block_finds_its_nodes_by_index(
-    dba: neo4j.Session, server: LocalNeo4j, prepared_prefix: str, case: tuple[str, CypherBlock]
-) -> None:
-    costly = (plan(dba, server, prepared_prefix, case) or set()) & COSTLY
-    assert costly == MAY_SCAN.get(case[1].name, set())
-
-
-def test_the_retrieval_query_goes_on_from_the_hits(
-    dba: neo4j.Session, server: LocalNeo4j, prepared_prefix: str
-) -> None:
-    statements = CypherStatements.from_settings(
-        Settings(label_prefix=prepared_prefix), migrate.parse_server_line(f"Neo4j/{server.version}")
-    )
-    whole = f"CALL () {{\n{statements['results']}\n}}\n{statements.fragments['retrieval_query']}"
-    assert not explained(dba, whole) & COSTLY
-
-
-def test_blocks_that_may_scan_exist() -> None:
-    assert set(MAY_SCAN) <= {block.name for _, block in BLOCKS}
