@@ -24,6 +24,7 @@ from adk_graph_memory.graph.connection import Connection
 from adk_graph_memory.graph.queries import (
     FRAGMENT,
     LABELS,
+    UNBOUNDED,
     CypherBlock,
     CypherStatements,
     fill_identifiers,
@@ -444,7 +445,7 @@ def plan(dba: neo4j.Session, server: LocalNeo4j, prefix: str, case: tuple[str, C
     """The operators of the block's plan, or None where the block is for another server line."""
     file, block = case
     line, settings = migrate.parse_server_line(f"Neo4j/{server.version}"), Settings(label_prefix=prefix)
-    if block.tag not in (None, line):
+    if block.tag not in (None, UNBOUNDED, line):
         return None
     whole = (
         fill_identifiers(block.text, settings)
