@@ -49,6 +49,18 @@ def resolve_model(model: str | BaseLlm) -> BaseLlm:
         raise errors.ConfigurationError(reason=reason) from error
 
 
+def resolve_queued_model(name: str) -> BaseLlm:
+    """Look up the model that a pending request was queued for.
+
+    Raises:
+        errors.QueuedModelMissing: it cannot be used here.
+    """
+    try:
+        return resolve_model(name)
+    except errors.ConfigurationError as error:
+        raise errors.QueuedModelMissing(model=name, reason=str(error.__cause__)) from error
+
+
 class ModelAnswer(NamedTuple, Generic[Reply]):
     """A reply that fits the schema, its token usage, and the number of dropped items by reason."""
 

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from functools import cached_property, partial
 from typing import Any
 
-from adk_graph_memory import consolidation, embeddings, errors, extraction, graph, llm, redaction, retrieval, telemetry
+from adk_graph_memory import consolidation, embeddings, extraction, graph, llm, redaction, retrieval, telemetry
 from adk_graph_memory.closing import Closeable
 from adk_graph_memory.graph.json_map import JsonMapDelta
 from adk_graph_memory.graph_vectors import GraphVectors
@@ -149,11 +149,8 @@ class GraphMemory(Closeable):
         turns = await self.redactor.redact_turns(turns)
         telemetry.annotate_memories(turns)
         connection, scope = await graph.prepare_connection(self.connection), Scope(app_name, user_id)
-        return (
-            await self._make_ingestion(connection).enqueue_turns(scope, session_id, turns, JsonMapDelta())
-            if turns
-            else 0
-        )
+        ingestion = self._make_ingestion(connection)
+        return await ingestion.enqueue_turns(scope, session_id, turns, JsonMapDelta()) if turns else 0
 
     @telemetry.trace_operation("upsert_memory")
     async def resume(
@@ -371,7 +368,7 @@ class GraphMemory(Closeable):
         """Make an ingestion with this memory's model, or with that of another name."""
         if model_name in (None, self._language_model.model if self._language_model else RULES):
             return Ingestion(connection, self.vectors, self.extractor, self.judge, self.problems)
-        model = None if model_name == RULES else _find_queued_model(model_name or RULES)
+        model = None if model_name == RULES else llm.resolve_queued_model(model_name or RULES)
         return Ingestion(connection, self.vectors, self._make_extractor(model), self._make_judge(model), self.problems)
 
     @cached_property
@@ -399,10 +396,3 @@ class GraphMemory(Closeable):
     def redactor(self) -> redaction.Redactor:
         """Redacts every text before it is stored, sent or embedded."""
         return redaction.Redactor(self._redact or self.connection.settings.redact)
-
-
-def _find_queued_model(name: str) -> llm.BaseLlm:
-    try:
-        return llm.resolve_model(name)
-    except errors.ConfigurationError as error:
-        raise errors.QueuedModelMissing(model=name, reason=str(error.__cause__)) from error

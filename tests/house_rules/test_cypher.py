@@ -36,6 +36,7 @@ NOT_OF_ONE_USER = {
     "list_sessions_of_app": "ADK lists a whole app's sessions when no user is named",
     "session_positions": "the cursor of that listing",
     "users": "an operator lists an app's users, and how much is stored of each",
+    "filling": "an empty search asks whether memory holds anything of the app at all; it returns a yes or no",
     "apps": "an operator lists the apps, and how much is stored of each",
 }
 """Blocks that may do without $scope, and why."""

@@ -283,6 +283,9 @@ def test_an_unknown_model_is_named_with_what_it_needs(name: str, remedy: str, mo
     for package in ("litellm", "anthropic", "google.adk.models.lite_llm", "google.adk.models.anthropic_llm"):
         monkeypatch.setitem(sys.modules, package, None)
     known = dict(registry._llm_registry_dict)  # ADK forgets a name whose package is missing
+    for pattern, entry in known.items():
+        if isinstance(entry, type) and entry.__module__ in sys.modules and sys.modules[entry.__module__] is None:
+            registry._llm_registry_dict[pattern] = entry.__module__, entry.__name__  # as before its first use
     llm.LLMRegistry.resolve.cache_clear()
     try:
         with pytest.raises(errors.ConfigurationError) as raised:

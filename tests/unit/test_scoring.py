@@ -481,9 +481,9 @@ MANY = (
 """Memories of which each signal says something."""
 
 
-def score_many(weights: Weights, author: str | None = None, gate: float = 1.0, **more: Any) -> list[ScoredMemory]:
+def score_many(weights: Weights, author: str | None = None, word_trust: float = 1.0, **more: Any) -> list[ScoredMemory]:
     asked = ParsedQuestion("bees", "Where are my bees?", author, time_spans=(SPAN,), **more)
-    return score_candidates(MANY, asked, weights, near=near(*MANY), gate=gate, now=NOW)
+    return score_candidates(MANY, asked, weights, nearness=near(*MANY), word_trust=word_trust, now=NOW)
 
 
 def test_no_weight_is_nothing_by_default() -> None:
@@ -500,10 +500,10 @@ def test_no_weight_is_nothing_by_default() -> None:
 
 
 def test_without_trust_in_words_nothing_counts_that_goes_by_them() -> None:
-    by_words = {"text", "named", "answer", "before", "session", "date", "others", "asks"}
+    by_words = {"text", "entity", "answer", "before", "session", "date", "others", "question"}
     trusted, untrusted = (
-        {share.signal for one in score_many(Weights(), gate=gate, is_past=True) for share in one.shares}
-        for gate in (1.0, 0.0)
+        {share.signal for memory in score_many(Weights(), word_trust=trust, is_past=True) for share in memory.shares}
+        for trust in (1.0, 0.0)
     )
     assert trusted >= by_words
     assert untrusted == trusted - by_words
