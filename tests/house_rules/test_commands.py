@@ -1,4 +1,4 @@
-"""Every command explains itself, speaks JSON, stands in the README and is tried in a test."""
+"""Every command explains itself, speaks JSON, stands in the documentation and is tried in a test."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import typer
 from adk_graph_memory.cli import app
 
 ROOT = Path(__file__).parents[2]
-README = (ROOT / "README.md").read_text("utf-8")
+PAGE = (ROOT / "docs" / "command-line.md").read_text("utf-8")
 TESTS = {path: path.read_text("utf-8") for path in (ROOT / "tests").rglob("*.py") if path != Path(__file__)}
 COMMANDS: dict[str, Any] = dict(sorted(typer.main.get_group(app).commands.items()))
 DESTROYING = {"forget", "artifacts"}
@@ -44,8 +44,8 @@ def test_the_command_speaks_json(name: str) -> None:
 
 
 @each_command
-def test_the_readme_shows_the_command(name: str) -> None:
-    assert re.search(rf"^adk-graph-memory {name}\b", README, re.MULTILINE)
+def test_the_documentation_shows_the_command(name: str) -> None:
+    assert re.search(rf"^adk-graph-memory {name}\b", PAGE, re.MULTILINE)
 
 
 @each_command

@@ -171,6 +171,6 @@ def _parse_listed_entities(prompt: str, heading: str) -> list[tuple[int, str]]:
 def choose_model(name: str | None, *, has_key: bool, is_own: bool) -> str | BaseLlm:
     """Choose the named model, else Gemini if there is a key, else the recording (for the demo's own text), or rules."""
     if name or has_key:
-        return name or "gemini-2.5-flash"
+        return name or "gemini-flash-latest"
     recording = load_recording() if is_own else None
     return RecordedLlm.from_recording(recording) if recording and not recording.stale_prompts else "rules"

@@ -1,0 +1,193 @@
+"""Every code block and command of the docs runs, and every generated part says what the code says."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import shlex
+import socket
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, NamedTuple, get_args
+
+import pytest
+from click import Command
+from google.adk.cli import cli_tools_click, service_registry
+from google.adk.events import Event
+from google.genai import types
+from tests.documents import ROOT, Block, blocks, run
+from typer.testing import CliRunner
+
+from adk_graph_memory import Neo4jMemoryService, Neo4jSessionService
+from adk_graph_memory.adk import memory_codec
+from adk_graph_memory.cli import app
+from adk_graph_memory.records import Manner, Modality, Recollection
+
+PAGES = sorted(str(path.relative_to(ROOT)) for path in (ROOT / "docs").rglob("*.md"))
+SHELL = ("", "bash")
+"""Languages of blocks with commands; a block without a language may also hold a tree of files."""
+
+
+class Example(NamedTuple):
+    """A Python block, and what the page says it prints."""
+
+    page: str
+    code: str
+    output: str | None
+
+
+def list_examples() -> Iterator[Example]:
+    """All Python blocks but the samples, which have tests of their own."""
+    for page in PAGES:
+        if page != "docs/samples.md":
+            for block, following in pairwise([*blocks(page), Block("", "", "")]):
+                if block.language == "python":
+                    yield Example(page, block.text, following.text if following.language == "text" else None)
+
+
+def mark(example: Example) -> Any:
+    marks = [pytest.mark.schema] if "label_prefix" in example.code else []
+    marks += [pytest.mark.full] if "LocalNeo4j" in example.code else []  # each starts a server of its own
+    return pytest.param(example, id=example.page, marks=marks)
+
+
+EXAMPLES = list(list_examples())
+
+
+@pytest.mark.parametrize("example", [mark(example) for example in EXAMPLES])
+def test_the_example_prints_what_the_page_shows(
+    example: Example, at_the_test_server: None, gemini: Any, app_name: str, capsys: Any, monkeypatch: Any
+) -> None:
+    if "lite_llm" in example.code:
+        pytest.importorskip("litellm", reason="the group that has LiteLLM is not installed")
+    monkeypatch.setattr(service_registry, "_service_registry_instance", None)
+    names = run(example.code, app_name)
+    for name in [name for name in names if name.startswith("test_")]:
+        asyncio.run(names[name]())
+    if example.output is not None:
+        assert capsys.readouterr().out == example.output
+    if "register()" in example.code:
+        assert isinstance(service_registry.get_service_registry().create_memory_service("neo4j://"), Neo4jMemoryService)
+
+
+def list_shell_lines() -> Iterator[str]:
+    for page in ["docs/command-line.md", *PAGES]:
+        for block in blocks(page):
+            if block.language in SHELL and not re.search(r"^\w+/$", block.text, re.MULTILINE):
+                yield from filter(None, (line.partition("  #")[0].strip() for line in block.text.splitlines()))
+
+
+SHELL_LINES = list(dict.fromkeys(list_shell_lines()))
+OWN_COMMANDS = [shlex.split(line)[1:] for line in SHELL_LINES if line.startswith("adk-graph-memory ")]
+
+
+def test_the_commands_run(monkeypatch, tmp_path):
+    monkeypatch.setenv("ADK_GRAPH_MEMORY_HOME", str(tmp_path))
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    monkeypatch.chdir(tmp_path)
+    for arguments in sorted(OWN_COMMANDS, key=lambda arguments: arguments == ["down"]):
+        options = ["--port", str(free_port())] if arguments == ["up"] else []
+        result = CliRunner().invoke(app, arguments + options)
+        assert result.exit_code == 0, f"{arguments}: {result.output}"
+        if arguments == ["up"]:
+            asyncio.run(store_monday_and_friday(tmp_path))
+        elif arguments[0] in ("recall", "facts"):
+            assert "thunder" in result.output
+    assert {"up", "down"} <= {arguments[0] for arguments in OWN_COMMANDS}
+
+
+async def store_monday_and_friday(folder: Path) -> None:
+    """What the commands speak of: a session that is stored, and one that was saved to a file."""
+    said = "My dog is called Rex and Rex is afraid of thunder."
+    async with Neo4jSessionService() as sessions:
+        for id in ("monday", "friday"):
+            session = await sessions.create_session(app_name="home", user_id="ana", session_id=id)
+            content = types.Content(role="user", parts=[types.Part(text=said)])
+            await sessions.append_event(session, Event(author="user", content=content))
+            (folder / f"{id}.session.json").write_text(session.model_dump_json(by_alias=True), encoding="utf-8")
+        await sessions.delete_session(app_name="home", user_id="ana", session_id="friday")
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def test_the_other_commands_can_be_run(monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "agents").mkdir()
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    targets = re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE)
+    for line in SHELL_LINES:
+        words = shlex.split(line)
+        match words:
+            case ["adk-graph-memory", *_] | ["export", _] | ["ollama", "pull", _]:
+                pass
+            case ["make", target, *_]:
+                assert target in targets, line
+            case ["pip", "install", *requirements]:
+                for name, _, extras in (requirement.rstrip("]").partition("[") for requirement in requirements):
+                    assert name in (project["name"], "litellm"), line
+                    assert set(filter(None, extras.split(","))) <= project["optional-dependencies"].keys(), line
+            case ["adk", name, *arguments]:
+                command: Command = cli_tools_click.main.commands[name]
+                command.make_context(name, arguments)
+            case ["echo", code, ">", "agents/services.py"]:
+                monkeypatch.setattr(service_registry, "_service_registry_instance", None)
+                run(code, "home")
+                assert service_registry.get_service_registry().create_memory_service("neo4j://")
+            case ["python", path, *_]:
+                assert (ROOT / path).is_file(), line
+            case [assignment, *_] if re.match(r"[A-Z_]+=", assignment):
+                pass
+            case _:
+                pytest.fail(f"nobody checks this command: {line}")
+
+
+def test_no_generated_part_is_stale():
+    stale = subprocess.run(
+        [sys.executable, ROOT / "pipelines" / "reference_pages.py", "--check"], capture_output=True, text=True
+    )
+    assert stale.returncode == 0, f"run python pipelines/reference_pages.py\n{stale.stdout}{stale.stderr}"
+
+
+def test_the_page_of_memory_entries_lists_every_key_and_value():
+    page = (ROOT / "docs" / "memory-entries.md").read_text("utf-8").partition("## Keys of")[2].partition("```")[0]
+    cells = re.findall(r"^\| (`[^|]+`) \|", page, re.MULTILINE)
+    day = datetime(2026, 5, 4, tzinfo=UTC)
+    memory = Recollection(
+        id="fact:1",
+        kind="fact",
+        text="Rex is afraid of thunder.",
+        score=0.5,
+        at=day,
+        session_id="monday",
+        source_event_ids=("e1",),
+        quote="afraid of thunder",
+        valid_from=day,
+        valid_to=day,
+        is_stale=True,
+        is_verified=False,
+        is_current=False,
+        ending="replaced",
+        superseded_by=("Rex is brave.",),
+        modality="asserted",
+        manner="pasted",
+        origin="Jo",
+        previously=("Rex is shy.",),
+        degraded="no embedder",
+    )
+    listed = {key for cell in cells for key in re.findall(r"`(\w+)`", cell)}
+    assert listed == memory_codec.make_memory_entry(memory).custom_metadata.keys()
+    assert [value for value in get_args(Modality) + get_args(Manner) if f"`{value}`" not in page] == []
+
+
+@pytest.mark.parametrize("page", [*PAGES, "notebooks/01_remember_and_recall.ipynb"])
+def test_no_sample_pins_a_model_that_will_be_retired(page):
+    assert re.findall(r"gemini-\d[\w.-]*", (ROOT / page).read_text("utf-8")) == []
