@@ -1,4 +1,4 @@
-"""Every code block and command of the docs runs, and every generated part says what the code says."""
+"""Every code block and command of the README and the docs runs, and every generated part says what the code says."""
 
 from __future__ import annotations
 
@@ -28,7 +28,8 @@ from adk_graph_memory.adk import memory_codec
 from adk_graph_memory.cli import app
 from adk_graph_memory.records import Manner, Modality, Recollection
 
-PAGES = sorted(str(path.relative_to(ROOT)) for path in (ROOT / "docs").rglob("*.md"))
+PAGES = ["README.md", *sorted(str(path.relative_to(ROOT)) for path in (ROOT / "docs").rglob("*.md"))]
+README = (ROOT / "README.md").read_text("utf-8")
 SHELL = ("", "bash")
 """Languages of blocks with commands; a block without a language may also hold a tree of files."""
 
@@ -186,6 +187,22 @@ def test_the_page_of_memory_entries_lists_every_key_and_value():
     listed = {key for cell in cells for key in re.findall(r"`(\w+)`", cell)}
     assert listed == memory_codec.make_memory_entry(memory).custom_metadata.keys()
     assert [value for value in get_args(Modality) + get_args(Manner) if f"`{value}`" not in page] == []
+
+
+def test_the_readme_is_short():
+    assert len(README.splitlines()) <= 150
+
+
+def test_every_figure_of_the_readme_stands_in_the_results():
+    results = (ROOT / "benchmarks" / "RESULTS.md").read_text("utf-8")
+    table = README.partition("| measured |")[2].partition("\n\n")[0]
+    rows = [[cell.strip() for cell in row.split("|")[1:-1]] for row in table.splitlines()[2:]]
+    assert len(rows) >= 4
+    for what, ours, theirs, command in rows:
+        assert command in results, what
+        section = results.partition(command)[2].partition("\n## ")[0]
+        for figure in re.findall(r"\d[\d.,]*", f"{ours} {theirs}"):
+            assert figure == "0" or figure in section, f"{what}: {figure}"
 
 
 @pytest.mark.parametrize("page", [*PAGES, "notebooks/01_remember_and_recall.ipynb"])
