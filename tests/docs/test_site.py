@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pkgutil
 import re
 import shutil
 import subprocess
@@ -42,6 +43,28 @@ def test_links_of_pages_beside_the_readme_lead_somewhere(page: str) -> None:
         assert target.exists(), link
         if anchor:
             assert anchor in {make_anchor(heading) for heading in _HEADING.findall(target.read_text("utf-8"))}, link
+
+
+PAGES_ABOUT_THE_CODE = ["ARCHITECTURE.md", "CONTRIBUTING.md", "RELEASING.md", "docs/recipes.md"]
+_CODE = re.compile(r"`([^`\n]+)`")
+_PATH = re.compile(r"[\w./-]+\.(?:py|cypher|md|yml|toml|cff|json)")
+_NAME = re.compile(r"(\w+)((?:\.[A-Za-z_]\w*)+)")
+
+
+@pytest.mark.parametrize("page", PAGES_ABOUT_THE_CODE)
+def test_pages_about_the_code_name_what_is_there(page: str) -> None:
+    package = ROOT / "src" / "adk_graph_memory"
+    missing = []
+    for code in _CODE.findall((ROOT / page).read_text("utf-8")):
+        if _PATH.fullmatch(code):
+            places = (ROOT, package, package / "demo")
+            missing += [] if any((place / code).exists() for place in places) else [code]
+        elif (name := _NAME.match(code)) and (package / name[1]).is_dir():
+            try:
+                pkgutil.resolve_name(f"adk_graph_memory.{name[0]}")
+            except (ImportError, AttributeError):
+                missing.append(code)
+    assert missing == []
 
 
 def make_anchor(heading: str) -> str:
