@@ -214,7 +214,9 @@ class Settings(BaseSettings):
         description="a search leaves out what scores less; about 0.28 leaves out most of what answers nothing, and "
         "some of what does",
     )
-    retry_time: float = Field(default=15.0, ge=0, description="seconds to keep trying while the database is away")
+    database_timeout: float = Field(
+        default=15.0, gt=0, description="seconds without an answer from Neo4j until an operation gives up"
+    )
     pool_size: int = Field(default=50, ge=1, description="the maximum number of connections of a driver")
 
     def __init__(self, *, schema: str | None = None, **values: Any) -> None:
