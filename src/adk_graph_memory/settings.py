@@ -115,12 +115,7 @@ class Settings(BaseSettings):
     label_prefix: str = Field(
         default="",
         pattern=r"^([A-Za-z][A-Za-z0-9_]{0,40})?$",
-        description="goes before every label, for a database that you share",
-    )
-    index_prefix: str = Field(
-        default="adk_",
-        pattern=r"^([A-Za-z][A-Za-z0-9_]{0,40})?$",
-        description="goes before every index and constraint name",
+        description="goes before every label, for a database that you share; index and constraint names end with it",
     )
     shared_database: bool = Field(default=False, description="accept other people's nodes under our labels")
     analyzers: tuple[AnalyzerName, ...] = Field(

@@ -106,4 +106,4 @@ def test_the_files_of_a_release_install_in_an_empty_environment(tmp_path: Path) 
     imported = subprocess.run([python, "-c", asked], check=True, capture_output=True, text=True, cwd=tmp_path)
     assert imported.stdout.startswith(str(tmp_path))
     command = tmp_path / "empty" / "bin" / "adk-graph-memory"
-    subprocess.run([command, "migrate", "--print"], check=True, capture_output=True, cwd=tmp_path)
+    subprocess.run([command, "--help"], check=True, capture_output=True, cwd=tmp_path)
