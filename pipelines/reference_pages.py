@@ -137,7 +137,8 @@ def make_index_table() -> str:
             kind = command["kind"].lower().replace("constraint", "unique")
             properties = command["rest"].partition(" OPTIONS")[0].replace("n.", "").replace("WITH", "filtered by")
             properties = re.sub(r"REQUIRE|IS UNIQUE|ON EACH|\bON\b|[()\[\]]", "", properties)
-            rows.append((f"`{command['name'].strip('`')}`", kind, f"`{command['label']}`", " ".join(properties.split())))
+            name = command["name"].strip("`")
+            rows.append((f"`{name}`", kind, f"`{command['label']}`", " ".join(properties.split())))
     return _make_table(("name", "kind", "label", "properties"), rows)
 
 
