@@ -75,22 +75,40 @@ class Limits(BaseSettings):
 
     model_config = _ENVIRONMENT | SettingsConfigDict(extra="forbid")
 
-    pool_size: int = Field(default=50, ge=1, description="concurrent connections to the database")
+    pool_size: int = Field(default=50, ge=1, description="the maximum number of connections of a driver")
     database_timeout: float = Field(
         default=15.0, gt=0, description="seconds without an answer from Neo4j until an operation gives up"
     )
     first_search_wait: float = Field(
-        default=1.0, ge=0, description="seconds the first search waits for the embedder to load"
+        default=1.0,
+        ge=0,
+        description="seconds, from when a service is made, that an agent's first search waits for the embedder; then "
+        "full text answers",
     )
-    embed_timeout: float = Field(default=10.0, gt=0, description="seconds a search waits for its embedding")
-    embed_concurrency: int = Field(default=8, ge=1, description="concurrent calls of a hosted embedder")
-    rerank_timeout: float = Field(default=1.0, gt=0, description="seconds a search waits for a reranker")
+    embed_timeout: float = Field(
+        default=10.0, gt=0, description="seconds a search waits for its embedding; then full text answers"
+    )
+    embed_concurrency: int = Field(
+        default=8,
+        ge=1,
+        description="calls of the embedder at a time; a model on this machine, or one that takes any number of texts, "
+        "gets one",
+    )
+    rerank_timeout: float = Field(
+        default=1.0, gt=0, description="seconds a search waits for a reranker; then its own order stands"
+    )
     model_timeout: float = Field(default=120.0, gt=0, description="seconds for one call of the model")
-    model_retries: int = Field(default=2, ge=0, description="retries of a model call after a transient failure")
-    model_concurrency: int = Field(default=4, ge=1, description="concurrent calls of the model")
-    window_tokens: int = Field(default=16_000, ge=500, description="tokens of a session that one call reads")
-    lease: float = Field(default=600.0, gt=0, description="seconds until another worker may take over an ingest")
-    artifact_inline_limit: int = Field(default=65_536, ge=0, description="the largest artifact in the graph, in bytes")
+    model_retries: int = Field(
+        default=2, ge=0, description="retries of a call after a transient error: 429, 5xx, a lost connection"
+    )
+    model_concurrency: int = Field(
+        default=4, ge=1, description="calls of the model at a time, over all users of a process"
+    )
+    window_tokens: int = Field(default=16_000, ge=500, description="tokens of a session that one model call reads")
+    lease: float = Field(default=600.0, gt=0, description="seconds until another worker takes over a claimed ingest")
+    artifact_inline_limit: int = Field(
+        default=65_536, ge=0, description="bytes of an artifact up to which it lies in the graph"
+    )
 
 
 class Settings(BaseSettings):
@@ -139,38 +157,13 @@ class Settings(BaseSettings):
     redact: Literal["secrets"] | None = Field(
         default=None, description="`secrets` removes keys, tokens, passwords and card numbers from what is remembered"
     )
-    embed_timeout: float = Field(
-        default=10.0, gt=0, description="seconds a search waits for its embedding; then full text answers"
-    )
-    first_search_wait: float = Field(
-        default=1.0,
-        ge=0,
-        description="seconds, from when a service is made, that an agent's first search waits for the embedder; then "
-        "full text answers",
-    )
-    embed_concurrency: int = Field(
-        default=8,
-        ge=1,
-        description="calls of the embedder at a time; a model on this machine, or one that takes any number of texts, "
-        "gets one",
-    )
     embed_dimensions: int | None = Field(
         default=None, ge=1, description="numbers per vector of a Gemini model that is chosen by name; 768 by default"
-    )
-    rerank_timeout: float = Field(
-        default=1.0, gt=0, description="seconds a search waits for a reranker; then its own order stands"
     )
     token_projection: str | None = Field(
         default=None,
         description="path of what `pipelines/fit_projection.py` fitted to a local model and your texts; by default the "
         "package's own",
-    )
-    model_timeout: float = Field(default=120.0, gt=0, description="seconds for one call of the model")
-    model_retries: int = Field(
-        default=2, ge=0, description="retries of a call after a transient error: 429, 5xx, a lost connection"
-    )
-    model_concurrency: int = Field(
-        default=4, ge=1, description="calls of the model at a time, over all users of a process"
     )
     prices: tuple[tuple[str, float, float, float], ...] = Field(
         default=(),
@@ -188,16 +181,11 @@ class Settings(BaseSettings):
         description="keep facts whose quote is not in the turns they name, marked `verified: false`; they end nothing",
     )
     predicates: tuple[str, ...] = Field(default=(), description="the only predicates of facts; any if empty")
-    window_tokens: int = Field(default=16_000, ge=500, description="tokens of a session that one model call reads")
-    lease: float = Field(default=600.0, gt=0, description="seconds until another worker takes over a claimed ingest")
 
     artifact_store: str | None = Field(
         default=None,
         description="path or URL (`file://`, `s3://`, `gs://`, `az://`) for content too large for the graph; by "
         "default a folder in your data directory",
-    )
-    artifact_inline_limit: int = Field(
-        default=65_536, ge=0, description="bytes of an artifact up to which it lies in the graph"
     )
 
     memory_max_results: int = Field(default=50, ge=1, description="the maximum number of memories of a search")
@@ -209,10 +197,8 @@ class Settings(BaseSettings):
         description="a search leaves out what scores less; about 0.28 leaves out most of what answers nothing, and "
         "some of what does",
     )
-    database_timeout: float = Field(
-        default=15.0, gt=0, description="seconds without an answer from Neo4j until an operation gives up"
-    )
-    pool_size: int = Field(default=50, ge=1, description="the maximum number of connections of a driver")
+
+    limits: Limits = Field(default_factory=Limits)
 
     def __init__(self, *, schema: str | None = None, **values: Any) -> None:
         """Take fields by name (``schema`` for ``schema_mode``); the rest come from the environment.
