@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import re
 import shlex
 import socket
@@ -93,6 +94,9 @@ def test_the_commands_run(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     for arguments in sorted(OWN_COMMANDS, key=lambda arguments: arguments == ["down"]):
         options = ["--port", str(free_port())] if arguments == ["up"] else []
+        if "a-memory-id" in arguments:
+            facts = CliRunner().invoke(app, ["facts", "--app", "home", "--user", "ana", "--json"])
+            arguments = [json.loads(facts.stdout)[0]["id"] if word == "a-memory-id" else word for word in arguments]
         result = CliRunner().invoke(app, arguments + options)
         assert result.exit_code == 0, f"{arguments}: {result.output}"
         if arguments == ["up"]:
