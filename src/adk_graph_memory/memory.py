@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncIterator, Mapping, Sequence
-from datetime import UTC, datetime
-from functools import cached_property, partial
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from functools import cached_property
 from typing import Any
 
 from adk_graph_memory import consolidation, embeddings, extraction, graph, llm, redaction, retrieval, telemetry
@@ -13,22 +13,10 @@ from adk_graph_memory.closing import Closeable
 from adk_graph_memory.graph.json_map import JsonMapDelta
 from adk_graph_memory.graph_vectors import GraphVectors
 from adk_graph_memory.ingest import Ingestion
+from adk_graph_memory.listings import Listings
 from adk_graph_memory.problem_log import ProblemLog
 from adk_graph_memory.recall import Recall, RecallOptions
-from adk_graph_memory.records import (
-    AppSummary,
-    Filters,
-    IngestReport,
-    Passage,
-    Receipt,
-    Recollection,
-    Scope,
-    Statement,
-    StoredEntity,
-    StoredFact,
-    Turn,
-    UserSummary,
-)
+from adk_graph_memory.records import Filters, IngestReport, Passage, Receipt, Recollection, Scope, Statement, Turn
 from adk_graph_memory.settings import Settings
 
 logger = logging.getLogger(__name__)
@@ -37,7 +25,7 @@ RULES = "rules"
 """Stands for no model in its place."""
 
 
-class GraphMemory(Closeable):
+class GraphMemory(Listings, Closeable):
     """The memory of many users in one graph.
 
     Args:
@@ -60,6 +48,13 @@ class GraphMemory(Closeable):
             Bank's (``USER_PREFERENCES`` …). Without topics it keeps whatever matters.
         weights: the weight of each signal in a memory's score.
         reranker: reorders the best fifty memories, if it finishes within the setting ``rerank_timeout``.
+
+    Example:
+        async with GraphMemory() as memory:
+            turn = Turn("t1", author="user", text="My sister Inés moved to Porto.", at=datetime.now(UTC))
+            await memory.remember([turn], app_name="home", user_id="ana", session_id="call")
+            for recollection in await memory.recall("Where does Inés live?", app_name="home", user_id="ana"):
+                print(recollection.prompt_text)
     """
 
     def __init__(
@@ -262,87 +257,6 @@ class GraphMemory(Closeable):
         batch = await self.vectors.embed_passages([Passage(fact.proposition.text) for fact in facts])
         await graph.memories.add_facts(connection, scope, facts, batch)
         return IngestReport(facts={"ADD": len(facts)}, embedded=len(batch.embeddings), extractor="direct")
-
-    async def facts(
-        self,
-        *,
-        app_name: str,
-        user_id: str,
-        about: str | None = None,
-        past: bool = False,
-        limit: int | None = None,
-        after: str | None = None,
-    ) -> AsyncIterator[StoredFact]:
-        """Yield the facts that memory holds of a user, newest first.
-
-        Args:
-            app_name, user_id: whose memory it is.
-            about: only facts about the entity with this name, alias or key.
-            past: also facts that ended, were retracted or are stale.
-            limit: the maximum number of facts.
-            after: the id of the fact to continue after.
-
-        Raises:
-            errors.NotFound: ``after`` is the id of no fact of this user.
-        """
-        connection, scope = await graph.prepare_connection(self.connection), Scope(app_name, user_id)
-        fetch_page = partial(
-            graph.knowledge.fetch_facts, connection, scope, now=datetime.now(UTC), about=about, past=past
-        )
-        async for fact in graph.knowledge.iterate_pages(fetch_page, lambda fact: fact.id, limit, after):
-            yield fact
-
-    async def entities(
-        self,
-        *,
-        app_name: str,
-        user_id: str,
-        type: str | None = None,
-        limit: int | None = None,
-        after: str | None = None,
-    ) -> AsyncIterator[StoredEntity]:
-        """Yield the entities that a user's facts are about, those with most facts first.
-
-        Args:
-            app_name, user_id: whose memory it is.
-            type: only entities of this type: ``person``, ``place`` …
-            limit: the maximum number of entities.
-            after: the key of the entity to continue after.
-
-        Raises:
-            errors.NotFound: ``after`` is the key of no entity of this user.
-        """
-        connection, scope = await graph.prepare_connection(self.connection), Scope(app_name, user_id)
-        fetch_page = partial(graph.knowledge.fetch_entities, connection, scope, now=datetime.now(UTC), type=type)
-        async for entity in graph.knowledge.iterate_pages(fetch_page, lambda entity: entity.key, limit, after):
-            yield entity
-
-    async def users(
-        self, *, app_name: str, limit: int | None = None, after: str | None = None
-    ) -> AsyncIterator[UserSummary]:
-        """Yield an app's users by their ids, with counts of what is stored of each.
-
-        Args:
-            app_name: the app.
-            limit: the maximum number of users.
-            after: the id of the user to continue after.
-        """
-        connection = await graph.prepare_connection(self.connection)
-        fetch_page = partial(graph.knowledge.fetch_users, connection, app_name, now=datetime.now(UTC))
-        async for user in graph.knowledge.iterate_pages(fetch_page, lambda user: user.user_id, limit, after):
-            yield user
-
-    async def apps(self, *, limit: int | None = None, after: str | None = None) -> AsyncIterator[AppSummary]:
-        """Yield the apps of this database by their names, with counts of what is stored of each.
-
-        Args:
-            limit: the maximum number of apps.
-            after: the name of the app to continue after.
-        """
-        connection = await graph.prepare_connection(self.connection)
-        fetch_page = partial(graph.knowledge.fetch_apps, connection, now=datetime.now(UTC))
-        async for app in graph.knowledge.iterate_pages(fetch_page, lambda app: app.app_name, limit, after):
-            yield app
 
     async def make_retriever(self, *, app_name: str, user_id: str) -> retrieval.GraphMemoryRetriever:
         """Make a neo4j-graphrag retriever over this user's memory, for ``GraphRAG`` and the like.

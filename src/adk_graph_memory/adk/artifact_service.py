@@ -55,6 +55,12 @@ class Neo4jArtifactService(Closeable, BaseArtifactService):
         settings: all settings, instead of the environment's.
         schema: ``auto`` (migrate at first use), ``check`` (refuse an unfit schema) or ``off``.
         agents_dir: the agents' folder, whose ``.env`` files are read; ADK's command line passes it.
+
+    Example:
+        owner = {"app_name": "home", "user_id": "ana", "session_id": "monday"}
+        async with Neo4jArtifactService() as artifacts:
+            await artifacts.save_artifact(filename="rex.txt", artifact=types.Part.from_text(text="A dog."), **owner)
+            print(await artifacts.list_artifact_keys(**owner))
     """
 
     def __init__(

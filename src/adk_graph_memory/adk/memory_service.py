@@ -40,6 +40,16 @@ class Neo4jMemoryService(Closeable, BaseMemoryService):
         auth, database, driver, sync_driver, settings, schema, timezone, model, embedder, retrieval_query, redact,
             topics, weights, reranker: as :class:`adk_graph_memory.GraphMemory` takes them.
         agents_dir: the agents' folder, whose ``.env`` files are read; ADK's command line passes it.
+
+    Example:
+        agent = LlmAgent(name="companion", model="gemini-flash-latest", tools=[load_memory])
+        async with Neo4jSessionService() as sessions, Neo4jMemoryService() as memory:
+            runner = Runner(app_name="home", agent=agent, session_service=sessions, memory_service=memory)
+            await runner.run_debug("My dog Rex is afraid of thunder.", user_id="ana", session_id="monday")
+            session = await sessions.get_session(app_name="home", user_id="ana", session_id="monday")
+            await memory.add_session_to_memory(session)
+            response = await memory.search_memory(app_name="home", user_id="ana", query="What is Rex afraid of?")
+            print(response.memories[0].content.parts[0].text)
     """
 
     has_plugin: ClassVar[bool] = False

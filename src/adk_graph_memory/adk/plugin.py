@@ -44,6 +44,15 @@ class GraphMemoryPlugin(BasePlugin):
         idle: seconds after a user's last run that start an ingest, however few turns there are.
         at_once: users ingested in parallel; each user's turns are ingested in order.
         drain: seconds for which closing goes on ingesting; the rest stays queued. ADK allows five.
+
+    Example:
+        agent = LlmAgent(name="companion", model="gemini-flash-latest", tools=[load_memory])
+        app = App(name="home", root_agent=agent, plugins=[GraphMemoryPlugin()])
+        async with Neo4jSessionService() as sessions, Neo4jMemoryService() as memory:
+            async with Runner(app=app, session_service=sessions, memory_service=memory) as runner:
+                await runner.run_debug("My dog Rex is afraid of thunder.", user_id="ana", session_id="monday")
+            response = await memory.search_memory(app_name="home", user_id="ana", query="What is Rex afraid of?")
+            print(response.memories[0].content.parts[0].text)
     """
 
     def __init__(

@@ -57,6 +57,13 @@ class Neo4jSessionService(Closeable, BaseSessionService):
         settings: all settings, instead of the environment's.
         schema: ``auto`` (migrate at first use), ``check`` (refuse an unfit schema) or ``off``.
         agents_dir: the agents' folder, whose ``.env`` files are read; ADK's command line passes it.
+
+    Example:
+        async with Neo4jSessionService() as sessions:
+            session = await sessions.create_session(app_name="home", user_id="ana", state={"user:name": "Ana"})
+            await sessions.append_event(session, Event(author="user", content=types.UserContent("Hello.")))
+            page = await sessions.list_events(app_name="home", user_id="ana", session_id=session.id)
+            print(page.events[0].content.parts[0].text)
     """
 
     def __init__(

@@ -60,6 +60,14 @@ class GraphMemoryRetriever(HybridCypherRetriever):
         speakers: who speaks in the user's turns, each by all their names.
         languages: the languages of the user's turns, the most frequent first.
         redact: applied to a question before it is embedded or sent.
+
+    Example:
+        async with GraphMemory() as memory:
+            turn = Turn("t1", author="user", text="My sister Inés moved to Porto.", at=datetime.now(UTC))
+            await memory.remember([turn], app_name="home", user_id="ana", session_id="call")
+            retriever = await memory.make_retriever(app_name="home", user_id="ana")
+            result = await asyncio.to_thread(retriever.search, "Where does Inés live?", top_k=3)
+            print(result.items[0].content)
     """
 
     VERIFY_NEO4J_VERSION = False

@@ -1,0 +1,97 @@
+"""List what memory holds: apps, users, and a user's facts and entities."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime
+from functools import partial
+
+from adk_graph_memory import graph
+from adk_graph_memory.records import AppSummary, Scope, StoredEntity, StoredFact, UserSummary
+
+
+class Listings:
+    """Async iterators over what memory holds; :class:`adk_graph_memory.GraphMemory` has them."""
+
+    connection: graph.Connection
+
+    async def facts(
+        self,
+        *,
+        app_name: str,
+        user_id: str,
+        about: str | None = None,
+        past: bool = False,
+        limit: int | None = None,
+        after: str | None = None,
+    ) -> AsyncIterator[StoredFact]:
+        """Yield the facts that memory holds of a user, newest first.
+
+        Args:
+            app_name, user_id: whose memory it is.
+            about: only facts about the entity with this name, alias or key.
+            past: also facts that ended, were retracted or are stale.
+            limit: the maximum number of facts.
+            after: the id of the fact to continue after.
+
+        Raises:
+            errors.NotFound: ``after`` is the id of no fact of this user.
+        """
+        connection, scope = await graph.prepare_connection(self.connection), Scope(app_name, user_id)
+        fetch_page = partial(
+            graph.knowledge.fetch_facts, connection, scope, now=datetime.now(UTC), about=about, past=past
+        )
+        async for fact in graph.knowledge.iterate_pages(fetch_page, lambda fact: fact.id, limit, after):
+            yield fact
+
+    async def entities(
+        self,
+        *,
+        app_name: str,
+        user_id: str,
+        type: str | None = None,
+        limit: int | None = None,
+        after: str | None = None,
+    ) -> AsyncIterator[StoredEntity]:
+        """Yield the entities that a user's facts are about, those with most facts first.
+
+        Args:
+            app_name, user_id: whose memory it is.
+            type: only entities of this type: ``person``, ``place`` …
+            limit: the maximum number of entities.
+            after: the key of the entity to continue after.
+
+        Raises:
+            errors.NotFound: ``after`` is the key of no entity of this user.
+        """
+        connection, scope = await graph.prepare_connection(self.connection), Scope(app_name, user_id)
+        fetch_page = partial(graph.knowledge.fetch_entities, connection, scope, now=datetime.now(UTC), type=type)
+        async for entity in graph.knowledge.iterate_pages(fetch_page, lambda entity: entity.key, limit, after):
+            yield entity
+
+    async def users(
+        self, *, app_name: str, limit: int | None = None, after: str | None = None
+    ) -> AsyncIterator[UserSummary]:
+        """Yield an app's users by their ids, with counts of what is stored of each.
+
+        Args:
+            app_name: the app.
+            limit: the maximum number of users.
+            after: the id of the user to continue after.
+        """
+        connection = await graph.prepare_connection(self.connection)
+        fetch_page = partial(graph.knowledge.fetch_users, connection, app_name, now=datetime.now(UTC))
+        async for user in graph.knowledge.iterate_pages(fetch_page, lambda user: user.user_id, limit, after):
+            yield user
+
+    async def apps(self, *, limit: int | None = None, after: str | None = None) -> AsyncIterator[AppSummary]:
+        """Yield the apps of this database by their names, with counts of what is stored of each.
+
+        Args:
+            limit: the maximum number of apps.
+            after: the name of the app to continue after.
+        """
+        connection = await graph.prepare_connection(self.connection)
+        fetch_page = partial(graph.knowledge.fetch_apps, connection, now=datetime.now(UTC))
+        async for app in graph.knowledge.iterate_pages(fetch_page, lambda app: app.app_name, limit, after):
+            yield app
