@@ -40,12 +40,12 @@ RANKS = {
 """The place of the first memory that holds a question's evidence; None: not among the first thirty."""
 SIGNALS = {
     "answer",
-    "asks",
     "author",
     "before",
     "date",
+    "entity",
     "fact",
-    "named",
+    "question",
     "recent",
     "session",
     "text",
@@ -209,14 +209,14 @@ async def test_the_pages_say_what_the_demo_comes_to(neo4j_server: Any, app_name:
     ):
         console = Console(file=screen, width=120)
         result = await play_conversation(told, sessions=sessions, memory=memory, console=console)
-    figures, missed = find_figures(), result.answerable - result.among_three
+    figures, missed = find_figures(), result.answerable_questions - result.hits_in_three
     assert figures
     for sentence, numbers in figures.items():
-        assert numbers >= {result.answerable, result.among_three}, sentence
-        assert numbers <= {result.answerable, result.among_three, result.among_ten, missed}, sentence
+        assert numbers >= {result.answerable_questions, result.hits_in_three}, sentence
+        assert numbers <= {result.answerable_questions, result.hits_in_three, result.hits_in_ten, missed}, sentence
     printed = screen.getvalue()
     assert printed.count("✗ not found") == missed
-    assert f"Of {result.answerable} questions that have an answer, {result.among_three} show it" in printed
+    assert f"Of {result.answerable_questions} questions that have an answer, {result.hits_in_three} show it" in printed
     assert "“Now I live in Valencia”" in printed  # a Spanish fact, of which she also spoke English
     assert "Vivo en Valencia" not in printed
     assert "GraphMemoryPlugin()" in printed.rstrip().splitlines()[-2]

@@ -44,7 +44,8 @@ from adk_graph_memory import (
     graph,
     graph_vectors,
 )
-from adk_graph_memory.adk import GraphMemoryPlugin, memory_codec
+from adk_graph_memory.adk import memory_codec
+from adk_graph_memory.adk.plugin import GraphMemoryPlugin
 from adk_graph_memory.graph.json_map import JsonMapDelta
 from adk_graph_memory.records import Scope
 from adk_graph_memory.testing import HashEmbedder, ScriptedLlm, make_text_response

@@ -501,7 +501,7 @@ async def test_what_took_the_place_of_what_took_its_place_is_found(telling, owne
         ]
     assert not {"Ada lives in Faro.", FARO} & then.keys()
     [faro] = {"Ada lives in Faro.", FARO} & latest.keys()
-    assert any(share.signal == "replaces" for share in latest[faro].shares)
+    assert any(share.signal == "successor" for share in latest[faro].shares)
     assert latest[PORTO].superseded_by[0] == "Ada lives in Faro."
     assert then[PORTO].superseded_by == ("Ada lives in Vigo.",)
 

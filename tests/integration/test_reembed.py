@@ -274,7 +274,7 @@ async def test_a_retriever_whose_embedder_is_no_longer_the_graphs_goes_by_full_t
     for _ in range(2):
         found = await asyncio.to_thread(retriever.get_search_results, "Who plays the cello?")
         assert found.records[0]["text"] == "I play the cello."
-    assert sum("another embedder" in record.getMessage() for record in caplog.records) == 1
+    assert sum("Another embedder" in record.getMessage() for record in caplog.records) == 1
 
 
 async def test_a_service_still_old_is_told_at_its_start(deployed: Deployed) -> None:

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import importlib
-import sys
 import uuid
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,11 +13,10 @@ import pytest
 from adk_graph_memory import GraphMemory, Turn
 from adk_graph_memory.embeddings import EmbedderAdapter, Projection, QuestionEmbedding, QuestionTokens
 from adk_graph_memory.records import Embedding, Passage
+from adk_graph_memory.reembedding import reembed_texts
 from adk_graph_memory.testing import HashEmbedder
 
 pytestmark = [pytest.mark.schema, pytest.mark.xdist_group("reembed")]
-sys.path.append(str(Path(__file__).parents[2] / "pipelines"))
-pipeline = importlib.import_module("reembed")
 
 START = datetime(2026, 3, 1, 9, tzinfo=UTC)
 TOLD = ["Do you keep bees?", "Yes, two hives of them.", "I paint ships on the harbour wall.", "My boat is called Rex."]
@@ -122,7 +118,7 @@ async def test_tokens_of_another_projection_count_as_none_until_all_are_embedded
     after = TokenHash("after")
     assert all("tokens" not in signals for signals in (await deployment.shares(after, "boat")).values())
     async with GraphMemory(settings=deployment.settings, embedder=False) as memory:
-        await pipeline.reembed(memory.connection, EmbedderAdapter(after, concurrency=1), batch=2, force=True)
+        await reembed_texts(memory.connection, EmbedderAdapter(after, concurrency=1), batch=2, force=True)
     assert all(a is None and b for a, b, _ in (await deployment.stored()).values())
     assert all("tokens" in signals for signals in (await deployment.shares(after, "boat")).values())
     assert {Passage(later, earlier) for earlier, later in zip(["", *TOLD], TOLD, strict=False)} <= set(after.read)

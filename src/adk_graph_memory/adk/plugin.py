@@ -51,6 +51,7 @@ class GraphMemoryPlugin(BasePlugin):
         async with Neo4jSessionService() as sessions, Neo4jMemoryService() as memory:
             async with Runner(app=app, session_service=sessions, memory_service=memory) as runner:
                 await runner.run_debug("My dog Rex is afraid of thunder.", user_id="ana", session_id="monday")
+            await memory.memory.resume(app_name="home")  # whatever was still queued when the plugin closed
             response = await memory.search_memory(app_name="home", user_id="ana", query="What is Rex afraid of?")
             print(response.memories[0].content.parts[0].text)
     """
