@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import io
+import re
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -213,7 +214,7 @@ async def draw_pictures() -> None:
     (ASSETS / "graph.svg").write_text(draw_graph([dict(row) for row in rows]), "utf-8")
     first, _, warm = (console.export_text(styles=True).splitlines() for console in consoles)
     totals = takewhile(lambda line: "How facts changed" not in line, first)
-    answers = takewhile(lambda line: "Look further" not in line, dropwhile(lambda line: "? " not in line, warm))
+    answers = takewhile(lambda line: "Ask it yourself" not in line, dropwhile(lambda line: "? " not in line, warm))
     _draw_console([*totals, *answers])
 
 
@@ -222,7 +223,9 @@ def _draw_console(lines: Iterable[str]) -> None:
     console = Console(record=True, width=WIDTH_IN_LETTERS, file=io.StringIO(), highlight=False)
     for line in lines:
         console.print(Text.from_ansi(line))
-    console.save_svg(str(ASSETS / "demo.svg"), title="make demo", theme=DIMMED_MONOKAI)
+    drawing = console.export_svg(title="make demo", theme=DIMMED_MONOKAI)
+    drawing = re.sub(r"@font-face \{.*?\}\n", "", drawing, flags=re.DOTALL)  # no fonts from elsewhere
+    (ASSETS / "demo.svg").write_text(drawing, "utf-8")
 
 
 if __name__ == "__main__":

@@ -109,6 +109,7 @@ def test_sessions_memory_and_artifacts_outlive_the_process(serving: Callable[[],
         assert "My dog is called Rex." in preloaded(asked)
 
 
+@pytest.mark.full
 def test_what_is_said_is_remembered_once_though_the_server_is_killed(
     serving: Callable[[], Any], neo4j_server: Any, kills: int
 ) -> None:
@@ -153,6 +154,7 @@ def cut_off(ask: Callable[[str], None], session_id: str) -> None:
 FACTS = "MATCH (u:User {app_name: $app_name}) MATCH (f:Fact {scope: u.scope}) RETURN f.text AS text, f.author AS author"
 
 
+@pytest.mark.full
 def test_agents_side_by_side_and_as_tools_share_one_memory_in_a_session_that_is_compacted(
     serving: Callable[[], Any],
     neo4j_server: Any,

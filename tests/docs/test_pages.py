@@ -88,11 +88,13 @@ SHELL_LINES = list(dict.fromkeys(list_shell_lines()))
 OWN_COMMANDS = [shlex.split(line)[1:] for line in SHELL_LINES if line.startswith("adk-graph-memory ")]
 
 
-def test_the_commands_run(monkeypatch, tmp_path):
+@pytest.mark.parametrize("omitted", ["demo", pytest.param(None, marks=pytest.mark.full)])
+def test_the_commands_run(omitted, monkeypatch, tmp_path):
     monkeypatch.setenv("ADK_GRAPH_MEMORY_HOME", str(tmp_path))
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     monkeypatch.chdir(tmp_path)
-    for arguments in sorted(OWN_COMMANDS, key=lambda arguments: arguments == ["down"]):
+    commands = [arguments for arguments in OWN_COMMANDS if arguments[0] != omitted]
+    for arguments in sorted(commands, key=lambda arguments: arguments == ["down"]):
         options = ["--port", str(free_port())] if arguments == ["up"] else []
         if "a-memory-id" in arguments:
             facts = CliRunner().invoke(app, ["facts", "--app", "home", "--user", "ana", "--json"])

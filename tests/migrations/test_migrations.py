@@ -563,7 +563,7 @@ async def remembered(deployed: Callable[..., Connection], dba: neo4j.Session) ->
     return remember
 
 
-@pytest.mark.parametrize("index_prefix", ["adk_", "own_"])
+@pytest.mark.parametrize("index_prefix", [pytest.param("adk_", marks=pytest.mark.full), "own_"])
 async def test_a_graph_of_former_names_gets_its_names_and_still_remembers(
     deployed: Callable[..., Connection], dba: neo4j.Session, prefix: str, remembered: Any, index_prefix: str
 ) -> None:
@@ -605,7 +605,7 @@ async def test_the_printed_script_holds_what_a_graph_of_former_names_needs(
     await remembers(settings)
 
 
-@pytest.mark.parametrize("first", [0, 1])
+@pytest.mark.parametrize("first", [0, pytest.param(1, marks=pytest.mark.full)])
 async def test_two_graphs_that_shared_names_both_get_all_of_their_constraints(
     deployed: Callable[..., Connection], dba: neo4j.Session, prefix: str, remembered: Any, first: int
 ) -> None:
@@ -667,7 +667,7 @@ async def test_somebody_elses_indexes_of_our_labels_stay(
     assert names == named_by_migrations(prefix) | {f"mine_{prefix}session_key"}
 
 
-@pytest.mark.parametrize("is_fresh", [True, False])
+@pytest.mark.parametrize("is_fresh", [True, pytest.param(False, marks=pytest.mark.full)])
 async def test_a_name_that_another_graph_has_is_told_before_anything_is_dropped(
     deployed: Callable[..., Connection], dba: neo4j.Session, prefix: str, is_fresh: bool
 ) -> None:

@@ -69,6 +69,8 @@ class DriverHealth:
 
         It got none in time, though nobody else seems to use them: the last answer is long ago.
         """
+        if driver is None:
+            return False
         age = time.monotonic() - self._answer_times.get(driver, 0.0)
         return isinstance(error, driver_errors.ConnectionAcquisitionTimeoutError) and age > LIVENESS_SECONDS
 

@@ -81,8 +81,8 @@ class SyncReads:
         def drop_dead_driver(state: RetryCallState) -> None:
             if closings != self._closings and (error := get_error(state)):
                 raise error
-            if self._driver is not None and health.is_dead(self._driver, get_error(state)):
-                self._drop_driver(self._driver)
+            if health.is_dead(driver := self._driver, get_error(state)):
+                self._drop_driver(driver)
 
         return Retrying(**self._connection.make_retry_options(drop_dead_driver))(read_once)
 
@@ -130,9 +130,9 @@ class SyncReads:
     def _threads(self) -> ThreadPoolExecutor:
         return ThreadPoolExecutor(READ_THREADS, thread_name_prefix="graph-read")
 
-    def _drop_driver(self, driver: neo4j.Driver) -> None:
+    def _drop_driver(self, driver: neo4j.Driver | None) -> None:
         with self._lock:
-            if driver is not self._driver:
+            if driver is None or driver is not self._driver:
                 return  # the caller's, or closed already
             self._driver = None
         driver.close()
@@ -146,7 +146,6 @@ class SyncReads:
         self._closings += 1
         threads = self.__dict__.pop("_threads", None)
         for _ in range(2):  # a read may open another driver until its thread has ended
-            if self._driver is not None:
-                self._drop_driver(self._driver)
+            self._drop_driver(self._driver)
             if threads is not None:
                 threads.shutdown(cancel_futures=True)
