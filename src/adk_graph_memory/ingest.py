@@ -17,7 +17,6 @@ from adk_graph_memory.graph.vector_slots import EmbeddingBatch
 from adk_graph_memory.graph_vectors import GraphVectors
 from adk_graph_memory.problem_log import ProblemLog
 from adk_graph_memory.records import Extraction, IngestReport, Passage, Scope, Turn, Usage, WritePlan
-from adk_graph_memory.telemetry import Stopwatch
 
 logger = logging.getLogger(__name__)
 
@@ -29,6 +28,20 @@ STAYS_PENDING = "What was said is not remembered yet; it stays queued in the gra
 """How the log names what a failing ingest prevents."""
 MAX_WRITE_ATTEMPTS = 10
 """Plans made for one window, at most, when other workers keep writing to the same user."""
+
+
+class Stopwatch:
+    """Adds up the milliseconds of each stage of an ingest."""
+
+    def __init__(self) -> None:
+        self.laps: dict[str, float] = {}
+        self._lap_start = time.perf_counter()
+
+    def lap(self, stage: str) -> None:
+        """End a stage and begin the next."""
+        now = time.perf_counter()
+        self.laps[stage] = round(self.laps.get(stage, 0.0) + (now - self._lap_start) * 1_000, 1)
+        self._lap_start = now
 
 
 class Ingestion:

@@ -20,7 +20,7 @@ from google.genai import types
 from typing_extensions import override
 
 from adk_graph_memory import errors, graph, telemetry
-from adk_graph_memory.adk import _compat, agent_dotenv, artifact_names, artifact_parts, session_codec
+from adk_graph_memory.adk import _compat, agent_dotenv, artifact_codec, session_codec
 from adk_graph_memory.blobs import BlobStore
 from adk_graph_memory.closing import Closeable
 from adk_graph_memory.graph.artifacts import ArtifactName, ContentKey, StoredVersion
@@ -101,11 +101,11 @@ class Neo4jArtifactService(Closeable, BaseArtifactService):
             InputValidationError: a name or id is unsafe as a path, or the part has no content of a supported kind.
             errors.ArtifactStoreUnusable: large content could not be stored, so no version was added.
         """
-        name = artifact_names.make_artifact_name(app_name, user_id, filename, session_id)
+        name = artifact_codec.make_artifact_name(app_name, user_id, filename, session_id)
         part = ensure_part(artifact)
-        id, content = platform_uuid.new_uuid(), artifact_parts.get_content(part)
+        id, content = platform_uuid.new_uuid(), artifact_codec.get_content(part)
         if artifact_util.is_artifact_ref(part):
-            artifact_parts.resolve_reference(part, name.scope, session_id, hops=1)
+            artifact_codec.resolve_reference(part, name.scope, session_id, hops=1)
         connection = await self._connect(app_name)
         is_large = content is not None and len(content) > connection.settings.limits.artifact_inline_limit
         store = await self._open_own_store(connection) if is_large else None
@@ -113,10 +113,10 @@ class Neo4jArtifactService(Closeable, BaseArtifactService):
             await store.put_blob(name.scope.key, id, content)
         version = {
             "id": id,
-            "part": artifact_parts.dump_without_content(part),
+            "part": artifact_codec.dump_without_content(part),
             "content": None if is_large else content,
             "store": store.url if store is not None else None,
-            "mime_type": artifact_parts.get_mime_type(part),
+            "mime_type": artifact_codec.get_mime_type(part),
             "metadata": json.dumps(session_codec.make_jsonable(custom_metadata or {})),
             "create_time": platform_time.get_time(),
         }
@@ -139,7 +139,7 @@ class Neo4jArtifactService(Closeable, BaseArtifactService):
             errors.ContentMissing: the store has lost the content.
         """
         connection = await self._connect(app_name)
-        name = artifact_names.make_artifact_name(app_name, user_id, filename, session_id)
+        name = artifact_codec.make_artifact_name(app_name, user_id, filename, session_id)
         hops = _compat.MAX_REFERENCE_DEPTH
         while record := await graph.artifacts.fetch_version(connection, name, version, with_content=True):
             part = types.Part.model_validate_json(record.part)
@@ -147,18 +147,18 @@ class Neo4jArtifactService(Closeable, BaseArtifactService):
                 loaded_part = await self._load_content(connection, name, record, part)
                 is_undone = loaded_part is not None and _compat.is_rewind_tombstone(loaded_part)
                 return None if is_undone else loaded_part
-            target = artifact_parts.resolve_reference(part, name.scope, session_id, hops)
+            target = artifact_codec.resolve_reference(part, name.scope, session_id, hops)
             session_id, version, hops = target.session_id, target.version, hops - 1
-            name = artifact_names.make_artifact_name(app_name, user_id, target.filename, session_id)
+            name = artifact_codec.make_artifact_name(app_name, user_id, target.filename, session_id)
         return None
 
     @override
     async def list_artifact_keys(self, *, app_name: str, user_id: str, session_id: str | None = None) -> list[str]:
         """List the names of the user's artifacts (with ``user:``) and, if one is given, the session's; sorted."""
-        scope = artifact_names.make_artifact_scope(app_name, user_id)
-        session_id = artifact_names.normalize_session_id(session_id)
+        scope = artifact_codec.make_artifact_scope(app_name, user_id)
+        session_id = artifact_codec.normalize_session_id(session_id)
         names = await graph.artifacts.fetch_artifact_names(await self._connect(app_name), scope, session_id)
-        return sorted(name.name if name.session_id else f"{artifact_names.USER_NAMESPACE}{name.name}" for name in names)
+        return sorted(map(artifact_codec.format_filename, names))
 
     @override
     async def delete_artifact(
@@ -168,7 +168,7 @@ class Neo4jArtifactService(Closeable, BaseArtifactService):
 
         Content that the store fails to delete is logged; ``adk-graph-memory artifacts --orphans`` lists it.
         """
-        name = artifact_names.make_artifact_name(app_name, user_id, filename, session_id)
+        name = artifact_codec.make_artifact_name(app_name, user_id, filename, session_id)
         for content, store_url in await graph.artifacts.delete_versions(await self._connect(app_name), name):
             try:
                 await self._open_store_at(store_url).delete_blobs([content])
@@ -180,7 +180,7 @@ class Neo4jArtifactService(Closeable, BaseArtifactService):
         self, *, app_name: str, user_id: str, filename: str, session_id: str | None = None
     ) -> list[int]:
         """List the numbers of all versions in ascending order."""
-        name = artifact_names.make_artifact_name(app_name, user_id, filename, session_id)
+        name = artifact_codec.make_artifact_name(app_name, user_id, filename, session_id)
         versions = await graph.artifacts.fetch_versions(await self._connect(app_name), name)
         return [version.version for version in versions]
 
@@ -189,9 +189,9 @@ class Neo4jArtifactService(Closeable, BaseArtifactService):
         self, *, app_name: str, user_id: str, filename: str, session_id: str | None = None
     ) -> list[ArtifactVersion]:
         """List all versions with their metadata, by ascending number."""
-        name = artifact_names.make_artifact_name(app_name, user_id, filename, session_id)
+        name = artifact_codec.make_artifact_name(app_name, user_id, filename, session_id)
         versions = await graph.artifacts.fetch_versions(await self._connect(app_name), name)
-        return [artifact_parts.make_artifact_version(name, version) for version in versions]
+        return [artifact_codec.make_artifact_version(name, version) for version in versions]
 
     @override
     async def get_artifact_version(
@@ -204,9 +204,9 @@ class Neo4jArtifactService(Closeable, BaseArtifactService):
         version: int | None = None,
     ) -> ArtifactVersion | None:
         """Return the metadata of a version, by default the latest; None if it does not exist."""
-        name = artifact_names.make_artifact_name(app_name, user_id, filename, session_id)
+        name = artifact_codec.make_artifact_name(app_name, user_id, filename, session_id)
         record = await graph.artifacts.fetch_version(await self._connect(app_name), name, version)
-        return artifact_parts.make_artifact_version(name, record) if record else None
+        return artifact_codec.make_artifact_version(name, record) if record else None
 
     async def list_latest_versions(
         self, *, app_name: str, user_id: str, session_id: str | None = None
@@ -218,14 +218,14 @@ class Neo4jArtifactService(Closeable, BaseArtifactService):
             user_id: the user.
             session_id: only the user's own and those of this session.
         """
-        scope = artifact_names.make_artifact_scope(app_name, user_id)
-        session_id = None if session_id is None else artifact_names.normalize_session_id(session_id)
+        scope = artifact_codec.make_artifact_scope(app_name, user_id)
+        session_id = None if session_id is None else artifact_codec.normalize_session_id(session_id)
         versions = await graph.artifacts.fetch_latest_versions(await self._connect(app_name), scope, session_id)
         return [
             LatestVersion(
                 name.session_id or None,
-                name.name if name.session_id else f"{artifact_names.USER_NAMESPACE}{name.name}",
-                artifact_parts.make_artifact_version(name, version),
+                artifact_codec.format_filename(name),
+                artifact_codec.make_artifact_version(name, version),
             )
             for name, version in versions
         ]
@@ -274,10 +274,10 @@ class Neo4jArtifactService(Closeable, BaseArtifactService):
     ) -> types.Part | None:
         """Put the content into the part; None if the version is being deleted concurrently."""
         if record.store is None:
-            return artifact_parts.restore_content(part, record.content)
+            return artifact_codec.restore_content(part, record.content)
         try:
             content = await self._open_store_at(record.store).get_blob(name.scope.key, record.id)
-            return artifact_parts.restore_content(part, content)
+            return artifact_codec.restore_content(part, content)
         except errors.ContentMissing:
             current = await graph.artifacts.fetch_version(connection, name, record.version)
             if current is not None and current.id == record.id:

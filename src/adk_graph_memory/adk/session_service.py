@@ -25,7 +25,7 @@ from pydantic import Field
 from typing_extensions import override
 
 from adk_graph_memory import errors, graph, telemetry
-from adk_graph_memory.adk import agent_dotenv, expiry, session_codec
+from adk_graph_memory.adk import agent_dotenv, session_codec
 from adk_graph_memory.closing import Closeable
 from adk_graph_memory.records import Scope
 from adk_graph_memory.settings import Settings
@@ -122,7 +122,7 @@ class Neo4jSessionService(Closeable, BaseSessionService):
         """
         connection = await self._connect(app_name)
         now = platform_time.get_time()
-        expires_at = expiry.parse_expiry(now, ttl, expire_time)
+        expires_at = session_codec.parse_expiry(now, ttl, expire_time)
         id = session_codec.check_id("session_id", (session_id or "").strip() or platform_uuid.new_uuid())
         try:
             record = await graph.sessions.store_session(

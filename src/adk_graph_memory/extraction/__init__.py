@@ -1,10 +1,8 @@
 """Extract entities and facts, each with its quote, from turns: with a model, or with rules if there is none."""
 
-from adk_graph_memory.extraction.extractor import Extractor, ModelExtractor
-from adk_graph_memory.extraction.extractor_choice import choose_extractor
+from adk_graph_memory.extraction.extractor import Extractor, ModelExtractor, choose_extractor, split_into_windows
 from adk_graph_memory.extraction.rules import RuleExtractor
 from adk_graph_memory.extraction.vocabulary import MANAGED_TOPICS, Topic, Vocabulary
-from adk_graph_memory.extraction.windows import split_into_windows
 
 __all__ = [
     "MANAGED_TOPICS",

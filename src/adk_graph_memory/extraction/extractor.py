@@ -1,4 +1,4 @@
-"""Define the extractor interface, and the extractor that asks a language model once per window."""
+"""Define the extractor interface, and the extractor that asks a language model once per window; choose an extractor."""
 
 from __future__ import annotations
 
@@ -14,10 +14,11 @@ from adk_graph_memory import errors, llm, prompts
 from adk_graph_memory.extraction.remarks import apply_remarks, drop_forgotten_turns
 from adk_graph_memory.extraction.reply import parse_reply
 from adk_graph_memory.extraction.reply_schema import ExtractionReply
-from adk_graph_memory.extraction.vocabulary import OPEN_VOCABULARY, Vocabulary
-from adk_graph_memory.extraction.windows import split_into_windows
-from adk_graph_memory.records import ExtractedEntity, ExtractedFact, Extraction, KnownEntity, Remark, Turn
+from adk_graph_memory.extraction.rules import RuleExtractor
+from adk_graph_memory.extraction.vocabulary import OPEN_VOCABULARY, Topic, Vocabulary
+from adk_graph_memory.records import ExtractedEntity, ExtractedFact, Extraction, KnownEntity, Remark, Turn, count_tokens
 from adk_graph_memory.records.dates import format_weekday_time
+from adk_graph_memory.settings import Settings
 
 
 class Extractor(Protocol):
@@ -139,6 +140,20 @@ class ModelExtractor:
         return apply_remarks(extraction, reply, turns, context)
 
 
+def split_into_windows(turns: Sequence[Turn], *, size: int) -> list[tuple[Turn, ...]]:
+    """Split the turns, in order, into windows of at most ``size`` tokens; a longer turn gets a window of its own."""
+    windows: list[list[Turn]] = []
+    used = 0
+    for turn in turns:
+        tokens = count_tokens(turn.text)
+        if not windows or used + tokens > size:
+            windows.append([])
+            used = 0
+        windows[-1].append(turn)
+        used += tokens
+    return [tuple(window) for window in windows]
+
+
 def _format_known_entity(number: int, entity: KnownEntity) -> str:
     about = {"about": entity.about} if entity.about else {}
     return f"{number}: {prompts.encode_line({'names': [entity.name, *entity.aliases], 'type': entity.type, **about})}"
@@ -188,3 +203,22 @@ def join_extractions(parts: Sequence[Extraction]) -> Extraction:
     joined = Extraction(tuple(entities), tuple(facts), tuple(mentions), usage=usage, remarks=tuple(remarks))
     # A turn of one window may ask to forget a turn of another.
     return drop_forgotten_turns(joined, frozenset(forget_turn_ids), drop_counts)
+
+
+def choose_extractor(model: llm.BaseLlm | None, topics: Sequence[Topic | str] | None, settings: Settings) -> Extractor:
+    """A model extractor, or rules if there is no model; ``topics`` None means those of the settings."""
+    vocabulary = Vocabulary.from_topics(
+        settings.topics if topics is None else topics,
+        entity_types=settings.entity_types,
+        predicates=settings.predicates,
+        functional_predicates=settings.functional_predicates,
+    )
+    if model is None:
+        return RuleExtractor().restrict_topics([topic.label for topic in vocabulary.topics])
+    return ModelExtractor(
+        model,
+        window_tokens=settings.limits.window_tokens,
+        retry_policy=llm.RetryPolicy.from_settings(settings),
+        vocabulary=vocabulary,
+        keep_unverified=settings.keep_unverified,
+    )

@@ -12,7 +12,6 @@ from adk_graph_memory.telemetry.operations import (
     trace_methods,
     trace_operation,
 )
-from adk_graph_memory.telemetry.stopwatch import Stopwatch
 from adk_graph_memory.telemetry.tracing import (
     Attributes,
     Link,
@@ -26,7 +25,6 @@ from adk_graph_memory.telemetry.tracing import (
 __all__ = [
     "Attributes",
     "Link",
-    "Stopwatch",
     "annotate_memories",
     "annotate_memory_ids",
     "annotate_query",

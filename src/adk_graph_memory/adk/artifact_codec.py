@@ -1,4 +1,4 @@
-"""Split ADK's parts into content and description for storage, and join them again."""
+"""Convert ADK's artifact names, parts and versions to what the graph stores, and back."""
 
 from __future__ import annotations
 
@@ -10,8 +10,44 @@ from google.adk.errors.input_validation_error import InputValidationError
 from google.genai import types
 from pydantic_core import PydanticSerializationError
 
+from adk_graph_memory.adk import session_codec
 from adk_graph_memory.graph.artifacts import ArtifactName, StoredVersion
 from adk_graph_memory.records import Scope
+
+_USER_NAMESPACE = "user:"
+_USER_SESSION_ID = ""
+"""Marks the user's own artifacts; no session has an empty id."""
+
+
+def make_artifact_scope(app_name: str, user_id: str) -> Scope:
+    """Return the artifact's owner; the app name and user id must be safe as a path."""
+    artifact_util.validate_path_segment(app_name, "app_name")
+    artifact_util.validate_path_segment(user_id, "user_id")
+    return Scope(session_codec.check_id("app_name", app_name), session_codec.check_id("user_id", user_id))
+
+
+def normalize_session_id(session_id: str | None) -> str:
+    """Return the checked session id; without a session, the marker of the user's own artifacts."""
+    if session_id is None:
+        return _USER_SESSION_ID
+    artifact_util.validate_path_segment(session_id, "session_id")
+    return session_codec.check_id("session_id", session_id)
+
+
+def make_artifact_name(app_name: str, user_id: str, filename: str, session_id: str | None) -> ArtifactName:
+    """Return the full name; the prefix ``user:`` makes it the user's own, whatever the session."""
+    name = filename.removeprefix(_USER_NAMESPACE)
+    artifact_util.validate_path_segment(name, "filename")
+    session = _USER_SESSION_ID if name != filename else normalize_session_id(session_id)
+    return ArtifactName(make_artifact_scope(app_name, user_id), session, session_codec.check_id("filename", name))
+
+
+def format_filename(name: ArtifactName) -> str:
+    """Return the artifact's name in ADK: with the prefix ``user:`` if it is the user's own."""
+    return name.name if name.session_id else f"{_USER_NAMESPACE}{name.name}"
+
+
+# -- parts ------------------------------------------------------------------------------------------------------
 
 
 def resolve_reference(
