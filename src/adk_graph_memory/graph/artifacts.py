@@ -37,11 +37,11 @@ class StoredVersion(NamedTuple):
     version: int
     id: str
     part: str
-    content: bytes | None
     store: str | None
     mime_type: str | None
     metadata: str
     create_time: float
+    content: bytes | None = None
 
 
 async def store_version(connection: Connection, name: ArtifactName, version: Mapping[str, Any]) -> int:
@@ -65,12 +65,13 @@ async def fetch_version(
     rows = await connection.run_statement(
         "artifact_version", name.parameters, version=version, with_content=with_content
     )
-    return StoredVersion(**rows[0].data()) if rows else None
+    return StoredVersion(**rows[0]["version"]) if rows else None
 
 
 async def fetch_versions(connection: Connection, name: ArtifactName) -> list[StoredVersion]:
     """Fetch all versions without their content, oldest first."""
-    return [StoredVersion(**row.data()) for row in await connection.run_statement("artifact_versions", name.parameters)]
+    rows = await connection.run_statement("artifact_versions", name.parameters)
+    return [StoredVersion(**row["version"]) for row in rows]
 
 
 async def fetch_artifact_names(connection: Connection, scope: Scope, session_id: str) -> list[ArtifactName]:
@@ -84,7 +85,7 @@ async def fetch_latest_versions(
 ) -> list[tuple[ArtifactName, StoredVersion]]:
     """Fetch the latest version of each artifact: the user's own and one session's, or with None every session's."""
     rows = await connection.run_statement("latest_artifact_versions", scope=scope.key, session_id=session_id)
-    return [(ArtifactName(scope, id, name), StoredVersion(*version)) for name, id, *version in rows]
+    return [(ArtifactName(scope, row["session_id"], row["name"]), StoredVersion(**row["version"])) for row in rows]
 
 
 async def delete_versions(connection: Connection, name: ArtifactName) -> list[tuple[ContentKey, str]]:

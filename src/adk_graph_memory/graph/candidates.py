@@ -87,13 +87,13 @@ async def fetch_candidates(
         entities = _drop_merged([*window.known_entities, *map(read_known_entity, entity_row["entities"])])
         parameters, chunks = await asyncio.to_thread(make_parameters, entities)
         similar = [
-            (row["text"], row["fact"], row["score"])
+            row
             for chunk in chunks
             for row in await transaction.run_statement(
                 "near_facts", _SIMILARITY_PARAMETERS, scope=scope.key, slot=vector_property, rows=chunk
             )
         ]
-        similar_ids = sorted({fact_id for _, fact_id, _ in similar})
+        similar_ids = sorted({row["fact"] for row in similar})
         [row] = await transaction.run_statement(
             "candidate_facts", parameters, scope=scope.key, alike=similar_ids, quotes=list(quotes)
         )
@@ -127,13 +127,13 @@ def _make_candidates(
     quotes: Mapping[str, tuple[str, str]],
     entities: tuple[KnownEntity, ...],
     row: Record,
-    similar: Sequence[tuple[str, str, float]],
+    similar: Sequence[Record],
     facts: Sequence[Record],
 ) -> Candidates:
     turn_ids = {memory_id: id for id, memory_id in window.memory_ids.items()}
     complete_ids, similar_ids = set(row["core"]), dict[str, tuple[str, ...]]()
-    hits = sorted({*similar, *map(tuple, row["near"])}, key=lambda hit: (-hit[2], hit[1], hit[0]))
-    for text, fact_id, _ in hits:
+    hits = {(-hit["score"], hit["fact"], hit["text"]) for hit in (*similar, *row["near"])}
+    for _, fact_id, text in sorted(hits):
         similar_ids[text] = (*similar_ids.get(text, ()), fact_id)
     return Candidates(
         entities,
@@ -141,7 +141,7 @@ def _make_candidates(
             fact_rows.read_known_fact(fact, turn_ids, window.edited_turn_ids, fact["id"] in complete_ids)
             for [fact] in facts
         ),
-        tuple(FactLink(*link) for link in row["links"]),
+        tuple(FactLink(**link) for link in row["links"]),
         similar_ids,
         tuple(row["around"]),
         frozenset(quotes[key] for key in row["forgotten"]),

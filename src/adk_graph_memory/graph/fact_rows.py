@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -95,23 +96,27 @@ def read_known_fact(
     row: Mapping[str, Any], turn_ids: Mapping[str, str], edited_ids: Collection[str], is_complete: bool
 ) -> KnownFact:
     """Read a fact from a row of ``known_facts``, without sources in edited turns: those turns are read again."""
+    valid_from, valid_to = convert_datetime(row["valid_from"]), convert_datetime(row["said_to"])
     proposition = Proposition(
-        row["text"],
-        row["predicate"],
-        row["subject"],
-        row["object"],
-        restore_datetime(row["timestamp"], row["offset"]),
-        row["author"],
-        row["modality"],
-        convert_datetime(row["valid_from"]),
-        convert_datetime(row["said_to"]),
-        row["topic"] or "",
-        bool(row["correction"]),
-        bool(row["single"]),
-        row["valid_from_precision"] or infer_precision(convert_datetime(row["valid_from"])),
-        row["said_to_precision"] or infer_precision(convert_datetime(row["said_to"])),
+        text=row["text"],
+        predicate=row["predicate"],
+        subject=row["subject"],
+        object=row["object"],
+        at=restore_datetime(row["timestamp"], row["offset"]),
+        speaker=row["author"],
+        modality=row["modality"],
+        valid_from=valid_from,
+        valid_to=valid_to,
+        topic=row["topic"] or "",
+        is_correction=bool(row["correction"]),
+        is_functional=bool(row["single"]),
+        valid_from_precision=row["valid_from_precision"] or infer_precision(valid_from),
+        valid_to_precision=row["said_to_precision"] or infer_precision(valid_to),
     )
-    sources = (read_source((turn_ids.get(event, event), *columns)) for event, *columns in row["sources"])
+    sources = (
+        replace(source, turn_id=turn_ids.get(source.turn_id, source.turn_id))
+        for source in map(read_source, row["sources"])
+    )
     unedited_sources = tuple(source for source in sources if source.turn_id not in edited_ids)
     standing = Standing(row["state"], convert_datetime(row["valid_to"]), row["valid_to_precision"])
     former_keys = row["subject_was"], row["object_was"]
@@ -124,20 +129,28 @@ def read_validity(row: Mapping[str, Any]) -> FactValidity:
     """Read a memory's modality, state and validity dates; columns that the statement did not return are None."""
     valid_from, valid_to = convert_datetime(row.get("valid_from")), convert_datetime(row.get("valid_to"))
     return FactValidity(
-        row.get("modality"),
-        row.get("state"),
-        valid_from,
-        valid_to,
-        row.get("valid_from_precision") or infer_precision(valid_from),
-        row.get("valid_to_precision") or infer_precision(valid_to),
-        bool(row.get("stale")),
+        modality=row.get("modality"),
+        state=row.get("state"),
+        valid_from=valid_from,
+        valid_to=valid_to,
+        valid_from_precision=row.get("valid_from_precision") or infer_precision(valid_from),
+        valid_to_precision=row.get("valid_to_precision") or infer_precision(valid_to),
+        is_stale=bool(row.get("stale")),
     )
 
 
-def read_source(row: Sequence[Any]) -> Source:
-    """Read the source of a fact from the list that statements return."""
-    id, quote, start, end, timestamp, offset, seq, session, verified = row
-    return Source(id, quote, start, end, restore_datetime(timestamp, offset), seq or 0, session, verified is None)
+def read_source(row: Mapping[str, Any]) -> Source:
+    """Read the source of a fact from the map that statements return."""
+    return Source(
+        turn_id=row["turn_id"],
+        quote=row["quote"],
+        start=row["start"],
+        end=row["end"],
+        at=restore_datetime(row["timestamp"], row["offset"]),
+        seq=row["seq"] or 0,
+        session_id=row["session_id"],
+        is_verified=row["verified"] is None,
+    )
 
 
 def convert_datetime(value: Any) -> datetime | None:

@@ -158,12 +158,12 @@ async def lease_turns(
 
 def _add_context(windows: Sequence[Lease], row: Record) -> tuple[Lease, ...]:
     """Add context turns and known entities to each window, and memories without a vector to the first."""
-    contexts = {ingest: tuple(map(_read_turn, turns)) for ingest, turns in row["contexts"]}
+    contexts = {context["ingest"]: tuple(map(_read_turn, context["turns"])) for context in row["contexts"]}
     entities = tuple(map(read_known_entity, row["entities"]))
     first, *others = (
         replace(window, context=contexts.get(window.ingest_id, ()), known_entities=entities) for window in windows
     )
-    unembedded = {id: Passage(*texts) for id, *texts in row["unembedded"]}
+    unembedded = {memory["id"]: Passage(memory["text"], memory["before"]) for memory in row["unembedded"]}
     return replace(first, unembedded_passages=unembedded), *others
 
 
@@ -202,14 +202,14 @@ async def fetch_pending_ingests(
         rows = await connection.run_statement("pending_ingests", filters, app_name=app_name, user_id=user_id)
     return [
         PendingIngest(
-            Scope(row["app_name"], row["user_id"]),
-            row["session_id"],
-            tuple(map(_read_turn, row["turns"])),
-            row["attempts"],
-            row["reason"],
-            tuple(row["topics"]),
-            row["waited"],
-            row["model"],
+            scope=Scope(row["app_name"], row["user_id"]),
+            session_id=row["session_id"],
+            turns=tuple(map(_read_turn, row["turns"])),
+            attempts=row["attempts"],
+            reason=row["reason"],
+            topics=tuple(row["topics"]),
+            wait_seconds=row["waited"],
+            model=row["model"],
         )
         for row in rows
     ]
@@ -233,10 +233,10 @@ async def fetch_ingests(connection: Connection, scope: Scope) -> list[dict[str, 
     return [dict(row) for row in await connection.run_statement("ingests", scope=scope.key)]
 
 
-def read_known_entity(row: Sequence[Any]) -> KnownEntity:
-    """Read an entity from the list that statements return."""
-    key, name, type_, aliases, about, merged_keys = row
-    return KnownEntity(key, name, type_, tuple(aliases), about or "", tuple(merged_keys))
+def read_known_entity(row: Mapping[str, Any]) -> KnownEntity:
+    """Read an entity from the map that statements return."""
+    aliases, merged_keys = tuple(row["aliases"]), tuple(row["merged_keys"])
+    return KnownEntity(row["key"], row["name"], row["type"], aliases, row["about"] or "", merged_keys)
 
 
 def _make_ingest_id(session_id: str, turns: Sequence[Turn]) -> str:
@@ -261,7 +261,7 @@ def _make_turn_row(turn: Turn, session_id: str) -> dict[str, Any]:
     }
 
 
-def _read_turn(row: Sequence[Any]) -> Turn:
-    """Read a turn from the list that statements return."""
-    id, author, role, text, timestamp, offset, seq = row
-    return Turn(id, author, text, restore_datetime(timestamp, offset), role or "user", seq or 0)
+def _read_turn(row: Mapping[str, Any]) -> Turn:
+    """Read a turn from the map that statements return."""
+    at = restore_datetime(row["timestamp"], row["offset"])
+    return Turn(row["id"], row["author"], row["text"], at, row["role"] or "user", row["seq"] or 0)

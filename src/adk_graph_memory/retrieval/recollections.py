@@ -55,7 +55,7 @@ def _convert_record(record: Record, degraded: str | None, now: datetime) -> Reco
     timestamp, offset = row.get("timestamp"), row.get("offset")
     said_at = restore_datetime(min(timestamp, _MAX_TIMESTAMP), offset) if timestamp is not None else None
     validity = read_validity(row)
-    endings = [ending for ending in map(_FactEnding._make, row.get("endings") or ()) if ending.has_come(now)]
+    endings = [ending for columns in row.get("endings") or () if (ending := _FactEnding(**columns)).has_come(now)]
     is_current = _is_current(row, validity, said_at, now) and not 0 < (row.get("facts") or 0) == len(endings)
     return Recollection(
         id=row.get("id") or "",
@@ -98,12 +98,12 @@ def _collect_custom_columns(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 class _FactEnding(NamedTuple):
-    """How a fact ended; ``successors`` are texts and states of the facts that replaced it."""
+    """How a fact ended; ``successors`` are the text and state of each fact that replaced it."""
 
     state: str
     modality: str
     valid_to: Any
-    successors: Sequence[tuple[str, str]]
+    successors: Sequence[Mapping[str, str]]
 
     def has_come(self, now: datetime) -> bool:
         """Whether the fact had ended by then."""
@@ -136,8 +136,8 @@ def _list_successors(endings: Sequence[_FactEnding]) -> tuple[str, ...]:
     """List the successors of each ended fact that still hold, or else its latest."""
     texts: dict[str, None] = {}
     for ending in endings:
-        current_texts = [text for text, state in ending.successors if state == "current"]
-        texts.update(dict.fromkeys(current_texts or [text for text, _ in ending.successors[:1]]))
+        successors = [successor for successor in ending.successors if successor["state"] == "current"]
+        texts.update(dict.fromkeys(successor["text"] for successor in successors or ending.successors[:1]))
     return tuple(texts)[:_MAX_SUCCESSORS]
 
 

@@ -1,7 +1,6 @@
 // save_artifact
 // one row: the version's number; the same id again is the same version
-MERGE (u:@User {scope: $scope})
-ON CREATE SET u.app_name = $app_name, u.user_id = $user_id, u.state = []
+// include ensure_user
 MERGE (a:@Artifact {scope: $scope, session_id: $session_id, name: $name})
 ON CREATE SET a.versions = 0
 SET a.lock = 0
@@ -26,16 +25,13 @@ RETURN version
 // one row, or none: a version, the latest if $version is null
 MATCH (a:@Artifact {scope: $scope, session_id: $session_id, name: $name})
 MATCH (v:@ArtifactVersion {scope: $scope, session_id: $session_id, name: $name, version: coalesce($version, a.versions - 1)})
-RETURN v.version AS version, v.id AS id, v.part AS part, CASE WHEN $with_content THEN v.content END AS content, v.store AS store,
-       v.mime_type AS mime_type, v.metadata AS metadata, v.create_time AS create_time
+RETURN v {.version, .id, .part, .store, .mime_type, .metadata, .create_time, content: CASE WHEN $with_content THEN v.content END} AS version
 
 // artifact_versions
 // a row a version, the first first, without content
 MATCH (v:@ArtifactVersion {scope: $scope, session_id: $session_id, name: $name})
 WHERE v.version >= 0
-RETURN v.version AS version, v.id AS id, v.part AS part, null AS content, v.store AS store, v.mime_type AS mime_type,
-       v.metadata AS metadata, v.create_time AS create_time
-ORDER BY version
+RETURN v {.version, .id, .part, .store, .mime_type, .metadata, .create_time} AS version ORDER BY v.version
 
 // artifact_names
 // a row an artifact of the user's own, and of the session
@@ -48,8 +44,7 @@ RETURN a.name AS name, a.session_id AS session_id
 MATCH (a:@Artifact {scope: $scope})
 WHERE a.name IS NOT NULL AND ($session_id IS NULL OR a.session_id IN ['', $session_id])
 MATCH (v:@ArtifactVersion {scope: $scope, session_id: a.session_id, name: a.name, version: a.versions - 1})
-RETURN a.name AS name, a.session_id AS session_id, v.version AS version, v.id AS id, v.part AS part, null AS content,
-       v.store AS store, v.mime_type AS mime_type, v.metadata AS metadata, v.create_time AS create_time
+RETURN a.name AS name, a.session_id AS session_id, v {.version, .id, .part, .store, .mime_type, .metadata, .create_time} AS version
 ORDER BY session_id, name
 
 // delete_artifact

@@ -1,7 +1,6 @@
 // unread_turns
 // a row for each given turn that memory has not read as it is: what is known of it, and whether another worker reads it
-MERGE (u:@User {scope: $scope})
-ON CREATE SET u.app_name = $app_name, u.user_id = $user_id, u.state = []
+// include ensure_user
 SET u.lock = 0, u.offset = $offset
 WITH u
 OPTIONAL MATCH (s:@Session {scope: $scope, id: $session_id})
@@ -22,9 +21,9 @@ RETURN turn.id AS id, s.uid AS uid, coalesce(last_seq, 0) AS last_seq, event.seq
        event.extracted IS NOT NULL AS is_edited, i IS NOT NULL AS is_busy, m.live AS live
 
 // claim_turns
-// one row: [ingest, the turns before its own] of each window; [key, name, type, aliases, about, keys of those merged into it] of
-// the user's entities, those of most facts first; [id, text] of the memories that still lack their vector. Each window is this
-// worker's for its lease, unless it is to wait for whoever reads: then nothing is told that only a reading needs
+// one row: the turns before those of each window; the user's entities, those of most facts first; the memories that still lack
+// their vector. Each window is this worker's for its lease, unless it is to wait for whoever reads: then nothing is told that
+// only a reading needs
 CALL () {
   UNWIND $windows AS window
   MERGE (i:@Ingest {scope: $scope, id: window.ingest})
@@ -62,21 +61,23 @@ CALL () {
   OPTIONAL MATCH (before:@Event {scope: $scope, session_uid: first.session_uid})
   WHERE before.seq >= first.seq - $context AND before.seq < first.seq AND before.memory_id IS NOT NULL
   WITH window, before ORDER BY before.seq
-  WITH window, collect([before.id, before.author, before.role, before.text, before.timestamp, before.offset, before.seq]) AS said
-  RETURN collect([window.ingest, [one IN said WHERE one[0] IS NOT NULL]]) AS contexts
+  WITH window, collect(before {.id, .author, .role, .text, .timestamp, .offset, .seq}) AS turns
+  RETURN collect({ingest: window.ingest, turns: turns}) AS contexts
 }
 CALL () {
   UNWIND CASE WHEN $pending_reason IS NULL THEN [1] ELSE [] END AS once
   MATCH (n:@Entity {scope: $scope}) WHERE n.key IS NOT NULL AND NOT (n)-[:MERGED_INTO]->()
   WITH n, COUNT { (n)<-[:SUBJECT|OBJECT]-() } AS weight WHERE weight > 0 OR EXISTS { (n)<-[:MENTIONS]-() }
   WITH n, weight ORDER BY weight DESC, n.key LIMIT $entities
-  RETURN collect([n.key, n.name, n.type, n.aliases, n.about, COLLECT { MATCH (m)-[:MERGED_INTO*]->(n) RETURN m.key }]) AS entities
+  RETURN collect(
+// include known_entity
+  ) AS entities
 }
 CALL () {
   UNWIND CASE WHEN $pending_reason IS NULL THEN [1] ELSE [] END AS once
   MATCH (m:@Memory {scope: $scope, unembedded: true})
   WITH m LIMIT $texts
-  RETURN collect([m.memory_id, m.text, coalesce(head([(before:@Memory)-[:NEXT]->(m) | before.text]), '')]) AS unembedded
+  RETURN collect({id: m.memory_id, text: m.text, before: coalesce(head([(before:@Memory)-[:NEXT]->(m) | before.text]), '')}) AS unembedded
 }
 RETURN contexts, entities, unembedded
 
@@ -112,7 +113,7 @@ ORDER BY i.requested_at
 
 // pending_ingests
 // a row for each request that nobody works at, the oldest first: whose it is, why it failed, how many seconds ago it was made,
-// and [id, author, role, text, timestamp, seq] of its turns
+// and its turns
 MATCH (i:@Ingest) WHERE i.state IN ['pending', 'claimed']
 MATCH (u:@User {scope: i.scope})
 WHERE ($app_name IS NULL OR u.app_name = $app_name) AND ($user_id IS NULL OR u.user_id = $user_id)
@@ -137,7 +138,7 @@ WHERE (i.state = 'pending' OR i.lease_until <= $now) AND ($max_attempts IS NULL 
   AND ($before IS NULL OR i.requested_at.epochMillis <= $before * 1000)
 MATCH (i)-[:READS]->(e:@Event) WHERE e.ingest = i.id AND e.memory_id IS NOT NULL
 WITH u, i, e ORDER BY e.seq
-WITH u, i, collect([e.id, e.author, e.role, e.text, e.timestamp, e.offset, e.seq]) AS turns
+WITH u, i, collect(e {.id, .author, .role, .text, .timestamp, .offset, .seq}) AS turns
 RETURN u.app_name AS app_name, u.user_id AS user_id, i.session_id AS session_id, i.attempts AS attempts,
        i.reason AS reason, coalesce(i.topics, []) AS topics, coalesce(i.model, '') AS model, turns,
        (datetime().epochMillis - i.requested_at.epochMillis) / 1000.0 AS waited

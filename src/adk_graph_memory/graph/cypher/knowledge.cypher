@@ -42,7 +42,8 @@ RETURN f.memory_id AS id, f.text AS text, f.predicate AS predicate, f.modality A
        head(COLLECT { MATCH (f)-[:OBJECT]->(n) RETURN n.name }) AS object,
        COLLECT {
          MATCH (f)-[s:SUPPORTED_BY]->(e)
-         RETURN [e.id, s.quote, s.start, s.end, e.timestamp, e.offset, e.seq, e.session_id, s.verified] ORDER BY e.timestamp, e.seq
+         RETURN s {.quote, .start, .end, .verified, turn_id: e.id, session_id: e.session_id, timestamp: e.timestamp, offset: e.offset, seq: e.seq}
+         ORDER BY e.timestamp, e.seq
        } AS sources
 ORDER BY f.timestamp DESC, f.id
 

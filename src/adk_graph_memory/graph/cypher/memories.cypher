@@ -1,6 +1,9 @@
+// known_entity @fragment
+// an entity, with the keys of those merged into it
+n {.key, .name, .type, .aliases, .about, merged_keys: COLLECT { MATCH (m)-[:MERGED_INTO*]->(n) RETURN m.key }}
+
 // entities_by_name
-// one row: [key, name, type, aliases, about, keys of those merged into it] of the entities of these keys or alike names, or of whom
-// they were merged into; and how often this user was written to
+// one row: the entities of these keys or alike names, or of whom they were merged into; and how often this user was written to
 CALL () {
   UNWIND $keys AS wanted
   MATCH (found:@Entity {scope: $scope, key: wanted})
@@ -13,7 +16,9 @@ CALL () {
 }
 MATCH (found)-[:MERGED_INTO*0..]->(n) WHERE NOT (n)-[:MERGED_INTO]->()
 WITH DISTINCT n
-WITH collect([n.key, n.name, n.type, n.aliases, n.about, COLLECT { MATCH (m)-[:MERGED_INTO*]->(n) RETURN m.key }]) AS entities
+WITH collect(
+// include known_entity
+) AS entities
 RETURN entities, coalesce(head(COLLECT { MATCH (u:@User {scope: $scope}) RETURN u.writes }), 0) AS writes
 
 // near_facts
@@ -38,8 +43,8 @@ RETURN DISTINCT said.text AS text, f.id AS fact, score
 // candidate_facts
 // one row: ids of the facts that an extraction may be about, those next to them included; which of them are looked at for
 // their own sake (what plans among them were to end too, and what ended and rests on any, and the bases); the links between
-// any of them, and what rests on what; [text, fact, score] of those of one pair; those last heard
-// of any entity named, and open plans of any; the forgotten words
+// any of them, and what rests on what; those of one pair, with text and score; those last heard of any entity named, and open
+// plans of any; the forgotten words
 CALL () {
   MATCH (f:@Fact {scope: $scope}) WHERE f.signature IN $signatures RETURN f, null AS text, 0.0 AS score
   UNION
@@ -77,8 +82,8 @@ CALL () {
   WITH DISTINCT f ORDER BY f.timestamp DESC, f.id LIMIT $plans
   RETURN f, '' AS text, f.timestamp AS score
 }
-WITH collect(DISTINCT f) AS sought, [one IN collect([text, f.id, score]) WHERE one[0] IS NOT NULL] AS found
-WITH sought, [one IN found WHERE one[0] <> ''] AS near, [one IN found WHERE one[0] = '' | one[1]] AS around
+WITH collect(DISTINCT f) AS sought, collect(CASE WHEN text IS NOT NULL THEN {text: text, fact: f.id, score: score} END) AS hits
+WITH sought, [hit IN hits WHERE hit.text <> ''] AS near, [hit IN hits WHERE hit.text = '' | hit.fact] AS around
 CALL (sought) {
   UNWIND sought AS f
   CALL (f) {
@@ -111,7 +116,7 @@ RETURN near, around, forgotten, [f IN core | f.id] AS core,
   COLLECT {
     UNWIND facts AS a
     MATCH (a)-[s:SUPERSEDES|WOULD_SUPERSEDE]->(b) WHERE b IN facts
-    RETURN [a.id, b.id, s.op, s.reason, type(s) = 'WOULD_SUPERSEDE']
+    RETURN {later: a.id, earlier: b.id, op: s.op, reason: s.reason, is_void: type(s) = 'WOULD_SUPERSEDE'}
   } AS links,
   COLLECT { UNWIND facts AS a MATCH (a)-[:DEPENDS_ON]->(b) WHERE b IN facts RETURN [a.id, b.id] } AS dependencies,
   [f IN facts | f.id] AS facts
@@ -129,7 +134,7 @@ RETURN f {
   absorbed: COLLECT { MATCH (f)-[:HAS_REVISION]->(r) WHERE r.op IN ['REFINE', 'REINFORCE'] RETURN r.signature },
   sources: COLLECT {
     MATCH (f)-[s:SUPPORTED_BY]->(e)
-    RETURN [e.memory_id, s.quote, s.start, s.end, e.timestamp, e.offset, e.seq, e.session_id, s.verified]
+    RETURN s {.quote, .start, .end, .verified, turn_id: e.memory_id, session_id: e.session_id, timestamp: e.timestamp, offset: e.offset, seq: e.seq}
   }
 } AS fact
 
@@ -295,8 +300,7 @@ CALL db.create.setNodeVectorProperty(n, $slot, row.vector)
 
 // know_user
 // nothing
-MERGE (u:@User {scope: $scope})
-ON CREATE SET u.app_name = $app_name, u.user_id = $user_id, u.state = []
+// include ensure_user
 
 // session_memories
 // one row: the ids of all that memory holds, or was asked to hold, of a session

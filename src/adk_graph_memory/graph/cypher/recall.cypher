@@ -178,7 +178,7 @@ RETURN node, score
 // retrieval_query @fragment
 // a row a result, best first: a turn, with the question that it answers if it is short and the words of its found facts if it
 // is long, or a fact with the words that support it and what it is about; of either, the endings of its facts
-// [state, modality, until when, texts and states of the successors]
+// with state, modality, until when, and the texts and states of the successors
 WITH node, score, CASE node.kind WHEN 'fact' THEN [node] ELSE COLLECT {
   MATCH (node)<-[:SUPPORTED_BY]-(fact:@Fact) RETURN fact ORDER BY fact.memory_id
 } END AS facts, CASE node.kind WHEN 'fact' THEN COLLECT {
@@ -222,12 +222,12 @@ RETURN node.text AS text, score, node.memory_id AS id, node.kind AS kind, node.a
 // include state_at_until
          AS state
          WHERE state <> 'current'
-         RETURN [state, fact.modality, fact.valid_to, COLLECT {
+         RETURN fact {.modality, .valid_to, state: state, successors: COLLECT {
            UNWIND
 // include successors
            AS successor
-           RETURN [successor.text, successor.state]
-         }]
+           RETURN successor {.text, .state}
+         }}
        } END AS endings,
        CASE WHEN any(fact IN facts WHERE fact.stale AND fact.state = 'current') THEN true END AS stale,
        CASE WHEN sources <> [] AND none(source IN sources WHERE source.verified) THEN false END AS verified,

@@ -1,9 +1,12 @@
+// ensure_user @fragment
+// the user's node, made if there is none yet
+MERGE (u:@User {scope: $scope}) ON CREATE SET u.app_name = $app_name, u.user_id = $user_id, u.state = []
+
 // create_session
 // one row: the app's and the user's state after the initial state was merged into it
 MERGE (a:@App {app_name: $app_name})
 ON CREATE SET a.state = []
-MERGE (u:@User {scope: $scope})
-ON CREATE SET u.app_name = $app_name, u.user_id = $user_id, u.state = []
+// include ensure_user
 FOREACH (_ IN CASE WHEN $app.keys = [] THEN [] ELSE [1] END |
   SET a.lock = 0
   SET a.state = [m IN a.state WHERE none(k IN $app.keys WHERE m STARTS WITH k)] + $app.members)
@@ -56,14 +59,9 @@ CALL (s) {
 }
 RETURN bodies, seqs
 
-// list_sessions_of_user
-// one row: lists with an entry a session, in the order asked for; the app's and the user's state
-OPTIONAL MATCH (a:@App {app_name: $app_name})
-OPTIONAL MATCH (u:@User {scope: $scope})
-CALL () {
-  MATCH (s:@Session {scope: $scope})
-  WHERE s.last_update_time IS NOT NULL
-    AND (s.expires_at IS NULL OR s.expires_at > $now)
+// session_page @fragment
+// the end of both listings: a page of the sessions s
+  (s.expires_at IS NULL OR s.expires_at > $now)
     AND all(label IN $labels WHERE label IN s.labels)
     AND ($after IS NULL OR s.last_update_time * $direction > $after.time * $direction
       OR (s.last_update_time = $after.time AND (s.user_id > $after.user_id
@@ -72,6 +70,15 @@ CALL () {
   RETURN collect(s.id) AS ids, collect(s.uid) AS uids, collect(s.user_id) AS user_ids, collect(s.last_update_time) AS times,
          collect(s.revision) AS revisions, collect(coalesce(s.display_name, '')) AS display_names,
          collect(CASE WHEN $include_state THEN reduce(json = '', m IN s.state | json + ',' + m) ELSE '' END) AS states
+
+// list_sessions_of_user
+// one row: lists with an entry a session, in the order asked for; the app's and the user's state
+OPTIONAL MATCH (a:@App {app_name: $app_name})
+OPTIONAL MATCH (u:@User {scope: $scope})
+CALL () {
+  MATCH (s:@Session {scope: $scope})
+  WHERE s.last_update_time IS NOT NULL AND
+// include session_page
 }
 RETURN ids, uids, user_ids, times, revisions, display_names, states, a.state AS app_state,
        CASE WHEN u IS NULL THEN [] ELSE [u.user_id] END AS users,
@@ -84,15 +91,8 @@ CALL () {
   MATCH (s:@Session {app_name: $app_name})
   WHERE s.last_update_time IS NOT NULL
   WITH s
-  WHERE (s.expires_at IS NULL OR s.expires_at > $now)
-    AND all(label IN $labels WHERE label IN s.labels)
-    AND ($after IS NULL OR s.last_update_time * $direction > $after.time * $direction
-      OR (s.last_update_time = $after.time AND (s.user_id > $after.user_id
-        OR (s.user_id = $after.user_id AND s.id > $after.id))))
-  WITH s ORDER BY s.last_update_time * $direction, s.user_id, s.id LIMIT $limit
-  RETURN collect(s.id) AS ids, collect(s.uid) AS uids, collect(s.user_id) AS user_ids, collect(s.last_update_time) AS times,
-         collect(s.revision) AS revisions, collect(coalesce(s.display_name, '')) AS display_names,
-         collect(CASE WHEN $include_state THEN reduce(json = '', m IN s.state | json + ',' + m) ELSE '' END) AS states
+  WHERE
+// include session_page
 }
 CALL () {
   MATCH (u:@User {app_name: $app_name}) WHERE $include_state AND u.state <> []
@@ -137,7 +137,7 @@ FOREACH (_ IN CASE outcome WHEN 'new' THEN [1] ELSE [] END |
     SET a.lock = 0
     SET a.state = [m IN a.state WHERE none(k IN $app.keys WHERE m STARTS WITH k)] + $app.members)
   FOREACH (_ IN CASE WHEN $user.keys = [] THEN [] ELSE [1] END |
-    MERGE (u:@User {scope: $scope}) ON CREATE SET u.app_name = $app_name, u.user_id = $user_id, u.state = []
+// include ensure_user
     SET u.lock = 0
     SET u.state = [m IN u.state WHERE none(k IN $user.keys WHERE m STARTS WITH k)] + $user.members))
 RETURN outcome, s.uid AS uid, s.closed_at AS closed_at, s.revision AS latest,
