@@ -41,7 +41,7 @@ def test_the_agents_container_runs_a_command_that_adk_knows(
     options = cli_tools_click.main.commands[command].make_context(command, arguments).params
     assert (program, options["host"], options["port"]) == ("adk", "0.0.0.0", 8000)  # noqa: S104
     assert {options[f"{kind}_service_uri"] for kind in ("session", "memory", "artifact")} == {"neo4j://"}
-    assert list(options["extra_plugins"]) == ["adk_graph_memory.adk.GraphMemoryPlugin"]
+    assert list(options["extra_plugins"]) == ["adk_graph_memory.GraphMemoryPlugin"]
 
 
 def test_the_agents_container_is_told_where_neo4j_is(services: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -205,7 +205,7 @@ class Neo4jMemoryService(Closeable, BaseMemoryService):
             logger.warning(
                 "The memory of app %r is empty, and nothing in this process has filled it so far. Let the plugin do it "
                 "(App(plugins=[GraphMemoryPlugin()]), or adk web --extra_plugins "
-                "adk_graph_memory.adk.GraphMemoryPlugin), or call add_session_to_memory when a session is over.",
+                "adk_graph_memory.GraphMemoryPlugin), or call add_session_to_memory when a session is over.",
                 scope.app_name,
             )
 
