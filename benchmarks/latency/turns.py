@@ -69,7 +69,7 @@ async def _block(
     session = await sessions.create_session(app_name=name, user_id=USER)
     spent = []
     for event in Speaker(len(name)).events(turns):
-        spent.append(await timed(partial(_say, runner, session.id, session_codec.get_event_text(event))))
+        spent.append(await timed(partial(_say, runner, session.id, session_codec.get_content_text(event.content))))
         await asyncio.sleep(pause)
     await asyncio.sleep(QUIET)
     return statistics.median(spent)

@@ -92,12 +92,11 @@ class Ingestion:
             await self._release_lease(scope, lease_id, error)
             raise
 
-    async def enqueue_turns(
-        self, scope: Scope, session_id: str, turns: Sequence[Turn], metadata: JsonMapDelta, topics: Sequence[str] = ()
-    ) -> int:
+    async def enqueue_turns(self, scope: Scope, session_id: str, turns: Sequence[Turn]) -> int:
         """Store the new turns as pending, for a later resume; return how many there are."""
-        topics, lease_id = self._extractor.restrict_topics(topics).topics, uuid.uuid4().hex
-        leases = await self._lease_windows(scope, session_id, turns, metadata, topics, lease_id, QUEUED_REASON)
+        leases = await self._lease_windows(
+            scope, session_id, turns, JsonMapDelta(), self._extractor.topics, uuid.uuid4().hex, QUEUED_REASON
+        )
         return sum(len(window.turns) for window in leases.windows)
 
     async def _lease_windows(

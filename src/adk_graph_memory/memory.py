@@ -145,7 +145,7 @@ class GraphMemory(Listings, Closeable):
         telemetry.annotate_memories(turns)
         connection, scope = await graph.prepare_connection(self.connection), Scope(app_name, user_id)
         ingestion = self._make_ingestion(connection)
-        return await ingestion.enqueue_turns(scope, session_id, turns, JsonMapDelta()) if turns else 0
+        return await ingestion.enqueue_turns(scope, session_id, turns) if turns else 0
 
     @telemetry.trace_operation("upsert_memory")
     async def resume(

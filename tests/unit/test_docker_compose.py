@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +9,7 @@ import pytest
 import yaml
 from google.adk.cli import cli_tools_click
 
-from adk_graph_memory.local_neo4j import start_server
+from adk_graph_memory.local_neo4j import persistent_server
 from adk_graph_memory.settings import Settings
 
 ROOT = Path(__file__).parents[2]
@@ -22,11 +21,10 @@ def services() -> Any:
 
 
 def test_the_container_has_as_much_memory_as_the_local_server(services: Any) -> None:
-    defaults = inspect.signature(start_server).parameters  # of `adk-graph-memory up`
     environment = services["neo4j"]["environment"]
-    assert environment["NEO4J_server_memory_pagecache_size"] == defaults["page_cache"].default
+    assert environment["NEO4J_server_memory_pagecache_size"] == persistent_server.PAGE_CACHE
     for kind in ("initial", "max"):
-        assert environment[f"NEO4J_server_memory_heap_{kind}__size"] == defaults["heap"].default
+        assert environment[f"NEO4J_server_memory_heap_{kind}__size"] == persistent_server.HEAP
 
 
 def test_the_agents_container_runs_a_command_that_adk_knows(

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from adk_graph_memory import extraction, llm, prompts
 from adk_graph_memory.extraction import grounding
-from adk_graph_memory.extraction.grounding import QuoteLocator, fold_quote, ground_quote
-from adk_graph_memory.records import KnownEntity, Turn, count_tokens, fold_text
+from adk_graph_memory.extraction.grounding import FoldedTurn, QuoteLocator, fold_quote
+from adk_graph_memory.records import KnownEntity, Source, Turn, count_tokens, fold_text
 from adk_graph_memory.testing import ScriptedLlm, make_text_response
 
 NOON = datetime(2026, 5, 4, 12, tzinfo=UTC)
@@ -24,6 +24,10 @@ NOON = datetime(2026, 5, 4, 12, tzinfo=UTC)
 
 def turn(text: str, *, author: str = "user", id: str = "t0", **more: Any) -> Turn:
     return Turn(id, author, text, NOON, **more)
+
+
+def ground_quote(quote: str, turn: Turn) -> Source | None:
+    return FoldedTurn(turn).locate_quote(quote)
 
 
 # --- quotes -------------------------------------------------------------------------------------------------

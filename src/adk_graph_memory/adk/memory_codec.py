@@ -90,7 +90,7 @@ def make_turns(events: Sequence[Event], *, zone: tzinfo = UTC, lenient: bool = F
 
 def _get_spoken_text(event: Event) -> str:
     is_technical = event.partial or event.error_code or event.author == "system" or event.actions.compaction
-    return "" if is_technical else session_codec.get_event_text(event)
+    return "" if is_technical else session_codec.get_content_text(event.content)
 
 
 def _make_turn(event: Event, text: str, zone: tzinfo) -> Turn:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from functools import partial
+from typing import Any, TypeVar
 
 from adk_graph_memory.adk.artifact_service import Neo4jArtifactService
 from adk_graph_memory.adk.memory_service import Neo4jMemoryService
 from adk_graph_memory.adk.session_service import Neo4jSessionService
 from adk_graph_memory.settings import URI_SCHEMES
+
+T = TypeVar("T")
 
 
 def register() -> None:
@@ -19,18 +23,10 @@ def register() -> None:
 
     registry = get_service_registry()
     for scheme in URI_SCHEMES:
-        registry.register_session_service(scheme, _make_session_service)
-        registry.register_memory_service(scheme, _make_memory_service)
-        registry.register_artifact_service(scheme, _make_artifact_service)
+        registry.register_session_service(scheme, partial(_make_service, Neo4jSessionService))
+        registry.register_memory_service(scheme, partial(_make_service, Neo4jMemoryService))
+        registry.register_artifact_service(scheme, partial(_make_service, Neo4jArtifactService))
 
 
-def _make_session_service(uri: str, agents_dir: str | None = None, **_: Any) -> Neo4jSessionService:
-    return Neo4jSessionService(uri, agents_dir=agents_dir)
-
-
-def _make_memory_service(uri: str, agents_dir: str | None = None, **_: Any) -> Neo4jMemoryService:
-    return Neo4jMemoryService(uri, agents_dir=agents_dir)
-
-
-def _make_artifact_service(uri: str, agents_dir: str | None = None, **_: Any) -> Neo4jArtifactService:
-    return Neo4jArtifactService(uri, agents_dir=agents_dir)
+def _make_service(service: Callable[..., T], uri: str, agents_dir: str | None = None, **_: Any) -> T:
+    return service(uri, agents_dir=agents_dir)

@@ -75,7 +75,7 @@ def encode_event(event: Event) -> dict[str, Any]:
         "timestamp": check_timestamp(event),
         "invocation_id": event.invocation_id,
         "branch": event.branch,
-        "text": get_event_text(event) or None,
+        "text": get_content_text(event.content) or None,
         "body": _encode_body(event),
     }
 
@@ -129,11 +129,6 @@ def _delete_paths(data: dict[str, Any], paths: Iterable[tuple[int | str, ...]]) 
             container = container[key]
         del container[last]
     return data
-
-
-def get_event_text(event: Event) -> str:
-    """Join the event's text parts, without thoughts, in Unicode's NFC."""
-    return get_content_text(event.content)
 
 
 def get_content_text(content: types.Content | None) -> str:
@@ -218,26 +213,18 @@ def parse_expiry(
     try:
         if ttl is not None:
             seconds = ttl.total_seconds() if isinstance(ttl, timedelta) else float(str(ttl).strip().removesuffix("s"))
-            expires_at: float | None = now + _check_positive(seconds)
+            if not seconds > 0:
+                raise ValueError("not positive")
+            expires_at: float | None = now + seconds
         elif expire_time is None or isinstance(expire_time, int | float):
             expires_at = expire_time
         else:
             moment = datetime.fromisoformat(expire_time) if isinstance(expire_time, str) else expire_time
             expires_at = moment.timestamp()
-        return None if expires_at is None else _check_finite(expires_at)
+        if expires_at is not None and not math.isfinite(expires_at):
+            raise ValueError("not finite")
+        return expires_at
     except (ValueError, OverflowError) as error:
         raise InputValidationError(
             f"ttl={ttl!r}, expire_time={expire_time!r}: give seconds (3600 or '3600s') or an ISO 8601 time."
         ) from error
-
-
-def _check_positive(seconds: float) -> float:
-    if not seconds > 0:
-        raise ValueError("not positive")
-    return seconds
-
-
-def _check_finite(timestamp: float) -> float:
-    if not math.isfinite(timestamp):
-        raise ValueError("not finite")
-    return timestamp

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime, tzinfo
+from datetime import tzinfo
 from importlib import resources
 from pathlib import Path
 from typing import Literal
@@ -70,11 +70,6 @@ class Conversation(BaseModel):
     def zone(self) -> tzinfo:
         """The time zone of the speakers."""
         return parse_timezone(self.timezone)
-
-    @property
-    def last_turn_time(self) -> datetime:
-        """The time of the latest turn."""
-        return max(turn.at for session in self.sessions for turn in session.turns)
 
 
 def load_conversation(path: Path | None = None) -> Conversation:

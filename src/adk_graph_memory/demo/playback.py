@@ -6,7 +6,6 @@ import os
 import shutil
 import sys
 import time
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -27,7 +26,7 @@ from adk_graph_memory.adk.session_service import Neo4jSessionService
 from adk_graph_memory.demo.conversation import Conversation, ConversationQuestion
 from adk_graph_memory.language.detection import detect_language
 from adk_graph_memory.memory import GraphMemory
-from adk_graph_memory.records import IngestReport, Recollection, Scope, Usage
+from adk_graph_memory.records import IngestReport, Recollection, Scope
 
 DISPLAY_LIMIT, SEARCH_LIMIT = 3, 10
 """Memories that each question prints, and that it retrieves to rank the evidence."""
@@ -76,9 +75,9 @@ async def play_conversation(
     if conversation.about:
         console.print(Padding(escape(conversation.about), (0, 2)), style="dim")
     storage = await _store_sessions(conversation, scope, sessions, console)
-    ingest = await _remember_sessions(storage.sessions, scope, memory, console)
+    ingest, seconds = await _remember_sessions(storage.sessions, scope, memory, console)
     counts = await graph.memories.count_memories(await graph.prepare_connection(memory.connection), scope)
-    console.print(_make_totals_table(storage, ingest, counts, memory))
+    console.print(_make_totals_table(storage, ingest, seconds, counts, memory))
     console.print(_make_changes_table(await graph.memories.fetch_changed_facts(memory.connection, scope)))
     quotes = await _fetch_quotes(scope, memory)
     ranks: list[int | None] = []
@@ -135,50 +134,33 @@ async def _store_sessions(
     return totals
 
 
-@dataclass
-class IngestTotals:
-    """The sums of the ingest reports, and the time it took."""
-
-    turns: int = 0
-    facts: Counter[str] = field(default_factory=Counter)
-    dropped: Counter[str] = field(default_factory=Counter)
-    usage: Usage = field(default_factory=Usage)
-    seconds: float = 0.0
-
-    def add_report(self, report: IngestReport) -> None:
-        self.turns += report.turns
-        self.facts.update(report.facts)
-        self.dropped.update(report.dropped)
-        self.usage += report.usage
-
-
 async def _remember_sessions(
     sessions: Sequence[Session], scope: Scope, memory: GraphMemory, console: Console
-) -> IngestTotals:
+) -> tuple[IngestReport, float]:
+    """Remember the sessions; return the sum of the reports, and the seconds it took."""
     with console.status("Loading the embedder"):
         await memory.prepare()
-    totals, start = IngestTotals(), time.perf_counter()
+    total, start = IngestReport(), time.perf_counter()
     for session in track(sessions, "Remembering", console=console, transient=True):
         turns = memory_codec.make_turns(session.events, zone=memory_codec.read_state_zone(session.state) or UTC)
         app, user = scope.app_name, scope.user_id
-        totals.add_report(await memory.remember(turns, app_name=app, user_id=user, session_id=session.id))
-    totals.seconds = time.perf_counter() - start
-    return totals
+        total += await memory.remember(turns, app_name=app, user_id=user, session_id=session.id)
+    return total, time.perf_counter() - start
 
 
 def _make_totals_table(
-    storage: StorageTotals, ingest: IngestTotals, counts: dict[str, int], memory: GraphMemory
+    storage: StorageTotals, ingest: IngestReport, seconds: float, counts: dict[str, int], memory: GraphMemory
 ) -> Table:
     table = Table(title="What the graph holds", title_justify="left", title_style="bold", show_edge=False)
     for column in ("", "in all", "new in this run"):
         table.add_column(column, justify="right" if column == "in all" else "left")
     table.add_row("sessions", str(counts["sessions"]), f"{storage.events} events in {storage.seconds:.1f} s")
-    table.add_row("turns remembered", str(counts["turns"]), f"{ingest.turns} in {ingest.seconds:.1f} s")
+    table.add_row("turns remembered", str(counts["turns"]), f"{ingest.turns} in {seconds:.1f} s")
     table.add_row("entities", str(counts["entities"]), "")
-    changes = ", ".join(f"{ingest.facts[op]} {name}" for op, name in _CHANGE_NAMES.items() if ingest.facts[op])
+    changes = ", ".join(f"{ingest.facts[op]} {name}" for op, name in _CHANGE_NAMES.items() if ingest.facts.get(op))
     table.add_row("facts", str(counts["facts"]), changes)
     table.add_row("model calls", "", f"{ingest.usage.calls} ({memory.extractor.version.split()[0]})")
-    if dropped_count := ingest.dropped.total():
+    if dropped_count := sum(ingest.dropped.values()):
         table.add_row("[dim]dropped from replies[/]", "", f"[dim]{dropped_count}, for they do not fit what was said[/]")
     return table
 

@@ -60,10 +60,6 @@ class LocalEmbedder(Embedder):
         """Split texts into batches that take a moment each, so that a question need not wait for all of them."""
         return [texts[start : start + CHUNK_SIZE] for start in range(0, len(texts), CHUNK_SIZE)]
 
-    def load_model(self) -> None:
-        """Load the model now (some seconds) rather than at the first text."""
-        _ = self.loaded_model
-
     @cached_property
     def loaded_model(self) -> Any:
         """The sentence-transformers model."""

@@ -152,11 +152,6 @@ class QuoteLocator:
                 yield source
 
 
-def ground_quote(quote: str, turn: Turn) -> Source | None:
-    """The source of the quote in one turn, or None."""
-    return FoldedTurn(turn).locate_quote(quote)
-
-
 def fold_quote(text: str) -> str:
     """Fold a text as quotes are compared."""
     return _fold_with_positions(unicodedata.normalize("NFC", text))[0].strip()

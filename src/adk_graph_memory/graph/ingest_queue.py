@@ -218,7 +218,7 @@ async def fetch_pending_ingests(
 async def record_waiting_ingests(connection: Connection, app_name: str) -> None:
     """Report to telemetry how many requests of an app are unfinished, including those that were given up."""
     [row] = await connection.run_statement("count_waiting", app_name=app_name)
-    telemetry.record_pending({app_name: row["waiting"]})
+    telemetry.record_pending(app_name, row["waiting"])
 
 
 async def fetch_ingest_reports(

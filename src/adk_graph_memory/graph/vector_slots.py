@@ -175,13 +175,10 @@ class LiveSlotTracker:
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
-        self._slot: VectorSlot | None = None
-        self._is_outdated = False
-
-    @property
-    def slot(self) -> VectorSlot | None:
+        self.slot: VectorSlot | None = None
         """The live slot; None until :meth:`find_slot` has found one."""
-        return self._slot
+        self.is_outdated = False
+        """Whether the memories were re-embedded by another embedder while this process ran."""
 
     async def check_owner(self, embedder: str) -> None:
         """Check, until a slot was found, that the live slot's vectors (if any) are this embedder's.
@@ -189,7 +186,7 @@ class LiveSlotTracker:
         Raises:
             errors.EmbedderMismatch: they are another embedder's.
         """
-        if self._slot or self._is_outdated:
+        if self.slot or self.is_outdated:
             return
         slot = (await fetch_schema_state(self._connection)).live_slot
         if slot and slot.embedder != embedder:
@@ -206,27 +203,27 @@ class LiveSlotTracker:
         Raises:
             errors.EmbedderMismatch: the live slot was another embedder's when this process first looked.
         """
-        if self._slot or self._is_outdated:
-            return self._slot
+        if self.slot or self.is_outdated:
+            return self.slot
         slot = (await fetch_schema_state(self._connection)).live_slot
         if slot is None and may_open:
             await open_slot(self._connection, "a", embedder, dimensions)
             slot = (await fetch_schema_state(self._connection)).live_slot  # another process may have been first
         if slot and (slot.embedder, slot.dimensions) != (embedder, dimensions):
             raise _make_mismatch_error(slot, embedder, f"{dimensions} numbers each")
-        self._slot = slot
+        self.slot = slot
         return slot
 
     async def follow_switch(self, live: str | None) -> None:
         """Follow a switch to the slot ``live``, as a statement has just returned it, if the embedder is the same."""
-        if self._slot is None or live in (None, self._slot.name):
+        if self.slot is None or live in (None, self.slot.name):
             return
         slot = (await fetch_schema_state(self._connection)).live_slot
-        previous, self._slot = self._slot, None
+        previous, self.slot = self.slot, None
         if slot and (slot.embedder, slot.dimensions) == (previous.embedder, previous.dimensions):
-            self._slot = slot
+            self.slot = slot
         elif slot:
-            self._is_outdated = True
+            self.is_outdated = True
             logger.warning(
                 "The memories were re-embedded with %s, but this process uses %s. Until it is restarted with the new "
                 "embedder, it searches by full text alone and stores memories without vectors.",
@@ -237,11 +234,6 @@ class LiveSlotTracker:
     async def refresh_slot(self) -> None:
         """Look up which slot is live, where no statement's answer tells."""
         await self.follow_switch((await fetch_schema_state(self._connection)).live_slot_name)
-
-    @property
-    def is_outdated(self) -> bool:
-        """Whether the memories were re-embedded by another embedder while this process ran."""
-        return self._is_outdated
 
 
 def _make_mismatch_error(stored_slot: VectorSlot, configured: str, configured_size: str) -> errors.EmbedderMismatch:

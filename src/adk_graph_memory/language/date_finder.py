@@ -1,7 +1,7 @@
 """Find the dates that a sentence names and resolve them against the time it was said.
 
 "On Saturday" depends on whether the sentence looks back or ahead, so each date is read both ways. Where the readings
-differ and the direction is unknown, no date is returned.
+differ, no date is returned.
 """
 
 from __future__ import annotations
@@ -19,8 +19,6 @@ from dateparser.languages.loader import default_loader
 from dateparser.search import search_dates
 
 from adk_graph_memory.language.detection import WIDE_CHARACTER, WORD_PATTERN, load_stop_words
-
-Direction = Literal["past", "future"]
 
 _MONTHS_AND_DAYS = (
     *("january", "february", "march", "april", "may", "june", "july", "august", "september", "october", "november"),
@@ -42,11 +40,9 @@ DATEPARSER_LOCK = threading.Lock()
 
 @dataclass(frozen=True, slots=True)
 class DateMention:
-    """A date in a sentence: its day (the first of a month or year), its span and its precision."""
+    """A date in a sentence: its day (the first of a month or year) and its precision."""
 
     at: datetime
-    start: int
-    end: int
     precision: Literal["year", "month", "day"] = "day"
 
 
@@ -76,19 +72,22 @@ def _load_date_hints(language: str) -> frozenset[str]:
     return frozenset(word for word in words | load_calendar_words(language) if len(word) > 2)
 
 
-def find_dates(sentence: str, at: datetime, language: str, direction: Direction | None = None) -> list[DateMention]:
+def find_dates(sentence: str, at: datetime, language: str) -> list[DateMention]:
     """The dates that the sentence names, in its order.
 
     Args:
         sentence: a sentence in one language.
         at: when it was said; dates are in its time zone.
         language: ISO 639-1.
-        direction: whether the sentence looks back or ahead, if that is known.
     """
     if len(sentence) > MAX_SENTENCE_LENGTH or not has_date_hint(sentence, language):
         return []
     with DATEPARSER_LOCK:
-        return _find_dates_unlocked(sentence, at, language, direction)
+        words_of_dates = [
+            sentence[start:end] for start, end in locate_dates(sentence, at.replace(tzinfo=None), language)
+        ]
+        dates = [(_resolve_date(words, at, language), words) for words in words_of_dates]
+        return [DateMention(day, _detect_precision(words, at, language)) for day, words in dates if day is not None]
 
 
 def find_relative_date(sentence: str, at: datetime, language: str) -> DateMention | None:
@@ -110,16 +109,6 @@ def has_date_hint(sentence: str, language: str) -> bool:
     if any(character.isdigit() for character in sentence) or language in ("zh", "ja", "ko", "th"):
         return bool(_load_locale_info(language))
     return any(match[0] in _load_date_hints(language) for match in WORD_PATTERN.finditer(sentence.casefold()))
-
-
-def _find_dates_unlocked(sentence: str, at: datetime, language: str, direction: Direction | None) -> list[DateMention]:
-    spans = locate_dates(sentence, at.replace(tzinfo=None), language)
-    dates = ((_resolve_date(sentence[start:end], at, language, direction), start, end) for start, end in spans)
-    return [
-        DateMention(day, start, end, _detect_precision(sentence[start:end], at, language))
-        for day, start, end in dates
-        if day is not None
-    ]
 
 
 def _detect_precision(words: str, at: datetime, language: str) -> Literal["year", "month", "day"]:
@@ -182,15 +171,10 @@ def _is_ambiguous_word(word: str, language: str) -> bool:
     return len(word) <= 3 or (language == "en" and word.islower() and word in load_calendar_words(language))
 
 
-def _resolve_date(words: str, at: datetime, language: str, direction: Direction | None) -> datetime | None:
+def _resolve_date(words: str, at: datetime, language: str) -> datetime | None:
     base = at.replace(tzinfo=None)
-    past, future = parse_past_and_future(words, base, language)
-    if past is None or future is None:
-        return None
-    if past != future and (direction is None or not has_calendar_word(words, language)):
-        return None
-    date = future if direction == "future" else past
-    if date.date() == base.date() or not 1900 <= date.year <= 2200:
+    date, ahead = parse_past_and_future(words, base, language)
+    if date is None or date != ahead or date.date() == base.date() or not 1900 <= date.year <= 2200:
         return None
     return date.replace(hour=0, minute=0, second=0, microsecond=0, tzinfo=at.tzinfo)
 

@@ -13,6 +13,9 @@ from adk_graph_memory import errors, settings
 from adk_graph_memory.local_neo4j import folders, jars, process, server_home
 from adk_graph_memory.local_neo4j.server import LocalNeo4j
 
+HEAP, PAGE_CACHE = "1g", "512m"
+"""The memory that the server gets; docker-compose.yml gives as much."""
+
 
 @dataclasses.dataclass(frozen=True)
 class RunningServer:
@@ -30,8 +33,6 @@ def start_server(
     port: int = 7687,
     *,
     version: str | None = None,
-    heap: str = "1g",
-    page_cache: str = "512m",
     progress: jars.ProgressCallback | None = None,
 ) -> RunningServer:
     """Start a server that outlives this process, or return the running one, whatever its port and version.
@@ -42,8 +43,6 @@ def start_server(
     Args:
         port: The Bolt port on 127.0.0.1.
         version: "2026", "5.26" or a full version; defaults to ADK_GRAPH_MEMORY_NEO4J, else "2026".
-        heap: The size of the JVM's heap, in the JVM's notation: "1g".
-        page_cache: The size of Neo4j's page cache, in Neo4j's notation; best as large as the store.
         progress: Called with the fetched and the total bytes while jars are fetched.
 
     Raises:
@@ -59,7 +58,7 @@ def start_server(
             return running
         _stop_processes()  # a killed `up` may have left one without a connection file
         server = LocalNeo4j(
-            home=home, port=port, version=full_version, heap=heap, page_cache=page_cache, progress=progress
+            home=home, port=port, version=full_version, heap=HEAP, page_cache=PAGE_CACHE, progress=progress
         ).start(outlive=True)
         running = RunningServer(server.uri, *server.auth, server.pid or 0, full_version, str(home))
         server_home.write_private_file(settings.get_connection_file(), json.dumps(dataclasses.asdict(running)))

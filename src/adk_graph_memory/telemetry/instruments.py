@@ -67,7 +67,6 @@ def record_ingest(facts: Mapping[str, int], seconds: float) -> None:
     record_facts(facts)
 
 
-def record_pending(pending_counts: Mapping[str, int]) -> None:
-    """Record the number of pending ingest requests by app."""
-    for app_name, count in pending_counts.items():
-        active_instruments.pending_requests.set(count, {f"{INSTRUMENTATION_NAME}.app_name": app_name})
+def record_pending(app_name: str, count: int) -> None:
+    """Record the number of an app's pending ingest requests."""
+    active_instruments.pending_requests.set(count, {f"{INSTRUMENTATION_NAME}.app_name": app_name})
