@@ -13,9 +13,10 @@ import argparse
 import asyncio
 import json
 import uuid
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from importlib import resources
 from pathlib import Path
+from typing import Any
 
 from google.adk.models.base_llm import BaseLlm
 from google.adk.models.llm_request import LlmRequest
@@ -23,9 +24,14 @@ from google.adk.models.llm_response import LlmResponse
 from google.genai import types
 from pydantic import BaseModel, PrivateAttr
 
-from adk_graph_memory import GraphMemory
+from adk_graph_memory import GraphMemory, prompts
 from adk_graph_memory.adk import memory_codec
-from adk_graph_memory.demo.recorded_replies import Recording
+from adk_graph_memory.demo.recorded_replies import (
+    Recording,
+    digest_turns,
+    parse_known_entities,
+    parse_listed_entities,
+)
 from adk_graph_memory.settings import load_settings
 from benchmarks import server
 from benchmarks.quality.replies import HERE, NAMES, conversation
@@ -39,7 +45,7 @@ class AskingLlm(BaseLlm):
 
     model: str = "recorded"
     _folder: Path = PrivateAttr()
-    _asked: list[tuple[str, dict[str, object]]] = PrivateAttr(default_factory=list)
+    _asked: list[tuple[str, dict[str, Any]]] = PrivateAttr(default_factory=list)
 
     @classmethod
     def of(cls, folder: Path) -> AskingLlm:
@@ -50,7 +56,7 @@ class AskingLlm(BaseLlm):
         return model
 
     @property
-    def asked(self) -> list[tuple[str, dict[str, object]]]:
+    def asked(self) -> list[tuple[str, dict[str, Any]]]:
         """Prompts and replies so far."""
         return self._asked
 
@@ -80,6 +86,46 @@ class AskingLlm(BaseLlm):
         return path.with_name(path.name.replace(".prompt.md", ".reply.json"))
 
 
+def make_recording(exchanges: Sequence[tuple[str, Mapping[str, Any]]]) -> Recording:
+    """Make a recording of (prompt, reply) pairs."""
+    versions = {name: prompts.load_prompt(name).version for name in ("extract", "consolidate")}
+    recording = Recording(about="Replies of a language model to our exact prompts.", prompts=versions, extractions={})
+    for prompt, reply in exchanges:
+        if "<conversation>" in prompt:
+            recording.extractions[digest_turns(prompt)] = _name_known_entities(prompt, reply)
+        else:
+            _add_decisions(recording, prompt, reply)
+    return recording
+
+
+def _name_known_entities(prompt: str, reply: Mapping[str, Any]) -> dict[str, Any]:
+    names = parse_known_entities(prompt)
+    entities = [
+        {**entity, "known_id": names[entity["known_id"]][0] if entity.get("known_id") in names else None}
+        for entity in reply.get("entities", ())
+    ]
+    return {**reply, "entities": entities}
+
+
+def _add_decisions(recording: Recording, prompt: str, reply: Mapping[str, Any]) -> None:
+    texts = {line["number"]: line["text"] for frame in ("known", "new") for line in prompts.decode_lines(prompt, frame)}
+    for op in reply.get("ops", ()):
+        for target in op.get("targets", ()):
+            if op["fact"] in texts and target in texts and op["op"] != "ADD":
+                decision = (texts[op["fact"]], op["op"], texts[target], op.get("reason", ""))
+                recording.decisions.append(decision)
+    for dependency in reply.get("depends", ()):
+        fact = dependency["fact"]
+        recording.dependencies += [(texts[fact], texts[on]) for on in dependency["on"] if {fact, on} <= set(texts)]
+    known_names = dict(parse_listed_entities(prompt, "Known:"))
+    names_in_doubt = dict(parse_listed_entities(prompt, "Names in doubt:"))
+    recording.same += [
+        (names_in_doubt[match["name"]], known_names.get(match.get("known")))
+        for match in reply.get("same", ())
+        if match["name"] in names_in_doubt
+    ]
+
+
 async def main(name: str, folder: Path) -> None:
     model, app_name = AskingLlm.of(folder), f"record-{uuid.uuid4().hex[:12]}"
     async with server.serving("Record") as (settings, _):
@@ -91,7 +137,7 @@ async def main(name: str, folder: Path) -> None:
                 await memory.remember(turns, app_name=app_name, user_id="ada", session_id=session.id)
     place = resources.files("adk_graph_memory.demo") / "replies.json" if name == "demo" else None
     written = Path(str(place)) if place else HERE / "recordings" / f"{name}.json"
-    recording = Recording.from_exchanges(model.asked)
+    recording = make_recording(model.asked)
     written.write_text(json.dumps(recording.model_dump(), ensure_ascii=False, indent=0) + "\n", "utf-8")
     print(f"{len(model.asked)} replies recorded in {written}")
 

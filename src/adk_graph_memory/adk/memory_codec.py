@@ -177,7 +177,7 @@ def make_statements(entries: Iterable[MemoryEntry], metadata: Mapping[str, Any],
     ]
 
 
-def _parse_timestamp(timestamp: str | None, zone: tzinfo = UTC) -> datetime:
+def _parse_timestamp(timestamp: str | None, zone: tzinfo) -> datetime:
     if timestamp is None:
         return localize_timestamp(zone, platform_time.get_time())
     try:

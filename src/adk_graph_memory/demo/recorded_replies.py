@@ -1,4 +1,4 @@
-"""Record a language model's replies to a conversation and replay them as an ADK model.
+"""Replay a language model's recorded replies to a conversation as an ADK model.
 
 A recording refers to texts instead of numbers, so it still fits when facts are renumbered: it keys an extraction by
 its turns, and a decision by the texts of its facts.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -42,38 +42,6 @@ class Recording(BaseModel):
         """Names of the prompts that have changed since the recording."""
         return [name for name, version in self.prompts.items() if prompts.load_prompt(name).version != version]
 
-    @classmethod
-    def from_exchanges(cls, exchanges: Sequence[tuple[str, Mapping[str, Any]]]) -> Recording:
-        """Make a recording of (prompt, reply) pairs."""
-        versions = {name: prompts.load_prompt(name).version for name in ("extract", "consolidate")}
-        recording = cls(about="Replies of a language model to our exact prompts.", prompts=versions, extractions={})
-        for prompt, reply in exchanges:
-            if "<conversation>" in prompt:
-                recording.extractions[_digest_turns(prompt)] = _name_known_entities(prompt, reply)
-            else:
-                recording._add_decisions(prompt, reply)
-        return recording
-
-    def _add_decisions(self, prompt: str, reply: Mapping[str, Any]) -> None:
-        texts = {
-            line["number"]: line["text"] for frame in ("known", "new") for line in prompts.decode_lines(prompt, frame)
-        }
-        for op in reply.get("ops", ()):
-            for target in op.get("targets", ()):
-                if op["fact"] in texts and target in texts and op["op"] != "ADD":
-                    decision = (texts[op["fact"]], op["op"], texts[target], op.get("reason", ""))
-                    self.decisions.append(decision)
-        for dependency in reply.get("depends", ()):
-            fact = dependency["fact"]
-            self.dependencies += [(texts[fact], texts[on]) for on in dependency["on"] if {fact, on} <= set(texts)]
-        known_names = dict(_parse_listed_entities(prompt, "Known:"))
-        names_in_doubt = dict(_parse_listed_entities(prompt, "Names in doubt:"))
-        self.same += [
-            (names_in_doubt[match["name"]], known_names.get(match.get("known")))
-            for match in reply.get("same", ())
-            if match["name"] in names_in_doubt
-        ]
-
 
 def load_recording(path: Path | None = None) -> Recording:
     """Load the recording in a file, by default that of the demo's own conversation."""
@@ -104,10 +72,10 @@ class RecordedLlm(BaseLlm):
         yield LlmResponse(content=types.Content(role="model", parts=[types.Part(text=text)]))
 
     def _replay_extraction(self, prompt: str) -> dict[str, Any]:
-        extraction = self._recording.extractions.get(_digest_turns(prompt))
+        extraction = self._recording.extractions.get(digest_turns(prompt))
         if extraction is None:
             raise LookupError("these turns were never read to the recorded model")
-        numbers = {names[0]: number for number, names in _parse_known_entities(prompt).items()}
+        numbers = {names[0]: number for number, names in parse_known_entities(prompt).items()}
         entities = extraction.get("entities", ())
         entities = [{**entity, "known_id": numbers.get(entity.get("known_id"))} for entity in entities]
         return {**extraction, "entities": entities}
@@ -117,7 +85,7 @@ class RecordedLlm(BaseLlm):
         new_numbers = {line["text"]: line["number"] for line in new_lines}
         numbers = {line["text"]: line["number"] for line in known_lines} | new_numbers
         quotes = {line["text"]: line["quote"] for line in (*known_lines, *new_lines)}
-        entity_numbers = {name: number for number, name in _parse_listed_entities(prompt, "Known:")}
+        entity_numbers = {name: number for number, name in parse_listed_entities(prompt, "Known:")}
         ops = [
             {
                 "fact": numbers[text],
@@ -137,32 +105,26 @@ class RecordedLlm(BaseLlm):
         known_names = dict(self._recording.same)
         same = [
             {"name": number, "known": entity_numbers.get(known_names.get(name) or "")}
-            for number, name in _parse_listed_entities(prompt, "Names in doubt:")
+            for number, name in parse_listed_entities(prompt, "Names in doubt:")
         ]
         return {"ops": ops, "depends": depends, "same": same}
 
 
-def _digest_turns(prompt: str) -> str:
+def digest_turns(prompt: str) -> str:
+    """Digest the turns of an extraction prompt, the key of its reply."""
     lines = (line for line in prompts.decode_lines(prompt, "conversation") if line.get("turn", -1) >= 0)
     return digest(*(f"{line['at']} {line['text']}" for line in lines))
 
 
-def _parse_known_entities(prompt: str) -> dict[int, list[str]]:
+def parse_known_entities(prompt: str) -> dict[int, list[str]]:
+    """Parse the names of the known entities in an extraction prompt, by number."""
     section = prompt.partition("# Known entities\n")[2].partition("\n\n")[0]
     lines = re.findall(r"^(\d+): (\{.*\})$", section, re.MULTILINE)
     return {int(number): json.loads(line)["names"] for number, line in lines}
 
 
-def _name_known_entities(prompt: str, reply: Mapping[str, Any]) -> dict[str, Any]:
-    names = _parse_known_entities(prompt)
-    entities = [
-        {**entity, "known_id": names[entity["known_id"]][0] if entity.get("known_id") in names else None}
-        for entity in reply.get("entities", ())
-    ]
-    return {**reply, "entities": entities}
-
-
-def _parse_listed_entities(prompt: str, heading: str) -> list[tuple[int, str]]:
+def parse_listed_entities(prompt: str, heading: str) -> list[tuple[int, str]]:
+    """Parse number and first name of the entities under a heading of a consolidation prompt."""
     section = prompt.rpartition(f"{heading}\n")[2].partition("\nNames in doubt:")[0]
     entries = re.findall(r'^\{"number": (\d+), "names": \["((?:[^"\\]|\\.)*)"', section, re.MULTILINE)
     return [(int(number), json.loads(f'"{name}"')) for number, name in entries]

@@ -34,17 +34,14 @@ class Extractor(Protocol):
 
     def restrict_topics(self, topics: Collection[str]) -> Extractor:
         """The extractor for a request restricted to the topics with these labels; unchanged if there are none."""
-        ...
 
     def split_turns(self, turns: Sequence[Turn]) -> Sequence[Sequence[Turn]]:
         """Split the turns into windows, each for one call of ``extract``."""
-        ...
 
     async def extract(
         self, turns: Sequence[Turn], known_entities: Sequence[KnownEntity], context: Sequence[Turn] = ()
     ) -> Extraction:
         """Extract from one window, given the entities already in the graph and the turns right before the window."""
-        ...
 
 
 class ModelExtractor:

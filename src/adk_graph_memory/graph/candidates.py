@@ -35,21 +35,17 @@ class CandidateQuery(Protocol):
     @property
     def entity_keys(self) -> Sequence[str]:
         """Keys of the entities that it may be about."""
-        ...
 
     @property
     def entity_names(self) -> Sequence[str]:
         """For each of its entities, all names in one text."""
-        ...
 
     @property
     def quote_keys(self) -> Sequence[tuple[str, str]]:
         """Turn id and quote key of each quote that it rests on."""
-        ...
 
     def make_propositions(self, known_entities: Sequence[KnownEntity]) -> Sequence[Proposition]:
         """The propositions of its facts, with subjects and objects resolved to these entities."""
-        ...
 
 
 async def fetch_candidates(

@@ -32,7 +32,6 @@ class Reranker(Protocol):
 
     async def score(self, query: str, texts: Sequence[str]) -> Sequence[float]:
         """Score each text, in order: the higher, the better it answers."""
-        ...
 
 
 class CrossEncoderReranker:
