@@ -128,14 +128,16 @@ class Settings(BaseSettings):
     schema_mode: Literal["auto", "check", "off"] = Field(
         default="auto",
         validation_alias="ADK_GRAPH_MEMORY_SCHEMA",
-        description="`auto` migrates at first use, `check` refuses a schema that does not fit, `off` asks nothing",
+        description="`auto` migrates at first use, `check` refuses a schema that does not fit, `off` does not check",
     )
     label_prefix: str = Field(
         default="",
         pattern=r"^([A-Za-z][A-Za-z0-9_]{0,40})?$",
         description="goes before every label, for a database that you share; index and constraint names end with it",
     )
-    shared_database: bool = Field(default=False, description="accept other people's nodes under our labels")
+    shared_database: bool = Field(
+        default=False, description="accept a database where other nodes already carry our labels"
+    )
     analyzers: tuple[AnalyzerName, ...] = Field(
         default=("english", "cjk"),
         min_length=1,

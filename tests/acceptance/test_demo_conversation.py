@@ -19,7 +19,7 @@ from adk_graph_memory.demo import Conversation, choose_model, load_conversation,
 from adk_graph_memory.records import Scope, count_tokens
 
 pytestmark = pytest.mark.xdist_group("demo")  # one worker plays the conversation for all
-PREFIX = "TestMini"
+PREFIX = "TestDemo"
 RANKS = {
     "What is Franzi's current phone number?": 3,
     "Which phone number did Franzi use in May 2025?": 1,

@@ -13,6 +13,7 @@ import unicodedata
 import uuid
 from collections import Counter
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
+from datetime import UTC, datetime
 from typing import Any
 
 import neo4j
@@ -498,7 +499,7 @@ async def test_metadata_keys_never_become_property_names(app: App) -> None:
 
 
 async def test_a_user_known_by_direct_memories_alone_has_a_user_node(app: App) -> None:
-    await app.memory.add_statements([Statement("Ada keeps bees", at=memory_codec._parse_timestamp(None))], **app.owner)
+    await app.memory.add_statements([Statement("Ada keeps bees", at=datetime.now(UTC))], **app.owner)
     assert await app.rows("MATCH (u:@User {scope: $scope}) RETURN u.app_name, u.user_id") == [[app.name, USER]]
 
 

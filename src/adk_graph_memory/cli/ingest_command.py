@@ -213,6 +213,10 @@ def _summarize_jobs(jobs: Sequence[IngestJob], finished: Sequence[IngestJob], to
 
 def _summarize_report(report: IngestReport) -> str:
     if not report.turns:
-        return "another process is reading it." if report.busy else "nothing new."
+        return (
+            "another process is reading it; if that process died, run this again when its lease is over."
+            if report.busy
+            else "nothing new."
+        )
     changes = ", ".join(f"{count} {op.lower()}" for op, count in sorted(report.facts.items())) or "no facts"
     return f"{format_count(report.turns, 'turn')} remembered: {changes}."
