@@ -31,7 +31,7 @@ T = TypeVar("T")
 Auth = tuple[str, str] | neo4j.Auth | None
 Parameters = Mapping[str, Any]
 
-TRANSACTION_TIMEOUTS = 10
+TRANSACTION_TIMEOUTS = 40
 """The server ends a transaction after so many times ``database_timeout``: a client that is gone keeps no locks."""
 
 
