@@ -137,6 +137,11 @@ async def queued(world: World, count: int) -> bool:
     return await world.states() == ["pending"] * count
 
 
+async def are_stored(world: World, count: int) -> bool:
+    """Whether so many turns are in the graph, in however many requests."""
+    return len(await world.words()) == count
+
+
 async def test_runs_that_were_queued_are_read_together(world, readings):
     runner = world.runner(idle=60, every=6)
     await world.start()
@@ -282,7 +287,7 @@ def wire(neo4j_server, world, monkeypatch) -> Iterator[Wire]:
     with Wire(neo4j_server.uri) as wire:
         username, password = neo4j_server.auth
         address = {"uri": wire.uri, "username": username, "password": password}
-        settings = Settings(**address, label_prefix=PREFIX, limits=Limits(database_timeout=1), model="rules")
+        settings = Settings(**address, label_prefix=PREFIX, limits=Limits(database_timeout=3), model="rules")
         world.cut_off = Neo4jMemoryService(settings=settings, embedder=HashEmbedder())
         yield wire
 
@@ -297,7 +302,7 @@ async def test_what_is_said_while_the_database_is_away_is_queued_when_it_is_back
         await world.say(runner, words)
     await asyncio.sleep(0.3)
     wire.mend()
-    await world.until(lambda: queued(world, 2))
+    await world.until(lambda: are_stored(world, 4))
     await world.plugins[0].close()
     assert await world.words() == ["Zero.", "My dog is called Rex.", "He is three.", "He is afraid of thunder."]
 
