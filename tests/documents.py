@@ -28,7 +28,7 @@ def blocks(document: str) -> list[Block]:
     return found
 
 
-def run(block: str, app_name: str) -> dict[str, Any]:
+def run_block(block: str, app_name: str) -> dict[str, Any]:
     """Runs a block as a stranger would, for an app of its own; what it defines is returned."""
     names: dict[str, Any] = {"__name__": "__main__"}
     exec(compile(block.replace('"home"', f'"{app_name}"'), "<document>", "exec"), names)  # noqa: S102

@@ -45,10 +45,10 @@ class AskingLlm(BaseLlm):
 
     model: str = "recorded"
     _folder: Path = PrivateAttr()
-    _asked: list[tuple[str, dict[str, Any]]] = PrivateAttr(default_factory=list)
+    _exchanges: list[tuple[str, dict[str, Any]]] = PrivateAttr(default_factory=list)
 
     @classmethod
-    def of(cls, folder: Path) -> AskingLlm:
+    def from_folder(cls, folder: Path) -> AskingLlm:
         """A model that asks in this folder."""
         model = cls()
         folder.mkdir(parents=True, exist_ok=True)
@@ -56,9 +56,9 @@ class AskingLlm(BaseLlm):
         return model
 
     @property
-    def asked(self) -> list[tuple[str, dict[str, Any]]]:
+    def exchanges(self) -> list[tuple[str, dict[str, Any]]]:
         """Prompts and replies so far."""
-        return self._asked
+        return self._exchanges
 
     async def generate_content_async(
         self, llm_request: LlmRequest, stream: bool = False
@@ -73,7 +73,7 @@ class AskingLlm(BaseLlm):
         while not reply.exists():  # noqa: ASYNC110  # somebody else writes it, by hand perhaps
             await asyncio.sleep(0.5)
         text = reply.read_text("utf-8")
-        self._asked.append((prompt, json.loads(text)))
+        self._exchanges.append((prompt, json.loads(text)))
         yield LlmResponse(content=types.Content(role="model", parts=[types.Part(text=text)]))
 
     def _place(self, prompt: str) -> Path:
@@ -127,7 +127,7 @@ def _add_decisions(recording: Recording, prompt: str, reply: Mapping[str, Any]) 
 
 
 async def main(name: str, folder: Path) -> None:
-    model, app_name = AskingLlm.of(folder), f"record-{uuid.uuid4().hex[:12]}"
+    model, app_name = AskingLlm.from_folder(folder), f"record-{uuid.uuid4().hex[:12]}"
     async with server.serving("Record") as (settings, _):
         patient = load_settings(**settings.model_dump(), model_timeout=PATIENCE, lease=PATIENCE, model_retries=0)
         async with GraphMemory(settings=patient, model=model) as memory:
@@ -137,9 +137,9 @@ async def main(name: str, folder: Path) -> None:
                 await memory.remember(turns, app_name=app_name, user_id="ada", session_id=session.id)
     place = resources.files("adk_graph_memory.demo") / "replies.json" if name == "demo" else None
     written = Path(str(place)) if place else HERE / "recordings" / f"{name}.json"
-    recording = make_recording(model.asked)
+    recording = make_recording(model.exchanges)
     written.write_text(json.dumps(recording.model_dump(), ensure_ascii=False, indent=0) + "\n", "utf-8")
-    print(f"{len(model.asked)} replies recorded in {written}")
+    print(f"{len(model.exchanges)} replies recorded in {written}")
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ import textwrap
 from typing import Any
 
 import pytest
-from tests.documents import run
+from tests.documents import run_block
 
 import adk_graph_memory
 from adk_graph_memory.retrieval import GraphMemoryRetriever
@@ -39,5 +39,5 @@ def test_the_example_of_a_docstring_runs(
     kind: type, at_the_test_server: None, gemini: Any, app_name: str, capsys: Any
 ) -> None:
     example = textwrap.dedent((inspect.getdoc(kind) or "").partition("Example:\n")[2])
-    run(f"{IMPORTS}\nasync def main():\n{textwrap.indent(example, '    ')}\nasyncio.run(main())", app_name)
+    run_block(f"{IMPORTS}\nasync def main():\n{textwrap.indent(example, '    ')}\nasyncio.run(main())", app_name)
     assert CASES[kind] in capsys.readouterr().out

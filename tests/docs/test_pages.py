@@ -21,7 +21,7 @@ from click import Command
 from google.adk.cli import cli_tools_click, service_registry
 from google.adk.events import Event
 from google.genai import types
-from tests.documents import ROOT, Block, blocks, run
+from tests.documents import ROOT, Block, blocks, run_block
 from typer.testing import CliRunner
 
 from adk_graph_memory import Neo4jMemoryService, Neo4jSessionService
@@ -68,7 +68,7 @@ def test_the_example_prints_what_the_page_shows(
     if "lite_llm" in example.code:
         pytest.importorskip("litellm", reason="the group that has LiteLLM is not installed")
     monkeypatch.setattr(service_registry, "_service_registry_instance", None)
-    names = run(example.code, app_name)
+    names = run_block(example.code, app_name)
     for name in [name for name in names if name.startswith("test_")]:
         asyncio.run(names[name]())
     if example.output is not None:
@@ -147,7 +147,7 @@ def test_the_other_commands_can_be_run(monkeypatch, tmp_path):
                 command.make_context(name, arguments)
             case ["echo", code, ">", "agents/services.py"]:
                 monkeypatch.setattr(service_registry, "_service_registry_instance", None)
-                run(code, "home")
+                run_block(code, "home")
                 assert service_registry.get_service_registry().create_memory_service("neo4j://")
             case ["python", path, *_]:
                 assert (ROOT / path).is_file(), line

@@ -6,9 +6,10 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
-from tests.documents import blocks, run
+from tests.documents import blocks, run_block
 from tests.fake_gemini import FakeGemini, embedded
-from tests.fake_ollama import FakeOllama, serve_ollama
+from tests.fake_ollama import FakeOllama
+from tests.fake_server import serve_json
 
 BLOCKS = blocks("docs/samples.md")
 SAMPLES = {
@@ -21,7 +22,7 @@ SAMPLES = {
 @pytest.fixture
 def printed(at_the_test_server: None, gemini: FakeGemini, app_name: str, capsys: Any) -> Any:
     def of(code: str) -> str:
-        run(code, app_name)
+        run_block(code, app_name)
         return str(capsys.readouterr().out)
 
     return of
@@ -59,7 +60,7 @@ def test_a_local_model_reads_and_answers(printed: Any, monkeypatch: pytest.Monke
     fact = {"subject": 2, "predicate": "afraid_of", "text": "Rex is afraid of thunder.", "quote": "Rex is afraid"}
     entities = [{"ref": 1, "name": "user", "type": "person"}, {"ref": 2, "name": "Rex", "type": "animal"}]
     fake = FakeOllama({"entities": entities, "facts": [{"ref": 1, "turns": [0], **fact}]})
-    with serve_ollama(fake) as address:
+    with serve_json(fake.reply) as address:
         monkeypatch.setenv("OLLAMA_API_BASE", address)
         assert printed(code) == shown
     assert {request["model"] for request in fake.requests} == {"qwen3:8b"}

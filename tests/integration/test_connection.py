@@ -55,9 +55,13 @@ def still_open(drivers: list[AsyncDriver]) -> int:
     return sum(not driver._closed for driver in drivers)
 
 
-async def asked(connection: Connection) -> int:
-    await graph.prepare_connection(connection)
+async def fetch_state(connection: Connection) -> int:
     return len(await connection.run_statement("schema_state"))
+
+
+async def fetch_prepared_state(connection: Connection) -> int:
+    await graph.prepare_connection(connection)
+    return await fetch_state(connection)
 
 
 @pytest.fixture
@@ -73,7 +77,7 @@ def test_each_event_loop_has_one_driver_that_ends_with_it(neo4j_server: Any, ope
     connection = Connection(settings=neo4j_server.settings())
 
     async def twice() -> tuple[int, int]:
-        return await asked(connection), await asked(connection)
+        return await fetch_prepared_state(connection), await fetch_prepared_state(connection)
 
     for _ in range(5):
         assert asyncio.run(twice()) == (1, 1)
@@ -82,7 +86,7 @@ def test_each_event_loop_has_one_driver_that_ends_with_it(neo4j_server: Any, ope
 
 def test_no_loop_is_remembered_after_its_end(neo4j_server: Any) -> None:
     connection = Connection(settings=neo4j_server.settings())
-    asyncio.run(asked(connection))
+    asyncio.run(fetch_prepared_state(connection))
     gc.collect()
     assert (dict(connection._loop_drivers), dict(connection.locks._loop_locks)) == ({}, {})
 
@@ -90,7 +94,7 @@ def test_no_loop_is_remembered_after_its_end(neo4j_server: Any) -> None:
 def test_nothing_is_left_open_for_python_to_complain_about(neo4j_server: Any) -> None:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        asyncio.run(asked(Connection(settings=neo4j_server.settings())))
+        asyncio.run(fetch_prepared_state(Connection(settings=neo4j_server.settings())))
         gc.collect()
     assert [str(warning.message) for warning in caught if warning.category is ResourceWarning] == []
 
@@ -98,19 +102,19 @@ def test_nothing_is_left_open_for_python_to_complain_about(neo4j_server: Any) ->
 def test_many_threads_share_a_connection_each_with_its_own_loop(neo4j_server: Any, opened: list[AsyncDriver]) -> None:
     connection = Connection(settings=neo4j_server.settings())
     with ThreadPoolExecutor(8) as threads:
-        found = list(threads.map(lambda _: asyncio.run(asked(connection)), range(32)))
+        found = list(threads.map(lambda _: asyncio.run(fetch_prepared_state(connection)), range(32)))
     assert found == [1] * 32
     assert (len(opened), still_open(opened)) == (32, 0)
 
 
 async def test_tasks_of_one_loop_share_its_driver(neo4j_server: Any, opened: list[AsyncDriver]) -> None:
     async with Connection(settings=neo4j_server.settings()) as connection:
-        await asyncio.gather(*(asked(connection) for _ in range(20)))
+        await asyncio.gather(*(fetch_prepared_state(connection) for _ in range(20)))
         assert len(opened) == 1
 
 
 async def test_closing_twice_is_closing_once(connection: Connection) -> None:
-    await asked(connection)
+    await fetch_prepared_state(connection)
     await connection.close()
     await connection.close()
 
@@ -120,9 +124,9 @@ async def test_closing_what_was_never_used_is_nothing(connection: Connection) ->
 
 
 async def test_a_closed_connection_opens_again(connection: Connection, opened: list[AsyncDriver]) -> None:
-    await asked(connection)
+    await fetch_prepared_state(connection)
     await connection.close()
-    assert await asked(connection) == 1
+    assert await fetch_prepared_state(connection) == 1
     assert (len(opened), still_open(opened)) == (2, 1)
 
 
@@ -137,7 +141,7 @@ async def test_a_driver_of_the_callers_is_used_and_never_closed(neo4j_server: An
     async with AsyncGraphDatabase.driver(neo4j_server.uri, auth=neo4j_server.auth) as driver:
         opened.clear()
         async with Connection(driver=driver) as connection:
-            await asked(connection)
+            await fetch_prepared_state(connection)
         await driver.verify_connectivity()
         assert opened == []
 
@@ -154,7 +158,7 @@ async def test_a_closed_driver_of_the_callers_is_named_as_such(neo4j_server: Any
     driver = AsyncGraphDatabase.driver(neo4j_server.uri, auth=neo4j_server.auth)
     await driver.close()
     with pytest.raises(errors.DriverClosed, match=r"\bclosed\b"):
-        await asked(Connection(driver=driver))
+        await fetch_prepared_state(Connection(driver=driver))
 
 
 # -- when it does not work --------------------------------------------------------------------------------------
@@ -170,7 +174,7 @@ async def test_a_wrong_password_names_the_user_and_not_the_password(neo4j_server
         connection = Connection(settings=Settings(uri=neo4j_server.uri, username=user, password=wrong))
     async with connection:
         with pytest.raises(errors.AuthenticationFailed, match=user) as raised:
-            await asked(connection)
+            await fetch_prepared_state(connection)
     assert wrong not in f"{raised.value} {raised.value.__cause__}"
 
 
@@ -182,18 +186,18 @@ async def test_where_nothing_listens_host_and_port_are_named_soon(scheme: str) -
         # 2 s of patience, and what a busy machine takes; without them it would be the driver's own minute.
         async with asyncio.timeout(30), Connection(f"{scheme}://127.0.0.1:{port}", auth=("u", "p")) as connection:
             with pytest.raises(errors.DatabaseUnavailable, match=rf"127\.0\.0\.1:{port}"):
-                await asked(connection)
+                await fetch_prepared_state(connection)
 
 
 async def test_a_database_that_does_not_exist_is_named(neo4j_server: Any) -> None:
     async with Connection(settings=neo4j_server.settings(database="nosuch")) as connection:
         with pytest.raises(errors.DatabaseError, match="nosuch"):
-            await asked(connection)
+            await fetch_prepared_state(connection)
 
 
 async def test_without_a_server_the_error_says_how_to_name_one() -> None:
     with pytest.raises(errors.NoDatabaseConfigured, match="NEO4J_URI"):
-        await asked(Connection())
+        await fetch_prepared_state(Connection())
 
 
 async def test_a_server_that_the_environment_names_after_all_is_found(
@@ -201,11 +205,11 @@ async def test_a_server_that_the_environment_names_after_all_is_found(
 ) -> None:
     async with Connection() as connection:
         with pytest.raises(errors.NoDatabaseConfigured):
-            await asked(connection)
+            await fetch_prepared_state(connection)
         monkeypatch.setenv("NEO4J_URI", neo4j_server.uri)
         monkeypatch.setenv("NEO4J_USERNAME", neo4j_server.auth[0])
         monkeypatch.setenv("NEO4J_PASSWORD", neo4j_server.auth[1])
-        await asked(connection)
+        await fetch_prepared_state(connection)
 
 
 async def test_a_statement_that_the_server_refuses_is_an_error_of_ours(connection: Connection) -> None:
@@ -273,10 +277,6 @@ async def test_a_failed_transaction_leaves_nothing(connection: Connection, app_n
 def wire(neo4j_server: Any) -> Iterator[Wire]:
     with Wire(neo4j_server.uri) as wire:
         yield wire
-
-
-async def fetch_state(connection: Connection) -> int:
-    return len(await connection.run_statement("schema_state"))
 
 
 def wired(neo4j_server: Any, wire: Wire, seconds: float) -> Settings:

@@ -60,11 +60,11 @@ def reply(*facts: dict[str, Any], **names: int) -> str:
     return json.dumps({"entities": entities, "facts": given_facts})
 
 
-def told(text: str, **more: Any) -> dict[str, Any]:
+def make_fact(text: str, **more: Any) -> dict[str, Any]:
     return {"text": text, "quote": text, **more}
 
 
-def asked(memory: GraphMemory) -> list[str]:
+def list_prompts(memory: GraphMemory) -> list[str]:
     return [request.contents[0].parts[0].text for request in memory.extractor._model.requests]
 
 
@@ -86,7 +86,7 @@ ENDS = json.dumps({"ops": [{"fact": 0, "op": "SUPERSEDE", "targets": [1], "quote
 
 async def changed(make: Make, owner: dict[str, str]) -> GraphMemory:
     """A memory that knows of a change, by a model's decision."""
-    memory = make(reply(told(VEGAN)), reply(told(STEAK)), ENDS)
+    memory = make(reply(make_fact(VEGAN)), reply(make_fact(STEAK)), ENDS)
     await memory.remember([turn(VEGAN)], session_id="s1", **owner)
     report = await memory.remember([turn(STEAK, "t1", 30)], session_id="s2", **owner)
     assert (report.facts, report.usage.calls) == ({"ADD": 1, "SUPERSEDE": 1}, 2)
@@ -126,8 +126,8 @@ async def test_forgetting_takes_the_words_out_of_revisions_too(make: Make, owner
 async def test_a_judgement_costs_one_more_call_and_no_more_transactions(
     make: Make, owner: dict[str, str], monkeypatch: pytest.MonkeyPatch, turns: int
 ) -> None:
-    breads = [told(f"I eat bread {n}", turns=[n]) for n in range(1, turns)]
-    memory = make(reply(told(VEGAN)), reply(told(STEAK), *breads), ENDS)
+    breads = [make_fact(f"I eat bread {n}", turns=[n]) for n in range(1, turns)]
+    memory = make(reply(make_fact(VEGAN)), reply(make_fact(STEAK), *breads), ENDS)
     await memory.remember([turn(VEGAN)], session_id="s1", **owner)
     traffic = Counter[str]()
     for kind, name in ((neo4j.AsyncSession, "begin_transaction"), (neo4j.AsyncTransaction, "run")):
@@ -153,7 +153,7 @@ async def test_a_window_that_fails_takes_nothing_from_the_others(make: Make, own
     def read(request: Any) -> Any:
         if "geese" not in request.contents[0].parts[0].text:
             return OSError("down")
-        return reply(told("I keep geese", quote="geese"))
+        return reply(make_fact("I keep geese", quote="geese"))
 
     memory = make(read, read, window_tokens=500)
     with pytest.raises(errors.ModelFailed, match="down"):
@@ -161,7 +161,7 @@ async def test_a_window_that_fails_takes_nothing_from_the_others(make: Make, own
     assert await states(memory, owner) == {"I keep geese": "current"}
     ingest_states = await rows(memory, owner, "MATCH (i:@Ingest {scope: $scope}) RETURN i.state ORDER BY i.state")
     assert ingest_states == [["done"], ["pending"]]
-    again = make(reply(told("I keep bees", quote="bees")), '{"ops": []}', window_tokens=500)
+    again = make(reply(make_fact("I keep bees", quote="bees")), '{"ops": []}', window_tokens=500)
     report = await again.remember(turns, session_id="s", **owner)
     assert report.turns == 1
     assert await states(memory, owner) == {"I keep geese": "current", "I keep bees": "current"}
@@ -170,7 +170,7 @@ async def test_a_window_that_fails_takes_nothing_from_the_others(make: Make, own
 async def test_what_is_pending_is_taken_up_by_anybody(make: Make, owner: dict[str, str]) -> None:
     with pytest.raises(errors.ModelFailed):
         await make(RuntimeError("down")).remember([turn(VEGAN)], session_id="s1", **owner)
-    another = make(reply(told(VEGAN)))
+    another = make(reply(make_fact(VEGAN)))
     [report] = await another.resume(app_name=owner["app_name"])
     assert report.facts == {"ADD": 1}
     assert await another.resume(app_name=owner["app_name"]) == []
@@ -181,8 +181,8 @@ async def test_a_fact_whose_quote_nobody_said_is_kept_by_setting_alone(
     make: Make, owner: dict[str, str], keeps: bool
 ) -> None:
     text = "Ada lives without meat and milk"
-    invented = told(text, quote="I am a strict vegan")
-    memory = make(reply(invented), reply(told(STEAK)), ENDS, keep_unverified=keeps)
+    invented = make_fact(text, quote="I am a strict vegan")
+    memory = make(reply(invented), reply(make_fact(STEAK)), ENDS, keep_unverified=keeps)
     report = await memory.remember([turn(VEGAN)], session_id="s1", **owner)
     facts = [result for result in await memory.recall("Ada without meat and milk", **owner) if result.kind == "fact"]
     if not keeps:
@@ -194,7 +194,7 @@ async def test_a_fact_whose_quote_nobody_said_is_kept_by_setting_alone(
 
 
 async def test_what_nobody_is_known_to_have_said_ends_nothing(make: Make, owner: dict[str, str]) -> None:
-    memory = make(reply(told(VEGAN)), reply(told(STEAK, quote="steak, always")), ENDS, keep_unverified=True)
+    memory = make(reply(make_fact(VEGAN)), reply(make_fact(STEAK, quote="steak, always")), ENDS, keep_unverified=True)
     await memory.remember([turn(VEGAN)], session_id="s1", **owner)
     await memory.remember([turn(STEAK, "t1", 30)], session_id="s2", **owner)
     assert await states(memory, owner) == {VEGAN: "current", STEAK: "current"}
@@ -202,8 +202,8 @@ async def test_what_nobody_is_known_to_have_said_ends_nothing(make: Make, owner:
 
 async def test_what_rests_on_what_ended_is_recalled_as_stale(make: Make, owner: dict[str, str]) -> None:
     soup, text = "I cook without cream", "Ada makes soup without cream"
-    rests = told(text, quote=soup, predicate="cooks", turns=[1], depends_on=[0])
-    memory = make(reply(told(VEGAN), rests), reply(told(STEAK)), ENDS)
+    rests = make_fact(text, quote=soup, predicate="cooks", turns=[1], depends_on=[0])
+    memory = make(reply(make_fact(VEGAN), rests), reply(make_fact(STEAK)), ENDS)
     await memory.remember([turn(VEGAN), turn(soup, "t1")], session_id="s1", **owner)
     await memory.remember([turn(STEAK, "t2", 30)], session_id="s2", **owner)
     [stale] = [result for result in await memory.recall("Ada makes soup", **owner) if result.text == text]
@@ -235,8 +235,10 @@ async def test_what_rests_on_what_was_taken_back_is_stale(make: Make, owner: dic
     bases = chain | {number: sorted(chance.sample(range(number), 2)) for number in range(7, 12)}
     retracted = {0} if seed == 0 else set(chance.sample(range(12), 2))
     texts = [f"I eat dish {number}" for number in bases]
-    facts = [told(texts[number], turns=[number], depends_on=on) for number, on in bases.items()]
-    denials = [told(f"Not dish {number}", turns=[n], correction=True) for n, number in enumerate(sorted(retracted))]
+    facts = [make_fact(texts[number], turns=[number], depends_on=on) for number, on in bases.items()]
+    denials = [
+        make_fact(f"Not dish {number}", turns=[n], correction=True) for n, number in enumerate(sorted(retracted))
+    ]
 
     def take_back(request: Any) -> str:
         prompt = request.contents[0].parts[0].text
@@ -266,8 +268,8 @@ async def test_questions_too_many_for_one_reply_are_asked_in_halves(make: Make, 
         content=types.Content(parts=[types.Part(text='{"op')]), finish_reason=types.FinishReason.MAX_TOKENS
     )
     soup = "I cook with cream"
-    new = reply(told(STEAK), told(soup, turns=[1]))
-    memory = make(reply(told(VEGAN)), new, cut_off, ENDS, '{"ops": []}')
+    new = reply(make_fact(STEAK), make_fact(soup, turns=[1]))
+    memory = make(reply(make_fact(VEGAN)), new, cut_off, ENDS, '{"ops": []}')
     await memory.remember([turn(VEGAN)], session_id="s1", **owner)
     report = await memory.remember([turn(STEAK, "t1", 30), turn(soup, "t2", 30)], session_id="s2", **owner)
     assert report.usage.calls == 4
@@ -275,13 +277,13 @@ async def test_questions_too_many_for_one_reply_are_asked_in_halves(make: Make, 
 
 
 async def test_an_open_plan_is_shown_however_much_was_said_since(make: Make, owner: dict[str, str]) -> None:
-    plan = told("I will give up fish", modality="planned", predicate="plans_to")
-    since = [told(f"I eat dish {number}") for number in range(50)]
-    memory = make(reply(plan), reply(*since), '{"ops": []}', reply(told(STEAK)), '{"ops": []}')
+    plan = make_fact("I will give up fish", modality="planned", predicate="plans_to")
+    since = [make_fact(f"I eat dish {number}") for number in range(50)]
+    memory = make(reply(plan), reply(*since), '{"ops": []}', reply(make_fact(STEAK)), '{"ops": []}')
     await memory.remember([turn("I will give up fish")], session_id="s1", **owner)
     await memory.remember([turn(". ".join(fact["text"] for fact in since), "t1", 30)], session_id="s2", **owner)
     await memory.remember([turn(STEAK, "t2", 60)], session_id="s3", **owner)
-    known = [line["text"] for line in prompts.decode_lines(asked(memory)[-1], "known")]
+    known = [line["text"] for line in prompts.decode_lines(list_prompts(memory)[-1], "known")]
     assert "I will give up fish" in known
     assert len(known) < 45
 
@@ -290,11 +292,11 @@ async def test_what_is_taken_up_keeps_to_the_topics_it_was_asked_for(make: Make,
     with pytest.raises(errors.ModelFailed):
         memory = make(RuntimeError("down"))
         await memory.remember([turn(VEGAN)], session_id="s1", **owner, allowed_topics=["USER_PREFERENCES"])
-    facts = [told(VEGAN, topic="USER_PREFERENCES"), told("a vegan", topic="KEY_CONVERSATION_DETAILS")]
+    facts = [make_fact(VEGAN, topic="USER_PREFERENCES"), make_fact("a vegan", topic="KEY_CONVERSATION_DETAILS")]
     another = make(reply(*facts))
     [report] = await another.resume(app_name=owner["app_name"])
     assert report.dropped == {"fact of no topic that was asked for": 1}
-    assert "KEY_CONVERSATION_DETAILS" not in asked(another)[0]
+    assert "KEY_CONVERSATION_DETAILS" not in list_prompts(another)[0]
     assert await rows(another, owner, "MATCH (f:@Fact {scope: $scope}) RETURN f.topic") == [["USER_PREFERENCES"]]
 
 
@@ -308,7 +310,7 @@ async def test_an_unknown_topic_is_refused_before_anything_is_stored(make: Make,
 async def test_a_request_whose_turns_another_has_read_is_settled(make: Make, owner: dict[str, str]) -> None:
     with pytest.raises(errors.ModelFailed):
         await make(RuntimeError("down")).remember([turn(VEGAN)], session_id="s1", **owner)
-    memory = make(reply(told(VEGAN)))
+    memory = make(reply(make_fact(VEGAN)))
     await memory.remember([turn(VEGAN), turn("and more", "t1")], session_id="s1", **owner)
     ingest_states = await rows(memory, owner, "MATCH (i:@Ingest {scope: $scope}) RETURN i.state ORDER BY i.state")
     assert ingest_states == [["done"], ["superseded"]]
@@ -318,13 +320,13 @@ async def test_a_request_whose_turns_another_has_read_is_settled(make: Make, own
 async def test_a_plan_made_of_what_is_no_longer_so_is_made_again(
     make: Make, owner: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    memory = make(reply(told(STEAK)), ENDS)
+    memory = make(reply(make_fact(STEAK)), ENDS)
     real, seen = graph.candidates.fetch_candidates, []
 
     async def looked_up(*arguments: Any, **named: Any) -> Any:
         result = await real(*arguments, **named)
         if not seen:
-            await make(reply(told(VEGAN))).remember([turn(VEGAN, "v")], session_id="s0", **owner)
+            await make(reply(make_fact(VEGAN))).remember([turn(VEGAN, "v")], session_id="s0", **owner)
         seen.append(result)
         return result
 
@@ -345,7 +347,7 @@ async def test_namesakes_are_told_apart_by_what_is_said_of_them(make: Make, owne
 
 
 async def test_who_speaks_is_an_entity_from_the_first_turn(make: Make, owner: dict[str, str]) -> None:
-    memory = make(NOTHING, reply(told(VEGAN)))
+    memory = make(NOTHING, reply(make_fact(VEGAN)))
     turns = [turn("Hello"), Turn("t1", "companion", "Hello!", NOON, role="model")]
     report = await memory.remember(turns, session_id="s", **owner)
     assert report.entities_new == 2
@@ -433,14 +435,14 @@ async def test_a_request_that_fails_again_holds_up_no_other(make: Make, owner: d
         with pytest.raises(errors.ModelFailed):
             await broken.remember([turn(text)], session_id=session_id, **owner)
     with pytest.raises(errors.ModelFailed, match="still down"):
-        await make(RuntimeError("still down"), reply(told(VEGAN))).resume(app_name=owner["app_name"])
+        await make(RuntimeError("still down"), reply(make_fact(VEGAN))).resume(app_name=owner["app_name"])
     assert await states(broken, owner) == {VEGAN: "current"}
-    await make(reply(told(STEAK)), NOTHING).resume(app_name=owner["app_name"])
+    await make(reply(make_fact(STEAK)), NOTHING).resume(app_name=owner["app_name"])
     assert set(await states(broken, owner)) == {VEGAN, STEAK}
 
 
 async def test_a_fact_that_an_edited_turn_still_says_stays_one(make: Make, owner: dict[str, str]) -> None:
-    memory = make(reply(told(VEGAN)), reply(told(VEGAN)))
+    memory = make(reply(make_fact(VEGAN)), reply(make_fact(VEGAN)))
     await memory.remember([turn(f"{VEGAN} and a cook")], session_id="s1", **owner)
     [[before]] = await rows(memory, owner, "MATCH (f:@Fact {scope: $scope}) RETURN f.id")
     await memory.remember([turn(f"{VEGAN} and a baker")], session_id="s1", **owner)
@@ -587,7 +589,7 @@ async def test_who_parts_takes_along_what_was_known_of_them(make: Make, owner: d
 
 
 async def test_two_facts_that_are_said_to_end_each_other_leave_one(make: Make, owner: dict[str, str]) -> None:
-    circle = reply(told(VEGAN, replaces=[1]), told(STEAK, turns=[1], replaces=[0]))
+    circle = reply(make_fact(VEGAN, replaces=[1]), make_fact(STEAK, turns=[1], replaces=[0]))
     memory = make(circle)
     await memory.remember([turn(VEGAN), turn(STEAK, "t1")], session_id="s", **owner)
     assert sorted((await states(memory, owner)).values()) == ["current", "superseded"]
@@ -596,7 +598,7 @@ async def test_two_facts_that_are_said_to_end_each_other_leave_one(make: Make, o
 async def test_a_fact_that_was_forgotten_while_it_was_judged_is_asked_about_again(
     make: Make, owner: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    memory = make(reply(told(VEGAN)), reply(told(STEAK)), ENDS)
+    memory = make(reply(make_fact(VEGAN)), reply(make_fact(STEAK)), ENDS)
     await memory.remember([turn(VEGAN)], session_id="s1", **owner)
     decide, forgotten = memory.judge.decide, []
 
@@ -621,7 +623,7 @@ RETURN collect(DISTINCT n[key])
 
 
 async def test_what_its_author_asks_not_to_be_remembered_is_as_if_never_said(make: Make, owner: dict[str, str]) -> None:
-    first = reply(told(DEBT, object=2), told("I keep bees", turns=[1]), Tom=2)
+    first = reply(make_fact(DEBT, object=2), make_fact("I keep bees", turns=[1]), Tom=2)
     memory = make(first, json.dumps({"forget": [{"request": 0, "turns": [-2, 0]}]}), first)
     await memory.remember([turn(DEBT, "t0"), turn("I keep bees", "t1")], session_id="s", **owner)
     turns = [turn(DEBT, "t0"), turn("I keep bees", "t1"), turn(PLEASE, "t2")]

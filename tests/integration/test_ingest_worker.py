@@ -148,7 +148,7 @@ async def test_no_error_of_the_plugin_reaches_the_reply(
     runner = Runner(agent=agent, app_name=app_name, session_service=sessions, memory_service=service, plugins=[plugin])
     await sessions.create_session(app_name=app_name, user_id="ada", session_id="s")
 
-    async def run(text: str) -> list[str]:
+    async def say(text: str) -> list[str]:
         events = runner.run_async(user_id="ada", session_id="s", new_message=types.UserContent(text))
         return [event.content.parts[0].text async for event in events]
 
@@ -157,9 +157,9 @@ async def test_no_error_of_the_plugin_reaches_the_reply(
 
     with monkeypatch.context() as patch, caplog.at_level(logging.ERROR):
         patch.setattr(TurnBuffer, "add_session", fail)
-        assert await run("I keep bees.") == ["I see."]
+        assert await say("I keep bees.") == ["I see."]
     assert "a bug in the buffer" in caplog.text
-    assert await run("They are mine.") == ["Indeed."]
+    assert await say("They are mine.") == ["Indeed."]
     await plugin.close()
     connection = await graph.prepare_connection(service.memory.connection)
     query = f"MATCH (e:{PREFIX}Event {{scope: $scope}}) RETURN e.text AS text ORDER BY e.seq"

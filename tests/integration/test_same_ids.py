@@ -175,7 +175,7 @@ def reply(*facts: dict[str, Any], aliases: tuple[str, ...] = ()) -> str:
     return json.dumps({"entities": entities, "facts": given})
 
 
-def told(text: str, **more: Any) -> dict[str, Any]:
+def make_fact(text: str, **more: Any) -> dict[str, Any]:
     return {"text": text, "quote": text, **more}
 
 
@@ -200,18 +200,18 @@ async def talk(life: Life) -> Any:
 
 async def say_ones_own_word(life: Life) -> Any:
     text = f"My word is {life.word}"
-    return await life.remember_events(reply(told("My word is")), session_id="own", events=[life.event(text, "e0")])
+    return await life.remember_events(reply(make_fact("My word is")), session_id="own", events=[life.event(text, "e0")])
 
 
 async def read_the_session(life: Life) -> Any:
-    soup = told("I cook soup", quote=SOUP, predicate="cooks", turns=[1], depends_on=[0])
-    return await life.remember(reply(told(VEGAN), soup, aliases=(life.word,)), session=await life.load())
+    soup = make_fact("I cook soup", quote=SOUP, predicate="cooks", turns=[1], depends_on=[0])
+    return await life.remember(reply(make_fact(VEGAN), soup, aliases=(life.word,)), session=await life.load())
 
 
 async def change_ones_mind(life: Life) -> Any:
     session = await life.load()
     await life.sessions.append_event(session, life.event(STEAK, "e3", 30))
-    return await life.remember(reply(told(STEAK)), ENDS, session=session)
+    return await life.remember(reply(make_fact(STEAK)), ENDS, session=session)
 
 
 async def take_two_for_one(life: Life) -> Any:
@@ -239,12 +239,12 @@ async def add_metadata(life: Life) -> Any:
 
 async def say_a_sentence(life: Life) -> Any:
     events = [life.event("I row to Aino", "e0", 3)]
-    return await life.remember_events(reply(told("I row to Aino")), session_id="edit", events=events)
+    return await life.remember_events(reply(make_fact("I row to Aino")), session_id="edit", events=events)
 
 
 async def edit_it(life: Life) -> Any:
     events = [life.event("I walk to Aino", "e0", 3)]
-    return await life.remember_events(reply(told("I walk to Aino")), session_id="edit", events=events)
+    return await life.remember_events(reply(make_fact("I walk to Aino")), session_id="edit", events=events)
 
 
 async def fail(life: Life) -> Any:
@@ -253,36 +253,28 @@ async def fail(life: Life) -> Any:
 
 
 async def go_on(life: Life) -> Any:
-    life.model._replies = [reply(told("I paint")), NO_OPS]
+    life.model._replies = [reply(make_fact("I paint")), NO_OPS]
     return [report.facts for report in await life.memory.resume(**life.owner)]
 
 
 async def lease(life: Life) -> Any:
     """Under a token that both have, as only the ids of two processes can be alike."""
     turns, _ = memory_codec.split_rewound([life.event("I knit", "e0", 5)], zone=UTC)
-    windows = await graph.ingest_queue.lease_turns(
-        life.memory.connection,
-        life.scope,
-        "leased",
-        turns,
-        split=lambda turns: [turns],
-        lease="token",
-        now=NOON,
-        lease_seconds=60,
-        metadata=JsonMapDelta(),
-    )
-    again = await graph.ingest_queue.lease_turns(
-        life.memory.connection,
-        life.scope,
-        "leased",
-        turns,
-        split=lambda turns: [turns],
-        lease="another",
-        now=NOON,
-        lease_seconds=60,
-        metadata=JsonMapDelta(),
-    )
-    return len(windows.windows), windows.busy, len(again.windows), again.busy
+    results = []
+    for token in ("token", "another"):
+        leases = await graph.ingest_queue.lease_turns(
+            life.memory.connection,
+            life.scope,
+            "leased",
+            turns,
+            split=lambda turns: [turns],
+            lease=token,
+            now=NOON,
+            lease_seconds=60,
+            metadata=JsonMapDelta(),
+        )
+        results += [len(leases.windows), leases.busy]
+    return tuple(results)
 
 
 async def release(life: Life) -> Any:
@@ -299,7 +291,7 @@ async def leave_a_request_behind(life: Life) -> Any:
 async def lose_the_embedder(life: Life) -> Any:
     life.embedder.works = False
     events = [life.event(f"I sew {life.word}", "e0", 6)]
-    return await life.remember_events(reply(told("I sew")), session_id="v", events=events)
+    return await life.remember_events(reply(make_fact("I sew")), session_id="v", events=events)
 
 
 async def embed_later(life: Life) -> Any:
@@ -474,10 +466,10 @@ async def test_what_one_has_forgotten_another_may_say(lives: list[Life]) -> None
     ada, bob = lives
     turn, again = ada.event("I paint", "e0"), ada.event("I paint, still", "e0")
     for life in lives:
-        await life.remember_events(reply(told("I paint")), session_id="p", events=[turn])
+        await life.remember_events(reply(make_fact("I paint")), session_id="p", events=[turn])
     [fact] = (await ada.read_all())["facts"]
     await ada.memory.forget([fact["id"]], **ada.owner)
     await bob.memory.forget(["fact:another"], **bob.owner)
     for life in lives:
-        await life.remember_events(reply(told("I paint")), session_id="p", events=[again])
+        await life.remember_events(reply(make_fact("I paint")), session_id="p", events=[again])
     assert [len((await life.read_all())["facts"]) for life in lives] == [0, 1]

@@ -263,12 +263,12 @@ async def test_a_model_that_is_nowhere_is_missing_for_a_reason(
 ) -> None:
     pytest.importorskip("sentence_transformers")
 
-    def asked(name: str, timeout: float) -> None:
+    def refuse_model(name: str, timeout: float) -> None:
         assert error
         raise error
 
     if error:
-        monkeypatch.setattr(huggingface_hub, "model_info", asked)
+        monkeypatch.setattr(huggingface_hub, "model_info", refuse_model)
     embedder = vectors(name)
     with pytest.raises(errors.EmbeddingModelMissing) as raised:
         await embedder.embed_passages(passages(["a"]))

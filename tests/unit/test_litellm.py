@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
-import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import pytest
 from pydantic import BaseModel
+from tests.fake_server import serve_json
 
 from adk_graph_memory import errors, llm
 from adk_graph_memory.records import Usage
@@ -27,7 +25,7 @@ class OpenAi:
         self.requests: list[dict[str, Any]] = []
         self.script: list[tuple[int, dict[str, Any]]] = []
 
-    def reply(self, request: dict[str, Any]) -> tuple[int, dict[str, Any]]:
+    def reply(self, _: str, request: dict[str, Any]) -> tuple[int, dict[str, Any]]:
         self.requests.append(request)
         if self.script:
             return self.script.pop(0)
@@ -47,31 +45,12 @@ class OpenAi:
 @pytest.fixture
 def openai(monkeypatch: pytest.MonkeyPatch) -> Iterator[OpenAi]:
     fake = OpenAi()
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            status, reply = fake.reply(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
-            data = json.dumps(reply).encode()
-            self.send_response(status)
-            self.send_header("Content-Type", "application/json")
-            self.send_header("Content-Length", str(len(data)))
-            self.end_headers()
-            self.wfile.write(data)
-
-        def log_message(self, *_: Any) -> None:
-            """Says nothing."""
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    server.daemon_threads = True
-    threading.Thread(target=server.serve_forever, args=[0.01], daemon=True).start()
-    url = f"http://127.0.0.1:{server.server_address[1]}/v1"
-    for name in ("OPENAI_API_BASE", "OPENAI_BASE_URL"):
-        monkeypatch.setenv(name, url)
-    for name, value in {"OPENAI_API_KEY": "none", "NO_PROXY": "127.0.0.1", "no_proxy": "127.0.0.1"}.items():
-        monkeypatch.setenv(name, value)
-    yield fake
-    server.shutdown()
-    server.server_close()
+    with serve_json(fake.reply) as address:
+        for name in ("OPENAI_API_BASE", "OPENAI_BASE_URL"):
+            monkeypatch.setenv(name, f"{address}/v1")
+        for name, value in {"OPENAI_API_KEY": "none", "NO_PROXY": "127.0.0.1", "no_proxy": "127.0.0.1"}.items():
+            monkeypatch.setenv(name, value)
+        yield fake
 
 
 async def ask_model(name: str) -> llm.ModelAnswer[Answer]:
