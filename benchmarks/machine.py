@@ -1,4 +1,4 @@
-"""Nothing goes in; this machine and its libraries, as a reader of figures must know them, come out."""
+"""Describe this machine and its libraries, as a reader of figures must know them."""
 
 from __future__ import annotations
 
@@ -16,31 +16,31 @@ _LIBRARIES = ("adk-graph-memory", "google-adk", "neo4j", "neo4j-graphrag", "neo4
 WIDTH = 170
 
 
-def console() -> Console:
+def make_console() -> Console:
     """A console wide enough for a table where nobody's terminal sets the width: in a file, a pipe, a CI log."""
     console = Console()
     return console if console.is_terminal else Console(width=WIDTH)
 
 
-def load() -> str:
+def read_load() -> str:
     """The load average over one, five and fifteen minutes."""
     return " ".join(f"{value:.2f}" for value in os.getloadavg())
 
 
-def described() -> dict[str, str]:
+def describe_machine() -> dict[str, str]:
     """Cores, Python and library versions; ``neo4j-rust-ext`` is the driver's fast codec, or missing."""
-    libraries = ", ".join(f"{name} {_version(name)}" for name in _LIBRARIES)
+    libraries = ", ".join(f"{name} {_read_version(name)}" for name in _LIBRARIES)
     python = f"{platform.python_version()} on {os.cpu_count()} cores, SQLite {sqlite3.sqlite_version}"
     return {"Python": python, "libraries": libraries}
 
 
 def print_about(console: Console, about: Mapping[str, str]) -> None:
-    """Prints what figures were taken on, a line each: :func:`described`, and what the caller adds."""
-    for name, value in (described() | dict(about)).items():
+    """Prints what figures were taken on, a line each: :func:`describe_machine`, and what the caller adds."""
+    for name, value in (describe_machine() | dict(about)).items():
         console.print(f"{name}: {value}", highlight=False, soft_wrap=True)
 
 
-def _version(name: str) -> str:
+def _read_version(name: str) -> str:
     try:
         return metadata.version(name)
     except metadata.PackageNotFoundError:

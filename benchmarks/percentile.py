@@ -1,4 +1,4 @@
-"""Values go in; the one that a share of them does not exceed comes out."""
+"""Compute the value that a share of the values does not exceed."""
 
 from __future__ import annotations
 
@@ -6,6 +6,6 @@ import math
 from collections.abc import Sequence
 
 
-def percentile(values: Sequence[float], share: float) -> float:
+def compute_percentile(values: Sequence[float], share: float) -> float:
     """The smallest value that at least this share of the values does not exceed."""
     return sorted(values)[max(0, math.ceil(share * len(values)) - 1)]

@@ -1,4 +1,4 @@
-"""Nothing goes in but NEO4J_TEST_URI, if it is set; settings for a Neo4j that a benchmark may fill come out."""
+"""Serve a Neo4j that a benchmark may fill: that of NEO4J_TEST_URI, or its own."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ PAGE_CACHE, HEAP = "512m", "1g"
 
 
 @asynccontextmanager
-async def serving(prefix: str) -> AsyncIterator[tuple[Settings, str]]:
+async def serve(prefix: str) -> AsyncIterator[tuple[Settings, str]]:
     """Settings for the server, and a word on which it is; labels carry the prefix, and with them indexes.
 
     On a server that others share, the prefix keeps our embedder's vectors out of theirs.
@@ -23,11 +23,11 @@ async def serving(prefix: str) -> AsyncIterator[tuple[Settings, str]]:
     _forget_configuration()
     if uri := os.environ.get("NEO4J_TEST_URI"):
         auth = os.environ.get("NEO4J_TEST_USERNAME", "neo4j"), os.environ["NEO4J_TEST_PASSWORD"]
-        yield _settings(uri, auth, prefix), "the server of NEO4J_TEST_URI"
+        yield _make_settings(uri, auth, prefix), "the server of NEO4J_TEST_URI"
         return
     async with LocalNeo4j(page_cache=PAGE_CACHE, heap=HEAP) as server:
         about = f"its own Neo4j {server.version}, page cache {PAGE_CACHE}, heap {HEAP}"
-        yield _settings(server.uri, server.auth, prefix), about
+        yield _make_settings(server.uri, server.auth, prefix), about
 
 
 def set_apart(settings: Settings, name: str) -> Settings:
@@ -35,7 +35,7 @@ def set_apart(settings: Settings, name: str) -> Settings:
     return settings.model_copy(update={"label_prefix": f"{settings.label_prefix}{name}"})
 
 
-def environment(settings: Settings) -> dict[str, str]:
+def make_environment(settings: Settings) -> dict[str, str]:
     """What a process needs to use the same labels of the same server."""
     return os.environ | {
         "NEO4J_URI": str(settings.uri),
@@ -45,7 +45,7 @@ def environment(settings: Settings) -> dict[str, str]:
     }
 
 
-def _settings(uri: str, auth: tuple[str, str], prefix: str) -> Settings:
+def _make_settings(uri: str, auth: tuple[str, str], prefix: str) -> Settings:
     username, password = auth
     return load_settings(uri=uri, username=username, password=password, label_prefix=prefix)
 

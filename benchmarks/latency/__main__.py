@@ -19,25 +19,25 @@ from benchmarks.latency.scale import FULL, QUICK, Scale
 OF_SESSIONS = {
     "append": sessions.append,
     "get": sessions.get,
-    "recent": sessions.recent,
+    "recent": sessions.get_recent,
     "list": sessions.list_sessions,
-    "concurrent": sessions.concurrent,
+    "concurrent": sessions.append_concurrently,
 }
 OF_MEMORIES = {
     "remember": memories.remember,
     "search": memories.search,
     "scopes": scopes.search,
-    "turns": turns.plugin,
-    "first": first.answers,
+    "turns": turns.measure_plugin,
+    "first": first.time_first_answers,
 }
 PREFIX = "Bench"
 
 
-async def measured(settings: Settings, scale: Scale, names: Sequence[str], console: Console) -> list[Result]:
+async def run_measurements(settings: Settings, scale: Scale, names: Sequence[str], console: Console) -> list[Result]:
     """The results of the named measurements, in the order of the table."""
     results: list[Result] = []
     with tempfile.TemporaryDirectory(prefix="adk-graph-memory-") as folder:
-        async with services.opened(settings, Path(folder)) as opened:
+        async with services.open_services(settings, Path(folder)) as opened:
             for name in (name for name in OF_SESSIONS if name in names):
                 console.print(f"{name} …", style="dim")
                 results += [result async for result in OF_SESSIONS[name](opened, scale)]
@@ -48,20 +48,20 @@ async def measured(settings: Settings, scale: Scale, names: Sequence[str], conso
 
 
 async def main(arguments: argparse.Namespace) -> None:
-    about = machine.described() | {"load before": machine.load()}
+    about = machine.describe_machine() | {"load before": machine.read_load()}
     scale = QUICK if arguments.quick else FULL
-    async with server.serving(PREFIX) as (settings, which):
+    async with server.serve(PREFIX) as (settings, which):
         names = arguments.only or [*OF_SESSIONS, *OF_MEMORIES]
-        results = await measured(settings, scale, names, Console(stderr=True))
-    about |= {"load after": machine.load(), "server": which, "rounds": str(scale.rounds)}
+        results = await run_measurements(settings, scale, names, Console(stderr=True))
+    about |= {"load after": machine.read_load(), "server": which, "rounds": str(scale.rounds)}
     if arguments.quick:
         about["quick"] = "smaller sizes than the bars speak of, and fewer repetitions"
-    report.show(machine.console(), results, about)
+    report.show(machine.make_console(), results, about)
     if arguments.json:
         report.save(arguments.json, results, about)
 
 
-def parsed() -> argparse.Namespace:
+def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.latency", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="smaller sizes, fewer repetitions")
     parser.add_argument("--only", action="append", choices=[*OF_SESSIONS, *OF_MEMORIES], help="may be given again")
@@ -69,4 +69,4 @@ def parsed() -> argparse.Namespace:
     return parser.parse_args()
 
 
-asyncio.run(main(parsed()))
+asyncio.run(main(parse_arguments()))

@@ -13,7 +13,7 @@ import time
 
 from adk_graph_memory import GraphMemory, Neo4jMemoryService
 from benchmarks.latency.scopes import Talk, Topics
-from benchmarks.percentile import percentile
+from benchmarks.percentile import compute_percentile
 
 
 async def main(app_name: str, user_id: str, size: int, searches: int) -> None:
@@ -24,9 +24,9 @@ async def main(app_name: str, user_id: str, size: int, searches: int) -> None:
             spent = []
             for _ in range(searches):
                 start, embedding = time.perf_counter(), embedder.milliseconds
-                await service.search_memory(app_name=app_name, user_id=user_id, query=talk.question())
+                await service.search_memory(app_name=app_name, user_id=user_id, query=talk.make_question())
                 spent.append((time.perf_counter() - start) * 1_000 - (embedder.milliseconds - embedding))
-            print(json.dumps([percentile(spent, 0.5), percentile(spent, 0.95)]), flush=True)
+            print(json.dumps([compute_percentile(spent, 0.5), compute_percentile(spent, 0.95)]), flush=True)
 
 
 if __name__ == "__main__":

@@ -33,7 +33,7 @@ WARM_UP = 4
 async def start_asking(checkout: Path, settings: Settings, user_id: str, size: int) -> Process:
     """A process that asks with the code of a checkout."""
     command = (checkout / ".venv/bin/python", asking.__file__, APP, user_id, str(size), str(FULL.searches))
-    surroundings = server.environment(settings) | {"PYTHONPATH": f"{checkout / 'src'}{os.pathsep}{checkout}"}
+    surroundings = server.make_environment(settings) | {"PYTHONPATH": f"{checkout / 'src'}{os.pathsep}{checkout}"}
     return await asyncio.create_subprocess_exec(*command, cwd=checkout, env=surroundings, stdin=PIPE, stdout=PIPE)
 
 
@@ -67,12 +67,12 @@ async def compare(settings: Settings, checkout: Path, user_id: str, size: int, r
 
 
 async def main(arguments: argparse.Namespace) -> None:
-    before = machine.load()
+    before = machine.read_load()
     table = Table(title="search_memory beyond the embedding, milliseconds, medians of the rounds")
     for column in ("searched", "p50", "there", "ratio", "p95", "there", "ratio"):
         table.add_column(column, justify="left" if column == "searched" else "right", no_wrap=True)
     async with (
-        server.serving("Beside") as (settings, which),
+        server.serve("Beside") as (settings, which),
         GraphMemory(settings=settings, model="rules", embedder=Topics()) as memory,
     ):
         store = await open_store(memory, APP)
@@ -83,9 +83,9 @@ async def main(arguments: argparse.Namespace) -> None:
             compared = await compare(settings, arguments.checkout.absolute(), user_id, size, arguments.rounds)
             cells = (f"{ours:.1f} {other:.1f} {ratio:.2f}".split() for other, ours, ratio in compared)
             table.add_row(f"{size:,} memories of {total:,}", *(cell for row in cells for cell in row))
-    console = machine.console()
+    console = machine.make_console()
     console.print(table)
-    about = {"load before": before, "load after": machine.load(), "server": which, "rounds": str(arguments.rounds)}
+    about = {"load before": before, "load after": machine.read_load(), "server": which, "rounds": str(arguments.rounds)}
     machine.print_about(console, about)
 
 

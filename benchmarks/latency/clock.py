@@ -1,4 +1,4 @@
-"""Calls of several contenders go in, are made in turn (A B A B …), and each contender's milliseconds come out."""
+"""Time the calls of several contenders in turn (A B A B …)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Contenders = Mapping[str, Sequence[Call]]
 Times = dict[str, tuple[float, ...]]
 
 
-async def in_turn(rounds: int, warm_up: int, enter: Callable[[], Awaitable[Contenders]]) -> Times:
+async def time_in_turn(rounds: int, warm_up: int, enter: Callable[[], Awaitable[Contenders]]) -> Times:
     """The median of each round's calls, for each contender.
 
     Args:
@@ -22,23 +22,23 @@ async def in_turn(rounds: int, warm_up: int, enter: Callable[[], Awaitable[Conte
     """
     rounds_of: dict[str, list[float]] = {}
     for number in range(-warm_up, rounds):
-        spent = await _round(await enter())
+        spent = await _run_round(await enter())
         if number >= 0:
             for name, milliseconds in spent.items():
                 rounds_of.setdefault(name, []).append(statistics.median(milliseconds))
     return {name: tuple(values) for name, values in rounds_of.items()}
 
 
-async def _round(contenders: Contenders) -> dict[str, list[float]]:
+async def _run_round(contenders: Contenders) -> dict[str, list[float]]:
     spent: dict[str, list[float]] = {name: [] for name in contenders}
     gc.collect()
     for calls in zip(*contenders.values(), strict=True):
         for name, call in zip(contenders, calls, strict=True):
-            spent[name].append(await timed(call))
+            spent[name].append(await time_call(call))
     return spent
 
 
-async def timed(call: Call) -> float:
+async def time_call(call: Call) -> float:
     """Milliseconds of one call."""
     start = time.perf_counter()
     await call()

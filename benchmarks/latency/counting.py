@@ -1,4 +1,4 @@
-"""Whatever runs inside goes in; how many transactions and statements the driver sent to the server comes out."""
+"""Count the transactions and statements that the driver sends to the server."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _SENDERS = (
 
 
 @dataclass(slots=True)
-class Sent:
+class SentCounts:
     """What was sent so far."""
 
     transactions: int = 0
@@ -31,21 +31,21 @@ class Sent:
 
 
 @contextmanager
-def counted() -> Iterator[Sent]:
+def count_sent() -> Iterator[SentCounts]:
     """Counts over all drivers of this process, sync and async."""
-    sent = Sent()
+    sent = SentCounts()
     with ExitStack() as patches:
         for kinds, method, transactions, statements in _SENDERS:
             for kind in kinds:
-                counting = _counting(getattr(kind, method), sent, transactions, statements)
+                counting = _wrap_send(getattr(kind, method), sent, transactions, statements)
                 patches.enter_context(patch.object(kind, method, counting))
         yield sent
 
 
-def _counting(send: Callable[..., Any], sent: Sent, transactions: int, statements: int) -> Callable[..., Any]:
-    def counting(*arguments: Any, **named: Any) -> Any:
+def _wrap_send(send: Callable[..., Any], sent: SentCounts, transactions: int, statements: int) -> Callable[..., Any]:
+    def count_and_send(*arguments: Any, **named: Any) -> Any:
         sent.transactions += transactions
         sent.statements += statements
         return send(*arguments, **named)
 
-    return counting
+    return count_and_send

@@ -1,4 +1,4 @@
-"""Settings go in; how long an agent in a fresh process takes to its first answer, and to its second, comes out."""
+"""Time the first and the second answer of an agent in a fresh process."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from benchmarks.latency.scale import Scale
 TOLD = ("I keep bees on the roof.", "My boat is called Rex.", "We paint ships on the harbour wall.")
 
 
-async def answers(settings: Settings, scale: Scale) -> AsyncIterator[Result]:
+async def time_first_answers(settings: Settings, scale: Scale) -> AsyncIterator[Result]:
     """Of an agent with ADK's ``preload_memory`` and a model that replies at once, a process for each round."""
     app_name = f"bench-{uuid.uuid4().hex[:12]}"
     apart = server.set_apart(settings, "First")
     turns = [Turn(f"t{n}", "user", text, datetime(2026, 5, n + 1, tzinfo=UTC)) for n, text in enumerate(TOLD)]
     async with GraphMemory(settings=apart, model="rules") as memory:
         await memory.remember(turns, app_name=app_name, user_id=USER, session_id="s")
-    rounds = [await _round(apart, app_name) for _ in range(scale.rounds)]
+    rounds = [await _run_round(apart, app_name) for _ in range(scale.rounds)]
     first, second = zip(*(turns for turns, _ in rounds), strict=True)
     complete_rounds = sum(both == [True, True] for _, both in rounds)
     note = (
@@ -38,10 +38,10 @@ async def answers(settings: Settings, scale: Scale) -> AsyncIterator[Result]:
     yield Result("  second answer, right after it", "ms", second)
 
 
-async def _round(settings: Settings, app_name: str) -> tuple[list[float], list[bool]]:
+async def _run_round(settings: Settings, app_name: str) -> tuple[list[float], list[bool]]:
     command = (sys.executable, "-m", "benchmarks.latency.fresh", app_name)
     process = await asyncio.create_subprocess_exec(
-        *command, env=server.environment(settings), stdout=asyncio.subprocess.PIPE
+        *command, env=server.make_environment(settings), stdout=asyncio.subprocess.PIPE
     )
     printed, _ = await process.communicate()
     if process.returncode:

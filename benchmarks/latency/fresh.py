@@ -17,7 +17,7 @@ from google.genai import types
 
 from adk_graph_memory import Neo4jMemoryService, Neo4jSessionService
 from adk_graph_memory.testing import ScriptedLlm
-from benchmarks.latency.clock import timed
+from benchmarks.latency.clock import time_call
 
 USER = "first"
 ASKED = "What do I keep on the roof?"
@@ -30,7 +30,7 @@ async def main(app_name: str) -> None:
         await memory.memory.connection.run_statement("schema_state")
         agent = LlmAgent(name="companion", model=model, tools=[PreloadMemoryTool()])
         runner = Runner(app_name=app_name, agent=agent, session_service=sessions, memory_service=memory)
-        turns = [await timed(partial(_ask, runner, session.id)) for _ in range(2)]
+        turns = [await time_call(partial(_ask, runner, session.id)) for _ in range(2)]
     recalls = ["keep bees" in str(request) for request in model.requests]
     print(json.dumps({"turns": turns, "found": recalls}))
 

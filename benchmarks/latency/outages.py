@@ -136,7 +136,7 @@ async def measure(server: LocalNeo4j, wire: Wire, settings: Settings) -> dict[st
 
 
 async def main() -> None:
-    before = machine.load()
+    before = machine.read_load()
     async with LocalNeo4j() as server:
         with Wire(server.uri) as wire:
             username, password = server.auth
@@ -148,9 +148,9 @@ async def main() -> None:
     for outage, rows in figures.items():
         for name, row in rows.items():
             table.add_row(outage, name, f"{max(row.seconds):.1f}", str(row.answers), str(row.failures))
-    console = machine.console()
+    console = machine.make_console()
     console.print(table)
-    machine.print_about(console, {"load before": before, "load after": machine.load()})
+    machine.print_about(console, {"load before": before, "load after": machine.read_load()})
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Results go in; the one table that a reader needs comes out, and the same as JSON."""
+"""Print results as the one table that a reader needs, and save them as JSON."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def show(console: Console, results: Sequence[Result], about: Mapping[str, str]) 
     for heading in _HEADINGS:
         table.add_column(heading, justify="right" if heading in _NUMBERS else "left", no_wrap=True)
     for result in results:
-        table.add_row(*_cells(result))
+        table.add_row(*_format_cells(result))
     console.print(table)
     for name, value in about.items():
         console.print(f"{name}: {value}", highlight=False, soft_wrap=True)
@@ -37,7 +37,7 @@ def save(path: Path, results: Sequence[Result], about: Mapping[str, str]) -> Non
     path.write_text(json.dumps(figures, indent=1) + "\n", encoding="utf-8")
 
 
-def _cells(result: Result) -> list[str]:
+def _format_cells(result: Result) -> list[str]:
     sign = "≥" if result.more_is_better else "≤"
     ratio = ""
     if result.ratio is not None and result.spread is not None:
@@ -48,16 +48,16 @@ def _cells(result: Result) -> list[str]:
     verdict = result.verdict
     return [
         result.what,
-        _number(result.value, result.unit),
+        _format_number(result.value, result.unit),
         result.peer,
-        _number(result.peer_value, result.unit),
+        _format_number(result.peer_value, result.unit),
         ratio,
         bar,
         f"[{_COLOURS[verdict]}]{verdict}[/]" if verdict else "",
     ]
 
 
-def _number(value: float | None, unit: str) -> str:
+def _format_number(value: float | None, unit: str) -> str:
     if value is None:
         return ""
     return f"{value:,.0f} {unit}".strip() if not unit or value >= 100 else f"{value:.1f} {unit}"

@@ -1,4 +1,4 @@
-"""What was measured goes in; whether it clears its bar comes out."""
+"""Decide whether what was measured clears its bar."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Settings go in; what a search costs in a scope of thousands, and in one of tens of thousands, comes out.
+"""Measure what a search costs in a scope of thousands, and in one of tens of thousands.
 
 The store around it is filled by plain Cypher, in the shape that remembering gives it, but in minutes.
 """
@@ -28,12 +28,12 @@ from adk_graph_memory.graph.queries import fill_identifiers
 from adk_graph_memory.records import Embedding, Passage, Scope, digest
 from adk_graph_memory.settings import Settings
 from benchmarks import server
-from benchmarks.latency.clock import timed
-from benchmarks.latency.counting import counted
+from benchmarks.latency.clock import time_call
+from benchmarks.latency.counting import count_sent
 from benchmarks.latency.result import Result
 from benchmarks.latency.scale import Scale
 from benchmarks.latency.speech import Speaker
-from benchmarks.percentile import percentile
+from benchmarks.percentile import compute_percentile
 
 BARS = ((50, 25), (150, 80))
 """Milliseconds of p95 for each of the scale's scopes, and for those who aim higher."""
@@ -81,9 +81,9 @@ async def search(settings: Settings, scale: Scale) -> AsyncIterator[Result]:
         store = await open_store(memory, app_name)
         for (size, total), (bar, stretch) in zip(scale.scopes, BARS, strict=True):
             before, asking = await store.count(), f"asks-among-{size}"
-            took = await timed(partial(store.fill, asking, size, total, scale.memories_a_user)) / 1_000
+            took = await time_call(partial(store.fill, asking, size, total, scale.memories_a_user)) / 1_000
             present = await store.count()
-            costs = await _costs(service, embedder, Scope(app_name, asking), size, scale)
+            costs = await _measure_costs(service, embedder, Scope(app_name, asking), size, scale)
             note = (
                 f"store filled by plain Cypher, {present - before:,} memories in {took:.0f} s; half of them facts; "
                 f"seeded vectors around {TOPICS} topics"
@@ -110,18 +110,18 @@ class Costs:
     statements: tuple[float, ...]
 
 
-async def _costs(service: Neo4jMemoryService, embedder: Topics, scope: Scope, size: int, scale: Scale) -> Costs:
+async def _measure_costs(service: Neo4jMemoryService, embedder: Topics, scope: Scope, size: int, scale: Scale) -> Costs:
     talk, rows = Talk(size), []
     for _ in range(scale.warm_up + scale.rounds):
         spent, sent_each = [], []
-        with counted() as sent:
+        with count_sent() as sent:
             for _ in range(scale.searches):
-                arguments = {"app_name": scope.app_name, "user_id": scope.user_id, "query": talk.question()}
+                arguments = {"app_name": scope.app_name, "user_id": scope.user_id, "query": talk.make_question()}
                 embedded, statements = embedder.milliseconds, sent.statements
-                total = await timed(partial(service.search_memory, **arguments))
+                total = await time_call(partial(service.search_memory, **arguments))
                 spent.append(total - (embedder.milliseconds - embedded))
                 sent_each.append(sent.statements - statements)
-        rows.append((percentile(spent, 0.50), percentile(spent, 0.95), statistics.median(sent_each)))
+        rows.append((compute_percentile(spent, 0.50), compute_percentile(spent, 0.95), statistics.median(sent_each)))
     return Costs(*zip(*rows[-scale.rounds :], strict=True))
 
 
@@ -160,7 +160,7 @@ class Store:
         async with self._slots:
             await self._run(_FILL_USER, owner | {"names": talk.names, "authors": ["user", "assistant"]})
             for start in range(0, turns, BATCH):
-                rows = talk.turns(range(start, min(start + BATCH, turns)), since)
+                rows = talk.make_turns(range(start, min(start + BATCH, turns)), since)
                 await self._run(_FILL_TURNS, {"scope": scope.key, "rows": rows})
 
     async def _run(self, text: str, parameters: dict[str, Any]) -> Sequence[Any]:
@@ -173,35 +173,35 @@ class Talk:
     def __init__(self, seed: int) -> None:
         self._random = random.Random(f"talk {seed}")
         self._numbers = np.random.default_rng(self._random.getrandbits(32))
-        self.names = self._random.sample(list(_topics()), ENTITIES)
+        self.names = self._random.sample(list(_number_topics()), ENTITIES)
         self._subjects: dict[int, list[str]] = {}
 
-    def turns(self, places: range, since: float) -> list[dict[str, Any]]:
+    def make_turns(self, places: range, since: float) -> list[dict[str, Any]]:
         """Rows of turns, each with a fact, an entity and the vectors of both."""
-        named = [self._random.choice(self._subjects_of(place // TURNS_A_SESSION)) for place in places]
-        vectors = around([_topics()[name] for name in named for _ in "ef"], self._numbers)
+        named = [self._random.choice(self._choose_subjects(place // TURNS_A_SESSION)) for place in places]
+        vectors = make_vectors_around([_number_topics()[name] for name in named for _ in "ef"], self._numbers)
         return [
             {
                 "name": name,
-                "event": (event := self._event(place, name, since + place * 600)),
-                "fact": (fact := self._fact(name, event)),
+                "event": (event := self._make_event(place, name, since + place * 600)),
+                "fact": (fact := self._make_fact(name, event)),
                 "vectors": [vectors[2 * at], vectors[2 * at + 1]],
-                "tokens": [_projection().pack_vectors(self._tokens(node["text"])) for node in (event, fact)],
+                "tokens": [_load_projection().pack_vectors(self._make_tokens(node["text"])) for node in (event, fact)],
             }
             for at, (place, name) in enumerate(zip(places, named, strict=True))
         ]
 
-    def _tokens(self, text: str) -> NDArray[np.float32]:
+    def _make_tokens(self, text: str) -> NDArray[np.float32]:
         """One for each of its words, and a third more, as MiniLM's tokenizer makes of them."""
         return self._numbers.standard_normal((4 * len(text.split()) // 3, DIMENSIONS), dtype=np.float32)
 
-    def question(self) -> str:
+    def make_question(self) -> str:
         """What the user might ask, another one each time."""
-        return f"What did I say about {self._random.choice(self.names)} and {' '.join(self._words(6))}?"
+        return f"What did I say about {self._random.choice(self.names)} and {' '.join(self._choose_words(6))}?"
 
-    def _event(self, place: int, name: str, timestamp: float) -> dict[str, Any]:
+    def _make_event(self, place: int, name: str, timestamp: float) -> dict[str, Any]:
         session_id, is_user = f"session-{place // TURNS_A_SESSION}", place % 2 == 0
-        text = self._text(name, LONGEST)
+        text = self._make_text(name, LONGEST)
         return {
             "id": f"turn-{place}",
             "memory_id": f"event:{digest(session_id, f'turn-{place}')}",
@@ -215,8 +215,8 @@ class Talk:
             "words": word_parts.extract_word_parts(text),
         }
 
-    def _fact(self, name: str, event: dict[str, Any]) -> dict[str, Any]:
-        text, id = self._text(name, LONGEST_FACT), digest(event["memory_id"])
+    def _make_fact(self, name: str, event: dict[str, Any]) -> dict[str, Any]:
+        text, id = self._make_text(name, LONGEST_FACT), digest(event["memory_id"])
         columns = {key: event[key] for key in ("author", "timestamp")}
         return {
             "id": id,
@@ -227,17 +227,17 @@ class Talk:
             **columns,
         }
 
-    def _subjects_of(self, session: int) -> list[str]:
+    def _choose_subjects(self, session: int) -> list[str]:
         return self._subjects.setdefault(session, self._random.sample(self.names, SUBJECTS_A_SESSION))
 
-    def _text(self, name: str, longest: int) -> str:
-        words = self._words(self._random.randint(SHORTEST, longest) - 1)
+    def _make_text(self, name: str, longest: int) -> str:
+        words = self._choose_words(self._random.randint(SHORTEST, longest) - 1)
         words.insert(self._random.randrange(len(words)), name)
         return " ".join(words)
 
-    def _words(self, count: int) -> list[str]:
-        start = self._random.randrange(len(_spoken()) - count)
-        return _spoken()[start : start + count]
+    def _choose_words(self, count: int) -> list[str]:
+        start = self._random.randrange(len(_make_speech()) - count)
+        return _make_speech()[start : start + count]
 
 
 class Topics(Embedder):
@@ -257,9 +257,11 @@ class Topics(Embedder):
     def embed_question(self, text: str) -> QuestionEmbedding:
         """With a token for each word."""
         start = time.perf_counter()
-        [vector] = around([next((_topics()[word] for word in text.split() if word in _topics()), 0)], self._numbers)
+        [vector] = make_vectors_around(
+            [next((_number_topics()[word] for word in text.split() if word in _number_topics()), 0)], self._numbers
+        )
         tokens = self._numbers.standard_normal((len(text.split()), DIMENSIONS), dtype=np.float32)
-        embedding = QuestionEmbedding(vector, QuestionTokens(tokens, _projection()))
+        embedding = QuestionEmbedding(vector, QuestionTokens(tokens, _load_projection()))
         self.milliseconds += (time.perf_counter() - start) * 1_000
         return embedding
 
@@ -268,36 +270,36 @@ class Topics(Embedder):
         return [Embedding(self.embed_query(passage.text)) for passage in passages]
 
 
-def around(topics: Sequence[int], numbers: np.random.Generator) -> list[list[float]]:
+def make_vectors_around(topics: Sequence[int], numbers: np.random.Generator) -> list[list[float]]:
     """A unit vector for each topic: its centre and as much noise, so that two of one topic have a cosine of a half."""
     noise = numbers.standard_normal((len(topics), DIMENSIONS)) / np.sqrt(DIMENSIONS)
-    return [vector.tolist() for vector in _units(_centres()[list(topics)] + noise)]
+    return [vector.tolist() for vector in _scale_to_units(_make_centres()[list(topics)] + noise)]
 
 
 @cache
-def _projection() -> Projection:
+def _load_projection() -> Projection:
     return Projection.from_model("all-MiniLM-L6-v2", DIMENSIONS)
 
 
 @cache
-def _centres() -> NDArray[np.float64]:
-    return _units(np.random.default_rng(0).standard_normal((TOPICS, DIMENSIONS)))
+def _make_centres() -> NDArray[np.float64]:
+    return _scale_to_units(np.random.default_rng(0).standard_normal((TOPICS, DIMENSIONS)))
 
 
-def _units(vectors: NDArray[np.float64]) -> NDArray[np.float64]:
+def _scale_to_units(vectors: NDArray[np.float64]) -> NDArray[np.float64]:
     unit_vectors: NDArray[np.float64] = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
     return unit_vectors
 
 
 @cache
-def _topics() -> dict[str, int]:
+def _number_topics() -> dict[str, int]:
     """Every name that there is, and the topic to which it belongs."""
     return {"".join(letters): place % TOPICS for place, letters in enumerate(itertools.product(*_LETTERS))}
 
 
 @cache
-def _spoken() -> list[str]:
+def _make_speech() -> list[str]:
     """A long run of words as people use them."""
-    events = (event for seed in range(100) for event in Speaker(seed).events(40))
+    events = (event for seed in range(100) for event in Speaker(seed).make_events(40))
     texts = (part.text for event in events if event.content for part in event.content.parts or ())
     return [word for text in texts if text for word in text.split()]

@@ -1,4 +1,4 @@
-"""Settings and a folder go in; our session service and ADK's two, each open and warm, come out."""
+"""Open our session service and ADK's two, each warm."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from google.adk.sessions.sqlite_session_service import SqliteSessionService
 
 from adk_graph_memory import Neo4jSessionService
 from adk_graph_memory.settings import Settings
-from benchmarks.latency.speech import copies
+from benchmarks.latency.speech import copy_events
 
 GRAPH, DATABASE, SQLITE = "graph", "DatabaseSessionService", "SqliteSessionService"
 USER = "ada"
@@ -34,18 +34,18 @@ class Services:
     def __getitem__(self, name: str) -> BaseSessionService:
         return self.by_name[name]
 
-    async def session(self, name: str, user_id: str = USER, **options: Any) -> Session:
+    async def create_session(self, name: str, user_id: str = USER, **options: Any) -> Session:
         """A new, empty session."""
         return await self[name].create_session(app_name=self.app_name, user_id=user_id, **options)
 
     async def fill(self, name: str, events: list[Event]) -> Session:
         """A new session that holds copies of these events."""
-        session = await self.session(name)
-        for event in copies(events):
+        session = await self.create_session(name)
+        for event in copy_events(events):
             await self[name].append_event(session, event)
         return session
 
-    async def filled(self, name: str, events: list[Event]) -> Session:
+    async def fill_once(self, name: str, events: list[Event]) -> Session:
         """A session that was filled once with that many events and is shared by all who ask for such a one."""
         key = name, len(events)
         if key not in self._filled:
@@ -54,7 +54,7 @@ class Services:
 
 
 @asynccontextmanager
-async def opened(settings: Settings, folder: Path) -> AsyncIterator[Services]:
+async def open_services(settings: Settings, folder: Path) -> AsyncIterator[Services]:
     """The services, ADK's on SQLite files in the folder."""
     database = DatabaseSessionService(f"sqlite+aiosqlite:///{folder / 'database.db'}")
     sqlite = SqliteSessionService(str(folder / "sqlite.db"))

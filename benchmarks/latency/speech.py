@@ -1,4 +1,4 @@
-"""A seed goes in; a conversation as real ones look comes out: words, state deltas and calls of a tool.
+"""Make a conversation as real ones look, from a seed: words, state deltas and calls of a tool.
 
 The sentences are a bigram chain over the demo's conversation, so words are as frequent as in English, with made-up
 names between them, so that there are as many rare words as in the talk of many people.
@@ -50,20 +50,20 @@ class Speaker:
         self._random = random.Random(seed)
         self._names = ["".join(self._random.choices(_SYLLABLES, k=3)).capitalize() for _ in range(20)]
 
-    def events(self, count: int) -> list[Event]:
+    def make_events(self, count: int) -> list[Event]:
         """Events of 20 to 60 words, the user's and the agent's in turn; a fifth call a tool, a quarter change state."""
         start = time.time()
-        return [self._event(number, start + number / 1_000) for number in range(count)]
+        return [self._make_event(number, start + number / 1_000) for number in range(count)]
 
-    def question(self, number: int) -> str:
+    def make_question(self, number: int) -> str:
         """What somebody might ask about it, another one for each number."""
         self._random.seed(number)
-        words = [word.strip(".,?!;:\"'()") for word in self._sentence()]
+        words = [word.strip(".,?!;:\"'()") for word in self._make_sentence()]
         return f"What did I say about {self._random.choice(self._names)} and {' '.join(words[:6])}?"
 
-    def _event(self, number: int, at: float) -> Event:
+    def _make_event(self, number: int, at: float) -> Event:
         author = "user" if number % 2 == 0 else "assistant"
-        parts = [types.Part(text=self._text())]
+        parts = [types.Part(text=self._make_text())]
         if number % 5 == 3:
             call = {"query": self._random.choice(self._names), "limit": 5, "exact": False}
             parts.append(types.Part.from_function_call(name="look_up", args=call))
@@ -76,28 +76,28 @@ class Speaker:
             actions=EventActions(state_delta=delta),
         )
 
-    def _text(self) -> str:
+    def _make_text(self) -> str:
         length, words = self._random.randint(SHORTEST, LONGEST - 10), list[str]()
         while len(words) < length:
-            words += self._sentence()
+            words += self._make_sentence()
         words.insert(self._random.randrange(1, length), self._random.choice(self._names))
         return " ".join(words[:LONGEST])
 
-    def _sentence(self) -> list[str]:
-        starts, following = _chain()
+    def _make_sentence(self) -> list[str]:
+        starts, following = _build_chain()
         words = [self._random.choice(starts)]
         while words[-1][-1] not in ".?!" and len(words) < 25:
             words.append(self._random.choice(following[words[-1]]))
         return words
 
 
-def copies(events: list[Event]) -> list[Event]:
+def copy_events(events: list[Event]) -> list[Event]:
     """The same events as fresh objects, for a service of its own."""
     return [event.model_copy(deep=True) for event in events]
 
 
 @cache
-def _chain() -> tuple[list[str], dict[str, list[str]]]:
+def _build_chain() -> tuple[list[str], dict[str, list[str]]]:
     """Words that open a sentence, and for each word those that follow it."""
     conversation = json.loads((resources.files("adk_graph_memory.demo") / "conversation.json").read_text("utf-8"))
     starts: list[str] = []

@@ -1,4 +1,4 @@
-"""Settings go in; what the plugin that fills memory adds to a turn of a conversation comes out."""
+"""Measure what the plugin that fills memory adds to a turn of a conversation."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from adk_graph_memory.adk import session_codec
 from adk_graph_memory.adk.plugin import GraphMemoryPlugin
 from adk_graph_memory.settings import Settings
 from adk_graph_memory.testing import ScriptedLlm
-from benchmarks.latency.clock import timed
+from benchmarks.latency.clock import time_call
 from benchmarks.latency.memories import Meter
 from benchmarks.latency.result import Result
 from benchmarks.latency.scale import Scale
@@ -31,7 +31,7 @@ PAUSE = 0.1
 """Seconds that the user takes before the next turn; nobody writes faster."""
 
 
-async def plugin(settings: Settings, scale: Scale) -> AsyncIterator[Result]:
+async def measure_plugin(settings: Settings, scale: Scale) -> AsyncIterator[Result]:
     """Whole turns through a Runner whose model answers at once, blocks with the plugin and without in turn."""
     turns = 2 * scale.calls
     note = "two events a turn; the plugin queues each turn and reads by rules after twenty events, beside the replies"
@@ -44,8 +44,8 @@ async def plugin(settings: Settings, scale: Scale) -> AsyncIterator[Result]:
         for pause, who, bar in ((PAUSE, f"a user who takes {PAUSE:g} s", 5), (0.0, "a user who takes no time", None)):
             rounds = []
             for _ in range(2 + scale.rounds):
-                without = await _block(sessions, memory, turns, pause, [])
-                rounds.append((await _block(sessions, memory, turns, pause, [filling]), without))
+                without = await _time_block(sessions, memory, turns, pause, [])
+                rounds.append((await _time_block(sessions, memory, turns, pause, [filling]), without))
             ours, theirs = zip(*rounds[2:], strict=True)
             added = tuple(own - other for own, other in zip(ours, theirs, strict=True))
             what = f"turn with GraphMemoryPlugin, {who}, median of {turns * scale.rounds}"
@@ -54,7 +54,7 @@ async def plugin(settings: Settings, scale: Scale) -> AsyncIterator[Result]:
         await filling.close()
 
 
-async def _block(
+async def _time_block(
     sessions: Neo4jSessionService,
     memory: Neo4jMemoryService,
     turns: int,
@@ -68,8 +68,8 @@ async def _block(
     runner = Runner(app=app, session_service=sessions, memory_service=memory)
     session = await sessions.create_session(app_name=name, user_id=USER)
     spent = []
-    for event in Speaker(len(name)).events(turns):
-        spent.append(await timed(partial(_say, runner, session.id, session_codec.get_content_text(event.content))))
+    for event in Speaker(len(name)).make_events(turns):
+        spent.append(await time_call(partial(_say, runner, session.id, session_codec.get_content_text(event.content))))
         await asyncio.sleep(pause)
     await asyncio.sleep(QUIET)
     return statistics.median(spent)

@@ -45,17 +45,17 @@ from benchmarks.quality import (
     variants,
     xquad,
 )
-from benchmarks.quality.asked import (
+from benchmarks.quality.answers import (
     Answer,
     Search,
-    answers,
-    by_kind,
-    cells,
-    fallen,
-    first,
-    in_order,
-    misled,
-    recognised,
+    ask_questions,
+    count_fallen,
+    format_cells,
+    group_by_kind,
+    list_misled,
+    measure_first,
+    measure_order,
+    measure_recognition,
 )
 from benchmarks.quality.dialogue import Conversation
 
@@ -90,21 +90,22 @@ class DataSet:
 RUN = uuid.uuid4().hex[:8]
 
 
-def sets(arguments: argparse.Namespace) -> Iterator[DataSet]:
+def load_data_sets(arguments: argparse.Namespace) -> Iterator[DataSet]:
     """All that is to be told."""
     yield DataSet("chats", chats.load())
     changing = updates.load()
     yield DataSet("updates", changing)
-    yield DataSet("updates, ends known", changing, model=changes.reader(changing))
+    yield DataSet("updates, ends known", changing, model=changes.make_reader(changing))
     yield DataSet("unanswerable", unanswerable.load())
     yield DataSet("unanswerable, Arabic", [arabic.load()])
     yield DataSet("few words", few_words.load(), first=5)
     if arguments.locomo:
         conversations = locomo.load(arguments.locomo)
         yield DataSet("locomo", conversations)
-        yield DataSet("locomo, roles only", [variants.reduced(conversation) for conversation in conversations])
+        yield DataSet("locomo, roles only", [variants.reduce_authors(conversation) for conversation in conversations])
         yield DataSet(
-            "locomo, other names", [variants.renamed(conversation, n) for n, conversation in enumerate(conversations)]
+            "locomo, other names",
+            [variants.rename_speakers(conversation, n) for n, conversation in enumerate(conversations)],
         )
     if arguments.xquad:
         for path in sorted(arguments.xquad.glob("xquad.*.json")):
@@ -122,7 +123,7 @@ class Bench:
 
     def __init__(self, settings: Settings, reranker: str | None = None) -> None:
         self._reranker = CrossEncoderReranker(reranker) if reranker else None
-        single = tuple(map(changes.predicate, range(MOST_CHANGES)))
+        single = tuple(map(changes.name_predicate, range(MOST_CHANGES)))
         self._settings = settings.model_copy(update={"functional_predicates": single})
         self.table = Table(title="Evidence found by search_memory, percent")
         for i, column in enumerate(
@@ -142,7 +143,7 @@ class Bench:
                     await in_memory.add_session_to_memory(session)
         return in_memory
 
-    async def weighted(
+    async def ask_weighted(
         self,
         data_set: DataSet,
         what: str,
@@ -162,37 +163,37 @@ class Bench:
             await memory.prepare()
             return await self.ask(data_set, what, search, kinds=kinds)
 
-    async def spoken(self, data_set: DataSet) -> None:
+    async def ask_in_language(self, data_set: DataSet) -> None:
         """Asks each user's questions as if it were known in which language they are asked."""
         async with GraphMemory(settings=self._settings, model="rules") as memory:
             recall = Recall(memory.connection, memory.vectors, memory.speakers, None, None)
 
             async def search(user_id: str, query: str) -> list[MemoryEntry]:
-                options = RecallOptions(language=few_words.language_of(user_id))
+                options = RecallOptions(language=few_words.get_language(user_id))
                 memories = await recall.recall_memories(Scope(data_set.app_name, user_id), query, options)
                 return [memory_codec.make_memory_entry(memory) for memory in memories]
 
             await memory.prepare()
             await self.ask(data_set, "with the language given", search, kinds=True)
 
-    async def crowd(self, data_set: DataSet) -> None:
+    async def ask_in_crowd(self, data_set: DataSet) -> None:
         """What users ask of themselves, in the store of all and in a store each: others must not be in their way."""
-        conversations = [_first_person(conversation) for conversation in data_set.conversations[:CROWD]]
-        await self.weighted(replace(data_set, conversations=conversations), f"first person, {CROWD} users")
+        conversations = [_select_first_person(conversation) for conversation in data_set.conversations[:CROWD]]
+        await self.ask_weighted(replace(data_set, conversations=conversations), f"first person, {CROWD} users")
         alone: list[Answer] = []
         for number, conversation in enumerate(conversations):
             settings = self._settings.model_copy(update={"label_prefix": f"{PREFIX}{number}"})
             apart, one = Bench(settings), replace(data_set, conversations=[conversation])
             await apart.tell(one)
-            alone += await apart.weighted(one, "")
-        self.table.add_row(data_set.name, "the same, each in a store alone", "all", *cells(alone))
+            alone += await apart.ask_weighted(one, "")
+        self.table.add_row(data_set.name, "the same, each in a store alone", "all", *format_cells(alone))
 
     async def ask(self, data_set: DataSet, what: str, search: Search, *, kinds: bool = False) -> list[Answer]:
         """Asks all questions and adds a line (or one for each kind) to the table."""
-        given = await answers(search, data_set.conversations, first=data_set.first)
+        given = await ask_questions(search, data_set.conversations, first=data_set.first)
         answerable = [answer for answer in given if answer.kind != "unanswerable"]
-        for kind, some in by_kind(answerable).items() if kinds else [("all", answerable)]:
-            self.table.add_row(data_set.name, what, kind, *cells(some))
+        for kind, some in group_by_kind(answerable).items() if kinds else [("all", answerable)]:
+            self.table.add_row(data_set.name, what, kind, *format_cells(some))
         return given
 
     async def ask_again(self, data_set: DataSet, given: Sequence[Answer]) -> None:
@@ -202,7 +203,7 @@ class Bench:
                 data_set, conversations=[echoes.echo_questions(conversation) for conversation in data_set.conversations]
             )
         )
-        fell = fallen(given, await self.weighted(data_set, "every question asked before"))
+        fell = count_fallen(given, await self.ask_weighted(data_set, "every question asked before"))
         self.lines.append(
             f"{data_set.name}: answers that fall by more than one place once asked: {fell} of {len(given)}"
         )
@@ -210,27 +211,27 @@ class Bench:
     async def compare(self, data_set: DataSet, *, ablate: bool) -> None:
         """Everything that is measured of one set."""
         in_memory = await self.tell(data_set)
-        given = await self.weighted(data_set, "all signals", kinds=True)
+        given = await self.ask_weighted(data_set, "all signals", kinds=True)
         if data_set.name.startswith("updates"):
-            self.lines.append(f"{data_set.name}: current before outdated: {100 * in_order(given):.1f} %")
-            wrong = misled(given)
+            self.lines.append(f"{data_set.name}: current before outdated: {100 * measure_order(given):.1f} %")
+            wrong = list_misled(given)
             self.lines.append(
                 f"{data_set.name}: outdated turn unmarked or before its successor: {sum(wrong)} of {len(wrong)}"
             )
-            self.lines.append(f"{data_set.name}: the right answer first: {100 * first(given):.1f} %")
+            self.lines.append(f"{data_set.name}: the right answer first: {100 * measure_first(given):.1f} %")
         if data_set.name == "updates, ends known":
             await self.ask_again(data_set, given)
         if data_set.name == "few words":
-            await self.spoken(data_set)
+            await self.ask_in_language(data_set)
         if any(answer.kind == "unanswerable" for answer in given):
-            share = recognised(given, unanswerable="unanswerable", false_alarms=FALSE_ALARMS)
+            share = measure_recognition(given, unanswerable="unanswerable", false_alarms=FALSE_ALARMS)
             self.lines.append(f"{data_set.name}: unanswerable recognised at 5 % false alarms: {100 * share:.1f} %")
         if data_set.name in ("chats", "locomo"):
             for what, weights in {**ALONE, "both, no graph": NO_GRAPH}.items():
-                await self.weighted(data_set, what, weights)
+                await self.ask_weighted(data_set, what, weights)
             kinds: tuple[MemoryKind, ...] = ("event", "fact")
             for kind in kinds:
-                await self.weighted(data_set, f"{kind}s only", filters=Filters(kind=kind))
+                await self.ask_weighted(data_set, f"{kind}s only", filters=Filters(kind=kind))
 
             async def adk(user_id: str, query: str) -> list[MemoryEntry]:
                 response = await in_memory.search_memory(app_name=data_set.app_name, user_id=user_id, query=query)
@@ -238,32 +239,32 @@ class Bench:
 
             await self.ask(data_set, "ADK's InMemoryMemoryService", adk)
         if data_set.name == "chats":
-            await self.crowd(data_set)
+            await self.ask_in_crowd(data_set)
         if ablate and data_set.name == "locomo":
             for field in fields(Weights):
-                await self.weighted(data_set, f"without {field.name}", replace(Weights(), **{field.name: 0.0}))
+                await self.ask_weighted(data_set, f"without {field.name}", replace(Weights(), **{field.name: 0.0}))
         self.table.add_section()
 
 
-def _first_person(conversation: Conversation) -> Conversation:
+def _select_first_person(conversation: Conversation) -> Conversation:
     questions = (question for question in conversation.questions if question.kind == "first-person")
     return replace(conversation, questions=tuple(questions))
 
 
 async def main(arguments: argparse.Namespace) -> None:
-    before = machine.load()
-    async with server.serving(PREFIX) as (settings, which):
+    before = machine.read_load()
+    async with server.serve(PREFIX) as (settings, which):
         chosen = {"embedder": arguments.embedder} if arguments.embedder else {}
         bench = Bench(load_settings(**settings.model_dump() | chosen, rerank_timeout=PATIENCE), arguments.reranker)
-        for data_set in sets(arguments):
+        for data_set in load_data_sets(arguments):
             if not arguments.only or data_set.name in arguments.only:
                 print(f"{data_set.name} …", file=sys.stderr, flush=True)
                 await bench.compare(data_set, ablate=arguments.ablate)
-    console = machine.console()
+    console = machine.make_console()
     console.print(bench.table)
     for line in bench.lines:
         console.print(line, highlight=False, soft_wrap=True)
-    machine.print_about(console, {"load before": before, "load after": machine.load(), "server": which})
+    machine.print_about(console, {"load before": before, "load after": machine.read_load(), "server": which})
 
 
 parser = argparse.ArgumentParser(prog="python -m benchmarks.quality", description=__doc__)

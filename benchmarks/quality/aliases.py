@@ -43,10 +43,10 @@ class Outcome:
     keys: tuple[str, ...]
     doubts: int
 
-    def b_cubed(self, script: str | None = None) -> tuple[float, float, float]:
+    def compute_b_cubed(self, script: str | None = None) -> tuple[float, float, float]:
         """Precision, recall and F1 averaged over mentions (Bagga and Baldwin 1998), of one script or all."""
         chosen = [i for i, mention in enumerate(self.mentions) if script in (None, mention.script)]
-        whose, found = self._clusters(mention.who for mention in self.mentions), self._clusters(self.keys)
+        whose, found = self._group_mentions(mention.who for mention in self.mentions), self._group_mentions(self.keys)
         shared = [len(whose[self.mentions[i].who] & found[self.keys[i]]) for i in chosen]
         precision = statistics.fmean(both / len(found[self.keys[i]]) for i, both in zip(chosen, shared, strict=True))
         recall = statistics.fmean(
@@ -54,12 +54,12 @@ class Outcome:
         )
         return precision, recall, 2 * precision * recall / (precision + recall)
 
-    def false_merges(self) -> list[tuple[Mention, Mention]]:
+    def list_false_merges(self) -> list[tuple[Mention, Mention]]:
         """Pairs of mentions that were taken for one and are two."""
         together = combinations(zip(self.mentions, self.keys, strict=True), 2)
         return [(one, other) for (one, key), (other, its) in together if key == its and one.who != other.who]
 
-    def splits(self) -> dict[str, list[str]]:
+    def list_splits(self) -> dict[str, list[str]]:
         """Who was taken for several, with the first name each of them was met by."""
         parts: dict[str, dict[str, str]] = defaultdict(dict)
         for mention, key in zip(self.mentions, self.keys, strict=True):
@@ -67,7 +67,7 @@ class Outcome:
         return {who: list(names.values()) for who, names in parts.items() if len(names) > 1}
 
     @staticmethod
-    def _clusters(labels: Iterable[str]) -> Mapping[str, set[int]]:
+    def _group_mentions(labels: Iterable[str]) -> Mapping[str, set[int]]:
         clusters: dict[str, set[int]] = defaultdict(set)
         for i, label in enumerate(labels):
             clusters[label].add(i)
@@ -90,7 +90,7 @@ def load(path: Path = PATH) -> list[Mention]:
     ]
 
 
-def told(mentions: Sequence[Mention], *, ask_gold: bool) -> Outcome:
+def resolve_mentions(mentions: Sequence[Mention], *, ask_gold: bool) -> Outcome:
     """Resolves the mentions session by session, with every doubt answered "somebody new" or as the gold says."""
     known: dict[str, KnownEntity] = {}
     keys: dict[int, str] = {}
@@ -102,21 +102,23 @@ def told(mentions: Sequence[Mention], *, ask_gold: bool) -> Outcome:
         doubts += len(resolution.doubts)
         answers = {doubt.ref: None for doubt in resolution.doubts}
         if ask_gold:
-            answers = {doubt.ref: _gold(doubt.ref, doubt.candidate_keys, keys, who) for doubt in resolution.doubts}
+            answers = {
+                doubt.ref: _choose_gold_key(doubt.ref, doubt.candidate_keys, keys, who) for doubt in resolution.doubts
+            }
         resolution = entity_resolution.answer_doubts(resolution, answers, now)
         keys.update(resolution.keys_by_ref)
-        known.update(_written(resolution, known))
+        known.update(_write_entities(resolution, known))
     ordered = tuple(mentions)
     return Outcome(ordered, tuple(keys[mention.entity.ref] for mention in ordered), doubts)
 
 
-def _gold(ref: int, offered: Sequence[str], keys: Mapping[int, str], who: Mapping[int, str]) -> str | None:
+def _choose_gold_key(ref: int, offered: Sequence[str], keys: Mapping[int, str], who: Mapping[int, str]) -> str | None:
     """The offered key that the most mentions of the same have, if any."""
     own = [key for other, key in keys.items() if who[other] == who[ref] and key in offered]
     return statistics.mode(own) if own else None
 
 
-def _written(resolution: EntityResolution, known: Mapping[str, KnownEntity]) -> dict[str, KnownEntity]:
+def _write_entities(resolution: EntityResolution, known: Mapping[str, KnownEntity]) -> dict[str, KnownEntity]:
     """The entities as the graph would hold them after the plan: aliases are added, name and context stay."""
     written = {}
     for planned in resolution.planned_entities:
@@ -128,7 +130,7 @@ def _written(resolution: EntityResolution, known: Mapping[str, KnownEntity]) -> 
     return written
 
 
-def table(outcomes: Mapping[str, Outcome]) -> Table:
+def make_table(outcomes: Mapping[str, Outcome]) -> Table:
     """A line a way of answering and script; and all of them together."""
     shown = Table(title="Entity resolution, B-cubed, percent")
     for i, column in enumerate(("doubts answered", "script", "mentions", "entities", "precision", "recall", "F1")):
@@ -136,7 +138,7 @@ def table(outcomes: Mapping[str, Outcome]) -> Table:
     for name, outcome in outcomes.items():
         for script in (*dict.fromkeys(mention.script for mention in outcome.mentions), None):
             chosen = [mention for mention in outcome.mentions if script in (None, mention.script)]
-            numbers = (f"{100 * share:.1f}" for share in outcome.b_cubed(script))
+            numbers = (f"{100 * share:.1f}" for share in outcome.compute_b_cubed(script))
             shown.add_row(
                 name, script or "all", str(len(chosen)), str(len({mention.who for mention in chosen})), *numbers
             )
@@ -146,12 +148,15 @@ def table(outcomes: Mapping[str, Outcome]) -> Table:
 
 def main() -> None:
     mentions = load()
-    outcomes = {"somebody new": told(mentions, ask_gold=False), "by the gold": told(mentions, ask_gold=True)}
-    console = machine.console()
-    console.print(table(outcomes))
+    outcomes = {
+        "somebody new": resolve_mentions(mentions, ask_gold=False),
+        "by the gold": resolve_mentions(mentions, ask_gold=True),
+    }
+    console = machine.make_console()
+    console.print(make_table(outcomes))
     traps = {mention.trap for mention in mentions if mention.trap}
     for name, outcome in outcomes.items():
-        merged = outcome.false_merges()
+        merged = outcome.list_false_merges()
         console.print(
             f"{name}: {outcome.doubts} doubts, {len(merged)} false merges "
             f"({len(traps)} traps with {len({mention.who for mention in mentions if mention.trap})} namesakes)",
@@ -159,7 +164,7 @@ def main() -> None:
         )
         for one, other in merged:
             console.print(f"  merged: {one.entity.name} ({one.who}) and {other.entity.name} ({other.who})")
-        for who, names in outcome.splits().items():
+        for who, names in outcome.list_splits().items():
             console.print(f"  split: {who}: {', '.join(names)}", highlight=False, soft_wrap=True)
 
 

@@ -22,7 +22,7 @@ from adk_graph_memory.demo.recorded_replies import RecordedLlm
 from adk_graph_memory.records import digest
 from adk_graph_memory.testing import ScriptedLlm, make_text_response
 from benchmarks.quality import replies
-from benchmarks.quality.perturbations import Perturbation, Reply, Shown
+from benchmarks.quality.perturbations import NumberedItems, Perturbation, Reply
 
 SCRIPTS = Path(__file__).with_name("scripts.json")
 FIRST = datetime(2025, 3, 3, 9, tzinfo=UTC)
@@ -44,20 +44,20 @@ class Case:
     def perturb_readings(self, perturbation: Perturbation) -> Iterable[tuple[Reply, Reply]]:
         """Each fact of the replies and what the perturbation makes of it."""
         for reply in self.readings:
-            read = _perturb(perturbation, {**reply, "entities": []}, Shown({}, {}, {}))
+            read = _perturb(perturbation, {**reply, "entities": []}, NumberedItems({}, {}, {}))
             yield from zip(reply["facts"], read["facts"], strict=False)
 
 
-def recorded(name: str) -> Case:
+def load_case(name: str) -> Case:
     """A conversation with recorded replies."""
-    talk = replies.conversation(name)
+    talk = replies.load_conversation(name)
     sessions = {session.id: memory_codec.make_turns(session.make_events(), zone=talk.zone) for session in talk.sessions}
-    recording = replies.recording(name)
+    recording = replies.load_recording(name)
     readings = [_complete(reply) for reply in recording.extractions.values()]
     return Case(name, sessions, readings, lambda: RecordedLlm.from_recording(recording))
 
 
-def in_many_scripts() -> Case:
+def make_script_case() -> Case:
     """Short statements in scripts that no recording is written in, each a fact."""
     scripts = json.loads(SCRIPTS.read_text("utf-8"))
     turns = [
@@ -65,7 +65,7 @@ def in_many_scripts() -> Case:
     ]
     sessions = {f"scripts-{n}": turns[n : n + SESSION] for n in range(0, len(turns), SESSION)}
     quotes = {script["turn"]: script["quote"] for script in scripts}
-    readings = {part[0].text: _statements([turn.text for turn in part], quotes) for part in sessions.values()}
+    readings = {part[0].text: _iterate_statements([turn.text for turn in part], quotes) for part in sessions.values()}
 
     def answer(request: LlmRequest) -> str:
         [prompt] = (part.text or "" for part in request.contents[0].parts or ())
@@ -77,7 +77,7 @@ def in_many_scripts() -> Case:
     return Case("scripts", sessions, list(readings.values()), lambda: ScriptedLlm.from_replies(*[answer] * MOST_CALLS))
 
 
-def _statements(texts: Sequence[str], quotes: Mapping[str, str]) -> Reply:
+def _iterate_statements(texts: Sequence[str], quotes: Mapping[str, str]) -> Reply:
     user = {"ref": 1, "name": "user", "type": "person", "aliases": [], "known_id": None}
     facts = [
         {"ref": n, "subject": 1, "predicate": f"states_{n}", "object": None, "text": text, "quote": quotes[text]}
@@ -112,16 +112,16 @@ class CarelessLlm(BaseLlm):
         [prompt] = (part.text or "" for part in llm_request.contents[0].parts or ())
         async for response in self._careful.generate_content_async(llm_request, stream):
             [text] = (part.text or "" for part in (response.content and response.content.parts) or ())
-            yield make_text_response(json.dumps(self._reply(prompt, json.loads(text)), ensure_ascii=False))
+            yield make_text_response(json.dumps(self._perturb_reply(prompt, json.loads(text)), ensure_ascii=False))
 
-    def _reply(self, prompt: str, reply: Reply) -> Reply:
+    def _perturb_reply(self, prompt: str, reply: Reply) -> Reply:
         if "<conversation>" in prompt:
-            return _perturb(self._perturbation, _complete(reply), Shown(known_entities(prompt), {}, {}))
-        known, new = (sorted(prompts.decode_lines(prompt, frame), key=_text) for frame in ("known", "new"))
-        chance = random.Random(digest(self._perturbation.name, *map(_text, new)))
+            return _perturb(self._perturbation, _complete(reply), NumberedItems(parse_known_entities(prompt), {}, {}))
+        known, new = (sorted(prompts.decode_lines(prompt, frame), key=_extract_text) for frame in ("known", "new"))
+        chance = random.Random(digest(self._perturbation.name, *map(_extract_text, new)))
         quotes = ({line["number"]: line["quote"] for line in part} for part in (known, new))
-        same = names_in_doubt(prompt, self._name_known)
-        return self._perturbation.judge({**reply, "same": same}, Shown({}, *quotes), chance)
+        same = answer_doubts(prompt, self._name_known)
+        return self._perturbation.judge({**reply, "same": same}, NumberedItems({}, *quotes), chance)
 
     def _name_known(self, names: Sequence[str]) -> str | None:
         """Under what name somebody of these names is known."""
@@ -134,32 +134,33 @@ def _complete(reply: Reply) -> Reply:
     return {**reply, "entities": entities, "facts": [{"object": None, **fact} for fact in reply.get("facts", ())]}
 
 
-def _perturb(perturbation: Perturbation, reply: Reply, shown: Shown) -> Reply:
+def _perturb(perturbation: Perturbation, reply: Reply, shown: NumberedItems) -> Reply:
     """The perturbed reading; chance goes by what is read."""
     chance = random.Random(digest(perturbation.name, *(fact["text"] for fact in reply["facts"])))
     return perturbation.read(reply, shown, chance)
 
 
-def _text(line: Mapping[str, Any]) -> str:
+def _extract_text(line: Mapping[str, Any]) -> str:
     """What a fact's line says; numbers are another user's another time."""
     return str(line["text"])
 
 
-def known_entities(prompt: str) -> dict[int, tuple[str, str]]:
+def parse_known_entities(prompt: str) -> dict[int, tuple[str, str]]:
     """Name and kind of the known entities that a prompt lists, by their numbers."""
     listed = ((int(number), json.loads(line)) for number, line in re.findall(r"^(\d+): (\{.*\})$", prompt, re.M))
     return {number: (entity["names"][0], entity["type"]) for number, entity in listed}
 
 
-def names_in_doubt(prompt: str, mean: Callable[[Sequence[str]], str | None]) -> list[Reply]:
+def answer_doubts(prompt: str, mean: Callable[[Sequence[str]], str | None]) -> list[Reply]:
     """The answers of a judge who knows whom each name in doubt means: somebody known, by a name, or nobody."""
     known, _, doubted = prompt.rpartition("\nKnown:\n")[2].partition("\nNames in doubt:\n")
-    numbers = {name: entity["number"] for entity in _entities(known) for name in entity["names"]}
+    numbers = {name: entity["number"] for entity in _parse_entities(known) for name in entity["names"]}
     return [
-        {"name": entity["number"], "known": numbers.get(mean(entity["names"]) or "")} for entity in _entities(doubted)
+        {"name": entity["number"], "known": numbers.get(mean(entity["names"]) or "")}
+        for entity in _parse_entities(doubted)
     ]
 
 
-def _entities(text: str) -> list[dict[str, Any]]:
+def _parse_entities(text: str) -> list[dict[str, Any]]:
     """The entities listed, whatever follows them in their line."""
     return [json.JSONDecoder().raw_decode(line)[0] for line in text.splitlines() if line.startswith("{")]

@@ -29,23 +29,23 @@ def load() -> list[Conversation]:
     """What everybody said, with the queries; a question's kind is its language."""
     banks = json.loads(PATH.read_text("utf-8"))
     others = [
-        _conversation(f"few-words-{bank['language']}-{number}", name, statements)
+        _make_conversation(f"few-words-{bank['language']}-{number}", name, statements)
         for name, bank in banks.items()
         for number, statements in enumerate(bank["users"], 1)
     ]
-    return [*_chats(), *others]
+    return [*_load_chats(), *others]
 
 
-def language_of(user_id: str) -> str:
+def get_language(user_id: str) -> str:
     """What the user of one of these conversations speaks."""
     return user_id.split("-")[2] if user_id.startswith("few-words-") else "en"
 
 
-def _chats() -> list[Conversation]:
+def _load_chats() -> list[Conversation]:
     conversations = chats.load()
     queries = {
         (conversation.id, question.text): query
-        for conversation, question, query in islice(_keywords(conversations), ENGLISH_QUERIES)
+        for conversation, question, query in islice(_pick_keywords(conversations), ENGLISH_QUERIES)
     }
     return [
         replace(
@@ -60,7 +60,7 @@ def _chats() -> list[Conversation]:
     ]
 
 
-def _keywords(conversations: Sequence[Conversation]) -> Iterator[tuple[Conversation, Question, str]]:
+def _pick_keywords(conversations: Sequence[Conversation]) -> Iterator[tuple[Conversation, Question, str]]:
     """Two words of every other question and three of the rest, as far as they have so many that are not ordinary."""
     pairs = [(conversation, question) for conversation in conversations for question in conversation.questions]
     for number, (conversation, question) in enumerate(pairs):
@@ -69,7 +69,7 @@ def _keywords(conversations: Sequence[Conversation]) -> Iterator[tuple[Conversat
             yield conversation, question, " ".join(words[:length]).lower()
 
 
-def _conversation(id: str, kind: str, statements: Sequence[tuple[str, str]]) -> Conversation:
+def _make_conversation(id: str, kind: str, statements: Sequence[tuple[str, str]]) -> Conversation:
     turns = [
         Turn(f"{id}-{number}", "user", text, _FIRST + timedelta(days=number // A_SESSION, minutes=number))
         for number, (text, _) in enumerate(statements)

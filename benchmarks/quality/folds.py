@@ -87,18 +87,18 @@ def answer(case: Case, weights: Weights) -> Quality:
     turns = list(dict.fromkeys(turn for memory in ranked[: 2 * DEPTH] for turn in case.turns[memory.id]))
     evidence = case.question.evidence
     return Quality(
-        scores.recall(turns[:DEPTH], evidence),
-        scores.ndcg(turns[:DEPTH], evidence, DEPTH),
-        float(scores.place(turns, evidence) == 0),
+        scores.measure_recall(turns[:DEPTH], evidence),
+        scores.measure_ndcg(turns[:DEPTH], evidence, DEPTH),
+        float(scores.find_place(turns, evidence) == 0),
     )
 
 
-def mean(answers: Sequence[Quality]) -> Quality:
+def average(answers: Sequence[Quality]) -> Quality:
     """Of all questions."""
     return Quality(*map(statistics.fmean, zip(*answers, strict=True)))
 
 
-def tries(count: int) -> Iterator[Weights]:
+def vary_weights(count: int) -> Iterator[Weights]:
     """The shipped weights, then others, always the same."""
     chance, shipped = random.Random(0), Weights()
     yield shipped
@@ -107,12 +107,12 @@ def tries(count: int) -> Iterator[Weights]:
         yield replace(shipped, **{name: chance.choice(FACTORS) * getattr(shipped, name) for name in names})
 
 
-async def cases_of(settings: Settings, data_sets: Mapping[str, Sequence[Conversation]]) -> dict[str, list[Case]]:
+async def record_cases(settings: Settings, data_sets: Mapping[str, Sequence[Conversation]]) -> dict[str, list[Case]]:
     """Tells memory each set, and records its questions."""
     recorded = {}
     for name, conversations in data_sets.items():
         print(f"{name} …", file=sys.stderr, flush=True)
-        model = changes.reader(conversations) if name == "updates" else "rules"
+        model = changes.make_reader(conversations) if name == "updates" else "rules"
         memory = GraphMemory(settings=settings, model=model)
         async with Neo4jSessionService(settings=settings) as sessions, memory:
             service = Neo4jMemoryService(memory=memory)
@@ -122,16 +122,16 @@ async def cases_of(settings: Settings, data_sets: Mapping[str, Sequence[Conversa
     return recorded
 
 
-def folds(recorded: Mapping[str, Sequence[Case]]) -> Table:
+def make_fold_table(recorded: Mapping[str, Sequence[Case]]) -> Table:
     """A line for each of LoCoMo's conversations, and their mean."""
     table = Table(title="Weights chosen without the conversation that they are measured on, percent")
     for column in ("left out", "questions", "R", "nDCG", "R shipped", "nDCG shipped", "changed"):
         table.add_column(column, justify="left" if column in ("left out", "changed") else "right")
-    tried = list(tries(TRIES))
+    tried = list(vary_weights(TRIES))
     answers = {
         name: [[answer(case, weights) for case in cases] for weights in tried] for name, cases in recorded.items()
     }
-    others = {name: list(map(mean, lists)) for name, lists in answers.items() if name != "locomo"}
+    others = {name: list(map(average, lists)) for name, lists in answers.items() if name != "locomo"}
     allowed = [
         number
         for number in range(len(tried))
@@ -145,50 +145,56 @@ def folds(recorded: Mapping[str, Sequence[Case]]) -> Table:
     for name in dict.fromkeys(case.conversation for case in cases):
         is_in = [case.conversation == name for case in cases]
         without = {
-            n: mean([one for one, out in zip(answers["locomo"][n], is_in, strict=True) if not out]) for n in allowed
+            n: average([one for one, out in zip(answers["locomo"][n], is_in, strict=True) if not out]) for n in allowed
         }
         best = max(allowed, key=lambda n: without[n].recall + without[n].ndcg)
         got, shipped = ([one for one, out in zip(answers["locomo"][n], is_in, strict=True) if out] for n in (best, 0))
         left += zip(got, shipped, strict=True)
-        table.add_row(name, str(len(got)), *percent(mean(got)), *percent(mean(shipped)), _changes(tried[best]))
+        table.add_row(
+            name,
+            str(len(got)),
+            *format_percent(average(got)),
+            *format_percent(average(shipped)),
+            _list_changes(tried[best]),
+        )
     table.add_section()
     chosen, shipped = zip(*left, strict=True)
-    table.add_row("all", str(len(left)), *percent(mean(chosen)), *percent(mean(shipped)), "")
+    table.add_row("all", str(len(left)), *format_percent(average(chosen)), *format_percent(average(shipped)), "")
     return table
 
 
-def ablation(cases: Sequence[Case]) -> Table:
+def make_ablation_table(cases: Sequence[Case]) -> Table:
     """A line for each weight: what is found without it."""
     table = Table(title="Without each signal, percent")
     for column in ("without", "R", "nDCG"):
         table.add_column(column, justify="left" if column == "without" else "right")
     for field in fields(Weights):
         without = replace(Weights(), **{field.name: 0.0})
-        table.add_row(field.name, *percent(mean([answer(case, without) for case in cases])))
+        table.add_row(field.name, *format_percent(average([answer(case, without) for case in cases])))
     return table
 
 
-def percent(quality: Quality) -> list[str]:
+def format_percent(quality: Quality) -> list[str]:
     """Recall and nDCG, as a table shows them."""
     return [f"{100 * quality.recall:.1f}", f"{100 * quality.ndcg:.1f}"]
 
 
-def _changes(weights: Weights) -> str:
+def _list_changes(weights: Weights) -> str:
     shipped = Weights()
     names = (field.name for field in fields(Weights) if getattr(weights, field.name) != getattr(shipped, field.name))
     return ", ".join(f"{name} {getattr(weights, name):g}" for name in names)
 
 
 async def main(arguments: argparse.Namespace) -> None:
-    before = machine.load()
-    async with server.serving("Folds") as (settings, which):
-        single = tuple(map(changes.predicate, range(300)))
+    before = machine.read_load()
+    async with server.serve("Folds") as (settings, which):
+        single = tuple(map(changes.name_predicate, range(300)))
         data_sets = {"locomo": locomo.load(arguments.locomo), "chats": chats.load(), "updates": updates.load()}
-        recorded = await cases_of(settings.model_copy(update={"functional_predicates": single}), data_sets)
-    console = machine.console()
-    console.print(folds(recorded))
-    console.print(ablation(recorded["locomo"]))
-    machine.print_about(console, {"load before": before, "load after": machine.load(), "server": which})
+        recorded = await record_cases(settings.model_copy(update={"functional_predicates": single}), data_sets)
+    console = machine.make_console()
+    console.print(make_fold_table(recorded))
+    console.print(make_ablation_table(recorded["locomo"]))
+    machine.print_about(console, {"load before": before, "load after": machine.read_load(), "server": which})
 
 
 if __name__ == "__main__":

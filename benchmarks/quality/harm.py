@@ -86,7 +86,7 @@ class Harm:
         return Harm(*(getattr(self, field.name) + getattr(other, field.name) for field in fields(Harm)))
 
 
-def harm(
+def measure_harm(
     right: Graph, other: Graph, readings: Sequence[Reply], at_stake: Collection[str], *, is_quoted: bool = False
 ) -> Harm:
     """Compares a graph with the one that came of the same replies unperturbed.
@@ -104,15 +104,15 @@ def harm(
         is_quoted: whether the reply quotes both facts of an ending.
     """
     texts = right.bearers.keys() & at_stake
-    subjects = _subjects(readings)
+    subjects = _list_subjects(readings)
     misplaced = [
         fact
         for fact in other.facts
-        if not {other.name[key] for key in fact["subjects"]} <= _meant(fact["text"], right, subjects)
+        if not {other.name[key] for key in fact["subjects"]} <= _list_meant_names(fact["text"], right, subjects)
     ]
     with_aliases = (names for names in other.names.values() if len(names) > 1)
     aliases = sum(min(len(names - others) for others in right.names.values()) for names in with_aliases)
-    replaced = _replaced(readings)
+    replaced = _list_replaced_texts(readings)
     over = [fact for fact in other.facts if fact["state"] != "current" and fact["text"] not in replaced]
     new = [fact for fact in over if (fact["text"], fact["state"]) not in right.endings]
     by_id = {fact["id"]: fact for fact in other.facts}
@@ -120,7 +120,7 @@ def harm(
     return Harm(len(texts), len(texts - other.bearers.keys()), len(misplaced), aliases, len(new) - believed, believed)
 
 
-def _subjects(readings: Sequence[Reply]) -> dict[str, set[str]]:
+def _list_subjects(readings: Sequence[Reply]) -> dict[str, set[str]]:
     """The names that the replies give to the subject of each text."""
     names: dict[str, set[str]] = {}
     for reply in readings:
@@ -132,13 +132,13 @@ def _subjects(readings: Sequence[Reply]) -> dict[str, set[str]]:
     return names
 
 
-def _replaced(readings: Sequence[Reply]) -> set[str]:
+def _list_replaced_texts(readings: Sequence[Reply]) -> set[str]:
     """Texts that a reading itself says another of its facts has ended, with the words of both."""
     refs = ((reply, ref) for reply in readings for fact in reply["facts"] for ref in fact.get("replaces", ()))
     return {fact["text"] for reply, ref in refs for fact in reply["facts"] if fact["ref"] == ref}
 
 
-def _meant(text: str, right: Graph, subjects: Mapping[str, set[str]]) -> set[str]:
+def _list_meant_names(text: str, right: Graph, subjects: Mapping[str, set[str]]) -> set[str]:
     """Every name of the one whom the text is about."""
     names = subjects.get(text, set())
     bearers = right.bearers.get(text) or {name for held in right.names.values() if names & held for name in held}

@@ -1,4 +1,4 @@
-"""A conversation goes in; it is told to ADK's memory services, session by session, as a Runner would."""
+"""Tell a conversation to ADK's memory services, session by session, as a Runner would."""
 
 from __future__ import annotations
 
@@ -13,12 +13,14 @@ from google.genai import types
 from benchmarks.quality.dialogue import Conversation, Turn
 
 
-async def stored(conversation: Conversation, sessions: BaseSessionService, *, app_name: str) -> AsyncIterator[Session]:
+async def store_sessions(
+    conversation: Conversation, sessions: BaseSessionService, *, app_name: str
+) -> AsyncIterator[Session]:
     """The conversation's sessions, oldest first, each stored; the conversation is the user."""
     for dialogue in conversation.sessions:
         session = await sessions.create_session(app_name=app_name, user_id=conversation.id, session_id=dialogue.id)
         for turn in dialogue.turns:
-            await sessions.append_event(session, _event(turn))
+            await sessions.append_event(session, _make_event(turn))
         yield session
 
 
@@ -27,13 +29,13 @@ async def remember(
 ) -> list[Session]:
     """Stores the conversation and adds every session to memory when it is complete."""
     added = []
-    async for session in stored(conversation, sessions, app_name=app_name):
+    async for session in store_sessions(conversation, sessions, app_name=app_name):
         await memory.add_session_to_memory(session)
         added.append(session)
     return added
 
 
-def _event(turn: Turn) -> Event:
+def _make_event(turn: Turn) -> Event:
     return Event(
         id=turn.id,
         author=turn.author,

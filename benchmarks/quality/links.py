@@ -20,7 +20,7 @@ from google.adk.models.llm_request import LlmRequest
 from adk_graph_memory import GraphMemory, Turn, prompts
 from adk_graph_memory.settings import Settings
 from adk_graph_memory.testing import HashEmbedder, ScriptedLlm
-from benchmarks.quality.careless import known_entities, names_in_doubt
+from benchmarks.quality.careless import answer_doubts, parse_known_entities
 from benchmarks.quality.harm import Graph
 from benchmarks.quality.perturbations import Reply
 
@@ -39,22 +39,22 @@ def load(path: Path = PATH) -> list[Link]:
     return cases
 
 
-async def linked(settings: Settings, cases: Sequence[Link]) -> list[bool]:
+async def check_links(settings: Settings, cases: Sequence[Link]) -> list[bool]:
     """Of each case whether the new name was taken for the known one."""
     gate = asyncio.Semaphore(AT_ONCE)
 
-    async def one(case: Link) -> bool:
+    async def check_case(case: Link) -> bool:
         async with gate:
-            return await _linked(settings, case)
+            return await _check_link(settings, case)
 
-    return list(await asyncio.gather(*map(one, cases)))
+    return list(await asyncio.gather(*map(check_case, cases)))
 
 
-async def _linked(settings: Settings, case: Link) -> bool:
+async def _check_link(settings: Settings, case: Link) -> bool:
     owner = {"app_name": f"links-{uuid.uuid4().hex[:12]}", "user_id": "ada"}
     introduction = " ".join(known["said"] for known in case["known"])
     turns = [Turn("before", "user", introduction, FIRST), Turn("after", "user", case["turn"], FIRST + LATER)]
-    model = ScriptedLlm.from_replies(*[lambda request: json.dumps(_reply(case, request))] * MOST_CALLS)
+    model = ScriptedLlm.from_replies(*[lambda request: json.dumps(_make_reply(case, request))] * MOST_CALLS)
     async with GraphMemory(settings=settings, model=model, embedder=HashEmbedder()) as memory:
         for turn in turns:
             await memory.remember([turn], session_id=turn.id, **owner)
@@ -63,20 +63,20 @@ async def _linked(settings: Settings, case: Link) -> bool:
     return subjects.get(case["turn"]) == subjects[case["known"][0]["said"]]
 
 
-def _reply(case: Link, request: LlmRequest) -> Reply:
+def _make_reply(case: Link, request: LlmRequest) -> Reply:
     [prompt] = (part.text or "" for part in request.contents[0].parts or ())
     name = case["known"][0]["name"]
     if "<conversation>" not in prompt:
-        same = names_in_doubt(prompt, lambda _: name if case["judge"] else None)
+        same = answer_doubts(prompt, lambda _: name if case["judge"] else None)
         return {"ops": [], "depends": [], "same": same}
     [turn] = (line["text"] for line in prompts.decode_lines(prompt, "conversation") if line.get("turn", -1) >= 0)
     if turn != case["turn"]:
-        facts = [_fact(ref, known["said"], known["said"]) for ref, known in enumerate(case["known"])]
+        facts = [_make_fact(ref, known["said"], known["said"]) for ref, known in enumerate(case["known"])]
         return {"entities": [{"ref": ref, **known} for ref, known in enumerate(case["known"])], "facts": facts}
-    number = next(number for number, (known, _) in known_entities(prompt).items() if known == name)
+    number = next(number for number, (known, _) in parse_known_entities(prompt).items() if known == name)
     entity = {"ref": 0, **case["mention"], "known_id": number}
-    return {"entities": [entity], "facts": [_fact(0, turn, case["quote"])]}
+    return {"entities": [entity], "facts": [_make_fact(0, turn, case["quote"])]}
 
 
-def _fact(ref: int, text: str, quote: str) -> Reply:
+def _make_fact(ref: int, text: str, quote: str) -> Reply:
     return {"ref": ref, "subject": ref, "predicate": f"states_{ref}", "text": text, "quote": quote, "turns": [0]}

@@ -1,4 +1,4 @@
-"""The path of a LoCoMo file goes in; its conversations come out, or the first of them as the demo reads one.
+"""Read the conversations of a LoCoMo file, or convert the first of them to the demo's form.
 
 LoCoMo (Maharana et al., 2024, snap-research/locomo) is licensed CC BY-NC 4.0: it is read where it lies, never copied.
 ``python -m benchmarks.quality.locomo PATH > converted.json`` prints the demo's form.
@@ -24,10 +24,10 @@ _TURN_ID = re.compile(r"D(\d+):(\d+)")
 
 def load(path: Path | str) -> list[Conversation]:
     """The conversations of the file, in its order, with the questions whose answer was said in a turn that exists."""
-    return [_conversation(sample) for sample in json.loads(Path(path).read_text("utf-8"))]
+    return [_make_conversation(sample) for sample in json.loads(Path(path).read_text("utf-8"))]
 
 
-def as_demo(path: Path | str) -> dict[str, Any]:
+def convert_to_demo(path: Path | str) -> dict[str, Any]:
     """The first conversation in the form of ``demo/conversation.json``: evidence is ``session id#place``."""
     first = load(path)[0]
     authors = dict.fromkeys(turn.author for session in first.sessions for turn in session.turns)
@@ -59,8 +59,8 @@ def as_demo(path: Path | str) -> dict[str, Any]:
     }
 
 
-def _conversation(sample: Mapping[str, Any]) -> Conversation:
-    sessions = tuple(_sessions(sample["conversation"]))
+def _make_conversation(sample: Mapping[str, Any]) -> Conversation:
+    sessions = tuple(_iterate_sessions(sample["conversation"]))
     known = {turn.id for session in sessions for turn in session.turns}
     return Conversation(
         id=sample["sample_id"],
@@ -68,26 +68,26 @@ def _conversation(sample: Mapping[str, Any]) -> Conversation:
         questions=tuple(
             question
             for row in sample["qa"]
-            if row["category"] in KINDS and (question := _question(row, known)).evidence
+            if row["category"] in KINDS and (question := _make_question(row, known)).evidence
         ),
     )
 
 
-def _sessions(sample: Mapping[str, Any]) -> Iterator[Session]:
+def _iterate_sessions(sample: Mapping[str, Any]) -> Iterator[Session]:
     """Those that have turns: some files date sessions that they do not hold."""
     numbers = sorted(int(key.removeprefix("session_")) for key in sample if re.fullmatch(r"session_\d+", key))
     for id in (f"session_{number}" for number in numbers):
         at = datetime.strptime(sample[f"{id}_date_time"], "%I:%M %p on %d %B, %Y").replace(tzinfo=UTC)
-        yield Session(id, tuple(_turn(turn, at) for turn in sample[id]))
+        yield Session(id, tuple(_make_turn(turn, at) for turn in sample[id]))
 
 
-def _turn(turn: Mapping[str, Any], at: datetime) -> Turn:
+def _make_turn(turn: Mapping[str, Any], at: datetime) -> Turn:
     caption = turn.get("blip_caption")
     text = f"{turn['text']} [{caption}]" if caption else turn["text"]
     return Turn(turn["dia_id"], turn["speaker"], text.strip(), at)
 
 
-def _question(row: Mapping[str, Any], known: set[str]) -> Question:
+def _make_question(row: Mapping[str, Any], known: set[str]) -> Question:
     """Evidence may be several ids in one string, padded with zeros, or an id that no turn has."""
     named = [f"D{int(day)}:{int(place)}" for day, place in _TURN_ID.findall(" ".join(row["evidence"]))]
     evidence = tuple(id for id in dict.fromkeys(named) if id in known)
@@ -95,5 +95,5 @@ def _question(row: Mapping[str, Any], known: set[str]) -> Question:
 
 
 if __name__ == "__main__":
-    json.dump(as_demo(sys.argv[1]), sys.stdout, ensure_ascii=False, indent=1)
+    json.dump(convert_to_demo(sys.argv[1]), sys.stdout, ensure_ascii=False, indent=1)
     print()

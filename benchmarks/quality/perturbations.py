@@ -18,7 +18,7 @@ NOBODY = 990
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class NumberedItems:
     """What the prompt gave numbers to, and a careless reply may point to."""
 
     known: Mapping[int, tuple[str, str]]
@@ -29,10 +29,10 @@ class Shown:
     """quotes of the new ones"""
 
 
-Change = Callable[[Reply, Shown, random.Random], Reply]
+Change = Callable[[Reply, NumberedItems, random.Random], Reply]
 
 
-def unchanged(reply: Reply, shown: Shown, chance: random.Random) -> Reply:
+def keep_reply(reply: Reply, shown: NumberedItems, chance: random.Random) -> Reply:
     """The reply as it was recorded."""
     return reply
 
@@ -43,8 +43,8 @@ class Perturbation:
 
     kind: str
     name: str
-    read: Change = unchanged
-    judge: Change = unchanged
+    read: Change = keep_reply
+    judge: Change = keep_reply
     is_quoted: bool = False
     """whether a decision gives the words of both facts, as one that is meant so would"""
 
@@ -52,8 +52,8 @@ class Perturbation:
 # entities: the number of somebody known
 
 
-def _with_ids(choose: Callable[[int | None, Shown, random.Random], int | None]) -> Change:
-    def change(reply: Reply, shown: Shown, chance: random.Random) -> Reply:
+def _change_ids(choose: Callable[[int | None, NumberedItems, random.Random], int | None]) -> Change:
+    def change(reply: Reply, shown: NumberedItems, chance: random.Random) -> Reply:
         entities = [
             {**entity, "known_id": choose(entity.get("known_id"), shown, chance)} for entity in reply["entities"]
         ]
@@ -62,7 +62,7 @@ def _with_ids(choose: Callable[[int | None, Shown, random.Random], int | None]) 
     return change
 
 
-def swap_ids(reply: Reply, shown: Shown, chance: random.Random) -> Reply:
+def swap_ids(reply: Reply, shown: NumberedItems, chance: random.Random) -> Reply:
     """Gives the number of each to another, two by two; the two differ in name or kind."""
     rest = [entity["known_id"] for entity in reply["entities"] if entity.get("known_id") is not None]
     chance.shuffle(rest)
@@ -73,20 +73,20 @@ def swap_ids(reply: Reply, shown: Shown, chance: random.Random) -> Reply:
         if other is not None:
             rest.remove(other)
             swapped |= {one: other, other: one}
-    return _with_ids(lambda id, *_: swapped.get(id, id) if id is not None else None)(reply, shown, chance)
+    return _change_ids(lambda id, *_: swapped.get(id, id) if id is not None else None)(reply, shown, chance)
 
 
-def _somebody(id: int | None, shown: Shown, chance: random.Random) -> int | None:
+def _choose_somebody(id: int | None, shown: NumberedItems, chance: random.Random) -> int | None:
     return id if id is not None or not shown.known else chance.choice(sorted(shown.known))
 
 
 # decisions: what relates to what
 
 
-def _for_all_new(op: str, *, is_aimed: bool = True, is_quoted: bool = False) -> Change:
+def _aim_new_facts(op: str, *, is_aimed: bool = True, is_quoted: bool = False) -> Change:
     """Says the same of every new fact: of some known fact, by a wrong number or with its quote, or of none."""
 
-    def change(reply: Reply, shown: Shown, chance: random.Random) -> Reply:
+    def change(reply: Reply, shown: NumberedItems, chance: random.Random) -> Reply:
         if is_aimed and not shown.facts:
             return reply
         quotes = {op["fact"]: op["quotes"] for op in reply["ops"] if op.get("quotes")}
@@ -104,22 +104,22 @@ def _for_all_new(op: str, *, is_aimed: bool = True, is_quoted: bool = False) -> 
 # facts: turns and quotes
 
 
-def _with_facts(edit: Callable[[Reply, random.Random], Reply]) -> Change:
-    def change(reply: Reply, shown: Shown, chance: random.Random) -> Reply:
+def _edit_facts(edit: Callable[[Reply, random.Random], Reply]) -> Change:
+    def change(reply: Reply, shown: NumberedItems, chance: random.Random) -> Reply:
         return {**reply, "facts": [{**fact, **edit(fact, chance)} for fact in reply["facts"]]}
 
     return change
 
 
-def _with_turns(edit: Callable[[list[int]], list[int]]) -> Change:
-    return _with_facts(lambda fact, _: {"turns": edit(fact["turns"])})
+def _edit_turns(edit: Callable[[list[int]], list[int]]) -> Change:
+    return _edit_facts(lambda fact, _: {"turns": edit(fact["turns"])})
 
 
-def _with_quotes(edit: Callable[[str, random.Random], str]) -> Change:
-    return _with_facts(lambda fact, chance: {"quote": edit(fact["quote"], chance)})
+def _edit_quotes(edit: Callable[[str, random.Random], str]) -> Change:
+    return _edit_facts(lambda fact, chance: {"quote": edit(fact["quote"], chance)})
 
 
-def _inside(pattern: str, marks: str) -> Callable[[str, random.Random], str]:
+def _insert_marks(pattern: str, marks: str) -> Callable[[str, random.Random], str]:
     """Puts one of the marks into about a third of the places that the pattern finds, into one at least."""
 
     def edit(quote: str, chance: random.Random) -> str:
@@ -179,75 +179,77 @@ _ARABIC = "(?<=[\u0620-\u064a])(?=[\u0620-\u064a])"
 # the form of a reply
 
 
-def to_strings(reply: Reply, shown: Shown, chance: random.Random) -> Reply:
+def write_numbers_as_strings(reply: Reply, shown: NumberedItems, chance: random.Random) -> Reply:
     """Writes every number as a string."""
-    texts: Reply = _mapped(
+    texts: Reply = _map_values(
         reply, lambda value: str(value) if isinstance(value, int) and not isinstance(value, bool) else value
     )
     return texts
 
 
-def _mapped(value: Any, change: Callable[[Any], Any]) -> Any:
+def _map_values(value: Any, change: Callable[[Any], Any]) -> Any:
     if isinstance(value, dict):
-        return {name: _mapped(item, change) for name, item in value.items()}
-    return [_mapped(item, change) for item in value] if isinstance(value, list) else change(value)
+        return {name: _map_values(item, change) for name, item in value.items()}
+    return [_map_values(item, change) for item in value] if isinstance(value, list) else change(value)
 
 
-def _dangling(fact: Reply, chance: random.Random) -> Reply:
+def _add_dangling(fact: Reply, chance: random.Random) -> Reply:
     """Refers to what is not there, beside what is."""
     others = {name: [*fact.get(name, ()), NOBODY + i] for i, name in enumerate(("replaces", "depends_on"))}
     return {**others, "turns": [*fact["turns"], NOBODY], "object": fact["object"] if chance.random() < 0.7 else NOBODY}
 
 
-def _with_dangling_targets(reply: Reply, shown: Shown, chance: random.Random) -> Reply:
+def _add_dangling_targets(reply: Reply, shown: NumberedItems, chance: random.Random) -> Reply:
     ops = [{**op, "targets": [*op["targets"], NOBODY]} for op in reply["ops"]]
     depends = [{**dependency, "on": [*dependency["on"], NOBODY]} for dependency in reply["depends"]]
     nobody = {"fact": NOBODY, "op": "SUPERSEDE", "targets": [*[*shown.facts][:1], NOBODY + 1], "reason": ""}
     return {**reply, "ops": [*ops, nobody], "depends": depends, "same": [*reply["same"], {"name": NOBODY, "known": 0}]}
 
 
-def _twice(reply: Reply, shown: Shown, chance: random.Random) -> Reply:
+def _say_twice(reply: Reply, shown: NumberedItems, chance: random.Random) -> Reply:
     return {name: [item for item in part for _ in range(2)] for name, part in reply.items()}
 
 
 PERTURBATIONS = (
-    Perturbation("ids", "known_id + 1", _with_ids(lambda id, *_: None if id is None else id + 1)),
-    Perturbation("ids", "known_id left out", _with_ids(lambda *_: None)),
+    Perturbation("ids", "known_id + 1", _change_ids(lambda id, *_: None if id is None else id + 1)),
+    Perturbation("ids", "known_id left out", _change_ids(lambda *_: None)),
     Perturbation("ids", "known_id swapped, two by two", swap_ids),
-    Perturbation("ids", "known_id of anybody for who has none", _with_ids(_somebody)),
-    Perturbation("decisions", f"{ALREADY_KNOWN} for all, no target", judge=_for_all_new(ALREADY_KNOWN, is_aimed=False)),
+    Perturbation("ids", "known_id of anybody for who has none", _change_ids(_choose_somebody)),
+    Perturbation(
+        "decisions", f"{ALREADY_KNOWN} for all, no target", judge=_aim_new_facts(ALREADY_KNOWN, is_aimed=False)
+    ),
     *(
-        Perturbation("decisions", f"{op} onto a random known fact", judge=_for_all_new(op))
+        Perturbation("decisions", f"{op} onto a random known fact", judge=_aim_new_facts(op))
         for op in (ALREADY_KNOWN, "REFINE", "REINFORCE", "SUPERSEDE", "RETRACT")
     ),
     *(
         Perturbation(
             "decisions",
             f"{op} onto a random known fact, both quoted",
-            judge=_for_all_new(op, is_quoted=True),
+            judge=_aim_new_facts(op, is_quoted=True),
             is_quoted=True,
         )
         for op in ("SUPERSEDE", "RETRACT")
     ),
-    Perturbation("turns", "turn numbers + 1", _with_turns(lambda turns: [turn + 1 for turn in turns])),
-    Perturbation("turns", "turn numbers - 1", _with_turns(lambda turns: [turn - 1 for turn in turns])),
-    Perturbation("turns", "turns named twice", _with_turns(lambda turns: [*turns, *turns])),
-    Perturbation("quotes", "apostrophes left out", _with_quotes(lambda quote, _: re.sub("['’]", "", quote))),
-    Perturbation("quotes", "another final mark", _with_quotes(change_end)),
+    Perturbation("turns", "turn numbers + 1", _edit_turns(lambda turns: [turn + 1 for turn in turns])),
+    Perturbation("turns", "turn numbers - 1", _edit_turns(lambda turns: [turn - 1 for turn in turns])),
+    Perturbation("turns", "turns named twice", _edit_turns(lambda turns: [*turns, *turns])),
+    Perturbation("quotes", "apostrophes left out", _edit_quotes(lambda quote, _: re.sub("['’]", "", quote))),
+    Perturbation("quotes", "another final mark", _edit_quotes(change_end)),
     Perturbation(
-        "quotes", "zero-width, direction marks", _with_quotes(_inside(r"\b|$", "\u200b\u200d\u200e\u200f\ufeff"))
+        "quotes", "zero-width, direction marks", _edit_quotes(_insert_marks(r"\b|$", "\u200b\u200d\u200e\u200f\ufeff"))
     ),
     Perturbation(
-        "quotes", "half a pair of quotation marks", _with_quotes(lambda quote, chance: chance.choice('"“«「') + quote)
+        "quotes", "half a pair of quotation marks", _edit_quotes(lambda quote, chance: chance.choice('"“«「') + quote)
     ),
-    Perturbation("quotes", "soft hyphens", _with_quotes(_inside(_LETTERS, "\u00ad"))),
-    Perturbation("quotes", "tatweel", _with_quotes(_inside(_ARABIC, "\u0640"))),
-    Perturbation("quotes", "harakat", _with_quotes(_inside(_ARABIC, "\u064e\u064f\u0650\u0651\u0652"))),
-    Perturbation("quotes", "Markdown marks", _with_quotes(mark_words)),
-    Perturbation("quotes", "spaces between CJK and Latin", _with_quotes(space_scripts)),
-    Perturbation("quotes", "A … B", _with_quotes(leave_out_middle)),
-    Perturbation("quotes", "curly quotes", _with_quotes(curl_quotes)),
-    Perturbation("form", "numbers as strings", to_strings, to_strings),
-    Perturbation("form", "everything said twice", _twice, _twice),
-    Perturbation("form", "references to nothing", _with_facts(_dangling), _with_dangling_targets),
+    Perturbation("quotes", "soft hyphens", _edit_quotes(_insert_marks(_LETTERS, "\u00ad"))),
+    Perturbation("quotes", "tatweel", _edit_quotes(_insert_marks(_ARABIC, "\u0640"))),
+    Perturbation("quotes", "harakat", _edit_quotes(_insert_marks(_ARABIC, "\u064e\u064f\u0650\u0651\u0652"))),
+    Perturbation("quotes", "Markdown marks", _edit_quotes(mark_words)),
+    Perturbation("quotes", "spaces between CJK and Latin", _edit_quotes(space_scripts)),
+    Perturbation("quotes", "A … B", _edit_quotes(leave_out_middle)),
+    Perturbation("quotes", "curly quotes", _edit_quotes(curl_quotes)),
+    Perturbation("form", "numbers as strings", write_numbers_as_strings, write_numbers_as_strings),
+    Perturbation("form", "everything said twice", _say_twice, _say_twice),
+    Perturbation("form", "references to nothing", _edit_facts(_add_dangling), _add_dangling_targets),
 )

@@ -22,7 +22,7 @@ from adk_graph_memory.testing import HashEmbedder
 from benchmarks import machine, server
 from benchmarks.quality import careless, links, replies
 from benchmarks.quality.careless import CarelessLlm, Case
-from benchmarks.quality.harm import Graph, Harm, harm
+from benchmarks.quality.harm import Graph, Harm, measure_harm
 from benchmarks.quality.perturbations import PERTURBATIONS, Perturbation
 
 RECORDED = Perturbation("recorded", "as they were recorded")
@@ -76,7 +76,7 @@ class Bench:
             at_stake = {
                 fact["text"] for fact, read in case.perturb_readings(perturbation) if not is_local or fact != read
             }
-            total += harm(before.graph, after.graph, case.readings, at_stake, is_quoted=perturbation.is_quoted)
+            total += measure_harm(before.graph, after.graph, case.readings, at_stake, is_quoted=perturbation.is_quoted)
         return total
 
 
@@ -86,7 +86,7 @@ def is_harmless(perturbation: Perturbation, harm: Harm) -> bool:
     return is_kept and not (harm.subjects or harm.aliases or harm.endings)
 
 
-def _row(perturbation: Perturbation, harm: Harm) -> list[str]:
+def _make_row(perturbation: Perturbation, harm: Harm) -> list[str]:
     counts = (harm.facts, harm.lost, harm.subjects, harm.aliases, harm.endings, harm.believed)
     bar = f"lost ≤ {LOST[perturbation.kind]:.0%}, else 0" if perturbation.kind in LOST else "0 wrong"
     return [
@@ -98,12 +98,12 @@ def _row(perturbation: Perturbation, harm: Harm) -> list[str]:
     ]
 
 
-def _gold(bench: Bench, recorded: Sequence[Outcome]) -> str:
+def _score_gold(bench: Bench, recorded: Sequence[Outcome]) -> str:
     """How the graphs of the recorded replies agree with the gold facts."""
     pairs = [
         (case.name, result) for case, result in zip(bench.cases, recorded, strict=True) if case.name in replies.NAMES
     ]
-    scores = [replies.scored(name, result.graph.facts, result.dropped) for name, result in pairs]
+    scores = [replies.score_facts(name, result.graph.facts, result.dropped) for name, result in pairs]
     total = sum(scores[1:], scores[0])
     figures = {
         "recall": total.recall,
@@ -116,9 +116,9 @@ def _gold(bench: Bench, recorded: Sequence[Outcome]) -> str:
     return f"As they were recorded: {', '.join(parts)}"
 
 
-async def _links(settings: Settings) -> list[str]:
+async def _check_links(settings: Settings) -> list[str]:
     cases = links.load()
-    taken = await links.linked(settings, cases)
+    taken = await links.check_links(settings, cases)
     kept = [is_one for case, is_one in zip(cases, taken, strict=True) if case["same"]]
     traps = [is_one for case, is_one in zip(cases, taken, strict=True) if not case["same"]]
     wrong = (case for case, is_one in zip(cases, taken, strict=True) if case["same"] != is_one)
@@ -130,11 +130,11 @@ async def _links(settings: Settings) -> list[str]:
 
 
 async def main(arguments: argparse.Namespace) -> None:
-    cases = [*map(careless.recorded, replies.NAMES), careless.in_many_scripts()]
+    cases = [*map(careless.load_case, replies.NAMES), careless.make_script_case()]
     table = Table(title="Recorded replies with one perturbation each, compared with the same replies without")
     for column in ("kind", "perturbation", "facts", "lost", "subjects", "aliases", "endings", "believed", "asked", ""):
         table.add_column(column, justify="left" if column in ("kind", "perturbation", "asked") else "right")
-    async with server.serving("Perturbed") as (settings, which):
+    async with server.serve("Perturbed") as (settings, which):
         bench = Bench(settings, [case for case in cases if not arguments.only or case.name in arguments.only])
         recorded = await bench.remember(RECORDED)
         for perturbation in (
@@ -144,11 +144,11 @@ async def main(arguments: argparse.Namespace) -> None:
         ):
             damage = bench.compare(perturbation, recorded, await bench.remember(perturbation))
             print(f"{perturbation.name}: {damage}", file=sys.stderr, flush=True)
-            table.add_row(*_row(perturbation, damage))
-        notes = [_gold(bench, recorded), *await _links(settings)]
-    console = machine.console()
+            table.add_row(*_make_row(perturbation, damage))
+        notes = [_score_gold(bench, recorded), *await _check_links(settings)]
+    console = machine.make_console()
     console.print(table)
-    for note in (*notes, f"server: {which}; load {machine.load()}"):
+    for note in (*notes, f"server: {which}; load {machine.read_load()}"):
         console.print(note, highlight=False, soft_wrap=True)
 
 

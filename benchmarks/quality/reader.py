@@ -1,4 +1,4 @@
-"""A history goes in; a model comes out that reads its turns and judges its facts as the history says is right."""
+"""Make a model that reads a history's turns and judges its facts as the history says is right."""
 
 from __future__ import annotations
 
@@ -12,36 +12,36 @@ from google.adk.models.llm_request import LlmRequest
 
 from adk_graph_memory import Turn, prompts
 from adk_graph_memory.testing import ScriptedLlm
-from benchmarks.quality.histories import History, Said
+from benchmarks.quality.histories import History, Statement
 
 FIRST = datetime(2024, 1, 1, 9, tzinfo=UTC)
 CALLS = 1_000
 
 
-def moment(day: int) -> datetime:
+def get_moment(day: int) -> datetime:
     """When something of this day was said."""
     return FIRST + timedelta(days=day)
 
 
-def turns(statements: tuple[Said, ...], place: Mapping[str, int]) -> list[Turn]:
+def make_turns(statements: tuple[Statement, ...], place: Mapping[str, int]) -> list[Turn]:
     """What was said as turns; each is the same turn in whatever batch it comes."""
     return [
         Turn(
             f"t{place[statement.turn]}",
             "user",
             statement.turn,
-            moment(statement.day) + timedelta(minutes=place[statement.turn]),
+            get_moment(statement.day) + timedelta(minutes=place[statement.turn]),
         )
         for statement in statements
     ]
 
 
-def places(history: History) -> dict[str, int]:
+def number_turns(history: History) -> dict[str, int]:
     """Every turn's number in the history."""
     return {one.turn: number for number, one in enumerate(one for session in history.sessions for one in session)}
 
 
-def reader(history: History) -> ScriptedLlm:
+def make_reader(history: History) -> ScriptedLlm:
     """The model; it answers extraction and consolidation, each as often as it is asked."""
     by_turn = {statement.turn: statement for session in history.sessions for statement in session}
 
@@ -50,12 +50,12 @@ def reader(history: History) -> ScriptedLlm:
         if "<conversation>" in prompt:
             lines = [line for line in prompts.decode_lines(prompt, "conversation") if line.get("turn", -1) >= 0]
             return _read(history, lines, by_turn)
-        return _judged(history, prompt)
+        return _judge_facts(history, prompt)
 
     return ScriptedLlm.from_replies(*[answer] * CALLS)
 
 
-def _read(history: History, lines: list[dict[str, Any]], by_turn: Mapping[str, Said]) -> str:
+def _read(history: History, lines: list[dict[str, Any]], by_turn: Mapping[str, Statement]) -> str:
     read = [(line["turn"], by_turn[line["text"]]) for line in lines if by_turn[line["text"]].text]
     names: dict[tuple[str, str], int] = {("user", ""): 0}
     for _, one in read:
@@ -74,12 +74,12 @@ def _read(history: History, lines: list[dict[str, Any]], by_turn: Mapping[str, S
             "subject": names[one.subject, one.about],
             "predicate": one.predicate,
             "object": names[one.object, ""] if one.object else None,
-            "text": _settled(history, one.text, texts),
+            "text": _choose_wording(history, one.text, texts),
             "quote": one.text,
             "turns": [number],
             "replaces": [refs[o.turn] for _, o in read if _ends(history, one, o)],
             "depends_on": [refs[o.turn] for _, o in read if o.text in history.rests.get(one.text, ())],
-            **{name: _value(value) for name, value in one.fields.items()},
+            **{name: _parse_value(value) for name, value in one.fields.items()},
         }
         for number, one in read
     ]
@@ -89,7 +89,7 @@ def _read(history: History, lines: list[dict[str, Any]], by_turn: Mapping[str, S
     return json.dumps({"entities": entities, "facts": facts})
 
 
-def _settled(history: History, text: str, texts: set[str]) -> str:
+def _choose_wording(history: History, text: str, texts: set[str]) -> str:
     """The wording that a reader settles for who sees all of these texts at once."""
     for (one, other), op in history.relations.items():
         if op == "REFINE" and text == other and one in texts:
@@ -99,11 +99,11 @@ def _settled(history: History, text: str, texts: set[str]) -> str:
     return text
 
 
-def _ends(history: History, later: Said, earlier: Said) -> bool:
+def _ends(history: History, later: Statement, earlier: Statement) -> bool:
     return later.day >= earlier.day and history.relations.get((later.text, earlier.text)) in ("SUPERSEDE", "RETRACT")
 
 
-def _judged(history: History, prompt: str) -> str:
+def _judge_facts(history: History, prompt: str) -> str:
     known, new = prompts.decode_lines(prompt, "known"), prompts.decode_lines(prompt, "new")
     ops, depends = [], []
     for one in new:
@@ -127,5 +127,5 @@ def _judged(history: History, prompt: str) -> str:
     return json.dumps({"ops": ops, "depends": depends, "same": [{"name": int(n), "known": None} for n, _ in names]})
 
 
-def _value(value: object) -> object:
-    return moment(value).isoformat() if isinstance(value, int) and not isinstance(value, bool) else value
+def _parse_value(value: object) -> object:
+    return get_moment(value).isoformat() if isinstance(value, int) and not isinstance(value, bool) else value

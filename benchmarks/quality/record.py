@@ -1,10 +1,10 @@
-"""A conversation goes in; prompts are laid down as files, replies awaited beside them, and a recording comes out.
+"""Record a model's replies to a conversation: write each prompt to a file and wait for the reply beside it.
 
     python -m benchmarks.quality.record demo FOLDER
 
 Each ``NN.prompt.md``, with the schema that a model gets beside it, waits for its ``NN.reply.json``. A prompt that has a
-reply already is not asked again, so a
-recording that was broken off, or whose prompts have changed in part, goes on where it was.
+reply already is not asked again, so a recording that was broken off, or whose prompts have changed in part, goes on
+where it was.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from adk_graph_memory.demo.recorded_replies import (
 )
 from adk_graph_memory.settings import load_settings
 from benchmarks import server
-from benchmarks.quality.replies import HERE, NAMES, conversation
+from benchmarks.quality.replies import HERE, NAMES, load_conversation
 
 PATIENCE = 86_400.0
 """Seconds to wait for a reply."""
@@ -64,7 +64,7 @@ class AskingLlm(BaseLlm):
         self, llm_request: LlmRequest, stream: bool = False
     ) -> AsyncGenerator[LlmResponse, None]:
         [prompt] = (part.text or "" for part in llm_request.contents[0].parts or ())
-        reply = self._place(prompt)
+        reply = self._locate_reply(prompt)
         schema = llm_request.config.response_schema
         assert isinstance(schema, type)
         assert issubclass(schema, BaseModel)
@@ -76,7 +76,7 @@ class AskingLlm(BaseLlm):
         self._exchanges.append((prompt, json.loads(text)))
         yield LlmResponse(content=types.Content(role="model", parts=[types.Part(text=text)]))
 
-    def _place(self, prompt: str) -> Path:
+    def _locate_reply(self, prompt: str) -> Path:
         """Where the reply to this prompt is, or will be."""
         known = sorted(self._folder.glob("*.prompt.md"))
         path = next((path for path in known if path.read_text("utf-8") == prompt), None)
@@ -128,10 +128,10 @@ def _add_decisions(recording: Recording, prompt: str, reply: Mapping[str, Any]) 
 
 async def main(name: str, folder: Path) -> None:
     model, app_name = AskingLlm.from_folder(folder), f"record-{uuid.uuid4().hex[:12]}"
-    async with server.serving("Record") as (settings, _):
+    async with server.serve("Record") as (settings, _):
         patient = load_settings(**settings.model_dump(), model_timeout=PATIENCE, lease=PATIENCE, model_retries=0)
         async with GraphMemory(settings=patient, model=model) as memory:
-            talk = conversation(name)
+            talk = load_conversation(name)
             for session in talk.sessions:
                 turns = memory_codec.make_turns(session.make_events(), zone=talk.zone)
                 await memory.remember(turns, app_name=app_name, user_id="ada", session_id=session.id)

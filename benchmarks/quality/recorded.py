@@ -26,7 +26,7 @@ APP = "recorded"
 
 def load(name: str) -> Conversation:
     """A recorded conversation with what is asked of it."""
-    talk = replies.conversation(name)
+    talk = replies.load_conversation(name)
     sessions = tuple(
         Session(
             session.id,
@@ -42,11 +42,11 @@ def load(name: str) -> Conversation:
         for question in talk.questions
         if question.evidence
     )
-    return Conversation(name, sessions, tuple(asked) or tuple(_asked(name, sessions)))
+    return Conversation(name, sessions, tuple(asked) or tuple(_load_questions(name, sessions)))
 
 
-def _asked(name: str, sessions: tuple[Session, ...]) -> Iterator[Question]:
-    gold = {fact["id"]: fact for fact in replies.gold(name)["facts"]}
+def _load_questions(name: str, sessions: tuple[Session, ...]) -> Iterator[Question]:
+    gold = {fact["id"]: fact for fact in replies.load_gold(name)["facts"]}
     for one in json.loads((replies.HERE / "recorded.json").read_text("utf-8"))["questions"][name]:
         facts = [gold[id] for id in one["gold"]]
         evidence = dict.fromkeys(
@@ -62,8 +62,8 @@ def _asked(name: str, sessions: tuple[Session, ...]) -> Iterator[Question]:
 
 async def record(settings: Settings, name: str) -> list[folds.Case]:
     """What a search weighs for each question, once the conversation is remembered session by session."""
-    conversation, talk = load(name), replies.conversation(name)
-    async with GraphMemory(settings=settings, model=RecordedLlm.from_recording(replies.recording(name))) as memory:
+    conversation, talk = load(name), replies.load_conversation(name)
+    async with GraphMemory(settings=settings, model=RecordedLlm.from_recording(replies.load_recording(name))) as memory:
         for session in talk.sessions:
             turns = memory_codec.make_turns(session.make_events(), zone=talk.zone)
             await memory.remember(turns, app_name=APP, user_id=name, session_id=session.id)
@@ -71,8 +71,8 @@ async def record(settings: Settings, name: str) -> list[folds.Case]:
 
 
 async def main() -> None:
-    before = machine.load()
-    async with server.serving("Recorded") as (settings, which):
+    before = machine.read_load()
+    async with server.serve("Recorded") as (settings, which):
         cases = [case for name in replies.NAMES for case in await record(settings, name)]
     table = Table(title="Evidence found where a language model has read, percent")
     for column in ("questions", "n", "R", "nDCG"):
@@ -82,12 +82,14 @@ async def main() -> None:
     some |= {kind: [case for case in cases if case.question.kind == kind] for kind in sorted(kinds)}
     for what, asked in (some | {"all": cases}).items():
         table.add_row(
-            what, str(len(asked)), *folds.percent(folds.mean([folds.answer(case, Weights()) for case in asked]))
+            what,
+            str(len(asked)),
+            *folds.format_percent(folds.average([folds.answer(case, Weights()) for case in asked])),
         )
-    console = machine.console()
+    console = machine.make_console()
     console.print(table)
-    console.print(folds.ablation(cases))
-    machine.print_about(console, {"load before": before, "load after": machine.load(), "server": which})
+    console.print(folds.make_ablation_table(cases))
+    machine.print_about(console, {"load before": before, "load after": machine.read_load(), "server": which})
 
 
 if __name__ == "__main__":

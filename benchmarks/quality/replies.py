@@ -1,4 +1,4 @@
-"""Recorded replies of a language model go in; how well the graph that comes of them agrees with gold facts comes out.
+"""Measure how well the graph that comes of recorded replies agrees with gold facts.
 
 The gold facts were written from the conversations alone, before any model read them. A gold fact is found where a
 fact's text contains every entry of its ``must`` (alternatives are parted by ``|``).
@@ -41,31 +41,31 @@ ORDER BY f.text
 """
 
 
-def conversation(name: str) -> Conversation:
+def load_conversation(name: str) -> Conversation:
     """A recorded conversation."""
     return demo.load_conversation(None if name == "demo" else HERE / "conversations" / f"{name}.json")
 
 
-def gold(name: str) -> dict[str, Any]:
+def load_gold(name: str) -> dict[str, Any]:
     """Its gold facts, and what must never be held for true."""
     gold_facts: dict[str, Any] = json.loads((HERE / "gold" / f"{name}.json").read_text("utf-8"))
     return gold_facts
 
 
-def recording(name: str) -> Recording:
+def load_recording(name: str) -> Recording:
     """The replies, and what a reader found wrong in them."""
     return recorded_replies.load_recording(None if name == "demo" else HERE / "recordings" / f"{name}.json")
 
 
-async def remembered(
+async def remember_conversation(
     settings: Settings, name: str, embedder: EmbedderChoice = None
 ) -> tuple[list[dict[str, Any]], Counter[str]]:
     """The facts in the graph after the conversation was remembered session by session, and what was dropped."""
     app_name, dropped = f"replies-{uuid.uuid4().hex[:12]}", Counter[str]()
     async with GraphMemory(
-        settings=settings, model=RecordedLlm.from_recording(recording(name)), embedder=embedder
+        settings=settings, model=RecordedLlm.from_recording(load_recording(name)), embedder=embedder
     ) as memory:
-        talk = conversation(name)
+        talk = load_conversation(name)
         for session in talk.sessions:
             turns = memory_codec.make_turns(session.make_events(), zone=talk.zone)
             report = await memory.remember(turns, app_name=app_name, user_id="ada", session_id=session.id)
@@ -110,16 +110,18 @@ class Score:
         return self.facts / (self.facts + self.unverified)
 
 
-def scored(name: str, held: Sequence[Mapping[str, Any]], dropped: Mapping[str, int]) -> Score:
+def score_facts(name: str, held: Sequence[Mapping[str, Any]], dropped: Mapping[str, int]) -> Score:
     """Compares the facts of a graph with the gold.
 
     A change is missed where the memory still holds for true what ended: not superseded, nor over by its own words,
     nor stale for resting on what ended. A change is wrong where all that says what is still so has ended; a plan says
     nothing of what is so.
     """
-    gold_facts = gold(name)
+    gold_facts = load_gold(name)
     last = max(
-        turn.at for session in conversation(name).sessions for turn in memory_codec.make_turns(session.make_events())
+        turn.at
+        for session in load_conversation(name).sessions
+        for turn in memory_codec.make_turns(session.make_events())
     )
     matches: dict[str, list[Mapping[str, Any]]] = {}
     alike: dict[str, list[Mapping[str, Any]]] = {}
@@ -138,7 +140,7 @@ def scored(name: str, held: Sequence[Mapping[str, Any]], dropped: Mapping[str, i
         gold_fact for gold_fact in gold_facts["facts"] if gold_fact["state"] == "current" and matches[gold_fact["id"]]
     ]
     asserted = [fact for fact in held if fact["state"] == "current" and fact["modality"] == "asserted"]
-    wrong = recording(name).wrong
+    wrong = load_recording(name).wrong
     return Score(
         facts=len(held),
         gold=len(gold_facts["facts"]),
@@ -168,7 +170,7 @@ def scored(name: str, held: Sequence[Mapping[str, Any]], dropped: Mapping[str, i
     )
 
 
-def _row(name: str, score: Score) -> list[str]:
+def _make_row(name: str, score: Score) -> list[str]:
     shares = [f"{share:.3f}" for share in (score.recall, score.precision, score.verified)]
     counts = [score.changes, len(score.missed_changes), len(score.wrong_changes)]
     return [name, str(score.facts), str(score.gold), *shares, *map(str, counts)]
@@ -199,24 +201,26 @@ async def main() -> None:
         table.add_column(column, justify="left" if column == "conversation" else "right")
     notes: list[str] = []
     total: Score | None = None
-    async with server.serving("Replies") as (settings, which):
+    async with server.serve("Replies") as (settings, which):
         for name in NAMES:
-            score = scored(name, *await remembered(settings, name))
-            table.add_row(*_row(name, score))
+            score = score_facts(name, *await remember_conversation(settings, name))
+            table.add_row(*_make_row(name, score))
             total = total + score if total else score
             for kind in ("missing", "missed_changes", "wrong_changes", "forbidden"):
                 notes += [f"{name}, {kind.replace('_', ' ')}: {text}" for text in getattr(score, kind)]
-            notes += [f"{name}: {prompt} changed since it was recorded" for prompt in recording(name).stale_prompts]
+            notes += [
+                f"{name}: {prompt} changed since it was recorded" for prompt in load_recording(name).stale_prompts
+            ]
     table.add_section()
     if total:
-        table.add_row(*_row("all", total))
+        table.add_row(*_make_row("all", total))
     bars = (f"≥ {BARS[bar]:.2f}" for bar in ("recall", "precision", "verified"))
     table.add_row("asked", "", "", *bars, "", f"≤ {BARS['missed changes']:.0%}", "0")
-    console = machine.console()
+    console = machine.make_console()
     console.print(table)
     for note in notes:
         console.print(note, highlight=False, soft_wrap=True)
-    console.print(f"server: {which}; load {machine.load()}")
+    console.print(f"server: {which}; load {machine.read_load()}")
 
 
 if __name__ == "__main__":

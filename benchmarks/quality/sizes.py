@@ -73,7 +73,7 @@ def count_bytes(home: Path) -> int:
 
 
 async def main(arguments: argparse.Namespace) -> None:
-    before = machine.load()
+    before = machine.read_load()
     data_sets = {"chats": chats.load()}
     if arguments.locomo:
         data_sets["locomo"] = locomo.load(arguments.locomo)
@@ -88,9 +88,9 @@ async def main(arguments: argparse.Namespace) -> None:
         files = (f"{figures.bytes / 1e6:.1f}" for figures in (store, without))
         table.add_row(name, f"{len(store.tokens):,}", *sizes, *files, f"{store.bytes / without.bytes:.2f}")
     table.add_row("asked", "", f"≤ {ASKED_MEDIAN:,}", f"≤ {ASKED_MOST:,}", "", "", f"≤ {ASKED_RATIO}")
-    console = machine.console()
+    console = machine.make_console()
     console.print(table)
-    machine.print_about(console, {"load before": before, "load after": machine.load()})
+    machine.print_about(console, {"load before": before, "load after": machine.read_load()})
 
 
 if __name__ == "__main__":

@@ -90,30 +90,30 @@ class Tenant:
         return [Turn(f"t{day}", "user", text, START + timedelta(days=day)) for day, text in enumerate(self.texts)]
 
 
-def pair(numbers: random.Random) -> tuple[Tenant, Tenant]:
+def make_pair(numbers: random.Random) -> tuple[Tenant, Tenant]:
     """Two tenants that differ by as little as a blank."""
     app, user = f"app-{numbers.getrandbits(64):x}", numbers.choice(_IDS)
     other = numbers.choice(_ALIKE)(app, user)
     if other == (app, user):
         other = app, f"{user}2"
-    return _tenant(numbers, app, user), _tenant(numbers, *other)
+    return _make_tenant(numbers, app, user), _make_tenant(numbers, *other)
 
 
-def _tenant(numbers: random.Random, app_name: str, user_id: str) -> Tenant:
+def _make_tenant(numbers: random.Random, app_name: str, user_id: str) -> Tenant:
     mark = "q" + "".join(numbers.choices("bcdfghjklmnpqrstvwxz", k=9))
     texts = numbers.choices(_TEMPLATES, k=numbers.randint(1, 4))
     words = tuple(text.format(mark=mark, name=numbers.choice(_NAMES)) for text in texts)
     return Tenant(app_name, user_id, mark, words, numbers.choice(SESSIONS))
 
 
-def query(numbers: random.Random, other: Tenant) -> str:
+def make_query(numbers: random.Random, other: Tenant) -> str:
     """What somebody would ask who wants to read the other's words."""
     values = {"mark": other.mark, "text": numbers.choice(other.texts), "user": other.user_id}
     key = Scope(other.app_name, other.user_id).key
     return numbers.choice(_SYNTAX).format(**values, key=key, name=numbers.choice(_NAMES))
 
 
-def filters(numbers: random.Random, other: Tenant) -> Filters | None:
+def make_filters(numbers: random.Random, other: Tenant) -> Filters | None:
     """None, or a filter that fits what the other said."""
     fitting = (
         Filters(session_id=other.session_id),
@@ -124,10 +124,10 @@ def filters(numbers: random.Random, other: Tenant) -> Filters | None:
     return numbers.choice((None, None, *fitting))
 
 
-async def leaks(memory: GraphMemory, numbers: random.Random) -> Counter[str]:
+async def count_leaks(memory: GraphMemory, numbers: random.Random) -> Counter[str]:
     """Of one pair: memories that held the other's words (``leaked``), own ones found (``found``), searches."""
     counts: Counter[str] = Counter()
-    tenants = pair(numbers)
+    tenants = make_pair(numbers)
     for tenant in tenants:
         owner = {"app_name": tenant.app_name, "user_id": tenant.user_id}
         await memory.remember(tenant.turns, session_id=tenant.session_id or ":none:", **owner)
@@ -135,19 +135,19 @@ async def leaks(memory: GraphMemory, numbers: random.Random) -> Counter[str]:
         owner = {"app_name": one.app_name, "user_id": one.user_id}
         for _ in range(SEARCHES):
             memories = await memory.recall(
-                query(numbers, other), filters=filters(numbers, other), explain=True, **owner
+                make_query(numbers, other), filters=make_filters(numbers, other), explain=True, **owner
             )
-            counts["leaked"] += _naming(other.mark, memories)
+            counts["leaked"] += _select_naming(other.mark, memories)
             counts["searches"] += 1
-        counts["found"] += _naming(one.mark, await memory.recall(one.texts[0], **owner)) > 0
+        counts["found"] += _select_naming(one.mark, await memory.recall(one.texts[0], **owner)) > 0
     return counts
 
 
-def _naming(mark: str, memories: Sequence[Recollection]) -> int:
+def _select_naming(mark: str, memories: Sequence[Recollection]) -> int:
     return sum(mark in repr(memory) for memory in memories)
 
 
-async def counted(settings: Settings, pairs: int, seed: int) -> Counter[str]:
+async def count_all_leaks(settings: Settings, pairs: int, seed: int) -> Counter[str]:
     """The sum over that many pairs, some of them at once."""
     free, total = asyncio.Semaphore(AT_ONCE), Counter[str]()
 
@@ -156,7 +156,7 @@ async def counted(settings: Settings, pairs: int, seed: int) -> Counter[str]:
 
         async def one(number: int) -> Counter[str]:
             async with free:
-                return await leaks(memory, random.Random(f"{seed} {number}"))
+                return await count_leaks(memory, random.Random(f"{seed} {number}"))
 
         for counts in await asyncio.gather(*map(one, range(pairs))):
             total += counts
@@ -164,13 +164,13 @@ async def counted(settings: Settings, pairs: int, seed: int) -> Counter[str]:
 
 
 async def main(arguments: argparse.Namespace) -> None:
-    async with server.serving("Tenants") as (settings, which):
-        counts = await counted(settings, arguments.pairs, uuid.uuid4().int)
-    console = machine.console()
+    async with server.serve("Tenants") as (settings, which):
+        counts = await count_all_leaks(settings, arguments.pairs, uuid.uuid4().int)
+    console = machine.make_console()
     console.print(f"{arguments.pairs:,} pairs of users, {counts['searches']:,} searches for the other's words")
     console.print(f"memories that held them: {counts['leaked']}")
     console.print(f"users who found their own: {counts['found']:,} of {2 * arguments.pairs:,}")
-    console.print(f"server: {which}; load {machine.load()}")
+    console.print(f"server: {which}; load {machine.read_load()}")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Nothing goes in; what is said in this repository's own conversations comes out, a text a line.
+"""Print what is said in this repository's own conversations, a text a line.
 
     python -m benchmarks.quality.texts > texts.txt
     python pipelines/fit_projection.py --texts texts.txt --out FILE
@@ -20,25 +20,27 @@ from benchmarks.quality import chats, few_words, unanswerable, updates
 ENOUGH = 2_500
 
 
-def texts() -> list[str]:
+def load_texts() -> list[str]:
     """Some of them, always the same."""
     generated = (*chats.load(), *updates.load(), *unanswerable.load(), *few_words.load())
     texts = [turn.text for conversation in generated for session in conversation.sessions for turn in session.turns]
     for file in sorted((Path(__file__).parent / "conversations").glob("*.json")):
-        texts += _texts(json.loads(file.read_text("utf-8")))
-    texts += _texts(json.loads((resources.files("adk_graph_memory.demo") / "conversation.json").read_text("utf-8")))
+        texts += _iterate_texts(json.loads(file.read_text("utf-8")))
+    texts += _iterate_texts(
+        json.loads((resources.files("adk_graph_memory.demo") / "conversation.json").read_text("utf-8"))
+    )
     different = sorted({" ".join(text.split()) for text in texts})
     return random.Random(0).sample(different, ENOUGH)
 
 
-def _texts(data: Any) -> Iterator[str]:
+def _iterate_texts(data: Any) -> Iterator[str]:
     """Whatever stands under "text", however deep."""
     for key, value in data.items() if isinstance(data, dict) else enumerate(data):
         if key == "text" and isinstance(value, str):
             yield value
         elif isinstance(value, dict | list):
-            yield from _texts(value)
+            yield from _iterate_texts(value)
 
 
 if __name__ == "__main__":
-    print("\n".join(texts()))
+    print("\n".join(load_texts()))

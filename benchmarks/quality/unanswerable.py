@@ -1,4 +1,4 @@
-"""The sentences of ``unanswerable.json`` go in; ten lives come out, with questions on what was said and what was not.
+"""Make ten lives of the sentences in ``unanswerable.json``, with questions on what was said and what was not.
 
 What was not said is known, because it was kept back: of every topic some facts are not told, whole topics are left
 out, and there are names and relatives whom nobody mentions.
@@ -49,7 +49,7 @@ class Topic:
 def load() -> list[Conversation]:
     """The ten conversations, always the same; in every other one two friends chat."""
     bank = json.loads(PATH.read_text("utf-8"))
-    return [_Life(number, bank).conversation() for number in range(LIVES)]
+    return [_Life(number, bank).make_conversation() for number in range(LIVES)]
 
 
 class _Life:
@@ -60,26 +60,29 @@ class _Life:
         friends = bank["pairs"][number // 2] if number % 2 else []
         self._talk = Talk(f"unanswerable-{number + 1:02}", friends, bank, SESSIONS, self._chance)
         own = self._chance.sample(bank["own"], len(bank["own"]))
-        self._own, self._left_out = [self._topic(one) for one in own[:OWN]], [self._topic(one) for one in own[OWN:]]
+        self._own, self._left_out = (
+            [self._make_topic(one) for one in own[:OWN]],
+            [self._make_topic(one) for one in own[OWN:]],
+        )
         self._others = list[Topic]()
         for one in self._chance.sample(bank["people"], OTHERS):
-            self._others.append(self._topic(one, self._stranger(one["kin"])))
+            self._others.append(self._make_topic(one, self._invent_stranger(one["kin"])))
 
-    def conversation(self) -> Conversation:
+    def make_conversation(self) -> Conversation:
         """Everything that is told, with all questions."""
         topics = [*self._others, *self._own]
-        answerable = [question for topic in topics for question in self._told(topic)]
-        strange = self._chance.sample([*self._of_the_other_friend(), *self._of_strangers()], OF_EACH_SORT)
-        unanswerable = [*self._kept_back(topics), *self._of_what_was_left_out(), *strange]
+        answerable = [question for topic in topics for question in self._tell_topic(topic)]
+        strange = self._chance.sample([*self._ask_of_other_friend(), *self._ask_of_strangers()], OF_EACH_SORT)
+        unanswerable = [*self._ask_kept_back(topics), *self._ask_left_out(), *strange]
         questions = [Question(text, "", "unanswerable", ()) for text in unanswerable]
-        return self._talk.conversation([*self._chance.sample(answerable, ANSWERABLE), *questions])
+        return self._talk.make_conversation([*self._chance.sample(answerable, ANSWERABLE), *questions])
 
-    def _topic(self, kind: Mapping[str, Any], person: Person = Person()) -> Topic:
+    def _make_topic(self, kind: Mapping[str, Any], person: Person = Person()) -> Topic:
         speaker = self._chance.randrange(2) if self._talk.friends else 0
         facts = self._chance.sample(kind["facts"], len(kind["facts"]))
         return Topic(kind["topic"], speaker, person, facts, kind["never"], kind["talk"], kind.get("kin", ()))
 
-    def _stranger(self, kin: Iterable[str]) -> Person:
+    def _invent_stranger(self, kin: Iterable[str]) -> Person:
         """Somebody of whom neither the name nor such a relative has been mentioned."""
         known = [topic.person for topic in self._others]
         relative = self._chance.choice([one for one in kin if one not in {person.kin for person in known}])
@@ -87,7 +90,7 @@ class _Life:
         names = [name for name in self._bank["names"][gender] if name not in {person.name for person in known}]
         return Person(relative, self._chance.choice(names), self._bank["pronouns"][gender])
 
-    def _told(self, topic: Topic) -> list[Question]:
+    def _tell_topic(self, topic: Topic) -> list[Question]:
         """Tells the first facts of the topic, each in a session of its own, and asks for them."""
         person, exchanges, questions = topic.person, list[Exchange](), list[Question]()
         lines = self._chance.sample([*topic.talk, [], []], TOLD)
@@ -96,38 +99,36 @@ class _Life:
             slots = {"value": value, "person": f"my {person.kin} {person.name}", **person.pronouns}
             statement = self._chance.choice(fact["say"]).format_map(slots)
             exchanges.append(self._talk.exchange(topic.speaker, statement, key, more))
-            question = self._asked(topic.speaker, self._chance.choice(fact["ask"]), person)
+            question = self._ask(topic.speaker, self._chance.choice(fact["ask"]), person)
             questions.append(Question(question, value, "answerable", (key,)))
         self._talk.add(*exchanges)
         return questions
 
-    def _kept_back(self, topics: Iterable[Topic]) -> list[str]:
+    def _ask_kept_back(self, topics: Iterable[Topic]) -> list[str]:
         """About what is known of, but not so closely."""
         texts = [(topic, text) for topic in topics for text in topic.never]
         texts += [(topic, self._chance.choice(fact["ask"])) for topic in topics for fact in topic.facts[TOLD:]]
         chosen = self._chance.sample(texts, OF_EACH_SORT)
-        return [self._asked(topic.speaker, text, topic.person) for topic, text in chosen]
+        return [self._ask(topic.speaker, text, topic.person) for topic, text in chosen]
 
-    def _of_what_was_left_out(self) -> list[str]:
+    def _ask_left_out(self) -> list[str]:
         """About subjects that nobody touched."""
         chosen = self._chance.sample(self._left_out, OF_EACH_SORT)
-        return [
-            self._asked(topic.speaker, self._chance.choice(topic.facts[0]["ask"]), topic.person) for topic in chosen
-        ]
+        return [self._ask(topic.speaker, self._chance.choice(topic.facts[0]["ask"]), topic.person) for topic in chosen]
 
-    def _of_strangers(self) -> Iterator[str]:
+    def _ask_of_strangers(self) -> Iterator[str]:
         """The same as of those who were mentioned, about somebody who was not."""
         for topic in self._others:
             for fact in self._chance.sample(topic.facts, 2):
-                yield self._asked(topic.speaker, self._chance.choice(fact["ask"]), self._stranger(topic.kin))
+                yield self._ask(topic.speaker, self._chance.choice(fact["ask"]), self._invent_stranger(topic.kin))
 
-    def _of_the_other_friend(self) -> Iterator[str]:
+    def _ask_of_other_friend(self) -> Iterator[str]:
         """What one of two friends told of themselves, asked about the other."""
         for topic in self._own if self._talk.friends else ():
-            yield self._asked(1 - topic.speaker, self._chance.choice(topic.facts[0]["ask"]), topic.person)
+            yield self._ask(1 - topic.speaker, self._chance.choice(topic.facts[0]["ask"]), topic.person)
 
-    def _asked(self, speaker: int, text: str, person: Person) -> str:
+    def _ask(self, speaker: int, text: str, person: Person) -> str:
         """The person is called by the relation, by name, or by both."""
-        relative = f"{self._talk.asked(speaker, '{whose}')} {person.kin}"
+        relative = f"{self._talk.ask(speaker, '{whose}')} {person.kin}"
         called = self._chance.choice((relative, person.name, f"{relative} {person.name}"))
-        return self._talk.asked(speaker, text, person=called, **person.pronouns)
+        return self._talk.ask(speaker, text, person=called, **person.pronouns)

@@ -1,4 +1,4 @@
-"""The path of an XQuAD file goes in; its paragraphs come out as one user's turns, with the questions about them.
+"""Read an XQuAD file: its paragraphs as one user's turns, and the questions about them.
 
 XQuAD (Artetxe et al., 2020, google-deepmind/xquad) is licensed CC BY-SA 4.0: it is read where it lies, never copied.
 """
@@ -30,12 +30,12 @@ def load(path: Path | str, *, left_out: int = 0) -> Conversation:
             turn = Turn(f"{day}-{place}", "user", paragraph["context"], _FIRST + timedelta(days=day, minutes=place))
             is_told = not left_out or (place + 1) % left_out != 0
             turns += [turn] * is_told
-            questions += [_question(row, turn if is_told else None) for row in paragraph["qas"]]
+            questions += [_make_question(row, turn if is_told else None) for row in paragraph["qas"]]
         sessions.append(Session(f"article-{day}", tuple(turns)))
     return Conversation(path.stem, tuple(sessions), tuple(questions))
 
 
-def _question(row: dict[str, Any], turn: Turn | None) -> Question:
+def _make_question(row: dict[str, Any], turn: Turn | None) -> Question:
     if turn is None:
         return Question(row["question"], "", "unanswerable", ())
     return Question(row["question"], row["answers"][0]["text"], "paragraph", (turn.id,))

@@ -34,14 +34,14 @@ MOST_LOST = 2
 @pytest.mark.parametrize("name", [*CHOSEN, *(pytest.param(name, marks=pytest.mark.full) for name in FURTHER)])
 async def test_a_reply_that_is_a_little_wrong_costs_little(neo4j_server: Any, name: str) -> None:
     settings = neo4j_server.settings(label_prefix="TestHash")
-    bench = Bench(settings, [careless.recorded("clinic")])
+    bench = Bench(settings, [careless.load_case("clinic")])
     found = bench.compare(NAMED[name], await bench.remember(RECORDED), await bench.remember(NAMED[name]))
     assert found.facts > 30
     assert found.lost <= MOST_LOST and not (found.subjects or found.aliases or found.endings), found
 
 
 async def test_near_copies_in_many_scripts_are_found(neo4j_server: Any) -> None:
-    bench = Bench(neo4j_server.settings(label_prefix="TestHash"), [careless.in_many_scripts()])
+    bench = Bench(neo4j_server.settings(label_prefix="TestHash"), [careless.make_script_case()])
     recorded = await bench.remember(RECORDED)
     for name in ("another final mark", "tatweel", "harakat", "soft hyphens"):
         found = bench.compare(NAMED[name], recorded, await bench.remember(NAMED[name]))
@@ -50,7 +50,7 @@ async def test_near_copies_in_many_scripts_are_found(neo4j_server: Any) -> None:
 
 async def test_new_names_of_somebody_known_are_kept_and_false_ones_are_not(neo4j_server: Any) -> None:
     cases = links.load()[::3]
-    taken = await links.linked(neo4j_server.settings(label_prefix="TestHash"), cases)
+    taken = await links.check_links(neo4j_server.settings(label_prefix="TestHash"), cases)
     kept = [is_one for case, is_one in zip(cases, taken, strict=True) if case["same"]]
     wrong = [case["mention"]["name"] for case, is_one in zip(cases, taken, strict=True) if is_one and not case["same"]]
     assert sum(kept) >= KEPT * len(kept) and len(kept) >= 7

@@ -32,12 +32,15 @@ ORDER BY text, modality, valid_from, state
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_replies_were_recorded_with_the_prompts_as_they_are(name: str) -> None:
-    assert replies.recording(name).stale_prompts == [], "the prompt changed: record the replies anew"
+    assert replies.load_recording(name).stale_prompts == [], "the prompt changed: record the replies anew"
 
 
 async def test_the_graphs_agree_with_the_gold_facts(neo4j_server: Any) -> None:
     settings = neo4j_server.settings(label_prefix="TestHash")
-    scores = [replies.scored(name, *await replies.remembered(settings, name, HashEmbedder())) for name in NAMES]
+    scores = [
+        replies.score_facts(name, *await replies.remember_conversation(settings, name, HashEmbedder()))
+        for name in NAMES
+    ]
     total = sum(scores[1:], scores[0])
     assert [score.missing for score in scores if score.recall < BARS["recall"]] == []
     assert total.precision >= BARS["precision"]
@@ -48,7 +51,7 @@ async def test_the_graphs_agree_with_the_gold_facts(neo4j_server: Any) -> None:
 @pytest.mark.full
 async def test_nearly_every_change_ends_what_it_changed(neo4j_server: Any) -> None:
     settings = neo4j_server.settings(label_prefix="TestMini", embed_timeout=120)
-    scores = [replies.scored(name, *await replies.remembered(settings, name)) for name in NAMES]
+    scores = [replies.score_facts(name, *await replies.remember_conversation(settings, name)) for name in NAMES]
     missed = [change for score in scores for change in score.missed_changes]
     assert len(missed) <= BARS["missed changes"] * sum(score.changes for score in scores), missed
     assert [change for score in scores for change in score.wrong_changes] == []

@@ -7,14 +7,14 @@ from datetime import datetime
 from itertools import permutations
 
 import pytest
-from benchmarks.quality.histories import History, histories
-from benchmarks.quality.reader import reader
-from benchmarks.quality.truth import Fact, Portion, expected, portions, remembered
+from benchmarks.quality.histories import History, make_histories
+from benchmarks.quality.reader import make_reader
+from benchmarks.quality.truth import Fact, Portion, list_expected_facts, make_portions, remember_portions
 
 from adk_graph_memory import consolidation, extraction, llm
 from adk_graph_memory.records import Candidates, FactLink, KnownEntity, KnownFact, WritePlan
 
-EACH = pytest.mark.parametrize("history", histories(), ids=lambda history: history.name)
+EACH = pytest.mark.parametrize("history", make_histories(), ids=lambda history: history.name)
 MOST_ORDERS = 24
 
 
@@ -87,7 +87,7 @@ def _pair(fact: KnownFact) -> tuple[str | None, str | None]:
 
 
 async def on_paper(history: History, told: list[Portion]) -> list[Fact]:
-    paper, model = Paper(), reader(history)
+    paper, model = Paper(), make_reader(history)
     retry_policy = llm.RetryPolicy(5)
     vocabulary = extraction.Vocabulary(functional_predicates=frozenset(history.functional_predicates))
     extractor = extraction.ModelExtractor(model, window_tokens=16_000, retry_policy=retry_policy, vocabulary=vocabulary)
@@ -106,25 +106,29 @@ async def on_paper(history: History, told: list[Portion]) -> list[Fact]:
 
 
 def test_there_are_enough_histories() -> None:
-    assert len(histories()) >= 60
-    assert len({history.name for history in histories()}) == len(histories())
+    assert len(make_histories()) >= 60
+    assert len({history.name for history in make_histories()}) == len(make_histories())
 
 
 @EACH
 async def test_on_paper_every_order_ends_the_same(history: History) -> None:
-    told = portions(history)["told"]
+    told = make_portions(history)["told"]
     for order in list(permutations(told))[:MOST_ORDERS]:
-        assert await on_paper(history, list(order)) == expected(history), [portion.session for portion in order]
+        assert await on_paper(history, list(order)) == list_expected_facts(history), [
+            portion.session for portion in order
+        ]
 
 
 @EACH
 @pytest.mark.parametrize("way", ["turn by turn", "at once"])
 async def test_on_paper_every_portion_ends_the_same(history: History, way: str) -> None:
-    assert await on_paper(history, portions(history)[way]) == expected(history)
+    assert await on_paper(history, make_portions(history)[way]) == list_expected_facts(history)
 
 
 @EACH
 @pytest.mark.parametrize("way", [pytest.param("told", marks=pytest.mark.full), "shuffled"])
 async def test_the_graph_ends_as_it_must(neo4j_server, app_name: str, history: History, way: str) -> None:
     settings = neo4j_server.settings(label_prefix="TestHash")
-    assert await remembered(settings, history, portions(history)[way], app_name) == expected(history)
+    assert await remember_portions(settings, history, make_portions(history)[way], app_name) == list_expected_facts(
+        history
+    )

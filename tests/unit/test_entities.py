@@ -403,13 +403,13 @@ def test_answers_that_go_round_in_a_circle_end() -> None:
 @pytest.mark.parametrize("ask_gold", [False, True])
 def test_names_in_many_scripts_are_resolved(ask_gold: bool) -> None:
     mentions = aliases.load()
-    outcome = aliases.told(mentions, ask_gold=ask_gold)
-    assert outcome.false_merges() == []
-    assert outcome.b_cubed()[2] >= 0.95
+    outcome = aliases.resolve_mentions(mentions, ask_gold=ask_gold)
+    assert outcome.list_false_merges() == []
+    assert outcome.compute_b_cubed()[2] >= 0.95
     if ask_gold:
         scripts = {mention.script for mention in mentions}
         assert len(scripts) >= 8
-        assert {script for script in scripts if outcome.b_cubed(script)[2] < 0.95} == set()
+        assert {script for script in scripts if outcome.compute_b_cubed(script)[2] < 0.95} == set()
 
 
 # --- the number of a known entity ---------------------------------------------------------------------------

@@ -6,8 +6,8 @@ import random
 from typing import Any
 
 import pytest
-from benchmarks.quality.harm import Graph, Harm, harm
-from benchmarks.quality.perturbations import PERTURBATIONS, Perturbation, Shown
+from benchmarks.quality.harm import Graph, Harm, measure_harm
+from benchmarks.quality.perturbations import PERTURBATIONS, NumberedItems, Perturbation
 
 KNOWN = {0: ("user", "person"), 1: ("Tom", "person"), 2: ("Faro", "place")}
 QUOTES = {
@@ -31,7 +31,7 @@ DECISIONS = {
     "depends": [{"fact": 0, "on": [4]}],
     "same": [{"name": 0, "known": 1}],
 }
-SHOWN = Shown(KNOWN, {4: "home is Faro", 5: "my brother Tom"}, {0: "we live in Lagos now", 1: "tram 9"})
+SHOWN = NumberedItems(KNOWN, {4: "home is Faro", 5: "my brother Tom"}, {0: "we live in Lagos now", 1: "tram 9"})
 NAMED = {perturbation.name: perturbation for perturbation in PERTURBATIONS}
 
 
@@ -86,7 +86,7 @@ TEXTS = {fact["text"] for fact in RIGHT.facts}
 
 
 def compared(*facts: dict[str, Any], names: dict[str, frozenset[str]] = NAMES, is_quoted: bool = False) -> Harm:
-    return harm(RIGHT, Graph(facts, RIGHT.name, names), [], TEXTS, is_quoted=is_quoted)
+    return measure_harm(RIGHT, Graph(facts, RIGHT.name, names), [], TEXTS, is_quoted=is_quoted)
 
 
 def test_the_same_graph_is_unharmed() -> None:
@@ -95,7 +95,7 @@ def test_the_same_graph_is_unharmed() -> None:
 
 def test_what_is_not_there_is_lost() -> None:
     assert compared(*RIGHT.facts[1:]) == Harm(facts=3, lost=1)
-    assert harm(RIGHT, Graph((), {}, {}), [], {"Tom welds."}) == Harm(facts=1, lost=1)
+    assert measure_harm(RIGHT, Graph((), {}, {}), [], {"Tom welds."}) == Harm(facts=1, lost=1)
 
 
 def test_a_fact_of_somebody_else_has_a_wrong_subject() -> None:
@@ -114,8 +114,8 @@ def test_what_is_over_is_over_in_each_wording_it_has_had() -> None:
     over = fact("Tom lived in Faro until 2025.", "t", state="superseded", former=["Tom lives in Faro."])
     right = Graph([over], RIGHT.name, NAMES)
     earlier, unknown = (fact(text, "t", state="superseded") for text in ("Tom lives in Faro.", "Tom lives in Lagos."))
-    assert harm(right, Graph([earlier], RIGHT.name, NAMES), [], set()).endings == 0
-    assert harm(right, Graph([unknown], RIGHT.name, NAMES), [], set()).endings == 1
+    assert measure_harm(right, Graph([earlier], RIGHT.name, NAMES), [], set()).endings == 0
+    assert measure_harm(right, Graph([unknown], RIGHT.name, NAMES), [], set()).endings == 1
 
 
 def test_an_ending_is_wrong_unless_the_reply_quotes_both_and_time_and_words_agree() -> None:

@@ -1,4 +1,4 @@
-"""Questions with their evidence go in; how well a way of searching answers them comes out."""
+"""Ask questions whose evidence is known, and measure how well a search answers them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from google.adk.memory.memory_entry import MemoryEntry
 
-from benchmarks.percentile import percentile
+from benchmarks.percentile import compute_percentile
 from benchmarks.quality import scores
 from benchmarks.quality.dialogue import Conversation, Question
 
@@ -39,45 +39,45 @@ class Answer:
     milliseconds: float
 
 
-async def answers(search: Search, conversations: Sequence[Conversation], *, first: int) -> list[Answer]:
+async def ask_questions(search: Search, conversations: Sequence[Conversation], *, first: int) -> list[Answer]:
     """An answer for each question, the conversation's id being its user's."""
     return [
-        await _answer(search, conversation.id, question, first)
+        await _ask_question(search, conversation.id, question, first)
         for conversation in conversations
         for question in conversation.questions
     ]
 
 
-async def _answer(search: Search, user_id: str, question: Question, first: int) -> Answer:
+async def _ask_question(search: Search, user_id: str, question: Question, first: int) -> Answer:
     start = time.perf_counter()
     memories = await search(user_id, question.text)
     milliseconds = (time.perf_counter() - start) * 1_000
-    ids = scores.event_ids(memories)
-    affordable = scores.event_ids(scores.within(memories, TOKENS))
+    ids = scores.list_event_ids(memories)
+    affordable = scores.list_event_ids(scores.take_within(memories, TOKENS))
     score = float((memories[0].custom_metadata or {}).get("score", 0.0)) if memories else 0.0
     if not (evidence := question.evidence):
         return Answer(question.kind, 0.0, 0.0, 0.0, None, None, math.inf, score, milliseconds)
     return Answer(
         question.kind,
-        scores.recall(ids[:first], evidence),
-        scores.ndcg(ids[:first], evidence, first),
-        scores.recall(affordable, evidence),
-        scores.place(ids, evidence) < scores.place(ids, question.outdated) if question.outdated else None,
+        scores.measure_recall(ids[:first], evidence),
+        scores.measure_ndcg(ids[:first], evidence, first),
+        scores.measure_recall(affordable, evidence),
+        scores.find_place(ids, evidence) < scores.find_place(ids, question.outdated) if question.outdated else None,
         scores.misleads(memories[:first], evidence, question.outdated) if question.outdated else None,
-        scores.place(ids, evidence),
+        scores.find_place(ids, evidence),
         score,
         milliseconds,
     )
 
 
-def cells(answers: Sequence[Answer]) -> list[str]:
+def format_cells(answers: Sequence[Answer]) -> list[str]:
     """n, recall, nDCG and recall within the tokens in percent, p50 and p95 in milliseconds."""
     shares = [statistics.fmean(getattr(a, name) for a in answers) for name in ("recall", "ndcg", "recall_in_tokens")]
-    times = [percentile([answer.milliseconds for answer in answers], share) for share in (0.50, 0.95)]
+    times = [compute_percentile([answer.milliseconds for answer in answers], share) for share in (0.50, 0.95)]
     return [str(len(answers)), *(f"{100 * share:.1f}" for share in shares), *(f"{value:.1f}" for value in times)]
 
 
-def by_kind(answers: Sequence[Answer]) -> Mapping[str, list[Answer]]:
+def group_by_kind(answers: Sequence[Answer]) -> Mapping[str, list[Answer]]:
     """All of them, then those of each kind."""
     kinds: dict[str, list[Answer]] = defaultdict(list)
     for answer in answers:
@@ -86,28 +86,28 @@ def by_kind(answers: Sequence[Answer]) -> Mapping[str, list[Answer]]:
     return kinds if len(kinds) > 2 else {"all": kinds["all"]}
 
 
-def in_order(answers: Sequence[Answer]) -> float:
+def measure_order(answers: Sequence[Answer]) -> float:
     """The share of changes whose current statement stands before the outdated one."""
     return statistics.fmean(answer.is_in_order for answer in answers if answer.is_in_order is not None)
 
 
-def misled(answers: Sequence[Answer]) -> list[bool]:
+def list_misled(answers: Sequence[Answer]) -> list[bool]:
     """Of each change whether an outdated turn passes for what is so."""
     return [answer.misleads for answer in answers if answer.misleads is not None]
 
 
-def first(answers: Sequence[Answer]) -> float:
+def measure_first(answers: Sequence[Answer]) -> float:
     """The share of changes whose current statement stands first of all."""
     return statistics.fmean(answer.place == 0 for answer in answers if answer.is_in_order is not None)
 
 
-def fallen(before: Sequence[Answer], after: Sequence[Answer]) -> int:
+def count_fallen(before: Sequence[Answer], after: Sequence[Answer]) -> int:
     """How many answers stand more than one place lower than before."""
     pairs = zip(before, after, strict=True)
     return sum(new.place > old.place + 1 for old, new in pairs if math.isfinite(old.place))
 
 
-def recognised(answers: Sequence[Answer], *, unanswerable: str, false_alarms: float) -> float:
+def measure_recognition(answers: Sequence[Answer], *, unanswerable: str, false_alarms: float) -> float:
     """The share of unanswerable questions below the score that leaves out this share of the others."""
     good = sorted(answer.score for answer in answers if answer.kind != unanswerable)
     least = good[int(false_alarms * len(good))]
