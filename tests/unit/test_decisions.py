@@ -200,9 +200,11 @@ def hold(*facts: ExtractedFact) -> tuple[KnownFact, ...]:
     return tuple(KnownFact(one.id, one.proposition, one.sources) for one in plan.facts)
 
 
-def decide(known: tuple[KnownFact, ...], new: ExtractedFact, **reply: Any) -> WritePlan:
+def decide(
+    known: tuple[KnownFact, ...], new: ExtractedFact, *, links: tuple[FactLink, ...] = (), **reply: Any
+) -> WritePlan:
     """What becomes of facts once a model has said this of them: 0 is the new one, from 1 on the known ones."""
-    candidates = Candidates(facts=known, recent_ids=tuple(held.id for held in known))
+    candidates = Candidates(facts=known, links=links, recent_ids=tuple(held.id for held in known))
     draft = consolidation.compare_extraction(Extraction(PEOPLE, (new,)), candidates)
     asked = [question.claim_id for question in draft.open_questions]
     asked += [held.proposition.signature for held in known]
@@ -281,6 +283,16 @@ def test_a_denial_that_corrects_retracts_what_it_denies(correction: bool, state:
 
 
 GONE = fact("Ada sold her bees", NOON + DAY)
+
+
+def test_a_known_fact_keeps_its_end_whatever_a_judge_lets_it_depend_on() -> None:
+    bees, hives, van = hold(BEES, HIVES, fact("Ada drives a van", NOON + 4 * DAY, predicate="drives"))
+    sold = fact("Ada sold her bees", NOON + 2 * DAY)
+    ops = [{"fact": 0, "op": "SUPERSEDE", "targets": [1], "quotes": [sold.text, BEES.text]}]
+    links = (FactLink(van.id, hives.id, "SUPERSEDE", "She said so."),)
+    plan = decide((bees, hives, van), sold, links=links, ops=ops, depends=[{"fact": 2, "on": [1]}])
+    ends = {one.id: one.standing.valid_to for one in plan.facts}
+    assert (ends[bees.id], ends[hives.id]) == (sold.at, NOON + 4 * DAY)
 
 
 @pytest.mark.parametrize(
