@@ -13,6 +13,7 @@ from google.adk.events import Event
 from google.adk.runners import Runner
 from google.adk.sessions import InMemorySessionService, Session
 from google.genai import types
+from tests.ingests import fetch_ingests
 
 from adk_graph_memory import GraphMemory, Neo4jMemoryService, graph
 from adk_graph_memory.adk.ingest_worker import IngestWorker
@@ -73,7 +74,7 @@ def say(worker: IngestWorker, service: Neo4jMemoryService, app_name: str, *texts
 
 async def read_states(service: Neo4jMemoryService, app_name: str, user_id: str = "ada") -> list[str]:
     connection = await graph.prepare_connection(service.memory.connection)
-    return [row["state"] for row in await graph.ingest_queue.fetch_ingests(connection, Scope(app_name, user_id))]
+    return [row["state"] for row in await fetch_ingests(connection, Scope(app_name, user_id))]
 
 
 async def test_words_whose_queuing_is_cancelled_wait_for_the_next_worker(

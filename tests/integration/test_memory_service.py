@@ -32,6 +32,7 @@ from neo4j_graphrag.generation import GraphRAG
 from neo4j_graphrag.llm.base import LLMInterface
 from neo4j_graphrag.llm.types import LLMResponse, ToolCall, ToolCallResponse
 from neo4j_graphrag.retrievers import ToolsRetriever
+from tests.ingests import fetch_ingests
 
 from adk_graph_memory import (
     Filters,
@@ -139,7 +140,7 @@ class App:
 
     async def ingests(self) -> list[dict[str, Any]]:
         connection = await graph.prepare_connection(self.memory.connection)
-        return await graph.ingest_queue.fetch_ingests(connection, Scope(self.name, USER))
+        return await fetch_ingests(connection, Scope(self.name, USER))
 
     async def assert_traceable(self) -> None:
         """Each fact that was not told directly rests on words that its event says at that place."""

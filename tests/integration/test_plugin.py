@@ -24,6 +24,7 @@ from google.adk.tools import load_memory
 from google.adk.tools.agent_tool import AgentTool
 from google.genai import types
 from neo4j import AsyncGraphDatabase
+from tests.ingests import fetch_ingests
 
 from adk_graph_memory import Neo4jMemoryService, Neo4jSessionService, graph
 from adk_graph_memory.adk import ingest_worker, turn_buffer
@@ -68,7 +69,7 @@ class World:
 
     async def ingests(self, user_id: str = "ada") -> list[dict[str, Any]]:
         connection = await graph.prepare_connection(self.memory.memory.connection)
-        return await graph.ingest_queue.fetch_ingests(connection, Scope(self.app_name, user_id))
+        return await fetch_ingests(connection, Scope(self.app_name, user_id))
 
     async def states(self, user_id: str = "ada") -> list[str]:
         return [one["state"] for one in await self.ingests(user_id)]

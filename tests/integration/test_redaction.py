@@ -16,6 +16,7 @@ from google.adk.runners import Runner
 from google.adk.sessions import InMemorySessionService
 from google.genai import types
 from neo4j import GraphDatabase
+from tests.ingests import fetch_ingests
 
 from adk_graph_memory import GraphMemory, Neo4jMemoryService, Neo4jSessionService, Statement, Turn, errors, graph
 from adk_graph_memory.adk.plugin import GraphMemoryPlugin
@@ -199,9 +200,7 @@ async def test_what_the_plugin_queues_and_reads_is_redacted(neo4j_server, app_na
         connection = await graph.prepare_connection(service.memory.connection)
         wanted = {"done" if is_read else "pending"}
         for _ in range(600):
-            states = {
-                one["state"] for one in await graph.ingest_queue.fetch_ingests(connection, Scope(app_name, "ann"))
-            }
+            states = {one["state"] for one in await fetch_ingests(connection, Scope(app_name, "ann"))}
             if states == wanted:
                 break
             await asyncio.sleep(0.05)

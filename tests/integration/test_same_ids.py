@@ -20,6 +20,7 @@ from google.adk.memory.memory_entry import MemoryEntry
 from google.adk.sessions import Session
 from google.genai import types
 from neo4j import AsyncDriver, AsyncGraphDatabase
+from tests.ingests import fetch_ingests
 
 from adk_graph_memory import Neo4jArtifactService, Neo4jMemoryService, Neo4jSessionService, errors, graph
 from adk_graph_memory.adk import memory_codec
@@ -142,8 +143,7 @@ class Life:
             "changed": [{**row, "quotes": sorted(row["quotes"])} for row in changed],
             "counts": await graph.memories.count_memories(connection, self.scope),
             "ingests": [
-                (row["session_id"], row["state"], row["reason"])
-                for row in await graph.ingest_queue.fetch_ingests(connection, self.scope)
+                (row["session_id"], row["state"], row["reason"]) for row in await fetch_ingests(connection, self.scope)
             ],
             "pending": [
                 (row.session_id, row.turns, row.attempts)

@@ -135,7 +135,7 @@ def test_an_unknown_name_is_an_error() -> None:
 
 def test_all_parameters_travel_in_one_map() -> None:
     statements = CypherStatements(Settings(), "2026")
-    text, parameters = statements.bind_parameters("ingests", {"scope": "s", "app_name": "a"})
+    text, parameters = statements.bind_parameters("counts", {"scope": "s", "app_name": "a"})
     assert "$given.scope" in text and "$scope" not in text
     assert parameters == {"given": {"scope": "s", "app_name": "a"}}
     for statement in (*map(statements.__getitem__, statements), *statements.fragments.values()):
@@ -143,8 +143,8 @@ def test_all_parameters_travel_in_one_map() -> None:
 
 
 def test_a_parameter_that_is_not_given_is_named() -> None:
-    with pytest.raises(KeyError, match="ingests needs scope"):
-        CypherStatements(Settings(), "2026").bind_parameters("ingests", {"app_name": "a"})
+    with pytest.raises(KeyError, match="counts needs scope"):
+        CypherStatements(Settings(), "2026").bind_parameters("counts", {"app_name": "a"})
 
 
 def test_statements_are_filled_once_for_equal_settings() -> None:

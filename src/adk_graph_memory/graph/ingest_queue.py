@@ -228,11 +228,6 @@ async def fetch_ingest_reports(
     return [dict(row) for row in await connection.run_statement("ingest_reports", app_name=app_name, user_id=user_id)]
 
 
-async def fetch_ingests(connection: Connection, scope: Scope) -> list[dict[str, Any]]:
-    """List the user's requests, oldest first: id, session_id, state, reason, report."""
-    return [dict(row) for row in await connection.run_statement("ingests", scope=scope.key)]
-
-
 def read_known_entity(row: Mapping[str, Any]) -> KnownEntity:
     """Read an entity from the map that statements return."""
     aliases, merged_keys = tuple(row["aliases"]), tuple(row["merged_keys"])

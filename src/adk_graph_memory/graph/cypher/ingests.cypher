@@ -105,12 +105,6 @@ UNWIND $ids AS id
 MATCH (e:@Event {scope: $scope, memory_id: id})
 SET e.metadata = [m IN coalesce(e.metadata, []) WHERE none(k IN $metadata.keys WHERE m STARTS WITH k)] + $metadata.members
 
-// ingests
-// a row for each request of the user, the newest last
-MATCH (i:@Ingest {scope: $scope}) WHERE i.id IS NOT NULL
-RETURN i.id AS id, i.session_id AS session_id, i.state AS state, i.reason AS reason, i.report AS report
-ORDER BY i.requested_at
-
 // pending_ingests
 // a row for each request that nobody works at, the oldest first: whose it is, why it failed, how many seconds ago it was made,
 // and its turns
