@@ -348,6 +348,22 @@ async def test_searches_that_wait_leave_the_threads_of_others_free(neo4j_server:
         assert {isinstance(outcome, errors.DatabaseTimeout | ServiceUnavailable) for outcome in await reads} == {True}
 
 
+def list_watches() -> set[threading.Thread]:
+    return {thread for thread in threading.enumerate() if thread.name == "graph-read-watch"}
+
+
+async def test_all_reads_share_one_watch_and_those_after_its_end_are_watched_too(neo4j_server: Any, wire: Wire) -> None:
+    before = list_watches()
+    async with Connection(settings=wired(neo4j_server, wire, 2)) as connection:
+        await asyncio.gather(*(read_one(connection) for _ in range(20)))
+        [watch] = list_watches() - before
+        await asyncio.to_thread(watch.join, 60)
+        assert not watch.is_alive()
+        wire.silence(new=True)
+        with pytest.raises(errors.DatabaseUnavailable):
+            await asyncio.to_thread(connection.reads.read_rows, "RETURN 1 AS one", {})
+
+
 async def test_a_transaction_may_take_longer_than_the_timeout_while_the_database_answers(
     neo4j_server: Any, wire: Wire
 ) -> None:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -26,6 +28,15 @@ READ_THREADS = 8
 """Threads for reads, apart from asyncio's own, so that a silent database holds up nothing else."""
 
 
+@dataclass(eq=False, slots=True)
+class _OpenRead:
+    """A read that waits for the database, until when, and by which driver."""
+
+    driver: neo4j.Driver
+    deadline: float
+    is_silent: bool = False
+
+
 class SyncReads:
     """The sync driver of a connection, and threads that read with it; all event loops and threads share both.
 
@@ -38,6 +49,7 @@ class SyncReads:
         self._connection, self._given_driver = connection, given_driver
         self._driver: neo4j.Driver | None = None
         self._lock, self._closings = threading.Lock(), 0
+        self._open_reads, self._is_watched = dict[_OpenRead, None](), False
 
     @property
     def driver(self) -> neo4j.Driver:
@@ -104,23 +116,41 @@ class SyncReads:
     @contextmanager
     def _end_silence(self, driver: neo4j.Driver) -> Iterator[None]:
         """Close the driver when the database does not answer in time; that wakes the thread which waits for it."""
-        is_silent = threading.Event()
-
-        def give_up() -> None:
-            is_silent.set()
-            self._drop_driver(driver)
-
-        alarm = threading.Timer(self._timeout + 0.5, give_up)  # half a second after the server's own
-        alarm.daemon = True
-        alarm.start()
+        read = _OpenRead(driver, time.monotonic() + self._timeout + 0.5)  # half a second after the server's own
+        with self._lock:
+            self._open_reads[read] = None
+            is_watched, self._is_watched = self._is_watched, True
+        if not is_watched:
+            threading.Thread(target=self._watch_reads, name="graph-read-watch", daemon=True).start()
         try:
             yield
         except (driver_errors.DriverError, OSError) as error:
-            if is_silent.is_set():
+            if read.is_silent:
                 raise self._connection.make_timeout_error() from error
             raise
         finally:
-            alarm.cancel()
+            with self._lock:
+                self._open_reads.pop(read, None)
+
+    def _watch_reads(self) -> None:
+        """Close the driver of each read at its deadline; end when no read is open.
+
+        One thread for all reads: a thread for each would cost more than its statement. All have the same timeout, so
+        the oldest is due first, and nothing needs to wake this thread before.
+        """
+        while True:
+            with self._lock:
+                read = next(iter(self._open_reads), None)
+                if read is None:
+                    self._is_watched = False
+                    return
+            if (seconds_left := read.deadline - time.monotonic()) > 0:
+                time.sleep(seconds_left)
+                continue
+            read.is_silent = True
+            self._drop_driver(read.driver)
+            with self._lock:
+                self._open_reads.pop(read, None)
 
     @property
     def _timeout(self) -> float:
