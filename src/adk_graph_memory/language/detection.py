@@ -19,27 +19,8 @@ WIDE_RUN = re.compile(rf"[{WIDE_RANGES}]+")
 WORD_PATTERN = re.compile(rf"[^\W\d_{WIDE_RANGES}]+(?:['’\-](?!s\b)[^\W\d_{WIDE_RANGES}]+)*")
 """A word of a script with spaces, without a possessive 's."""
 
-_LATIN_LANGUAGES = (
-    "en",
-    "de",
-    "es",
-    "fr",
-    "it",
-    "pt",
-    "nl",
-    "pl",
-    "cs",
-    "da",
-    "sv",
-    "nb",
-    "fi",
-    "hu",
-    "ro",
-    "tr",
-    "ca",
-)
 _LANGUAGES_BY_SCRIPT = {
-    "LATIN": _LATIN_LANGUAGES,
+    "LATIN": ("en", "de", "es", "fr", "it", "pt", "nl", "pl", "cs", "da", "sv", "nb", "fi", "hu", "ro", "tr", "ca"),
     "CYRILLIC": ("ru", "uk", "bg"),
     "ARABIC": ("ar", "fa"),
     "GREEK": ("el",),

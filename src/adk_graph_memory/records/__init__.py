@@ -11,11 +11,10 @@ from adk_graph_memory.records.extraction_result import (
     Source,
     Usage,
 )
-from adk_graph_memory.records.filters import Filters
-from adk_graph_memory.records.passages import Embedding, Passage
 from adk_graph_memory.records.results import (
     AppSummary,
     Ending,
+    Filters,
     IngestReport,
     MemoryKind,
     Receipt,
@@ -33,6 +32,8 @@ from adk_graph_memory.records.text_keys import (
 )
 from adk_graph_memory.records.turns import (
     NO_SESSION,
+    Embedding,
+    Passage,
     Role,
     Scope,
     Statement,

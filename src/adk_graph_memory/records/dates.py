@@ -13,7 +13,7 @@ _MONTHS = (
     "December",
 )
 _WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")  # strftime's names depend on the locale
-_ISO_LENGTHS = {"year": 4, "month": 7, "day": 10, "time": 16}
+_ISO_LENGTHS = {"year": 4, "month": 7, "day": 10}
 """Length of the ISO 8601 prefix for each precision."""
 
 
@@ -69,8 +69,9 @@ def format_iso_date(moment: datetime | None, precision: Precision | None, *, is_
 
 def format_short_date(moment: datetime | None, precision: Precision | None, *, is_end: bool = False) -> str | None:
     """Like :func:`format_iso_date`, but a time as its local date and time of day, without seconds and zone."""
-    is_time = moment is not None and (precision or infer_precision(moment)) == "time"
-    return format_date_minute(moment) if moment and is_time else format_iso_date(moment, precision, is_end=is_end)
+    if moment is not None and (precision or infer_precision(moment)) == "time":
+        return moment.isoformat(" ")[:16]
+    return format_iso_date(moment, precision, is_end=is_end)
 
 
 def format_english_date(moment: datetime, precision: Precision | None, *, is_end: bool = False) -> str:
@@ -83,11 +84,6 @@ def format_english_date(moment: datetime, precision: Precision | None, *, is_end
         return str(moment.year)
     month = f"{_MONTHS[moment.month - 1]} {moment.year}"
     return month if precision == "month" else f"{moment.day} {month}"
-
-
-def format_date_minute(moment: datetime) -> str:
-    """Format the local date and time of day: "2024-06-10 14:00"."""
-    return moment.isoformat(" ")[: _ISO_LENGTHS["time"]]
 
 
 def format_weekday_date(moment: datetime) -> str:

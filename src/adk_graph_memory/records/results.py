@@ -1,19 +1,54 @@
-"""What memory returns to its callers: ingest reports, recollections, stored facts and entities, receipts."""
+"""What memory exchanges with its callers: filters of a search, recollections, stored facts and entities, reports."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from datetime import datetime
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
+from adk_graph_memory import errors
 from adk_graph_memory.records.dates import Precision
 from adk_graph_memory.records.extraction_result import Modality, Source, Usage
 from adk_graph_memory.records.fact_validity import FactStatus
+from adk_graph_memory.records.turns import check_timezone_aware
 from adk_graph_memory.records.write_plan import FactState
 
 MemoryKind = Literal["fact", "event"]
+
+
+@dataclass(frozen=True, slots=True)
+class Filters:
+    """Search only memories said from ``since`` to ``until``, of one kind, session and topic, about one entity."""
+
+    since: datetime | None = None
+    until: datetime | None = None
+    kind: MemoryKind | None = None
+    session_id: str | None = None
+    topic: str | None = None
+    entity: str | None = None
+
+    def __post_init__(self) -> None:
+        for moment in (self.since, self.until):
+            if moment is not None:
+                check_timezone_aware(moment)
+        if self.since is not None and self.until is not None and self.since > self.until:
+            raise errors.InvalidArgument(reason=f"since {self.since} is later than until {self.until}")
+        if self.kind not in (None, *get_args(MemoryKind)):
+            raise errors.InvalidArgument(reason=f"kind {self.kind!r} is none of {', '.join(get_args(MemoryKind))}")
+        for name in ("session_id", "topic", "entity"):
+            value = getattr(self, name)
+            if value is not None and not isinstance(value, str):
+                raise errors.InvalidArgument(reason=f"{name} {value!r} is no text; of several ask for one at a time")
+
+    def __bool__(self) -> bool:
+        return self != Filters()
+
+    def to_parameters(self) -> dict[str, Any]:
+        """The filters as parameters of a statement, with times in epoch seconds."""
+        times = {name: moment.timestamp() if (moment := getattr(self, name)) else None for name in ("since", "until")}
+        return asdict(self) | times
 
 
 @dataclass(frozen=True, slots=True)

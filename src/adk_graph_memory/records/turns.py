@@ -1,4 +1,4 @@
-"""The input of memory: whose it is, the turns of a session, and statements added directly."""
+"""The input of memory: whose it is, the turns of a session, statements added directly, and passages to embed."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from adk_graph_memory import errors
 from adk_graph_memory.language.zones import apply_fixed_offset
@@ -76,6 +76,20 @@ class Statement:
         check_timezone_aware(self.at)
         object.__setattr__(self, "at", apply_fixed_offset(self.at))
         object.__setattr__(self, "text", _normalize_unicode(self.text))
+
+
+class Passage(NamedTuple):
+    """A text to embed, and what was said just before it: alone, "Yes, since May" means little."""
+
+    text: str
+    preceding_text: str = ""
+
+
+class Embedding(NamedTuple):
+    """A passage's vector and, if the embedder provides them, its token vectors, packed by a ``Projection``."""
+
+    vector: list[float]
+    tokens: bytes | None = None
 
 
 def _normalize_unicode(text: str) -> str:
