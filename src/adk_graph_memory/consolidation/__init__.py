@@ -1,10 +1,9 @@
 """Compare an extraction with what the graph holds and plan the changes. Everything but the judge is pure."""
 
-from adk_graph_memory.consolidation.comparison import Comparison, OpenQuestion, compare_extraction
+from adk_graph_memory.consolidation.comparison import Comparison, GraphLookup, OpenQuestion, compare_extraction
 from adk_graph_memory.consolidation.decisions import Decision, JudgeDecisions
 from adk_graph_memory.consolidation.fact_rules import make_statement_id, plan_statement
 from adk_graph_memory.consolidation.judge import Judge
-from adk_graph_memory.consolidation.lookup import GraphLookup
 from adk_graph_memory.consolidation.reconciliation import reconcile_claims
 
 __all__ = [

@@ -1,4 +1,4 @@
-"""Compare an extraction with the graph: settle by rule what rules can, and list the questions for a model."""
+"""Compare an extraction with the graph: what to look up in it, what rules settle, and what to ask a model."""
 
 from __future__ import annotations
 
@@ -7,16 +7,23 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from adk_graph_memory.consolidation import claim_groups, entity_numbers, entity_resolution, fact_rules
-from adk_graph_memory.consolidation.claim_groups import ClaimGroup, SupportedWording
-from adk_graph_memory.consolidation.claims import Claim, EndOperation, Exclusion
-from adk_graph_memory.consolidation.lookup import list_possible_keys
+from adk_graph_memory.consolidation import entity_numbers, entity_resolution, fact_rules
+from adk_graph_memory.consolidation.claims import (
+    Claim,
+    ClaimGroup,
+    Exclusion,
+    SupportedWording,
+    add_support,
+    group_known_facts,
+)
+from adk_graph_memory.consolidation.fact_rules import EndOperation
 from adk_graph_memory.records import (
     Candidates,
     EntityDoubt,
     EntityResolution,
     ExtractedFact,
     Extraction,
+    KnownEntity,
     Proposition,
     Remark,
 )
@@ -24,6 +31,51 @@ from adk_graph_memory.records.write_plan import STATES_PREDICATE
 
 MAX_SIMILAR_CLAIMS = 8
 """How many of the graph's claims one new claim is compared with."""
+
+
+class GraphLookup:
+    """The keys, names and propositions of an extraction to look up in the graph.
+
+    Args:
+        extraction: the extracted facts and entities.
+        functional_predicates: predicates that have one value at a time.
+    """
+
+    def __init__(self, extraction: Extraction, functional_predicates: Collection[str] = ()) -> None:
+        self._extraction, self._functional_predicates = extraction, functional_predicates
+
+    @property
+    def entity_keys(self) -> list[str]:
+        """Every key under which the graph may know an author or an entity of the extraction."""
+        author_keys = {entity_resolution.make_entity_key(name) for name, _ in self._extraction.authors}
+        return sorted(
+            author_keys.union(*(entity_resolution.list_entity_keys(entity) for entity in self._extraction.entities))
+        )
+
+    @property
+    def entity_names(self) -> list[str]:
+        """One text per entity with its name and aliases."""
+        return sorted({" ".join((entity.name, *entity.aliases)) for entity in self._extraction.entities})
+
+    @property
+    def quote_keys(self) -> list[tuple[str, str]]:
+        """Turn id and quote key of every source of a fact."""
+        return sorted({source.key for fact in self._extraction.facts for source in fact.sources})
+
+    def make_propositions(self, known_entities: Sequence[KnownEntity]) -> list[Proposition]:
+        """Make the propositions of the facts; a subject in doubt yields one more for each known entity it may be."""
+        resolution = entity_resolution.resolve_entities(
+            self._extraction.entities, known_entities, self._extraction.authors
+        )
+        possible_keys = _list_possible_keys(resolution)
+        propositions = [
+            fact_rules.make_proposition(fact, resolution.keys_by_ref, self._functional_predicates)
+            for fact in self._extraction.facts
+        ]
+        for proposition in tuple(propositions):
+            keys = possible_keys.get(proposition.subject or "", ())
+            propositions += [replace(proposition, subject=key) for key in keys]
+        return sorted(propositions, key=lambda proposition: (proposition.signature, proposition.text))
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,12 +146,12 @@ def compare_extraction(
         (fact, fact_rules.make_proposition(fact, keys, functional_predicates))
         for fact in sorted(extraction.facts, key=_make_fact_sort_key)
     ]
-    groups = claim_groups.group_known_facts(candidates)
+    groups = group_known_facts(candidates)
     claim_ids = _add_extracted_facts(groups, facts, candidates, drop_counts)
     exclusions = _find_exclusions(groups, candidates)
     replacements = _find_replacements(facts, claim_ids, groups, exclusions)
     pairs = {(claim_ids.get(fact.ref), claim_ids.get(ref)) for fact, _ in facts for ref in fact.depends_on}
-    questions = _make_questions(groups, exclusions, candidates.similar_ids, list_possible_keys(resolution))
+    questions = _make_questions(groups, exclusions, candidates.similar_ids, _list_possible_keys(resolution))
     return Comparison(
         claim_groups=groups,
         exclusions=exclusions,
@@ -114,6 +166,13 @@ def compare_extraction(
         drop_counts=dict(drop_counts),
         replacements=replacements,
     )
+
+
+def _list_possible_keys(resolution: EntityResolution) -> dict[str, tuple[str, ...]]:
+    """Map the key of each entity in doubt to its candidates, and of each split entity to the one it was part of."""
+    candidate_keys = {resolution.keys_by_ref[doubt.ref]: doubt.candidate_keys for doubt in resolution.doubts}
+    split_keys = {entity.key: (entity.split_from,) for entity in resolution.planned_entities if entity.split_from}
+    return candidate_keys | split_keys
 
 
 def _apply_resolution(candidates: Candidates, resolution: EntityResolution) -> Candidates:
@@ -155,7 +214,7 @@ def _add_extracted_facts(
         claim_ids[fact.ref] = id
         wordings_by_id.setdefault(id, []).append((proposition, sources))
     for id, wordings in wordings_by_id.items():
-        groups[id] = claim_groups.add_support(groups.get(id, ClaimGroup(id, (), ())), wordings)
+        groups[id] = add_support(groups.get(id, ClaimGroup(id, (), ())), wordings)
     return claim_ids
 
 

@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from adk_graph_memory.consolidation import fact_rules
-from adk_graph_memory.consolidation.claim_groups import ClaimGroup
-from adk_graph_memory.consolidation.claims import Claim, EndOperation, Exclusion
+from adk_graph_memory.consolidation.claims import Claim, ClaimGroup, Exclusion
 from adk_graph_memory.consolidation.comparison import Comparison, add_exclusion
+from adk_graph_memory.consolidation.fact_rules import EndOperation
 from adk_graph_memory.consolidation.timeline import Period, make_periods
 from adk_graph_memory.records import KnownEntity, PlannedEntity, Proposition
 from adk_graph_memory.records.write_plan import FactOperation
@@ -65,11 +65,7 @@ class JudgeDecisions:
 def _remap_claim_id(group: ClaimGroup, keys: Mapping[str, str]) -> str:
     """Return the group's id once its subject and object are replaced by the entities they turned out to be."""
     wording = group.wordings[0]
-    if wording.subject not in keys and wording.object not in keys:
-        return group.id
     subject, object = (keys.get(key or "", key) for key in (wording.subject, wording.object))
-    if (subject, object) == (wording.subject, wording.object):
-        return group.id
     return replace(wording, subject=subject, object=object).signature
 
 
@@ -100,8 +96,10 @@ class ReconciledClaims:
         entities: list[KnownEntity | PlannedEntity] = [*comparison.candidates.entities, *planned_entities]
         for entity in entities:
             self._names_by_key[entity.key] += [entity.name, *entity.aliases]
-        self._refinements: dict[str, list[tuple[str, str]]] = {}
-        self._merge_reasons: dict[str, str] = {}
+        self.refinements: dict[str, list[tuple[str, str]]] = defaultdict(list)
+        """claim id → texts of an exact and of a vaguer wording"""
+        self.merge_reasons: dict[str, str] = {}
+        """claim id → the model's reason for merging wordings into it"""
         self._end_reasons: dict[tuple[str, str], str] = {}
         exclusions = dict(comparison.exclusions)
         for decision in sorted(decisions.claim_decisions, key=lambda item: (item.claim_id, item.op, item.targets)):
@@ -123,19 +121,7 @@ class ReconciledClaims:
     def make_claim(self, id: str) -> Claim:
         """Return the claim in the wording that stands for its group."""
         group = self.claim_groups[id]
-        return Claim(id, fact_rules.select_wording(group.wordings, self._refinements.get(id, ())), group.sources)
-
-    def is_vague_wording(self, id: str, text: str) -> bool:
-        """Whether the claim has a wording that was judged more exact than this text."""
-        return any(text == vague for _, vague in self._refinements.get(id, ()))
-
-    def is_exact_wording(self, id: str, text: str) -> bool:
-        """Whether this text was judged more exact than another wording of the claim."""
-        return any(text == exact for exact, _ in self._refinements.get(id, ()))
-
-    def get_merge_reason(self, id: str) -> str:
-        """Return the model's reason for merging wordings into this claim; empty if a rule merged them."""
-        return self._merge_reasons.get(id, "")
+        return Claim(id, fact_rules.select_wording(group.wordings, self.refinements[id]), group.sources)
 
     def get_end_reason(self, ended_id: str, by: str) -> str:
         """Return the model's reason for letting claim ``by`` end claim ``ended_id``; empty if a rule ended it."""
@@ -181,13 +167,12 @@ class ReconciledClaims:
             return
         kept, gone = sorted((exact_home, vague_home), key=lambda id: (not self.claim_groups[id].facts, id))
         self.claim_groups[kept] = _merge_claim_groups(self.claim_groups[kept], self.claim_groups.pop(gone))
-        self._refinements[kept] = [
-            *self._refinements.get(kept, ()),
-            *self._refinements.pop(gone, ()),
+        self.refinements[kept] += [
+            *self.refinements.pop(gone, ()),
             *self._list_refinements(exact, vague, decision.op),
         ]
         self.canonical_ids = {id: kept if target == gone else target for id, target in self.canonical_ids.items()}
-        self._merge_reasons[kept] = decision.reason
+        self.merge_reasons[kept] = decision.reason
 
     def _is_related(self, proposition: Proposition, other: Proposition) -> bool:
         is_same_slot = (proposition.subject, proposition.predicate) == (other.subject, other.predicate)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import itertools
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import date, datetime
+from typing import Literal
 
-from adk_graph_memory.consolidation.claims import EndOperation
 from adk_graph_memory.consolidation.spelling import normalize_words
 from adk_graph_memory.language.detection import WIDE_RUN
 from adk_graph_memory.records import (
@@ -20,6 +20,8 @@ from adk_graph_memory.records import (
 )
 from adk_graph_memory.records.dates import Precision, compute_day_range, infer_precision, is_day_range_within
 from adk_graph_memory.records.write_plan import STATES_PREDICATE
+
+EndOperation = Literal["SUPERSEDE", "RETRACT"]
 
 
 def make_proposition(

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from pydantic import BaseModel, Field
 
 from adk_graph_memory import errors, llm, prompts
-from adk_graph_memory.consolidation.claim_groups import ClaimGroup
+from adk_graph_memory.consolidation.claims import ClaimGroup
 from adk_graph_memory.consolidation.comparison import Comparison
 from adk_graph_memory.consolidation.decisions import Decision, JudgeDecisions
 from adk_graph_memory.records import KnownEntity, PlannedEntity, Usage, fold_text

@@ -6,9 +6,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from enum import IntEnum
 from functools import lru_cache
+from typing import Literal
 
-from adk_graph_memory.consolidation import name_affixes, spelling
+from adk_graph_memory.consolidation import spelling
 from adk_graph_memory.records import fold_text
+
+Sex = Literal["m", "f", ""]
 
 
 class NameMatch(IntEnum):
@@ -30,7 +33,7 @@ class ParsedName:
     base: str
     note: str
     words: tuple[str, ...]
-    sex: name_affixes.Sex = ""
+    sex: Sex = ""
     title_usage: str = ""
     """``family`` if its title precedes a family name, ``any`` if it goes with given and family names"""
     legal_form: str = ""
@@ -50,23 +53,55 @@ def _make_word_set(words: str) -> frozenset[str]:
     )
 
 
-def _map_words_to_sex(words: Mapping[name_affixes.Sex, str]) -> dict[str, name_affixes.Sex]:
+def _map_words_to_sex(words: Mapping[Sex, str]) -> dict[str, Sex]:
     return {word: sex for sex, text in words.items() for word in _make_word_set(text)}
 
 
-_TITLES, _HONORIFIC_SUFFIXES, _HONORIFIC_PREFIXES = map(
-    _map_words_to_sex, (name_affixes.TITLES, name_affixes.HONORIFIC_SUFFIXES, name_affixes.HONORIFIC_PREFIXES)
+# Words that accompany a name, spelled as people write them. Words that are also common names or initials are left out:
+# French "M.", Spanish "don", Japanese 君.
+_TITLES = _map_words_to_sex(
+    {
+        "m": "mr mister herr monsieur señor sr signor senhor г-н господин κύριος κος السيد מר श्रीमान sir",
+        "f": "mrs ms miss frau fräulein madame mme mademoiselle mlle señora sra señorita srta signora senhora pani "
+        "г-жа госпожа κυρία κα السيدة גברת גב' श्रीमती",
+        "": "dr doctor doktor dra docteur prof professor professeur profesor profesora ing д-р доктор проф профессор "
+        "δρ δόκτωρ καθηγητής د. دكتور الدكتور الدكتورة الأستاذ الأستاذة ד\"ר פרופ' श्री डॉ डॉक्टर",
+    }
 )
-_ROMANISED_HONORIFICS = tuple(f"-{word}" for word in name_affixes.ROMANISED_HONORIFICS.split())
-_GENERATIONS, _PARTICLES = _make_word_set(name_affixes.GENERATIONS), _make_word_set(name_affixes.PARTICLES)
-_LEGAL_SUFFIXES, _LEGAL_PREFIXES = (
-    _make_word_set(name_affixes.LEGAL_SUFFIXES),
-    _make_word_set(name_affixes.LEGAL_PREFIXES),
+"""Words before a name, mostly a family name."""
+_HONORIFIC_SUFFIXES = _map_words_to_sex(
+    {"m": "bey", "f": "hanım 小姐 女士 太太 夫人", "": "さん さま 様 くん ちゃん 先生 老师 老師 씨 님 선생님 जी"}
 )
-_ARTICLES = _make_word_set(name_affixes.ARTICLES)
+"""Words after a given or family name; attached to it in scripts without spaces."""
+_ROMANISED_HONORIFICS = ("-san", "-sama", "-sensei", "-kun", "-chan", "-ssi", "-nim", "-ji")
+"""With a hyphen only; as separate words some are names (Jackie Chan, Aung San)."""
+_HONORIFIC_PREFIXES = _map_words_to_sex({"m": "นาย", "f": "นางสาว นาง", "": "คุณ ดร"})
+"""Words attached before a given name."""
+_GENERATIONS = _make_word_set("jr junior sr senior ii iii iv filho neto fils père младший старший")
+"""Words that tell father and son apart; they are part of the name."""
+_PARTICLES = _make_word_set(
+    "van von der den ter ten op zu af av de del della degli di da do dos das du la le los las el al bin ibn bint y e i"
+)
+"""Lower-case words in people's names; any other lower-case word is a description: Jonas' wife."""
+_LEGAL_SUFFIXES = _make_word_set(
+    "inc incorporated corp corporation co company ltd limited llc llp lp plc pty gmbh mbh ag kg ohg gbr kgaa se ug "
+    "gmbh&co.kg e.v. s.a. s.a.r.l. sas s.a.s. s.l. s.p.a. s.r.l. snc n.v. b.v. ab oy oyj a/s aps asa as s.r.o. "
+    "a.s. sp.z.o.o. kft zrt nyrt d.o.o. a.ş. ltda s.a.b. sdn.bhd. bhd pvt pvtltd coltd ооо оао пао ао зао α.ε. ε.π.ε. "
+    'בע"מ ش.م.ل ذ.م.م लिमिटेड प्रा.लि. 株式会社 有限会社 合同会社 '
+    "有限公司 股份有限公司 有限责任公司 주식회사 유한회사 จำกัด"
+)
+_LEGAL_PREFIXES = _make_word_set("ооо оао пао ао зао pt 株式会社 有限会社 合同会社 (株) 주식회사 (주) บริษัท شركة חברת")
 _LEGAL_ABBREVIATIONS = {
-    short: long for pair in name_affixes.LEGAL_ABBREVIATIONS.split() for short, long in [pair.split("=")]
+    "incorporated": "inc",
+    "corporation": "corp",
+    "company": "co",
+    "limited": "ltd",
+    "株": "株式会社",
+    "주": "주식회사",
+    "股份有限公司": "有限公司",
 }
+_ARTICLES = _make_word_set("the")
+"""English only: in La Paz, El Salvador or Die Zeit the article is part of the name."""
 
 
 def _strip_affix(
@@ -110,7 +145,7 @@ def parse_name(name: str, kind: str) -> ParsedName:
 
 
 def _parse_person(base: str, note: str) -> ParsedName:
-    sex: name_affixes.Sex = ""
+    sex: Sex = ""
     title = ""
     text = base
     for ending in _ROMANISED_HONORIFICS:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from adk_graph_memory.consolidation import fact_rules
-from adk_graph_memory.consolidation.claim_groups import ClaimGroup
+from adk_graph_memory.consolidation.claims import ClaimGroup
 from adk_graph_memory.consolidation.comparison import Comparison
 from adk_graph_memory.consolidation.decisions import JudgeDecisions, ReconciledClaims
 from adk_graph_memory.consolidation.timeline import Period, find_period_at
@@ -43,7 +43,11 @@ def reconcile_claims(comparison: Comparison, decisions: JudgeDecisions = NO_DECI
             facts += _plan_fact_change(claims, fact_id, period, known_facts.get(fact_id))
             revisions += _plan_revisions(claims, fact_id, period, known_facts.get(fact_id))
             links += _plan_links(claims, fact_id, period, ids)
-        facts += [_plan_emptied_fact(fact) for fact in known_facts.values() if fact.id not in ids[id] and fact.sources]
+        facts += [
+            PlannedFact(fact.id, fact.proposition, is_new=False, moved_sources=fact.sources, standing=fact.standing)
+            for fact in known_facts.values()
+            if fact.id not in ids[id] and fact.sources
+        ]
     known_links = {_get_link_key(link) for link in comparison.candidates.links}
     return WritePlan(
         entities=comparison.resolution.planned_entities,
@@ -119,16 +123,11 @@ def _plan_fact_change(
         yield PlannedFact(fact_id, proposition, False, is_reworded, new, moved, standing)
 
 
-def _plan_emptied_fact(fact: KnownFact) -> PlannedFact:
-    """Plan the change of a fact whose sources have all moved to others."""
-    return PlannedFact(fact.id, fact.proposition, is_new=False, moved_sources=fact.sources, standing=fact.standing)
-
-
 def _plan_revisions(
     claims: ReconciledClaims, fact_id: str, period: Period, known_fact: KnownFact | None
 ) -> Iterator[PlannedRevision]:
     claim_id, group = period.claim_id, claims.claim_groups[period.claim_id]
-    proposition, reason = _get_period_proposition(claims, period), claims.get_merge_reason(claim_id)
+    proposition, reason = _get_period_proposition(claims, period), claims.merge_reasons.get(claim_id, "")
     new_keys = _collect_source_keys(group.new_sources)
     new = tuple(source for source in period.sources if source.key in new_keys)
     wordings = [proposition]
@@ -137,10 +136,11 @@ def _plan_revisions(
         yield _make_revision(fact_id, known_fact.proposition, "REFINE", period.standing, reason, new)
     if period is claims.periods[claim_id][0]:
         texts = {wording.comparison_text for wording in wordings}
+        vague_texts = {vague for _, vague in claims.refinements[claim_id]}
         for other in group.wordings:
             is_contained = other.signature == proposition.signature and fact_rules.is_wording_contained(other, wordings)
             if other.comparison_text not in texts and not is_contained:
-                op: FactOperation = "REFINE" if claims.is_vague_wording(claim_id, other.text) else "REINFORCE"
+                op: FactOperation = "REFINE" if other.text in vague_texts else "REINFORCE"
                 yield _make_revision(fact_id, other, op, period.standing, reason, new)
     before, after = known_fact.standing if known_fact else None, _decide_standing(period, known_fact)
     is_reopened = before is not None and before.state != "current" and after.state == "current"
@@ -198,8 +198,8 @@ def _count_operations(
         if group.facts:
             ops["REINFORCE"] += bool(group.new_sources)
         elif claims.claim_groups[canonical_id].facts or canonical_id != id:
-            is_exact = any(claims.is_exact_wording(canonical_id, text) for text in texts)
-            is_vague = any(claims.is_vague_wording(canonical_id, text) for text in texts)
+            is_exact = any(exact in texts for exact, _ in claims.refinements[canonical_id])
+            is_vague = any(vague in texts for _, vague in claims.refinements[canonical_id])
             ops["REFINE" if is_exact else "ALREADY_KNOWN" if is_vague else "REINFORCE"] += 1
         else:
             ops["ADD"] += 1
