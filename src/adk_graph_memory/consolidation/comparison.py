@@ -278,7 +278,8 @@ def _find_rule_exclusions(claims: Collection[Claim]) -> dict[tuple[str, str], Ex
     for claim in claims:
         proposition = claim.proposition
         slot = (proposition.subject, proposition.predicate, proposition.value)[: 2 if proposition.is_functional else 3]
-        for other in (*plans[slot], *(slots[slot] if fact_rules.has_ending_rule(proposition) else ())):
+        others = (*plans[slot], *slots[slot]) if proposition.is_functional or proposition.is_correction else plans[slot]
+        for other in others:
             if claim is not other and (op := fact_rules.find_ending_operation(proposition, other.proposition)):
                 is_by_rule = not fact_rules.is_fulfillment(proposition, other.proposition)
                 exclusions[claim.id, other.id] = Exclusion(op, is_by_rule)

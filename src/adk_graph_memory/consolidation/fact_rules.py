@@ -46,11 +46,6 @@ def make_proposition(
     )
 
 
-def has_ending_rule(proposition: Proposition) -> bool:
-    """Whether a rule lets this kind of proposition end others."""
-    return proposition.is_functional or proposition.is_correction
-
-
 def find_ending_operation(later: Proposition, earlier: Proposition) -> EndOperation | None:
     """Return how the later proposition ends the earlier one: a new value, a plan carried out or dropped, or a denial.
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
 
 from adk_graph_memory.consolidation.claims import Claim, Effect, TimelinePoint, make_timeline_point, split_observations
-from adk_graph_memory.records import Precision, Source
+from adk_graph_memory.records import Source
 from adk_graph_memory.records.dates import compute_date_end, compute_day_range, is_day_range_within
 from adk_graph_memory.records.write_plan import STATES_PREDICATE
 
@@ -71,17 +70,10 @@ def _is_plan_kept(effect: Effect, end: Effect, ending: Claim, target: Claim) -> 
     if end.cause.op == "RETRACT" or ending.proposition.is_correction:
         return False
     day = effect.effective_from
-    if day is not None and end.point[0] >= _compute_day_after(day, effect.precision):
+    if day is not None and end.point[0] >= compute_date_end(day, effect.precision):
         return True
     is_denial = ending.is_intent or ending.proposition.modality == "negated" or ending.has_same_meaning(target)
     return end.point >= effect.point and not is_denial
-
-
-def _compute_day_after(start: datetime, precision: Precision | None) -> datetime:
-    try:
-        return compute_date_end(start, precision)
-    except OverflowError:
-        return start
 
 
 def _is_same_attribute(claim: Claim, other: Claim) -> bool:

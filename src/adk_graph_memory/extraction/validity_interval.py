@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from datetime import MAXYEAR, MINYEAR, UTC, datetime
+from datetime import MAXYEAR, MINYEAR, datetime
 from typing import NamedTuple
 
 from adk_graph_memory.language.zones import apply_fixed_offset
@@ -43,21 +43,14 @@ def parse_validity_interval(
     start, end = _parse_iso_date(valid_from, said_at), _parse_iso_date(valid_to, said_at)
     starts_at = start.at if start else None
     if end is not None:
-        ends_at = _compute_end(end)
+        ends_at = compute_date_end(*end)
         is_same_day = end.precision == "day" and end.at.date() == said_at.date()
         if is_same_day and said_at > end.at and not is_ahead and (starts_at is None or starts_at < said_at):
             ends_at = said_at
-        end = DateWithPrecision(ends_at, end.precision) if ends_at else None
+        end = DateWithPrecision(ends_at, end.precision) if _is_in_range(ends_at) else None
     if end and starts_at and (end.at < starts_at or (end.at == starts_at and end.precision != "time")):
         return ValidityInterval(start, None, is_inverted=True)
     return ValidityInterval(start, end)
-
-
-def _compute_end(date: DateWithPrecision) -> datetime | None:
-    try:
-        return _validate_datetime(compute_date_end(*date))
-    except (OverflowError, ValueError):
-        return None
 
 
 def _parse_iso_date(text: str | None, said_at: datetime) -> DateWithPrecision | None:
@@ -69,12 +62,12 @@ def _parse_iso_date(text: str | None, said_at: datetime) -> DateWithPrecision | 
         text = f"{match[1]}-{match[2] or '01'}-01"
     try:
         parsed = datetime.fromisoformat(text)
-        moment = _validate_datetime(parsed if parsed.tzinfo else parsed.replace(tzinfo=said_at.tzinfo))
-    except (ValueError, OverflowError):
+    except ValueError:
         return None
-    return DateWithPrecision(moment, precision) if moment else None
+    moment = parsed if parsed.tzinfo else parsed.replace(tzinfo=said_at.tzinfo)
+    return DateWithPrecision(apply_fixed_offset(moment), precision) if _is_in_range(moment) else None
 
 
-def _validate_datetime(moment: datetime) -> datetime | None:
-    """The moment with a fixed offset; None if it may be out of range in some zone."""
-    return None if moment.astimezone(UTC).year in (MINYEAR, MAXYEAR) else apply_fixed_offset(moment)
+def _is_in_range(moment: datetime) -> bool:
+    """Whether the moment exists in every time zone, and a year later too."""
+    return MINYEAR < moment.year < MAXYEAR

@@ -25,11 +25,7 @@ def infer_precision(moment: datetime | None) -> Precision | None:
 
 
 def compute_date_end(start: datetime, precision: Precision | None) -> datetime:
-    """The first moment after the year, month or day that starts at ``start``; a time ends at once.
-
-    Raises:
-        OverflowError: the end lies after the year 9999.
-    """
+    """The first moment after the year, month or day that starts at ``start``; a time ends at once."""
     if precision == "year":
         return (start.replace(month=1, day=1) + timedelta(days=366)).replace(month=1, day=1)
     if precision == "month":

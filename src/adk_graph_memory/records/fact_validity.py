@@ -46,10 +46,7 @@ class FactValidity:
     def _plan_end(self) -> datetime | None:
         if self.valid_to is not None or self.valid_from is None:
             return self.valid_to
-        try:
-            return compute_date_end(self.valid_from, self.valid_from_precision)
-        except OverflowError:
-            return None
+        return compute_date_end(self.valid_from, self.valid_from_precision)
 
     def describe_plan(self, text: str, said_at: datetime | None, now: datetime) -> str | None:
         """Describe when a plan, stated at ``said_at``, is due, and whether it lapsed by ``now``.
