@@ -315,7 +315,6 @@ def _make_questions(
 
 
 def _list_recent_ids(groups: Mapping[str, ClaimGroup], candidates: Candidates) -> tuple[str, ...]:
-    """List the claims of the facts that the graph last heard about the entities of the extraction."""
     claim_ids = {fact.id: id for id, group in groups.items() for fact in group.facts}
     return tuple(dict.fromkeys(claim_ids[id] for id in candidates.recent_ids if id in claim_ids))
 

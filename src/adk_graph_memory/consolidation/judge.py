@@ -109,7 +109,6 @@ def _list_prompt_ids(comparison: Comparison) -> tuple[list[str], list[str]]:
 def _make_question_fields(
     comparison: Comparison, claim_ids: Sequence[str], entity_keys: Sequence[str]
 ) -> dict[str, str]:
-    """Make the text of each field of the prompt template."""
     numbers = {id: number for number, id in enumerate(claim_ids)}
     questions, replacements = comparison.open_questions, comparison.replacements
     similar = {question.claim_id: [numbers[id] for id in question.similar_ids] for question in questions}

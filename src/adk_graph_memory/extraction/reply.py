@@ -80,13 +80,14 @@ class _ReplyEntities:
     ) -> None:
         unique = {(entity.ref, fold_text(entity.name)): entity for entity in replies if entity.name.strip()}
         drop_counts["entity without a name, or named twice"] += len(replies) - len(unique)
+        known_keys = {number: entity.key for number, entity in enumerate(known_entities)}
         self._drop_counts = drop_counts
         self._entities_by_ref: dict[int, list[ExtractedEntity]] = {}
         first_free = max((ref for ref, _ in unique), default=0) + 1
         for number, entity in enumerate(unique.values()):
             ref = first_free + number if entity.ref in self._entities_by_ref else entity.ref
             self._entities_by_ref.setdefault(entity.ref, []).append(
-                _make_extracted_entity(entity, ref, known_entities, vocabulary, drop_counts)
+                _make_extracted_entity(entity, ref, known_keys, vocabulary, drop_counts)
             )
         self.entities = [entity for entities in self._entities_by_ref.values() for entity in entities]
 
@@ -140,17 +141,15 @@ def _resolve_links(links: Sequence[int], refs: Mapping[int, int], drop_counts: C
 
 
 def _make_extracted_entity(
-    reply: EntityReply, ref: int, candidates: Sequence[KnownEntity], vocabulary: Vocabulary, drop_counts: Counter[str]
+    reply: EntityReply, ref: int, known_keys: Mapping[int, str], vocabulary: Vocabulary, drop_counts: Counter[str]
 ) -> ExtractedEntity:
-    number = reply.known_id
-    is_known = number is not None and 0 <= number < len(candidates)
-    drop_counts["known_id of nobody"] += number is not None and not is_known
+    drop_counts["known_id of nobody"] += reply.known_id is not None and reply.known_id not in known_keys
     return ExtractedEntity(
         ref=ref,
         name=reply.name.strip(),
         type=vocabulary.match_entity_type(reply.type.strip().lower() or "thing"),
         aliases=tuple(alias.strip() for alias in reply.aliases if alias.strip()),
-        known_key=candidates[number].key if is_known and number is not None else None,
+        known_key=None if reply.known_id is None else known_keys.get(reply.known_id),
         about=reply.about.strip(),
     )
 
