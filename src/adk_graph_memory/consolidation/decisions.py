@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter, defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from adk_graph_memory.consolidation import fact_rules
@@ -90,7 +90,6 @@ class ReconciledClaims:
         self.canonical_ids = {id: id for id in comparison.claim_groups}
         """claim id in the comparison → id of the claim it was merged into"""
         self.drop_counts = Counter(comparison.drop_counts) + Counter(decisions.drop_counts)
-        self.dependencies = {*comparison.dependencies, *decisions.dependencies}
         self._names_by_key: dict[str, list[str]] = defaultdict(list)
         planned_entities = comparison.resolution.planned_entities
         entities: list[KnownEntity | PlannedEntity] = [*comparison.candidates.entities, *planned_entities]
@@ -106,17 +105,13 @@ class ReconciledClaims:
             self._apply_decision(decision, exclusions)
         remapped = ((self.canonical_ids[a], self.canonical_ids[b], how) for (a, b), how in exclusions.items())
         exclusions_by_pair: dict[tuple[str, str], Exclusion] = {(a, b): how for a, b, how in remapped if a != b}
-        self.periods: dict[str, list[Period]] = make_periods(
-            map(self.make_claim, self.claim_groups), exclusions_by_pair, self._collect_dependencies()
-        )
-
-    def _collect_dependencies(self) -> set[tuple[str, str]]:
-        """Collect which claim rests on which, from these decisions and from the graph."""
+        self.dependencies = _remap_pairs((*comparison.dependencies, *decisions.dependencies), self.canonical_ids)
+        """pairs of a claim and one that it rests on, by the extraction and the decisions"""
         claim_ids = {fact.id: id for id, group in self.claim_groups.items() for fact in group.facts}
-        fact_pairs = self._comparison.candidates.dependencies
-        known_pairs = {(claim_ids.get(id), claim_ids.get(base)) for id, base in fact_pairs}
-        new = {(self.canonical_ids.get(id), self.canonical_ids.get(base)) for id, base in self.dependencies}
-        return {(id, base) for id, base in known_pairs | new if id and base and id != base}
+        dependencies = self.dependencies | _remap_pairs(comparison.candidates.dependencies, claim_ids)
+        self.periods: dict[str, list[Period]] = make_periods(
+            map(self.make_claim, self.claim_groups), exclusions_by_pair, dependencies
+        )
 
     def make_claim(self, id: str) -> Claim:
         """Return the claim in the wording that stands for its group."""
@@ -209,6 +204,12 @@ class ReconciledClaims:
         if not any(source.is_verified for source in group.sources):
             group, other = other, group  # words that nobody is known to have said never stand for others
         return [(wording.text, less.text) for wording in group.wordings for less in other.wordings]
+
+
+def _remap_pairs(pairs: Iterable[tuple[str, str]], ids: Mapping[str, str]) -> set[tuple[str, str]]:
+    """Translate the ids of each pair; a pair with an unknown id, or of one and the same, is left out."""
+    remapped = ((ids.get(id), ids.get(other)) for id, other in pairs)
+    return {(id, other) for id, other in remapped if id and other and id != other}
 
 
 def _merge_claim_groups(group: ClaimGroup, other: ClaimGroup) -> ClaimGroup:

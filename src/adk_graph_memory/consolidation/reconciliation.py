@@ -177,14 +177,11 @@ def _plan_links(
 
 def _plan_dependencies(claims: ReconciledClaims, ids: Mapping[str, Sequence[str]]) -> Iterator[tuple[str, str]]:
     """Turn dependencies of claims into dependencies of facts: each new period rests on the period that then held."""
-    for id, base_id in claims.dependencies:
-        dependent, base = claims.canonical_ids.get(id), claims.canonical_ids.get(base_id)
-        if dependent is None or base is None or dependent == base or not claims.periods[base]:
-            continue
-        new_keys = _collect_source_keys(claims.claim_groups[dependent].new_sources)
+    for id, base in claims.dependencies:
+        new_keys = _collect_source_keys(claims.claim_groups[id].new_sources)
         bases = claims.periods[base]
-        for period, fact_id in zip(claims.periods[dependent], ids[dependent], strict=True):
-            if not new_keys.isdisjoint(_collect_source_keys(period.sources)):
+        for period, fact_id in zip(claims.periods[id], ids[id], strict=True):
+            if bases and not new_keys.isdisjoint(_collect_source_keys(period.sources)):
                 yield fact_id, ids[base][bases.index(find_period_at(bases, period.sources[0].at))]
 
 
