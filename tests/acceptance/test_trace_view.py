@@ -92,6 +92,6 @@ def test_every_span_has_what_the_view_asks_of_it(shown: list[dict[str, Any]]) ->
 
 
 def test_the_view_still_refuses_a_generate_content_that_names_no_event() -> None:
-    # Once it does not, telemetry.inference may call Gemini's work what the conventions call it.
+    # Once it does not, telemetry.trace_model_call may call Gemini's work what the conventions call it.
     code = "".join(path.read_text("utf-8") for path in (Path(cli.__file__).parent / "browser").glob("main*.js"))
     assert REFUSES.search(code)

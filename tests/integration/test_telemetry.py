@@ -23,12 +23,11 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.trace import SpanKind, StatusCode
 
-from adk_graph_memory import Neo4jArtifactService, Neo4jMemoryService, Neo4jSessionService, errors, graph
+from adk_graph_memory import Neo4jArtifactService, Neo4jMemoryService, Neo4jSessionService, errors, graph, telemetry
 from adk_graph_memory.adk.background import BackgroundLoop
 from adk_graph_memory.adk.ingest_worker import IngestWorker
 from adk_graph_memory.adk.turn_buffer import TurnBuffer
 from adk_graph_memory.records import Scope, Turn
-from adk_graph_memory.telemetry import instruments, tracing
 from adk_graph_memory.testing import HashEmbedder, ScriptedLlm
 
 PREFIX = "TestHash"
@@ -81,8 +80,8 @@ class Seen:
 def seen(monkeypatch: pytest.MonkeyPatch) -> Iterator[Seen]:
     # A process has one global provider for good, so what is swapped here is what stands before it.
     made = Seen()
-    monkeypatch.setattr(tracing, "tracer", made.tracers.get_tracer("test"))
-    monkeypatch.setattr(instruments, "active_instruments", instruments.Instruments(made.meters.get_meter("test")))
+    monkeypatch.setattr(telemetry, "tracer", made.tracers.get_tracer("test"))
+    monkeypatch.setattr(telemetry, "active_instruments", telemetry.Instruments(made.meters.get_meter("test")))
     yield made
     made.meters.shutdown()
 

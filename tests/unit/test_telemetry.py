@@ -13,7 +13,6 @@ from opentelemetry import trace
 from adk_graph_memory import settings, telemetry
 from adk_graph_memory.graph import Connection
 from adk_graph_memory.settings import Settings
-from adk_graph_memory.telemetry import tracing
 
 A_PROVIDER_OF_THE_APPLICATIONS = """
 import asyncio
@@ -62,7 +61,7 @@ def test_a_provider_that_is_set_after_the_import_gets_all_and_none_is_set_by_us(
 
 @pytest.fixture
 def no_provider(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tracing, "tracer", trace.NoOpTracer())
+    monkeypatch.setattr(telemetry, "tracer", trace.NoOpTracer())
 
 
 async def test_without_a_provider_the_callers_span_stays_the_current_one(no_provider: None) -> None:
