@@ -7,9 +7,7 @@ settings point to the server that ``adk-graph-memory up`` started, as its :func:
 from __future__ import annotations
 
 import json
-import logging
 import os
-from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Literal
 from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
@@ -28,8 +26,6 @@ from pydantic_settings import (
 
 from adk_graph_memory import errors
 from adk_graph_memory.language.zones import parse_timezone
-
-logger = logging.getLogger(__name__)
 
 AnalyzerName = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_-]*$")]
 """The name of a Neo4j full-text analyzer."""
@@ -249,8 +245,6 @@ def load_settings(**overrides: Any) -> Settings:
     Raises:
         errors.ConfigurationError: a value is invalid; the message names each such setting.
     """
-    if is_variable_set("ADK_GRAPH_MEMORY_INDEX_PREFIX"):
-        warn_of_index_prefix()
     limits = {name: overrides.pop(name) for name in LIMIT_NAMES & overrides.keys()}
     overrides["limits"] = {**dict(overrides.get("limits", {})), **limits}
     try:
@@ -263,15 +257,6 @@ def load_settings(**overrides: Any) -> Settings:
         raise errors.ConfigurationError(reason=reasons) from error
     except SettingsError as error:  # a list that is not JSON, which pydantic parses before it validates any field
         raise errors.ConfigurationError(reason=f'{error}; give a JSON list, like ["one", "two"]') from error
-
-
-@cache
-def warn_of_index_prefix() -> None:
-    """Warn, once in a process, of a variable that an earlier version read."""
-    logger.warning(
-        "ADK_GRAPH_MEMORY_INDEX_PREFIX has no effect: indexes and constraints take their names from "
-        "ADK_GRAPH_MEMORY_LABEL_PREFIX. Unset it; `adk-graph-memory migrate` renames those of an existing graph."
-    )
 
 
 def parse_address(uri: str | None) -> dict[str, Any]:

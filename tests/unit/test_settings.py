@@ -20,7 +20,6 @@ from adk_graph_memory.settings import (
     load_settings,
     parse_address,
     validate_address,
-    warn_of_index_prefix,
 )
 
 SECRET = "correct-horse"
@@ -100,17 +99,6 @@ def test_a_limit_outside_of_limits_is_named() -> None:
         Settings(pool_size=3)
     with pytest.raises(errors.ConfigurationError, match=r"limits\.pool_sizes"):
         load_settings(limits={"pool_sizes": 3})
-
-
-def test_a_prefix_of_indexes_is_no_setting_and_what_to_do_is_logged_once(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    warn_of_index_prefix.cache_clear()
-    monkeypatch.setenv("ADK_GRAPH_MEMORY_INDEX_PREFIX", "own_")
-    for _ in range(2):
-        load_settings()
-    [record] = caplog.records
-    assert "ADK_GRAPH_MEMORY_LABEL_PREFIX" in record.getMessage() and "migrate" in record.getMessage()
 
 
 def test_an_unknown_variable_is_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
