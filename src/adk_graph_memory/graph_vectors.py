@@ -59,7 +59,7 @@ class GraphVectors:
         if self._embedder_cache is None or self._embedder_cache[0] != key:
             self._embedder_cache = (
                 key,
-                embeddings.EmbedderAdapter.from_settings(self._choice or settings.embedder, settings),
+                embeddings.EmbedderAdapter(self._choice or settings.embedder, settings),
             )
         return self._embedder_cache[1]
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import Any, Generic, NamedTuple, TypeVar, get_args, get_origin
 
@@ -18,9 +17,12 @@ from pydantic_core import from_json
 
 from adk_graph_memory import calls, errors, telemetry
 from adk_graph_memory.records import Usage
-from adk_graph_memory.settings import Settings
+from adk_graph_memory.settings import Limits
 
 Reply = TypeVar("Reply", bound=BaseModel)
+
+FIRST_PAUSE = 1.0
+"""Seconds before the first retry of a call; about twice as long before each further one."""
 
 _REPAIR_PROMPT = (
     "That was not the JSON I asked for: {reason}\n"
@@ -69,33 +71,7 @@ class ModelAnswer(NamedTuple, Generic[Reply]):
     dropped: Mapping[str, int]
 
 
-@dataclass(frozen=True, slots=True)
-class RetryPolicy:
-    """Limits on the duration, retries and concurrency of model calls.
-
-    Args:
-        timeout: seconds for one call.
-        retries: further calls after a transient error: rate limit, overloaded server, lost connection, timeout.
-        backoff: seconds before the first retry; doubled for each further one.
-        concurrency: calls that may run at once in this process, over all users.
-    """
-
-    timeout: float
-    retries: int = 0
-    backoff: float = 1.0
-    concurrency: int = 4
-
-    @classmethod
-    def from_settings(cls, settings: Settings) -> RetryPolicy:
-        """Read the limits from the settings; the backoff keeps its default."""
-        return cls(
-            settings.limits.model_timeout, settings.limits.model_retries, concurrency=settings.limits.model_concurrency
-        )
-
-
-async def generate_structured(
-    model: BaseLlm, prompt: str, schema: type[Reply], retry_policy: RetryPolicy
-) -> ModelAnswer[Reply]:
+async def generate_structured(model: BaseLlm, prompt: str, schema: type[Reply], limits: Limits) -> ModelAnswer[Reply]:
     """Ask the model and validate its reply against the schema.
 
     A reply that does not fit is sent back once for repair. If the repaired reply does not fit either, its valid items
@@ -110,7 +86,7 @@ async def generate_structured(
     usage = Usage()
     for is_last in (False, True):
         with telemetry.trace_model_call(_find_provider(model), model.model) as record_usage:
-            text, call_usage, is_truncated = await _request_reply(model, conversation, schema, retry_policy)
+            text, call_usage, is_truncated = await _request_reply(model, conversation, schema, limits)
             record_usage(call_usage)
         usage += call_usage
         try:
@@ -168,27 +144,27 @@ def _is_valid_item(adapter: TypeAdapter[Any], item: object) -> bool:
 
 
 async def _request_reply(
-    model: BaseLlm, conversation: list[types.Content], schema: type[BaseModel], retry_policy: RetryPolicy
+    model: BaseLlm, conversation: list[types.Content], schema: type[BaseModel], limits: Limits
 ) -> tuple[str, Usage, bool]:
     """Return the text of one answer, its usage, and whether it was truncated at the model's output limit."""
     request = LlmRequest(
         model=model.model, contents=list(conversation), config=types.GenerateContentConfig(temperature=0.0)
     )
     request.set_output_schema(schema)
-    for failures, pause in enumerate(calls.generate_backoff_delays(retry_policy.backoff)):
+    for failures, pause in enumerate(calls.generate_backoff_delays(FIRST_PAUSE)):
         try:
             await asyncio.to_thread(_make_client, model)
-            throttle = calls.get_shared_throttle(retry_policy.concurrency)
-            async with throttle.hold_permit(), asyncio.timeout(retry_policy.timeout):
+            throttle = calls.get_shared_throttle(limits.model_concurrency)
+            async with throttle.hold_permit(), asyncio.timeout(limits.model_timeout):
                 responses = [response async for response in model.generate_content_async(request)]
             break
         except Exception as error:  # providers raise errors of any class, and none may lose the session
             if request.config.temperature is not None and "temperature" in str(error):
                 request.config.temperature = None  # reasoning models accept only their default
                 continue
-            if failures >= retry_policy.retries or not calls.is_transient(error):
+            if failures >= limits.model_retries or not calls.is_transient(error):
                 is_timeout = isinstance(error, TimeoutError)
-                reason = f"no answer within {retry_policy.timeout:g} s" if is_timeout else calls.describe_failure(error)
+                reason = f"no answer within {limits.model_timeout:g} s" if is_timeout else calls.describe_failure(error)
                 raise errors.ModelFailed(model=model.model, reason=reason) from error
         await asyncio.sleep(pause)
     complete = [response for response in responses if not response.partial]

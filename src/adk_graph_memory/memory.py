@@ -299,7 +299,7 @@ class GraphMemory(Listings, Closeable):
         return extraction.choose_extractor(model, self._topics, self.connection.settings)
 
     def _make_judge(self, model: llm.BaseLlm | None) -> consolidation.Judge | None:
-        return consolidation.Judge(model, llm.RetryPolicy.from_settings(self.connection.settings)) if model else None
+        return consolidation.Judge(model, self.connection.settings.limits) if model else None
 
     @cached_property
     def _language_model(self) -> llm.BaseLlm | None:

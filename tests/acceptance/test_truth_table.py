@@ -11,7 +11,7 @@ from benchmarks.quality.histories import History, make_histories
 from benchmarks.quality.reader import make_reader
 from benchmarks.quality.truth import Fact, Portion, list_expected_facts, make_portions, remember_portions
 
-from adk_graph_memory import consolidation, extraction, llm
+from adk_graph_memory import Limits, consolidation, extraction
 from adk_graph_memory.records import Candidates, FactLink, KnownEntity, KnownFact, WritePlan
 
 EACH = pytest.mark.parametrize("history", make_histories(), ids=lambda history: history.name)
@@ -88,10 +88,9 @@ def _pair(fact: KnownFact) -> tuple[str | None, str | None]:
 
 async def on_paper(history: History, told: list[Portion]) -> list[Fact]:
     paper, model = Paper(), make_reader(history)
-    retry_policy = llm.RetryPolicy(5)
     vocabulary = extraction.Vocabulary(functional_predicates=frozenset(history.functional_predicates))
-    extractor = extraction.ModelExtractor(model, window_tokens=16_000, retry_policy=retry_policy, vocabulary=vocabulary)
-    judge = consolidation.Judge(model, retry_policy)
+    extractor = extraction.ModelExtractor(model, limits=Limits(), vocabulary=vocabulary)
+    judge = consolidation.Judge(model, Limits())
     for portion in told:
         turns = [replace(turn, session_id=portion.session) for turn in portion.turns]
         read = await extractor.extract(turns, tuple(paper.entities.values()))

@@ -29,6 +29,7 @@ from adk_graph_memory import GraphMemory, Statement, Turn, cli, errors, graph, r
 from adk_graph_memory.cli.output import StatusLine
 from adk_graph_memory.embeddings import EmbedderAdapter
 from adk_graph_memory.graph import vector_slots
+from adk_graph_memory.settings import Limits, Settings
 from adk_graph_memory.testing import HashEmbedder
 
 pytestmark = [pytest.mark.schema, pytest.mark.xdist_group("reembed")]
@@ -91,7 +92,7 @@ class Deployment:
         return self._memories[-1]
 
     async def reembed(self, embedder: Any, **options: Any) -> Any:
-        vectors = EmbedderAdapter(embedder, concurrency=2)
+        vectors = EmbedderAdapter(embedder, Settings(limits=Limits(embed_concurrency=2)))
         return await reembedding.reembed_texts(self.connection, vectors, **{"batch": BATCH, **options})
 
     async def state(self) -> vector_slots.SchemaState:
@@ -191,7 +192,7 @@ async def test_the_database_knows_its_new_embedder_alone(deployed: Deployed) -> 
     db = await deployed()
     await db.reembed(embedder := Scripted())
     state = await db.state()
-    name = EmbedderAdapter(embedder, concurrency=1).name
+    name = EmbedderAdapter(embedder, Settings()).name
     assert (state.live_slot_name, state.slots) == ("b", (vector_slots.VectorSlot("b", name, 32),))
     if db.connection.server_line == "2026":
         assert set((await db.indexes()).values()) == {32}
@@ -537,7 +538,7 @@ async def test_planning_writes_nothing(deployed: Deployed) -> None:
     db = await deployed()
     before = await db.everything()
     plan = await reembedding.plan_reembedding(
-        db.connection, EmbedderAdapter(Scripted(), concurrency=1), batch=BATCH, force=False
+        db.connection, EmbedderAdapter(Scripted(), Settings()), batch=BATCH, force=False
     )
     assert await db.everything() == before
     assert {count.kind: count.left for count in plan.counts} == {"event": 6, "fact": 6, "entity": plan.counts[-1].texts}

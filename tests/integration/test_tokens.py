@@ -14,6 +14,7 @@ from adk_graph_memory import GraphMemory, Turn
 from adk_graph_memory.embeddings import EmbedderAdapter, Projection, QuestionEmbedding, QuestionTokens
 from adk_graph_memory.records import Embedding, Passage
 from adk_graph_memory.reembedding import reembed_texts
+from adk_graph_memory.settings import Settings
 from adk_graph_memory.testing import HashEmbedder
 
 pytestmark = [pytest.mark.schema, pytest.mark.xdist_group("reembed")]
@@ -118,7 +119,7 @@ async def test_tokens_of_another_projection_count_as_none_until_all_are_embedded
     after = TokenHash("after")
     assert all("tokens" not in signals for signals in (await deployment.shares(after, "boat")).values())
     async with GraphMemory(settings=deployment.settings, embedder=False) as memory:
-        await reembed_texts(memory.connection, EmbedderAdapter(after, concurrency=1), batch=2, force=True)
+        await reembed_texts(memory.connection, EmbedderAdapter(after, Settings()), batch=2, force=True)
     assert all(a is None and b for a, b, _ in (await deployment.stored()).values())
     assert all("tokens" in signals for signals in (await deployment.shares(after, "boat")).values())
     assert {Passage(later, earlier) for earlier, later in zip(["", *TOLD], TOLD, strict=False)} <= set(after.read)

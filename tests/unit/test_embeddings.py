@@ -18,6 +18,7 @@ from neo4j_graphrag.embeddings.base import Embedder
 from adk_graph_memory import errors
 from adk_graph_memory.embeddings import EmbedderAdapter, LocalEmbedder, QuestionEmbedding
 from adk_graph_memory.records import Embedding, Passage
+from adk_graph_memory.settings import Limits, Settings
 from adk_graph_memory.testing import HashEmbedder
 
 
@@ -51,7 +52,7 @@ class Many(One):
 
 
 def vectors(choice: Any, concurrency: int = 4) -> EmbedderAdapter:
-    return EmbedderAdapter(choice, concurrency=concurrency)
+    return EmbedderAdapter(choice, Settings(limits=Limits(embed_concurrency=concurrency)))
 
 
 def passages(texts: list[str]) -> list[Passage]:

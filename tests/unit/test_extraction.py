@@ -13,7 +13,7 @@ from google.genai import types
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from adk_graph_memory import extraction, llm, prompts
+from adk_graph_memory import Limits, extraction, prompts
 from adk_graph_memory.extraction import grounding
 from adk_graph_memory.extraction.grounding import FoldedTurn, QuoteLocator, fold_quote
 from adk_graph_memory.records import KnownEntity, Source, Turn, count_tokens, fold_text
@@ -243,7 +243,7 @@ def test_a_turn_longer_than_a_window_is_a_window_of_its_own() -> None:
 
 def extractor(*replies: Any, tokens: int = 16_000) -> tuple[extraction.ModelExtractor, ScriptedLlm]:
     model = ScriptedLlm.from_replies(*replies)
-    return extraction.ModelExtractor(model, window_tokens=tokens, retry_policy=llm.RetryPolicy(5)), model
+    return extraction.ModelExtractor(model, limits=Limits(window_tokens=tokens, model_retries=0)), model
 
 
 def reply(*facts: dict[str, Any], entities: list[dict[str, Any]] | None = None) -> str:

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from adk_graph_memory.embeddings import EmbedderAdapter, LocalEmbedder
 from adk_graph_memory.language.fluency import score_fluency
+from adk_graph_memory.settings import Settings
 
 
 class Pieces:
@@ -72,9 +73,9 @@ def test_it_is_a_share(text: str, length: int) -> None:
     ],
 )
 def test_the_default_embedder_knows_english(question: str, *, is_known: bool) -> None:
-    assert (EmbedderAdapter(None, concurrency=1).measure_fluency(question) > 0.5) is is_known
+    assert (EmbedderAdapter(None, Settings()).measure_fluency(question) > 0.5) is is_known
 
 
 def test_any_other_embedder_is_believed() -> None:
-    assert EmbedderAdapter(lambda text: [1.0], concurrency=1).measure_fluency("Где живёт моя сестра?") == 1.0
+    assert EmbedderAdapter(lambda text: [1.0], Settings()).measure_fluency("Где живёт моя сестра?") == 1.0
     assert not hasattr(LocalEmbedder("x"), "tokenizer")

@@ -16,6 +16,7 @@ from adk_graph_memory import errors
 from adk_graph_memory.embeddings import EmbedderAdapter, GeminiEmbedder, LocalEmbedder
 from adk_graph_memory.embeddings.gemini import EMPTY_PLACEHOLDER, MAX_REQUEST_CHARACTERS, MAX_REQUEST_TEXTS
 from adk_graph_memory.records import Passage, Usage
+from adk_graph_memory.settings import Limits, Settings
 
 SIZE = 8
 MODELS = ("gemini-embedding-001", "gemini-embedding-2")
@@ -119,7 +120,7 @@ def test_vectors_are_as_long_as_was_chosen_and_of_length_one(gemini: FakeGemini)
 
 @pytest.mark.parametrize("chosen", [PlainEmbedder, GeminiEmbedder])
 def test_one_embedder_serves_many_event_loops(gemini: FakeGemini, chosen: Any) -> None:
-    vectors = EmbedderAdapter(chosen(), concurrency=2)
+    vectors = EmbedderAdapter(chosen(), Settings(limits=Limits(embed_concurrency=2)))
     for _ in range(3):
         assert len(asyncio.run(vectors.embed_passages([Passage("a"), Passage("b")]))) == 2
         assert len(asyncio.run(vectors.aembed_question("a")).vector) == 768
@@ -172,12 +173,12 @@ def test_a_question_is_given_up_in_the_time_of_one_request(gemini: FakeGemini) -
 async def test_what_the_service_says_is_in_the_error(gemini: FakeGemini) -> None:
     gemini.script = [refused(400, "INVALID_ARGUMENT", "API key not valid")]
     with pytest.raises(errors.EmbedderFailed, match=r"gemini-embedding-001.*API key not valid"):
-        await EmbedderAdapter(embedder(), concurrency=1).embed_passages([Passage("bees")])
+        await EmbedderAdapter(embedder(), Settings()).embed_passages([Passage("bees")])
 
 
 async def test_without_a_key_the_error_says_what_to_set(gemini: FakeGemini, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("GOOGLE_API_KEY")
-    vectors = EmbedderAdapter("gemini-embedding-001", concurrency=1)
+    vectors = EmbedderAdapter("gemini-embedding-001", Settings())
     for call in (
         vectors.wait_until_ready,
         lambda: vectors.embed_passages([Passage("bees")]),
@@ -198,7 +199,7 @@ async def test_on_vertex_too(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> 
         for name, value in project.items():
             monkeypatch.setenv(name, value)
         with pytest.raises(errors.CredentialsMissing, match="GOOGLE_CLOUD_PROJECT"):
-            await EmbedderAdapter("gemini-embedding-001", concurrency=1).embed_passages([Passage("bees")])
+            await EmbedderAdapter("gemini-embedding-001", Settings()).embed_passages([Passage("bees")])
 
 
 # -- as the memory uses it ------------------------------------------------------------------------------------------
@@ -206,28 +207,28 @@ async def test_on_vertex_too(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> 
 
 @pytest.mark.parametrize("name", [*MODELS, "models/gemini-embedding-001"])
 def test_a_name_is_enough(name: str) -> None:
-    gemini_embedder = EmbedderAdapter(name, concurrency=1).embedder
+    gemini_embedder = EmbedderAdapter(name, Settings()).embedder
     assert isinstance(gemini_embedder, GeminiEmbedder)
     assert (gemini_embedder.model, gemini_embedder.embedding_dim) == (name.removeprefix("models/"), 768)
 
 
 def test_the_dimensions_of_a_named_model_can_be_chosen() -> None:
-    gemini_embedder = EmbedderAdapter("gemini-embedding-001", concurrency=1, dimensions=1536).embedder
+    gemini_embedder = EmbedderAdapter("gemini-embedding-001", Settings(embed_dimensions=1536)).embedder
     assert isinstance(gemini_embedder, GeminiEmbedder)
     assert gemini_embedder.embedding_dim == 1536
 
 
 @pytest.mark.parametrize("name", ["./gemini-embedding-001", "google/embeddinggemma-300m", "all-MiniLM-L6-v2"])
 def test_any_other_name_is_a_model_on_this_machine(name: str) -> None:
-    assert isinstance(EmbedderAdapter(name, concurrency=1).embedder, LocalEmbedder)
+    assert isinstance(EmbedderAdapter(name, Settings()).embedder, LocalEmbedder)
 
 
 def test_the_same_model_by_either_class_has_the_same_name(gemini: FakeGemini) -> None:
     embedders = [GeminiEmbedder("models/gemini-embedding-001", 256), GeminiEmbedder(), PlainEmbedder()]
-    assert {EmbedderAdapter(embedder_choice, concurrency=1).name for embedder_choice in embedders} == {
+    assert {EmbedderAdapter(embedder_choice, Settings()).name for embedder_choice in embedders} == {
         "neo4j_graphrag.embeddings.google_genai.GeminiEmbedder:gemini-embedding-001"
     }
-    assert EmbedderAdapter("gemini-embedding-2", concurrency=1).name.endswith(":gemini-embedding-2")
+    assert EmbedderAdapter("gemini-embedding-2", Settings()).name.endswith(":gemini-embedding-2")
 
 
 @pytest.mark.parametrize(
@@ -236,13 +237,13 @@ def test_the_same_model_by_either_class_has_the_same_name(gemini: FakeGemini) ->
 def test_a_request_takes_so_many_texts_on_vertex(
     gemini: FakeGemini, monkeypatch: pytest.MonkeyPatch, model: str, texts: int
 ) -> None:
-    assert EmbedderAdapter(GeminiEmbedder(model), concurrency=1).texts_per_call == 100
+    assert EmbedderAdapter(GeminiEmbedder(model), Settings()).texts_per_call == 100
     monkeypatch.setenv("GOOGLE_GENAI_USE_VERTEXAI", "1")
-    assert EmbedderAdapter(GeminiEmbedder(model), concurrency=1).texts_per_call == texts
+    assert EmbedderAdapter(GeminiEmbedder(model), Settings()).texts_per_call == texts
 
 
 async def test_a_hundred_texts_are_one_request_and_a_question_is_a_question(gemini: FakeGemini) -> None:
-    vectors = EmbedderAdapter(embedder(), concurrency=4)
+    vectors = EmbedderAdapter(embedder(), Settings(limits=Limits(embed_concurrency=4)))
     await vectors.embed_passages([Passage(f"text {n}") for n in range(100)])
     await vectors.aembed_question("text?")
     document_call, question_call = gemini.requests
@@ -269,7 +270,8 @@ async def test_requests_run_side_by_side_and_come_back_in_order(
                 running -= 1
 
     monkeypatch.setattr(watched, "embed_documents", counted)
-    vectors, texts = EmbedderAdapter(watched, concurrency=3), [f"text number {n}" for n in range(20)]
+    vectors = EmbedderAdapter(watched, Settings(limits=Limits(embed_concurrency=3)))
+    texts = [f"text number {n}" for n in range(20)]
     batches = await asyncio.gather(*(vectors.embed_passages([Passage(text) for text in texts]) for _ in range(3)))
     assert 1 < most <= 3
     assert batches[0] == batches[1] == batches[2]

@@ -9,7 +9,7 @@ import pytest
 from pydantic import BaseModel
 from tests.fake_server import serve_json
 
-from adk_graph_memory import errors, llm
+from adk_graph_memory import Limits, errors, llm
 from adk_graph_memory.records import Usage
 
 
@@ -53,9 +53,13 @@ def openai(monkeypatch: pytest.MonkeyPatch) -> Iterator[OpenAi]:
         yield fake
 
 
+@pytest.fixture(autouse=True)
+def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(llm, "FIRST_PAUSE", 0.001)
+
+
 async def ask_model(name: str) -> llm.ModelAnswer[Answer]:
-    retry_policy = llm.RetryPolicy(30, retries=2, backoff=0.001)
-    return await llm.generate_structured(llm.resolve_model(name), "How many?", Answer, retry_policy)
+    return await llm.generate_structured(llm.resolve_model(name), "How many?", Answer, Limits())
 
 
 @pytest.mark.parametrize("name", ["openai/gpt-4o-mini", "litellm:openai/gpt-4o-mini", "openai/a-model-of-ones-own"])

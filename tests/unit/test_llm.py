@@ -15,7 +15,7 @@ from google.adk.models.llm_response import LlmResponse
 from google.genai import types
 from pydantic import BaseModel, model_validator
 
-from adk_graph_memory import errors, llm
+from adk_graph_memory import Limits, errors, llm
 from adk_graph_memory.extraction.reply_schema import ExtractionReply
 from adk_graph_memory.records import Usage
 from adk_graph_memory.testing import ScriptedLlm, make_text_response
@@ -29,10 +29,17 @@ class Answer(BaseModel):
 GOOD = '{"number": 7, "words": ["a"]}'
 
 
-async def ask_model(*replies: Any, seconds: float = 5.0) -> llm.ModelAnswer[Answer]:
-    return await llm.generate_structured(
-        ScriptedLlm.from_replies(*replies), "How many?", Answer, llm.RetryPolicy(seconds)
-    )
+LIMITS = Limits(model_timeout=5, model_retries=2)
+
+
+@pytest.fixture(autouse=True)
+def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(llm, "FIRST_PAUSE", 0.001)
+
+
+async def ask_model(*replies: Any) -> llm.ModelAnswer[Answer]:
+    limits = Limits(model_timeout=5, model_retries=0)
+    return await llm.generate_structured(ScriptedLlm.from_replies(*replies), "How many?", Answer, limits)
 
 
 async def test_a_reply_that_fits_comes_back_as_the_schemas_object() -> None:
@@ -50,7 +57,7 @@ async def test_a_reply_is_read_beside_the_event_loop(reply: str) -> None:
             threads.add(threading.get_ident())
             return data
 
-    await llm.generate_structured(ScriptedLlm.from_replies(reply, GOOD), "How many?", Watched, llm.RetryPolicy(5))
+    await llm.generate_structured(ScriptedLlm.from_replies(reply, GOOD), "How many?", Watched, LIMITS)
     assert threads
     assert threading.get_ident() not in threads
 
@@ -69,7 +76,7 @@ async def test_a_thought_before_the_json_is_no_part_of_it() -> None:
 @pytest.mark.parametrize("broken", ["nonsense", "{", '{"number": "many"}', "[]", "null", '{"words": []}', "```"])
 async def test_a_reply_that_does_not_fit_is_sent_back_once(broken: str) -> None:
     model = ScriptedLlm.from_replies(broken, GOOD)
-    reply, usage, _ = await llm.generate_structured(model, "How many?", Answer, llm.RetryPolicy(5))
+    reply, usage, _ = await llm.generate_structured(model, "How many?", Answer, LIMITS)
     assert (reply.number, usage.calls) == (7, 2)
     first, second = model.requests
     assert [content.role for content in second.contents] == ["user", "model", "user"]
@@ -78,7 +85,7 @@ async def test_a_reply_that_does_not_fit_is_sent_back_once(broken: str) -> None:
 
 async def test_the_repair_says_what_was_wrong() -> None:
     model = ScriptedLlm.from_replies('{"number": "many"}', GOOD)
-    await llm.generate_structured(model, "How many?", Answer, llm.RetryPolicy(5))
+    await llm.generate_structured(model, "How many?", Answer, LIMITS)
     assert "number" in model.requests[1].contents[-1].parts[0].text
 
 
@@ -128,14 +135,14 @@ class Overloaded(Exception):
 @pytest.mark.parametrize("error", [OSError("no route"), Overloaded(), TimeoutError()], ids=repr)
 async def test_what_passes_is_tried_again(error: Exception) -> None:
     model = ScriptedLlm.from_replies(error, error, GOOD)
-    answer = await llm.generate_structured(model, "How many?", Answer, llm.RetryPolicy(5, retries=2, backoff=0.001))
+    answer = await llm.generate_structured(model, "How many?", Answer, LIMITS)
     assert (answer.reply.number, len(model.requests)) == (7, 3)
 
 
 async def test_what_does_not_pass_is_not_tried_again() -> None:
     model = ScriptedLlm.from_replies(ValueError("bad key"), GOOD)
     with pytest.raises(errors.ModelFailed, match="bad key"):
-        await llm.generate_structured(model, "How many?", Answer, llm.RetryPolicy(5, retries=2, backoff=0.001))
+        await llm.generate_structured(model, "How many?", Answer, LIMITS)
     assert len(model.requests) == 1
 
 
@@ -149,7 +156,7 @@ class Hanging(ScriptedLlm):
 
 async def test_a_model_that_hangs_is_given_up_in_time() -> None:
     with pytest.raises(errors.ModelFailed, match="no answer within"):
-        await llm.generate_structured(Hanging(), "How many?", Answer, llm.RetryPolicy(0.05))
+        await llm.generate_structured(Hanging(), "How many?", Answer, Limits(model_timeout=0.05, model_retries=0))
 
 
 class Crowded(ScriptedLlm):
@@ -170,7 +177,7 @@ class Crowded(ScriptedLlm):
 
 async def test_calls_at_a_time_are_bounded_whoever_makes_them() -> None:
     model = Crowded()
-    calls = [llm.generate_structured(model, "How many?", Answer, llm.RetryPolicy(30, concurrency=3)) for _ in range(12)]
+    calls = [llm.generate_structured(model, "How many?", Answer, Limits(model_concurrency=3)) for _ in range(12)]
     await asyncio.gather(*calls)
     assert model.most == 3
 
@@ -178,24 +185,24 @@ async def test_calls_at_a_time_are_bounded_whoever_makes_them() -> None:
 async def test_what_waits_for_its_turn_is_not_late() -> None:
     model = Crowded()
     calls = [
-        llm.generate_structured(model, "How many?", Answer, llm.RetryPolicy(1.0, concurrency=1)) for _ in range(300)
+        llm.generate_structured(model, "How many?", Answer, Limits(model_timeout=1.0, model_concurrency=1))
+        for _ in range(300)
     ]
     assert len(await asyncio.gather(*calls)) == 300
 
 
-async def test_a_call_that_failed_keeps_nobody_from_theirs_while_it_waits() -> None:
+async def test_a_call_that_failed_keeps_nobody_from_theirs_while_it_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(llm, "FIRST_PAUSE", 0.2)
     failing = ScriptedLlm.from_replies(OSError("no route"), GOOD)
-    waiting = asyncio.create_task(
-        llm.generate_structured(failing, "?", Answer, llm.RetryPolicy(30, 1, backoff=0.2, concurrency=1))
-    )
+    waiting = asyncio.create_task(llm.generate_structured(failing, "?", Answer, Limits(model_concurrency=1)))
     await asyncio.sleep(0.01)
-    await llm.generate_structured(ScriptedLlm.from_replies(GOOD), "?", Answer, llm.RetryPolicy(30, concurrency=1))
+    await llm.generate_structured(ScriptedLlm.from_replies(GOOD), "?", Answer, Limits(model_concurrency=1))
     assert not waiting.done()
     assert (await waiting).reply.number == 7
 
 
 async def test_cancelling_is_not_taken_for_a_failure() -> None:
-    asking = asyncio.create_task(llm.generate_structured(Hanging(), "How many?", Answer, llm.RetryPolicy(60)))
+    asking = asyncio.create_task(llm.generate_structured(Hanging(), "How many?", Answer, LIMITS))
     await asyncio.sleep(0.01)
     asking.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -227,12 +234,12 @@ async def test_a_model_that_refuses_a_temperature_is_asked_without_one() -> None
         return ValueError("only temperature=1 is supported") if refused else GOOD
 
     model = ScriptedLlm.from_replies(refusing, refusing)
-    assert (await llm.generate_structured(model, "How many?", Answer, llm.RetryPolicy(5))).reply.number == 7
+    assert (await llm.generate_structured(model, "How many?", Answer, LIMITS)).reply.number == 7
 
 
 async def test_the_schema_goes_with_the_request() -> None:
     model = ScriptedLlm.from_replies(GOOD)
-    await llm.generate_structured(model, "How many?", Answer, llm.RetryPolicy(5))
+    await llm.generate_structured(model, "How many?", Answer, LIMITS)
     config = model.requests[0].config
     assert (config.response_schema, config.response_mime_type) == (Answer, "application/json")
 

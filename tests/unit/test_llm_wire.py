@@ -11,7 +11,7 @@ import pytest
 from pydantic import BaseModel
 from tests.fake_gemini import HANG, FakeGemini, Scripted, generated, refused
 
-from adk_graph_memory import errors, llm
+from adk_graph_memory import Limits, errors, llm
 from adk_graph_memory.records import Usage
 
 
@@ -31,9 +31,14 @@ def gemini(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeGemini]:
         yield fake
 
 
+@pytest.fixture(autouse=True)
+def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(llm, "FIRST_PAUSE", 0.001)
+
+
 async def ask_model(*, seconds: float = 30.0, retries: int = 2) -> llm.ModelAnswer[Answer]:
-    retry_policy = llm.RetryPolicy(seconds, retries, backoff=0.001)
-    return await llm.generate_structured(llm.resolve_model("gemini-2.5-flash"), "How many?", Answer, retry_policy)
+    limits = Limits(model_timeout=seconds, model_retries=retries)
+    return await llm.generate_structured(llm.resolve_model("gemini-2.5-flash"), "How many?", Answer, limits)
 
 
 async def test_a_name_prompt_and_schema_are_all_it_takes(gemini: FakeGemini) -> None:
@@ -56,7 +61,7 @@ def test_one_model_serves_many_event_loops(gemini: FakeGemini) -> None:
     model, gemini.keeps_alive = llm.resolve_model("gemini-2.5-flash"), True
 
     async def once() -> int:
-        answer = await llm.generate_structured(model, "How many?", Answer, llm.RetryPolicy(30))
+        answer = await llm.generate_structured(model, "How many?", Answer, Limits())
         await model.api_client.aio.aclose()
         return answer.reply.number
 
@@ -90,8 +95,8 @@ async def test_what_does_not_pass_is_not_asked_again(gemini: FakeGemini) -> None
 
 async def test_a_model_that_hangs_is_given_up_and_asked_again(gemini: FakeGemini) -> None:
     gemini.script = [HANG, HANG]
-    with pytest.raises(errors.ModelFailed, match=r"no answer within 0.3 s"):
-        await ask_model(seconds=0.3, retries=1)
+    with pytest.raises(errors.ModelFailed, match=r"no answer within 2 s"):
+        await ask_model(seconds=2, retries=1)
     assert len(gemini.requests) == 2
 
 

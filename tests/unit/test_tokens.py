@@ -12,6 +12,7 @@ from adk_graph_memory.embeddings import EmbedderAdapter, LocalEmbedder, TokenEnc
 from adk_graph_memory.embeddings.projection import TOKEN_DIMENSIONS
 from adk_graph_memory.embeddings.token_encoder import MAX_TEXT_PARTS
 from adk_graph_memory.records import Passage
+from adk_graph_memory.settings import Settings
 
 
 @pytest.fixture(scope="module")
@@ -116,7 +117,7 @@ async def test_an_embedder_of_graphrag_with_such_a_model_shows_its_tokens_too(em
 
     theirs = SentenceTransformerEmbeddings.__new__(SentenceTransformerEmbeddings)
     theirs.model = embedder.loaded_model
-    vectors = EmbedderAdapter(theirs, concurrency=1)
+    vectors = EmbedderAdapter(theirs, Settings())
     [embedding] = await vectors.embed_passages([Passage("My dog is called Rex.")])
     question = await vectors.aembed_question("What is my dog called?")
     assert count(embedding.tokens) == 5

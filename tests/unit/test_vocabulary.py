@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from adk_graph_memory import Topic, Turn, errors, extraction, llm
+from adk_graph_memory import Limits, Topic, Turn, errors, extraction
 from adk_graph_memory.adk import memory_codec
 from adk_graph_memory.extraction import MANAGED_TOPICS, Vocabulary
 from adk_graph_memory.testing import ScriptedLlm
@@ -24,10 +24,7 @@ def extractor(vocabulary: Vocabulary, *facts: dict[str, Any]) -> tuple[extractio
     ]
     entities = [{"ref": 1, "name": "user", "type": "person"}, {"ref": 2, "name": "bees", "type": "insect"}]
     model = ScriptedLlm.from_replies(json.dumps({"entities": entities, "facts": fact_replies}))
-    retry_policy = llm.RetryPolicy(5)
-    return extraction.ModelExtractor(
-        model, window_tokens=16_000, retry_policy=retry_policy, vocabulary=vocabulary
-    ), model
+    return extraction.ModelExtractor(model, limits=Limits(), vocabulary=vocabulary), model
 
 
 def prompt(model: ScriptedLlm) -> str:

@@ -140,7 +140,7 @@ async def reembed(
             text = replace_controls("\n".join(lines)) or "Every text could be embedded."
             return Output(rows, text, exit_code=1 if rows else 0)
         announce("Loading the embedding model")
-        vectors = embeddings.EmbedderAdapter.from_settings(choice, connection.settings)
+        vectors = embeddings.EmbedderAdapter(choice, connection.settings)
         if dry_run:
             plan = await reembedding.plan_reembedding(connection, vectors, batch=batch, force=force)
             return Output(plan, _format_plan(plan))

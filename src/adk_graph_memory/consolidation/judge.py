@@ -17,6 +17,7 @@ from adk_graph_memory.consolidation.decisions import Decision, JudgeDecisions
 from adk_graph_memory.records import KnownEntity, PlannedEntity, Usage, fold_text
 from adk_graph_memory.records.dates import format_short_date, format_weekday_date
 from adk_graph_memory.records.write_plan import FactOperation
+from adk_graph_memory.settings import Limits
 
 _EDGE_PUNCTUATION = " .,;:!?…。！？،؟।\"'“”‘’«»„"
 MAX_ENTITY_FACTS = 5
@@ -60,11 +61,11 @@ class Judge:
 
     Args:
         model: any ADK model.
-        retry_policy: how often and how long to retry the model.
+        limits: how often, how long and how many at a time to call it.
     """
 
-    def __init__(self, model: llm.BaseLlm, retry_policy: llm.RetryPolicy) -> None:
-        self._model, self._retry_policy = model, retry_policy
+    def __init__(self, model: llm.BaseLlm, limits: Limits) -> None:
+        self._model, self._limits = model, limits
         self._prompt = prompts.load_prompt("consolidate")
         self.version = f"{model.model} {self._prompt.version}"
 
@@ -80,7 +81,7 @@ class Judge:
         fields = await asyncio.to_thread(_make_question_fields, comparison, claim_ids, entity_keys)
         prompt = self._prompt.fill_template(**fields)
         try:
-            answer = await llm.generate_structured(self._model, prompt, ConsolidationReply, self._retry_policy)
+            answer = await llm.generate_structured(self._model, prompt, ConsolidationReply, self._limits)
         except errors.ReplyTruncated as error:
             questions = comparison.open_questions
             if len(questions) > 1:

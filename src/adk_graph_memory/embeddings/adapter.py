@@ -9,27 +9,62 @@ import time
 from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import Any, Literal, Protocol, TypeVar, runtime_checkable
+
+from neo4j_graphrag.embeddings.base import Embedder
 
 from adk_graph_memory import calls, errors
-from adk_graph_memory.embeddings.embedders import (
-    BatchEmbedder,
-    EmbedderLike,
-    FunctionEmbedder,
-    LimitedBatchEmbedder,
-    NamedEmbedder,
-    TokenEmbedder,
-    choose_embedder,
-)
 from adk_graph_memory.embeddings.gemini import GeminiEmbedder
-from adk_graph_memory.embeddings.local import CHUNK_SIZE, LocalEmbedder
+from adk_graph_memory.embeddings.local import CHUNK_SIZE, DEFAULT_MODEL, LocalEmbedder
 from adk_graph_memory.embeddings.token_encoder import QuestionEmbedding, TokenEncoder
 from adk_graph_memory.language.fluency import score_fluency
 from adk_graph_memory.records import Embedding, Passage
 from adk_graph_memory.settings import Settings
 
+EmbedderLike = Embedder | Callable[[str], Sequence[float]] | str | None
+EmbedderChoice = EmbedderLike | Literal[False]
 S = TypeVar("S")
 T = TypeVar("T")
+
+
+@runtime_checkable
+class BatchEmbedder(Protocol):
+    """An embedder that takes many texts in one call."""
+
+    def embed_documents(self, texts: list[str]) -> list[list[float]]: ...
+
+
+@runtime_checkable
+class TokenEmbedder(Protocol):
+    """An embedder that returns token vectors, and reads a passage together with what was said before it."""
+
+    def embed_question(self, text: str) -> QuestionEmbedding: ...
+
+    def embed_passages(self, passages: Sequence[Passage]) -> list[Embedding]: ...
+
+
+@runtime_checkable
+class NamedEmbedder(Protocol):
+    """An embedder that names its vectors itself, so that its class may move."""
+
+    @property
+    def embedder_name(self) -> str: ...
+
+
+class FunctionEmbedder(Embedder):
+    """An embedder made of a function from text to a vector.
+
+    Args:
+        function: called with one text at a time.
+    """
+
+    def __init__(self, function: Callable[[str], Sequence[float]]) -> None:
+        super().__init__()
+        self.function = function
+
+    def embed_query(self, text: str) -> list[float]:
+        """Embed a text."""
+        return [float(number) for number in self.function(text)]
 
 
 class EmbedderAdapter:
@@ -41,31 +76,18 @@ class EmbedderAdapter:
     Args:
         choice: a neo4j-graphrag ``Embedder``, a function from text to a vector, the name of a Gemini model, or the name
             or path of a sentence-transformers model; None for the default model.
-        concurrency: the number of concurrent calls; an embedder that takes any number of texts gets one at a time.
-        dimensions: the vector dimension of a Gemini model.
-        projection: the path of a projection of token vectors, fitted to the model.
+        settings: how many calls may run at a time (one, if the embedder takes any number of texts), the dimension of
+            a Gemini model's vectors, and the projection of token vectors.
     """
 
-    def __init__(
-        self, choice: EmbedderLike, *, concurrency: int, dimensions: int | None = None, projection: str | None = None
-    ) -> None:
-        self.embedder = choose_embedder(choice, dimensions)
-        is_unlimited = isinstance(self.embedder, BatchEmbedder) and not isinstance(self.embedder, LimitedBatchEmbedder)
-        self._thread_count = 1 if is_unlimited or isinstance(self.embedder, LocalEmbedder) else concurrency
-        self._projection_path = projection
+    def __init__(self, choice: EmbedderLike, settings: Settings) -> None:
+        self.embedder = choose_embedder(choice, settings.embed_dimensions)
+        is_concurrent = isinstance(self.embedder, GeminiEmbedder) or not isinstance(self.embedder, BatchEmbedder)
+        self._thread_count = settings.limits.embed_concurrency if is_concurrent else 1
+        self._projection_path = settings.token_projection
         self._loading_future: Future[object] | None = None
         self._loading_start = 0.0
         self._dimension: int | None = None
-
-    @classmethod
-    def from_settings(cls, choice: EmbedderLike, settings: Settings) -> EmbedderAdapter:
-        """Adapt an embedder, as the settings say."""
-        return cls(
-            choice,
-            concurrency=settings.limits.embed_concurrency,
-            dimensions=settings.embed_dimensions,
-            projection=settings.token_projection,
-        )
 
     @property
     def texts_per_call(self) -> int | None:
@@ -97,10 +119,11 @@ class EmbedderAdapter:
         """Start loading a local model, or the credentials of a hosted one, in the background; retry if that failed."""
         if self._loading_future is not None and self._loading_error is None:
             return
-        if isinstance(self.embedder, LocalEmbedder):
-            self._loading_future = self._executor.submit(lambda: self.token_embedder)
-        elif isinstance(self.embedder, GeminiEmbedder):
-            self._loading_future = self._executor.submit(self.embedder.load_credentials)
+        match self.embedder:
+            case LocalEmbedder():
+                self._loading_future = self._executor.submit(lambda: self.token_embedder)
+            case GeminiEmbedder() as gemini:
+                self._loading_future = self._executor.submit(lambda: gemini.client)
         self._loading_start = time.monotonic()
 
     async def wait_until_ready(self, seconds: float | None = None, *, retry_pause: float = 0.0) -> bool:
@@ -216,7 +239,7 @@ class EmbedderAdapter:
             raise errors.EmbedderFailed(name=self.name, reason=calls.describe_failure(error)) from error
 
     async def _split_batches(self, texts: list[str]) -> list[list[str]]:
-        if isinstance(self.embedder, LimitedBatchEmbedder):
+        if isinstance(self.embedder, GeminiEmbedder | LocalEmbedder):
             return await self._run_in_thread(self.embedder.split_batches, texts)
         return [texts]
 
@@ -268,3 +291,14 @@ def _rescale_vector(vector: list[float]) -> list[float]:
     """Scale a vector to length 1 if Neo4j could not compare it in single precision."""
     length = math.hypot(*vector)
     return vector if 1e-15 < length < 1e15 else [number / length for number in vector]
+
+
+def choose_embedder(choice: EmbedderLike, dimensions: int | None) -> Embedder:
+    """Make the embedder for a choice; ``dimensions`` applies to Gemini models."""
+    if isinstance(choice, Embedder):
+        return choice
+    if callable(choice):
+        return FunctionEmbedder(choice)
+    if choice and choice.removeprefix("models/").startswith("gemini-embedding"):
+        return GeminiEmbedder(choice, dimensions) if dimensions else GeminiEmbedder(choice)
+    return LocalEmbedder(choice or DEFAULT_MODEL)

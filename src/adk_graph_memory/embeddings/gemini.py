@@ -115,13 +115,9 @@ class GeminiEmbedder(google_genai.GeminiEmbedder):
             characters += size
         return batches
 
-    def load_credentials(self) -> None:
-        """Look up the credentials now rather than at the first text."""
-        _ = self.client
-
     @cached_property
     def client(self) -> genai.Client:  # type: ignore[override]  # the base class makes it at once
-        """The sync client, shared by all threads."""
+        """The sync client, shared by all threads; it looks up the credentials."""
         try:
             return genai.Client(**self._client_options)
         except (ValueError, DefaultCredentialsError) as error:

@@ -18,7 +18,7 @@ from adk_graph_memory.extraction.rules import RuleExtractor
 from adk_graph_memory.extraction.vocabulary import OPEN_VOCABULARY, Topic, Vocabulary
 from adk_graph_memory.records import ExtractedEntity, ExtractedFact, Extraction, KnownEntity, Remark, Turn, count_tokens
 from adk_graph_memory.records.dates import format_weekday_time
-from adk_graph_memory.settings import Settings
+from adk_graph_memory.settings import Limits, Settings
 
 
 class Extractor(Protocol):
@@ -49,8 +49,7 @@ class ModelExtractor:
 
     Args:
         model: any ADK model.
-        window_tokens: window size in tokens.
-        retry_policy: the retry policy for model calls.
+        limits: the size of a window; how often, how long and how many at a time to call the model.
         vocabulary: the topics, entity types and predicates it may use.
         keep_unverified: whether to keep a fact whose quote is not in the turns it names.
     """
@@ -59,12 +58,11 @@ class ModelExtractor:
         self,
         model: llm.BaseLlm,
         *,
-        window_tokens: int,
-        retry_policy: llm.RetryPolicy,
+        limits: Limits,
         vocabulary: Vocabulary = OPEN_VOCABULARY,
         keep_unverified: bool = False,
     ) -> None:
-        self._model, self._window_tokens, self._retry_policy = model, window_tokens, retry_policy
+        self._model, self._limits = model, limits
         self._prompt, self._vocabulary = prompts.load_prompt("extract"), vocabulary
         self._keep_unverified = keep_unverified
         self.functional_predicates = vocabulary.functional_predicates
@@ -86,7 +84,7 @@ class ModelExtractor:
 
     def split_turns(self, turns: Sequence[Turn]) -> Sequence[Sequence[Turn]]:
         """Split the turns into windows of at most ``window_tokens``; a longer turn gets a window of its own."""
-        return split_into_windows(turns, size=self._window_tokens)
+        return split_into_windows(turns, size=self._limits.window_tokens)
 
     async def extract(
         self, turns: Sequence[Turn], known_entities: Sequence[KnownEntity], context: Sequence[Turn] = ()
@@ -101,7 +99,7 @@ class ModelExtractor:
         """
         prompt = await asyncio.to_thread(self._fill_prompt, turns, known_entities, context)
         try:
-            answer = await llm.generate_structured(self._model, prompt, ExtractionReply, self._retry_policy)
+            answer = await llm.generate_structured(self._model, prompt, ExtractionReply, self._limits)
         except errors.ReplyTruncated as error:
             if len(turns) > 1:
                 middle = len(turns) // 2
@@ -214,8 +212,7 @@ def choose_extractor(model: llm.BaseLlm | None, topics: Sequence[Topic | str] | 
         return RuleExtractor().restrict_topics([topic.label for topic in vocabulary.topics])
     return ModelExtractor(
         model,
-        window_tokens=settings.limits.window_tokens,
-        retry_policy=llm.RetryPolicy.from_settings(settings),
+        limits=settings.limits,
         vocabulary=vocabulary,
         keep_unverified=settings.keep_unverified,
     )
