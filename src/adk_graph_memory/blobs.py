@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import io
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Iterable, Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import cached_property
 from itertools import starmap
@@ -45,13 +46,19 @@ class BlobStore:
 
     @cached_property
     def _store(self) -> ObjectStore:
-        try:
+        with self._translate_errors():
             if self._folder is not None:
                 self._folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
                 self._folder.mkdir(mode=0o700, exist_ok=True)
             return from_url(self.url)
+
+    @contextmanager
+    def _translate_errors(self) -> Iterator[None]:
+        try:
+            yield
         except (BaseError, OSError, ValueError) as error:
-            raise errors.ArtifactStoreUnusable(url=self.url, reason=_get_first_line(error)) from error
+            reason = str(error).partition("\n")[0]
+            raise errors.ArtifactStoreUnusable(url=self.url, reason=reason) from error
 
     async def put_blob(self, owner: str, id: str, content: bytes) -> None:
         """Write a blob; it is complete when this returns.
@@ -59,10 +66,8 @@ class BlobStore:
         Raises:
             errors.ArtifactStoreUnusable: it could not be written.
         """
-        try:
+        with self._translate_errors():
             await self._store.put_async(f"{owner}/{id}", content)
-        except (BaseError, OSError) as error:
-            raise errors.ArtifactStoreUnusable(url=self.url, reason=_get_first_line(error)) from error
 
     async def get_blob(self, owner: str, id: str) -> bytes:
         """Read a blob in chunks, so that memory holds it only once.
@@ -72,13 +77,12 @@ class BlobStore:
             errors.ArtifactStoreUnusable: it could not be read.
         """
         buffer = io.BytesIO()
-        try:
-            async for chunk in (await self._store.get_async(f"{owner}/{id}")).stream(_READ_BYTES):
-                buffer.write(chunk)
-        except FileNotFoundError as error:
-            raise errors.ContentMissing(id=id, url=self.url) from error
-        except (BaseError, OSError) as error:
-            raise errors.ArtifactStoreUnusable(url=self.url, reason=_get_first_line(error)) from error
+        with self._translate_errors():
+            try:
+                async for chunk in (await self._store.get_async(f"{owner}/{id}")).stream(_READ_BYTES):
+                    buffer.write(chunk)
+            except FileNotFoundError as error:
+                raise errors.ContentMissing(id=id, url=self.url) from error
         return buffer.getvalue()
 
     async def delete_blobs(self, contents: Iterable[tuple[str, str]]) -> None:
@@ -90,7 +94,8 @@ class BlobStore:
         results = await asyncio.gather(*starmap(self._delete_blob, contents), return_exceptions=True)
         for result in results:
             if isinstance(result, BaseException) and not isinstance(result, FileNotFoundError):
-                raise errors.ArtifactStoreUnusable(url=self.url, reason=_get_first_line(result)) from result
+                with self._translate_errors():
+                    raise result
 
     async def _delete_blob(self, owner: str, id: str) -> None:
         if self._folder is not None and _UNFINISHED_MARK in id:
@@ -100,14 +105,12 @@ class BlobStore:
 
     async def list_blobs(self, *, until: datetime) -> AsyncIterator[list[tuple[str, str]]]:
         """Yield pages of (owner, id) of all blobs last modified by ``until``, including unfinished ones."""
-        try:
+        with self._translate_errors():
             async for page in self._store.list(chunk_size=_PAGE_SIZE):
                 paths = (str(blob["path"]).rpartition("/") for blob in page if blob["last_modified"] <= until)
                 yield [(owner, id) for owner, _, id in paths]
             if unfinished := await asyncio.to_thread(self._list_unfinished, until):
                 yield unfinished
-        except (BaseError, OSError) as error:
-            raise errors.ArtifactStoreUnusable(url=self.url, reason=_get_first_line(error)) from error
 
     def _list_unfinished(self, until: datetime) -> list[tuple[str, str]]:
         """List the files that a process was writing into a directory when it was killed; obstore hides them."""
@@ -116,7 +119,3 @@ class BlobStore:
         paths = self._folder.rglob(f"*{_UNFINISHED_MARK}*")
         old_paths = (path for path in paths if datetime.fromtimestamp(path.stat().st_mtime, UTC) <= until)
         return [(path.parent.relative_to(self._folder).as_posix(), path.name) for path in old_paths]
-
-
-def _get_first_line(error: BaseException) -> str:
-    return str(error).partition("\n")[0]

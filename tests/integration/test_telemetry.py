@@ -24,8 +24,8 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from opentelemetry.trace import SpanKind, StatusCode
 
 from adk_graph_memory import Neo4jArtifactService, Neo4jMemoryService, Neo4jSessionService, errors, graph, telemetry
-from adk_graph_memory.adk.background import BackgroundLoop
 from adk_graph_memory.adk.ingest_worker import IngestWorker
+from adk_graph_memory.adk.plugin import BackgroundLoop
 from adk_graph_memory.adk.turn_buffer import TurnBuffer
 from adk_graph_memory.records import Scope, Turn
 from adk_graph_memory.testing import HashEmbedder, ScriptedLlm

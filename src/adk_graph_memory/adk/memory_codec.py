@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, tzinfo
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Any
 
 from google.adk.errors.input_validation_error import InputValidationError
@@ -45,8 +45,6 @@ ALLOWED_TOPICS_KEY = "allowed_topics"
 
 TIMEZONE_KEY = "user:timezone"
 """The key of a session's state that names its user's time zone."""
-
-_warned_keys: set[str] = set()
 
 
 def read_state_zone(state: Mapping[str, Any]) -> tzinfo | None:
@@ -155,11 +153,15 @@ def read_allowed_topics(metadata: Mapping[str, object] | None) -> list[str]:
 
 def clean_metadata(metadata: Mapping[str, object] | None) -> dict[str, Any]:
     """Return a caller's metadata as JSON values, without Memory Bank's own keys (with one warning for each)."""
-    for key in sorted(IGNORED_KEYS.intersection(metadata or ()) - _warned_keys):
-        _warned_keys.add(key)
-        logger.warning("custom_metadata[%r] configures Memory Bank and has no effect here.", key)
+    for key in sorted(IGNORED_KEYS.intersection(metadata or ())):
+        _warn_ignored_key(key)
     reserved_keys = IGNORED_KEYS | {ALLOWED_TOPICS_KEY}
     return session_codec.make_jsonable({k: v for k, v in (metadata or {}).items() if k not in reserved_keys})
+
+
+@cache
+def _warn_ignored_key(key: str) -> None:
+    logger.warning("custom_metadata[%r] configures Memory Bank and has no effect here.", key)
 
 
 def make_statements(entries: Iterable[MemoryEntry], metadata: Mapping[str, Any], zone: tzinfo = UTC) -> list[Statement]:

@@ -7,9 +7,14 @@ reply waits for memory or fails because of it.
 from __future__ import annotations
 
 import asyncio
+import atexit
 import logging
 import threading
+from collections.abc import Callable, Coroutine
+from concurrent.futures import Future
+from contextvars import Context
 from functools import partial
+from typing import Any, TypeVar
 
 from google.adk.agents.invocation_context import InvocationContext
 from google.adk.memory.base_memory_service import BaseMemoryService
@@ -18,13 +23,14 @@ from google.adk.sessions.session import Session
 from typing_extensions import override
 
 from adk_graph_memory.adk import _compat, memory_codec
-from adk_graph_memory.adk.background import BackgroundLoop
 from adk_graph_memory.adk.ingest_worker import IngestWorker
 from adk_graph_memory.adk.memory_service import Neo4jMemoryService
 from adk_graph_memory.adk.session_service import Neo4jSessionService
 from adk_graph_memory.adk.turn_buffer import TurnBuffer
 
 logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 EVALUATION_PREFIX = "adk-eval-session-"
 """Prefix of the session ids that ADK's evaluation generates."""
@@ -156,3 +162,52 @@ async def _load_whole_session(context: InvocationContext) -> Session:
         app_name=session.app_name, user_id=session.user_id, session_id=session.id
     )
     return full_session or session
+
+
+class BackgroundLoop:
+    """An event loop in a thread, until :meth:`stop_loop`; ``Runner.run()`` creates a new loop for each call.
+
+    Args:
+        name: the thread's name.
+        final_work: runs before the thread ends, at the latest when the process exits.
+    """
+
+    def __init__(self, name: str, final_work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        self._final_work, self._loop = final_work, asyncio.new_event_loop()
+        self._thread = threading.Thread(target=_run_loop, args=[self._loop], name=name, daemon=True)
+        self._thread.start()
+        _running_loops.add(self)
+
+    @property
+    def is_running(self) -> bool:
+        """Whether the loop still accepts work; always False in a fork, which does not inherit the thread."""
+        return self in _running_loops and self._thread.is_alive()
+
+    def submit(self, work: Coroutine[Any, Any, T]) -> Future[T]:
+        """Start work in an empty context, so that it does not inherit the current request's span and variables."""
+        return Context().run(asyncio.run_coroutine_threadsafe, work, self._loop)
+
+    def stop_loop(self) -> Future[None]:
+        """Run the final work and end the thread; work that still runs is cancelled and may clean up."""
+        _running_loops.discard(self)
+        future = self.submit(self._final_work())
+        future.add_done_callback(lambda _: self._loop.call_soon_threadsafe(self._loop.stop))
+        return future
+
+
+def _run_loop(loop: asyncio.AbstractEventLoop) -> None:
+    with asyncio.Runner(loop_factory=lambda: loop) as runner:
+        runner.get_loop().run_forever()
+
+
+_running_loops: set[BackgroundLoop] = set()
+
+
+def _stop_loops() -> None:
+    futures = [loop.stop_loop() for loop in list(_running_loops) if loop.is_running]
+    for error in filter(None, (future.exception() for future in futures)):
+        logger.error("A plugin's shutdown work failed.", exc_info=error)
+
+
+# asyncio resolves host names in a thread pool, which is shut down before atexit runs: run before that.
+getattr(threading, "_register_atexit", atexit.register)(_stop_loops)

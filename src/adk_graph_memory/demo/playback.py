@@ -7,12 +7,11 @@ import shutil
 import sys
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from google.adk.events.event import Event
 from google.adk.sessions.session import Session
 from rich.console import Console
 from rich.markup import escape
@@ -22,6 +21,7 @@ from rich.table import Table
 
 from adk_graph_memory import graph
 from adk_graph_memory.adk import memory_codec
+from adk_graph_memory.adk.memory_service import Neo4jMemoryService
 from adk_graph_memory.adk.session_service import Neo4jSessionService
 from adk_graph_memory.demo.conversation import Conversation, ConversationQuestion
 from adk_graph_memory.language.detection import detect_language
@@ -74,8 +74,8 @@ async def play_conversation(
     console.print(f"[bold]{escape(conversation.title)}[/]: {len(conversation.sessions)} sessions, {turn_count} turns")
     if conversation.about:
         console.print(Padding(escape(conversation.about), (0, 2)), style="dim")
-    storage = await _store_sessions(conversation, scope, sessions, console)
-    ingest, seconds = await _remember_sessions(storage.sessions, scope, memory, console)
+    stored_sessions, storage = await _store_sessions(conversation, scope, sessions, console)
+    ingest, seconds = await _remember_sessions(stored_sessions, memory, console)
     counts = await graph.memories.count_memories(await graph.prepare_connection(memory.connection), scope)
     console.print(_make_totals_table(storage, ingest, seconds, counts, memory))
     console.print(_make_changes_table(await graph.memories.fetch_changed_facts(memory.connection, scope)))
@@ -107,54 +107,42 @@ async def _fetch_quotes(scope: Scope, memory: GraphMemory) -> dict[str, list[str
     return {fact.id: [source.quote for source in fact.sources] for fact in facts}
 
 
-@dataclass
-class StorageTotals:
-    """The stored sessions, the number of new events, and the time it took."""
-
-    sessions: list[Session] = field(default_factory=list)
-    events: int = 0
-    seconds: float = 0.0
-
-
 async def _store_sessions(
     conversation: Conversation, scope: Scope, sessions: Neo4jSessionService, console: Console
-) -> StorageTotals:
-    totals, start = StorageTotals(), time.perf_counter()
+) -> tuple[list[Session], str]:
+    """Store the sessions; return them, and how many events that took how long."""
+    stored_sessions, event_count, start = list[Session](), 0, time.perf_counter()
     app, user, state = scope.app_name, scope.user_id, {memory_codec.TIMEZONE_KEY: conversation.timezone}
     for source in track(conversation.sessions, "Storing sessions", console=console, transient=True):
         session = await sessions.get_session(app_name=app, user_id=user, session_id=source.id)
         if session is None:
             session = await sessions.create_session(app_name=app, user_id=user, session_id=source.id, state=state)
-        new_events: list[Event] = source.make_events()[len(session.events) :]
-        for event in new_events:
+        for event in source.make_events()[len(session.events) :]:
             await sessions.append_event(session, event)
-        totals.sessions.append(session)
-        totals.events += len(new_events)
-    totals.seconds = time.perf_counter() - start
-    return totals
+            event_count += 1
+        stored_sessions.append(session)
+    return stored_sessions, f"{event_count} events in {time.perf_counter() - start:.1f} s"
 
 
 async def _remember_sessions(
-    sessions: Sequence[Session], scope: Scope, memory: GraphMemory, console: Console
+    sessions: Sequence[Session], memory: GraphMemory, console: Console
 ) -> tuple[IngestReport, float]:
     """Remember the sessions; return the sum of the reports, and the seconds it took."""
     with console.status("Loading the embedder"):
         await memory.prepare()
-    total, start = IngestReport(), time.perf_counter()
+    service, total, start = Neo4jMemoryService(memory=memory), IngestReport(), time.perf_counter()
     for session in track(sessions, "Remembering", console=console, transient=True):
-        turns = memory_codec.make_turns(session.events, zone=memory_codec.read_state_zone(session.state) or UTC)
-        app, user = scope.app_name, scope.user_id
-        total += await memory.remember(turns, app_name=app, user_id=user, session_id=session.id)
+        total += await service.remember(session)
     return total, time.perf_counter() - start
 
 
 def _make_totals_table(
-    storage: StorageTotals, ingest: IngestReport, seconds: float, counts: dict[str, int], memory: GraphMemory
+    storage: str, ingest: IngestReport, seconds: float, counts: dict[str, int], memory: GraphMemory
 ) -> Table:
     table = Table(title="What the graph holds", title_justify="left", title_style="bold", show_edge=False)
     for column in ("", "in all", "new in this run"):
         table.add_column(column, justify="right" if column == "in all" else "left")
-    table.add_row("sessions", str(counts["sessions"]), f"{storage.events} events in {storage.seconds:.1f} s")
+    table.add_row("sessions", str(counts["sessions"]), storage)
     table.add_row("turns remembered", str(counts["turns"]), f"{ingest.turns} in {seconds:.1f} s")
     table.add_row("entities", str(counts["entities"]), "")
     changes = ", ".join(f"{ingest.facts[op]} {name}" for op, name in _CHANGE_NAMES.items() if ingest.facts.get(op))
