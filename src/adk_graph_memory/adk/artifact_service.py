@@ -20,11 +20,11 @@ from google.genai import types
 from typing_extensions import override
 
 from adk_graph_memory import errors, graph, telemetry
-from adk_graph_memory.adk import _compat, agent_dotenv, artifact_codec, session_codec
+from adk_graph_memory.adk import _compat, artifact_codec, session_codec
+from adk_graph_memory.adk.graph_service import GraphService
 from adk_graph_memory.blobs import BlobStore
-from adk_graph_memory.closing import Closeable
 from adk_graph_memory.graph.artifacts import ArtifactName, ContentKey, StoredVersion
-from adk_graph_memory.settings import Settings, get_data_home
+from adk_graph_memory.settings import get_data_home
 
 logger = logging.getLogger(__name__)
 
@@ -41,7 +41,7 @@ class LatestVersion(NamedTuple):
 
 
 @telemetry.trace_methods
-class Neo4jArtifactService(Closeable, BaseArtifactService):
+class Neo4jArtifactService(GraphService, BaseArtifactService):
     """Versioned files of users and sessions.
 
     A name that starts with ``user:``, or is used without a session, belongs to the user. It is listed with ``user:``
@@ -63,26 +63,7 @@ class Neo4jArtifactService(Closeable, BaseArtifactService):
             print(await artifacts.list_artifact_keys(**owner))
     """
 
-    def __init__(
-        self,
-        uri: str | None = None,
-        *,
-        auth: graph.Auth = None,
-        database: str | None = None,
-        driver: graph.AsyncDriver | None = None,
-        settings: Settings | None = None,
-        schema: str | None = None,
-        agents_dir: str | None = None,
-    ) -> None:
-        self._connection = graph.Connection(
-            uri, auth=auth, database=database, driver=driver, settings=settings, schema=schema
-        )
-        self._agents_dir = agents_dir
-        self._own_blobs: BlobStore | None = None
-
-    async def prepare(self) -> None:
-        """Connect and update the schema now instead of at the first request."""
-        await graph.prepare_connection(self._connection)
+    _own_blobs: BlobStore | None = None
 
     @override
     async def save_artifact(
@@ -248,15 +229,7 @@ class Neo4jArtifactService(Closeable, BaseArtifactService):
             for orphan in orphans:
                 yield orphan
 
-    async def close(self) -> None:
-        """Close the connections that this service opened in the running event loop; may be called again."""
-        await self._connection.close()
-
     # -- content ----------------------------------------------------------------------------------------------
-
-    async def _connect(self, app_name: str) -> graph.Connection:
-        agent_dotenv.load_agent_dotenv(self._agents_dir, app_name, self._connection)
-        return await graph.prepare_connection(self._connection)
 
     async def _open_own_store(self, connection: graph.Connection) -> BlobStore:
         """Open this graph's own part of the store for new content; other graphs may share the store."""

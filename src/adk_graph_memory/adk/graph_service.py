@@ -1,10 +1,12 @@
-"""Load an agent's ``.env`` file into the environment by ADK's own rules."""
+"""Connect an ADK service to the graph, once the agent's ``.env`` file is read by ADK's own rules."""
 
 from __future__ import annotations
 
 import re
 
-from adk_graph_memory import graph
+from adk_graph_memory import graph, telemetry
+from adk_graph_memory.closing import Closeable
+from adk_graph_memory.settings import Settings
 
 _AGENT_NAME = re.compile(r"\w[\w-]*(\.\w[\w-]*)*")
 """A folder of ``agents_dir``; a nested one is written with dots. Clients may send other names, which are not loaded."""
@@ -20,3 +22,36 @@ def load_agent_dotenv(agents_dir: str | None, app_name: str, connection: graph.C
     from google.adk.cli.utils import envs  # slow: imports ADK's whole command line
 
     envs.load_dotenv_for_agent(app_name.replace(".", "/") if _AGENT_NAME.fullmatch(app_name) else "", agents_dir)
+
+
+@telemetry.trace_methods
+class GraphService(Closeable):
+    """Base class of the services that keep what ADK gives them; they say what the arguments are."""
+
+    def __init__(
+        self,
+        uri: str | None = None,
+        *,
+        auth: graph.Auth = None,
+        database: str | None = None,
+        driver: graph.AsyncDriver | None = None,
+        settings: Settings | None = None,
+        schema: str | None = None,
+        agents_dir: str | None = None,
+    ) -> None:
+        self._connection = graph.Connection(
+            uri, auth=auth, database=database, driver=driver, settings=settings, schema=schema
+        )
+        self._agents_dir = agents_dir
+
+    async def prepare(self) -> None:
+        """Connect and update the schema now instead of at the first request."""
+        await graph.prepare_connection(self._connection)
+
+    async def _connect(self, app_name: str) -> graph.Connection:
+        load_agent_dotenv(self._agents_dir, app_name, self._connection)
+        return await graph.prepare_connection(self._connection)
+
+    async def close(self) -> None:
+        """Close the connections that this service opened in the running event loop; may be called again."""
+        await self._connection.close()

@@ -18,7 +18,8 @@ from google.adk.sessions.session import Session
 from typing_extensions import override
 
 from adk_graph_memory import embeddings, extraction, graph, llm, redaction, retrieval
-from adk_graph_memory.adk import agent_dotenv, memory_codec
+from adk_graph_memory.adk import memory_codec
+from adk_graph_memory.adk.graph_service import load_agent_dotenv
 from adk_graph_memory.closing import Closeable
 from adk_graph_memory.memory import GraphMemory
 from adk_graph_memory.records import NO_SESSION, IngestReport, Scope
@@ -210,7 +211,7 @@ class Neo4jMemoryService(Closeable, BaseMemoryService):
             )
 
     def _get_memory(self, app_name: str) -> GraphMemory:
-        agent_dotenv.load_agent_dotenv(self._agents_dir, app_name, self.memory.connection)
+        load_agent_dotenv(self._agents_dir, app_name, self.memory.connection)
         self.memory.vectors.start_loading()
         return self.memory
 

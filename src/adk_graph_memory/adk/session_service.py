@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import cached_property
 from typing import Any
 
 from google.adk.errors import StaleSessionError
@@ -25,10 +26,9 @@ from pydantic import Field
 from typing_extensions import override
 
 from adk_graph_memory import errors, graph, telemetry
-from adk_graph_memory.adk import agent_dotenv, session_codec
-from adk_graph_memory.closing import Closeable
+from adk_graph_memory.adk import session_codec
+from adk_graph_memory.adk.graph_service import GraphService
 from adk_graph_memory.records import Scope
-from adk_graph_memory.settings import Settings
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class ListNamedSessionsResponse(ListSessionsResponse):
 
 
 @telemetry.trace_methods
-class Neo4jSessionService(Closeable, BaseSessionService):
+class Neo4jSessionService(GraphService, BaseSessionService):
     """Sessions, events and state in Neo4j.
 
     Args:
@@ -66,28 +66,10 @@ class Neo4jSessionService(Closeable, BaseSessionService):
             print(page.events[0].content.parts[0].text)
     """
 
-    def __init__(
-        self,
-        uri: str | None = None,
-        *,
-        auth: graph.Auth = None,
-        database: str | None = None,
-        driver: graph.AsyncDriver | None = None,
-        settings: Settings | None = None,
-        schema: str | None = None,
-        agents_dir: str | None = None,
-    ) -> None:
-        self._connection = graph.Connection(
-            uri, auth=auth, database=database, driver=driver, settings=settings, schema=schema
-        )
-        self._agents_dir = agents_dir
-        self._locks = graph.KeyedLocks()
-        self.on_close_session: list[Callable[[Session], None]] = []
+    @cached_property
+    def on_close_session(self) -> list[Callable[[Session], None]]:
         """Callbacks that get each session that :meth:`close_session` ends."""
-
-    async def prepare(self) -> None:
-        """Connect and update the schema now instead of at the first request."""
-        await graph.prepare_connection(self._connection)
+        return []
 
     @override
     async def create_session(
@@ -295,7 +277,7 @@ class Neo4jSessionService(Closeable, BaseSessionService):
         connection = await self._connect(session.app_name)
         self._apply_temp_state(session, event)
         event = self._trim_temp_delta_state(event)
-        async with self._locks.hold_lock((session.app_name, session.user_id, session.id)):
+        async with connection.locks.hold_lock((session.app_name, session.user_id, session.id)):
             uid, revision = session_codec.get_revision_marker(session)
             result = await graph.sessions.store_event(
                 connection,
@@ -331,14 +313,6 @@ class Neo4jSessionService(Closeable, BaseSessionService):
             raise SessionNotFoundError(f"Session {session.id} not found.")
         for callback in self.on_close_session:
             callback(session)
-
-    async def _connect(self, app_name: str) -> graph.Connection:
-        agent_dotenv.load_agent_dotenv(self._agents_dir, app_name, self._connection)
-        return await graph.prepare_connection(self._connection)
-
-    async def close(self) -> None:
-        """Close the connections that this service opened in the running event loop; may be called again."""
-        await self._connection.close()
 
 
 def _is_new_event(session: Session, event: Event, result: graph.sessions.AppendResult) -> bool:
