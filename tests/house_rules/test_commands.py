@@ -6,57 +6,52 @@ import re
 from pathlib import Path
 from typing import Any
 
-import pytest
 import typer
 
 from adk_graph_memory.cli import app
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "command-line.md").read_text("utf-8")
-TESTS = {path: path.read_text("utf-8") for path in (ROOT / "tests").rglob("*.py") if path != Path(__file__)}
 COMMANDS: dict[str, Any] = dict(sorted(typer.main.get_group(app).commands.items()))
 DESTROYING = {"forget", "artifacts"}
 """Commands that take away what nobody brings back."""
-
-each_command = pytest.mark.parametrize("name", COMMANDS)
 
 
 def options(name: str) -> set[str]:
     return {option for parameter in COMMANDS[name].params for option in parameter.opts}
 
 
-@each_command
-def test_the_command_says_what_it_does(name: str) -> None:
-    told = (COMMANDS[name].help or "").strip()
-    assert re.match(r"[A-Z][a-z]+ .*\.", told.partition("\n")[0])
-    assert COMMANDS[name].rich_help_panel
+def test_commands_say_what_they_do() -> None:
+    first_lines = {name: (command.help or "").strip().partition("\n")[0] for name, command in COMMANDS.items()}
+    assert [name for name, line in first_lines.items() if not re.match(r"[A-Z][a-z]+ .*\.", line)] == []
+    assert [name for name, command in COMMANDS.items() if not command.rich_help_panel] == []
 
 
-@each_command
-def test_so_does_everything_that_it_takes(name: str) -> None:
-    unexplained = [parameter.name for parameter in COMMANDS[name].params if not parameter.help]
-    assert unexplained == []
+def test_so_does_everything_that_they_take() -> None:
+    assert [
+        f"{name}: {parameter.name}"
+        for name, command in COMMANDS.items()
+        for parameter in command.params
+        if not parameter.help
+    ] == []
 
 
-@each_command
-def test_the_command_speaks_json(name: str) -> None:
-    assert "--json" in options(name)
+def test_commands_speak_json() -> None:
+    assert [name for name in COMMANDS if "--json" not in options(name)] == []
 
 
-@each_command
-def test_the_documentation_shows_the_command(name: str) -> None:
-    assert re.search(rf"^adk-graph-memory {name}\b", PAGE, re.MULTILINE)
+def test_the_documentation_shows_the_commands() -> None:
+    assert [name for name in COMMANDS if not re.search(rf"^adk-graph-memory {name}\b", PAGE, re.MULTILINE)] == []
 
 
-@each_command
-def test_a_test_runs_the_command(name: str) -> None:
-    run = re.compile(rf"""command\(\s*"{name}"|\("{name}",|\["{name}",|(?:command|invoke)\(.*"{name}\"""")
-    assert [path.name for path, text in TESTS.items() if run.search(text)]
+def test_a_test_runs_each_command() -> None:
+    texts = [path.read_text("utf-8") for path in (ROOT / "tests").rglob("*.py") if path != Path(__file__)]
+    run = r"""command\(\s*"{0}"|\("{0}",|\["{0}",|(?:command|invoke)\(.*"{0}\""""
+    assert [name for name in COMMANDS if not any(re.search(run.format(name), text) for text in texts)] == []
 
 
-@each_command
-def test_what_destroys_asks_first(name: str) -> None:
-    assert ("--yes" in options(name)) == (name in DESTROYING)
+def test_what_destroys_asks_first() -> None:
+    assert {name for name in COMMANDS if "--yes" in options(name)} == DESTROYING
 
 
 def test_a_place_in_a_list_can_be_gone_on_from() -> None:

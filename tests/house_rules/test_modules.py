@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -53,76 +54,90 @@ POSIX_ONLY |= {"spwd", "syslog", "termios", "tty"}
 GOOGLE = ("adk/", "llm.py", "embeddings/gemini.py", "testing.py", "cli/", "demo/")
 
 
-def title(path: Path) -> str:
-    return path.relative_to(ROOT).as_posix()
-
-
 def place(path: Path) -> str:
     return path.relative_to(SRC if path.is_relative_to(SRC) else ROOT).as_posix()
 
 
-def nodes(path: Path) -> Iterator[ast.AST]:
-    return ast.walk(ast.parse(path.read_text("utf-8"), str(path)))
+TEXTS = {place(path): path.read_text("utf-8") for path in MODULES}
 
 
-def code_lines(path: Path, function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
+@cache
+def parse_modules() -> dict[str, ast.Module]:
+    return {name: ast.parse(text, name) for name, text in TEXTS.items()}
+
+
+@cache
+def list_nodes() -> dict[str, list[ast.AST]]:
+    return {name: list(ast.walk(tree)) for name, tree in parse_modules().items()}
+
+
+@cache
+def list_imports() -> dict[str, list[str]]:
+    return {
+        name: [module for node in nodes for module in imported_modules(node)] for name, nodes in list_nodes().items()
+    }
+
+
+def imported_modules(node: ast.AST) -> list[str]:
+    if isinstance(node, ast.ImportFrom):
+        return [node.module or ""]
+    return [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+
+
+def code_lines(name: str, function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
     """Lines from `def` to the end without docstring, comments and empty ones."""
-    lines = path.read_text("utf-8").splitlines()
+    lines = TEXTS[name].splitlines()
     counted = set(range(function.lineno, (function.end_lineno or 0) + 1))
     if ast.get_docstring(function, clean=False) is not None:
         counted -= set(range(function.body[0].lineno, (function.body[0].end_lineno or 0) + 1))
     return sum(1 for number in counted if lines[number - 1].strip() and lines[number - 1].strip()[0] != "#")
 
 
-each_module = pytest.mark.parametrize("path", MODULES, ids=title)
+def function_lengths() -> Iterator[tuple[str, int]]:
+    for name, nodes in list_nodes().items():
+        for node in nodes:
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                yield f"{name}:{node.name}", code_lines(name, node)
 
 
-@each_module
-def test_module_opens_with_a_sentence(path: Path) -> None:
-    docstring = ast.get_docstring(ast.parse(path.read_text("utf-8"))) or ""
-    first_paragraph = docstring.partition("\n\n")[0]
-    assert re.match(r"\S.*?\.(\s|$)", first_paragraph, re.DOTALL)
+def test_modules_open_with_a_sentence() -> None:
+    first_paragraphs = {
+        name: (ast.get_docstring(tree) or "").partition("\n\n")[0] for name, tree in parse_modules().items()
+    }
+    assert [name for name, text in first_paragraphs.items() if not re.match(r"\S.*?\.(\s|$)", text, re.DOTALL)] == []
 
 
-@each_module
-def test_module_name_means_something(path: Path) -> None:
-    assert path.stem.strip("_") not in MEANINGLESS
-    assert path.parent.name not in MEANINGLESS
+def test_module_names_mean_something() -> None:
+    words = {path: {path.stem.strip("_"), path.parent.name} for path in MODULES}
+    assert [path for path in MODULES if words[path] & MEANINGLESS] == []
 
 
-@each_module
-def test_module_is_not_too_long(path: Path) -> None:
-    length = len(path.read_text("utf-8").splitlines())
-    assert length <= MAX_LINES
+def test_modules_are_not_too_long() -> None:
+    assert {name: length for name, text in TEXTS.items() if (length := len(text.splitlines())) > MAX_LINES} == {}
 
 
-@each_module
-def test_functions_are_not_too_long(path: Path) -> None:
-    found = [
-        f"{node.name}: {length}"
-        for node in nodes(path)
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
-        for length in [code_lines(path, node)]
-        if length > (MAX_FUNCTION if f"{place(path)}:{node.name}" in LONG_FUNCTIONS else USUAL_FUNCTION)
-    ]
-    assert found == []
+def test_functions_are_not_too_long() -> None:
+    assert {
+        function: length
+        for function, length in function_lengths()
+        if length > (MAX_FUNCTION if function in LONG_FUNCTIONS else USUAL_FUNCTION)
+    } == {}
 
 
-@each_module
-def test_not_everything_is_caught(path: Path) -> None:
-    if place(path).startswith("adk/") or place(path).startswith(tuple(CATCH_ALL)):
-        return
-    found = [
-        node.lineno
-        for node in nodes(path)
+def test_not_everything_is_caught() -> None:
+    assert [
+        f"{name}:{node.lineno}"
+        for name, nodes in list_nodes().items()
+        if not name.startswith(("adk/", *CATCH_ALL))
+        for node in nodes
         if isinstance(node, ast.ExceptHandler) and catches_all(node) and not raises_again(node)
-    ]
-    assert found == []
+    ] == []
 
 
-@each_module
-def test_not_everything_is_suppressed(path: Path) -> None:
-    assert [node.lineno for node in nodes(path) if suppresses_all(node)] == []
+def test_not_everything_is_suppressed() -> None:
+    assert [
+        f"{name}:{node.lineno}" for name, nodes in list_nodes().items() for node in nodes if suppresses_all(node)
+    ] == []
 
 
 def catches_all(handler: ast.ExceptHandler) -> bool:
@@ -148,61 +163,59 @@ def raises_again(handler: ast.ExceptHandler) -> bool:
     return isinstance(handler.body[-1], ast.Raise) and handler.body[-1].exc is None
 
 
-@each_module
-def test_the_environment_is_read_in_its_place(path: Path) -> None:
-    if place(path) in ENVIRONMENT:
-        return
-    found = [
-        node.lineno
-        for node in nodes(path)
+def test_the_environment_is_read_in_its_place() -> None:
+    assert [
+        f"{name}:{node.lineno}"
+        for name, nodes in list_nodes().items()
+        if name not in ENVIRONMENT
+        for node in nodes
         if (isinstance(node, ast.Attribute) and ast.unparse(node) in ("os.environ", "os.getenv", "os.environb"))
         or (
             isinstance(node, ast.ImportFrom)
             and node.module == "os"
             and {alias.name for alias in node.names} & {"environ", "getenv"}
         )
-    ]
-    assert found == []
+    ] == []
 
 
-@each_module
-def test_google_types_stay_at_the_front_door(path: Path) -> None:
-    if place(path).startswith(GOOGLE):
-        return
-    imported = [name for node in nodes(path) for name in imported_modules(node)]
-    assert [name for name in imported if name.split(".")[0] == "google"] == []
+def test_google_types_stay_at_the_front_door() -> None:
+    rooms = {
+        name for name, modules in list_imports().items() if any(module.split(".")[0] == "google" for module in modules)
+    }
+    assert [name for name in rooms if not name.startswith(GOOGLE)] == []
 
 
-@each_module
-def test_only_telemetry_knows_opentelemetry_and_nothing_of_it_but_the_api(path: Path) -> None:
+def test_only_telemetry_knows_opentelemetry_and_nothing_of_it_but_the_api() -> None:
     # Who sets a provider is the application: it can be set once, so a library that did would take it from all others.
-    imported = [name for node in nodes(path) for name in imported_modules(node)]
-    foreign = [name for name in imported if name.split(".")[0] == "opentelemetry"]
-    assert foreign == [] or place(path) == "telemetry.py"
-    assert [name for name in foreign if name.startswith(("opentelemetry.sdk", "opentelemetry.exporter"))] == []
+    foreign = {
+        (name, module)
+        for name, modules in list_imports().items()
+        for module in modules
+        if module.split(".")[0] == "opentelemetry"
+    }
+    assert [name for name, _ in foreign if name != "telemetry.py"] == []
+    assert [module for _, module in foreign if module.startswith(("opentelemetry.sdk", "opentelemetry.exporter"))] == []
 
 
 def test_private_names_of_other_packages_stay_in_one_module() -> None:
-    trees = {path: ast.parse(path.read_text("utf-8")) for path in MODULES}
     own = {"_asdict", "_fields", "_make", "_replace"}  # a NamedTuple's public methods
-    for path, node in ((path, node) for path, tree in trees.items() for node in ast.walk(tree)):
+    for name, node in ((name, node) for name, nodes in list_nodes().items() for node in nodes):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             own.add(node.name)
         elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
             own.add(node.id)
         elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store) and ast.unparse(node.value) == "self":
             own.add(node.attr)
-        elif isinstance(node, ast.Constant) and place(path) in PRIVATE_NAMES:
+        elif isinstance(node, ast.Constant) and name in PRIVATE_NAMES:
             own.add(str(node.value))  # what we inherit: this module checks that it is there
-    found = [
-        f"{place(path)}:{node.lineno}: {name}"  # type: ignore[attr-defined]
-        for path, tree in trees.items()
-        if place(path) not in PRIVATE_NAMES
-        for node in ast.walk(tree)
-        for name in private_names(node)
-        if name not in own
-    ]
-    assert found == []
+    assert [
+        f"{name}:{node.lineno}: {private}"  # type: ignore[attr-defined]
+        for name, nodes in list_nodes().items()
+        if name not in PRIVATE_NAMES
+        for node in nodes
+        for private in private_names(node)
+        if private not in own
+    ] == []
 
 
 def private_names(node: ast.AST) -> list[str]:
@@ -217,22 +230,21 @@ def private_names(node: ast.AST) -> list[str]:
     return [name for name in names if re.match(r"_[a-zA-Z]", name) and name != "_compat"]
 
 
-@each_module
-def test_no_module_needs_posix_to_be_imported(path: Path) -> None:
-    pending: list[ast.AST] = [ast.parse(path.read_text("utf-8"))]
+def test_no_module_needs_posix_to_be_imported() -> None:
+    imported = {name: modules_imported_at_once(tree) for name, tree in parse_modules().items()}
+    assert [name for name, modules in imported.items() if {one.partition(".")[0] for one in modules} & POSIX_ONLY] == []
+
+
+def modules_imported_at_once(tree: ast.Module) -> list[str]:
+    """What importing this module imports: everything but what its functions do later."""
+    pending: list[ast.AST] = [tree]
     imported = []
     while pending:
         node = pending.pop()
         imported += imported_modules(node)
         if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             pending += ast.iter_child_nodes(node)
-    assert [name for name in imported if name.partition(".")[0] in POSIX_ONLY] == []
-
-
-def imported_modules(node: ast.AST) -> list[str]:
-    if isinstance(node, ast.ImportFrom):
-        return [node.module or ""]
-    return [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+    return imported
 
 
 @pytest.mark.parametrize("listed", [CATCH_ALL, ENVIRONMENT, PRIVATE_NAMES], ids=["catch-all", "environment", "private"])
@@ -241,10 +253,4 @@ def test_listed_exceptions_exist(listed: dict[str, str]) -> None:
 
 
 def test_listed_functions_exist_and_are_still_long() -> None:
-    long = {
-        f"{place(path)}:{node.name}"
-        for path in MODULES
-        for node in nodes(path)
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and code_lines(path, node) > USUAL_FUNCTION
-    }
-    assert set(LONG_FUNCTIONS) <= long
+    assert set(LONG_FUNCTIONS) <= {function for function, length in function_lengths() if length > USUAL_FUNCTION}
