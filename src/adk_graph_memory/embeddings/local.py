@@ -128,9 +128,9 @@ def _hide_progress_bars() -> Iterator[None]:
         from transformers.utils import logging as transformers_logging
 
         is_enabled = transformers_logging.is_progress_bar_enabled()
-        transformers_logging.disable_progress_bar()  # type: ignore[no-untyped-call]
+        transformers_logging.disable_progress_bar()
         try:
             yield
         finally:
             if is_enabled:
-                transformers_logging.enable_progress_bar()  # type: ignore[no-untyped-call]
+                transformers_logging.enable_progress_bar()
