@@ -12,7 +12,7 @@ from google.adk.models.llm_request import LlmRequest
 from google.adk.models.llm_response import LlmResponse
 from google.adk.models.registry import LLMRegistry
 from google.genai import types
-from pydantic import BaseModel, TypeAdapter, ValidationError
+from pydantic import BaseModel, OnErrorOmit, TypeAdapter, ValidationError
 from pydantic_core import from_json
 
 from adk_graph_memory import calls, errors, telemetry
@@ -123,8 +123,7 @@ def _salvage_items(text: str, schema: type[Reply], usage: Usage) -> ModelAnswer[
         if get_origin(field.annotation) is not list or not isinstance(items, list):
             continue
         [item_type] = get_args(field.annotation)
-        adapter = TypeAdapter(item_type)
-        valid_items[name] = [item for item in items if _is_valid_item(adapter, item)]
+        valid_items[name] = TypeAdapter(list[OnErrorOmit[item_type]]).validate_python(items)  # type: ignore[valid-type]
         dropped_count += len(items) - len(valid_items[name])
     if not any(valid_items.values()):
         return None
@@ -133,14 +132,6 @@ def _salvage_items(text: str, schema: type[Reply], usage: Usage) -> ModelAnswer[
         return ModelAnswer(schema.model_validate(valid_items), usage, dropped)
     except ValidationError:
         return None
-
-
-def _is_valid_item(adapter: TypeAdapter[Any], item: object) -> bool:
-    try:
-        adapter.validate_python(item)
-    except ValidationError:
-        return False
-    return True
 
 
 async def _request_reply(
