@@ -33,17 +33,16 @@ def fit(tmp_path: Path) -> Callable[..., Result]:
 
 
 def test_it_writes_the_file_that_it_names(fit: Callable[..., Result], tmp_path: Path) -> None:
-    done = fit(1_000, "--dimensions", "32")
+    done = fit(1_000)
     assert done.exit_code == 0, done.output
-    assert done.output.startswith(f"{tmp_path / 'mine'}: 384 numbers a token to 32")
-    assert Projection.from_file(tmp_path / "mine", 384).matrix.shape == (384, 32)
+    assert done.output.startswith(f"{tmp_path / 'mine'}: 384 numbers a token to 96")
+    assert Projection.from_file(tmp_path / "mine", 384).matrix.shape == (384, 96)
 
 
 @pytest.mark.parametrize(
     ("count", "more", "reason"),
     [
         (999, (), "999 different texts are too few; give at least 1,000"),
-        (1_000, ("--dimensions", "33"), "--dimensions 33 is odd"),
         (1_000, ("--texts", "/nowhere.txt"), "/nowhere.txt"),
         (1_000, ("--out", "/nowhere/mine"), "/nowhere/mine"),
         (1_000, ("--embedder", "/nowhere/model"), "/nowhere/model"),
