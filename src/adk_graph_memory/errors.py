@@ -15,6 +15,7 @@ GraphMemoryError
 ├── UnreadableTranscript
 ├── ArtifactError                 ArtifactStoreUnusable  ContentMissing
 ├── EmbeddingError                EmbedderMissing  EmbeddingModelMissing  EmbedderFailed  CredentialsMissing
+├── RerankerFailed
 ├── ModelError                    ModelFailed  ReplyUnusable  ReplyTruncated
 ├── RedactionError                RedactionFailed  RedactorMissing
 └── LocalServerError              UnsupportedPlatform  JavaMissing  JarsMissing  PortTaken  StoreInUse  DiskFull
@@ -275,6 +276,11 @@ class EmbedderFailed(EmbeddingError):
 class CredentialsMissing(EmbeddingError):
     template = """
     The embedder {model} has no credentials ({reason}). Set GOOGLE_API_KEY, or for Vertex AI GOOGLE_CLOUD_PROJECT,
+class RerankerFailed(GraphMemoryError):
+    template = "The reranker {name} failed: {reason}"
+    name: str
+
+
     GOOGLE_CLOUD_LOCATION and GOOGLE_GENAI_USE_VERTEXAI=1; embedder=False works by full text alone."""
     model: str
 

@@ -90,7 +90,9 @@ class GraphMemory(Listings, Closeable):
         self.problems = ProblemLog(logger)
         self.vectors = GraphVectors(self.connection, embedder, self.problems)
         self.speakers = graph.SpeakerCache(self.connection)
-        self._recall = Recall(self.connection, self.vectors, self.speakers, retrieval_query, weights, reranker)
+        self._recall = Recall(
+            self.connection, self.vectors, self.speakers, self.problems, retrieval_query, weights, reranker
+        )
 
     @telemetry.trace_operation("upsert_memory")
     async def remember(

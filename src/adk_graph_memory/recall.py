@@ -16,6 +16,7 @@ from neo4j_graphrag.types import RawSearchResult
 
 from adk_graph_memory import errors, graph, retrieval
 from adk_graph_memory.graph_vectors import GraphVectors
+from adk_graph_memory.problem_log import ProblemLog
 from adk_graph_memory.records import Filters, Recollection, Scope, check_timezone_aware
 from adk_graph_memory.settings import Settings
 
@@ -74,6 +75,7 @@ class Recall:
         connection: has to be prepared before the first question.
         vectors: embeds questions.
         speakers: who speaks in a user's turns, and in which time zone.
+        problems: logs what a reranker fails at.
         retrieval_query: a caller's own traversal.
         weights: a caller's own weights.
         reranker: a caller's own reranker of the best memories.
@@ -84,11 +86,12 @@ class Recall:
         connection: graph.Connection,
         vectors: GraphVectors,
         speakers: graph.SpeakerCache,
+        problems: ProblemLog,
         retrieval_query: str | None,
         weights: retrieval.Weights | None,
         reranker: retrieval.Reranker | None = None,
     ) -> None:
-        self._connection, self._vectors = connection, vectors
+        self._connection, self._vectors, self._problems = connection, vectors, problems
         self._speakers, self._retrieval_query, self._weights = speakers, retrieval_query, weights
         self._reranker, self._is_query_checked = reranker, retrieval_query is None
 
@@ -128,7 +131,9 @@ class Recall:
         recollections = await asyncio.to_thread(_make_recollections, result, options, degraded, now)
         if self._reranker is not None:
             seconds = self._connection.settings.limits.rerank_timeout
-            recollections = await retrieval.rerank_recollections(recollections, query, self._reranker, seconds=seconds)
+            recollections = await retrieval.rerank_recollections(
+                recollections, query, self._reranker, seconds=seconds, problems=self._problems
+            )
         return await asyncio.to_thread(  # cutting a long text blocks
             retrieval.pack_recollections,
             recollections,

@@ -11,7 +11,11 @@ from typing import Any
 import pytest
 
 from adk_graph_memory import CrossEncoderReranker, Recollection, Reranker
-from adk_graph_memory.retrieval.reranking import RERANK_LIMIT, rerank_recollections
+from adk_graph_memory.problem_log import ProblemLog
+from adk_graph_memory.retrieval import reranking
+from adk_graph_memory.retrieval.reranking import RERANK_LIMIT
+
+PROBLEMS = ProblemLog(logging.getLogger("adk_graph_memory.tests"))
 
 
 class Reversed:
@@ -45,9 +49,15 @@ def memories(count: int) -> list[Recollection]:
     return [Recollection(f"m{n}", "event", f"text {n}", 1.0 - n / 100, None) for n in range(count)]
 
 
+async def rerank(
+    memories: Sequence[Recollection], reranker: Reranker, seconds: float = 1.0, problems: ProblemLog = PROBLEMS
+) -> list[Recollection]:
+    return await reranking.rerank_recollections(memories, "q", reranker, seconds=seconds, problems=problems)
+
+
 async def test_the_best_come_in_the_rerankers_order_and_the_rest_behind_them() -> None:
     reranker, before = Reversed(), memories(RERANK_LIMIT + 5)
-    after = await rerank_recollections(before, "q", reranker, seconds=1.0)
+    after = await rerank(before, reranker)
     assert len(reranker.texts) == RERANK_LIMIT
     order = [*range(RERANK_LIMIT - 1, -1, -1), *range(RERANK_LIMIT, RERANK_LIMIT + 5)]
     assert [memory.id for memory in after] == [f"m{n}" for n in order]
@@ -55,30 +65,39 @@ async def test_the_best_come_in_the_rerankers_order_and_the_rest_behind_them() -
 
 
 async def test_of_equal_scores_the_order_stays() -> None:
-    assert await rerank_recollections(memories(4), "q", Wrong([1.0, 1.0, 1.0, 1.0]), seconds=1.0) == memories(4)
+    assert await rerank(memories(4), Wrong([1.0, 1.0, 1.0, 1.0])) == memories(4)
 
 
 @pytest.mark.parametrize(
     ("reranker", "reason"),
     [
-        (Slow(), "took longer than 0.01 s"),
-        (Wrong(ConnectionError("no route")), "no route"),
+        (Slow(), "The reranker Slow failed: no scores within 0.01 s"),
+        (Wrong(ConnectionError("no\nroute")), "The reranker Wrong failed: ConnectionError: no route"),
         (Wrong([1.0]), "1 scores for 3 texts"),
         (Wrong([1.0, float("nan"), 2.0]), "not a number"),
-        (Wrong(None), "failed"),
+        (Wrong(None), "TypeError"),
     ],
 )
-async def test_one_that_fails_leaves_the_order_and_says_so(
+async def test_one_that_fails_leaves_the_order_and_says_so_once_on_one_line(
     reranker: Reranker, reason: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    with caplog.at_level(logging.WARNING):
-        assert await rerank_recollections(memories(3), "q", reranker, seconds=0.01) == memories(3)
-    assert reason in caplog.text
+    problems = ProblemLog(logging.getLogger("adk_graph_memory.tests"))
+    for _ in range(2):
+        assert await rerank(memories(3), reranker, 0.01, problems) == memories(3)
+    [record] = caplog.records
+    assert reason in record.getMessage()
+    assert (record.exc_info, "\n" in record.getMessage()) == (None, False)
+
+
+async def test_one_that_works_again_may_fail_anew(caplog: pytest.LogCaptureFixture) -> None:
+    for scores in ([1.0], [1.0, 2.0, 3.0], [1.0]):
+        await rerank(memories(3), Wrong(scores))
+    assert len(caplog.records) == 2
 
 
 @pytest.mark.parametrize("count", [0, 1])
 async def test_one_memory_needs_no_order(count: int) -> None:
-    assert await rerank_recollections(memories(count), "q", Wrong(ValueError()), seconds=1.0) == memories(count)
+    assert await rerank(memories(count), Wrong(ValueError())) == memories(count)
 
 
 @pytest.fixture

@@ -7,7 +7,6 @@ memories, and a search waits for it only so long.
 from __future__ import annotations
 
 import asyncio
-import logging
 import math
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -15,15 +14,16 @@ from dataclasses import replace
 from functools import cached_property
 from typing import Any, Protocol, runtime_checkable
 
-from adk_graph_memory import errors
+from adk_graph_memory import calls, errors
+from adk_graph_memory.problem_log import ProblemLog
 from adk_graph_memory.records import Recollection
-
-logger = logging.getLogger(__name__)
 
 RERANK_LIMIT = 50
 """Memories, the best by our own score, that a reranker reorders."""
 BATCH_SIZE = 8
 """Pairs of question and text in one forward pass of a cross-encoder."""
+NOT_RERANKED = "Memories are not reranked"
+"""How the log names what a failing reranker prevents."""
 
 
 @runtime_checkable
@@ -52,7 +52,7 @@ class CrossEncoderReranker:
         """Score each text with the model, in a thread.
 
         Raises:
-            errors.EmbedderMissing: sentence-transformers is not installed.
+            errors.RerankerFailed: sentence-transformers is not installed.
         """
         return await asyncio.get_running_loop().run_in_executor(
             self._executor, self._predict_scores, query, list(texts)
@@ -68,12 +68,13 @@ class CrossEncoderReranker:
         try:
             from sentence_transformers import CrossEncoder
         except ImportError as error:
-            raise errors.EmbedderMissing(reason="sentence-transformers is not installed") from error
+            reason = "it needs sentence-transformers: `pip install sentence-transformers`"
+            raise errors.RerankerFailed(name=type(self).__name__, reason=reason) from error
         return CrossEncoder(self.model)
 
 
 async def rerank_recollections(
-    memories: Sequence[Recollection], query: str, reranker: Reranker, *, seconds: float
+    memories: Sequence[Recollection], query: str, reranker: Reranker, *, seconds: float, problems: ProblemLog
 ) -> list[Recollection]:
     """Reorder the best memories with the reranker; if it fails or takes too long, keep our order.
 
@@ -84,20 +85,32 @@ async def rerank_recollections(
         query: the question.
         reranker: a caller's own.
         seconds: its time limit.
+        problems: logs why it failed.
     """
     best, rest = memories[:RERANK_LIMIT], memories[RERANK_LIMIT:]
     if len(best) < 2:
         return list(memories)
     try:
-        async with asyncio.timeout(seconds):
-            scores = [float(score) for score in await reranker.score(query, [memory.text for memory in best])]
-        if len(scores) != len(best) or any(map(math.isnan, scores)):
-            raise ValueError(f"{len(scores)} scores for {len(best)} texts, or a score that is not a number")
-    except TimeoutError:
-        logger.warning("The memories were not reranked: the reranker took longer than %g s", seconds)
+        scores = await _score_texts(reranker, query, [memory.text for memory in best], seconds)
+    except errors.RerankerFailed as error:
+        problems.report_problem(NOT_RERANKED, error)
         return list(memories)
-    except Exception:  # a reranker is anybody's code and may raise anything; the search works without it
-        logger.warning("The memories were not reranked: the reranker failed", exc_info=True)
-        return list(memories)
+    problems.clear_problem(NOT_RERANKED)
     order = sorted(range(len(best)), key=lambda rank: (-scores[rank], rank))
     return [*(replace(best[old], score=best[new].score) for new, old in enumerate(order)), *rest]
+
+
+async def _score_texts(reranker: Reranker, query: str, texts: list[str], seconds: float) -> list[float]:
+    name = type(reranker).__name__
+    try:
+        async with asyncio.timeout(seconds) as timeout:
+            scores = [float(score) for score in await reranker.score(query, texts)]
+    except errors.RerankerFailed:
+        raise
+    except Exception as error:  # a reranker is anybody's code and may raise anything; the search works without it
+        reason = f"no scores within {seconds:g} s" if timeout.expired() else calls.describe_failure(error)
+        raise errors.RerankerFailed(name=name, reason=reason) from error
+    if len(scores) != len(texts) or any(map(math.isnan, scores)):
+        reason = f"{len(scores)} scores for {len(texts)} texts, or a score that is not a number"
+        raise errors.RerankerFailed(name=name, reason=reason)
+    return scores
