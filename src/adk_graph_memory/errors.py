@@ -26,7 +26,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 
 class GraphMemoryError(Exception):
@@ -45,6 +45,10 @@ class GraphMemoryError(Exception):
     def __init__(self, message: str | None = None, **data: Any) -> None:
         super().__init__(message or self.template.format(**data))
         vars(self).update(data)
+
+    def add_sentence(self, sentence: str) -> Self:
+        """Return a copy of the error whose message goes on with a sentence."""
+        return type(self)(f"{str(self).rstrip('.')}. {sentence}", **vars(self)).with_traceback(self.__traceback__)
 
 
 class ConfigurationError(GraphMemoryError, ValueError):
@@ -153,8 +157,7 @@ class InvalidUnicode(DatabaseError, ValueError):
 
 class WriteConflict(DatabaseError):
     template = """
-    This user's memory was written by others each of the {attempts} times that a plan for it was ready. What was to be
-    remembered is stored and pending; add the same session again to go on."""
+    This user's memory was written by others each of the {attempts} times that a plan for it was ready."""
     attempts: int
 
 
@@ -273,14 +276,14 @@ class EmbedderFailed(EmbeddingError):
     name: str
 
 
-class CredentialsMissing(EmbeddingError):
-    template = """
-    The embedder {model} has no credentials ({reason}). Set GOOGLE_API_KEY, or for Vertex AI GOOGLE_CLOUD_PROJECT,
 class RerankerFailed(GraphMemoryError):
     template = "The reranker {name} failed: {reason}"
     name: str
 
 
+class CredentialsMissing(EmbeddingError):
+    template = """
+    The embedder {model} has no credentials ({reason}). Set GOOGLE_API_KEY, or for Vertex AI GOOGLE_CLOUD_PROJECT,
     GOOGLE_CLOUD_LOCATION and GOOGLE_GENAI_USE_VERTEXAI=1; embedder=False works by full text alone."""
     model: str
 
@@ -290,23 +293,18 @@ class ModelError(GraphMemoryError):
 
 
 class ModelFailed(ModelError):
-    template = """
-    The model {model} failed: {reason}. What was to be remembered is stored and pending; add the same session again to
-    go on."""
+    template = "The model {model} failed: {reason}"
     model: str
 
 
 class ReplyUnusable(ModelError):
-    template = """
-    The model {model} did not answer with the JSON that was asked for: {reason}. What was to be remembered is stored and
-    pending; add the same session again to go on."""
+    template = "The model {model} did not answer with the JSON that was asked for: {reason}"
     model: str
 
 
 class ReplyTruncated(ModelError):
     template = """
-    The model {model} may not answer as long as it would have to. What was to be remembered is stored and pending: make
-    ADK_GRAPH_MEMORY_WINDOW_TOKENS smaller and add the same session again."""
+    The model {model} may not answer as long as it would have to: make ADK_GRAPH_MEMORY_WINDOW_TOKENS smaller."""
     model: str
     answer: Any
     """The part of the reply that could still be parsed, or None."""

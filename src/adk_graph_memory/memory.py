@@ -8,7 +8,7 @@ from datetime import datetime
 from functools import cached_property
 from typing import Any
 
-from adk_graph_memory import consolidation, embeddings, extraction, graph, llm, redaction, retrieval, telemetry
+from adk_graph_memory import consolidation, embeddings, errors, extraction, graph, llm, redaction, retrieval, telemetry
 from adk_graph_memory.closing import Closeable
 from adk_graph_memory.graph.json_map import JsonMapDelta
 from adk_graph_memory.graph_vectors import GraphVectors
@@ -23,6 +23,8 @@ logger = logging.getLogger(__name__)
 
 RULES = "rules"
 """Stands for no model in its place."""
+STAYS_STORED = "The turns are stored and pending: add them again, or run `adk-graph-memory ingest --pending`."
+"""What an error of :meth:`GraphMemory.remember` says of the turns that could not be read."""
 
 
 class GraphMemory(Listings, Closeable):
@@ -107,8 +109,9 @@ class GraphMemory(Listings, Closeable):
     ) -> IngestReport:
         """Extract entities and facts from the new turns and store them, each linked to its source words.
 
-        Turns that were ingested before cost nothing and change nothing. If a step fails, the request stays pending in
-        the graph with its turns and the reason, and the next call with these turns retries it.
+        Turns that were ingested before cost nothing and change nothing. A known id with another text is an edit: the
+        turn is read again, and a fact that only its former text supported is deleted. If a step fails, the request
+        stays pending in the graph with its turns and the reason, and the next call with these turns retries it.
 
         Args:
             turns: in the order they were said; a whole session or only its latest turns.
@@ -120,8 +123,8 @@ class GraphMemory(Listings, Closeable):
         Raises:
             errors.ConfigurationError: there is no such topic; nothing is stored.
             errors.RedactionFailed: the redaction failed; nothing is stored.
-            errors.ModelError: the model failed.
-            errors.EmbeddingError, errors.EmbedderMismatch: no vector would fit the graph's.
+            errors.ModelError: the model failed; the turns are stored and pending.
+            errors.EmbeddingError, errors.EmbedderMismatch: no vector would fit the graph's; likewise.
             errors.DatabaseError: the graph could not be written.
         """
         if not turns:
@@ -129,9 +132,12 @@ class GraphMemory(Listings, Closeable):
         turns, metadata = await self.redactor.redact_turns(turns), await self.redactor.redact_metadata(metadata)
         telemetry.annotate_memories(turns)
         connection, scope = await graph.prepare_connection(self.connection), Scope(app_name, user_id)
-        return await self._make_ingestion(connection).ingest_turns(
-            scope, session_id, turns, JsonMapDelta.from_values(metadata or {}), allowed_topics
-        )
+        try:
+            return await self._make_ingestion(connection).ingest_turns(
+                scope, session_id, turns, JsonMapDelta.from_values(metadata or {}), allowed_topics
+            )
+        except (errors.EmbeddingError, errors.EmbedderMismatch, errors.ModelError, errors.WriteConflict) as error:
+            raise error.add_sentence(STAYS_STORED) from error.__cause__
 
     @telemetry.trace_operation("queue_memory")
     async def enqueue(self, turns: Sequence[Turn], *, app_name: str, user_id: str, session_id: str) -> int:

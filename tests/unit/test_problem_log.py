@@ -25,7 +25,7 @@ def test_the_same_cause_is_logged_once_and_on_one_line(problems: ProblemLog, cap
     for number in range(3):
         problems.report_problem("Reading waits", refused(f"request\n{number}"), logging.ERROR)
     [record] = caplog.records
-    assert record.getMessage().startswith("Reading waits: The model m failed: request 0.")
+    assert record.getMessage().startswith("Reading waits: The model m failed: request 0")
     assert (record.levelname, record.exc_info, "\n" in record.getMessage()) == ("ERROR", None, False)
 
 
