@@ -7,7 +7,7 @@ import logging
 from collections import OrderedDict
 from collections.abc import Sequence
 from contextlib import suppress
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 from adk_graph_memory import calls, embeddings, errors, graph
@@ -39,6 +39,7 @@ class GraphVectors:
     def __init__(
         self, connection: graph.Connection, choice: embeddings.EmbedderChoice, problems: ProblemLog | None = None
     ) -> None:
+        embeddings.check_choice(choice)
         self._connection, self._choice = connection, choice
         self._problems = problems or ProblemLog(logger)
         self.slot_tracker = graph.LiveSlotTracker(connection)
@@ -75,6 +76,16 @@ class GraphVectors:
             await self.embedder.wait_until_ready()
             await self.slot_tracker.check_owner(self.embedder.name)
 
+    async def prepare_embedder(self) -> None:
+        """Do what :meth:`check_embedder` does, and embed a word.
+
+        Raises:
+            errors.EmbeddingError, errors.ConfigurationError, errors.EmbedderMismatch: the embedder cannot be used.
+        """
+        if self.embedder is not None and self.slot_tracker.slot is None:
+            await self.embedder.wait_until_ready()
+            await self._embed_for_slot(self.embedder, "ready?")
+
     async def embed_passages(self, passages: Sequence[Passage]) -> graph.EmbeddingBatch:
         """Embed each distinct passage once; if the embedder fails, a later ingest makes the missing embeddings."""
         if self.embedder is None or not passages:
@@ -108,6 +119,12 @@ class GraphVectors:
                 if embedder := self._make_embedder(self._connection.read_settings()):
                     embedder.start_loading()
 
+    def report_loading_failure(self) -> None:
+        """Log why the embedder could not be loaded, now or when its loading ends, if nobody has waited for it."""
+        if self._embedder_cache is not None:
+            report = partial(self._problems.report_problem, TEXT_ONLY, level=logging.ERROR)
+            self._embedder_cache[1].report_loading_failure(report)
+
     async def embed_question(
         self, query: str, first_wait: float | None = None
     ) -> tuple[embeddings.QuestionEmbedding | None, graph.VectorSlot | None, str | None]:
@@ -138,8 +155,7 @@ class GraphVectors:
                 self._has_waited = True
                 logger.info("Searched by full text alone, while the embedder is being loaded.")
                 return None, None, "the embedder is still being loaded"
-            embedding = await self._embed_text(self.embedder, query)
-            slot = await self.slot_tracker.find_slot(self.embedder.name, len(embedding.vector), may_open=False)
+            embedding, slot = await self._embed_for_slot(self.embedder, query)
         except errors.EmbedderFailed as error:
             self._problems.report_problem(TEXT_ONLY, error)
             return None, None, error.reason
@@ -152,6 +168,12 @@ class GraphVectors:
         if self.slot_tracker.is_outdated:
             return None, None, "the memories were re-embedded by another embedder"
         return (embedding, slot, None) if slot else (None, None, None)
+
+    async def _embed_for_slot(
+        self, embedder: embeddings.EmbedderAdapter, query: str
+    ) -> tuple[embeddings.QuestionEmbedding, graph.VectorSlot | None]:
+        embedding = await self._embed_text(embedder, query)
+        return embedding, await self.slot_tracker.find_slot(embedder.name, len(embedding.vector), may_open=False)
 
     async def _embed_text(self, embedder: embeddings.EmbedderAdapter, query: str) -> embeddings.QuestionEmbedding:
         if (embedding := self._question_cache.pop(query, None)) is None:

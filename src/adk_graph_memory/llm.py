@@ -11,6 +11,7 @@ from google.adk.models.base_llm import BaseLlm as BaseLlm
 from google.adk.models.llm_request import LlmRequest
 from google.adk.models.llm_response import LlmResponse
 from google.adk.models.registry import LLMRegistry
+from google.auth.exceptions import DefaultCredentialsError
 from google.genai import types
 from pydantic import BaseModel, OnErrorOmit, TypeAdapter, ValidationError
 from pydantic_core import from_json
@@ -38,6 +39,9 @@ def resolve_model(model: str | BaseLlm) -> BaseLlm:
     """
     if isinstance(model, BaseLlm):
         return model
+    if not isinstance(model, str):
+        reason = f"model={model!r} is neither the name of a model that ADK knows nor a BaseLlm"
+        raise errors.InvalidArgument(reason=reason)
     try:
         return LLMRegistry.new_llm(model)
     except (ValueError, ImportError) as error:
@@ -61,6 +65,19 @@ def resolve_queued_model(name: str) -> BaseLlm:
         return resolve_model(name)
     except errors.ConfigurationError as error:
         raise errors.QueuedModelMissing(model=name, reason=str(error.__cause__)) from error
+
+
+async def check_model(model: BaseLlm) -> None:
+    """Check that a Gemini model has credentials, without calling it.
+
+    Raises:
+        errors.ConfigurationError: it has none.
+    """
+    try:
+        await asyncio.to_thread(_make_client, model)
+    except (ValueError, DefaultCredentialsError) as error:
+        reason = f"the model {model.model!r} has no credentials. {calls.describe_failure(error)}"
+        raise errors.ConfigurationError(reason=reason) from error
 
 
 class ModelAnswer(NamedTuple, Generic[Reply]):

@@ -271,19 +271,34 @@ class GraphMemory(Listings, Closeable):
 
         Once the memory is prepared, this only asks the graph who speaks.
         """
-        await self.prepare()
+        await graph.prepare_connection(self.connection)
+        if self.vectors.slot_tracker.slot is None:
+            await self.vectors.embed_question("ready?")
         scope, redact = Scope(app_name, user_id), self.redactor.redact_function
         return await self._recall.make_retriever(scope, self.vectors.slot_tracker.slot, redact=redact)
 
     async def prepare(self) -> None:
-        """Connect, migrate or check the schema, load the embedder and check that the graph's vectors are its own."""
-        _ = self.redactor
+        """Check all that a conversation needs, so that what is wrong is known before the first one.
+
+        Checks the redaction, the topics and the model, connects, migrates or checks the schema, loads the embedder,
+        embeds one word and checks that the graph's vectors are the embedder's. The model is not called: a name that ADK
+        does not know, a package that is missing and Gemini without credentials are noticed without.
+
+        Raises:
+            errors.ConfigurationError: the model, a topic or another setting cannot be used.
+            errors.RedactorMissing: the libraries of ``redact="secrets"`` are not installed.
+            errors.DatabaseError, errors.SchemaError: the graph cannot be used.
+            errors.EmbeddingError, errors.EmbedderMismatch: the embedder cannot be used, or not with this graph.
+        """
+        _ = self.redactor, self.extractor
+        if self._language_model:
+            await llm.check_model(self._language_model)
         await graph.prepare_connection(self.connection)
-        if self.vectors.slot_tracker.slot is None:
-            await self.vectors.embed_question("ready?")
+        await self.vectors.prepare_embedder()
 
     async def close(self) -> None:
         """Close the connections opened in the running event loop; may be called again."""
+        self.vectors.report_loading_failure()
         await self.connection.close()
 
     def _make_ingestion(self, connection: graph.Connection, model_name: str | None = None) -> Ingestion:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Iterator
+from contextlib import suppress
 from datetime import UTC, datetime
 from functools import cached_property
 from typing import Any
@@ -14,6 +15,7 @@ import pytest
 from adk_graph_memory import GraphMemory, Neo4jMemoryService, Turn, errors, graph_vectors
 from adk_graph_memory.embeddings import LocalEmbedder
 from adk_graph_memory.settings import load_settings
+from adk_graph_memory.testing import ScriptedLlm
 
 TOLD = ["I keep bees on the roof.", "My boat is called Rex.", "We paint ships on the harbour wall."]
 ASKED = "What insects do I have?"
@@ -150,6 +152,77 @@ async def test_an_agent_goes_by_words_without_its_model_and_says_so_once(
         await service.search_memory(query=ASKED, **owner)  # it begins to load the model again
         found = await service.search_memory(query=ASKED, **owner)
         assert "degraded" not in found.memories[0].custom_metadata
+
+
+LATE = Turn("late", "user", "My boat needs paint.", datetime(2026, 6, 1, tzinfo=UTC))
+
+
+async def test_a_model_that_cannot_be_loaded_leaves_the_turns_stored_and_says_so(settings, owner, embedder, caplog):
+    embedder.failure = errors.EmbedderMissing(reason="the disk is full")
+    embedder.may_load.set()
+    async with GraphMemory(settings=settings, model="rules", embedder=embedder) as memory:
+        with pytest.raises(errors.EmbedderMissing, match=r"the disk is full.*stored and pending.*ingest --pending"):
+            await memory.remember([LATE], session_id="s", **owner)
+        [report] = await memory.resume(**owner)
+        assert report.turns == 1
+    assert not caplog.records  # whoever called has the error
+
+
+def list_lines(caplog: pytest.LogCaptureFixture) -> list[str]:
+    return [record.getMessage() for record in caplog.records if record.name.startswith("adk_graph_memory")]
+
+
+@pytest.mark.parametrize("is_closed_first", [True, False])
+async def test_a_wrong_embedder_is_logged_though_its_service_closes_before_it_is_needed(
+    settings, embedder, caplog, is_closed_first
+):
+    embedder.failure = RuntimeError("the disk is full")
+    service = Neo4jMemoryService(memory=GraphMemory(settings=settings, embedder=embedder))
+    if not is_closed_first:
+        embedder.may_load.set()
+        with suppress(errors.EmbedderFailed):
+            await asyncio.wrap_future(service.memory.vectors.embedder._loading_future)
+    await service.close()
+    embedder.may_load.set()
+    for _ in range(6_000):
+        if list_lines(caplog):
+            break
+        await asyncio.sleep(0.01)
+    await service.close()
+    [line] = list_lines(caplog)
+    assert "the disk is full" in line
+
+
+WRONG_PARTS = {
+    "unknown model": ({"model": "no-such-model"}, errors.ConfigurationError, "no-such-model"),
+    "model without a key": ({"model": "gemini-flash-latest"}, errors.ConfigurationError, "GOOGLE_API_KEY"),
+    "no model": ({"model": 5}, errors.InvalidArgument, "neither the name of a model"),
+    "unknown topic": ({"topics": ["HOBBIES"]}, errors.ConfigurationError, "HOBBIES.*only USER_PERSONAL_INFO"),
+    "unknown embedder": ({"embedder": "/no/such/folder"}, errors.EmbeddingModelMissing, "/no/such/folder"),
+    "embedder without vectors": ({"embedder": lambda text: []}, errors.EmbedderFailed, "dimensions"),
+    "another embedder": ({"embedder": lambda text: [1.0, 2.0]}, errors.EmbedderMismatch, "reembed"),
+}
+
+
+@pytest.mark.parametrize("part", WRONG_PARTS)
+async def test_a_wrong_part_is_named_before_the_first_conversation(settings, part):
+    chosen, kind, reason = WRONG_PARTS[part]
+    async with Neo4jMemoryService(memory=GraphMemory(settings=settings, **chosen)) as service:
+        with pytest.raises(kind, match=reason):
+            await service.prepare()
+
+
+async def test_preparing_asks_the_model_nothing(settings):
+    model = ScriptedLlm.from_replies("Hello.")
+    async with GraphMemory(settings=settings, model=model) as memory:
+        await memory.prepare()
+    assert model.requests == []
+
+
+@pytest.mark.parametrize("embedder", [5, True, LocalEmbedder, object()])
+def test_what_is_no_embedder_is_refused_at_once(embedder):
+    with pytest.raises(errors.InvalidArgument, match="a function from text to a list of numbers"):
+        Neo4jMemoryService(embedder=embedder)
 
 
 async def test_agents_whose_settings_are_read_later_load_no_model_before(monkeypatch, tmp_path):

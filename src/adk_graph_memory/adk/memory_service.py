@@ -100,7 +100,7 @@ class Neo4jMemoryService(Closeable, BaseMemoryService):
             self.memory.vectors.start_loading()
 
     async def prepare(self) -> None:
-        """Connect, update the schema and load the embedder now instead of at the first request."""
+        """Connect, update the schema, load the embedder, and check it, the model and the topics."""
         await self.memory.prepare()
 
     @override

@@ -97,7 +97,7 @@ async def ingest(
             jobs = await _list_pending_jobs(memory, app_name, user_id, model)
         if jobs:
             announce("Loading the embedding model")
-            await memory.prepare()
+            await (memory.vectors.check_embedder() if pending else memory.prepare())  # each has a model of its own
         finished, fatal_error = await _run_jobs(jobs, memory)
     return _report_jobs(jobs, finished, fatal_error)
 

@@ -135,8 +135,9 @@ async def recall(
 
     make_filters(UTC)  # rejects invalid filters before connecting to a server
     async with GraphMemory() as memory:
+        zone = await memory.speakers.find_zone(Scope(app_name, user_id))
         announce("Loading the embedding model")
-        await memory.prepare()
+        await memory.vectors.check_embedder()
         announce("Searching")
         memories = await memory.recall(
             query,
@@ -144,7 +145,7 @@ async def recall(
             user_id=user_id,
             limit=limit,
             min_score=min_score,
-            filters=make_filters(await memory.speakers.find_zone(Scope(app_name, user_id))),
+            filters=make_filters(zone),
             explain=explain,
         )
     if not memories:

@@ -1,6 +1,6 @@
 """Embed texts with any embedder: one on this machine, a hosted one, or a caller's own."""
 
-from adk_graph_memory.embeddings.adapter import EmbedderAdapter, EmbedderChoice
+from adk_graph_memory.embeddings.adapter import EmbedderAdapter, EmbedderChoice, check_choice
 from adk_graph_memory.embeddings.gemini import GeminiEmbedder
 from adk_graph_memory.embeddings.local import LocalEmbedder
 from adk_graph_memory.embeddings.projection import Projection, QuestionTokens
@@ -15,4 +15,5 @@ __all__ = [
     "QuestionEmbedding",
     "QuestionTokens",
     "TokenEncoder",
+    "check_choice",
 ]

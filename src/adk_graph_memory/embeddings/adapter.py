@@ -86,7 +86,7 @@ class EmbedderAdapter:
         self._thread_count = settings.limits.embed_concurrency if is_concurrent else 1
         self._projection_path = settings.token_projection
         self._loading_future: Future[object] | None = None
-        self._loading_start = 0.0
+        self._loading_start, self._is_failure_raised = 0.0, False
         self._dimension: int | None = None
 
     @property
@@ -124,7 +124,17 @@ class EmbedderAdapter:
                 self._loading_future = self._executor.submit(lambda: self.token_embedder)
             case GeminiEmbedder() as gemini:
                 self._loading_future = self._executor.submit(lambda: gemini.client)
-        self._loading_start = time.monotonic()
+        self._loading_start, self._is_failure_raised = time.monotonic(), False
+
+    def report_loading_failure(self, report: Callable[[errors.GraphMemoryError], object]) -> None:
+        """Call ``report`` with why loading failed, now or when it ends, unless the error was raised to somebody."""
+
+        def report_error(_: Future[object]) -> None:
+            if (error := self._loading_error) and not self._is_failure_raised:
+                report(error)
+
+        if self._loading_future is not None:
+            self._loading_future.add_done_callback(report_error)
 
     async def wait_until_ready(self, seconds: float | None = None, *, retry_pause: float = 0.0) -> bool:
         """Wait until the embedder is loaded, so that the timeout of an embedding does not include loading.
@@ -153,16 +163,20 @@ class EmbedderAdapter:
             except TimeoutError:
                 return False
         if (error := self._loading_error) is not None:
-            if isinstance(error, errors.GraphMemoryError):
-                raise error.with_traceback(None)
-            raise errors.EmbedderFailed(name=self.name, reason=calls.describe_failure(error)) from error
+            self._is_failure_raised = True
+            raise error.with_traceback(None)
         return True
 
     @property
-    def _loading_error(self) -> BaseException | None:
+    def _loading_error(self) -> errors.GraphMemoryError | None:
         """Why the latest loading failed, if it did."""
         future = self._loading_future
-        return future.exception() if future is not None and future.done() else None
+        error = future.exception() if future is not None and future.done() else None
+        if error is None or isinstance(error, errors.GraphMemoryError):
+            return error
+        failure = errors.EmbedderFailed(name=self.name, reason=calls.describe_failure(error))
+        failure.__cause__ = error
+        return failure
 
     @cached_property
     def token_embedder(self) -> TokenEmbedder | None:
@@ -293,10 +307,26 @@ def _rescale_vector(vector: list[float]) -> list[float]:
     return vector if 1e-15 < length < 1e15 else [number / length for number in vector]
 
 
+def check_choice(choice: object) -> None:
+    """Refuse what is no embedder.
+
+    Raises:
+        errors.InvalidArgument: an embedder is of another kind.
+    """
+    is_none = choice is None or choice is False
+    if isinstance(choice, type) or not (is_none or isinstance(choice, Embedder | str) or callable(choice)):
+        reason = (
+            f"embedder={choice!r} is no embedder: pass a neo4j-graphrag Embedder, a function from text to a list of "
+            "numbers, a model's name or path, None for the default model, or False for full text alone"
+        )
+        raise errors.InvalidArgument(reason=reason)
+
+
 def choose_embedder(choice: EmbedderLike, dimensions: int | None) -> Embedder:
     """Make the embedder for a choice; ``dimensions`` applies to Gemini models."""
     if isinstance(choice, Embedder):
         return choice
+    check_choice(choice)
     if callable(choice):
         return FunctionEmbedder(choice)
     if choice and choice.removeprefix("models/").startswith("gemini-embedding"):
