@@ -1,4 +1,4 @@
-"""Write the generated parts of the documentation: settings, graph schema, commands.
+"""Write the generated parts of the documentation: settings, graph schema, commands, public names.
 
     python pipelines/reference_pages.py
 
@@ -8,6 +8,7 @@ replaced. A test fails if a page is stale.
 
 from __future__ import annotations
 
+import inspect
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator
@@ -18,6 +19,7 @@ import typer
 from pydantic import BaseModel, SecretStr
 from pydantic.fields import FieldInfo
 
+import adk_graph_memory
 from adk_graph_memory import cli
 from adk_graph_memory.graph.migrate import make_migration_script
 from adk_graph_memory.graph.queries import LABELS, load_cypher_files
@@ -166,6 +168,16 @@ def _make_command_section(name: str, command: Any) -> str:
     return f"### `{name}`\n\n{text}\n\n" + _make_table(("option", "default", "meaning"), rows)
 
 
+def make_name_table() -> str:
+    """Table of the public names, each with the first sentence of its docstring."""
+    rows = []
+    for name in adk_graph_memory.__all__:
+        if name != "__version__":
+            docstring = inspect.getdoc(getattr(adk_graph_memory, name)) or ""
+            rows.append((f"`{name}`", " ".join(docstring.partition("\n\n")[0].split()).replace("``", "`")))
+    return _make_table(("name", "what it is"), rows)
+
+
 def _sort_like(order: Iterable[str], names: Iterable[str]) -> list[str]:
     """Sort names by a given order; a name without a place there is a KeyError for the caller."""
     places = list(order)
@@ -183,6 +195,7 @@ SECTIONS: dict[str, Callable[[], str]] = {
     "relationships": make_relationship_table,
     "indexes": make_index_table,
     "commands": make_command_tables,
+    "names": make_name_table,
 }
 _SECTION = re.compile(r"(<!-- generated: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
 

@@ -12,6 +12,8 @@ from pathlib import Path
 import pytest
 from tests.documents import ROOT
 
+import adk_graph_memory
+
 ROOT_PAGES = sorted(path.name for path in ROOT.glob("*.md"))
 _LINK = re.compile(r"\]\((?!\w+:)([^)\s]*)\)")
 _HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
@@ -28,6 +30,12 @@ def test_the_site_builds_without_a_warning(tmp_path: Path) -> None:
         html = tmp_path / "site" / (path if path.name != "index" else path.parent) / "index.html"
         assert html.is_file(), html
     assert "add_session_to_memory" in (tmp_path / "site" / "api" / "index.html").read_text("utf-8")
+
+
+def test_the_reference_shows_every_public_name() -> None:
+    page = (ROOT / "docs" / "api.md").read_text("utf-8")
+    shown = set(re.findall(r"^::: adk_graph_memory\.(\w+)$", page, re.MULTILINE))
+    assert shown - {"errors", "testing"} == set(adk_graph_memory.__all__) - {"__version__"}
 
 
 def test_every_page_is_in_the_navigation() -> None:

