@@ -54,6 +54,9 @@ REFUSES = re.compile(r"attrEventId:\w+\.string\(\{message:`'\$\{\w+\}' is requir
 """How the view's code refuses a ``generate_content`` that names no event."""
 
 
+pytestmark = pytest.mark.xdist_group("trace_view")  # one worker plays the run for all
+
+
 @pytest.fixture(scope="module")
 def shown(neo4j_server: Any, tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
     """What the view is served; by a process of its own, for ADK sets a provider."""

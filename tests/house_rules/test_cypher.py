@@ -22,6 +22,8 @@ from adk_graph_memory.graph.queries import (
 )
 from adk_graph_memory.settings import Settings
 
+pytestmark = pytest.mark.xdist_group("modules")  # one worker parses them
+
 ROOT = Path(__file__).parents[2]
 SRC = ROOT / "src" / "adk_graph_memory"
 SOURCES = sorted(SRC.rglob("*.py")) + sorted((ROOT / "pipelines").rglob("*.py"))

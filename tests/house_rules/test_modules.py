@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.xdist_group("modules")  # one worker parses them
+
 ROOT = Path(__file__).parents[2]
 SRC = ROOT / "src" / "adk_graph_memory"
 MODULES = sorted(SRC.rglob("*.py")) + sorted((ROOT / "pipelines").rglob("*.py"))

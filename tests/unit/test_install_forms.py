@@ -35,6 +35,9 @@ print(json.dumps({
 """
 
 
+pytestmark = pytest.mark.xdist_group("wheel")  # one worker builds and installs it for all
+
+
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("wheel")
