@@ -20,12 +20,12 @@ REQUIRED_URLS = ("Repository", "Issues", "Documentation", "Changelog", "Security
 PLACEHOLDER_AUTHOR = "The adk-graph-memory contributors"
 
 
-def find_gaps(root: Path = ROOT) -> Iterator[str]:
-    """Yield what a release still lacks, one sentence each."""
-    project = tomllib.loads((root / "pyproject.toml").read_text("utf-8"))["project"]
-    citation, site, changes = (
-        (root / name).read_text("utf-8") for name in ("CITATION.cff", "mkdocs.yml", "CHANGELOG.md")
+def find_gaps(tag: str) -> Iterator[str]:
+    """Yield what a release with this tag, if it has one, still lacks, one sentence each."""
+    pyproject, citation, site, changes = (
+        (ROOT / name).read_text("utf-8") for name in ("pyproject.toml", "CITATION.cff", "mkdocs.yml", "CHANGELOG.md")
     )
+    project = tomllib.loads(pyproject)["project"]
     version = re.escape(project["version"])
     if not any(person.get("email") for person in (*project.get("authors", ()), *project.get("maintainers", ()))):
         yield "pyproject.toml names no author or maintainer with an e-mail address."
@@ -41,16 +41,15 @@ def find_gaps(root: Path = ROOT) -> Iterator[str]:
             yield f"mkdocs.yml has no {name}."
     if not re.search(rf"^## {version} \(\d{{4}}-\d{{2}}-\d{{2}}\)$", changes, re.MULTILINE):
         yield f"CHANGELOG.md has no heading `## {project['version']} (YYYY-MM-DD)`."
+    if tag and tag != f"v{project['version']}":
+        yield f"The tag is {tag}, the version {project['version']}."
 
 
 def main(
     tag: Annotated[str, typer.Option(help="The tag of the release; it has to be the version's.")] = "",
 ) -> None:
     """Exit with 1, and say what is missing, if the project is not fit to publish."""
-    gaps = list(find_gaps())
-    version = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["version"]
-    if tag and tag != f"v{version}":
-        gaps.append(f"The tag is {tag}, the version {version}.")
+    gaps = list(find_gaps(tag))
     for gap in gaps:
         typer.echo(gap, err=True)
     raise typer.Exit(1 if gaps else 0)
