@@ -79,6 +79,18 @@ async def test_an_entity_is_found_by_its_name_in_any_case(memory: GraphMemory, o
     assert set(await found(memory, owner, "live", filters=Filters(entity="vigo"))) == {"I moved to Vigo."}
 
 
+async def test_a_date_in_a_question_finds_what_was_so_that_day(neo4j_server, owner: Owner) -> None:  # type: ignore[no-untyped-def]
+    settings = neo4j_server.settings(label_prefix="TestHash")
+    said = {3: "My brother called me.", 7: "I bought a red bicycle yesterday.", 15: "I bought new running shoes."}
+    async with GraphMemory(settings=settings, embedder=HashEmbedder(), model="rules") as memory:
+        turns = [Turn(f"t{day}", "user", text, datetime(2026, 6, day, 9, tzinfo=UTC)) for day, text in said.items()]
+        await memory.remember(turns, session_id="s", **owner)
+        [best, *_] = await memory.recall("What did I buy on 6 June?", **owner)
+        [unknown, *_] = await memory.recall("What did I buy on 3 March?", **owner)
+    assert (best.kind, best.text) == ("fact", said[7])
+    assert best.score > 2 * unknown.score
+
+
 async def test_a_topic_leaves_its_facts(neo4j_server, owner: Owner) -> None:  # type: ignore[no-untyped-def]
     settings, topics = (
         neo4j_server.settings(label_prefix="TestHash"),

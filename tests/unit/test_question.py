@@ -9,7 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from adk_graph_memory.records import Precision
 from adk_graph_memory.retrieval.question import parse_question
+from adk_graph_memory.retrieval.search_candidates import SearchCandidate
 
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
 SPEAKERS = (("user", "Franziska Vogt", "Franzi"), ("ana",), ("山田",), ("companion",))
@@ -182,7 +184,41 @@ def test_midnight_belongs_to_the_day_that_begins() -> None:
 def test_days_beyond_the_calendar_are_none(question: str, timestamp: float) -> None:
     parsed_question = parse_question(f"What happens {question}", (), NOW)
     assert parsed_question.score_timestamp(timestamp) == 0.0
-    assert parsed_question.has_overlapping_time(timestamp, timestamp) in (True, False)
+    fact = SearchCandidate("f", "fact", valid_from=timestamp, valid_to=timestamp)
+    assert parsed_question.is_valid_then(fact) in (True, False)
+
+
+@pytest.mark.parametrize(
+    ("question", "start", "precision", "end", "is_valid"),
+    [
+        ("What did I buy on 6 June?", "2026-06-06T00:00+00:00", "day", None, True),
+        ("6 June 2026?", "2026-06-06T00:00+00:00", None, None, True),
+        ("What did I buy on 6 June?", "2026-06-06T00:00+09:00", "day", None, True),
+        ("What did I buy on 6 June?", "2026-06-07T00:00+00:00", "day", None, False),
+        ("What did I buy on 6 June 2026?", "2025-06-06T00:00+00:00", "day", None, False),
+        ("What did I buy on 6 June 2026?", "2026-06-05T23:30+00:00", "time", None, False),
+        ("What did I buy on 1 June?", "2026-06-01T00:00+00:00", "month", None, False),
+        ("What did I buy in June?", "2026-06-01T00:00-03:00", "month", None, True),
+        ("What did I buy in 2025?", "2025-01-01T00:00+00:00", "year", None, True),
+        ("Where was I on 6 June 2026?", "2026-06-01T00:00+00:00", "day", "2026-06-10T00:00+00:00", True),
+        ("Where was I on 6 June 2026?", "2026-06-01T00:00+00:00", "day", "2026-06-03T00:00+00:00", False),
+    ],
+)
+def test_a_fact_is_of_the_time_it_began_or_held_until_it_ended(
+    question: str, start: str, precision: Precision | None, end: str | None, *, is_valid: bool
+) -> None:
+    valid_from, valid_to = (day and datetime.fromisoformat(day).timestamp() for day in (start, end))
+    fact = SearchCandidate("f", "fact", valid_from=valid_from, valid_to=valid_to, valid_from_precision=precision)
+    assert parse_question(question, (), NOW).is_valid_then(fact) == is_valid
+
+
+def test_the_words_of_a_date_count_if_a_memory_is_of_that_time() -> None:
+    parsed_question = parse_question("What did I buy on 11 August in 2023?", (), NOW)
+    said = SearchCandidate("e", "event", timestamp=datetime(2023, 8, 12, tzinfo=UTC).timestamp())
+    fact = SearchCandidate("f", "fact", valid_from=datetime(2023, 8, 11, tzinfo=UTC).timestamp())
+    assert parsed_question.list_date_words([said]) == parsed_question.list_date_words([fact]) != []
+    assert parsed_question.list_date_words([said._replace(timestamp=0.0), SearchCandidate("f", "fact")]) == []
+    assert {"11", "August", "2023"} <= set(" ".join(parsed_question.list_date_words([fact])).split())
 
 
 @pytest.mark.parametrize("alias", ["the user", "my husband Tom", "me", "a friend"])

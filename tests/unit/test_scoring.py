@@ -258,6 +258,22 @@ def test_what_was_so_at_the_time_that_is_asked_about_comes_first(
     assert (first.score, second.score) == ((2.0, 0.0) if is_boosted else (0.0, 0.0))
 
 
+def test_a_fact_that_began_then_counts_as_much_as_what_was_said_then() -> None:
+    span = DateRange(datetime(2026, 6, 6, tzinfo=UTC), datetime(2026, 6, 7, tzinfo=UTC))
+    noon = datetime(2026, 6, 6, 12, tzinfo=UTC).timestamp()
+    day = 86_400.0
+    rows = (
+        turn("milk", timestamp=noon),
+        turn("soon after", timestamp=noon + day),
+        fact("bicycle", "soon after", valid_from=noon - day / 2, valid_from_precision="day"),
+        turn("sooner", timestamp=noon),
+        fact("tram", "sooner", valid_from=noon - 3.5 * day, valid_from_precision="day"),
+    )
+    memories = result(*rows, parsed_question=ParsedQuestion("x", "x", time_spans=(span,)), date=2.0)
+    scores = {memory.id: memory.score for memory in memories}
+    assert scores == {"bicycle": 2.0, "milk": 2.0, "sooner": 2.0, "tram": 2.0, "soon after": 1.0}
+
+
 TAKEN_BACK = (
     turn("then", vector_score=0.9, fact_count=1),
     fact("old", "then", vector_score=0.95, state="retracted", successor_ids=("new",)),
@@ -532,6 +548,16 @@ def test_how_much_of_a_question_texts_cover(terms: list[str], texts: list[str], 
 def test_trust_and_support_grow_with_what_is_found() -> None:
     assert measure_word_trust(["painted", "Rex"], [], "en") == 0
     assert measure_word_trust(["painted", "Rex"], ["Rex"], "en") == 1
+
+
+def test_the_words_of_a_date_make_an_answer_likelier() -> None:
+    terms = extract_terms("What did I buy on 6 June?")
+    likelihoods = [
+        estimate_answer_likelihood(0.3, terms, texts, "en", 1.0, date_words)
+        for texts in ([], ["I bought a bicycle."])
+        for date_words in ([], ["on 6 June"])
+    ]
+    assert likelihoods[0] == likelihoods[2] < likelihoods[1] == likelihoods[3]
     assert 0 < combine_evidence(None, 0.0, 0.0) < combine_evidence(None, 1.0, 1.0) < 1
     assert 0 < combine_evidence(0.1, 0.5, 0.5) < combine_evidence(0.6, 0.5, 0.5) < 1
 

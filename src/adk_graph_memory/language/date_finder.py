@@ -27,6 +27,7 @@ _MONTHS_AND_DAYS = (
 _TIME_UNITS = ("year", "month", "week", "day", "hour", "ago")
 YEAR_PATTERN = re.compile(r"(?:19|20)\d\d")
 _NUMERIC_DATE = re.compile(r"\d{1,2}([/.\-])\d{1,2}\1\d{2,4}")
+_DAY_NUMBER = re.compile(r"\d{1,2}(?![\d:])")
 _MORNING_PREFIX = re.compile(r"\b(?:la|esta|guten|am|jeden|diesen)\s+$", re.IGNORECASE)
 MAX_SENTENCE_LENGTH = 600
 """Characters above which a sentence is not searched for dates."""
@@ -142,8 +143,8 @@ def _trim_date_words(words: str, language: str) -> str:
 
 
 def _is_idle_number(parts: list[str]) -> bool:
-    """Whether the first number is not part of the date ("turns 70 on 28 June")."""
-    return parts[0].isdigit() and len(parts) > 2 and any(part[:1].isdigit() for part in parts[2:])
+    """Whether the first number is not part of the date ("turns 70 on 28 June"), for another one is its day."""
+    return parts[0].isdigit() and any(_DAY_NUMBER.match(part) for part in parts[2:])
 
 
 def _is_date(sentence: str, start: int, end: int, language: str) -> bool:

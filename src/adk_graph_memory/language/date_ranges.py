@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta, tzinfo
 from functools import lru_cache
 
@@ -12,11 +12,16 @@ from adk_graph_memory.language import date_finder
 
 @dataclass(frozen=True, slots=True)
 class DateRange:
-    """A day, week, month or year that a text names; a date without a year recurs yearly."""
+    """A day, week, month or year that a text names, with its words; a date without a year recurs yearly."""
 
     start: datetime
     end: datetime
     is_yearly: bool = False
+    words: str = field(default="", compare=False)
+
+    def contains(self, moment: datetime) -> bool:
+        """Whether the moment lies in the range, or in that of its year."""
+        return (self.measure_time_since(moment) or timedelta()) < timedelta()
 
     def measure_time_since(self, moment: datetime) -> timedelta | None:
         """The time from the end of the range to the moment: negative inside the range, None before it."""
@@ -42,7 +47,7 @@ def _find_ranges_cached(text: str, base: datetime, zone: tzinfo | None, language
         return ()
     with date_finder.DATEPARSER_LOCK:
         ranges = list(_iterate_date_ranges(text, base, zone, language))
-    years = [span.start.year for span in ranges if span.end - span.start >= timedelta(days=365)]
+    years = [span for span in ranges if span.end - span.start >= timedelta(days=365)]
     shorter = [span for span in ranges if span.end - span.start < timedelta(days=365)]
     if len(years) == 1:  # "11 August" and "2023" may stand apart
         shorter = [_set_range_year(span, years[0]) for span in shorter]
@@ -57,7 +62,8 @@ def _iterate_date_ranges(text: str, base: datetime, zone: tzinfo | None, languag
         if past is None or (past != future and not has_name) or not 1900 <= past.year <= 2200:
             continue
         first = past.replace(hour=0, minute=0, second=0, microsecond=0, tzinfo=zone)
-        yield _make_date_range(first, date_finder.detect_date_unit(words, base, language), is_yearly=past != future)
+        span = _make_date_range(first, date_finder.detect_date_unit(words, base, language), is_yearly=past != future)
+        yield replace(span, words=words)
 
 
 def _make_date_range(day: datetime, period: str, *, is_yearly: bool) -> DateRange:
@@ -73,9 +79,9 @@ def _make_date_range(day: datetime, period: str, *, is_yearly: bool) -> DateRang
     return DateRange(day, day + timedelta(days=1), is_yearly)
 
 
-def _set_range_year(span: DateRange, year: int) -> DateRange:
-    start = _replace_year(span.start, year) if span.is_yearly else span.start
-    return DateRange(start, start + (span.end - span.start))
+def _set_range_year(span: DateRange, year: DateRange) -> DateRange:
+    start = _replace_year(span.start, year.start.year) if span.is_yearly else span.start
+    return DateRange(start, start + (span.end - span.start), words=f"{span.words} {year.words}")
 
 
 def _replace_year(moment: datetime, year: int) -> datetime:

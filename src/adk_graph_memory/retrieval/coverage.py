@@ -31,12 +31,22 @@ def measure_word_trust(terms: Sequence[str], texts: Sequence[str], language: str
 
 
 def estimate_answer_likelihood(
-    nearness: float | None, terms: Sequence[str], texts: Sequence[str], language: str, fluency: float
+    nearness: float | None,
+    terms: Sequence[str],
+    texts: Sequence[str],
+    language: str,
+    fluency: float,
+    date_words: Sequence[str] = (),
 ) -> float:
-    """Estimate by vectors and words how likely anything answers the question; see :func:`combine_evidence`."""
+    """Estimate by vectors and words how likely anything answers the question; see :func:`combine_evidence`.
+
+    The words of a date, which texts of that time need not have, count as if each text had them.
+    """
     roots = WordRoots(terms, language)
-    matches = sorted((roots.match_text(_normalize_text(text)) for text in texts), key=_weigh_roots, reverse=True)
-    share = len(set().union(*matches[:BEST_TEXTS])) / max(1, len(roots))
+    date_roots = roots.match_text(_normalize_text(" ".join(date_words)))
+    matches = [roots.match_text(_normalize_text(text)) | date_roots for text in texts]
+    matches.sort(key=_weigh_roots, reverse=True)
+    share = len(date_roots.union(*matches[:BEST_TEXTS])) / max(1, len(roots))
     scale = 1 + 0.5 / max(1, len(roots))  # all of a few words say less than all of many
     best_share = _weigh_roots(matches[0]) / (_weigh_roots(roots) * scale) if matches and len(roots) else 0.0
     return combine_evidence(nearness, share, best_share, fluency)

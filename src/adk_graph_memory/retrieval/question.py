@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Container, Sequence
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import cached_property, lru_cache
@@ -11,12 +11,20 @@ from functools import cached_property, lru_cache
 from adk_graph_memory.graph import lucene
 from adk_graph_memory.language.date_ranges import DateRange, find_date_ranges
 from adk_graph_memory.language.detection import detect_language, load_stop_words
-from adk_graph_memory.records import has_wide_character
+from adk_graph_memory.records import Precision, has_wide_character
 from adk_graph_memory.retrieval import query_parts
+from adk_graph_memory.retrieval.search_candidates import SearchCandidate
 
 REPORTING_DELAY = timedelta(days=7)
 """How long after an event people still tell of it."""
 
+_HALF_PERIODS: dict[Precision, timedelta] = {
+    "year": timedelta(days=182),
+    "month": timedelta(days=15),
+    "day": timedelta(hours=12),
+    "time": timedelta(),
+}
+"""Half of the time that a date of each precision names."""
 EARLIEST_TIMESTAMP, LATEST_TIMESTAMP = (
     datetime(1900, 1, 1, tzinfo=UTC).timestamp(),
     datetime(2200, 1, 1, tzinfo=UTC).timestamp(),
@@ -147,15 +155,31 @@ class ParsedQuestion:
         ]
         return 0.0 if not delays else 1.0 if min(delays) < timedelta() else 0.5
 
-    def has_overlapping_time(self, since: float | None, until: float | None) -> bool:
-        """Whether an interval that has ended overlaps a time that the question names."""
-        if until is None:
+    def is_valid_then(self, fact: SearchCandidate) -> bool:
+        """Whether a fact began at a time that the question names, or held then until it ended.
+
+        The middle of the day, month or year in which it began counts: another zone's midnight is on another day.
+        """
+        if fact.valid_from is not None:
+            middle = _limit_timestamp(fact.valid_from) + _HALF_PERIODS[fact.valid_from_precision or "day"]
+            if any(span.contains(middle) for span in self.time_spans):
+                return True
+        if fact.valid_to is None:
             return False
-        start, end = (
-            datetime.fromtimestamp(min(LATEST_TIMESTAMP, max(EARLIEST_TIMESTAMP, time)), UTC)
-            for time in (since or EARLIEST_TIMESTAMP, until)
-        )
+        start, end = _limit_timestamp(fact.valid_from or EARLIEST_TIMESTAMP), _limit_timestamp(fact.valid_to)
         return any(span.overlaps(start, end) for span in self.time_spans)
+
+    def list_date_words(self, candidates: Iterable[SearchCandidate]) -> list[str]:
+        """The words of the dates that the question names, if a candidate is of that time; else none."""
+        is_known = bool(self.time_spans) and any(
+            self.is_valid_then(candidate) if candidate.kind == "fact" else self.score_timestamp(candidate.timestamp) > 0
+            for candidate in candidates
+        )
+        return [span.words for span in self.time_spans] if is_known else []
+
+
+def _limit_timestamp(timestamp: float) -> datetime:
+    return datetime.fromtimestamp(min(LATEST_TIMESTAMP, max(EARLIEST_TIMESTAMP, timestamp)), UTC)
 
 
 def parse_question(

@@ -69,8 +69,9 @@ class Ranking:
         ]
         best_nearness = baseline.normalize_score(max(scores)) if scores and baseline else None
         language = question.stop_word_language
+        date_words = question.list_date_words(candidates)
         # A message's vector covers only its end, so its words are trusted.
-        word_trust = 1.0 if question.is_message else measure_word_trust(question.terms, texts, language)
+        word_trust = 1.0 if question.is_message else measure_word_trust(question.terms, [*texts, *date_words], language)
         return cls(
             question,
             candidates,
@@ -79,7 +80,7 @@ class Ranking:
             word_trust=word_trust,
             fluency=fluency,
             answer_likelihood=estimate_answer_likelihood(
-                best_nearness, question.asking_terms, texts, language, fluency
+                best_nearness, question.asking_terms, texts, language, fluency, date_words
             ),
         )
 

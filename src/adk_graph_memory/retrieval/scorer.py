@@ -145,8 +145,8 @@ class Scorer:
             self._add_share(turn.id, "question", word_trust * weights.question)
 
     def score_fact_date(self, fact: SearchCandidate, question: ParsedQuestion) -> None:
-        """Score a superseded fact that held at the time the question names."""
-        if fact.state == "superseded" and question.has_overlapping_time(fact.valid_from, fact.valid_to):
+        """Score a fact that began, or held until it ended, at the time the question names."""
+        if question.is_valid_then(fact):
             self._add_share(fact.id, "date", self._word_trust * self._weights.date)
 
     def score_sessions(self) -> None:
@@ -183,11 +183,11 @@ class Scorer:
             self._add_share(id, "recent", self._weights.recent * earlier_share)
 
     def inherit_turn_scores(self) -> None:
-        """Give a fact the shares of its best turn, except those of the turn's own words."""
-        own_signals = {"text", "vector", "tokens", "fact"}
+        """Give a fact the shares of its best turn, except those of the turn's words, and a date's if it has its own."""
         for id, candidate in self._candidates.items():
             turns = [turn_id for turn_id in candidate.turn_ids if turn_id in self._candidates]
             if candidate.kind == "fact" and turns:
+                own_signals = {"text", "vector", "tokens", "fact"} | self._shares[id].keys() & {"date"}
                 best_turn = max(turns, key=lambda turn: (self._totals[turn], turn)) if len(turns) > 1 else turns[0]
                 for signal, amount in self._shares[best_turn].items():
                     if signal not in own_signals:

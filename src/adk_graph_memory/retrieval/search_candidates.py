@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from adk_graph_memory.records import Precision
+
 
 class SearchCandidate(NamedTuple):
     """A memory that a retrieval source found, one that such a memory rests on, or the turn that follows one.
@@ -26,6 +28,7 @@ class SearchCandidate(NamedTuple):
     state: str | None = None
     valid_from: float | None = None
     valid_to: float | None = None
+    valid_from_precision: Precision | None = None
     successor_ids: Sequence[str] | None = None
     role: str | None = None
     author: str | None = None

@@ -48,10 +48,10 @@ CASE WHEN fact.state <> 'current' THEN COLLECT {
 // candidates @fragment
 // one row. candidates: each memory found, the turns that it rests on, the turn that follows it, the ended facts of a turn, and
 // the successors of a fact [id, kind, score by text, by vector, by entity, ids of the turns that it rests on, packed tokens,
-// characters, state, since and until when it holds, ids of its successors], and for turns also [role, author, time, session,
-// whether it contains a question, whether it ends with one, id of the turn that follows, number of facts that rest on it, its
-// text if short, its manner]. texts: the best texts by words. live: the live slot. writes: the user's write count.
-// usual: how near the question is to a sample of the user's memories
+// characters, state, since and until when it holds, how exactly the former is known, ids of its successors], and for turns also
+// [role, author, time, session, whether it contains a question, whether it ends with one, id of the turn that follows, number of
+// facts that rest on it, its text if short, its manner]. texts: the best texts by words. live: the live slot.
+// writes: the user's write count. usual: how near the question is to a sample of the user's memories
 WITH node, max(CASE source WHEN 'text' THEN score END) AS text, max(CASE source WHEN 'vector' THEN score END) AS vector,
      max(CASE source WHEN 'entity' THEN score END) AS entity
 UNWIND [node] + COLLECT { MATCH (node)-[:NEXT|SUPPORTED_BY]->(neighbour:@Memory) RETURN neighbour } AS candidate
@@ -74,7 +74,7 @@ WHERE
 WITH node, node AS fact, text, vector, entity, node.text AS content
 ORDER BY text IS NULL, text DESC
 WITH collect(CASE node.kind WHEN 'event' THEN [
-  node.memory_id, 'event', text, vector, entity, [], node[$tokens], size(content), null, null, null, null,
+  node.memory_id, 'event', text, vector, entity, [], node[$tokens], size(content), null, null, null, null, null,
   node.role, node.author, node.timestamp, node.session_id,
   content CONTAINS '?' OR content CONTAINS '？' OR content CONTAINS '؟',
   any(mark IN ['?', '？', '؟'] WHERE right(content, 4) CONTAINS mark),
@@ -84,7 +84,7 @@ WITH collect(CASE node.kind WHEN 'event' THEN [
   node.memory_id, 'fact', text, vector, entity,
   COLLECT { MATCH (node)-[:SUPPORTED_BY]->(turn:@Memory) RETURN turn.memory_id }, node[$tokens], size(content),
 // include state_at_until
-  , node.valid_from.epochSeconds, node.valid_to.epochSeconds,
+  , node.valid_from.epochSeconds, node.valid_to.epochSeconds, node.valid_from_precision,
   CASE WHEN node.state <> 'current' THEN [successor IN
 // include successors
   | successor.memory_id] END
