@@ -7,7 +7,6 @@ import os
 import uuid
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import hypothesis
@@ -66,7 +65,7 @@ def pytest_configure(config: pytest.Config) -> None:
     needs_no_server = bool(config.args) and all(_is_pure(config, argument) for argument in config.args)
     if is_worker or needs_no_server or "NEO4J_TEST_URI" in os.environ or config.option.collectonly:
         return
-    server = LocalNeo4j(heap="1g", conf=SERVER_CONF).start()
+    server = LocalNeo4j(heap="1g", page_cache="256m", conf=SERVER_CONF).start()
     config.stash[SERVER] = server
     os.environ["NEO4J_TEST_URI"] = server.uri
     os.environ["NEO4J_TEST_USERNAME"], os.environ["NEO4J_TEST_PASSWORD"] = server.auth
@@ -95,14 +94,15 @@ def neo4j_server() -> Server:
 
 
 @pytest.fixture(autouse=True)
-def _no_foreign_configuration(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def _no_foreign_configuration(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> None:
     """A shell may hold a production database, a paid model's key or a collector of traces: no test sees them."""
     for name in list(os.environ):
         if name.startswith(("NEO4J_", "ADK_GRAPH_MEMORY_", "GOOGLE_", "GEMINI_", "OTEL_")):
             if name.startswith("NEO4J_TEST_") or name in KEPT:
                 continue
             monkeypatch.delenv(name)
-    monkeypatch.setenv("ADK_GRAPH_MEMORY_HOME", str(tmp_path / "home"))
+    home = tmp_path_factory.getbasetemp() / f"home-{uuid.uuid4().hex}"  # nobody makes it until it is needed
+    monkeypatch.setenv("ADK_GRAPH_MEMORY_HOME", str(home))
 
 
 @pytest.fixture

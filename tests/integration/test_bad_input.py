@@ -102,10 +102,22 @@ async def test_one_id_is_forgotten_as_well_as_a_list(memory, app_name):
     assert receipt.facts + receipt.events >= 1
 
 
-@pytest.mark.schema
+class ScalingEmbedder(HashEmbedder):
+    """HashEmbedder's vectors, of another length."""
+
+    embedder_name = "adk_graph_memory.testing.HashEmbedder:hash-64"
+
+    def __init__(self, factor: float) -> None:
+        super().__init__()
+        self.factor = factor
+
+    def embed_documents(self, texts: list[str]) -> list[list[float]]:
+        return [[self.factor * number for number in vector] for vector in super().embed_documents(texts)]
+
+
 async def test_an_embedder_that_gives_only_zeros_leaves_the_search_to_full_text(neo4j_server, app_name):
-    settings = neo4j_server.settings(label_prefix="TestZeros")
-    async with GraphMemory(settings=settings, embedder=lambda text: [0.0] * 64) as memory:
+    settings = neo4j_server.settings(label_prefix="TestHash")
+    async with GraphMemory(settings=settings, embedder=ScalingEmbedder(0.0)) as memory:
         report = await memory.remember([turn("I keep bees in here")], session_id="s", **owner(app_name))
         assert report.unembedded > 0
         [found, *_] = await memory.recall("bees", **owner(app_name))
@@ -352,14 +364,10 @@ def test_half_a_character_in_an_id_is_nobody_elses():
             Scope("a", user).key  # noqa: B018  # the property raises
 
 
-@pytest.mark.schema
 @pytest.mark.parametrize("size", [1e300, pytest.param(1e38, marks=pytest.mark.full), 1e-300])
 async def test_an_embedder_whose_numbers_are_huge_or_tiny_serves(neo4j_server, app_name, size):
-    def embed(text: str) -> list[float]:
-        return [size * (1 + text.count(letter)) for letter in "abcdefgh"]
-
-    settings = neo4j_server.settings(label_prefix="TestHuge")
-    async with GraphMemory(settings=settings, embedder=embed) as memory:
+    settings = neo4j_server.settings(label_prefix="TestHash")
+    async with GraphMemory(settings=settings, embedder=ScalingEmbedder(size)) as memory:
         report = await memory.remember([turn("I keep bees in here")], session_id="s", **owner(app_name))
         assert report.unembedded == 0
         [found, *_] = await memory.recall("bees", **owner(app_name))

@@ -26,16 +26,17 @@ from adk_graph_memory.testing import HashEmbedder, ScriptedLlm
 NOW = datetime(2025, 5, 1, 12, tzinfo=UTC)
 TOKEN = "ghp_" + "x7Gd93kLmPq2RsTuVwXyZ1aB4cDe5FgH6iJk"
 CARD = "4111 1111 1111 1111"
-PREFIX = "TestRedacted"
+PREFIX = "TestHash"
 
 
 class Listening(HashEmbedder):
     """Keeps what it was given."""
 
+    embedder_name = "adk_graph_memory.testing.HashEmbedder:hash-64"
+
     def __init__(self) -> None:
         super().__init__()
         self.heard: list[str] = []
-        self.model = "listening"
 
     def embed_documents(self, texts: list[str]) -> list[list[float]]:
         self.heard += texts

@@ -177,14 +177,22 @@ Deployed = Callable[..., Any]
 # -- the way it goes --------------------------------------------------------------------------------------------
 
 
-async def test_every_text_gets_its_vector_and_the_old_ones_go(deployed: Deployed) -> None:
+async def test_every_text_gets_its_vector_and_the_old_embedder_is_told(deployed: Deployed, caplog) -> None:
     db = await deployed()
+    retriever = await db.memory.make_retriever(**ADA)
     outcome = await db.reembed(Scripted())
     found = await db.vectors("b")
     assert {"I play the cello.", "Clara"} < set(found)
     assert found == {text: made(text) for text in found}
     assert set((await db.vectors("a")).values()) == {None}
     assert (outcome.left, outcome.failed, outcome.is_done) == (0, 0, True)
+    # A retriever handed out before goes by full text from now on, and says so once; a service is told at its start.
+    for _ in range(2):
+        result = await asyncio.to_thread(retriever.get_search_results, "Who plays the cello?")
+        assert result.records[0]["text"] == "I play the cello."
+    assert sum("Another embedder" in record.getMessage() for record in caplog.records) == 1
+    with pytest.raises(errors.EmbedderMismatch):
+        await db.service(HashEmbedder()).recall("cello", **ADA)
 
 
 @pytest.mark.full
@@ -255,34 +263,6 @@ async def test_a_service_with_the_new_embedder_finds_by_vectors(deployed: Deploy
     retriever = await db.service(Scripted()).make_retriever(**ADA)
     result = retriever.get_search_results("Clara", HashEmbedder(32).embed_query("I play the cello."))
     assert "I play the cello." in [record["text"] for record in result.records]
-
-
-async def test_a_retriever_handed_out_follows_the_vectors_to_their_new_place(deployed: Deployed) -> None:
-    db = await deployed()
-    retriever = await db.memory.make_retriever(**ADA)
-    await db.reembed(HashEmbedder(), force=True)
-    question, vector = "Clara", HashEmbedder().embed_query("I play the cello.")
-    for _ in range(2):
-        found = await asyncio.to_thread(retriever.get_search_results, question, vector)
-        assert "I play the cello." in [record["text"] for record in found.records]
-    assert (await db.state()).live_slot_name == retriever.slot.name == "b"
-
-
-async def test_a_retriever_whose_embedder_is_no_longer_the_graphs_goes_by_full_text(deployed: Deployed, caplog) -> None:
-    db = await deployed()
-    retriever = await db.memory.make_retriever(**ADA)
-    await db.reembed(Scripted())
-    for _ in range(2):
-        found = await asyncio.to_thread(retriever.get_search_results, "Who plays the cello?")
-        assert found.records[0]["text"] == "I play the cello."
-    assert sum("Another embedder" in record.getMessage() for record in caplog.records) == 1
-
-
-async def test_a_service_still_old_is_told_at_its_start(deployed: Deployed) -> None:
-    db = await deployed()
-    await db.reembed(Scripted())
-    with pytest.raises(errors.EmbedderMismatch):
-        await db.service(HashEmbedder()).recall("cello", **ADA)
 
 
 # -- writing meanwhile ------------------------------------------------------------------------------------------
@@ -609,11 +589,17 @@ async def test_an_embedder_is_found_in_the_folder_where_the_command_runs(
     assert (result.exit_code, json.loads(result.stdout)["dimensions"]) == (0, 2)
 
 
-async def test_the_command_says_how_far_it_is(
+async def test_the_command_says_how_far_it_is_and_a_retriever_follows(
     deployed: Deployed, run: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     db, announced = await deployed(), list[str]()
+    retriever = await db.memory.make_retriever(**ADA)
     monkeypatch.setattr(StatusLine, "show", lambda self, text: announced.append(text))
     assert (await run(db, "--embedder", "adk_graph_memory.testing:HashEmbedder", "--force")).exit_code == 0
     assert announced[:3] == ["Waiting for Neo4j …", "Loading the embedding model …", "Emptying the new slot …"]
     assert any(re.fullmatch(r"Embedding texts: 12 of \d+, [\d,]+/s, 0:00:0\d left …", text) for text in announced)
+    question, vector = "Clara", HashEmbedder().embed_query("I play the cello.")
+    for _ in range(2):
+        found = await asyncio.to_thread(retriever.get_search_results, question, vector)
+        assert "I play the cello." in [record["text"] for record in found.records]
+    assert (await db.state()).live_slot_name == retriever.slot.name == "b"

@@ -12,12 +12,10 @@ import pytest
 
 from adk_graph_memory import GraphMemory, Turn
 from adk_graph_memory.embeddings import EmbedderAdapter, Projection, QuestionEmbedding, QuestionTokens
-from adk_graph_memory.records import Embedding, Passage
+from adk_graph_memory.records import Embedding, Passage, Scope
 from adk_graph_memory.reembedding import reembed_texts
 from adk_graph_memory.settings import Settings
 from adk_graph_memory.testing import HashEmbedder
-
-pytestmark = [pytest.mark.schema, pytest.mark.xdist_group("reembed")]
 
 START = datetime(2026, 3, 1, 9, tzinfo=UTC)
 TOLD = ["Do you keep bees?", "Yes, two hives of them.", "I paint ships on the harbour wall.", "My boat is called Rex."]
@@ -25,7 +23,9 @@ SIZE = 64
 
 
 class TokenHash(HashEmbedder):
-    """One token a word; what was read, and after what, is kept in mind."""
+    """One token a word, beside HashEmbedder's vectors; what was read, and after what, is kept in mind."""
+
+    embedder_name = "adk_graph_memory.testing.HashEmbedder:hash-64"
 
     def __init__(self, projection: str = "hash") -> None:
         super().__init__(SIZE)
@@ -46,10 +46,9 @@ class TokenHash(HashEmbedder):
 
 
 class Deployment:
-    def __init__(self, server: Any) -> None:
-        self.prefix = f"Tokens{uuid.uuid4().hex[:8]}"
-        self.settings = server.settings(label_prefix=self.prefix)
-        self.owner = {"app_name": "app", "user_id": "ada"}
+    def __init__(self, server: Any, app_name: str, prefix: str = "TestHash") -> None:
+        self.prefix, self.settings = prefix, server.settings(label_prefix=prefix)
+        self.owner = {"app_name": app_name, "user_id": "ada"}
 
     async def remember(self, embedder: Any, told: Sequence[str] = TOLD, **more: Any) -> None:
         turns = [Turn(f"t{n}", "ada", text, START + timedelta(minutes=n)) for n, text in enumerate(told)]
@@ -65,15 +64,16 @@ class Deployment:
         """By kind and text: bytes of its tokens in either slot, and whether it waits to be embedded."""
         async with GraphMemory(settings=self.settings, embedder=False) as memory:
             rows = await memory.connection.run_cypher(
-                f"MATCH (n:{self.prefix}Memory) RETURN n.kind AS kind, n.text AS text, "
-                "size(n.tokens_a) AS a, size(n.tokens_b) AS b, coalesce(n.unembedded, false) AS waits"
+                f"MATCH (n:{self.prefix}Memory {{scope: $scope}}) RETURN n.kind AS kind, n.text AS text, "
+                "size(n.tokens_a) AS a, size(n.tokens_b) AS b, coalesce(n.unembedded, false) AS waits",
+                {"scope": Scope(**self.owner).key},
             )
         return {(row["kind"], row["text"]): (row["a"], row["b"], row["waits"]) for row in rows}
 
 
 @pytest.fixture
-def deployment(neo4j_server: Any) -> Deployment:
-    return Deployment(neo4j_server)
+def deployment(neo4j_server: Any, app_name: str) -> Deployment:
+    return Deployment(neo4j_server, app_name)
 
 
 async def test_turns_and_facts_have_tokens_and_are_found_by_them(deployment: Deployment) -> None:
@@ -102,10 +102,7 @@ async def test_a_turn_of_a_later_session_portion_is_read_after_what_memory_knows
 
 async def test_an_embedder_without_tokens_works_as_ever_and_beside_it(deployment: Deployment) -> None:
     """The same vectors under the same name: what the one wrote has tokens, what the other wrote has none."""
-    plain = HashEmbedder(SIZE)
-    plain.embedder_name = "shared"  # type: ignore[attr-defined]
-    tokens = TokenHash()
-    tokens.embedder_name = "shared"  # type: ignore[attr-defined]
+    plain, tokens = HashEmbedder(SIZE), TokenHash()
     await deployment.remember(plain, TOLD[:2])
     assert all("tokens" not in signals for signals in (await deployment.shares(tokens, "bees hives")).values())
     await deployment.remember(tokens)
@@ -114,7 +111,12 @@ async def test_an_embedder_without_tokens_works_as_ever_and_beside_it(deployment
     assert all("tokens" not in signals for signals in (await deployment.shares(plain, "bees hives boat")).values())
 
 
-async def test_tokens_of_another_projection_count_as_none_until_all_are_embedded_again(deployment: Deployment) -> None:
+@pytest.mark.schema
+@pytest.mark.xdist_group("reembed")
+async def test_tokens_of_another_projection_count_as_none_until_all_are_embedded_again(
+    neo4j_server: Any, app_name: str
+) -> None:
+    deployment = Deployment(neo4j_server, app_name, prefix=f"Tokens{uuid.uuid4().hex[:8]}")
     await deployment.remember(TokenHash("before"))
     after = TokenHash("after")
     assert all("tokens" not in signals for signals in (await deployment.shares(after, "boat")).values())
