@@ -6,7 +6,7 @@ GraphMemoryError
 ├── UnsupportedAdk
 ├── DatabaseError                 DatabaseUnavailable  AuthenticationFailed  PermissionDenied  DatabaseReadOnly
 │                                 UnsupportedServer  QueryFailed  ConstraintViolated  DriverClosed  InvalidUnicode
-│                                 WriteConflict
+│                                 WriteConflict  DatabaseMissing
 ├── DatabaseUnavailable           DatabaseTimeout
 ├── SchemaError                   SchemaMissing  SchemaTooNew  LabelConflict  IndexNameTaken  EmbedderMismatch
 ├── SessionClosed
@@ -29,6 +29,11 @@ from pathlib import Path
 from typing import Any, Self
 
 
+def shorten_embedder_names(text: str) -> str:
+    """Leave only the model of an embedder of this package, whose stored name is its class and its model."""
+    return re.sub(r"\badk_graph_memory\.embeddings\.[\w.]+:(?=\S)", "", text)
+
+
 class GraphMemoryError(Exception):
     """Base class of this package's errors: keyword arguments fill the template and become attributes.
 
@@ -43,7 +48,7 @@ class GraphMemoryError(Exception):
         cls.__doc__ = cls.template = re.sub(r"\n +", " ", cls.template.strip())
 
     def __init__(self, message: str | None = None, **data: Any) -> None:
-        super().__init__(message or self.template.format(**data))
+        super().__init__(shorten_embedder_names(message or self.template.format(**data)))
         vars(self).update(data)
 
     def add_sentence(self, sentence: str) -> Self:
@@ -57,20 +62,20 @@ class ConfigurationError(GraphMemoryError, ValueError):
 
 class UnknownScheme(ConfigurationError):
     template = """
-    {uri!r} is no Neo4j address: it has to start with neo4j://, neo4j+s://, neo4j+ssc://, bolt://, bolt+s:// or
+    {uri!r} is not a Neo4j address: it has to start with neo4j://, neo4j+s://, neo4j+ssc://, bolt://, bolt+s:// or
     bolt+ssc://, for example neo4j://localhost:7687."""
     uri: str
 
 
 class UnknownTimezone(ConfigurationError):
-    template = "{name!r} is no time zone: give its IANA name, for example Europe/Berlin or UTC."
+    template = "{name!r} is not a time zone: give its IANA name, for example Europe/Berlin or UTC."
     name: str
 
 
 class NoDatabaseConfigured(ConfigurationError):
     template = """
-    No Neo4j is configured: set NEO4J_URI (with NEO4J_USERNAME and NEO4J_PASSWORD), pass uri= or driver=, or start a
-    local server with `adk-graph-memory up`."""
+    No Neo4j is configured: start a local server with `adk-graph-memory up`, or set NEO4J_URI, NEO4J_USERNAME and
+    NEO4J_PASSWORD (in Python also uri= and auth=, or driver=)."""
 
 
 class UnsupportedAdk(GraphMemoryError, ImportError):
@@ -110,10 +115,11 @@ class DatabaseTimeout(DatabaseUnavailable):
 
 class AuthenticationFailed(DatabaseError):
     template = """
-    Neo4j at {uri} refused the credentials of user {username!r}: check NEO4J_USERNAME and NEO4J_PASSWORD. (After three
-    failures the server waits a few seconds.)"""
+    Neo4j at {uri} refused the credentials of user {username!r}: {advice}. (After three failures the server waits a few
+    seconds.)"""
     uri: str
     username: str
+    advice: str
 
 
 class PermissionDenied(DatabaseError):
@@ -127,6 +133,13 @@ class DatabaseReadOnly(DatabaseError):
     template = """
     The database {database!r} accepts no writes: {reason}. Connect to a writable database or to the cluster's leader (a
     neo4j:// address finds it)."""
+    database: str
+
+
+class DatabaseMissing(DatabaseError):
+    template = "Neo4j at {uri} shows user {username!r} no database {database!r}: check NEO4J_DATABASE."
+    uri: str
+    username: str
     database: str
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
@@ -250,13 +251,18 @@ def load_settings(**overrides: Any) -> Settings:
     try:
         return Settings(**overrides)
     except ValidationError as error:
-        reasons = "; ".join(
-            f"{'.'.join(map(str, detail['loc']))}: {detail['msg'].removeprefix('Value error, ')}"
-            for detail in error.errors()
-        )
+        reasons = "; ".join(f"{'.'.join(map(str, detail['loc']))}: {_get_reason(detail)}" for detail in error.errors())
         raise errors.ConfigurationError(reason=reasons) from error
     except SettingsError as error:  # a list that is not JSON, which pydantic parses before it validates any field
-        raise errors.ConfigurationError(reason=f'{error}; give a JSON list, like ["one", "two"]') from error
+        name = str(error).partition('field "')[2].partition('"')[0]
+        reason = f'ADK_GRAPH_MEMORY_{name.upper()} is not a JSON list, like ["one", "two"]'
+        raise errors.ConfigurationError(reason=reason) from error
+
+
+def _get_reason(detail: Mapping[str, Any]) -> str:
+    """Why a value is invalid, without the beginning that every such message has."""
+    error = detail.get("ctx", {}).get("error")
+    return getattr(error, "reason", "") or str(detail["msg"]).removeprefix("Value error, ")
 
 
 def parse_address(uri: str | None) -> dict[str, Any]:
@@ -304,7 +310,8 @@ def _parse_json_list(uri: str, name: str, value: str) -> Any:
     try:
         return json.loads(value)
     except ValueError as error:
-        raise errors.ConfigurationError(reason=f"{hide_credentials(uri)}: {name} is no JSON list: {error}") from error
+        reason = f"{hide_credentials(uri)}: {name} is not a JSON list: {error}"
+        raise errors.ConfigurationError(reason=reason) from error
 
 
 def validate_address(uri: str | None) -> str | None:

@@ -117,7 +117,7 @@ async def test_a_bad_line_holds_up_nothing_and_is_named(command, lines, app_name
     assert result.exit_code == 1
     assert [line.partition(":")[0] for line in result.stdout.splitlines()][:3] == ["monday", "tuesday", "friday"]
     assert "3 of 4 done; 3 turns remembered: 3 add." in result.stdout
-    assert f"{lines}, line 3 cannot be read: it is no JSON" in result.stderr
+    assert f"{lines}, line 3 cannot be read: it is not JSON" in result.stderr
     assert len(await facts(command, app_name)) == 3
 
 
@@ -165,7 +165,7 @@ async def test_what_fails_for_all_ends_it_and_what_was_done_is_told(command, lin
 
 @pytest.mark.parametrize(
     ("content", "reason"),
-    [(None, "No such file"), (b"\xff\xfe[", "no UTF-8"), (b"hello", "no JSON"), (b"[]", "nothing")],
+    [(None, "No such file"), (b"\xff\xfe[", "not UTF-8"), (b"hello", "not JSON"), (b"[]", "nothing")],
 )
 async def test_a_file_that_cannot_be_read_is_told_in_a_line(command, tmp_path, content, reason):
     file = tmp_path / "talk.json"

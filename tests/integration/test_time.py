@@ -169,7 +169,7 @@ async def test_a_fact_s_words_come_back_in_the_offset_in_which_they_were_said(ma
 
 
 def test_a_zone_that_there_is_not_is_refused_at_once() -> None:
-    with pytest.raises(errors.UnknownTimezone, match=r"'Mars/Olympus' is no time zone.*Europe/Berlin"):
+    with pytest.raises(errors.UnknownTimezone, match=r"'Mars/Olympus' is not a time zone.*Europe/Berlin"):
         GraphMemory(timezone="Mars/Olympus")
 
 

@@ -70,7 +70,7 @@ def _parse_item(place: str, text: str) -> TranscriptItem:
     try:
         return TranscriptItem(place, json.loads(text))
     except (ValueError, RecursionError) as error:
-        return TranscriptItem(place, problem=f"it is no JSON ({error})")
+        return TranscriptItem(place, problem=f"it is not JSON ({error})")
 
 
 def _group_events(items: Iterable[TranscriptItem]) -> Iterator[TranscriptItem]:
@@ -92,14 +92,14 @@ def _parse_session(item: TranscriptItem, overrides: dict[str, str]) -> Session:
     if item.problem:
         raise errors.UnreadableTranscript(place=item.place, reason=item.problem)
     if not isinstance(value, dict):
-        raise errors.UnreadableTranscript(place=item.place, reason="it is no JSON object")
+        raise errors.UnreadableTranscript(place=item.place, reason="it is not a JSON object")
     ids = {**_read_ids(value), **overrides}
     for key, option in {"id": "", "appName": " (or --app)", "userId": " (or --user)"}.items():
         if not isinstance(ids.get(key), str) or not ids[key].strip():
             raise errors.UnreadableTranscript(place=item.place, reason=f'it names no "{key}"{option}')
     events = [] if value.get("events") is None else value["events"]
     if not isinstance(events, list):
-        raise errors.UnreadableTranscript(place=item.place, reason='its "events" are no list')
+        raise errors.UnreadableTranscript(place=item.place, reason='its "events" are not a list')
     return Session(
         id=ids["id"],
         app_name=ids["appName"],
@@ -123,7 +123,7 @@ def _filter_state(value: dict[str, Any]) -> dict[str, Any]:
 def _parse_event(value: Any, place: str) -> Event:
     """Parse an event; ADK would replace a missing id or timestamp by a new one at each import, so both are required."""
     if not isinstance(value, dict):
-        raise errors.UnreadableTranscript(place=place, reason="it is no JSON object")
+        raise errors.UnreadableTranscript(place=place, reason="it is not a JSON object")
     if missing := [key for key in ("id", "author", "timestamp") if not value.get(key)]:
         raise errors.UnreadableTranscript(place=place, reason=f"it has no {' and no '.join(missing)}")
     try:

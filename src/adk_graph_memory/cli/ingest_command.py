@@ -114,7 +114,7 @@ def _read_sessions(
     except OSError as error:
         raise errors.UnreadableTranscript(place=name, reason=error.strerror or str(error)) from error
     except UnicodeDecodeError as error:
-        raise errors.UnreadableTranscript(place=name, reason=f"it is no UTF-8 ({error})") from error
+        raise errors.UnreadableTranscript(place=name, reason=f"it is not UTF-8 ({error})") from error
     return transcripts.parse_transcript(text, name, app_name=app_name, user_id=user_id)
 
 

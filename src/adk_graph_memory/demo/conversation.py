@@ -87,5 +87,5 @@ def load_conversation(path: Path | None = None) -> Conversation:
         first = error.errors()[0]
         place = ".".join(map(str, first["loc"]))
         raise errors.InvalidArgument(
-            reason=f"{path} is no conversation as the demo reads it ({place}: {first['msg']})"
+            reason=f"{path} is not a conversation as the demo reads it ({place}: {first['msg']})"
         ) from error

@@ -49,7 +49,7 @@ class RuleExtractor:
         """
         if topics:
             reason = f"rules cannot tell what belongs to {', '.join(sorted(topics))}; topics need a model"
-            raise errors.ConfigurationError(reason=reason)
+            raise errors.ConfigurationError(reason=f"{reason} (ADK_GRAPH_MEMORY_MODEL or model=)")
         return self
 
     def split_turns(self, turns: Sequence[Turn]) -> Sequence[Sequence[Turn]]:

@@ -46,14 +46,16 @@ ERROR_TRANSLATIONS: dict[type[Exception], type[errors.GraphMemoryError]] = {
 """All exceptions of the driver, and the error of ours that each becomes."""
 
 _ERROR_CODES = {
+    "Neo.ClientError.Database.DatabaseNotFound": errors.DatabaseMissing,
     "Neo.ClientError.General.WriteOnReadOnlyAccessDatabase": errors.DatabaseReadOnly,
     "Neo.ClientError.Security.AuthenticationRateLimit": errors.AuthenticationFailed,
     "Neo.TransientError.General.MemoryPoolOutOfMemoryError": errors.QueryFailed,
     "Neo.ClientError.Transaction.TransactionTimedOut": errors.DatabaseTimeout,
     "Neo.ClientError.Transaction.TransactionTimedOutClientConfiguration": errors.DatabaseTimeout,
 }
-"""Codes that no driver class of their own tells apart: the server's configuration forbids writes, there were too many
-wrong passwords, a transaction needs more memory than it may have (the server itself is available), or more time."""
+"""Codes that no driver class of their own tells apart: there is no such database, the server's configuration forbids
+writes, there were too many wrong passwords, a transaction needs more memory than it may have (the server itself is
+available), or more time."""
 
 
 def choose_error_type(error: BaseException) -> type[errors.GraphMemoryError]:
@@ -67,7 +69,8 @@ def translate_driver_error(error: Exception, **about: str) -> errors.GraphMemory
 
     Args:
         error: what the driver raised.
-        about: further fields of the message: ``uri``, ``username``, ``database`` and ``seconds``, the timeout.
+        about: further fields of the message: ``uri``, ``username``, ``database``, ``seconds`` (the timeout), and
+            ``advice`` on credentials.
     """
     error_type = choose_error_type(error)
     # The message of a DriverError is generic; only its str() says what happened.

@@ -227,8 +227,7 @@ class LiveSlotTracker:
             logger.warning(
                 "The memories were re-embedded with %s, but this process uses %s. Until it is restarted with the new "
                 "embedder, it searches by full text alone and stores memories without vectors.",
-                slot.embedder,
-                previous.embedder,
+                *map(errors.shorten_embedder_names, (slot.embedder, previous.embedder)),
             )
 
     async def refresh_slot(self) -> None:

@@ -40,7 +40,7 @@ class Filters:
         for name in ("session_id", "topic", "entity"):
             value = getattr(self, name)
             if value is not None and not isinstance(value, str):
-                raise errors.InvalidArgument(reason=f"{name} {value!r} is no text; of several ask for one at a time")
+                raise errors.InvalidArgument(reason=f"{name} {value!r} is not a text; of several ask for one at a time")
 
     def __bool__(self) -> bool:
         return self != Filters()
