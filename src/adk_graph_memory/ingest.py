@@ -127,7 +127,7 @@ class Ingestion:
     async def resume_pending(self, ingests: Sequence[PendingIngest]) -> list[IngestReport]:
         """Ingest pending requests, those of one session together.
 
-        A request that fails does not stop the others. The first such error is raised at the end.
+        A request that fails does not stop the others. The first such error is raised at the end, the others are logged.
         """
         telemetry.annotate_memories([turn for ingest in ingests for turn in ingest.turns])
         reports, first_error = list[IngestReport](), None
@@ -138,7 +138,8 @@ class Ingestion:
             except errors.DatabaseUnavailable:
                 raise
             except Exception as error:  # noqa: BLE001  the others go on, and it is raised at the end
-                self._problems.report_problem(STAYS_PENDING, error, logging.ERROR)
+                if first_error is not None:
+                    self._problems.report_problem(STAYS_PENDING, error, logging.ERROR)
                 first_error = first_error or error
         if first_error:
             raise first_error

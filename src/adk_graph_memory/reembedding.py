@@ -45,7 +45,7 @@ class ProgressStep:
 
 @dataclass(frozen=True, slots=True)
 class ReembedPlan:
-    """The slot to fill, the texts by kind, and the number of calls of the embedder."""
+    """The slot to fill, the texts by kind (none if its vectors are live already), and the calls of the embedder."""
 
     target: ReembedTarget
     counts: Sequence[TextCount]
@@ -72,19 +72,14 @@ class ReembedOutcome:
 async def plan_reembedding(
     connection: graph.Connection, vectors: embeddings.EmbedderAdapter, *, batch: int, force: bool
 ) -> ReembedPlan:
-    """Plan what :func:`reembed_texts` would do, without writing anything.
-
-    Raises:
-        errors.InvalidArgument: the live vectors are this embedder's already.
-    """
+    """Plan what :func:`reembed_texts` would do, without writing anything."""
     await graph.prepare_connection(connection)
     await vectors.wait_until_ready()
     [control] = await _embed_with_retries(vectors, [CONTROL_PASSAGE])
     target = await graph.reembed.find_reembed_target(connection, vectors.name, len(control.vector))
     live, configured = target.live, (vectors.name, len(control.vector))
     if live and (live.embedder, live.dimensions) == configured and not (target.is_begun or force):
-        reason = f"the vectors are {live.embedder}'s already; --force makes every one of them anew"
-        raise errors.InvalidArgument(reason=reason)
+        return ReembedPlan(target, (), 0)
     counts = await graph.reembed.count_texts(connection, target.slot)
     if not target.is_begun:  # the slot holds another embedder's vectors, which will be deleted
         counts = [TextCount(count.kind, count.texts, count.texts, 0) for count in counts]
@@ -103,6 +98,8 @@ async def reembed_texts(
 ) -> ReembedOutcome:
     """Embed every stored text with this embedder and switch the searches to the new vectors.
 
+    Does nothing if the live vectors are this embedder's already.
+
     Args:
         connection: the database.
         vectors: the new embedder.
@@ -112,12 +109,13 @@ async def reembed_texts(
         keep_old: keep the old vectors.
 
     Raises:
-        errors.InvalidArgument: the live vectors are this embedder's already.
         errors.EmbedderFailed: every retry failed; the same call continues later.
         errors.DatabaseError: the database cannot be used; the same call continues later.
     """
     start_time = time.monotonic()
     plan = await plan_reembedding(connection, vectors, batch=batch, force=force)
+    if not plan.counts:
+        return ReembedOutcome(plan.target.slot.embedder, plan.target.slot.dimensions)
     progress(ProgressStep("Emptying the new slot"))
     run = await graph.reembed.begin_reembedding(connection, plan.target)
     job = ReembedJob(connection, RefusalSorter(vectors, plan.target.slot.dimensions), run, batch, progress)

@@ -34,6 +34,8 @@ INCLUDED = {name for _, block in BLOCKS for name in re.findall(r"^// include (\w
 
 NOT_OF_ONE_USER = {
     "pending_ingests": "an operator, or a starting process, takes up what waits for anybody",
+    "claimed_ingests": "an operator sees what is being read, and when what a dead process read is free",
+    "known_owner": "a command with an empty result asks whether there is such an app or user; it returns a yes",
     "count_waiting": "an operator sees how much of an app waits",
     "ingest_reports": "an operator asks what remembering cost",
     "list_sessions_of_app": "ADK lists a whole app's sessions when no user is named",

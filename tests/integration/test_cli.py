@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import json
+import subprocess
+import sys
 from datetime import UTC, datetime, timedelta
 from importlib import metadata
 from typing import Any
@@ -138,8 +140,7 @@ async def test_users_are_counted_page_by_page(command, told, known):
     assert "ana" in first.stdout and "bea" not in first.stdout and "--after ana" in first.stderr
     second = (await command(*listing, "--limit", "1", "--after", "ana")).stdout
     assert "bea" in second and "ana" not in second
-    nobody = await command("users", "--app", f"{told}-other")
-    assert "No users." in nobody.stdout and "adk-graph-memory apps" in nobody.stderr
+    assert "No users." in (await command(*listing, "--after", "bea")).stdout
 
 
 async def test_apps_are_counted_page_by_page(command, told, known):
@@ -303,14 +304,24 @@ async def test_days_are_those_of_the_user(command, neo4j_server, app_name, bound
 
 async def test_a_day_beyond_the_calendar_is_refused(command, known):
     for bound in ("--since", "--until"):
-        error = complaint(await command("recall", "dog", *whose(known), bound, "9999-12-31", "--json"))
+        error = complaint(await command("recall", "dog", *whose(known), bound, "9999-12-31", "--json"), code=2)
         assert "not between the years" in error["message"]
+
+
+async def test_a_day_that_is_none_is_refused_with_an_example(command):
+    for bound in ("--since", "--until"):
+        error = complaint(await command("recall", "dog", *whose("home"), bound, "yesterday", "--json"), code=2)
+        assert bound in error["message"] and "'yesterday' is not a date" in error["message"]
+        assert "2026-05-29" in error["message"]
 
 
 async def test_what_is_recalled_shows_where_it_comes_from(command, known):
     question = ("recall", "What is my dog called?", *whose(known), "--limit", "1")
-    shown = (await command(*question, "--explain")).stdout
+    explained = await command(*question, "--explain")
+    shown = explained.stdout
     assert "My dog is called Rex." in shown and "text +" in shown
+    assert "what a signal adds" in explained.stderr
+    assert (await command(*question)).stderr == ""
     [memory] = json.loads((await command(*question, "--json")).stdout)
     assert memory["id"] in shown
     assert datetime.fromisoformat(memory["at"]) == datetime.fromtimestamp(NOON, UTC)
@@ -334,10 +345,33 @@ async def test_there_is_no_such_memory(command, known):
     assert len(json.loads((await command("facts", *whose(known), "--json")).stdout)) > 0
 
 
-@pytest.mark.parametrize("arguments", [("forget", "fact:0", *whose("home")), ("artifacts", "--orphans", "--delete")])
-async def test_as_json_nobody_is_asked(command, arguments):
-    error = complaint(await command(*arguments, "--json", stdin="y\n"))
-    assert error["error"] == "ConfirmationMissing" and "--yes" in error["message"]
+async def test_as_json_nobody_is_asked(command, known):
+    for arguments in (("forget", "--session", "life", *whose(known)), ("artifacts", "--orphans", "--delete")):
+        error = complaint(await command(*arguments, "--json", stdin="y\n"))
+        assert error["error"] == "ConfirmationMissing" and "--yes" in error["message"]
+
+
+@pytest.mark.parametrize("target", [("fact:0",), ("--session", "no")])
+async def test_nobody_is_asked_about_what_is_not_there(command, known, target):
+    result = await command("forget", *target, *whose(known), stdin="n\n")
+    assert result.exit_code == 1 and "NotFound" in result.stderr and "[y/N]" not in result.output
+
+
+async def test_the_question_counts_what_would_be_forgotten(command, known):
+    [rex] = [
+        row
+        for row in json.loads((await command("facts", *whose(known), "--json")).stdout)
+        if row["text"] == "My dog is called Rex."
+    ]
+    turn_id = rex["sources"][0]["turn_id"]
+    [turn] = json.loads(
+        (await command("recall", "dog", *whose(known), "--kind", "event", "--limit", "1", "--json")).stdout
+    )
+    assert turn_id in turn["source_event_ids"]
+    asked = await command("forget", rex["id"], turn["id"], "fact:0", *whose(known), stdin="n\n")
+    assert "Forget 2 memories for good" in asked.stderr
+    asked = await command("forget", "--session", "life", *whose(known), stdin="n\n")
+    assert f"Forget {len(LIFE)} memories of session 'life' for good" in asked.stderr
 
 
 async def test_a_sessions_memory_is_forgotten_and_the_session_stays(command, told):
@@ -354,9 +388,12 @@ async def test_a_sessions_memory_is_forgotten_and_the_session_stays(command, tol
 async def test_what_remembering_came_to_is_summed_up(command, known):
     shown = (await command("stats", "--app", known)).stdout
     assert f"ana of {known}" in one_line(shown) and "scripted extract@" in shown
-    [entry] = json.loads((await command("stats", "--app", known, "--json")).stdout)
+    [entry] = json.loads((await command("stats", "--app", known, "--json")).stdout)["entries"]
     assert entry["report"]["turns"] == len(LIFE)
-    assert "Nothing has been remembered yet." in (await command("stats", "--app", f"{known}-other")).stdout
+
+
+async def test_of_a_user_who_told_memory_nothing_there_is_nothing_to_sum_up(command, told):
+    assert "Nothing has been remembered yet." in (await command("stats", "--app", told)).stdout
 
 
 # -- the server -------------------------------------------------------------------------------------------------
@@ -372,7 +409,7 @@ async def test_the_schemas_version_is_told(command, neo4j_server):
 async def test_a_server_that_does_not_run_is_told(command):
     assert json.loads((await command("down", "--json")).stdout) == {"stopped": False}
     result = await command("status", "--json")
-    assert (result.exit_code, json.loads(result.stdout)) == (1, None)
+    assert (result.exit_code, json.loads(result.stdout)) == (1, {"running": False})
     assert "adk-graph-memory up" in (await command("status")).stdout
 
 
@@ -394,8 +431,36 @@ async def test_up_says_what_it_fetches_and_what_comes_next(command, monkeypatch)
     assert (await command("up", "--json")).stderr == "" and len(announced) == 6
 
 
+@pytest.fixture
+def running(monkeypatch):
+    """A local server that runs, whatever is asked for."""
+    server = local_neo4j.RunningServer("bolt://127.0.0.1:7001", "neo4j", "hunter2", 1, "2026.08.1", "data")
+    monkeypatch.setattr(local_neo4j, "start_server", lambda port, **options: server)
+    monkeypatch.setattr(local_neo4j, "find_running_server", lambda: server)
+
+
+@pytest.mark.parametrize("options", [("--port", "7002"), ("--version", "5.26")])
+async def test_a_server_that_runs_otherwise_is_no_success(command, running, options):
+    error = complaint(await command("up", *options, "--json"))
+    assert error["error"] == "LocalServerError"
+    assert "2026.08.1 at bolt://127.0.0.1:7001" in error["message"] and "adk-graph-memory down" in error["message"]
+
+
+@pytest.mark.parametrize("options", [(), ("--port", "7001"), ("--port", "0"), ("--version", "2026")])
+async def test_a_server_that_runs_as_asked_is_found(command, running, options):
+    assert json.loads((await command("up", *options, "--json")).stdout)["uri"] == "bolt://127.0.0.1:7001"
+
+
+async def test_the_password_is_shown_on_request_only(command, running):
+    for arguments in (("up",), ("status",), ("up", "--json"), ("status", "--json")):
+        assert "hunter2" not in (await command(*arguments)).output
+    assert "adk-graph-memory status --password" in (await command("up")).stdout
+    assert "hunter2" in (await command("status", "--password")).stdout
+    assert json.loads((await command("status", "--password", "--json")).stdout)["password"] == "hunter2"
+
+
 async def test_a_server_of_no_known_version_is_not_started(command):
-    error = complaint(await command("up", "--version", "1.9", "--json"))
+    error = complaint(await command("up", "--version", "1.9", "--json"), code=2)
     assert "1.9" in error["message"] and "2026" in error["message"]
 
 
@@ -443,9 +508,9 @@ OF_ANYBODY = {
 each_of_anybody = pytest.mark.parametrize("arguments", OF_ANYBODY.values(), ids=OF_ANYBODY)
 
 
-def complaint(result: Any) -> dict[str, str]:
+def complaint(result: Any, code: int = 1) -> dict[str, str]:
     """The one line on stderr by which a command has failed."""
-    assert result.exit_code == 1 and isinstance(result.exception, SystemExit)
+    assert result.exit_code == code and isinstance(result.exception, SystemExit)
     [line] = result.stderr.splitlines()
     assert result.stdout == ""
     return dict(json.loads(line))
@@ -462,6 +527,18 @@ async def test_nobody_knows_this_user(command, app_name, arguments):
     error = complaint(await command(*arguments, *whose(app_name), "--json"))
     assert error["error"] == "NotFound"
     assert "'ana'" in error["message"] and app_name in error["message"] and "adk-graph-memory" in error["message"]
+
+
+@pytest.mark.parametrize("arguments", [("users",), ("sessions",), ("stats",), ("ingest", "--pending")], ids=" ".join)
+async def test_nobody_knows_this_app(command, app_name, arguments):
+    error = complaint(await command(*arguments, "--app", app_name, "--json"))
+    assert error["error"] == "NotFound" and error["message"].startswith(f"There is no app '{app_name}'")
+
+
+@pytest.mark.parametrize("arguments", [("stats",), ("ingest", "--pending")], ids=" ".join)
+async def test_nobody_knows_a_user_of_any_app(command, app_name, arguments):
+    error = complaint(await command(*arguments, "--user", app_name, "--json"))
+    assert error["error"] == "NotFound" and error["message"].startswith(f"There is no user '{app_name}': see")
 
 
 @each_of_a_user
@@ -481,6 +558,21 @@ async def test_the_credentials_are_wrong(command, monkeypatch):
     monkeypatch.setenv("NEO4J_USERNAME", "nobody")  # a wrong password would lock the real user out for a while
     error = complaint(await command("stats", "--json"))
     assert error["error"] == "AuthenticationFailed" and "NEO4J_PASSWORD" in error["message"]
+
+
+async def test_the_password_is_missing(command, neo4j_server, monkeypatch):
+    monkeypatch.delenv("NEO4J_PASSWORD")
+    monkeypatch.setenv("NEO4J_USERNAME", "nobody")
+    error = complaint(await command("stats", "--json"))
+    assert error["error"] == "AuthenticationFailed" and "NEO4J_PASSWORD is not set" in error["message"]
+
+
+async def test_there_is_no_such_database(command, monkeypatch):
+    monkeypatch.setenv("NEO4J_DATABASE", "nowhere")
+    for arguments in (("stats",), ("recall", "dog", *whose("home"))):
+        error = complaint(await command(*arguments, "--json"))
+        assert error["error"] == "DatabaseMissing"
+        assert "'nowhere'" in error["message"] and "NEO4J_DATABASE" in error["message"]
 
 
 async def test_no_server_is_named(command, monkeypatch):
@@ -507,6 +599,10 @@ async def test_there_is_no_such_session(command, told, arguments):
         ("forget", "fact:0", "--session", "monday", *whose("home")),
         ("facts", "--app", "home"),
         ("facts", *whose("home"), "--limit", "0"),
+        ("artifacts", "--orphans", *whose("home")),
+        ("migrate", "--dimensions", "3"),
+        ("facts", *whose("home"), "--bogus"),
+        ("--bogus",),
         ("no-such-command",),
     ],
     ids=" ".join,
@@ -514,12 +610,15 @@ async def test_there_is_no_such_session(command, told, arguments):
 async def test_wrong_usage_has_an_exit_code_of_its_own(command, arguments):
     result = await command(*arguments)
     assert result.exit_code == 2 and "Usage:" in result.stderr
+    error = complaint(await command(*arguments, "--json"), code=2)
+    assert error["error"] == "UsageError" and error["message"]
 
 
 async def test_an_argument_that_cannot_be_is_no_setting(command, known):
     bounds = ("--since", "2026-02-02", "--until", "2026-01-01")
-    error = complaint(await command("recall", "dog", *whose(known), *bounds, "--json"))
-    assert error["error"] == "InvalidArgument" and error["message"].startswith("An argument cannot be used: since 2026")
+    error = complaint(await command("recall", "dog", *whose(known), *bounds, "--json"), code=2)
+    assert error["error"] == "UsageError" and error["message"].startswith("Since 2026-02-02")
+    assert "Usage:" in (await command("recall", "dog", *whose(known), *bounds)).stderr
 
 
 async def test_the_version_and_help_are_a_word_away(command):
@@ -531,6 +630,22 @@ async def test_the_version_and_help_are_a_word_away(command):
 async def test_a_bug_keeps_its_traceback(command, monkeypatch):
     monkeypatch.setattr("adk_graph_memory.graph.Connection", None)
     assert isinstance((await command("stats")).exception, TypeError)
+
+
+def test_ctrl_c_ends_a_command_that_still_imports():
+    interrupt = """
+import sys
+
+class Interrupt:
+    def find_spec(self, name, path, target=None):
+        if name == "google.adk":
+            raise KeyboardInterrupt
+
+sys.meta_path.insert(0, Interrupt())
+from adk_graph_memory.cli import app
+"""
+    ended = subprocess.run([sys.executable, "-c", interrupt], capture_output=True, text=True)
+    assert (ended.returncode, ended.stderr) == (130, "")
 
 
 # -- 80 columns -------------------------------------------------------------------------------------------------

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncGenerator
-from datetime import UTC, datetime
-from typing import ClassVar
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from typing import Any, ClassVar
 
 import pytest
 from google.adk.events import Event
@@ -76,6 +77,10 @@ def lines(tmp_path, app_name):
     return str(file)
 
 
+def one_line(text: str) -> str:
+    return " ".join(text.split())
+
+
 async def facts(command, app_name: str, user_id: str = "ana") -> set[str]:
     rows = json.loads((await command("facts", "--app", app_name, "--user", user_id, "--json")).stdout)
     return {row["text"] for row in rows}
@@ -121,7 +126,7 @@ async def test_a_bad_line_holds_up_nothing_and_is_named(command, lines, app_name
     assert len(await facts(command, app_name)) == 3
 
 
-async def test_what_a_model_fails_at_waits_and_holds_up_nothing(command, moody, lines, app_name, monkeypatch):
+async def test_what_a_model_fails_at_waits_and_holds_up_nothing(command, moody, lines, app_name, monkeypatch, caplog):
     result = await command("ingest", lines, "--json")
     assert result.exit_code == 1
     rows = json.loads(result.stdout)["jobs"]
@@ -141,6 +146,7 @@ async def test_what_a_model_fails_at_waits_and_holds_up_nothing(command, moody, 
     pending = ("ingest", "--pending", "--app", app_name)
     again = await command(*pending)
     assert again.exit_code == 1 and f"user ana of {app_name}: ModelFailed" in again.stderr
+    assert "stays queued" not in caplog.text  # the error is printed, and need not be logged too
     assert "adk-graph-memory ingest --pending" in again.stderr
     monkeypatch.setattr(Moody, "calm", True)
     assert "1 turn remembered" in (await command(*pending)).stdout
@@ -183,6 +189,41 @@ async def test_a_time_that_is_no_time_is_told_with_its_event(command, app_name):
     result = await command("ingest", "-", stdin=saved(wrong))
     assert result.exit_code == 1
     assert "monday: InputValidationError: Event monday-1 has the timestamp" in result.stderr
+
+
+class Watched(ScriptedLlm):
+    """Runs commands while it is asked, and finds nothing."""
+
+    async def generate_content_async(
+        self, llm_request: LlmRequest, stream: bool = False
+    ) -> AsyncGenerator[LlmResponse, None]:
+        self.seen.extend([await run() for run in self.commands])
+        yield make_text_response('{"entities": [], "facts": []}')
+
+    commands: list[Any] = []  # noqa: RUF012  a pydantic field
+    seen: list[Any] = []  # noqa: RUF012
+
+
+async def test_what_is_being_read_is_listed_with_the_time_when_it_is_free(command, neo4j_server, app_name):
+    pending, stats = ("ingest", "--pending", "--app", app_name), ("stats", "--app", app_name)
+    calls = [(*pending,), (*pending, "--json"), (*stats,), (*stats, "--json")]
+    model = Watched(commands=[partial(command, *arguments) for arguments in calls])
+    settings = neo4j_server.settings(label_prefix="TestMini", lease=3600.0)
+    before = datetime.now(UTC)
+    async with GraphMemory(settings=settings, embedder=False, model=model) as memory:
+        turn = Turn("t", "user", "I keep bees.", datetime(2026, 5, 1, tzinfo=UTC))
+        await memory.remember([turn], app_name=app_name, user_id="ana", session_id="monday")
+    assert [result.exit_code for result in model.seen] == [0] * len(calls)
+    listed, listed_json, summed, summed_json = (result.stdout for result in model.seen)
+    [claim], [same_claim] = json.loads(listed_json)["claimed"], json.loads(summed_json)["claimed"]
+    assert (claim["app_name"], claim["user_id"], claim["session_id"]) == (app_name, "ana", "monday")
+    free_at = datetime.fromisoformat(claim["free_at"])
+    assert same_claim == claim and before + timedelta(hours=1) <= free_at <= datetime.now(UTC) + timedelta(hours=1)
+    for shown in map(one_line, (listed, summed)):
+        assert f"monday of user ana of {app_name}: a process reads it" in shown and "Nothing is pending" not in shown
+        assert f"free at {free_at:%Y-%m-%d %H:%M:%S} UTC" in shown
+    for arguments in (pending, stats):
+        assert json.loads((await command(*arguments, "--json")).stdout)["claimed"] == []
 
 
 # -- the model of a request -------------------------------------------------------------------------------------

@@ -371,7 +371,7 @@ async def test_stats_sum_up_what_remembering_came_to(
     }.items():
         monkeypatch.setenv(name, value)
     result = await asyncio.to_thread(CliRunner().invoke, cli.app, ["stats", "--app", owner["app_name"], "--json"])
-    [entry] = json.loads(result.output)
+    [entry] = json.loads(result.output)["entries"]
     assert (entry["user_id"], entry["ingests"]) == ("ada", 2)
     assert (entry["report"]["turns"], entry["report"]["usage"]["calls"]) == (2, 2)
     assert entry["cost"] == 0.0

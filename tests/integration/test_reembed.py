@@ -543,13 +543,14 @@ def run(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
 
 
 @pytest.mark.full
-async def test_the_command_says_what_it_would_do_does_it_and_refuses_to_do_it_again(
+async def test_the_command_says_what_it_would_do_does_it_and_does_nothing_twice(
     deployed: Deployed, run: Callable[..., Any]
 ) -> None:
     db = await deployed()
     embedder = ("--embedder", "adk_graph_memory.testing:HashEmbedder")
-    refused = await run(db, *embedder)  # HashEmbedder() is what the database has
-    assert refused.exit_code == 1 and "--force" in refused.stderr
+    for options in ((), ("--dry-run",)):
+        needless = await run(db, *embedder, *options)  # HashEmbedder() is what the database has
+        assert needless.exit_code == 0 and "Nothing to do" in needless.stdout and "--force" in needless.stdout
     dry = await run(db, *embedder, "--force", "--dry-run")
     assert dry.exit_code == 0
     assert "HashEmbedder:hash-64, 64 numbers" in dry.stdout
@@ -568,7 +569,7 @@ async def test_the_command_names_what_failed(deployed: Deployed, run: Callable[.
     assert "not to my taste" in listed.stdout
 
 
-@pytest.mark.parametrize("embedder", ["", "nowhere:Embedder", "adk_graph_memory.testing:Nothing"])
+@pytest.mark.parametrize("embedder", ["nowhere:Embedder", "adk_graph_memory.testing:Nothing"])
 async def test_the_command_says_which_embedder_it_lacks(
     deployed: Deployed, run: Callable[..., Any], embedder: str
 ) -> None:

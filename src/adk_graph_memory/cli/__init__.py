@@ -2,14 +2,16 @@
 
 # Help lists the commands in this order.
 # isort: off
-from adk_graph_memory.cli import server_commands
-from adk_graph_memory.cli import conversation_commands
-from adk_graph_memory.cli import memory_commands
-from adk_graph_memory.cli import ingest_command
-from adk_graph_memory.cli import demo_command
-
+try:
+    from adk_graph_memory.cli import server_commands
+    from adk_graph_memory.cli import conversation_commands
+    from adk_graph_memory.cli import memory_commands
+    from adk_graph_memory.cli import ingest_command
+    from adk_graph_memory.cli import demo_command
+    from adk_graph_memory.cli.application import app
+except KeyboardInterrupt:  # ADK takes seconds to import
+    raise SystemExit(130) from None
 # isort: on
-from adk_graph_memory.cli.application import app
 
 __all__ = [
     "app",

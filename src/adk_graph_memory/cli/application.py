@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import sys
 from collections.abc import AsyncIterator, Callable, Sequence
 from functools import wraps
 from importlib import metadata
@@ -14,15 +15,42 @@ from google.adk.errors.input_validation_error import InputValidationError
 from google.adk.sessions.base_session_service import GetSessionConfig
 from google.adk.sessions.session import Session
 from rich.console import RenderableType
+from typer.core import TyperGroup
 
 from adk_graph_memory import errors, graph
 from adk_graph_memory.adk.session_service import Neo4jSessionService
-from adk_graph_memory.cli.output import Output, announce, hide_status, print_error, print_output, start_command
-from adk_graph_memory.records import Scope
+from adk_graph_memory.cli.output import (
+    Output,
+    announce,
+    hide_status,
+    print_error,
+    print_json_error,
+    print_output,
+    start_command,
+)
 
 T = TypeVar("T")
 
+UsageError: type[Any] = typer.BadParameter.mro()[1]
+"""What Typer raises for a wrong option or argument: the class has no public name."""
+
+
+class CommandGroup(TyperGroup):
+    """The commands; with ``--json`` a wrong option or argument is an error in JSON too."""
+
+    def main(self, *arguments: Any, **options: Any) -> Any:
+        """Run a command."""
+        if "--json" not in options.get("args", sys.argv[1:]):
+            return super().main(*arguments, **options)
+        try:
+            sys.exit(super().main(*arguments, **options | {"standalone_mode": False}))
+        except UsageError as error:
+            print_json_error({"error": "UsageError", "message": error.format_message()})
+            sys.exit(error.exit_code)
+
+
 app = typer.Typer(
+    cls=CommandGroup,
     no_args_is_help=True,
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,
@@ -70,7 +98,7 @@ def command(panel: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Register a function, sync or async, that returns an :class:`Output` as a command.
 
     The command gets the option ``--json`` and prints the output. An expected error becomes one line on stderr and
-    exit code 1; a bug keeps its traceback.
+    exit code 1, an argument that cannot be used a usage error and exit code 2; a bug keeps its traceback.
     """
 
     def register(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -80,6 +108,8 @@ def command(panel: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
             try:
                 result = function(**arguments)
                 output: Output | None = asyncio.run(result) if inspect.iscoroutine(result) else result
+            except errors.InvalidArgument as error:
+                raise UsageError(f"{error.reason[:1].upper()}{error.reason[1:]}.") from error
             except EXPECTED_ERRORS as error:
                 print_error(error)
                 raise typer.Exit(1) from error
@@ -101,16 +131,16 @@ def command(panel: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     return register
 
 
-async def collect_page(items: AsyncIterator[T], whose: tuple[str, str] | None = None) -> list[T]:
-    """Collect a page of a list; after an empty one, make sure that the user ``whose`` list it is exists.
+async def collect_page(items: AsyncIterator[T], *whose: str) -> list[T]:
+    """Collect a page of a list; after an empty one, make sure that the app, or the app and user, ``whose`` it is exist.
 
     Raises:
-        errors.NotFound: nothing was ever stored for the user.
+        errors.NotFound: nothing was ever stored for them.
     """
     announce("Waiting for Neo4j")
     page = [item async for item in items]
-    if not page and whose:
-        await check_user(*whose)
+    if not page:
+        await check_owner(*whose)
     return page
 
 
@@ -128,17 +158,21 @@ def make_page(
     return Output(page if value is None else value, text, [hint, more])
 
 
-async def check_user(app_name: str, user_id: str) -> None:
-    """After an empty result, make sure that the user exists.
+async def check_owner(app_name: str | None = None, user_id: str | None = None) -> None:
+    """After an empty result, make sure that there are the app and the user it was asked for, whichever were named.
 
     Raises:
-        errors.NotFound: nothing was ever stored for the user.
+        errors.NotFound: nothing was ever stored for them.
     """
+    if app_name is None and user_id is None:
+        return
     async with graph.Connection() as connection:
         await graph.prepare_connection(connection)
-        if not await graph.knowledge.is_known_user(connection, Scope(app_name, user_id)):
-            where = "`adk-graph-memory apps` and `adk-graph-memory users`"
-            raise errors.NotFound(what=f"user {user_id!r} in app {app_name!r}", where=where)
+        if await graph.knowledge.is_known_owner(connection, app_name, user_id):
+            return
+    user, app = user_id and f"user {user_id!r}", app_name and f"app {app_name!r}"
+    where = "`adk-graph-memory apps`" + (" and `adk-graph-memory users`" if user else "")
+    raise errors.NotFound(what=" in ".join(filter(None, (user, app))), where=where)
 
 
 async def load_session(app_name: str, user_id: str, session_id: str, *, recent: int | None = None) -> Session:

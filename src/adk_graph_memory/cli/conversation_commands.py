@@ -18,10 +18,11 @@ from adk_graph_memory.cli.application import (
     AppFilterOption,
     AppOption,
     LimitOption,
+    UsageError,
     UserFilterOption,
     UserOption,
     YesOption,
-    check_user,
+    check_owner,
     collect_page,
     command,
     load_session,
@@ -60,12 +61,11 @@ async def apps(limit: LimitOption = 50, after: AfterOption = None) -> Output:
 async def users(app_name: AppOption, limit: LimitOption = 50, after: AfterOption = None) -> Output:
     """List an app's users, with the number of their sessions, of the turns in memory and of the facts that hold."""
     async with GraphMemory() as memory:
-        page = await collect_page(memory.users(app_name=app_name, limit=limit, after=after))
+        page = await collect_page(memory.users(app_name=app_name, limit=limit, after=after), app_name)
     columns = [text_column("user"), *map(number_column, ("sessions", "turns", "facts"))]
     rows = ((user.user_id, f"{user.sessions:,}", f"{user.turns:,}", f"{user.facts:,}") for user in page)
     text = make_table(columns, rows) if page else "No users."
-    hint = None if page else "`adk-graph-memory apps` lists the apps."
-    return make_page(page, text, limit=limit, after=lambda user: user.user_id, hint=hint)
+    return make_page(page, text, limit=limit, after=lambda user: user.user_id)
 
 
 @command(CONVERSATIONS_PANEL)
@@ -78,8 +78,8 @@ async def sessions(
         page = await service.list_sessions(
             app_name=app_name, user_id=user_id, limit=limit, after=after, newest_first=True
         )
-    if not page.sessions and user_id is not None:
-        await check_user(app_name, user_id)
+    if not page.sessions:
+        await check_owner(app_name, user_id)
     # Other commands take the session's id as an argument, so its column gets its width first.
     id_width = max(cell_len("session"), *(cell_len(session.id) for session in page.sessions), 0)
     columns = [Column("last active"), text_column("session", width=min(MAX_ID_WIDTH, id_width)), text_column("user")]
@@ -139,7 +139,7 @@ async def artifacts(
 ) -> Output:
     """List a user's artifacts with their latest versions, or the contents in the store that no artifact names."""
     if orphans == bool(app_name and user_id) or (delete and not orphans):
-        raise typer.BadParameter("say whose: --app and --user; or --orphans, with or without --delete")
+        raise UsageError("Give either --app and --user, or --orphans, with --delete or without.")
     if orphans:
         return await _list_orphans(delete=delete, yes=yes)
     announce("Waiting for Neo4j")
@@ -148,7 +148,7 @@ async def artifacts(
             app_name=app_name or "", user_id=user_id or "", session_id=session_id
         )
     if not versions:
-        await check_user(app_name or "", user_id or "")
+        await check_owner(app_name, user_id)
     value = [{"name": name, "session_id": session, **version.model_dump()} for session, name, version in versions]
     rows = (
         (

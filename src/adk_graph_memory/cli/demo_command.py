@@ -13,7 +13,7 @@ from rich.markup import escape
 from adk_graph_memory.adk.session_service import Neo4jSessionService
 from adk_graph_memory.cli.application import EXAMPLE_PANEL, command
 from adk_graph_memory.cli.output import Output, hide_status, wants_json
-from adk_graph_memory.cli.server_commands import start_with_progress
+from adk_graph_memory.cli.server_commands import DEFAULT_PORT, start_with_progress
 from adk_graph_memory.memory import GraphMemory
 from adk_graph_memory.settings import hide_credentials, is_variable_set, load_settings
 
@@ -35,7 +35,7 @@ def demo(
     conversation = demonstration.load_conversation(data)
     is_local = not is_variable_set("NEO4J_URI")
     if is_local:
-        start_with_progress(7687, None, any_port=True)
+        start_with_progress(DEFAULT_PORT, None, any_port=True)
         hide_status()
     settings = load_settings()
     reader = demonstration.choose_model(

@@ -1,4 +1,4 @@
-"""The command ``ingest``: remember sessions from a file, a stored session, or pending requests."""
+"""The commands ``ingest`` and ``stats``: remember sessions and pending requests, and sum up what that came to."""
 
 from __future__ import annotations
 
@@ -10,20 +10,36 @@ from typing import Annotated, Any
 
 import typer
 from google.adk.sessions.session import Session
-from rich.console import RenderableType
+from rich.console import Group
+from rich.table import Column
+from rich.text import Text
 
-from adk_graph_memory import errors, graph
+from adk_graph_memory import errors, graph, ledger
 from adk_graph_memory.adk import transcripts
 from adk_graph_memory.adk.memory_service import Neo4jMemoryService
-from adk_graph_memory.cli.application import EXPECTED_ERRORS, MEMORY_PANEL, command, load_session
+from adk_graph_memory.cli.application import (
+    EXPECTED_ERRORS,
+    MEMORY_PANEL,
+    AppFilterOption,
+    UsageError,
+    UserFilterOption,
+    check_owner,
+    command,
+    load_session,
+)
 from adk_graph_memory.cli.output import (
     Output,
+    add_details,
     announce,
     describe_error,
     format_count,
+    make_table,
+    number_column,
     print_error,
     replace_controls,
+    text_column,
 )
+from adk_graph_memory.graph.ingest_queue import ClaimedIngest
 from adk_graph_memory.memory import GraphMemory
 from adk_graph_memory.records import IngestReport
 
@@ -82,10 +98,11 @@ async def ingest(
     What was remembered before costs nothing and changes nothing; a session that fails holds up no other.
     """
     if sum((file is not None, session_id is not None, pending)) != 1:
-        raise typer.BadParameter("say what to ingest: a FILE, --session or --pending")
+        raise UsageError("Give one of FILE, --session and --pending.")
     if session_id is not None and not (app_name and user_id):
-        raise typer.BadParameter("say whose session it is: --app and --user")
+        raise UsageError("Give --app and --user with --session.")
     entries = _read_sessions(file, app_name, user_id) if file is not None else []
+    claims = list[ClaimedIngest]()
     announce("Waiting for Neo4j")
     async with Neo4jMemoryService(model=model) as service:
         memory = service.memory
@@ -95,11 +112,16 @@ async def ingest(
             jobs = [_make_job(service, await load_session(app_name or "", user_id or "", session_id))]
         else:
             jobs = await _list_pending_jobs(memory, app_name, user_id, model)
+            claims = await graph.ingest_queue.fetch_claimed_ingests(
+                memory.connection, app_name=app_name, user_id=user_id
+            )
+            if not (jobs or claims):
+                await check_owner(app_name, user_id)
         if jobs:
             announce("Loading the embedding model")
             await (memory.vectors.check_embedder() if pending else memory.prepare())  # each has a model of its own
         finished, fatal_error = await _run_jobs(jobs, memory)
-    return _report_jobs(jobs, finished, fatal_error)
+    return _report_jobs(jobs, finished, fatal_error, claims)
 
 
 # -- planning the jobs ------------------------------------------------------------------------------------------
@@ -177,7 +199,10 @@ async def _is_job_pending(job: IngestJob, memory: GraphMemory) -> bool:
 
 
 def _report_jobs(
-    jobs: Sequence[IngestJob], finished: Sequence[IngestJob], fatal_error: Exception | None
+    jobs: Sequence[IngestJob],
+    finished: Sequence[IngestJob],
+    fatal_error: Exception | None,
+    claims: Sequence[ClaimedIngest],
 ) -> Output | None:
     """Make the output, and print the errors."""
     failed = [job for job in finished if job.error]
@@ -190,16 +215,16 @@ def _report_jobs(
     total = sum((job.report for job in finished if job.report), IngestReport())
     is_pending = any(job.is_pending for job in failed)
     return Output(
-        value={"total": total, "jobs": [job.to_dict() for job in finished]},
-        text=_summarize_jobs(jobs, finished, total),
+        value={"total": total, "jobs": [job.to_dict() for job in finished], "claimed": claims},
+        text="\n".join([*_summarize_jobs(jobs, finished, total), *_describe_claims(claims)]) or "Nothing is pending.",
         hints=["What failed is stored: `adk-graph-memory ingest --pending` tries it again." if is_pending else None],
         exit_code=1 if failed or fatal_error else 0,
     )
 
 
-def _summarize_jobs(jobs: Sequence[IngestJob], finished: Sequence[IngestJob], total: IngestReport) -> RenderableType:
+def _summarize_jobs(jobs: Sequence[IngestJob], finished: Sequence[IngestJob], total: IngestReport) -> list[str]:
     if not jobs:
-        return "Nothing is pending."
+        return []
     lines = [
         f"{replace_controls(job.name)}: {'no events in it.' if job.is_empty else _summarize_report(job.report)}"
         for job in finished
@@ -208,15 +233,55 @@ def _summarize_jobs(jobs: Sequence[IngestJob], finished: Sequence[IngestJob], to
     if len(jobs) > 1:
         success_count = sum(job.error is None for job in finished)
         lines.append(f"{success_count} of {len(jobs)} done; {_summarize_report(total)}")
-    return "\n".join(lines)
+    return lines
 
 
 def _summarize_report(report: IngestReport) -> str:
     if not report.turns:
         return (
-            "another process is reading it; if that process died, run this again when its lease is over."
+            "another process is reading it; `adk-graph-memory ingest --pending` says when it is free if that one died."
             if report.busy
             else "nothing new."
         )
     changes = ", ".join(f"{count} {op.lower()}" for op, count in sorted(report.facts.items())) or "no facts"
     return f"{format_count(report.turns, 'turn')} remembered: {changes}."
+
+
+def _describe_claims(claims: Sequence[ClaimedIngest]) -> list[str]:
+    """A line for each request that a process reads, or read when it died."""
+    return [
+        f"{replace_controls(claim.session_id)} of user {replace_controls(claim.user_id)} of "
+        f"{replace_controls(claim.app_name)}: a process reads it; if that one died, it is free at "
+        f"{claim.free_at:%Y-%m-%d %H:%M:%S} UTC."
+        for claim in claims
+    ]
+
+
+@command(MEMORY_PANEL)
+async def stats(app_name: AppFilterOption = None, user_id: UserFilterOption = None) -> Output:
+    """Sum up what was remembered and what it cost, by user, day and extractor; prices come from the settings."""
+    announce("Waiting for Neo4j")
+    async with graph.Connection() as connection:
+        await graph.prepare_connection(connection)
+        rows = await graph.ingest_queue.fetch_ingest_reports(connection, app_name=app_name, user_id=user_id)
+        claims = await graph.ingest_queue.fetch_claimed_ingests(connection, app_name=app_name, user_id=user_id)
+        entries = ledger.sum_reports(rows, connection.settings.prices)
+    if not (entries or claims):
+        await check_owner(app_name, user_id)
+    columns = [Column("day"), text_column("user of app", ratio=1)]
+    columns += map(number_column, ("turns", "facts", "calls", "tokens", "cost"))
+    table = make_table(columns, map(_make_ledger_row, entries))
+    text = table if entries else "Nothing has been remembered yet."
+    return Output({"entries": entries, "claimed": claims}, Group(text, *_describe_claims(claims)))
+
+
+def _make_ledger_row(entry: ledger.CostEntry) -> tuple[str | Text, ...]:
+    report, usage = entry.report, entry.report.usage
+    counts = (report.turns, report.facts.get("ADD", 0), usage.calls)
+    return (
+        entry.day,
+        add_details(f"{entry.user_id} of {entry.app_name}", entry.extractor),
+        *(f"{count:,}" for count in counts),
+        f"{usage.input_tokens:,} in\n{usage.output_tokens:,} out",
+        "" if entry.cost is None else f"{entry.cost:.4f}",
+    )

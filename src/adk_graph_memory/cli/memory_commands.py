@@ -1,27 +1,26 @@
-"""The commands ``facts``, ``entities``, ``recall``, ``forget`` and ``stats``."""
+"""The commands ``facts``, ``entities``, ``recall`` and ``forget``."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import UTC, datetime, time, tzinfo
+from functools import partial
 from typing import Annotated
 
 import typer
 from rich.console import Group
-from rich.table import Column
 from rich.text import Text
 
-from adk_graph_memory import errors, graph, ledger
+from adk_graph_memory import consolidation, errors, graph
 from adk_graph_memory.cli.application import (
     MEMORY_PANEL,
     AfterOption,
-    AppFilterOption,
     AppOption,
     LimitOption,
-    UserFilterOption,
+    UsageError,
     UserOption,
     YesOption,
-    check_user,
+    check_owner,
     collect_page,
     command,
     load_session,
@@ -35,12 +34,9 @@ from adk_graph_memory.cli.output import (
     format_count,
     format_day,
     make_grid,
-    make_table,
-    number_column,
-    text_column,
 )
 from adk_graph_memory.memory import GraphMemory
-from adk_graph_memory.records import Filters, MemoryKind, Receipt, Recollection, Scope, StoredEntity, StoredFact
+from adk_graph_memory.records import Filters, MemoryKind, Recollection, Scope, StoredEntity, StoredFact
 from adk_graph_memory.records.dates import format_short_date
 from adk_graph_memory.records.fact_validity import FactStatus
 
@@ -63,10 +59,9 @@ async def facts(
     after: AfterOption = None,
 ) -> Output:
     """List what is known of a user, newest first: what is so, what was planned, and what happened once."""
-    whose = app_name, user_id
     async with GraphMemory() as memory:
         listing = memory.facts(app_name=app_name, user_id=user_id, about=about, past=past, limit=limit, after=after)
-        page = await collect_page(listing, whose)
+        page = await collect_page(listing, app_name, user_id)
     sections = [
         section
         for heading, statuses in _STATUS_HEADINGS.items()
@@ -102,7 +97,7 @@ async def entities(
     """List the people and things that a user's facts are about, those with most facts first."""
     async with GraphMemory() as memory:
         listing = memory.entities(app_name=app_name, user_id=user_id, type=type, limit=limit, after=after)
-        page = await collect_page(listing, (app_name, user_id))
+        page = await collect_page(listing, app_name, user_id)
     text = make_grid(map(_make_entity_row, page)) if page else "No entities."
     return make_page(page, text, limit=limit, after=lambda entity: entity.key)
 
@@ -112,15 +107,26 @@ def _make_entity_row(entity: StoredEntity) -> tuple[str, str, Text]:
     return format_count(entity.facts, "fact"), entity.type, add_details(entity.name, entity.about, aliases)
 
 
+def _parse_moment(text: str) -> datetime:
+    try:
+        return datetime.fromisoformat(text)
+    except ValueError as error:
+        example = "2026-05-29, 2026-05-29T18:00 or 2026-05-29T18:00+02:00"
+        raise typer.BadParameter(f"{text!r} is not a date or a time such as {example}.") from error
+
+
+MomentOption = partial(typer.Option, parser=_parse_moment, metavar="<date or time>")
+
+
 @command(MEMORY_PANEL)
 async def recall(
     query: Annotated[str, typer.Argument(help="A question, or any words.")],
     app_name: AppOption,
     user_id: UserOption,
     limit: LimitOption = 10,
-    since: Annotated[datetime | None, typer.Option(help="Said on this day (in the user's zone) or later.")] = None,
-    until: Annotated[datetime | None, typer.Option(help="Said on this day or earlier.")] = None,
-    kind: Annotated[MemoryKind | None, typer.Option(help="Facts only, or turns (events) only.")] = None,
+    since: Annotated[datetime | None, MomentOption(help="Said on this day (in the user's zone) or later.")] = None,
+    until: Annotated[datetime | None, MomentOption(help="Said on this day or earlier.")] = None,
+    kind: Annotated[MemoryKind | None, typer.Option(help="fact: facts only; event: turns only.")] = None,
     session_id: Annotated[str | None, typer.Option("--session", help="Of this session only.")] = None,
     topic: Annotated[str | None, typer.Option(help="Facts of this topic only.")] = None,
     entity: Annotated[str | None, typer.Option(help="Only about the person or thing with this name.")] = None,
@@ -149,9 +155,14 @@ async def recall(
             explain=explain,
         )
     if not memories:
-        await check_user(app_name, user_id)
+        await check_owner(app_name, user_id)
     rows = ((f"{memory.score:.2f}", format_day(memory.at), _format_recollection(memory)) for memory in memories)
-    return Output(memories, make_grid(rows) if memories else "Nothing is remembered about this.")
+    hint = (
+        "Each number is what a signal adds to the memory's rank: +1.00 is one deviation from what is usual for this "
+        "user's memories. The higher the score in front (0 to 1), the likelier the memory helps to answer."
+    )
+    text = make_grid(rows) if memories else "Nothing is remembered about this."
+    return Output(memories, text, [hint if explain and memories else None])
 
 
 def _extend_to_day_end(moment: datetime) -> datetime:
@@ -191,62 +202,36 @@ async def forget(
 ) -> Output:
     """Forget memories for good, and the facts that rest on them alone; adding their session brings none back."""
     if bool(ids) == bool(session_id):
-        raise typer.BadParameter("say what to forget: ids of memories, or --session")
-    target = format_count(len(ids), "memory", "memories") if ids else f"all memories of session {session_id!r}"
-    confirm(f"Forget {target} for good, and the facts that rest on that alone?", yes=yes)
-    announce("Forgetting")
-    if session_id:
-        receipt = await _forget_session(app_name, user_id, session_id.strip())
-    else:
-        receipt = await _forget_ids(app_name, user_id, ids or ())
+        raise UsageError("Give either ids of memories or --session.")
+    scope, session_id = Scope(app_name, user_id), session_id and session_id.strip()
+    announce("Waiting for Neo4j")
+    async with GraphMemory() as memory:
+        connection = await graph.prepare_connection(memory.connection)
+        if session_id:
+            count = await graph.forgetting.count_session_memories(connection, scope, session_id)
+        else:
+            known_ids = [*(ids or ()), *map(consolidation.make_statement_id, ids or ())]
+            count = await graph.forgetting.count_known_memories(connection, scope, known_ids)
+        if not count:
+            await _check_target(app_name, user_id, session_id, ids)
+        else:
+            target = format_count(count, "memory", "memories") + (f" of session {session_id!r}" if session_id else "")
+            confirm(f"Forget {target} for good, and the facts that rest on that alone?", yes=yes)
+        announce("Forgetting")
+        if session_id:
+            receipt = await graph.forgetting.forget_session_memories(connection, scope, session_id)
+        else:
+            receipt = await memory.forget(ids or [], app_name=app_name, user_id=user_id)
     counts = format_count(receipt.facts, "fact"), format_count(receipt.events, "turn")
     entities = format_count(receipt.entities, "entity", "entities")
     return Output(receipt, f"Forgotten: {', '.join(counts)} and {entities}.")
 
 
-async def _forget_ids(app_name: str, user_id: str, ids: Sequence[str]) -> Receipt:
-    async with GraphMemory() as memory:
-        receipt = await memory.forget(ids, app_name=app_name, user_id=user_id)
-    if receipt == Receipt():
-        await check_user(app_name, user_id)
-        what = f"memory {' or '.join(map(repr, ids))} of user {user_id!r} in app {app_name!r}"
-        raise errors.NotFound(what=what, where="`adk-graph-memory facts` and `adk-graph-memory recall`")
-    return receipt
-
-
-async def _forget_session(app_name: str, user_id: str, session_id: str) -> Receipt:
-    async with graph.Connection() as connection:
-        receipt = await graph.forgetting.forget_session_memories(
-            await graph.prepare_connection(connection), Scope(app_name, user_id), session_id
-        )
-    if receipt == Receipt():
-        await check_user(app_name, user_id)
-        await load_session(app_name, user_id, session_id, recent=0)  # fails if there is no such session
-    return receipt
-
-
-@command(MEMORY_PANEL)
-async def stats(app_name: AppFilterOption = None, user_id: UserFilterOption = None) -> Output:
-    """Sum up what was remembered and what it cost, by user, day and extractor; prices come from the settings."""
-    announce("Waiting for Neo4j")
-    async with graph.Connection() as connection:
-        rows = await graph.ingest_queue.fetch_ingest_reports(
-            await graph.prepare_connection(connection), app_name=app_name, user_id=user_id
-        )
-        entries = ledger.sum_reports(rows, connection.settings.prices)
-    columns = [Column("day"), text_column("user of app", ratio=1)]
-    columns += map(number_column, ("turns", "facts", "calls", "tokens", "cost"))
-    table = make_table(columns, map(_make_ledger_row, entries))
-    return Output(entries, table if entries else "Nothing has been remembered yet.")
-
-
-def _make_ledger_row(entry: ledger.CostEntry) -> tuple[str | Text, ...]:
-    report, usage = entry.report, entry.report.usage
-    counts = (report.turns, report.facts.get("ADD", 0), usage.calls)
-    return (
-        entry.day,
-        add_details(f"{entry.user_id} of {entry.app_name}", entry.extractor),
-        *(f"{count:,}" for count in counts),
-        f"{usage.input_tokens:,} in\n{usage.output_tokens:,} out",
-        "" if entry.cost is None else f"{entry.cost:.4f}",
-    )
+async def _check_target(app_name: str, user_id: str, session_id: str | None, ids: Sequence[str] | None) -> None:
+    """After nothing was found to forget, make sure that there is the session; there are no memories of these ids."""
+    await check_owner(app_name, user_id)
+    if session_id:
+        await load_session(app_name, user_id, session_id, recent=0)
+        return
+    what = f"memory {' or '.join(map(repr, ids or ()))} of user {user_id!r} in app {app_name!r}"
+    raise errors.NotFound(what=what, where="`adk-graph-memory facts` and `adk-graph-memory recall`")

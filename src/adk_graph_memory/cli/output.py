@@ -62,10 +62,15 @@ def print_error(error: Exception, *, of: str = "") -> None:
     hide_status()
     kind, message = describe_error(error).values()
     if wants_json.get():
-        typer.echo(json.dumps(describe_error(error) | ({"of": of} if of else {}), ensure_ascii=False), err=True)
+        print_json_error(describe_error(error) | ({"of": of} if of else {}))
         return
     prefix = f"{replace_controls(of)}: " if of else ""
     error_console.print(Text.assemble(prefix, (kind, "red"), f": {replace_controls(message)}"), soft_wrap=True)
+
+
+def print_json_error(description: dict[str, str]) -> None:
+    """Print the description of an error on stderr, as JSON in one line."""
+    typer.echo(json.dumps(description, ensure_ascii=False), err=True)
 
 
 def describe_error(error: Exception) -> dict[str, str]:

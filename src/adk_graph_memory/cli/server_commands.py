@@ -8,25 +8,33 @@ from dataclasses import asdict
 from datetime import timedelta
 from pathlib import Path
 from typing import Annotated, Any
+from urllib.parse import urlsplit
 
 import typer
 
 from adk_graph_memory import embeddings, errors, graph, local_neo4j, reembedding
-from adk_graph_memory.cli.application import SERVER_PANEL, command
+from adk_graph_memory.cli.application import SERVER_PANEL, UsageError, command
 from adk_graph_memory.cli.output import Output, announce, make_grid, replace_controls
 from adk_graph_memory.settings import Settings, hide_credentials, is_variable_set, load_settings
 
+DEFAULT_PORT = 7687
+"""Neo4j's own port for Bolt."""
 MAX_LISTED_FAILURES = 100
 """Maximum number of failed texts to list."""
 
 
 @command(SERVER_PANEL)
 def up(
-    port: Annotated[int, typer.Option(help="Bolt port on 127.0.0.1.")] = 7687,
+    port: Annotated[int | None, typer.Option(help="Bolt port on 127.0.0.1, 7687 by default.")] = None,
     version: Annotated[str | None, typer.Option(help="Neo4j 2026 (default) or 5.26.")] = None,
 ) -> Output:
     """Start a local Neo4j without Docker, or find the running one; its data is kept between runs."""
-    server = start_with_progress(port, version)
+    server = start_with_progress(DEFAULT_PORT if port is None else port, version)
+    if (port and port != urlsplit(server.uri).port) or (version and not f"{server.version}.".startswith(f"{version}.")):
+        raise errors.LocalServerError(
+            f"The local server runs already, as Neo4j {server.version} at {server.uri}. To start it otherwise, stop it "
+            "first: `adk-graph-memory down`."
+        )
     next_steps = (
         "Agents and commands use this server, as long as NEO4J_URI is not set.",
         "See memory at work on it: adk-graph-memory demo",
@@ -43,13 +51,15 @@ def down() -> Output:
 
 
 @command(SERVER_PANEL)
-def status() -> Output:
+def status(
+    password: Annotated[bool, typer.Option("--password", help="Show the password too, for Neo4j's own tools.")] = False,
+) -> Output:
     """Say whether the local Neo4j runs, and how to reach it. Exit code 1 if it does not."""
     server = local_neo4j.find_running_server()
     if server is None:
         text = "No local server is running; `adk-graph-memory up` starts one."
-        return Output(None, text, [_note_variable()], exit_code=1)
-    return _describe_server(server, _note_variable())
+        return Output({"running": False}, text, [_note_variable()], exit_code=1)
+    return _describe_server(server, _note_variable(), password=password)
 
 
 def start_with_progress(port: int, version: str | None, *, any_port: bool = False) -> local_neo4j.RunningServer:
@@ -70,9 +80,13 @@ def start_with_progress(port: int, version: str | None, *, any_port: bool = Fals
         return local_neo4j.start_server(0, version=version, progress=announce_download)
 
 
-def _describe_server(server: local_neo4j.RunningServer, *hints: str | None) -> Output:
+def _describe_server(server: local_neo4j.RunningServer, *hints: str | None, password: bool = False) -> Output:
+    value = {"running": True, **asdict(server)}
+    if not password:
+        del value["password"]
+    rows = value | {"password": server.password if password else "shown by `adk-graph-memory status --password`"}
     names = ("uri", "username", "password", "version", "home")
-    return Output(asdict(server), make_grid((name, str(getattr(server, name))) for name in names), hints)
+    return Output(value, make_grid((name, str(rows[name])) for name in names), hints)
 
 
 def _note_variable() -> str | None:
@@ -92,6 +106,8 @@ async def migrate(
     ] = None,
 ) -> Output:
     """Bring the database's schema to this release's version; safe to run again, and by two processes at once."""
+    if dimensions is not None and not print_:
+        raise UsageError("Give --dimensions with --print: otherwise the first vector tells how many there are.")
     settings = load_settings()
     if print_:
         script, hint = await _make_migration_script(settings, dimensions)
@@ -119,28 +135,31 @@ async def _make_migration_script(settings: Settings, dimensions: int | None) -> 
 
 @command(SERVER_PANEL)
 async def reembed(
-    embedder: Annotated[str, typer.Option(help="A model's name or path, or module:name of an object in Python.")] = "",
+    embedder: Annotated[
+        str | None,
+        typer.Option(help="A model's name or path, or module:name of a Python object; by default the configured one."),
+    ] = None,
     batch: Annotated[int, typer.Option(min=1, help="Texts that are read, embedded and written together.")] = 256,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what there is to do.")] = False,
     force: Annotated[bool, typer.Option("--force", help="Even if the vectors are this embedder's already.")] = False,
     keep_old: Annotated[bool, typer.Option("--keep-old", help="Leave the old vectors in place.")] = False,
     failed: Annotated[bool, typer.Option("--failed", help="Only list the texts that cannot be embedded.")] = False,
 ) -> Output:
-    """Replace every vector by one of another embedder, while searches go on.
+    """Replace every vector by one of the configured or another embedder, while searches go on.
 
     Exit code 1 means that texts are left or that it failed. Whatever stopped it, the same command goes on from there.
     """
-    choice = None if failed else _resolve_embedder(embedder)
+    choice = _resolve_embedder(embedder)
     announce("Waiting for Neo4j")
     async with graph.Connection(schema="check" if dry_run or failed else None) as connection:
-        if choice is None:
+        if failed:
             await graph.prepare_connection(connection)
             rows = await graph.reembed.fetch_embedding_failures(connection, MAX_LISTED_FAILURES)
             lines = [f"{row['id']}  {row['text'][:60]!r}\n    {row['error']}" for row in rows]
             text = replace_controls("\n".join(lines)) or "Every text could be embedded."
             return Output(rows, text, exit_code=1 if rows else 0)
         announce("Loading the embedding model")
-        vectors = embeddings.EmbedderAdapter(choice, connection.settings)
+        vectors = embeddings.EmbedderAdapter(choice or connection.settings.embedder, connection.settings)
         if dry_run:
             plan = await reembedding.plan_reembedding(connection, vectors, batch=batch, force=force)
             return Output(plan, _format_plan(plan))
@@ -150,17 +169,15 @@ async def reembed(
         return Output(outcome, _format_outcome(outcome), exit_code=0 if outcome.is_done else 1)
 
 
-def _resolve_embedder(name: str) -> Any:
+def _resolve_embedder(name: str | None) -> Any:
     """Resolve ``--embedder``: a Python object as ``module:name`` (a class is called), else a model's name or path."""
-    if not name:
-        raise typer.BadParameter("name the embedder with --embedder")
-    if ":" not in name or Path(name).exists():
+    if name is None or ":" not in name or Path(name).exists():
         return name
     sys.path.append(str(Path.cwd()))  # a program that pip installed does not look for modules where it is run
     try:
         value = pkgutil.resolve_name(name)
     except (ImportError, AttributeError, ValueError) as error:
-        raise typer.BadParameter(f"--embedder {name}: {error}") from error
+        raise UsageError(f"--embedder {name}: {error}.") from error
     return value() if isinstance(value, type) else value
 
 
@@ -174,14 +191,24 @@ def _announce_step(step: reembedding.ProgressStep) -> None:
 
 def _format_plan(plan: reembedding.ReembedPlan) -> str:
     live, slot = plan.target.live, plan.target.slot
+    if not plan.counts:
+        return _describe_done(slot.embedder)
     old = f"from  {live.embedder}, {live.dimensions} numbers" if live else "from  no vectors"
     new = f"to    {slot.embedder}, {slot.dimensions} numbers" + (", begun already" if plan.target.is_begun else "")
     texts = [f"{count.left + count.failed:>9,} of {count.texts:,} texts of kind {count.kind}" for count in plan.counts]
-    return "\n".join((old, new, *texts, f"{plan.calls:>9,} calls of the embedder"))
+    return errors.shorten_embedder_names("\n".join((old, new, *texts, f"{plan.calls:>9,} calls of the embedder")))
+
+
+def _describe_done(embedder: str) -> str:
+    name = errors.shorten_embedder_names(embedder)
+    return f"Nothing to do: the vectors are {name}'s already; --force makes every one of them anew."
 
 
 def _format_outcome(outcome: reembedding.ReembedOutcome) -> str:
-    text = f"{outcome.embedded:,} texts were embedded by {outcome.embedder} in {outcome.seconds:,} s."
+    if outcome.is_done and not outcome.embedded:
+        return _describe_done(outcome.embedder)
+    embedder = errors.shorten_embedder_names(outcome.embedder)
+    text = f"{outcome.embedded:,} texts were embedded by {embedder} in {outcome.seconds:,} s."
     if outcome.failed:
         text += (
             f"\n{outcome.failed:,} could not be embedded; searches find them by their words alone. "

@@ -18,6 +18,18 @@ async def forget_session_memories(connection: Connection, scope: Scope, session_
     return await connection.transact(lambda transaction: delete_session_memories(transaction, scope, session_id))
 
 
+async def count_known_memories(connection: Connection, scope: Scope, ids: Sequence[str]) -> int:
+    """Count the memories that the user has by these ids."""
+    [row] = await connection.run_statement("known_memories", scope=scope.key, ids=list(ids))
+    return int(row["known"])
+
+
+async def count_session_memories(connection: Connection, scope: Scope, session_id: str) -> int:
+    """Count the turns of a session that memory holds, or was asked to."""
+    [row] = await connection.run_statement("session_memories", scope=scope.key, session_id=session_id)
+    return len(row["ids"])
+
+
 async def delete_session_memories(transaction: Transaction, scope: Scope, session_id: str) -> Receipt:
     """Delete all memories of a session within an open transaction."""
     [row] = await transaction.run_statement("session_memories", scope=scope.key, session_id=session_id)
@@ -26,7 +38,8 @@ async def delete_session_memories(transaction: Transaction, scope: Scope, sessio
 
 async def delete_memories(transaction: Transaction, scope: Scope, ids: Sequence[str]) -> Receipt:
     """Delete memories by id within an open transaction."""
-    if not ids or not await transaction.run_statement("known_memories", scope=scope.key, ids=list(ids)):
+    [known_row] = await transaction.run_statement("known_memories", scope=scope.key, ids=list(ids))
+    if not known_row["known"]:
         return Receipt()
     [fact_row] = await transaction.run_statement("forget_facts", scope=scope.key, ids=list(ids))
     [event_row] = await transaction.run_statement("forget_events", scope=scope.key, ids=list(ids))

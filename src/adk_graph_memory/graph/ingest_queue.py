@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from itertools import pairwise
 from typing import Any
 
@@ -75,6 +76,16 @@ class PendingIngest:
     """seconds since the request was made"""
     model: str = ""
     """name of the model it was made for; ``rules`` for none, empty if an earlier release made the request"""
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimedIngest:
+    """A request that a worker reads, and when another may take it over if that worker has died."""
+
+    app_name: str
+    user_id: str
+    session_id: str
+    free_at: datetime
 
 
 async def lease_turns(
@@ -212,6 +223,19 @@ async def fetch_pending_ingests(
             model=row["model"],
         )
         for row in rows
+    ]
+
+
+async def fetch_claimed_ingests(
+    connection: Connection, *, app_name: str | None = None, user_id: str | None = None
+) -> list[ClaimedIngest]:
+    """List the requests that workers have leased, of an app, a user or all; the first to be free comes first."""
+    filters = {"app_name": app_name, "user_id": user_id, "now": time.time()}
+    return [
+        ClaimedIngest(
+            row["app_name"], row["user_id"], row["session_id"], datetime.fromtimestamp(row["lease_until"], UTC)
+        )
+        for row in await connection.run_statement("claimed_ingests", filters)
     ]
 
 

@@ -150,9 +150,9 @@ async def fetch_apps(
     return [AppSummary(**row.data()) for row in rows]
 
 
-async def is_known_user(connection: Connection, scope: Scope) -> bool:
-    """Whether the graph holds a User node of this scope."""
-    return bool(await connection.run_statement("get_user_state", scope=scope.key))
+async def is_known_owner(connection: Connection, app_name: str | None, user_id: str | None) -> bool:
+    """Whether anything was ever stored for the app, for a user of this id, or for this user of the app."""
+    return bool(await connection.run_statement("known_owner", app_name=app_name, user_id=user_id))
 
 
 async def fetch_filling(connection: Connection, scope: Scope) -> tuple[bool, int]:

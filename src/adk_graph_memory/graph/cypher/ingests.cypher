@@ -119,6 +119,15 @@ MATCH (i:@Ingest {scope: $scope}) WHERE i.state IN ['pending', 'claimed']
 MATCH (u:@User {scope: i.scope})
 // include unfinished
 
+// claimed_ingests
+// a row for each request that a worker reads, that of the shortest lease first: whose it is, and until when it is leased
+MATCH (i:@Ingest {state: 'claimed'}) WHERE i.lease_until > $now
+  AND EXISTS { MATCH (i)-[:READS]->(e:@Event) WHERE e.ingest = i.id }
+MATCH (u:@User {scope: i.scope})
+WHERE ($app_name IS NULL OR u.app_name = $app_name) AND ($user_id IS NULL OR u.user_id = $user_id)
+RETURN u.app_name AS app_name, u.user_id AS user_id, i.session_id AS session_id, i.lease_until AS lease_until
+ORDER BY lease_until
+
 // count_waiting
 // one row: how many requests of an app wait, or are being read
 MATCH (i:@Ingest) WHERE i.state IN ['pending', 'claimed']

@@ -70,6 +70,12 @@ RETURN n.key AS key,
 // include facts_held
   AS facts
 
+// known_owner
+// one row, or none: whether there is a user of this id, in this app
+MATCH (u:@User)
+WHERE u.scope IS NOT NULL AND ($app_name IS NULL OR u.app_name = $app_name) AND ($user_id IS NULL OR u.user_id = $user_id)
+RETURN true AS is_known LIMIT 1
+
 // filling
 // one row: whether memory holds anything of the app's users, and how many sessions with events this user has
 RETURN EXISTS {

@@ -308,12 +308,15 @@ MATCH (e:@Event {scope: $scope}) WHERE e.memory_id IS NOT NULL AND e.session_id 
 RETURN collect(e.memory_id) AS ids
 
 // known_memories
-// one row if memory holds anything by one of these ids, or was asked to
-OPTIONAL MATCH (m:@Memory {scope: $scope}) WHERE m.memory_id IN $ids
-WITH count(m) AS memories
-OPTIONAL MATCH (e:@Event {scope: $scope}) WHERE e.memory_id IN $ids
-WITH memories, count(e) AS turns WHERE memories + turns > 0
-RETURN memories + turns AS known
+// one row: how many of these ids memory holds, or was asked to
+CALL () {
+  MATCH (m:@Memory {scope: $scope}) WHERE m.memory_id IN $ids
+  RETURN m.memory_id AS id
+  UNION
+  MATCH (e:@Event {scope: $scope}) WHERE e.memory_id IN $ids
+  RETURN e.memory_id AS id
+}
+RETURN count(id) AS known
 
 // forget_facts
 // one row: how many facts went; their words are marked, so that they do not come back
