@@ -114,9 +114,7 @@ class DatabaseTimeout(DatabaseUnavailable):
 
 
 class AuthenticationFailed(DatabaseError):
-    template = """
-    Neo4j at {uri} refused the credentials of user {username!r}: {advice}. (After three failures the server waits a few
-    seconds.)"""
+    template = "Neo4j at {uri} refused the credentials of user {username!r}: {advice}."
     uri: str
     username: str
     advice: str
@@ -137,9 +135,8 @@ class DatabaseReadOnly(DatabaseError):
 
 
 class DatabaseMissing(DatabaseError):
-    template = "Neo4j at {uri} shows user {username!r} no database {database!r}: check NEO4J_DATABASE."
+    template = "Neo4j at {uri} has no database {database!r} for this user: check NEO4J_DATABASE."
     uri: str
-    username: str
     database: str
 
 

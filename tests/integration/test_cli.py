@@ -479,7 +479,7 @@ async def test_the_demo_takes_a_conversation_of_ones_own(command, tmp_path, app_
     assert "[Ana]" in shown and "My dog is called Rex." in shown
     assert f"facts --app {result['app_name']} --user ana --all\n" in shown
     wrong = await command("demo", "--data", str(tmp_path / "nothing.json"), "--json")
-    assert "nothing.json cannot be read" in complaint(wrong)["message"]
+    assert "nothing.json cannot be read" in complaint(wrong, code=2)["message"]
 
 
 # -- what goes wrong --------------------------------------------------------------------------------------------

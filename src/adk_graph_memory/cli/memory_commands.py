@@ -40,6 +40,11 @@ from adk_graph_memory.records import Filters, MemoryKind, Recollection, Scope, S
 from adk_graph_memory.records.dates import format_short_date
 from adk_graph_memory.records.fact_validity import FactStatus
 
+SHARES_HINT = (
+    "Each number is what a signal adds to the memory's rank: +1.00 is one deviation from what is usual for this user's "
+    "memories. The higher the score in front (0 to 1), the likelier the memory helps to answer."
+)
+"""What the numbers of ``recall --explain`` mean."""
 _STATUS_HEADINGS: dict[str, tuple[FactStatus, ...]] = {
     "": ("holds", "planned"),
     "Planned, and nothing was heard of it since:": ("lapsed",),
@@ -157,12 +162,8 @@ async def recall(
     if not memories:
         await check_owner(app_name, user_id)
     rows = ((f"{memory.score:.2f}", format_day(memory.at), _format_recollection(memory)) for memory in memories)
-    hint = (
-        "Each number is what a signal adds to the memory's rank: +1.00 is one deviation from what is usual for this "
-        "user's memories. The higher the score in front (0 to 1), the likelier the memory helps to answer."
-    )
     text = make_grid(rows) if memories else "Nothing is remembered about this."
-    return Output(memories, text, [hint if explain and memories else None])
+    return Output(memories, text, [SHARES_HINT if explain and memories else None])
 
 
 def _extend_to_day_end(moment: datetime) -> datetime:

@@ -299,14 +299,16 @@ class Connection(Closeable):
 
     def translate_error(self, error: Exception) -> errors.GraphMemoryError:
         """Translate an error of the driver into one of ours, with the address, user name and database."""
-        is_password_missing = not (self._auth or self._given_driver or self.settings.password.get_secret_value())
+        advice = "check NEO4J_USERNAME and NEO4J_PASSWORD (after three failures the server waits a few seconds)"
+        if not (self._auth or self._given_driver or self.settings.password.get_secret_value()):
+            advice = "NEO4J_PASSWORD is not set"
         return translate_driver_error(
             error,
             uri=self._shown_uri,
             username=self._username,
             database=self.settings.database,
             seconds=f"{self._timeout:g}",
-            advice="NEO4J_PASSWORD is not set" if is_password_missing else "check NEO4J_USERNAME and NEO4J_PASSWORD",
+            advice=advice,
         )
 
     @property
