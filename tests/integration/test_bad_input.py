@@ -316,7 +316,7 @@ async def test_a_retriever_hands_on_metadata_of_an_own_column(neo4j_server, app_
 def test_filters_that_cannot_be_are_told_in_a_line():
     asked = ["recall", "bees", "--app", "a", "--user", "b", "--since", "2026-02-01", "--until", "2026-01-01"]
     result = CliRunner().invoke(app, asked, env={"NEO4J_URI": "bolt://127.0.0.1:1"})
-    assert result.exit_code == 1
+    assert result.exit_code == 2
     assert "later than until" in " ".join(result.output.split())
 
 
