@@ -383,7 +383,7 @@ ORDINARY = """
 
 
 @pytest.mark.schema
-@pytest.mark.parametrize("place", ["the end", "the beginning"])
+@pytest.mark.parametrize("place", ["the end", pytest.param("the beginning", marks=pytest.mark.full)])
 async def test_a_message_of_three_thousand_words_finds_what_it_asks_for(  # type: ignore[no-untyped-def]
     neo4j_server, owner: Owner, place: str
 ) -> None:

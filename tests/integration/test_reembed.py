@@ -559,6 +559,7 @@ async def test_the_command_says_what_it_would_do_does_it_and_does_nothing_twice(
     assert (done.exit_code, json.loads(done.stdout)["left"]) == (0, 0)
 
 
+@pytest.mark.full
 async def test_the_command_names_what_failed(deployed: Deployed, run: Callable[..., Any]) -> None:
     db = await deployed()
     assert (await run(db, "--failed")).exit_code == 0
@@ -590,6 +591,7 @@ async def test_an_embedder_is_found_in_the_folder_where_the_command_runs(
     assert (result.exit_code, json.loads(result.stdout)["dimensions"]) == (0, 2)
 
 
+@pytest.mark.full
 async def test_the_command_says_how_far_it_is_and_a_retriever_follows(
     deployed: Deployed, run: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:

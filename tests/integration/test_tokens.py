@@ -113,6 +113,7 @@ async def test_an_embedder_without_tokens_works_as_ever_and_beside_it(deployment
 
 @pytest.mark.schema
 @pytest.mark.xdist_group("reembed")
+@pytest.mark.full
 async def test_tokens_of_another_projection_count_as_none_until_all_are_embedded_again(
     neo4j_server: Any, app_name: str
 ) -> None:

@@ -575,6 +575,7 @@ async def test_a_graph_of_former_names_gets_its_names_and_still_remembers(
     await remembers(settings)
 
 
+@pytest.mark.full
 async def test_the_printed_script_holds_what_a_graph_of_former_names_needs(
     deployed: Callable[..., Connection], dba: neo4j.Session, prefix: str, remembered: Any
 ) -> None:
@@ -591,7 +592,8 @@ async def test_the_printed_script_holds_what_a_graph_of_former_names_needs(
     await remembers(settings)
 
 
-@pytest.mark.parametrize("first", [0, pytest.param(1, marks=pytest.mark.full)])
+@pytest.mark.full
+@pytest.mark.parametrize("first", [0, 1])
 async def test_two_graphs_that_shared_names_both_get_all_of_their_constraints(
     deployed: Callable[..., Connection], dba: neo4j.Session, prefix: str, remembered: Any, first: int
 ) -> None:
@@ -615,6 +617,7 @@ async def test_two_graphs_that_shared_names_both_get_all_of_their_constraints(
     assert described(dba, prefixes[1]) == full
 
 
+@pytest.mark.full
 async def test_an_index_is_made_that_a_process_dropped_before_it_died(
     deployed: Callable[..., Connection], dba: neo4j.Session, prefix: str, remembered: Any
 ) -> None:

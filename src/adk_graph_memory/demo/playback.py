@@ -272,9 +272,8 @@ def _format_hints(scope: Scope) -> str:
         f"  {command} facts {options} --all\n"
         f"  {command} entities {options}\n"
         "\n[bold]Next: the same memory for an agent of yours[/]\n"
-        "  from adk_graph_memory import GraphMemoryPlugin, Neo4jMemoryService, Neo4jSessionService\n"
-        "  Runner(app=App(…, plugins=\\[GraphMemoryPlugin()]), session_service=Neo4jSessionService(), "
-        "memory_service=Neo4jMemoryService())"
+        "  from adk_graph_memory import GraphMemoryPlugin, Neo4jMemoryService\n"
+        "  Runner(app=App(…, plugins=\\[GraphMemoryPlugin()]), memory_service=Neo4jMemoryService(), …)"
     )
 
 
