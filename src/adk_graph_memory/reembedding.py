@@ -45,11 +45,12 @@ class ProgressStep:
 
 @dataclass(frozen=True, slots=True)
 class ReembedPlan:
-    """The slot to fill, the texts by kind (none if its vectors are live already), and the calls of the embedder."""
+    """The slot to fill, the texts by kind, and the calls of the embedder; needless if its vectors are live already."""
 
     target: ReembedTarget
     counts: Sequence[TextCount]
     calls: int
+    is_needed: bool = True
 
 
 @dataclass(slots=True)
@@ -79,7 +80,7 @@ async def plan_reembedding(
     target = await graph.reembed.find_reembed_target(connection, vectors.name, len(control.vector))
     live, configured = target.live, (vectors.name, len(control.vector))
     if live and (live.embedder, live.dimensions) == configured and not (target.is_begun or force):
-        return ReembedPlan(target, (), 0)
+        return ReembedPlan(target, (), 0, is_needed=False)
     counts = await graph.reembed.count_texts(connection, target.slot)
     if not target.is_begun:  # the slot holds another embedder's vectors, which will be deleted
         counts = [TextCount(count.kind, count.texts, count.texts, 0) for count in counts]
@@ -114,7 +115,7 @@ async def reembed_texts(
     """
     start_time = time.monotonic()
     plan = await plan_reembedding(connection, vectors, batch=batch, force=force)
-    if not plan.counts:
+    if not plan.is_needed:
         return ReembedOutcome(plan.target.slot.embedder, plan.target.slot.dimensions)
     progress(ProgressStep("Emptying the new slot"))
     run = await graph.reembed.begin_reembedding(connection, plan.target)

@@ -503,6 +503,16 @@ async def test_a_database_without_vectors_gets_its_first_embedder(deployed: Depl
 
 
 @pytest.mark.full
+async def test_a_graph_whose_memories_are_gone_gets_another_embedder(deployed: Deployed) -> None:
+    db = await deployed(Scripted(64))
+    prefix = db.settings.label_prefix
+    await db.memory.connection.run_cypher(f"MATCH (n:{prefix}Memory|{prefix}Entity) DETACH DELETE n")
+    outcome = await db.reembed(Scripted())
+    live = (await db.state()).live_slot
+    assert (outcome.embedded, outcome.is_done, live and live.dimensions) == (0, True, 32)
+
+
+@pytest.mark.full
 async def test_the_same_embedder_again_only_by_force(deployed: Deployed) -> None:
     db = await deployed(Scripted(64))
     needless = await db.reembed(Scripted(64))

@@ -191,7 +191,7 @@ def _announce_step(step: reembedding.ProgressStep) -> None:
 
 def _format_plan(plan: reembedding.ReembedPlan) -> str:
     live, slot = plan.target.live, plan.target.slot
-    if not plan.counts:
+    if not plan.is_needed:
         return _describe_done(slot.embedder)
     old = f"from  {live.embedder}, {live.dimensions} numbers" if live else "from  no vectors"
     new = f"to    {slot.embedder}, {slot.dimensions} numbers" + (", begun already" if plan.target.is_begun else "")

@@ -49,7 +49,8 @@ class SyncReads:
         self._connection, self._given_driver = connection, given_driver
         self._driver: neo4j.Driver | None = None
         self._lock, self._closings = threading.Lock(), 0
-        self._open_reads, self._is_watched = dict[_OpenRead, None](), False
+        self._open_reads: dict[_OpenRead, None] = {}
+        self._watch: threading.Thread | None = None
 
     @property
     def driver(self) -> neo4j.Driver:
@@ -119,9 +120,9 @@ class SyncReads:
         read = _OpenRead(driver, time.monotonic() + self._timeout + 0.5)  # half a second after the server's own
         with self._lock:
             self._open_reads[read] = None
-            is_watched, self._is_watched = self._is_watched, True
-        if not is_watched:
-            threading.Thread(target=self._watch_reads, name="graph-read-watch", daemon=True).start()
+            if self._watch is None or not self._watch.is_alive():  # it ended, an error ended it, or this is a fork
+                self._watch = threading.Thread(target=self._watch_reads, name="graph-read-watch", daemon=True)
+                self._watch.start()
         try:
             yield
         except (driver_errors.DriverError, OSError) as error:
@@ -142,7 +143,7 @@ class SyncReads:
             with self._lock:
                 read = next(iter(self._open_reads), None)
                 if read is None:
-                    self._is_watched = False
+                    self._watch = None
                     return
             if (seconds_left := read.deadline - time.monotonic()) > 0:
                 time.sleep(seconds_left)
