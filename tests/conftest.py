@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import threading
 import uuid
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -13,22 +14,35 @@ import hypothesis
 import pytest
 from typer.testing import CliRunner, Result
 
+from adk_graph_memory import graph
+from adk_graph_memory.embeddings import EmbedderAdapter, GeminiEmbedder, LocalEmbedder
+from adk_graph_memory.graph import Connection
+from adk_graph_memory.graph.vector_slots import open_slot
 from adk_graph_memory.local_neo4j import LocalNeo4j
 from adk_graph_memory.local_neo4j.folders import get_cache_folder
 from adk_graph_memory.settings import Settings, load_settings
+from adk_graph_memory.testing import HashEmbedder
 
 hypothesis.settings.register_profile("unhurried", deadline=None)  # no test goes by the clock
 hypothesis.settings.load_profile("unhurried")
 
 PURE = ("tests/unit", "tests/house_rules")
+GRAPHS = {
+    "": (LocalEmbedder(), 384),
+    "TestDemo": (LocalEmbedder(), 384),
+    "TestHash": (HashEmbedder(), 64),
+    "TestGemini": (GeminiEmbedder("gemini-embedding-001"), 64),
+}
+"""The label prefixes that tests share: whose vectors each graph holds, and their dimensions."""
 KEPT = ("ADK_GRAPH_MEMORY_CACHE", "ADK_GRAPH_MEMORY_NEO4J")
 ENVIRONMENT = {
     "OMP_NUM_THREADS": "1",
-    "JAVA_TOOL_OPTIONS": "-XX:TieredStopAtLevel=1",
     "LITELLM_LOCAL_MODEL_COST_MAP": "True",
 }
-"""Each worker has one core, on which torch's threads would wait for each other; no server here lives long enough to
-be worth the time that its thorough compiler takes; and LiteLLM would fetch a list of prices."""
+"""Each worker has one core, on which torch's threads would wait for each other; and LiteLLM would fetch a list of
+prices."""
+SHORT_LIVED_JAVA = "-XX:TieredStopAtLevel=1"
+"""Servers other than the run's do not live long enough to be worth the time of Java's thorough compiler."""
 SERVER_CONF = {"dbms.cypher.min_replan_interval": "3h"}
 """Plans last though the store grows under them."""
 SERVER = pytest.StashKey[LocalNeo4j]()
@@ -69,11 +83,33 @@ def pytest_configure(config: pytest.Config) -> None:
     config.stash[SERVER] = server
     os.environ["NEO4J_TEST_URI"] = server.uri
     os.environ["NEO4J_TEST_USERNAME"], os.environ["NEO4J_TEST_PASSWORD"] = server.auth
+    os.environ.setdefault("JAVA_TOOL_OPTIONS", SHORT_LIVED_JAVA)
+    threading.Thread(target=asyncio.run, args=[_prepare_graphs(Server(server.uri, server.auth))]).start()
+
+
+async def _prepare_graphs(server: Server) -> None:
+    """Make all indexes of the shared graphs while the workers start: with each new one the server forgets its plans."""
+    for prefix, (embedder, dimensions) in GRAPHS.items():
+        settings = server.settings(label_prefix=prefix)
+        async with Connection(settings=settings) as connection:
+            await graph.prepare_connection(connection)
+            await open_slot(connection, "a", EmbedderAdapter(embedder, settings).name, dimensions)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """What changes the schema comes late: after it the server has to plan every statement anew, whoever asks."""
-    items.sort(key=lambda item: (_is_pure(config, str(item.path)), item.get_closest_marker("schema") is not None))
+    """Groups come first, for they take long; what changes the schema comes late, for after it the server has to plan
+    every statement anew, whoever asks; and what needs no server comes last, to keep both workers busy to the end."""
+    config.option.loadscopereorder = False
+    items.sort(key=lambda item: _place(config, item))
+
+
+def _place(config: pytest.Config, item: pytest.Item) -> tuple[bool, ...]:
+    is_pure, changes_schema, is_grouped = (
+        _is_pure(config, str(item.path)),
+        item.get_closest_marker("schema") is not None,
+        item.get_closest_marker("xdist_group") is not None,
+    )
+    return is_pure, changes_schema, not is_grouped
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:

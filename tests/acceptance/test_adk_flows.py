@@ -28,7 +28,7 @@ from adk_graph_memory import Neo4jArtifactService, Neo4jMemoryService, Neo4jSess
 from adk_graph_memory.testing import ScriptedLlm, make_tool_call
 
 USER = "ada"
-PREFIX = "TestMini"
+PREFIX = ""
 """Vectors are a database's own: under this prefix they are all MiniLM's."""
 
 

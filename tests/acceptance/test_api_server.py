@@ -20,6 +20,9 @@ from neo4j import Driver, GraphDatabase
 from tests.adk_server import answered, remembered, started, write_agent
 from tests.fake_gemini import FakeGemini, Part, Request, call, preloaded, responses, said
 
+HOSTED = "&embedder=gemini-embedding-001&embed_dimensions=64&label_prefix=TestGemini"
+"""What an address adds for an embedder that needs no torch."""
+
 
 class Api:
     """A running server, as its users meet it."""
@@ -71,8 +74,8 @@ def serving(neo4j_server: Any, gemini: FakeGemini, app_name: str, tmp_path: Path
     environment = gemini.environment | {"ADK_GRAPH_MEMORY_LEASE": "3"}
 
     @contextmanager
-    def serve() -> Iterator[Api]:
-        with started("api_server", tmp_path / "agents", address, environment) as (url, process):
+    def serve(chosen: str = "") -> Iterator[Api]:
+        with started("api_server", tmp_path / "agents", address + chosen, environment) as (url, process):
             api = Api(url, name, process)
             try:
                 yield api
@@ -83,15 +86,18 @@ def serving(neo4j_server: Any, gemini: FakeGemini, app_name: str, tmp_path: Path
     return serve
 
 
-def test_sessions_memory_and_artifacts_outlive_the_process(serving: Callable[[], Any], gemini: FakeGemini) -> None:
-    with serving() as api:
+@pytest.mark.parametrize("chosen", [HOSTED, pytest.param("", marks=pytest.mark.full)], ids=["hosted", "local"])
+def test_sessions_memory_and_artifacts_outlive_the_process(
+    serving: Callable[[str], Any], gemini: FakeGemini, chosen: str
+) -> None:
+    with serving(chosen) as api:
         api.create("first")
         api.run("first", "My dog is called Rex.")
         api.run("first", "Please note down that we need oats.")
         assert "I heard" in api.stream("first", "Rex is afraid of thunder.")[-1]["content"]["parts"][0]["text"]
         api.remember("first")
 
-    with serving() as api:
+    with serving(chosen) as api:
         told = api.client.get(f"{api.user}/sessions/first").json()["events"]
         assert [event["content"]["parts"][0].get("text") for event in told if event["author"] == "user"] == [
             "My dog is called Rex.",
@@ -105,7 +111,8 @@ def test_sessions_memory_and_artifacts_outlive_the_process(serving: Callable[[],
         api.create("second")
         answer = api.run("second", "What is my dog called?")[-1]["content"]["parts"][0]["text"]
         assert "My dog is called Rex." in answer
-        [asked] = [request for request in gemini.requests if said(request) == "What is my dog called?"]
+        requests = [request for request in gemini.requests if "contents" in request]  # the others ask for vectors
+        [asked] = [request for request in requests if said(request) == "What is my dog called?"]
         assert "My dog is called Rex." in preloaded(asked)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-PREFIX = "TestMini"
+PREFIX = ""
 
 COMMON = """
 import asyncio, sys, time
@@ -23,7 +23,7 @@ from adk_graph_memory.testing import ScriptedLlm, make_tool_call
 
 uri, user, password, app, lease, more = sys.argv[1:]
 settings = Settings(
-    uri=uri, username=user, password=password, label_prefix="TestMini",
+    uri=uri, username=user, password=password, label_prefix="",
     limits=Limits(lease=float(lease), embed_timeout=120),
 )
 sessions, memory = Neo4jSessionService(settings=settings), Neo4jMemoryService(settings=settings)
@@ -91,7 +91,8 @@ def asked(server: Any, app_name: str, lease: float, more: str) -> str:
     return ran.stdout
 
 
-@pytest.mark.parametrize("more", [pytest.param("once added", marks=pytest.mark.full), "while reading"])
+@pytest.mark.full  # test_survives_kill_midway.py kills in the middle too, without the model's load
+@pytest.mark.parametrize("more", ["once added", "while reading"])
 async def test_a_new_process_recalls_what_a_killed_one_was_told(neo4j_server: Any, app_name: str, more: str) -> None:
     lease = 0.5 if more == "while reading" else 600
     await asyncio.to_thread(told_and_killed, neo4j_server, app_name, lease, more)

@@ -10,6 +10,7 @@ import socket
 import subprocess
 import sys
 import tomllib
+import uuid
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from itertools import pairwise
@@ -88,24 +89,37 @@ SHELL_LINES = list(dict.fromkeys(list_shell_lines()))
 OWN_COMMANDS = [shlex.split(line)[1:] for line in SHELL_LINES if line.startswith("adk-graph-memory ")]
 
 
-@pytest.mark.parametrize("omitted", ["demo", pytest.param(None, marks=pytest.mark.full)])
-def test_the_commands_run(omitted, monkeypatch, tmp_path):
+@pytest.mark.schema
+def test_the_commands_run(at_the_test_server, monkeypatch, tmp_path):
+    """All that need no server or embedder of their own, in a graph of their own."""
+    monkeypatch.setenv("ADK_GRAPH_MEMORY_LABEL_PREFIX", f"Commands{uuid.uuid4().hex[:8]}")
+    monkeypatch.chdir(tmp_path)
+    asyncio.run(store_monday_and_friday(tmp_path))
+    for arguments in OWN_COMMANDS:
+        if arguments[0] not in ("up", "status", "reembed", "demo", "down"):
+            run_command(arguments)
+
+
+@pytest.mark.full
+def test_the_commands_run_as_a_reader_types_them(monkeypatch, tmp_path):
     monkeypatch.setenv("ADK_GRAPH_MEMORY_HOME", str(tmp_path))
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     monkeypatch.chdir(tmp_path)
-    commands = [arguments for arguments in OWN_COMMANDS if arguments[0] != omitted]
-    for arguments in sorted(commands, key=lambda arguments: arguments == ["down"]):
-        options = ["--port", str(free_port())] if arguments == ["up"] else []
-        if "a-memory-id" in arguments:
-            facts = CliRunner().invoke(app, ["facts", "--app", "home", "--user", "ana", "--json"])
-            arguments = [json.loads(facts.stdout)[0]["id"] if word == "a-memory-id" else word for word in arguments]
-        result = CliRunner().invoke(app, arguments + options)
-        assert result.exit_code == 0, f"{arguments}: {result.output}"
+    for arguments in sorted(OWN_COMMANDS, key=lambda arguments: arguments == ["down"]):
+        run_command(arguments, *(["--port", str(free_port())] if arguments == ["up"] else []))
         if arguments == ["up"]:
             asyncio.run(store_monday_and_friday(tmp_path))
-        elif arguments[0] in ("recall", "facts"):
-            assert "thunder" in result.output
     assert {"up", "down"} <= {arguments[0] for arguments in OWN_COMMANDS}
+
+
+def run_command(arguments: list[str], *options: str) -> None:
+    if "a-memory-id" in arguments:
+        facts = CliRunner().invoke(app, ["facts", "--app", "home", "--user", "ana", "--json"])
+        arguments = [json.loads(facts.stdout)[0]["id"] if word == "a-memory-id" else word for word in arguments]
+    result = CliRunner().invoke(app, [*arguments, *options])
+    assert result.exit_code == 0, f"{arguments}: {result.output}"
+    if arguments[0] in ("recall", "facts"):
+        assert "thunder" in result.output
 
 
 async def store_monday_and_friday(folder: Path) -> None:

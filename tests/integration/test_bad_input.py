@@ -226,6 +226,7 @@ async def test_what_a_retrieval_query_names_and_the_graph_does_not_have_is_told_
     assert unknown is None or unknown in messages[0]
 
 
+@pytest.mark.schema
 async def test_what_nobody_has_written_yet_is_no_spelling_mistake(neo4j_server, app_name, caplog):
     settings = neo4j_server.settings(label_prefix=f"Empty{uuid.uuid4().hex[:8]}")
     query = f"OPTIONAL MATCH (node)-[:SUPPORTED_BY]->(e:{settings.label_prefix}Event) RETURN e.text AS text, score"

@@ -22,7 +22,7 @@ from adk_graph_memory.cli import output
 from adk_graph_memory.testing import ScriptedLlm
 
 NOON = 1_780_000_000.0
-PREFIX = "TestMini"
+PREFIX = ""
 
 
 @pytest.fixture(autouse=True)

@@ -177,6 +177,7 @@ Deployed = Callable[..., Any]
 # -- the way it goes --------------------------------------------------------------------------------------------
 
 
+@pytest.mark.full
 async def test_every_text_gets_its_vector_and_the_old_embedder_is_told(deployed: Deployed, caplog) -> None:
     db = await deployed()
     retriever = await db.memory.make_retriever(**ADA)

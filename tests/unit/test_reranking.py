@@ -103,13 +103,16 @@ async def test_one_memory_needs_no_order(count: int) -> None:
 @pytest.fixture
 def cross_encoder(tmp_path: Path) -> str:
     """A tiny one with random weights."""
-    from transformers import BertConfig, BertForSequenceClassification, BertTokenizerFast
+    from transformers import BertConfig, BertForSequenceClassification, BertTokenizerFast, set_seed
 
     words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "bees", "ships", "who", "keeps", "text"]
     (tmp_path / "vocab.txt").write_text("\n".join(words))
     BertTokenizerFast(vocab=str(tmp_path / "vocab.txt")).save_pretrained(tmp_path)
     shape = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 16}
-    BertForSequenceClassification(BertConfig(vocab_size=len(words), num_labels=1, **shape)).save_pretrained(tmp_path)
+    set_seed(1)
+    BertForSequenceClassification(
+        BertConfig(vocab_size=len(words), num_labels=1, initializer_range=1.0, **shape)
+    ).save_pretrained(tmp_path)
     return str(tmp_path)
 
 
