@@ -30,7 +30,7 @@ def describe_failure(error: BaseException) -> str:
     line = f"{type(error).__name__}: {text}" if text else type(error).__name__
     codes = {getattr(error, name, None) for name in ("code", "status_code")}
     if codes & {401, 403} or _API_KEY.search(text):
-        line += " (Is the API key set, right, and allowed to use this model? For Gemini that is GOOGLE_API_KEY.)"
+        line += " (Is the API key set, right, and allowed to use this model? Gemini reads GOOGLE_API_KEY)"
     return line
 
 

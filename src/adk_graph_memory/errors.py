@@ -212,8 +212,8 @@ class IndexNameTaken(SchemaError):
 
 class EmbedderMismatch(SchemaError):
     template = """
-    The memories in this database carry vectors of {stored} ({stored_dimensions} numbers each), but {configured}
-    ({configured_size}) is configured. Configure the stored one, or make every vector anew with
+    The memories in this database carry vectors of {stored} ({stored_dimensions} numbers each), but
+    {configured}{configured_size} is configured. Configure the stored one, or make every vector anew with
     `adk-graph-memory reembed --embedder NAME`."""
     stored: str
     stored_dimensions: int
@@ -240,8 +240,8 @@ class ConfirmationMissing(GraphMemoryError):
 
 class UnreadableTranscript(GraphMemoryError, ValueError):
     template = """
-    {place} cannot be read: {reason}. Wanted is a session as `adk run --save_session` writes it, a JSON list of them, or
-    one a line."""
+    {place} cannot be read: {reason}. Expected a session as `adk run --save_session` writes it, a JSON list of sessions,
+    or one session per line."""
     place: str
 
 
@@ -275,7 +275,7 @@ class EmbedderMissing(EmbeddingError):
 
 class EmbeddingModelMissing(EmbeddingError):
     template = """
-    The embedding model {model!r} cannot be loaded: {reason}. Name one that can (ADK_GRAPH_MEMORY_EMBEDDER or embedder=:
+    The embedding model {model!r} cannot be loaded: {reason}. Name another (ADK_GRAPH_MEMORY_EMBEDDER or embedder=:
     a sentence-transformers model, a folder that holds one, or gemini-embedding-001), or pass any neo4j-graphrag
     Embedder; embedder=False works without vectors, by full text alone."""
     model: str

@@ -114,7 +114,7 @@ class GraphMemory(Listings, Closeable):
         stays pending in the graph with its turns and the reason, and the next call with these turns retries it.
 
         Args:
-            turns: in the order they were said; a whole session or only its latest turns.
+            turns: in the order they were said; a whole session or only its latest turns. Blank ones are left out.
             app_name, user_id: whose memory it is.
             session_id: the session of the turns.
             metadata: stored with the turns and returned with them; merged into existing metadata.
@@ -127,9 +127,9 @@ class GraphMemory(Listings, Closeable):
             errors.EmbeddingError, errors.EmbedderMismatch: no vector would fit the graph's; likewise.
             errors.DatabaseError: the graph could not be written.
         """
+        turns, metadata = await self._clean_turns(turns), await self.redactor.redact_metadata(metadata)
         if not turns:
             return IngestReport(extractor=self.extractor.version)
-        turns, metadata = await self.redactor.redact_turns(turns), await self.redactor.redact_metadata(metadata)
         telemetry.annotate_memories(turns)
         connection, scope = await graph.prepare_connection(self.connection), Scope(app_name, user_id)
         try:
@@ -149,7 +149,7 @@ class GraphMemory(Listings, Closeable):
         Raises:
             errors.RedactionFailed, errors.DatabaseError: nothing is stored.
         """
-        turns = await self.redactor.redact_turns(turns)
+        turns = await self._clean_turns(turns)
         telemetry.annotate_memories(turns)
         connection, scope = await graph.prepare_connection(self.connection), Scope(app_name, user_id)
         ingestion = self._make_ingestion(connection)
@@ -222,10 +222,13 @@ class GraphMemory(Listings, Closeable):
                 used; that is logged once.
 
         Raises:
+            errors.InvalidArgument: the query is no text, or an option is out of range.
             errors.EmbeddingError, errors.EmbedderMismatch: no vector would fit the graph's, and there is no
                 ``first_wait``.
             errors.DatabaseError: the graph could not be read.
         """
+        if not isinstance(query, str):
+            raise errors.InvalidArgument(reason=f"the question {query!r} is no text")
         await graph.prepare_connection(self.connection)
         options = RecallOptions(limit, token_budget, min_score, now, filters, explain, first_wait=first_wait)
         query = await self.redactor.redact_text(query)
@@ -300,6 +303,10 @@ class GraphMemory(Listings, Closeable):
         """Close the connections opened in the running event loop; may be called again."""
         self.vectors.report_loading_failure()
         await self.connection.close()
+
+    async def _clean_turns(self, turns: Sequence[Turn]) -> list[Turn]:
+        """The turns that say something, redacted."""
+        return [turn for turn in await self.redactor.redact_turns(turns) if turn.text.strip()]
 
     def _make_ingestion(self, connection: graph.Connection, model_name: str | None = None) -> Ingestion:
         """Make an ingestion with this memory's model, or with that of another name."""

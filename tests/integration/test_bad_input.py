@@ -326,6 +326,20 @@ def test_a_turn_without_text_is_named():
         turn(None)
 
 
+async def test_a_turn_that_says_nothing_is_no_memory(memory, app_name):
+    blank, full = turn(" \n"), turn("I keep bees in here", "t2")
+    assert await memory.enqueue([blank], session_id="s", **owner(app_name)) == 0
+    assert (await memory.remember([blank, full], session_id="s", **owner(app_name))).turns == 1
+    assert {found.session_id for found in await memory.recall("bees", **owner(app_name))} == {"s"}
+    assert all(found.text.strip() for found in await memory.recall("anything", **owner(app_name)))
+
+
+@pytest.mark.parametrize("question", [None, 7, ["bees"]])
+async def test_a_question_that_is_no_text_is_named(memory, app_name, question):
+    with pytest.raises(errors.InvalidArgument, match="is no text"):
+        await memory.recall(question, **owner(app_name))
+
+
 @pytest.mark.parametrize("metadata", ["circular", "deep"])
 async def test_metadata_that_json_cannot_hold_are_named(memory, app_name, metadata):
     value: dict[str, Any] = {}

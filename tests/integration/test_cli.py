@@ -619,6 +619,7 @@ async def test_an_argument_that_cannot_be_is_no_setting(command, known):
     error = complaint(await command("recall", "dog", *whose(known), *bounds, "--json"), code=2)
     assert error["error"] == "UsageError" and error["message"].startswith("Since 2026-02-02")
     assert "Usage:" in (await command("recall", "dog", *whose(known), *bounds)).stderr
+    assert "Give a question" in (await command("recall", "  ", *whose(known))).stderr
 
 
 async def test_the_version_and_help_are_a_word_away(command):

@@ -146,6 +146,7 @@ async def test_what_a_model_fails_at_waits_and_holds_up_nothing(command, moody, 
     pending = ("ingest", "--pending", "--app", app_name)
     again = await command(*pending)
     assert again.exit_code == 1 and f"user ana of {app_name}: ModelFailed" in again.stderr
+    assert again.stdout.strip() == ""
     assert "stays queued" not in caplog.text  # the error is printed, and need not be logged too
     assert "adk-graph-memory ingest --pending" in again.stderr
     monkeypatch.setattr(Moody, "calm", True)
@@ -220,7 +221,9 @@ async def test_what_is_being_read_is_listed_with_the_time_when_it_is_free(comman
     free_at = datetime.fromisoformat(claim["free_at"])
     assert same_claim == claim and before + timedelta(hours=1) <= free_at <= datetime.now(UTC) + timedelta(hours=1)
     for shown in map(one_line, (listed, summed)):
-        assert f"monday of user ana of {app_name}: a process reads it" in shown and "Nothing is pending" not in shown
+        assert (
+            f"monday of user ana of {app_name}: a process is reading it" in shown and "Nothing is pending" not in shown
+        )
         assert f"free at {free_at:%Y-%m-%d %H:%M:%S} UTC" in shown
     for arguments in (pending, stats):
         assert json.loads((await command(*arguments, "--json")).stdout)["claimed"] == []

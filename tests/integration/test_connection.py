@@ -466,9 +466,7 @@ async def test_an_ingest_whose_server_dies_is_taken_up_where_the_turns_were_clai
         own_server.kill()
         return reply
 
-    settings = Settings(
-        uri=own_server.uri, username="neo4j", password=own_server.auth[1], limits=Limits(database_timeout=1, lease=1)
-    )
+    settings = Settings(uri=own_server.uri, username="neo4j", password=own_server.auth[1], limits=Limits(lease=1))
     async with GraphMemory(
         settings=settings, model=ScriptedLlm.from_replies(read_while_the_server_dies), embedder=False
     ) as memory:

@@ -7,6 +7,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
+from types import SimpleNamespace
 from typing import Any
 
 import huggingface_hub
@@ -303,6 +304,31 @@ async def test_a_loading_that_failed_is_left_alone_for_a_while_where_somebody_wa
     with pytest.raises(errors.EmbedderFailed):
         await embedder.wait_until_ready()
     assert len(tries) == 2
+
+
+@pytest.mark.parametrize(
+    ("error", "is_running", "reported"),
+    [
+        (RuntimeError("can't register atexit after shutdown"), False, 0),
+        (RuntimeError("the weights are broken"), True, 1),
+        (errors.EmbedderMissing(reason="torch is not installed"), False, 1),
+    ],
+)
+def test_a_loading_that_the_end_of_the_process_interrupts_is_no_failure(
+    monkeypatch: pytest.MonkeyPatch, error: Exception, is_running: bool, reported: int
+) -> None:
+    class Broken(LocalEmbedder):
+        @property
+        def loaded_model(self) -> Any:
+            raise error
+
+    adapter, reports = vectors(Broken()), list[errors.GraphMemoryError]()
+    threads = SimpleNamespace(main_thread=lambda: SimpleNamespace(is_alive=lambda: is_running))
+    monkeypatch.setattr("adk_graph_memory.embeddings.adapter.threading", threads)
+    adapter.start_loading()
+    assert adapter._loading_future is not None and adapter._loading_future.exception() is error
+    adapter.report_loading_failure(reports.append)
+    assert len(reports) == reported
 
 
 def test_the_test_embedder_puts_like_by_like() -> None:

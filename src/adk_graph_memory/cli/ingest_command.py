@@ -93,7 +93,7 @@ async def ingest(
     user_id: Annotated[str | None, typer.Option("--user", help="Its user; of a FILE, instead of its own.")] = None,
     model: Annotated[str | None, typer.Option(help="What extracts facts, now: a model's name, or rules.")] = None,
 ) -> Output | None:
-    """Remember the sessions of a FILE, a stored one, or requests left when a process died or a model failed.
+    """Remember the sessions in FILE, a stored session, or the requests left when a process died or a model failed.
 
     What was remembered before costs nothing and changes nothing; a session that fails holds up no other.
     """
@@ -214,9 +214,10 @@ def _report_jobs(
             raise typer.Exit(1)
     total = sum((job.report for job in finished if job.report), IngestReport())
     is_pending = any(job.is_pending for job in failed)
+    lines = [*_summarize_jobs(jobs, finished, total), *_describe_claims(claims)]
     return Output(
         value={"total": total, "jobs": [job.to_dict() for job in finished], "claimed": claims},
-        text="\n".join([*_summarize_jobs(jobs, finished, total), *_describe_claims(claims)]) or "Nothing is pending.",
+        text="\n".join(lines) if lines or jobs else "Nothing is pending.",
         hints=["What failed is stored: `adk-graph-memory ingest --pending` tries it again." if is_pending else None],
         exit_code=1 if failed or fatal_error else 0,
     )
@@ -248,10 +249,10 @@ def _summarize_report(report: IngestReport) -> str:
 
 
 def _describe_claims(claims: Sequence[ClaimedIngest]) -> list[str]:
-    """A line for each request that a process reads, or read when it died."""
+    """A line for each request that a process is reading, or was reading when it died."""
     return [
         f"{replace_controls(claim.session_id)} of user {replace_controls(claim.user_id)} of "
-        f"{replace_controls(claim.app_name)}: a process reads it; if that one died, it is free at "
+        f"{replace_controls(claim.app_name)}: a process is reading it; if it died, the request is free at "
         f"{claim.free_at:%Y-%m-%d %H:%M:%S} UTC."
         for claim in claims
     ]

@@ -144,6 +144,8 @@ async def recall(
         start, end = since and _set_timezone(since, zone), until and _set_timezone(_extend_to_day_end(until), zone)
         return Filters(start, end, kind, session_id, topic, entity)
 
+    if not query.strip():
+        raise UsageError("Give a question, or any words.")
     make_filters(UTC)  # rejects invalid filters before connecting to a server
     async with GraphMemory() as memory:
         zone = await memory.speakers.find_zone(Scope(app_name, user_id))

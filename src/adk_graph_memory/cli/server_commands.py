@@ -32,8 +32,8 @@ def up(
     server = start_with_progress(DEFAULT_PORT if port is None else port, version)
     if (port and port != urlsplit(server.uri).port) or (version and not f"{server.version}.".startswith(f"{version}.")):
         raise errors.LocalServerError(
-            f"The local server runs already, as Neo4j {server.version} at {server.uri}. To start it otherwise, stop it "
-            "first: `adk-graph-memory down`."
+            f"The local server is already running, as Neo4j {server.version} at {server.uri}. To start it with other "
+            "options, stop it first: `adk-graph-memory down`."
         )
     next_steps = (
         "Agents and commands use this server, as long as NEO4J_URI is not set.",

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import copy
 import math
+import sys
+import threading
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -113,7 +115,10 @@ class EmbedderAdapter:
     @cached_property
     def _tokenizer(self) -> object:
         """A copy of the embedder's tokenizer, which is busy in another thread; tokenizers are not thread-safe."""
-        return copy.deepcopy(getattr(self._model, "tokenizer", None))
+        tokenizer: Any = copy.deepcopy(getattr(self._model, "tokenizer", None))
+        if hasattr(tokenizer, "model_max_length"):
+            tokenizer.model_max_length = sys.maxsize  # its pieces are only counted: no warning of texts too long
+        return tokenizer
 
     def start_loading(self) -> None:
         """Start loading a local model, or the credentials of a hosted one, in the background; retry if that failed."""
@@ -127,10 +132,15 @@ class EmbedderAdapter:
         self._loading_start, self._is_failure_raised = time.monotonic(), False
 
     def report_loading_failure(self, report: Callable[[errors.GraphMemoryError], object]) -> None:
-        """Call ``report`` with why loading failed, now or when it ends, unless the error was raised to somebody."""
+        """Call ``report`` with why loading failed, now or when it ends, unless the error was raised to somebody.
+
+        A process that ends meanwhile interrupts the loading with a RuntimeError, which is no failure.
+        """
 
         def report_error(_: Future[object]) -> None:
-            if (error := self._loading_error) and not self._is_failure_raised:
+            if not (error := self._loading_error) or self._is_failure_raised:
+                return
+            if threading.main_thread().is_alive() or not isinstance(error.__cause__, RuntimeError):
                 report(error)
 
         if self._loading_future is not None:

@@ -110,7 +110,7 @@ def _find_hub_problem(model: str) -> str | None:
     except HFValidationError:
         return "there is no such folder"
     except OfflineModeIsEnabled:
-        return "it is not on this machine, and HF_HUB_OFFLINE forbids to download it"
+        return "it is not on this machine, and HF_HUB_OFFLINE forbids downloading it"
     except HfHubHTTPError:
         return None  # a mirror need not have this address
     except Exception as error:

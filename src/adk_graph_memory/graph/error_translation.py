@@ -75,4 +75,4 @@ def translate_driver_error(error: Exception, **about: str) -> errors.GraphMemory
     error_type = choose_error_type(error)
     # The message of a DriverError is generic; only its str() says what happened.
     message = error.message if isinstance(error, driver_errors.Neo4jError) else None
-    return error_type(**about, reason=message or str(error), found=str(error))
+    return error_type(**about, reason=" ".join((message or str(error)).split()), found=str(error))

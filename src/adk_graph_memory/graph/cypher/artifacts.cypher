@@ -42,7 +42,7 @@ RETURN a.name AS name, a.session_id AS session_id
 // latest_artifact_versions
 // a row for the latest version of each of the user's artifacts: of all, or of the user's own and the session's, without content
 MATCH (a:@Artifact {scope: $scope})
-WHERE a.name IS NOT NULL AND ($session_id IS NULL OR a.session_id IN ['', $session_id])
+WHERE a.session_id IS NOT NULL AND a.name IS NOT NULL AND ($session_id IS NULL OR a.session_id IN ['', $session_id])
 MATCH (v:@ArtifactVersion {scope: $scope, session_id: a.session_id, name: a.name, version: a.versions - 1})
 RETURN a.name AS name, a.session_id AS session_id, v {.version, .id, .part, .store, .mime_type, .metadata, .create_time} AS version
 ORDER BY session_id, name
