@@ -45,7 +45,7 @@ SHORT_LIVED_JAVA = "-XX:TieredStopAtLevel=1"
 """Servers other than the run's do not live long enough to be worth the time of Java's thorough compiler."""
 SERVER_CONF = {"dbms.cypher.min_replan_interval": "3h"}
 """Plans last though the store grows under them."""
-SERVER = pytest.StashKey[LocalNeo4j]()
+SERVER, PREPARATION = pytest.StashKey[LocalNeo4j](), pytest.StashKey[threading.Thread]()
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,10 @@ def pytest_configure(config: pytest.Config) -> None:
     os.environ["NEO4J_TEST_URI"] = server.uri
     os.environ["NEO4J_TEST_USERNAME"], os.environ["NEO4J_TEST_PASSWORD"] = server.auth
     os.environ.setdefault("JAVA_TOOL_OPTIONS", SHORT_LIVED_JAVA)
-    threading.Thread(target=asyncio.run, args=[_prepare_graphs(Server(server.uri, server.auth))]).start()
+    config.stash[PREPARATION] = threading.Thread(
+        target=asyncio.run, args=[_prepare_graphs(Server(server.uri, server.auth))]
+    )
+    config.stash[PREPARATION].start()
 
 
 async def _prepare_graphs(server: Server) -> None:
@@ -114,6 +117,7 @@ def _place(config: pytest.Config, item: pytest.Item) -> tuple[bool, ...]:
 
 def pytest_unconfigure(config: pytest.Config) -> None:
     if server := config.stash.get(SERVER, None):
+        config.stash[PREPARATION].join()  # it may outlast a few tests
         server.close()
 
 
