@@ -66,6 +66,7 @@ class IngestReport:
     embedded: int = 0
     unembedded: int = 0
     busy: int = 0
+    """turns that another process is reading, or was reading when it died; free when its lease ends"""
     extractor: str = ""
     judge: str = ""
     """model and prompt of the judge; empty if rules decided everything"""
