@@ -212,8 +212,8 @@ class IndexNameTaken(SchemaError):
 
 class EmbedderMismatch(SchemaError):
     template = """
-    The memories in this database carry vectors of {stored} ({stored_dimensions} numbers each), but
-    {configured}{configured_size} is configured. Configure the stored one, or make every vector anew with
+    The memories in this database carry vectors of {stored} ({stored_dimensions} numbers each), but {configured}
+    ({configured_size}) is configured. Configure the stored one, or make every vector anew with
     `adk-graph-memory reembed --embedder NAME`."""
     stored: str
     stored_dimensions: int

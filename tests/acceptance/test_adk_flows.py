@@ -28,7 +28,6 @@ from adk_graph_memory import Neo4jArtifactService, Neo4jMemoryService, Neo4jSess
 from adk_graph_memory.testing import ScriptedLlm, make_tool_call
 
 USER = "ada"
-PREFIX = ""
 """Vectors are a database's own: under this prefix they are all MiniLM's."""
 
 
@@ -94,7 +93,7 @@ def shared_embedder() -> Any:
 
 @pytest.fixture
 async def world(neo4j_server: Any, app_name: str, shared_embedder: Any) -> AsyncIterator[World]:
-    chosen = neo4j_server.settings(label_prefix=PREFIX, embed_timeout=60)
+    chosen = neo4j_server.settings(embed_timeout=60)
     async with (
         Neo4jSessionService(settings=chosen) as sessions,
         Neo4jMemoryService(settings=chosen, embedder=shared_embedder) as memory,
@@ -115,7 +114,7 @@ async def test_a_session_is_created_inspected_and_deleted(world: World) -> None:
 
 
 def test_an_output_key_is_stored_by_the_sync_runner(neo4j_server: Any, app_name: str, shared_embedder: Any) -> None:
-    settings = neo4j_server.settings(label_prefix=PREFIX)
+    settings = neo4j_server.settings()
     sessions = Neo4jSessionService(settings=settings)
     memory = Neo4jMemoryService(settings=settings, embedder=shared_embedder)
     world = World(sessions, memory, app_name)
@@ -252,7 +251,7 @@ async def test_a_tool_adds_searches_and_deletes_memories(world: World) -> None:
 
 async def test_one_agent_may_search_two_memories(world: World, neo4j_server: Any, shared_embedder: Any) -> None:
     docs_app = f"docs-{uuid.uuid4().hex}"
-    settings = neo4j_server.settings(label_prefix=PREFIX, embed_timeout=60)
+    settings = neo4j_server.settings(embed_timeout=60)
     docs = Neo4jMemoryService(settings=settings, embedder=shared_embedder)
     page = Session(
         id="page",
@@ -306,7 +305,7 @@ async def test_a_rewind_restores_state_and_artifacts(world: World, neo4j_server:
         tool_context.state["note"] = text
         return await tool_context.save_artifact("note.txt", types.Part(text=text))
 
-    async with Neo4jArtifactService(settings=neo4j_server.settings(label_prefix=PREFIX)) as artifacts:
+    async with Neo4jArtifactService(settings=neo4j_server.settings()) as artifacts:
         await world.start("s")
         runs = []
         for text in ("oats", "rye"):
@@ -383,7 +382,7 @@ async def test_a_tool_in_a_thread_of_its_own_may_use_the_memory(world: World) ->
 
 
 def test_many_threads_share_one_service(neo4j_server: Any, app_name: str, shared_embedder: Any) -> None:
-    settings = neo4j_server.settings(label_prefix=PREFIX, embed_timeout=60)
+    settings = neo4j_server.settings(embed_timeout=60)
     memory = Neo4jMemoryService(settings=settings, embedder=shared_embedder)
     world = World(Neo4jSessionService(settings=settings), memory, app_name)
 
@@ -401,7 +400,7 @@ def test_many_threads_share_one_service(neo4j_server: Any, app_name: str, shared
 def test_one_service_serves_one_event_loop_after_another(
     neo4j_server: Any, app_name: str, shared_embedder: Any
 ) -> None:
-    settings = neo4j_server.settings(label_prefix=PREFIX, embed_timeout=60)
+    settings = neo4j_server.settings(embed_timeout=60)
     sessions, memory = (
         Neo4jSessionService(settings=settings),
         Neo4jMemoryService(settings=settings, embedder=shared_embedder),

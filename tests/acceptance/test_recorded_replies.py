@@ -50,7 +50,7 @@ async def test_the_graphs_agree_with_the_gold_facts(neo4j_server: Any) -> None:
 
 @pytest.mark.full
 async def test_nearly_every_change_ends_what_it_changed(neo4j_server: Any) -> None:
-    settings = neo4j_server.settings(label_prefix="", embed_timeout=120)
+    settings = neo4j_server.settings(embed_timeout=120)
     scores = [replies.score_facts(name, *await replies.remember_conversation(settings, name)) for name in NAMES]
     missed = [change for score in scores for change in score.missed_changes]
     assert len(missed) <= BARS["missed changes"] * sum(score.changes for score in scores), missed

@@ -10,8 +10,6 @@ from typing import Any
 
 import pytest
 
-PREFIX = ""
-
 COMMON = """
 import asyncio, sys, time
 from google.adk.agents import LlmAgent
@@ -23,7 +21,7 @@ from adk_graph_memory.testing import ScriptedLlm, make_tool_call
 
 uri, user, password, app, lease, more = sys.argv[1:]
 settings = Settings(
-    uri=uri, username=user, password=password, label_prefix="",
+    uri=uri, username=user, password=password,
     limits=Limits(lease=float(lease), embed_timeout=120),
 )
 sessions, memory = Neo4jSessionService(settings=settings), Neo4jMemoryService(settings=settings)

@@ -22,12 +22,6 @@ from adk_graph_memory.cli import output
 from adk_graph_memory.testing import ScriptedLlm
 
 NOON = 1_780_000_000.0
-PREFIX = ""
-
-
-@pytest.fixture(autouse=True)
-def _with_prefix(monkeypatch):
-    monkeypatch.setenv("ADK_GRAPH_MEMORY_LABEL_PREFIX", PREFIX)
 
 
 def whose(app_name: str, user_id: str = "ana") -> tuple[str, ...]:
@@ -41,7 +35,7 @@ def one_line(text: str) -> str:
 @pytest.fixture
 async def told(neo4j_server, app_name):
     """Two sessions of Ana and one of Bea; in Ana's first an agent has used a tool."""
-    async with Neo4jSessionService(settings=neo4j_server.settings(label_prefix=PREFIX)) as sessions:
+    async with Neo4jSessionService(settings=neo4j_server.settings()) as sessions:
         for user_id, session_id in (("ana", "monday"), ("ana", "friday"), ("bea", "monday")):
             session = await sessions.create_session(app_name=app_name, user_id=user_id, session_id=session_id)
             parts = [types.Part(text="My dog is [called] Rex."), types.Part.from_function_call(name="save", args={})]
@@ -62,7 +56,7 @@ LIFE = (
 @pytest.fixture
 async def known(neo4j_server, app_name):
     """Ana has told something of her life, a day each, and moved in the course of it."""
-    settings = neo4j_server.settings(label_prefix=PREFIX, functional_predicates=("lives_in",))
+    settings = neo4j_server.settings(functional_predicates=("lives_in",))
     entities = [("user", "person"), ("Rex", "animal"), ("Lisbon", "place"), ("Inés", "person"), ("Porto", "place")]
     named = [{"ref": ref, "name": name, "type": kind} for ref, (name, kind) in enumerate(entities)]
     facts = [
@@ -117,7 +111,7 @@ async def test_events_are_printed_as_they_were_said(command, told):
 
 
 async def test_sessions_show_their_display_names_and_no_state(command, neo4j_server, app_name):
-    async with Neo4jSessionService(settings=neo4j_server.settings(label_prefix=PREFIX)) as sessions:
+    async with Neo4jSessionService(settings=neo4j_server.settings()) as sessions:
         user = {"app_name": app_name, "user_id": "ana"}
         await sessions.create_session(**user, session_id="monday", display_name="Bees", state={"hive": "inner"})
         await sessions.create_session(**user, session_id="friday")
@@ -154,7 +148,7 @@ async def test_apps_are_counted_page_by_page(command, told, known):
 async def test_python_lists_what_the_command_line_lists(command, known, neo4j_server, monkeypatch):
     monkeypatch.setattr("adk_graph_memory.graph.knowledge.PAGE_SIZE", 2)  # several pages
     user = {"app_name": known, "user_id": "ana"}
-    async with GraphMemory(settings=neo4j_server.settings(label_prefix=PREFIX), embedder=False) as memory:
+    async with GraphMemory(settings=neo4j_server.settings(), embedder=False) as memory:
         facts = [fact.id async for fact in memory.facts(**user, past=True)]
         about_ines = [fact.text async for fact in memory.facts(**user, about="Inés")]
         entities = [entity.key async for entity in memory.entities(**user, limit=3)]
@@ -175,7 +169,7 @@ async def test_python_lists_what_the_command_line_lists(command, known, neo4j_se
 async def test_artifacts_of_sessions_are_listed_with_the_users_own(command, neo4j_server, app_name):
     user = {"app_name": app_name, "user_id": "ana"}
     part = types.Part.from_bytes(data=b"x", mime_type="text/plain")
-    async with Neo4jArtifactService(settings=neo4j_server.settings(label_prefix=PREFIX)) as artifacts:
+    async with Neo4jArtifactService(settings=neo4j_server.settings()) as artifacts:
         for session_id, name in (("monday", "map.txt"), ("friday", "list.txt"), ("friday", "user:face.png")):
             await artifacts.save_artifact(**user, session_id=session_id, filename=name, artifact=part)
         await artifacts.save_artifact(**user, session_id="monday", filename="map.txt", artifact=part)
@@ -223,7 +217,7 @@ async def test_facts_that_lie_behind_are_listed_apart_from_what_is_so(command, k
         make_fact("Ana plans to see Lima", valid_from="2024-10", modality="planned"),
     ]
     reply = json.dumps({"entities": [{"ref": 1, "name": "Ana"}], "facts": facts})
-    model, settings = ScriptedLlm.from_replies(reply, '{"ops": []}'), neo4j_server.settings(label_prefix=PREFIX)
+    model, settings = ScriptedLlm.from_replies(reply, '{"ops": []}'), neo4j_server.settings()
     async with GraphMemory(settings=settings, embedder=False, model=model) as memory:
         turn = Turn("t9", "user", "so", datetime(2024, 5, 1, tzinfo=UTC))
         await memory.remember([turn], app_name=known, user_id="ana", session_id="s")
@@ -294,7 +288,7 @@ async def test_entities_are_counted_by_what_is_so_and_chosen_by_type(command, kn
 )
 async def test_days_are_those_of_the_user(command, neo4j_server, app_name, bounds, is_found):
     early = datetime(2026, 5, 29, 5, tzinfo=ZoneInfo("Asia/Tokyo"))  # the 28th in UTC
-    settings = neo4j_server.settings(label_prefix=PREFIX)
+    settings = neo4j_server.settings()
     async with GraphMemory(settings=settings, embedder=False) as memory:
         told = [Turn("t", "user", LIFE[0], early)]
         await memory.remember(told, app_name=app_name, user_id="ana", session_id="s")

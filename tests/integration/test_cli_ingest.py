@@ -24,11 +24,6 @@ from adk_graph_memory.testing import ScriptedLlm, make_text_response
 NOON = 1_780_000_000.0
 
 
-@pytest.fixture(autouse=True)
-def _with_prefix(monkeypatch):
-    monkeypatch.setenv("ADK_GRAPH_MEMORY_LABEL_PREFIX", "")
-
-
 class Moody(ScriptedLlm):
     """Reads nothing out of what it is shown, and fails at Timbuktu until it has calmed down."""
 
@@ -209,7 +204,7 @@ async def test_what_is_being_read_is_listed_with_the_time_when_it_is_free(comman
     pending, stats = ("ingest", "--pending", "--app", app_name), ("stats", "--app", app_name)
     calls = [(*pending,), (*pending, "--json"), (*stats,), (*stats, "--json")]
     model = Watched(commands=[partial(command, *arguments) for arguments in calls])
-    settings = neo4j_server.settings(label_prefix="", lease=3600.0)
+    settings = neo4j_server.settings(lease=3600.0)
     before = datetime.now(UTC)
     async with GraphMemory(settings=settings, embedder=False, model=model) as memory:
         turn = Turn("t", "user", "I keep bees.", datetime(2026, 5, 1, tzinfo=UTC))
@@ -233,7 +228,7 @@ async def test_what_is_being_read_is_listed_with_the_time_when_it_is_free(comman
 
 
 async def enqueue(neo4j_server, app_name: str, model: str | ScriptedLlm, text: str = "I keep bees.") -> None:
-    settings = neo4j_server.settings(label_prefix="")
+    settings = neo4j_server.settings()
     async with GraphMemory(settings=settings, embedder=False, model=model) as memory:
         turn = Turn(text, "user", text, datetime(2026, 5, 1, tzinfo=UTC))
         await memory.enqueue([turn], app_name=app_name, user_id="ana", session_id="monday")
@@ -263,7 +258,7 @@ async def test_a_request_for_a_model_that_is_not_here_is_refused(command, neo4j_
 async def test_a_request_of_an_earlier_release_is_read_with_the_configured_model(command, neo4j_server, app_name):
     await enqueue(neo4j_server, app_name, ScriptedLlm.from_replies())
     await enqueue(neo4j_server, app_name, ScriptedLlm.from_replies(), "I keep goats.")
-    async with graph.Connection(settings=neo4j_server.settings(label_prefix="")) as connection:
+    async with graph.Connection(settings=neo4j_server.settings()) as connection:
         await connection.run_cypher(
             "MATCH (i:Ingest {scope: $scope})-[:READS]->({text: 'I keep bees.'}) REMOVE i.model",
             {"scope": Scope(app_name, "ana").key},

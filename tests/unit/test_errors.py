@@ -141,7 +141,7 @@ def test_no_error_is_raised_bare_that_needs_data() -> None:
 
 def test_an_embedder_of_ours_is_called_by_its_model() -> None:
     ours, theirs = "adk_graph_memory.embeddings.LocalEmbedder:all-MiniLM-L6-v2", "mine.Embedder:hash-64"
-    sizes = {"stored_dimensions": 384, "configured_size": " (64 numbers each)"}
+    sizes = {"stored_dimensions": 384, "configured_size": "64 numbers each"}
     error = errors.EmbedderMismatch(stored=ours, configured=theirs, **sizes)
     assert "vectors of all-MiniLM-L6-v2 (384" in str(error) and "but mine.Embedder:hash-64 (64" in str(error)
     assert error.stored == ours

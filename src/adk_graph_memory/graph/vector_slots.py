@@ -190,7 +190,7 @@ class LiveSlotTracker:
             return
         slot = (await fetch_schema_state(self._connection)).live_slot
         if slot and slot.embedder != embedder:
-            raise _make_mismatch_error(slot, embedder)
+            raise _make_mismatch_error(slot, embedder, "not loaded yet")
 
     async def find_slot(self, embedder: str, dimensions: int, *, may_open: bool) -> VectorSlot | None:
         """Find the live slot of this embedder; None if there is no live slot, or this process is outdated.
@@ -210,7 +210,7 @@ class LiveSlotTracker:
             await open_slot(self._connection, "a", embedder, dimensions)
             slot = (await fetch_schema_state(self._connection)).live_slot  # another process may have been first
         if slot and (slot.embedder, slot.dimensions) != (embedder, dimensions):
-            raise _make_mismatch_error(slot, embedder, f" ({dimensions} numbers each)")
+            raise _make_mismatch_error(slot, embedder, f"{dimensions} numbers each")
         self.slot = slot
         return slot
 
@@ -235,9 +235,7 @@ class LiveSlotTracker:
         await self.follow_switch((await fetch_schema_state(self._connection)).live_slot_name)
 
 
-def _make_mismatch_error(
-    stored_slot: VectorSlot, configured: str, configured_size: str = ""
-) -> errors.EmbedderMismatch:
+def _make_mismatch_error(stored_slot: VectorSlot, configured: str, configured_size: str) -> errors.EmbedderMismatch:
     return errors.EmbedderMismatch(
         stored=stored_slot.embedder,
         stored_dimensions=stored_slot.dimensions,
