@@ -34,6 +34,8 @@ CATCH_ALL = {
     "embeddings": "an embedder of the caller's may raise anything",
     "llm.py": "so may a model",
     "redaction": "and a redaction",
+    "background/": "what cannot be queued or ingested waits, and its reason is logged",
+    "maf/": "the answer was given, so no error of memory may cost it",
     "ingest.py": "a request that cannot be read, for whatever reason, holds up no other",
 }
 """Rooms besides adk/ where everything may be caught, and why."""

@@ -16,9 +16,9 @@ from google.genai import types
 from tests.ingests import fetch_ingests
 
 from adk_graph_memory import GraphMemory, Neo4jMemoryService, graph
-from adk_graph_memory.adk.ingest_worker import IngestWorker
-from adk_graph_memory.adk.plugin import GraphMemoryPlugin
-from adk_graph_memory.adk.turn_buffer import SessionKey, TurnBuffer
+from adk_graph_memory.adk.plugin import GraphMemoryPlugin, describe_session
+from adk_graph_memory.background.ingest_worker import IngestWorker
+from adk_graph_memory.background.turn_buffer import SessionKey, TurnBuffer
 from adk_graph_memory.records import Scope
 from adk_graph_memory.testing import HashEmbedder, ScriptedLlm
 
@@ -67,8 +67,9 @@ def say(worker: IngestWorker, service: Neo4jMemoryService, app_name: str, *texts
         Event(id=f"e{n}", author="user", timestamp=NOON + n, content=types.UserContent(text))
         for n, text in enumerate(texts)
     ]
-    key = worker._turn_buffer.add_session(service, Session(id="s", app_name=app_name, user_id="ada", events=events))
-    assert key is not None
+    session = Session(id="s", app_name=app_name, user_id="ada", events=events)
+    key, event_ids, split_turns = describe_session(service, session)
+    assert worker._turn_buffer.add_session(key, event_ids, split_turns)
     return key
 
 

@@ -27,8 +27,8 @@ from neo4j import AsyncGraphDatabase
 from tests.ingests import fetch_ingests
 
 from adk_graph_memory import Neo4jMemoryService, Neo4jSessionService, graph
-from adk_graph_memory.adk import ingest_worker, turn_buffer
 from adk_graph_memory.adk.plugin import GraphMemoryPlugin
+from adk_graph_memory.background import ingest_worker, turn_buffer
 from adk_graph_memory.extraction import RuleExtractor
 from adk_graph_memory.records import Passage, Scope
 from adk_graph_memory.settings import Limits, Settings, load_settings
@@ -314,9 +314,9 @@ async def test_a_database_that_is_away_is_not_waited_for_with_a_task_a_run(world
     wire.cut()
     for number in range(30):
         await world.say(runner, f"Number {number}.")
-    _, filling = world.plugins[0]._background_worker
+    _, filling = world.plugins[0]._queue._background_worker
     assert len(filling._enqueue_tasks) == 1
-    assert len(world.plugins[0]._turn_buffer.list_pending_sessions()) == 1
+    assert len(world.plugins[0]._queue._turn_buffer.list_pending_sessions()) == 1
 
 
 async def test_what_closing_could_not_queue_is_said_and_waits_for_the_next_life(world, wire, caplog):
@@ -345,7 +345,7 @@ async def test_when_too_many_wait_the_one_that_has_waited_longest_is_left_to_its
             await world.start(f"s{number}")
             await world.say(runner, f"Number {number}.", f"s{number}")
     assert "The buffer is full while the database is away" in caplog.text
-    assert len(world.plugins[0]._turn_buffer.list_pending_sessions()) <= 3
+    assert len(world.plugins[0]._queue._turn_buffer.list_pending_sessions()) <= 3
     monkeypatch.setattr(turn_buffer, "MAX_BUFFERED_SESSIONS", 100)
     wire.mend()
     for number in range(5):
@@ -387,7 +387,7 @@ async def test_two_runners_may_share_a_plugin_and_fill_two_memories(world, neo4j
             await one.say(runner, f"My dog is called {one.app_name}.")
         for one in (world, another):
             await one.until(lambda one=one: one.found("What is my dog called?"))
-        assert another.plugins[0]._background_worker is None
+        assert another.plugins[0]._queue._background_worker is None
 
 
 async def test_what_is_read_in_the_background_is_read_in_nobodys_context(world):
@@ -454,7 +454,7 @@ async def test_a_turn_that_no_model_can_read_is_tried_a_few_times_and_keeps_no_o
 
 async def nobody_reads(world: World) -> bool:
     await asyncio.sleep(0.3)
-    [life] = [plugin._background_worker for plugin in world.plugins]
+    [life] = [plugin._queue._background_worker for plugin in world.plugins]
     return not (life[1]._ingest_tasks or life[1]._queued_counts or life[1]._enqueue_tasks)
 
 

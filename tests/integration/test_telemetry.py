@@ -24,9 +24,10 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from opentelemetry.trace import SpanKind, StatusCode
 
 from adk_graph_memory import Neo4jArtifactService, Neo4jMemoryService, Neo4jSessionService, errors, graph, telemetry
-from adk_graph_memory.adk.ingest_worker import IngestWorker
-from adk_graph_memory.adk.plugin import BackgroundLoop
-from adk_graph_memory.adk.turn_buffer import TurnBuffer
+from adk_graph_memory.adk.plugin import describe_session
+from adk_graph_memory.background.background_loop import BackgroundLoop
+from adk_graph_memory.background.ingest_worker import IngestWorker
+from adk_graph_memory.background.turn_buffer import TurnBuffer
 from adk_graph_memory.records import Scope, Turn
 from adk_graph_memory.testing import HashEmbedder, ScriptedLlm
 
@@ -505,7 +506,8 @@ async def test_what_goes_on_in_the_background_is_linked_to_the_runs_it_comes_fro
         content = types.Content(role="user", parts=[types.Part(text=f"I keep {number} bees.")])
         session.events.append(Event(id=f"e{number}", author="user", content=content))
         with tracer.start_as_current_span("run"):
-            key = outbox.add_session(world.memory, session)
+            key, event_ids, split_turns = describe_session(world.memory, session)
+            assert outbox.add_session(key, event_ids, split_turns)
         await asyncio.wrap_future(background.submit(reader.enqueue_session(key)))
     await asyncio.wrap_future(background.stop_loop())
     runs = {run.context.span_id: run for run in seen.named("run")}

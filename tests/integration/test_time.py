@@ -15,7 +15,8 @@ from google.genai import types
 
 from adk_graph_memory import GraphMemory, Neo4jMemoryService, Neo4jSessionService, Turn, errors, graph, prompts
 from adk_graph_memory.adk import memory_codec
-from adk_graph_memory.adk.turn_buffer import TurnBuffer
+from adk_graph_memory.adk.plugin import describe_session
+from adk_graph_memory.background.turn_buffer import TurnBuffer
 from adk_graph_memory.records import Scope
 from adk_graph_memory.testing import HashEmbedder, ScriptedLlm
 
@@ -105,8 +106,8 @@ async def test_a_zone_that_changes_counts_from_the_next_events_on(make: Make, ap
 async def test_what_is_queued_keeps_its_offset_for_whoever_reads_it(make: Make, app_name: str) -> None:
     session_in_zone = session(app_name, "I saw a heron yesterday.", **SAO_PAULO)
     queuing, outbox = make(), TurnBuffer()
-    key = outbox.add_session(queuing, session_in_zone)
-    assert key is not None
+    key, event_ids, split_turns = describe_session(queuing, session_in_zone)
+    assert outbox.add_session(key, event_ids, split_turns)
     letter = outbox.take_turns(key)
     assert letter is not None
     await queuing.memory.enqueue(letter.turns, app_name=app_name, user_id="ada", session_id="s")

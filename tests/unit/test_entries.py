@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 from adk_graph_memory.adk import memory_codec
 from adk_graph_memory.extraction import RuleExtractor
+from adk_graph_memory.language import zones
 from adk_graph_memory.records import Recollection
 
 
@@ -70,10 +71,10 @@ def test_the_ends_of_time_are_turns_in_any_zone(timestamp: float) -> None:
 def test_a_state_s_zone_that_there_is_not_is_warned_of_once_and_loses_nothing(
     named: object, caplog: pytest.LogCaptureFixture
 ) -> None:
-    memory_codec._warn_unknown_zone.cache_clear()
+    zones._warn_unknown_zone.cache_clear()
     with caplog.at_level(logging.WARNING):
-        assert memory_codec.read_state_zone({"user:timezone": named}) is None
-        assert memory_codec.read_state_zone({"user:timezone": named}) is None
+        assert zones.read_state_zone({"user:timezone": named}) is None
+        assert zones.read_state_zone({"user:timezone": named}) is None
     assert len(caplog.records) == 1
     assert "user:timezone" in caplog.text
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, tzinfo
-from functools import cache, lru_cache
+from functools import cache
 from typing import Any
 
 from google.adk.errors.input_validation_error import InputValidationError
@@ -16,7 +16,7 @@ from google.genai import types
 
 from adk_graph_memory import errors
 from adk_graph_memory.adk import session_codec
-from adk_graph_memory.language.zones import localize_timestamp, parse_timezone
+from adk_graph_memory.language.zones import localize_timestamp
 from adk_graph_memory.records import Recollection, Role, Statement, Turn, check_timezone_aware
 from adk_graph_memory.records.dates import format_iso_date
 
@@ -42,25 +42,6 @@ IGNORED_KEYS = frozenset(
 
 ALLOWED_TOPICS_KEY = "allowed_topics"
 """Memory Bank's key that restricts a request to some topics."""
-
-TIMEZONE_KEY = "user:timezone"
-"""The key of a session's state that names its user's time zone."""
-
-
-def read_state_zone(state: Mapping[str, Any]) -> tzinfo | None:
-    """Return the time zone that a session's state names; None if it names none, or (with a warning) an unknown one."""
-    if (name := state.get(TIMEZONE_KEY)) is None:
-        return None
-    try:
-        return parse_timezone(name)
-    except errors.UnknownTimezone as error:
-        _warn_unknown_zone(str(error))
-        return None
-
-
-@lru_cache(maxsize=1_000)
-def _warn_unknown_zone(reason: str) -> None:
-    logger.warning("A session's state has an invalid %s; another time zone is used: %s", TIMEZONE_KEY, reason)
 
 
 def make_turns(events: Sequence[Event], *, zone: tzinfo = UTC, lenient: bool = False) -> list[Turn]:

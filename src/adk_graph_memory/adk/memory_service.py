@@ -21,6 +21,7 @@ from adk_graph_memory import embeddings, extraction, graph, llm, redaction, retr
 from adk_graph_memory.adk import memory_codec
 from adk_graph_memory.adk.graph_service import load_agent_dotenv
 from adk_graph_memory.closing import Closeable
+from adk_graph_memory.language.zones import read_state_zone
 from adk_graph_memory.memory import GraphMemory
 from adk_graph_memory.records import NO_SESSION, IngestReport, Scope
 from adk_graph_memory.settings import Settings
@@ -188,10 +189,7 @@ class Neo4jMemoryService(Closeable, BaseMemoryService):
 
     def find_session_zone(self, session: Session) -> tzinfo:
         """Return the time zone of a session's turns: its state's ``user:timezone``, or else the setting."""
-        return (
-            memory_codec.read_state_zone(session.state)
-            or self._get_memory(session.app_name).connection.settings.timezone
-        )
+        return read_state_zone(session.state) or self._get_memory(session.app_name).connection.settings.timezone
 
     async def _warn_if_unfilled(self, scope: Scope) -> None:
         """Log once that nothing in this process fills the memory, if the app has none though its users talk."""

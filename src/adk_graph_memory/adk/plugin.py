@@ -1,20 +1,9 @@
-"""An ADK plugin that queues the events of each run and ingests them in the background.
-
-The queue lies in the graph (its Ingest nodes), so it outlives the process. All work runs in a thread of its own: no
-reply waits for memory or fails because of it.
-"""
+"""An ADK plugin that queues the events of each run and ingests them in the background."""
 
 from __future__ import annotations
 
-import asyncio
-import atexit
 import logging
-import threading
-from collections.abc import Callable, Coroutine
-from concurrent.futures import Future
-from contextvars import Context
 from functools import partial
-from typing import Any, TypeVar
 
 from google.adk.agents.invocation_context import InvocationContext
 from google.adk.memory.base_memory_service import BaseMemoryService
@@ -23,14 +12,12 @@ from google.adk.sessions.session import Session
 from typing_extensions import override
 
 from adk_graph_memory.adk import _compat, memory_codec
-from adk_graph_memory.adk.ingest_worker import IngestWorker
 from adk_graph_memory.adk.memory_service import Neo4jMemoryService
 from adk_graph_memory.adk.session_service import Neo4jSessionService
-from adk_graph_memory.adk.turn_buffer import TurnBuffer
+from adk_graph_memory.background import MemoryQueue, MemoryUser, SessionKey
+from adk_graph_memory.background.turn_buffer import SplitTurns
 
 logger = logging.getLogger(__name__)
-
-T = TypeVar("T")
 
 EVALUATION_PREFIX = "adk-eval-session-"
 """Prefix of the session ids that ADK's evaluation generates."""
@@ -75,9 +62,7 @@ class GraphMemoryPlugin(BasePlugin):
         super().__init__(name=name)
         Neo4jMemoryService.has_plugin = True
         self._memory_service, self._has_warned = memory, False
-        self._make_worker = partial(IngestWorker, every=every, idle=idle, at_once=at_once, drain=drain)
-        self._turn_buffer, self._lock = TurnBuffer(), threading.Lock()
-        self._background_worker: tuple[BackgroundLoop, IngestWorker] | None = None
+        self._queue = MemoryQueue(name, every=every, idle=idle, at_once=at_once, drain=drain)
         self._session_services: list[Neo4jSessionService] = []
 
     @override
@@ -102,20 +87,7 @@ class GraphMemoryPlugin(BasePlugin):
         if isinstance(sessions, Neo4jSessionService) and sessions not in self._session_services:
             self._session_services.append(sessions)
             sessions.on_close_session.append(self._flush_session)
-        key = self._turn_buffer.add_session(memory, session)
-        with self._lock:
-            background, worker = self._ensure_worker()
-            if key is not None:
-                background.submit(worker.enqueue_session(key))
-
-    def _ensure_worker(self) -> tuple[BackgroundLoop, IngestWorker]:
-        """Return the running worker; start a new one after :meth:`close`, or in a fork of the process."""
-        if self._background_worker is None or not self._background_worker[0].is_running:
-            worker = self._make_worker(self._turn_buffer)
-            self._background_worker = BackgroundLoop(f"{self.name} of {id(self):x}", worker.drain_queue), worker
-            for key in self._turn_buffer.list_pending_sessions():
-                self._background_worker[0].submit(worker.enqueue_session(key))
-        return self._background_worker
+        self._queue.add_session(*describe_session(memory, session))
 
     def _find_memory_service(self, runner_service: BaseMemoryService | None) -> Neo4jMemoryService | None:
         service = self._memory_service or runner_service
@@ -131,21 +103,23 @@ class GraphMemoryPlugin(BasePlugin):
         return None
 
     def _flush_session(self, session: Session) -> None:
-        with self._lock:
-            if self._background_worker is not None and self._background_worker[0].is_running:
-                background, worker = self._background_worker
-                background.submit(worker.flush_user(session.app_name, session.user_id))
+        self._queue.start_ingest(session.app_name, session.user_id)
 
     @override
     async def close(self) -> None:
         """Ingest the queue until the drain time is over; the rest stays in the graph for ``ingest --pending``."""
-        with self._lock:
-            background_worker, self._background_worker = self._background_worker, None  # a later run starts a new one
-            session_services, self._session_services = self._session_services, []
+        session_services, self._session_services = self._session_services, []
         for sessions in session_services:
             sessions.on_close_session.remove(self._flush_session)
-        if background_worker is not None and background_worker[0].is_running:
-            await asyncio.wrap_future(background_worker[0].stop_loop())
+        await self._queue.close()
+
+
+def describe_session(service: Neo4jMemoryService, session: Session) -> tuple[SessionKey, list[str], SplitTurns]:
+    """Describe a session as the queue takes it: its key, its events' ids, and what makes turns of them."""
+    key = SessionKey(MemoryUser(service.memory, session.app_name, session.user_id), session.id)
+    zone = service.find_session_zone(session)
+    split_turns = partial(memory_codec.split_rewound, session.events, zone=zone, lenient=True)
+    return key, [event.id for event in session.events], split_turns
 
 
 def _is_agent_tool(context: InvocationContext) -> bool:
@@ -162,52 +136,3 @@ async def _load_whole_session(context: InvocationContext) -> Session:
         app_name=session.app_name, user_id=session.user_id, session_id=session.id
     )
     return full_session or session
-
-
-class BackgroundLoop:
-    """An event loop in a thread, until :meth:`stop_loop`; ``Runner.run()`` creates a new loop for each call.
-
-    Args:
-        name: the thread's name.
-        final_work: runs before the thread ends, at the latest when the process exits.
-    """
-
-    def __init__(self, name: str, final_work: Callable[[], Coroutine[Any, Any, None]]) -> None:
-        self._final_work, self._loop = final_work, asyncio.new_event_loop()
-        self._thread = threading.Thread(target=_run_loop, args=[self._loop], name=name, daemon=True)
-        self._thread.start()
-        _running_loops.add(self)
-
-    @property
-    def is_running(self) -> bool:
-        """Whether the loop still accepts work; always False in a fork, which does not inherit the thread."""
-        return self in _running_loops and self._thread.is_alive()
-
-    def submit(self, work: Coroutine[Any, Any, T]) -> Future[T]:
-        """Start work in an empty context, so that it does not inherit the current request's span and variables."""
-        return Context().run(asyncio.run_coroutine_threadsafe, work, self._loop)
-
-    def stop_loop(self) -> Future[None]:
-        """Run the final work and end the thread; work that still runs is cancelled and may clean up."""
-        _running_loops.discard(self)
-        future = self.submit(self._final_work())
-        future.add_done_callback(lambda _: self._loop.call_soon_threadsafe(self._loop.stop))
-        return future
-
-
-def _run_loop(loop: asyncio.AbstractEventLoop) -> None:
-    with asyncio.Runner(loop_factory=lambda: loop) as runner:
-        runner.get_loop().run_forever()
-
-
-_running_loops: set[BackgroundLoop] = set()
-
-
-def _stop_loops() -> None:
-    futures = [loop.stop_loop() for loop in list(_running_loops) if loop.is_running]
-    for error in filter(None, (future.exception() for future in futures)):
-        logger.error("A plugin's shutdown work failed.", exc_info=error)
-
-
-# asyncio resolves host names in a thread pool, which is shut down before atexit runs: run before that.
-getattr(threading, "_register_atexit", atexit.register)(_stop_loops)

@@ -11,7 +11,8 @@ from google.adk.sessions.session import Session
 from pydantic import ValidationError
 
 from adk_graph_memory import errors
-from adk_graph_memory.adk import memory_codec, session_codec
+from adk_graph_memory.adk import session_codec
+from adk_graph_memory.language.zones import TIMEZONE_KEY
 
 _KEY_SPELLINGS = {"id": "id", "appName": "app_name", "userId": "user_id"}
 
@@ -116,8 +117,8 @@ def _read_ids(value: dict[str, Any]) -> dict[str, Any]:
 
 def _filter_state(value: dict[str, Any]) -> dict[str, Any]:
     state = value.get("state")
-    timezone = state.get(memory_codec.TIMEZONE_KEY) if isinstance(state, dict) else None
-    return {} if timezone is None else {memory_codec.TIMEZONE_KEY: timezone}
+    timezone = state.get(TIMEZONE_KEY) if isinstance(state, dict) else None
+    return {} if timezone is None else {TIMEZONE_KEY: timezone}
 
 
 def _parse_event(value: Any, place: str) -> Event:

@@ -20,11 +20,11 @@ from rich.progress import track
 from rich.table import Table
 
 from adk_graph_memory import graph
-from adk_graph_memory.adk import memory_codec
 from adk_graph_memory.adk.memory_service import Neo4jMemoryService
 from adk_graph_memory.adk.session_service import Neo4jSessionService
 from adk_graph_memory.demo.conversation import Conversation, ConversationQuestion
 from adk_graph_memory.language.detection import detect_language
+from adk_graph_memory.language.zones import TIMEZONE_KEY
 from adk_graph_memory.memory import GraphMemory
 from adk_graph_memory.records import IngestReport, Recollection, Scope
 
@@ -112,7 +112,7 @@ async def _store_sessions(
 ) -> tuple[list[Session], str]:
     """Store the sessions; return them, and how many events that took how long."""
     stored_sessions, event_count, start = list[Session](), 0, time.perf_counter()
-    app, user, state = scope.app_name, scope.user_id, {memory_codec.TIMEZONE_KEY: conversation.timezone}
+    app, user, state = scope.app_name, scope.user_id, {TIMEZONE_KEY: conversation.timezone}
     for source in track(conversation.sessions, "Storing sessions", console=console, transient=True):
         session = await sessions.get_session(app_name=app, user_id=user, session_id=source.id)
         if session is None:

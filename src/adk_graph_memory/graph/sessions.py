@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 from neo4j import Record
@@ -14,6 +15,7 @@ from adk_graph_memory.graph.connection import Connection, Transaction
 from adk_graph_memory.graph.json_map import JsonMapDelta
 from adk_graph_memory.graph.queries import make_scope_parameters
 from adk_graph_memory.records import Scope
+from adk_graph_memory.records.turns import make_memory_id
 
 NO_LIMIT = 2**31 - 1
 
@@ -265,6 +267,46 @@ async def store_event(
         return None
     [row] = rows
     return AppendResult(row["outcome"], row["uid"], row["revision"], row["latest"], row["closed_at"])
+
+
+async def fetch_event_ids(
+    connection: Connection, scope: Scope, *, id: str, now: float
+) -> tuple[str, int, Sequence[str]] | None:
+    """Fetch a session's uid, its revision, and the ids of its events in order; None if there is no such session."""
+    rows = await connection.run_statement("list_event_ids", make_scope_parameters(scope), id=id, now=now)
+    return (rows[0]["uid"], rows[0]["revision"], rows[0]["ids"]) if rows else None
+
+
+async def append_messages(
+    connection: Connection,
+    scope: Scope,
+    *,
+    session_id: str,
+    uid: str,
+    revision: int,
+    events: Sequence[Mapping[str, Any]],
+) -> bool:
+    """Append several events in one transaction; False if the session is not at this revision any more.
+
+    What memory holds of an event already, because it was queued before, becomes this event. Safe to repeat.
+
+    Raises:
+        errors.SessionClosed: the session was closed.
+    """
+    rows = await connection.run_statement(
+        "append_messages",
+        make_scope_parameters(scope),
+        session_id=session_id,
+        uid=uid,
+        revision=revision,
+        events=[{"memory_id": make_memory_id(session_id, event["id"]), "properties": event} for event in events],
+    )
+    if not rows:
+        return False
+    if rows[0]["outcome"] == "closed":
+        closed_at = datetime.fromtimestamp(rows[0]["closed_at"], UTC).isoformat(timespec="seconds")
+        raise errors.SessionClosed(session_id=session_id, closed_at=closed_at)
+    return bool(rows[0]["outcome"] != "stale")
 
 
 async def mark_session_closed(connection: Connection, scope: Scope, *, id: str, now: float) -> float | None:

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta, timezone, tzinfo
+from functools import lru_cache
+from typing import Any
 from zoneinfo import ZoneInfo
 
 from adk_graph_memory import errors
+
+logger = logging.getLogger(__name__)
 
 
 def parse_timezone(name: object) -> ZoneInfo:
@@ -18,6 +24,26 @@ def parse_timezone(name: object) -> ZoneInfo:
         return name if isinstance(name, ZoneInfo) else ZoneInfo(name)  # type: ignore[arg-type]  # state is untyped
     except (LookupError, ValueError, TypeError, AttributeError, OSError) as error:
         raise errors.UnknownTimezone(name=name) from error
+
+
+TIMEZONE_KEY = "user:timezone"
+"""The key of a session's state that names its user's time zone."""
+
+
+def read_state_zone(state: Mapping[str, Any]) -> tzinfo | None:
+    """Return the time zone that a session's state names; None if it names none, or (with a warning) an unknown one."""
+    if (name := state.get(TIMEZONE_KEY)) is None:
+        return None
+    try:
+        return parse_timezone(name)
+    except errors.UnknownTimezone as error:
+        _warn_unknown_zone(str(error))
+        return None
+
+
+@lru_cache(maxsize=1_000)
+def _warn_unknown_zone(reason: str) -> None:
+    logger.warning("A session's state has an invalid %s; another time zone is used: %s", TIMEZONE_KEY, reason)
 
 
 def localize_timestamp(zone: tzinfo, timestamp: float) -> datetime:

@@ -59,7 +59,7 @@ class Turn:
 
     def make_memory_id(self, session_id: str) -> str:
         """The memory id of this turn in that session."""
-        return f"event:{digest(session_id, self.id)}"
+        return make_memory_id(session_id, self.id)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +90,11 @@ class Embedding(NamedTuple):
 
     vector: list[float]
     tokens: bytes | None = None
+
+
+def make_memory_id(session_id: str, turn_id: str) -> str:
+    """The memory id of a session's turn."""
+    return f"event:{digest(session_id, turn_id)}"
 
 
 def _normalize_unicode(text: str) -> str:

@@ -143,6 +143,54 @@ FOREACH (_ IN CASE outcome WHEN 'new' THEN [1] ELSE [] END |
 RETURN outcome, s.uid AS uid, s.closed_at AS closed_at, s.revision AS latest,
        CASE outcome WHEN 'repeated' THEN known.seq ELSE s.revision END AS revision
 
+// list_event_ids
+// one row, or none when there is no such session: its uid, its revision, and its events' ids in order
+MATCH (s:@Session {scope: $scope, id: $id})
+WHERE s.expires_at IS NULL OR s.expires_at > $now
+CALL (s) {
+  MATCH (e:@Event {scope: $scope, session_uid: s.uid}) WHERE e.seq IS NOT NULL
+  WITH e ORDER BY e.seq
+  RETURN collect(e.id) AS ids
+}
+RETURN s.uid AS uid, s.revision AS revision, ids
+
+// append_messages
+// one row, or none when there is no such session: whether the events were appended, and since when the session is closed;
+// the user's lock comes first, so that no worker makes an event for memory that is appended here meanwhile
+MATCH (u:@User {scope: $scope})
+SET u.lock = 0
+WITH u
+MATCH (s:@Session {scope: $scope, id: $session_id, uid: $uid})
+SET s.lock = 0
+WITH s
+OPTIONAL MATCH (last:@Event {scope: $scope, session_uid: s.uid, seq: $revision})
+OPTIONAL MATCH (known:@Event {scope: $scope, session_uid: s.uid, id: head($events).properties.id})
+WITH s, last, CASE
+  WHEN known.invocation_id = head($events).properties.invocation_id THEN 'repeated'
+  WHEN s.closed_at IS NOT NULL THEN 'closed'
+  WHEN s.revision = $revision THEN 'new'
+  ELSE 'stale' END AS outcome
+CALL (s, last, outcome) {
+  UNWIND CASE outcome WHEN 'new' THEN range(1, size($events)) ELSE [] END AS number
+  WITH s, last, number, $events[number - 1] AS event
+  OPTIONAL MATCH (remembered:@Event {scope: $scope, memory_id: event.memory_id}) WHERE remembered.session_uid <> s.uid
+  OPTIONAL MATCH (remembered)-[order:NEXT]-()
+  WITH s, last, number, event, remembered, collect(order) AS orders, remembered.text AS text, remembered.timestamp AS timestamp
+  FOREACH (order IN orders | DELETE order)
+  SET remembered.session_uid = s.uid
+  MERGE (e:@Event {scope: $scope, session_uid: s.uid, id: event.properties.id})
+  SET e += event.properties
+  SET e.session_id = $session_id, e.seq = $revision + number, e.text = coalesce(text, event.properties.text),
+    e.timestamp = coalesce(timestamp, event.properties.timestamp)
+  MERGE (s)-[:HAS_EVENT]->(e)
+  WITH s, last, e ORDER BY e.seq
+  WITH s, CASE WHEN last IS NULL THEN [] ELSE [last] END + collect(e) AS chain
+  SET s.revision = chain[-1].seq, s.last_update_time = chain[-1].timestamp
+  FOREACH (i IN range(0, size(chain) - 2) |
+    FOREACH (earlier IN [chain[i]] | FOREACH (later IN [chain[i + 1]] | MERGE (earlier)-[:NEXT]->(later))))
+}
+RETURN outcome, s.closed_at AS closed_at
+
 // close_session
 // one row, or none when there is no such session: when it was closed
 MATCH (s:@Session {scope: $scope, id: $id})

@@ -5,15 +5,12 @@ from __future__ import annotations
 import logging
 import threading
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from google.adk.sessions.session import Session
-
 from adk_graph_memory import telemetry
-from adk_graph_memory.adk import memory_codec
-from adk_graph_memory.adk.memory_service import Neo4jMemoryService
+from adk_graph_memory.memory import GraphMemory
 from adk_graph_memory.records import Turn
 
 logger = logging.getLogger(__name__)
@@ -24,10 +21,14 @@ MAX_BUFFERED_SESSIONS = 1_000
 """Sessions that may wait for an unavailable database; beyond it the oldest is dropped until its next run."""
 
 
-class MemoryUser(NamedTuple):
-    """A user of an app, and the service that fills the user's memory."""
+SplitTurns = Callable[[int], tuple[list[Turn], list[Turn]]]
+"""Returns the turns of a session from its n-th event on, and all turns that these events undo."""
 
-    memory_service: Neo4jMemoryService
+
+class MemoryUser(NamedTuple):
+    """A user of an app, and the memory that is filled."""
+
+    memory: GraphMemory
     app_name: str
     user_id: str
 
@@ -64,28 +65,33 @@ class TurnBuffer:
         self._pending_turns: OrderedDict[SessionKey, PendingTurns] = OrderedDict()
         self._last_event_ids: OrderedDict[SessionKey, str] = OrderedDict()
 
-    def add_session(self, memory_service: Neo4jMemoryService, session: Session) -> SessionKey | None:
-        """Buffer the new turns of a session; return its key, or None if nothing is new."""
-        key = SessionKey(MemoryUser(memory_service, session.app_name, session.user_id), session.id)
+    def add_session(self, key: SessionKey, event_ids: Sequence[str], split_turns: SplitTurns) -> bool:
+        """Buffer the new turns of a session: those behind the event that was its last one before.
+
+        Args:
+            key: the session.
+            event_ids: the ids of all its events that the caller can see, in order.
+            split_turns: makes their turns.
+
+        Returns:
+            Whether anything is new.
+        """
         with self._lock:
-            ids = [event.id for event in session.events]
             last_id = self._last_event_ids.get(key)
-            start = ids.index(last_id) + 1 if last_id in ids else 0
-            turns, rewound_turns = memory_codec.split_rewound(
-                session.events, start, zone=memory_service.find_session_zone(session), lenient=True
-            )
-            if ids:
-                self._last_event_ids[key] = ids[-1]
+            start = event_ids.index(last_id) + 1 if last_id is not None and last_id in event_ids else 0
+            turns, rewound_turns = split_turns(start)
+            if event_ids:
+                self._last_event_ids[key] = event_ids[-1]
                 self._last_event_ids.move_to_end(key)
             if len(self._last_event_ids) > MAX_TRACKED_SESSIONS:
                 self._last_event_ids.popitem(last=False)
             if not turns and not rewound_turns:
-                return None
+                return False
             self._pending_turns.setdefault(key, PendingTurns()).append_turns(
                 turns, rewound_turns, telemetry.link_current_span()
             )
             self._drop_oldest()
-        return key
+        return True
 
     def take_turns(self, key: SessionKey) -> PendingTurns | None:
         """Remove and return a session's pending turns; None if there are none."""
@@ -105,11 +111,6 @@ class TurnBuffer:
         """List the sessions with pending turns."""
         with self._lock:
             return list(self._pending_turns)
-
-    def reset_session(self, key: SessionKey) -> None:
-        """Make the session's next run buffer all of it again."""
-        with self._lock:
-            self._last_event_ids.pop(key, None)
 
     def _drop_oldest(self) -> None:
         while len(self._pending_turns) > MAX_BUFFERED_SESSIONS:

@@ -9,9 +9,9 @@ from collections import Counter, defaultdict
 from collections.abc import Sequence
 
 from adk_graph_memory import errors, graph, telemetry
-from adk_graph_memory.adk.memory_service import Neo4jMemoryService
-from adk_graph_memory.adk.turn_buffer import MemoryUser, PendingTurns, SessionKey, TurnBuffer
+from adk_graph_memory.background.turn_buffer import MemoryUser, PendingTurns, SessionKey, TurnBuffer
 from adk_graph_memory.ingest import STAYS_PENDING
+from adk_graph_memory.memory import GraphMemory
 
 logger = logging.getLogger(__name__)
 
@@ -22,7 +22,7 @@ RETRY_PAUSE, MAX_RETRY_PAUSE = 0.5, 30.0
 RELEASE_TIMEOUT = 0.5
 """Seconds that cancelled tasks get to release their claims; otherwise the claims end with their lease."""
 WAITS_FOR_GRAPH = "What was said waits in this process to be queued"
-NOT_QUEUED = "What was said cannot be queued for memory; the session's next run brings it again"
+NOT_QUEUED = "What was said cannot be queued for memory; it waits in this process for the session's next run"
 """How the log names what prevents queuing."""
 MAX_ATTEMPTS = 10
 """Attempts at one request, after which only ``ingest --pending`` retries it: some text fails with every model."""
@@ -44,8 +44,8 @@ class IngestWorker:
         self._writer_slots, self._ingest_slots = asyncio.Semaphore(MAX_WRITERS), asyncio.Semaphore(at_once)
         self._locks = graph.KeyedLocks()
         self._start_time = time.time()
-        self._memory_services: set[Neo4jMemoryService] = set()
-        self._sweep_tasks: dict[tuple[Neo4jMemoryService, str], asyncio.Task[None]] = {}
+        self._memories: set[GraphMemory] = set()
+        self._sweep_tasks: dict[tuple[GraphMemory, str], asyncio.Task[None]] = {}
         self._enqueue_tasks: dict[SessionKey, asyncio.Task[None] | None] = {}
         self._queued_counts: Counter[MemoryUser] = Counter()
         self._queued_links: defaultdict[MemoryUser, list[telemetry.Link]] = defaultdict(list)
@@ -57,7 +57,7 @@ class IngestWorker:
         if key in self._enqueue_tasks:
             return  # the running task looks for more before it ends
         self._enqueue_tasks[key] = asyncio.current_task()
-        self._memory_services.add(key.user.memory_service)
+        self._memories.add(key.user.memory)
         try:
             pause = RETRY_PAUSE
             while not await self._deliver_turns(key):
@@ -67,7 +67,7 @@ class IngestWorker:
             del self._enqueue_tasks[key]
 
     async def _deliver_turns(self, key: SessionKey) -> bool:
-        problems = key.user.memory_service.memory.problems
+        problems = key.user.memory.problems
         async with self._writer_slots, self._locks.hold_lock(key.user):  # keeps a user's turns in order
             while pending := self._turn_buffer.take_turns(key):
                 try:
@@ -80,9 +80,10 @@ class IngestWorker:
                 except asyncio.CancelledError:
                     self._turn_buffer.restore_turns(key, pending)
                     raise
-                except Exception as error:  # noqa: BLE001  bad data or a wrong setting; the next run buffers it again
-                    self._turn_buffer.reset_session(key)
+                except Exception as error:  # noqa: BLE001  bad data or a wrong setting; the next run tries again
+                    self._turn_buffer.restore_turns(key, pending)
                     problems.report_problem(NOT_QUEUED, error, logging.ERROR)
+                    return True
                 else:
                     problems.clear_problem(WAITS_FOR_GRAPH)
                     problems.clear_problem(NOT_QUEUED)
@@ -90,7 +91,7 @@ class IngestWorker:
         return True
 
     def _schedule_ingest(self, user: MemoryUser, queued_count: int, links: Sequence[telemetry.Link]) -> None:
-        app = user.memory_service, user.app_name
+        app = user.memory, user.app_name
         if app not in self._sweep_tasks:
             self._sweep_tasks[app] = asyncio.create_task(self._sweep_app(*app))
         if queued_count:
@@ -104,19 +105,23 @@ class IngestWorker:
 
     async def flush_user(self, app_name: str, user_id: str) -> None:
         """Ingest this user's queued turns now instead of waiting for more."""
-        for user in [MemoryUser(service, app_name, user_id) for service in self._memory_services]:
+        for user in [MemoryUser(memory, app_name, user_id) for memory in self._memories]:
             async with self._locks.hold_lock(user):
                 self._start_ingest(user)
+
+    async def finish_queue(self) -> None:
+        """Queue and ingest until no turns are left; a request that fails stays in the graph with the reason."""
+        while self._enqueue_tasks or self._queued_counts or self._ingest_tasks:
+            for user in list(self._queued_counts):
+                self._start_ingest(user)
+            active = filter(None, (*self._enqueue_tasks.values(), *self._ingest_tasks.values()))
+            await asyncio.wait(active, return_when=asyncio.FIRST_COMPLETED)
 
     async def drain_queue(self) -> None:
         """Ingest what is queued until the drain time is over, then close this loop's connections."""
         try:
             async with asyncio.timeout(self._drain_seconds):
-                while self._enqueue_tasks or self._queued_counts or self._ingest_tasks:
-                    for user in list(self._queued_counts):
-                        self._start_ingest(user)
-                    active = filter(None, (*self._enqueue_tasks.values(), *self._ingest_tasks.values()))
-                    await asyncio.wait(active, return_when=asyncio.FIRST_COMPLETED)
+                await self.finish_queue()
         except TimeoutError:
             logger.info("Requests that were not ingested in time stay queued.")
         tasks = [*filter(None, self._enqueue_tasks.values()), *self._ingest_tasks.values(), *self._sweep_tasks.values()]
@@ -128,8 +133,8 @@ class IngestWorker:
             logger.error(
                 "The last turns of %d sessions could not be queued; their next runs will queue them.", len(keys)
             )
-        for service in self._memory_services:
-            await service.memory.connection.close_loop_driver()
+        for memory in self._memories:
+            await memory.connection.close_loop_driver()
 
     def _start_ingest(self, user: MemoryUser) -> None:
         """Start an ingest unless one runs, which looks for more before it ends."""
@@ -138,7 +143,7 @@ class IngestWorker:
             self._ingest_tasks[user] = asyncio.create_task(self._ingest_queued(user))
 
     async def _ingest_queued(self, user: MemoryUser) -> None:
-        memory = user.memory_service.memory
+        memory = user.memory
         try:
             while self._queued_counts.pop(user, 0):
                 try:
@@ -151,17 +156,17 @@ class IngestWorker:
         finally:
             del self._ingest_tasks[user]
 
-    async def _sweep_app(self, service: Neo4jMemoryService, app_name: str) -> None:
+    async def _sweep_app(self, memory: GraphMemory, app_name: str) -> None:
         """Ingest what earlier processes left; repeat after each lease, since a dead process may have held claims."""
-        before, lease = self._start_time, service.memory.connection.settings.limits.lease
+        before, lease = self._start_time, memory.connection.settings.limits.lease
         while True:
             try:
                 async with self._ingest_slots:
                     with telemetry.trace_background("sweep_queued"):
-                        await service.memory.resume(app_name=app_name, before=before, max_attempts=MAX_ATTEMPTS)
-                        await graph.ingest_queue.record_waiting_ingests(service.memory.connection, app_name)
+                        await memory.resume(app_name=app_name, before=before, max_attempts=MAX_ATTEMPTS)
+                        await graph.ingest_queue.record_waiting_ingests(memory.connection, app_name)
             except Exception as error:  # noqa: BLE001  it stays queued, and the next sweep tries again
-                service.memory.problems.report_problem(STAYS_PENDING, error, logging.ERROR)
+                memory.problems.report_problem(STAYS_PENDING, error, logging.ERROR)
             await asyncio.sleep(lease)
             before = time.time() - lease
 
@@ -172,8 +177,7 @@ class IngestWorker:
 
 async def _write_turns(key: SessionKey, pending: PendingTurns) -> int:
     """Forget the rewound turns, ingested or not, enqueue the others and return how many of these were new."""
-    service, app_name, user_id = key.user
-    memory = service.memory
+    memory, app_name, user_id = key.user
     if pending.rewound_turns:
         ids = [turn.make_memory_id(key.session_id) for turn in pending.rewound_turns]
         await memory.forget(ids, app_name=app_name, user_id=user_id)

@@ -1,0 +1,189 @@
+"""Keep the conversations of Agent Framework as sessions and events in the graph, where ADK keeps its own."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Sequence
+from contextlib import suppress
+from contextvars import ContextVar
+from typing import Any
+
+from agent_framework import AgentSession, HistoryProvider, Message, SessionContext, SupportsAgentRun
+from typing_extensions import override
+
+from adk_graph_memory import errors, graph
+from adk_graph_memory.closing import Closeable
+from adk_graph_memory.graph.json_map import JsonMapDelta
+from adk_graph_memory.maf.message_codec import decode_message, encode_message
+from adk_graph_memory.maf.message_ids import count_known, digest_message, get_digest, make_message_ids
+from adk_graph_memory.maf.session_user import USER_KEY, UserId, find_user
+from adk_graph_memory.records import Scope
+from adk_graph_memory.settings import Settings
+
+_new_messages: ContextVar[Sequence[Message]] = ContextVar("new_messages", default=())
+"""What a run's model just said: new, even if it said the same before. Only what callers send can be sent again."""
+MAX_ATTEMPTS = 20
+"""Attempts at appending, each after another writer was faster."""
+
+
+class GraphHistoryProvider(Closeable, HistoryProvider):
+    """Conversations in Neo4j, resumed by their session's id in any process.
+
+    Messages are kept whole, tool calls included, in the order in which they were saved. What is sent again, as by a
+    caller that sends the whole transcript each time, is stored once. An error of saving is raised: to lose history
+    without a word is worse than a run that fails.
+
+    Args:
+        uri, auth, database, driver, settings, schema: as for ``Neo4jSessionService``.
+        app_name: the app, one part of every session's key.
+        user_id: the user, or a function from a session to its user; by default ``session.state["user_id"]``.
+        source_id: names the provider in the session's state.
+        load_messages, store_inputs, store_context_messages, store_context_from, store_outputs: as for the framework's
+            ``HistoryProvider``.
+
+    Example:
+        async with GraphHistoryProvider(app_name="home", user_id="ana") as history:
+            agent = Agent(client=client, context_providers=[history])
+            await agent.run("My dog is called Rex.", session=agent.create_session(session_id="monday"))
+            await agent.run("What did I say?", session=agent.create_session(session_id="monday"))
+    """
+
+    def __init__(
+        self,
+        uri: str | None = None,
+        *,
+        app_name: str,
+        user_id: UserId = None,
+        source_id: str = "graph_history",
+        auth: graph.Auth = None,
+        database: str | None = None,
+        driver: graph.AsyncDriver | None = None,
+        settings: Settings | None = None,
+        schema: str | None = None,
+        load_messages: bool = True,
+        store_inputs: bool = True,
+        store_context_messages: bool = False,
+        store_context_from: set[str] | None = None,
+        store_outputs: bool = True,
+    ) -> None:
+        super().__init__(
+            source_id,
+            load_messages=load_messages,
+            store_inputs=store_inputs,
+            store_context_messages=store_context_messages,
+            store_context_from=store_context_from,
+            store_outputs=store_outputs,
+        )
+        self._app_name, self._user_id = app_name, user_id
+        self._connection = graph.Connection(
+            uri, auth=auth, database=database, driver=driver, settings=settings, schema=schema
+        )
+
+    @override
+    async def before_run(
+        self, *, agent: SupportsAgentRun, session: AgentSession, context: SessionContext, state: dict[str, Any]
+    ) -> None:
+        """Load the session's messages.
+
+        Raises:
+            errors.ConfigurationError: nobody says who the user is.
+            errors.DatabaseError: the messages could not be read.
+        """
+        state[USER_KEY] = find_user(self._user_id, session, state)
+        await super().before_run(agent=agent, session=session, context=context, state=state)
+
+    @override
+    async def after_run(
+        self, *, agent: SupportsAgentRun, session: AgentSession, context: SessionContext, state: dict[str, Any]
+    ) -> None:
+        """Save the run's messages; raises what :meth:`before_run` raises."""
+        state[USER_KEY] = find_user(self._user_id, session, state)
+        token = _new_messages.set(context.response.messages if context.response else ())
+        try:
+            await super().after_run(agent=agent, session=session, context=context, state=state)
+        finally:
+            _new_messages.reset(token)
+
+    @override
+    async def get_messages(
+        self, session_id: str | None, *, state: dict[str, Any] | None = None, **kwargs: Any
+    ) -> list[Message]:
+        """Return a session's messages in order; of an unknown session, none."""
+        session_id, scope = _check_session_id(session_id), self._make_scope(state)
+        connection = await graph.prepare_connection(self._connection)
+        bodies, _ = await graph.sessions.fetch_events(connection, scope, id=session_id, now=time.time())
+        return [message for body in bodies if (message := decode_message(body)) is not None]
+
+    @override
+    async def save_messages(
+        self,
+        session_id: str | None,
+        messages: Sequence[Message],
+        *,
+        state: dict[str, Any] | None = None,
+        **kwargs: Any,
+    ) -> None:
+        """Append those of the messages that are new to the session, all or none of them.
+
+        Raises:
+            errors.InvalidArgument: there is no session id, or a message cannot be kept as JSON.
+            errors.SessionClosed: the session was closed.
+            errors.DatabaseError: the messages could not be saved.
+        """
+        session_id, scope = _check_session_id(session_id), self._make_scope(state)
+        connection = await graph.prepare_connection(self._connection)
+        run_id, digests = uuid.uuid4().hex, [digest_message(message) for message in messages]
+        new_ids = {id(message) for message in _new_messages.get()}
+        resent_count = sum(id(message) not in new_ids for message in messages)
+        for _ in range(MAX_ATTEMPTS):
+            now = time.time()
+            stored = await graph.sessions.fetch_event_ids(connection, scope, id=session_id, now=now)
+            if stored is None:
+                await _create_session(connection, scope, session_id, now)
+                continue
+            uid, revision, event_ids = stored
+            known = [get_digest(event_id) for event_id in event_ids]
+            start = count_known(known, digests[:resent_count])
+            if start == len(messages):
+                return
+            ids = make_message_ids([*known, *digests[start:]])[len(known) :]
+            events = [
+                encode_message(message, id=event_id, run_id=run_id, timestamp=now)
+                for message, event_id in zip(messages[start:], ids, strict=True)
+            ]
+            if await graph.sessions.append_messages(
+                connection, scope, session_id=session_id, uid=uid, revision=revision, events=events
+            ):
+                return
+        raise errors.WriteConflict(attempts=MAX_ATTEMPTS)
+
+    def _make_scope(self, state: dict[str, Any] | None) -> Scope:
+        user_id = (state or {}).get(USER_KEY) or (self._user_id if isinstance(self._user_id, str) else None)
+        if not user_id:
+            reason = 'give the history provider a user_id= or state={"user_id": …}'
+            raise errors.ConfigurationError(reason=f"nobody says whose session it is; {reason}")
+        return Scope(self._app_name, user_id)
+
+    async def prepare(self) -> None:
+        """Connect and update the schema now instead of at the first run."""
+        await graph.prepare_connection(self._connection)
+
+    async def close(self) -> None:
+        """Close the connections that this provider opened in the running event loop; may be called again."""
+        await self._connection.close()
+
+
+async def _create_session(connection: graph.Connection, scope: Scope, id: str, now: float) -> None:
+    """Create the session, unless another writer was faster."""
+    nothing = JsonMapDelta.from_values({})
+    with suppress(errors.ConstraintViolated):
+        await graph.sessions.store_session(
+            connection, scope, id=id, uid=uuid.uuid4().hex, now=now, app=nothing, user=nothing, session=nothing
+        )
+
+
+def _check_session_id(session_id: str | None) -> str:
+    if not session_id:
+        raise errors.InvalidArgument(reason="a history needs a session id: pass agent.run(…, session=…)")
+    return session_id

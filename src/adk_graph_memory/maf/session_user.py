@@ -1,0 +1,38 @@
+"""Find whose session it is; Agent Framework itself knows no users."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from agent_framework import AgentSession
+
+from adk_graph_memory import errors
+
+UserId = str | Callable[[AgentSession], str] | None
+"""A user for all sessions of an agent, or a function that knows a session's; None: the session's state names it."""
+USER_KEY = "user_id"
+"""The key of the user in a session's state, or in a provider's part of it, which comes first."""
+
+
+def find_user(user_id: UserId, session: AgentSession, state: Mapping[str, Any]) -> str:
+    """Return the id of a session's user.
+
+    Args:
+        user_id: what the provider was given.
+        session: the session.
+        state: the provider's part of the session's state.
+
+    Raises:
+        errors.ConfigurationError: nothing names the user. There is no pool for all: it would leak from one to another.
+    """
+    if user_id is None:
+        user = state.get(USER_KEY) or session.state.get(USER_KEY)
+    else:
+        user = user_id(session) if callable(user_id) else user_id
+    if not isinstance(user, str) or not user:
+        raise errors.ConfigurationError(
+            reason=f"nobody says whose session {session.session_id!r} is (user: {user!r}); give the provider user_id=, "
+            'a text or a function of the session, or set session.state["user_id"]'
+        )
+    return user

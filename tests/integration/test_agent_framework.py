@@ -1,0 +1,514 @@
+"""Agents of Microsoft Agent Framework remember, on a real Neo4j: each rule of the framework's providers has a test."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import warnings
+from collections.abc import AsyncIterator, Iterator
+from typing import Any
+
+import pytest
+
+pytest.importorskip("agent_framework", reason="the extra agent-framework is not installed")
+
+from agent_framework import (
+    Agent,
+    AgentSession,
+    Content,
+    ContextProvider,
+    InMemoryHistoryProvider,
+    Message,
+    tool,
+)
+from benchmarks.wire import Wire
+from tests.ingests import fetch_ingests
+from tests.scripted_client import ScriptedClient
+
+from adk_graph_memory import GraphMemory, errors, graph
+from adk_graph_memory.background import ingest_worker
+from adk_graph_memory.maf import GraphHistoryProvider, GraphMemoryProvider
+from adk_graph_memory.records import Scope
+from adk_graph_memory.settings import Limits, Settings
+from adk_graph_memory.testing import HashEmbedder
+
+PREFIX = "TestHash"
+
+
+class World:
+    """A fresh app with a memory, and agents that use it."""
+
+    def __init__(self, settings: Settings, app_name: str) -> None:
+        self.settings, self.app_name = settings, app_name
+        self.memory = GraphMemory(settings=settings, embedder=HashEmbedder(), model="rules")
+        self.providers: list[GraphMemoryProvider | GraphHistoryProvider] = []
+
+    def provider(self, memory: GraphMemory | None = None, **chosen: Any) -> GraphMemoryProvider:
+        options = {"recall_timeout": 30.0, "idle": 3_600, "drain": 0.1, **chosen}
+        made = GraphMemoryProvider(memory or self.memory, app_name=self.app_name, **options)
+        self.providers.append(made)
+        return made
+
+    def history(self, settings: Settings | None = None, **chosen: Any) -> GraphHistoryProvider:
+        made = GraphHistoryProvider(settings=settings or self.settings, app_name=self.app_name, **chosen)
+        self.providers.append(made)
+        return made
+
+    def session(self, id: str = "s", user_id: str | None = "ana") -> AgentSession:
+        session = AgentSession(session_id=id)
+        if user_id:
+            session.state["user_id"] = user_id
+        return session
+
+    async def words(self, user_id: str = "ana") -> list[str]:
+        """All that memory holds or is asked to hold of what was said, in its order."""
+        connection = await graph.prepare_connection(self.memory.connection)
+        rows = await connection.run_cypher(
+            f"MATCH (e:{PREFIX}Event {{scope: $scope}}) WHERE e.memory_id IS NOT NULL "
+            "RETURN e.author + ': ' + e.text AS text ORDER BY e.timestamp, e.seq",
+            {"scope": Scope(self.app_name, user_id).key},
+        )
+        return [row["text"] for row in rows]
+
+    async def tell(self, text: str, user_id: str = "ana", session_id: str = "earlier") -> None:
+        """Have something remembered before the test begins."""
+        provider = self.provider(user_id=user_id)
+        await Agent(client=ScriptedClient(), context_providers=[provider]).run(text, session=self.session(session_id))
+        await provider.flush()
+
+
+@pytest.fixture
+async def world(neo4j_server: Any, app_name: str) -> AsyncIterator[World]:
+    made = World(neo4j_server.settings(label_prefix=PREFIX), app_name)
+    async with made.memory:
+        yield made
+        for provider in made.providers:
+            await provider.close()
+
+
+@pytest.fixture
+def wire(neo4j_server: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[Wire]:
+    """Between providers and the server; cut, the database is away."""
+    monkeypatch.setattr(ingest_worker, "MAX_RETRY_PAUSE", 0.1)
+    with Wire(neo4j_server.uri) as wire:
+        yield wire
+
+
+def settings_over(wire: Wire, server: Any, seconds: float = 1.0) -> Settings:
+    username, password = server.auth
+    limits = Limits(database_timeout=seconds)
+    return Settings(uri=wire.uri, username=username, password=password, label_prefix=PREFIX, limits=limits)
+
+
+# -- recalling ----------------------------------------------------------------------------------------------------
+
+
+async def test_what_was_said_in_one_session_is_known_in_another(world: World) -> None:
+    provider, client = world.provider(), ScriptedClient()
+    agent = Agent(client=client, context_providers=[provider])
+    await agent.run("My dog Rex is afraid of thunder.", session=world.session("monday"))
+    await provider.flush()
+    await agent.run("What is my dog afraid of?", session=world.session("friday"))
+    [memory, question] = client.requests[-1]
+    assert question.text == "What is my dog afraid of?"
+    assert (memory.role, "My dog Rex is afraid of thunder." in memory.text) == ("user", True)
+    assert memory.text.startswith("## What is remembered of this user\n")
+    attribution = memory.additional_properties["_attribution"]
+    assert attribution["origin_session_ids"] == ["monday"]
+    assert (attribution["source_id"], attribution["source_type"]) == ("graph_memory", "GraphMemoryProvider")
+
+
+async def test_nothing_is_added_where_nothing_is_known(world: World) -> None:
+    client = ScriptedClient()
+    await Agent(client=client, context_providers=[world.provider()]).run("Who am I?", session=world.session())
+    assert client.texts() == ["Who am I?"]
+
+
+async def test_the_memories_fit_the_token_budget(world: World) -> None:
+    for number in range(3):
+        await world.tell(f"My dog number {number} is afraid of thunder and of lightning.")
+    lengths = []
+    for budget in (1_000, 20):
+        client = ScriptedClient()
+        provider = world.provider(token_budget=budget, context_prompt="")
+        await Agent(client=client, context_providers=[provider]).run(
+            "What is my dog afraid of?", session=world.session()
+        )
+        lengths.append(len(client.texts()[0].strip().splitlines()))
+    assert lengths[0] > lengths[1] == 1
+
+
+async def test_memory_comes_after_the_history_and_before_the_question(world: World) -> None:
+    await world.tell("My dog Rex is afraid of thunder.")
+    client = ScriptedClient("Hi.", "Thunder.")
+    agent = Agent(client=client, context_providers=[InMemoryHistoryProvider(), world.provider()])
+    session = world.session()
+    await agent.run("Hello.", session=session)
+    await agent.run("What is my dog afraid of?", session=session)
+    first, second, memory, question = client.texts()
+    assert (first, second, question) == ("Hello.", "Hi.", "What is my dog afraid of?")
+    assert "Rex" in memory
+
+
+async def test_the_question_counts_the_history_that_the_framework_adds_by_itself(world: World) -> None:
+    await world.tell("My dog Rex is afraid of thunder.")
+    client = ScriptedClient()
+    agent, session = Agent(client=client, context_providers=[world.provider(min_score=0.2)]), world.session()
+    await agent.run("Let us talk about my dog and what he is afraid of.", session=session)
+    await agent.run("Go on.", session=session)
+    assert "Rex" in client.texts()[0]
+    assert client.texts()[1:] == ["Let us talk about my dog and what he is afraid of.", "I see.", "Go on."]
+
+
+async def test_what_the_session_shows_already_is_not_added_again(world: World) -> None:
+    provider, client = world.provider(), ScriptedClient()
+    agent, session = Agent(client=client, context_providers=[InMemoryHistoryProvider(), provider]), world.session()
+    await agent.run("My dog Rex is afraid of thunder.", session=session)
+    await provider.flush()
+    await agent.run("What is my dog afraid of?", session=session)
+    assert client.texts() == ["My dog Rex is afraid of thunder.", "I see.", "What is my dog afraid of?"]
+
+
+async def test_an_approval_is_no_question(world: World) -> None:
+    """A message between a tool's call and its result would make strict models refuse the request."""
+    await world.tell("My dog Rex is afraid of thunder.")
+    walked = []
+
+    @tool(approval_mode="always_require")
+    def walk(dog: str) -> str:
+        """Walks a dog."""
+        walked.append(dog)
+        return f"{dog} was walked."
+
+    client = ScriptedClient(Content.from_function_call("c1", "walk", arguments='{"dog": "Rex"}'), "Done.")
+    agent = Agent(client=client, context_providers=[world.provider()], tools=[walk])
+    session = world.session()
+    response = await agent.run("Walk my dog.", session=session)
+    [request] = response.user_input_requests
+    await agent.run(Message("user", [request.to_function_approval_response(True)]), session=session)
+    assert walked == ["Rex"]
+    assert not any("remembered" in text for text in client.texts())
+    assert [text for text in await world.words() if text.startswith("user")] == [
+        "user: My dog Rex is afraid of thunder."
+    ]
+
+
+async def test_a_tool_call_has_one_recall_and_memory_in_both_requests(world: World) -> None:
+    await world.tell("My dog Rex is afraid of thunder.")
+    client = ScriptedClient(Content.from_function_call("c1", "sky", arguments="{}"), "Thunder is near.")
+
+    @tool(approval_mode="never_require")
+    def sky() -> str:
+        """Looks at the sky."""
+        return "dark"
+
+    provider = world.provider()
+    agent = Agent(client=client, context_providers=[provider], tools=[sky])
+    await agent.run("Will my dog be afraid?", session=world.session())
+    assert [sum("Rex" in text for text in client.texts(number)) for number in (0, 1)] == [1, 1]
+    await provider.flush()
+    assert (await world.words())[-2:] == ["user: Will my dog be afraid?", "UnnamedAgent: Thunder is near."]
+
+
+async def test_the_model_searches_by_a_tool_that_knows_the_user(world: World) -> None:
+    await world.tell("My dog Rex is afraid of thunder.")
+    await world.tell("My dog Fido is afraid of cats.", user_id="bob")
+    call = Content.from_function_call("c1", "recall_memory", arguments='{"query": "dog afraid", "user_id": "bob"}')
+    client = ScriptedClient(call, "Thunder.")
+    agent = Agent(client=client, context_providers=[world.provider(mode="tool")])
+    await agent.run("What is my dog afraid of?", session=world.session())
+    [offered] = client.options[0]["tools"]
+    assert offered.name == "recall_memory"
+    assert list(offered.parameters()["properties"]) == ["query"]
+    [result] = [
+        content for message in client.requests[1] for content in message.contents if content.type == "function_result"
+    ]
+    assert "Rex" in str(result.result) or "error" in str(result.result).lower()
+    assert "Fido" not in str(result.result)
+    assert client.texts(0) == ["What is my dog afraid of?"]
+
+
+# -- whose memory it is -------------------------------------------------------------------------------------------
+
+
+async def test_a_session_of_nobody_is_refused(world: World) -> None:
+    client = ScriptedClient()
+    for provider in (world.provider(), world.history()):
+        with pytest.raises(ValueError, match=r'user_id=.*session.state\["user_id"\]'):
+            await Agent(client=client, context_providers=[provider]).run("Hi.", session=world.session(user_id=None))
+    assert client.requests == []
+
+
+@pytest.mark.parametrize("named", ["constructor", "function", "state", "own state"])
+async def test_the_user_is_named_in_one_of_four_ways(world: World, named: str) -> None:
+    session = world.session(user_id="eve" if named in ("constructor", "function", "own state") else "ana")
+    if named == "own state":
+        session.state["graph_memory"] = {"user_id": "ana"}
+    user_id: Any = {"constructor": "ana", "function": lambda session: "ana"}.get(named)
+    provider = world.provider(user_id=user_id)
+    await Agent(client=ScriptedClient(), context_providers=[provider]).run("I keep bees.", session=session)
+    await provider.flush()
+    assert await world.words("ana") == ["user: I keep bees.", "UnnamedAgent: I see."]
+    assert await world.words("eve") == []
+
+
+async def test_two_users_of_one_agent_never_see_each_other(world: World) -> None:
+    """200 runs of two users, interleaved; each word is one user's alone."""
+    client, provider = ScriptedClient(), world.provider(every=10)
+    agent = Agent(client=client, context_providers=[provider])
+    gate = asyncio.Semaphore(8)
+
+    async def say(user_id: str, number: int) -> None:
+        async with gate:
+            session = world.session(f"s{number % 7}-{user_id}", user_id)
+            await agent.run(f"My dog number {number} is called {user_id}dog{number}.", session=session)
+
+    await asyncio.gather(*(say(user_id, number) for number in range(100) for user_id in ("ana", "bob")))
+    await provider.flush()
+    for message in [message for request in client.requests for message in request]:
+        assert not ("anadog" in message.text and "bobdog" in message.text)
+    for request in client.requests:
+        assert not ("anadog" in (all_text := " ".join(message.text for message in request)) and "bobdog" in all_text)
+    for user_id, other in (("ana", "bob"), ("bob", "ana")):
+        words = await world.words(user_id)
+        assert len([text for text in words if text.startswith("user")]) == 100
+        assert not any(f"{other}dog" in text for text in words)
+
+
+# -- remembering --------------------------------------------------------------------------------------------------
+
+
+async def test_a_stream_is_remembered_when_it_was_read(world: World) -> None:
+    provider = world.provider()
+    agent = Agent(client=ScriptedClient("So do I."), context_providers=[provider])
+    async for _ in agent.run("I keep bees.", session=world.session(), stream=True):
+        pass
+    await provider.flush()
+    assert await world.words() == ["user: I keep bees.", "UnnamedAgent: So do I."]
+
+
+async def test_an_abandoned_stream_loses_nothing_that_the_user_said(world: World) -> None:
+    provider = world.provider()
+    agent = Agent(client=ScriptedClient("So do I, and for years."), context_providers=[provider])
+    stream = agent.run("I keep bees.", session=world.session(), stream=True)
+    async for _ in stream:
+        break
+    await provider.flush()
+    assert await world.words() == ["user: I keep bees."]
+
+
+async def test_a_model_that_fails_loses_nothing_that_the_user_said(world: World) -> None:
+    provider = world.provider()
+    agent = Agent(client=ScriptedClient(RuntimeError("no model"), "I see."), context_providers=[provider])
+    session = world.session()
+    with pytest.raises(Exception, match="no model"):
+        await agent.run("I keep bees.", session=session)
+    await agent.run("I keep bees.", session=session)  # the same run again
+    await provider.flush()
+    assert await world.words() == ["user: I keep bees.", "UnnamedAgent: I see."]
+
+
+@pytest.mark.parametrize("is_resumed", [False, True], ids=["same session", "session made anew"])
+async def test_a_transcript_that_is_sent_again_is_remembered_once(world: World, is_resumed: bool) -> None:
+    provider, transcript, session = world.provider(), list[Message](), world.session()
+    client = ScriptedClient("Two.", "Yes.", "Two.")
+    agent = Agent(client=client, context_providers=[provider])
+    for text in ("How many?", "Sure?", "How many?"):  # said again, and answered again: two turns
+        if is_resumed:
+            session = world.session()
+        transcript.append(Message("user", [text]))
+        response = await agent.run(list(transcript), session=session)
+        transcript += response.messages
+    await provider.flush()
+    spoken = [f"{'user' if message.role == 'user' else 'UnnamedAgent'}: {message.text}" for message in transcript]
+    assert await world.words() == spoken
+
+
+async def test_the_same_words_said_again_are_another_turn(world: World) -> None:
+    provider = world.provider()
+    agent, session = Agent(client=ScriptedClient(), context_providers=[provider]), world.session()
+    for _ in range(3):
+        await agent.run("Yes.", session=session)
+    await provider.flush()
+    assert await world.words() == ["user: Yes.", "UnnamedAgent: I see."] * 3
+
+
+async def test_a_loop_is_one_turn_and_its_nudges_are_nobody_s_words(world: World) -> None:
+    agent_framework = pytest.importorskip("agent_framework")
+    if not hasattr(agent_framework, "AgentLoopMiddleware"):
+        pytest.skip("this release has no AgentLoopMiddleware")
+    loop = agent_framework.AgentLoopMiddleware(should_continue=lambda iteration, **_: iteration < 3, max_iterations=3)
+    provider = world.provider()
+    agent = Agent(client=ScriptedClient("One.", "Two.", "Three."), context_providers=[provider], middleware=[loop])
+    await agent.run("Count the bees I keep.", session=world.session())
+    await provider.flush()
+    words = await world.words()
+    assert words[0] == "user: Count the bees I keep."
+    assert [text for text in words if text.startswith("user")] == words[:1]
+    assert "UnnamedAgent: Three." in words
+
+
+async def test_a_session_state_stays_json(world: World) -> None:
+    provider = world.provider()
+    agent = Agent(client=ScriptedClient(), context_providers=[provider])
+    session = world.session()
+    await agent.run("I keep bees.", session=session)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        restored = AgentSession.from_dict(session.to_dict())
+    await agent.run("They are mine.", session=restored)
+    await provider.flush()
+    assert [text for text in await world.words() if "user" in text] == ["user: I keep bees.", "user: They are mine."]
+
+
+async def test_runs_without_a_session_are_sessions_of_their_own(world: World) -> None:
+    provider = world.provider(user_id="ana")
+    agent = Agent(client=ScriptedClient(), context_providers=[provider])
+    await agent.run("I keep bees.")
+    await agent.run("I keep bees.")
+    await provider.flush()
+    assert sorted(await world.words()) == ["UnnamedAgent: I see."] * 2 + ["user: I keep bees."] * 2
+
+
+async def test_a_provider_that_only_recalls_remembers_nothing(world: World) -> None:
+    await world.tell("My dog Rex is afraid of thunder.")
+    client = ScriptedClient()
+    provider = world.provider(remember=False)
+    await Agent(client=client, context_providers=[provider]).run("What is my dog afraid of?", session=world.session())
+    await provider.flush()
+    assert "Rex" in client.texts()[0]
+    assert not any("What is" in text for text in await world.words())
+
+
+async def test_half_a_character_is_remembered_as_a_question_mark(world: World) -> None:
+    provider = world.provider()
+    agent = Agent(client=ScriptedClient(), context_providers=[provider])
+    await agent.run("I keep bees \ud83d.", session=world.session())
+    await provider.flush()
+    assert (await world.words())[0] == "user: I keep bees ?."
+
+
+# -- what goes wrong ----------------------------------------------------------------------------------------------
+
+
+async def test_a_database_that_is_away_costs_a_warning_and_no_answer(
+    world: World, wire: Wire, neo4j_server: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    """50 runs, the database away in the middle of them: none fails, and all is remembered when it is back."""
+    settings = settings_over(wire, neo4j_server)
+    async with GraphMemory(settings=settings, embedder=HashEmbedder(), model="rules") as memory:
+        provider = world.provider(memory, recall_timeout=5.0)
+        agent, session = Agent(client=ScriptedClient(), context_providers=[provider]), world.session()
+        with caplog.at_level(logging.WARNING):
+            for number in range(50):
+                if number == 20:
+                    wire.cut()
+                if number == 23:
+                    wire.mend()
+                await agent.run(f"Number {number}.", session=session)
+        assert sum("Agents answer without memory" in record.getMessage() for record in caplog.records) == 1
+        async with asyncio.timeout(60):
+            await provider.flush()
+        await provider.close()
+    assert [text for text in await world.words() if text.startswith("user")] == [
+        f"user: Number {number}." for number in range(50)
+    ]
+
+
+async def test_a_recall_that_is_too_slow_is_not_waited_for(
+    world: World, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def hang(*_: Any, **__: Any) -> Any:
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(GraphMemory, "recall", hang)
+    client = ScriptedClient()
+    agent = Agent(client=client, context_providers=[world.provider(recall_timeout=0.05)])
+    with caplog.at_level(logging.WARNING):
+        for _ in range(2):
+            await agent.run("Who am I?", session=world.session())
+    assert client.texts() == ["Who am I?", "I see.", "Who am I?"]
+    assert [record.getMessage() for record in caplog.records] == [
+        "Agents answer without memory: no memories within 0.05 s (recall_timeout)"
+    ]
+
+
+async def test_a_cancelled_run_is_cancelled(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    reached = asyncio.Event()
+
+    async def hang(*_: Any, **__: Any) -> Any:
+        reached.set()
+        await asyncio.Event().wait()
+
+    provider = world.provider()
+    with monkeypatch.context() as patch:
+        patch.setattr(GraphMemory, "recall", hang)
+        agent = Agent(client=ScriptedClient(), context_providers=[provider])
+        run = asyncio.create_task(agent.run("I keep bees.", session=world.session()))
+        await reached.wait()
+        run.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await run
+    await provider.flush()
+    assert await world.words() == ["user: I keep bees."]
+
+
+async def test_a_wrong_setting_reaches_whoever_runs_the_agent(world: World, neo4j_server: Any) -> None:
+    wrong = neo4j_server.settings(label_prefix=PREFIX).model_copy(update={"database": "nowhere"})
+    client = ScriptedClient()
+    async with GraphMemory(settings=wrong, embedder=HashEmbedder()) as memory:
+        agent = Agent(client=client, context_providers=[world.provider(memory)])
+        with pytest.raises(errors.DatabaseMissing, match="nowhere"):
+            await agent.run("Who am I?", session=world.session())
+    assert client.requests == []
+
+
+async def test_no_error_after_a_run_costs_the_answer(
+    world: World, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    provider = world.provider()
+    agent = Agent(client=ScriptedClient("So do I."), context_providers=[provider])
+
+    class Broken(ContextProvider):
+        """Runs after_run last, so whatever was raised before would keep it from running."""
+
+        has_run = False
+
+        async def after_run(self, **_: Any) -> None:
+            Broken.has_run = True
+
+    agent.context_providers.insert(0, Broken("broken"))
+    session = world.session()
+    session.state["user_id"] = "ana"
+
+    def fail(*_: Any, **__: Any) -> None:
+        raise ZeroDivisionError("a bug")
+
+    before_run = provider.before_run
+
+    async def then_break(**hooks: Any) -> None:
+        await before_run(**hooks)
+        monkeypatch.setattr(provider, "_queue_messages", fail)
+
+    monkeypatch.setattr(provider, "before_run", then_break)
+    response = await agent.run("I keep bees.", session=session)
+    assert (response.text, Broken.has_run) == ("So do I.", True)
+    assert "a bug" in caplog.text
+
+
+def test_options_that_cannot_be_used_are_refused(world: World) -> None:
+    for wrong in ({"message_history_count": 0}, {"mode": "both"}):
+        with pytest.raises(errors.InvalidArgument, match=next(iter(wrong))):
+            world.provider(**wrong)
+
+
+async def test_closing_reads_what_is_queued_and_leaves_a_memory_that_was_given(world: World) -> None:
+    async with GraphMemoryProvider(
+        world.memory, app_name=world.app_name, user_id="ana", idle=3_600, drain=30
+    ) as provider:
+        await Agent(client=ScriptedClient(), context_providers=[provider]).run("I keep bees.", session=world.session())
+    connection = await graph.prepare_connection(world.memory.connection)
+    states = [row["state"] for row in await fetch_ingests(connection, Scope(world.app_name, "ana"))]
+    assert set(states) <= {"done", "superseded"}
+    assert "done" in states
+    assert await world.memory.recall("bees", app_name=world.app_name, user_id="ana")
