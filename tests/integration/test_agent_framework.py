@@ -128,7 +128,7 @@ async def test_the_memories_fit_the_token_budget(world: World) -> None:
     for number in range(3):
         await world.tell(f"My dog number {number} is afraid of thunder and of lightning.")
     lengths = []
-    for budget in (1_000, 20):
+    for budget in (1_000, 12):
         client = ScriptedClient()
         provider = world.provider(token_budget=budget, context_prompt="")
         await Agent(client=client, context_providers=[provider]).run(
@@ -188,9 +188,8 @@ async def test_an_approval_is_no_question(world: World) -> None:
     await agent.run(Message("user", [request.to_function_approval_response(True)]), session=session)
     assert walked == ["Rex"]
     assert not any("remembered" in text for text in client.texts())
-    assert [text for text in await world.words() if text.startswith("user")] == [
-        "user: My dog Rex is afraid of thunder."
-    ]
+    said = [text for text in await world.words() if text.startswith("user")]
+    assert said == ["user: My dog Rex is afraid of thunder."]
 
 
 async def test_a_tool_call_has_one_recall_and_memory_in_both_requests(world: World) -> None:
@@ -220,11 +219,9 @@ async def test_the_model_searches_by_a_tool_that_knows_the_user(world: World) ->
     [offered] = client.options[0]["tools"]
     assert offered.name == "recall_memory"
     assert list(offered.parameters()["properties"]) == ["query"]
-    [result] = [
-        content for message in client.requests[1] for content in message.contents if content.type == "function_result"
-    ]
-    assert "Rex" in str(result.result) or "error" in str(result.result).lower()
-    assert "Fido" not in str(result.result)
+    contents = [content for message in client.requests[1] for content in message.contents]
+    [result] = [str(content.result) for content in contents if content.type == "function_result"]
+    assert ("Rex" in result, "Fido" in result) == (True, False)
     assert client.texts(0) == ["What is my dog afraid of?"]
 
 
@@ -265,10 +262,9 @@ async def test_two_users_of_one_agent_never_see_each_other(world: World) -> None
 
     await asyncio.gather(*(say(user_id, number) for number in range(100) for user_id in ("ana", "bob")))
     await provider.flush()
-    for message in [message for request in client.requests for message in request]:
-        assert not ("anadog" in message.text and "bobdog" in message.text)
     for request in client.requests:
-        assert not ("anadog" in (all_text := " ".join(message.text for message in request)) and "bobdog" in all_text)
+        text = " ".join(message.text for message in request)
+        assert not ("anadog" in text and "bobdog" in text)
     for user_id, other in (("ana", "bob"), ("bob", "ana")):
         words = await world.words(user_id)
         assert len([text for text in words if text.startswith("user")]) == 100
@@ -427,7 +423,7 @@ async def test_a_recall_that_is_too_slow_is_not_waited_for(
     with caplog.at_level(logging.WARNING):
         for _ in range(2):
             await agent.run("Who am I?", session=world.session())
-    assert client.texts() == ["Who am I?", "I see.", "Who am I?"]
+    assert client.texts(0) == client.texts(1) == ["Who am I?"]
     assert [record.getMessage() for record in caplog.records] == [
         "Agents answer without memory: no memories within 0.05 s (recall_timeout)"
     ]
@@ -503,9 +499,8 @@ def test_options_that_cannot_be_used_are_refused(world: World) -> None:
 
 
 async def test_closing_reads_what_is_queued_and_leaves_a_memory_that_was_given(world: World) -> None:
-    async with GraphMemoryProvider(
-        world.memory, app_name=world.app_name, user_id="ana", idle=3_600, drain=30
-    ) as provider:
+    options: Any = {"app_name": world.app_name, "user_id": "ana", "idle": 3_600, "drain": 30}
+    async with GraphMemoryProvider(world.memory, **options) as provider:
         await Agent(client=ScriptedClient(), context_providers=[provider]).run("I keep bees.", session=world.session())
     connection = await graph.prepare_connection(world.memory.connection)
     states = [row["state"] for row in await fetch_ingests(connection, Scope(world.app_name, "ana"))]

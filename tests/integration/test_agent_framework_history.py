@@ -1,4 +1,4 @@
-"""Conversations of Microsoft Agent Framework are sessions in the graph: whole, in order, resumed, once, and per user."""
+"""Conversations of Agent Framework are sessions in the graph: whole, in order, resumed, once, and per user."""
 
 from __future__ import annotations
 
@@ -209,7 +209,8 @@ async def test_a_message_that_is_no_json_is_refused_and_nothing_of_its_run_is_st
 
 
 async def test_a_history_works_without_a_block(neo4j_server: Any, app_name: str) -> None:
-    history = GraphHistoryProvider(settings=neo4j_server.settings(label_prefix=PREFIX), app_name=app_name, user_id="ana")
+    settings = neo4j_server.settings(label_prefix=PREFIX)
+    history = GraphHistoryProvider(settings=settings, app_name=app_name, user_id="ana")
     await Agent(client=ScriptedClient(), context_providers=[history]).run("Hi.", session=AgentSession(session_id="s"))
     assert len(await history.get_messages("s")) == 2
     await history.close()

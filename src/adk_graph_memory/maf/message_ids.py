@@ -27,10 +27,9 @@ def get_spoken_text(message: Message) -> str:
 
 def digest_message(message: Message) -> str:
     """A digest of the role, the text, and whatever else the message holds, such as a tool's call."""
-    others = [
-        content.to_dict(exclude={"additional_properties"}) for content in message.contents if content.type != "text"
-    ]
-    return digest(str(message.role), get_spoken_text(message), json.dumps(others, sort_keys=True, default=str))
+    others = [content for content in message.contents if content.type != "text"]
+    parts = [content.to_dict(exclude={"additional_properties"}) for content in others]
+    return digest(str(message.role), get_spoken_text(message), json.dumps(parts, sort_keys=True, default=str))
 
 
 def count_known(known: Sequence[str], later: Sequence[str]) -> int:
