@@ -49,6 +49,7 @@ class Connection(Closeable):
         settings: used instead of the environment.
         schema: ``auto`` migrates at first use, ``check`` refuses an unfit schema, ``off`` checks nothing.
         timezone: IANA name of the time zone for users whose own is not known.
+        timeout: seconds without an answer until an operation gives up; by default the setting.
     """
 
     def __init__(
@@ -62,8 +63,10 @@ class Connection(Closeable):
         settings: Settings | None = None,
         schema: str | None = None,
         timezone: str | None = None,
+        timeout: float | None = None,
     ) -> None:
-        options = {"database": database, "schema_mode": schema, "timezone": timezone and parse_timezone(timezone)}
+        options: dict[str, Any] = {"database": database, "schema_mode": schema, "database_timeout": timeout}
+        options["timezone"] = timezone and parse_timezone(timezone)
         self._overrides = parse_address(uri) | {name: value for name, value in options.items() if value is not None}
         self._auth, self._given_settings = auth, settings
         self._given_driver = driver
@@ -99,6 +102,16 @@ class Connection(Closeable):
         ``name`` is the change's in telemetry.
         """
         return await self._run_text(text, parameters or {}, name, None)
+
+    async def read_cypher(self, query: neo4j.Query, parameters: Parameters) -> neo4j.EagerResult:
+        """Read by a statement of a caller's; the result also holds its plan. The session refuses to write."""
+
+        async def run_once(driver: AsyncDriver, _: SilenceTimer) -> neo4j.EagerResult:
+            options = self.session_options | {"default_access_mode": neo4j.READ_ACCESS}
+            async with driver.session(**options) as session:
+                return await (await session.run(query, dict(parameters))).to_eager_result()
+
+        return await self._run_with_retry(run_once, self._timeout)
 
     async def _run_text(self, text: str, parameters: Parameters, name: str, seconds: float | None) -> list[Record]:
         query = neo4j.Query(text, timeout=seconds)  # the server ends it too, so that it keeps no locks
