@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NoReturn
+from typing import Any, NoReturn, Unpack
 
 from google.adk.memory.base_memory_service import BaseMemoryService, SearchMemoryResponse
 from google.adk.memory.memory_entry import MemoryEntry
@@ -14,7 +14,7 @@ from google.genai import types
 from typing_extensions import override
 
 from adk_graph_memory.closing import Closeable
-from adk_graph_memory.index_retrieval import IndexHit, IndexRetrieval
+from adk_graph_memory.index_retrieval import IndexHit, IndexOptions, IndexRetrieval
 
 DESCRIPTION = "Searches the documents of this deployment and returns the passages that fit a question."
 
@@ -37,7 +37,9 @@ class Neo4jIndexService(Closeable, BaseMemoryService):
         print([tool.name for tool in tools])
     """
 
-    def __init__(self, uri: str | None = None, *, retrieval: IndexRetrieval | None = None, **options: Any) -> None:
+    def __init__(
+        self, uri: str | None = None, *, retrieval: IndexRetrieval | None = None, **options: Unpack[IndexOptions]
+    ) -> None:
         self.retrieval = retrieval or IndexRetrieval(uri, **options)
         self._is_own = retrieval is None
 

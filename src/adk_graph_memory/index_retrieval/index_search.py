@@ -6,7 +6,7 @@ import asyncio
 import threading
 from collections.abc import Callable, Mapping
 from functools import cached_property
-from typing import Any, Literal, TypeVar, get_args
+from typing import Any, Literal, TypedDict, TypeVar, get_args
 
 import neo4j
 from neo4j import exceptions as driver_errors
@@ -30,6 +30,27 @@ from adk_graph_memory.settings import Settings
 
 T = TypeVar("T")
 IndexType = Literal["vector", "fulltext", "hybrid"]
+
+
+class IndexOptions(TypedDict, total=False):
+    """The arguments of :class:`IndexRetrieval` but the address, for what makes one."""
+
+    index_name: str | None
+    index_type: IndexType
+    fulltext_index_name: str | None
+    embedder: embeddings.EmbedderChoice
+    retrieval_query: str | None
+    query_params: Mapping[str, Any] | None
+    filters: dict[str, Any] | None
+    top_k: int
+    filter_stop_words: bool | None
+    language: str
+    auth: graph.Auth
+    database: str | None
+    driver: graph.Driver | graph.AsyncDriver | None
+    settings: Settings | None
+    timeout: float
+
 
 OWN_PARAMETERS = frozenset(
     ("query_text", "query_vector", "top_k", "effective_search_ratio", "vector_index_name", "fulltext_index_name")

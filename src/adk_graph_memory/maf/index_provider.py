@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import logging
-from typing import Any
+from typing import Any, Unpack
 
 from agent_framework import AgentSession, ContextProvider, Message, SessionContext, SupportsAgentRun
 
 from adk_graph_memory import errors
 from adk_graph_memory.closing import Closeable
-from adk_graph_memory.index_retrieval import IndexHit, IndexRetrieval
+from adk_graph_memory.index_retrieval import IndexHit, IndexOptions, IndexRetrieval
 from adk_graph_memory.problem_log import ProblemLog
 
 logger = logging.getLogger(__name__)
@@ -46,7 +46,7 @@ class Neo4jContextProvider(Closeable, ContextProvider):
         source_id: str = "neo4j_index",
         message_history_count: int = 10,
         context_prompt: str = CONTEXT_PROMPT,
-        **options: Any,
+        **options: Unpack[IndexOptions],
     ) -> None:
         super().__init__(source_id)
         if not isinstance(message_history_count, int) or message_history_count < 1:
