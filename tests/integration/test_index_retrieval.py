@@ -278,17 +278,18 @@ async def test_a_caller_s_driver_that_is_closed_is_an_error_at_once(make: Make, 
         await make("fulltext", driver=driver).search("Apple")
 
 
-@pytest.mark.parametrize("driver_type", ["own", "async"])
+@pytest.mark.parametrize("driver_type", ["own", "sync", "async"])
 async def test_a_silent_database_is_an_error_in_time(driver_type: str) -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         uri = f"bolt://127.0.0.1:{silent.getsockname()[1]}"
         async with neo4j.AsyncGraphDatabase.driver(uri, auth=("a", "b")) as driver:
-            options = {"driver": driver} if driver_type == "async" else {"uri": uri}
-            start = time.monotonic()
-            async with IndexRetrieval(index_type="fulltext", timeout=0.5, **options) as retrieval:
+            patient = neo4j.GraphDatabase.driver(uri, auth=("a", "b"), connection_timeout=3)
+            drivers = {"sync": patient, "async": driver}
+            options = {"driver": drivers[driver_type]} if driver_type in drivers else {"uri": uri}
+            async with asyncio.timeout(60), IndexRetrieval(index_type="fulltext", timeout=0.5, **options) as retrieval:
                 with pytest.raises(errors.DatabaseUnavailable):
                     await retrieval.search("Apple")
-            assert time.monotonic() - start < 20
+            patient.close()
 
 
 async def test_the_embedder_has_a_time_limit(make: Make) -> None:

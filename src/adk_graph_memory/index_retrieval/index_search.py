@@ -246,6 +246,8 @@ class IndexRetrieval(Closeable):
             return await self._driver.run_in_thread(function, *arguments)
         except (driver_errors.Neo4jError, driver_errors.DriverError) as error:
             raise self.connection.translate_error(error) from error
+        except errors.DatabaseTimeout as error:
+            raise error.add_sentence("For this search, timeout= is the limit.") from error.__cause__
         except UnicodeEncodeError as error:
             raise errors.InvalidUnicode(reason=str(error)) from error
         except Neo4jGraphRagError as error:
