@@ -70,6 +70,7 @@ class Connection(Closeable):
         self._overrides = parse_address(uri) | {name: value for name, value in options.items() if value is not None}
         self._auth, self._given_settings = auth, settings
         self._given_driver = driver
+        self._is_driver_given = driver is not None or (sync_driver is not None and "uri" not in self._overrides)
         self._loop_drivers: dict[asyncio.AbstractEventLoop, _LoopDriver] = {}
         self.reads, self.health, self.is_prepared = SyncReads(self, sync_driver), DriverHealth(), False
         self.server_line, self.locks = "2026", KeyedLocks()
@@ -214,7 +215,7 @@ class Connection(Closeable):
     def telemetry_attributes(self) -> telemetry.Attributes:
         """The server and database of the statements, as telemetry attributes."""
         return telemetry.get_database_attributes(
-            None if self._given_driver else self.settings.uri, self.settings.database
+            None if self._is_driver_given else self.settings.uri, self.settings.database
         )
 
     @property
@@ -313,7 +314,7 @@ class Connection(Closeable):
     def translate_error(self, error: Exception) -> errors.GraphMemoryError:
         """Translate an error of the driver into one of ours, with the address, user name and database."""
         advice = "check NEO4J_USERNAME and NEO4J_PASSWORD (after three failures the server waits a few seconds)"
-        if not (self._auth or self._given_driver or self.settings.password.get_secret_value()):
+        if not (self._auth or self._is_driver_given or self.settings.password.get_secret_value()):
             advice = "NEO4J_PASSWORD is not set"
         return translate_driver_error(
             error,
@@ -326,7 +327,9 @@ class Connection(Closeable):
 
     @property
     def _shown_uri(self) -> str:
-        return "the given driver's address" if self._given_driver else hide_credentials(self.settings.uri or "nowhere")
+        return (
+            "the given driver's address" if self._is_driver_given else hide_credentials(self.settings.uri or "nowhere")
+        )
 
 
 class _LoopDriver(NamedTuple):

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import neo4j
 from neo4j import exceptions as driver_errors
 
-from adk_graph_memory import errors
+from adk_graph_memory import errors, telemetry
 from adk_graph_memory.graph import Connection
 
 T = TypeVar("T")
@@ -40,9 +40,10 @@ class ReadDriver(neo4j.Driver):
         """Read in one round trip; options such as ``database_`` are the connection's."""
         query = neo4j.Query(query_, timeout=self._seconds)
         parameters = dict(parameters_ or {})
-        if self._connection.is_loop_bound:
-            return self._read_on_loop(query, parameters)
-        return self._connection.reads.run_read(lambda session: session.run(query, parameters).to_eager_result())
+        with telemetry.trace_statement("index_search", self._connection.telemetry_attributes):
+            if self._connection.is_loop_bound:
+                return self._read_on_loop(query, parameters)
+            return self._connection.reads.run_read(lambda session: session.run(query, parameters).to_eager_result())
 
     def _read_on_loop(self, query: neo4j.Query, parameters: dict[str, Any]) -> neo4j.EagerResult:
         """Read by an async driver, in whose loop the search is awaited, while this thread waits."""
