@@ -23,6 +23,7 @@ import adk_graph_memory
 from adk_graph_memory import cli
 from adk_graph_memory.graph.migrate import make_migration_script
 from adk_graph_memory.graph.queries import LABELS, load_cypher_files
+from adk_graph_memory.index_retrieval import IndexSettings
 from adk_graph_memory.settings import Settings
 
 DOCS = Path(__file__).parents[1] / "docs"
@@ -71,10 +72,10 @@ _SCHEMA_COMMAND = re.compile(
 )
 
 
-def make_settings_tables() -> str:
+def make_settings_tables(settings: type[BaseModel]) -> str:
     """Table of every setting: variable, default, meaning; a nested group of settings gets a table of its own."""
     tables = []
-    for title, fields in _group_fields(Settings):
+    for title, fields in _group_fields(settings):
         rows = [
             (f"`{_name_variable(name, field)}`", _show_default(field), _describe(name, field)) for name, field in fields
         ]
@@ -190,7 +191,8 @@ def _make_table(header: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str
 
 
 SECTIONS: dict[str, Callable[[], str]] = {
-    "settings": make_settings_tables,
+    "settings": lambda: make_settings_tables(Settings),
+    "index_settings": lambda: make_settings_tables(IndexSettings),
     "labels": make_label_table,
     "relationships": make_relationship_table,
     "indexes": make_index_table,

@@ -31,5 +31,5 @@ def blocks(document: str) -> list[Block]:
 def run_block(block: str, app_name: str) -> dict[str, Any]:
     """Runs a block as a stranger would, for an app of its own; what it defines is returned."""
     names: dict[str, Any] = {"__name__": "__main__"}
-    exec(compile(block.replace('"home"', f'"{app_name}"'), "<document>", "exec"), names)  # noqa: S102
+    exec(compile(block.replace('"home"', f'"{app_name}"'), "<document>", "exec", dont_inherit=True), names)  # noqa: S102
     return names

@@ -12,10 +12,12 @@ __all__ = [
     "GeminiEmbedder",
     "GraphMemory",
     "GraphMemoryPlugin",
+    "IndexRetrieval",
     "IngestReport",
     "Limits",
     "LocalNeo4j",
     "Neo4jArtifactService",
+    "Neo4jIndexService",
     "Neo4jMemoryService",
     "Neo4jSessionService",
     "Receipt",
@@ -32,12 +34,14 @@ __all__ = [
 
 if TYPE_CHECKING:
     from adk_graph_memory.adk.artifact_service import Neo4jArtifactService
+    from adk_graph_memory.adk.index_service import Neo4jIndexService
     from adk_graph_memory.adk.memory_service import Neo4jMemoryService
     from adk_graph_memory.adk.plugin import GraphMemoryPlugin
     from adk_graph_memory.adk.registry import register
     from adk_graph_memory.adk.session_service import Neo4jSessionService
     from adk_graph_memory.embeddings import GeminiEmbedder
     from adk_graph_memory.extraction import Topic
+    from adk_graph_memory.index_retrieval import IndexRetrieval
     from adk_graph_memory.local_neo4j import LocalNeo4j
     from adk_graph_memory.memory import GraphMemory
     from adk_graph_memory.records import Filters, IngestReport, Receipt, Recollection, Statement, Turn
@@ -48,12 +52,14 @@ if TYPE_CHECKING:
 else:
     _NAMES = {
         "adk.artifact_service": ("Neo4jArtifactService",),
+        "adk.index_service": ("Neo4jIndexService",),
         "adk.memory_service": ("Neo4jMemoryService",),
         "adk.plugin": ("GraphMemoryPlugin",),
         "adk.registry": ("register",),
         "adk.session_service": ("Neo4jSessionService",),
         "embeddings": ("GeminiEmbedder",),
         "extraction": ("Topic",),
+        "index_retrieval": ("IndexRetrieval",),
         "local_neo4j": ("LocalNeo4j",),
         "memory": ("GraphMemory",),
         "records": ("Filters", "IngestReport", "Receipt", "Recollection", "Statement", "Turn"),

@@ -25,8 +25,17 @@ def gemini(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeGemini]:
         yield fake
 
 
+WRITTEN = (
+    "MATCH (c:Company {name: 'Apple Inc'})-[:FACES_RISK]->(r) RETURN c.name AS company, count(r) AS risks",
+    "MATCH (c:Company {name: 'Apple Inc'}) DETACH DELETE c",
+)
+"""What the model writes if it is asked for Cypher: a question's, and an order's."""
+
+
 def answered(request: Request) -> Part:
     """A question has all tools asked, one after the other, and is answered by nothing but what they found."""
+    if "Generate a Cypher statement" in said(request):
+        return {"text": WRITTEN["Delete" in said(request)]}
     if "tools" not in request and (context := said(request).partition("Context:\n")[2]):
         from_tool = re.search("content='([^']*)'", context)
         return {"text": f"The context says: “{from_tool[1] if from_tool else context.splitlines()[0]}”"}
@@ -47,6 +56,7 @@ def answered(request: Request) -> Part:
 
 
 def _told(found: dict[str, Any]) -> Iterator[str]:
+    yield from (f"The filings say: “{passage}”" for passage in found.get("search_filings", ()))
     for memory in found["load_memory"]["memories"][:1]:
         yield f"You said: “{memory['content']['parts'][0]['text']}”"
         yield from (f"Also known: “{fact}”" for fact in memory["custom_metadata"].get("also_known", ()))

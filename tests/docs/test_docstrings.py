@@ -29,6 +29,7 @@ CASES = {
     adk_graph_memory.Neo4jArtifactService: "['rex.txt']",
     adk_graph_memory.Neo4jMemoryService: "My dog Rex is afraid of thunder.",
     adk_graph_memory.Neo4jSessionService: "Hello.",
+    adk_graph_memory.Neo4jIndexService: "['load_memory', 'search_knowledge']",
     GraphMemoryRetriever: "My sister Inés moved to Porto.",
 }
 """What each example prints, among other things."""

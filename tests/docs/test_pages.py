@@ -55,6 +55,8 @@ def list_examples() -> Iterator[Example]:
 
 def mark(example: Example) -> Any:
     marks = [pytest.mark.schema] if "label_prefix" in example.code else []
+    if example.page == "docs/quickstarts/existing-graph.md":  # its first block makes an index for the others
+        marks += [pytest.mark.schema, pytest.mark.xdist_group("existing_graph_page")]
     marks += [pytest.mark.full] if "LocalNeo4j" in example.code else []  # each starts a server of its own
     return pytest.param(example, id=example.page, marks=marks)
 

@@ -6,6 +6,9 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
+from neo4j import GraphDatabase
+from neo4j_graphrag.indexes import create_vector_index
+from pydantic import ValidationError
 from tests.documents import blocks, run_block
 from tests.fake_gemini import FakeGemini, embedded
 from tests.fake_ollama import FakeOllama
@@ -66,6 +69,38 @@ def test_a_local_model_reads_and_answers(printed: Any, monkeypatch: pytest.Monke
     assert {request["model"] for request in fake.requests} == {"qwen3:8b"}
     assert [bool(request.get("format")) for request in fake.requests] == [False, True, False]
     assert "facts" in next(request["format"] for request in fake.requests if request.get("format"))["properties"]
+
+
+@pytest.mark.schema
+def test_azure_makes_the_vectors(printed: Any, neo4j_server: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    code, shown = SAMPLES["Azure embeddings over an index that you have"]
+    paths = []
+
+    def embed(path: str, request: Any) -> tuple[int, Any]:
+        paths.append(path)
+        return 200, {
+            "object": "list",
+            "model": "m",
+            "data": [{"object": "embedding", "index": 0, "embedding": [0.6, 0.8]}],
+        }
+
+    monkeypatch.setenv("AZURE_OPENAI_API_KEY", "none")
+    monkeypatch.setenv("AZURE_AI_EMBEDDING_NAME", "text-embedding-3-small")
+    with GraphDatabase.driver(neo4j_server.uri, auth=neo4j_server.auth) as driver, serve_json(embed) as address:
+        monkeypatch.setenv("AZURE_AI_PROJECT_ENDPOINT", "not an address")
+        with pytest.raises(ValidationError, match="AZURE_AI_PROJECT_ENDPOINT"):
+            printed(code)
+        monkeypatch.setenv("AZURE_AI_PROJECT_ENDPOINT", f"{address}/api/projects/demo")
+        chunk = {"text": "Rivals sell smartphones for less.", "embedding": [0.6, 0.8]}
+        driver.execute_query("CREATE (n:AzureChunk) SET n = $chunk", {"chunk": chunk})
+        create_vector_index(driver, "chunkEmbeddings", "AzureChunk", "embedding", 2, "cosine")
+        driver.execute_query("CALL db.awaitIndex('chunkEmbeddings', 60)")
+        try:
+            assert printed(code) == shown
+        finally:
+            driver.execute_query("DROP INDEX chunkEmbeddings")
+            driver.execute_query("MATCH (n:AzureChunk) DELETE n")
+    assert {path.partition("?")[0] for path in paths} == {"/openai/deployments/text-embedding-3-small/embeddings"}
 
 
 def test_no_block_is_left_out() -> None:

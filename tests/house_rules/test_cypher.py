@@ -47,6 +47,7 @@ NOT_OF_ONE_USER = {
 """Blocks that may do without $scope, and why."""
 OF_THE_WHOLE_DATABASE = {
     "contents.cypher": "what a store holds for nobody is nobody's; it is told which ids are known, and nothing of them",
+    "index_search.cypher": "a caller's own index has no scope; what it may show is for the caller to say",
     "schema.cypher": "holds nobody's data",
     "reembed.cypher": "a new embedder makes everybody's vectors anew, and returns nobody's data to a user",
 }
@@ -67,9 +68,17 @@ STEP = re.compile(
 """What brings nodes in: paths, the hits of an index, and names for what others brought in."""
 
 DRIVERS_ARE_OPENED_IN = ("graph", "local_neo4j")
-NEO4J_IS_KNOWN_TO = (*DRIVERS_ARE_OPENED_IN, "retrieval", "adk", "memory.py", "recall.py", "testing.py")
+NEO4J_IS_KNOWN_TO = (
+    *DRIVERS_ARE_OPENED_IN,
+    "retrieval",
+    "index_retrieval",
+    "adk",
+    "memory.py",
+    "recall.py",
+    "testing.py",
+)
 """Rooms that may import neo4j: those behind the last two for the types of what they are handed."""
-GRAPHRAG_IS_KNOWN_TO = ("retrieval", "embeddings", "recall.py", "testing.py")
+GRAPHRAG_IS_KNOWN_TO = ("retrieval", "index_retrieval", "embeddings", "recall.py", "testing.py")
 """The same of neo4j-graphrag."""
 
 KEYWORD = re.compile(r"\b(MATCH|MERGE|CREATE|RETURN)\b")

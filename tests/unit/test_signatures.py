@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 import inspect
-from typing import Any
+from typing import Any, get_type_hints
 
 import pytest
 
-from adk_graph_memory import GraphMemory, Neo4jArtifactService, Neo4jMemoryService, Neo4jSessionService, graph
+from adk_graph_memory import (
+    GraphMemory,
+    IndexRetrieval,
+    Neo4jArtifactService,
+    Neo4jMemoryService,
+    Neo4jSessionService,
+    graph,
+)
 from adk_graph_memory.adk import memory_service
+from adk_graph_memory.index_retrieval import IndexOptions
 
-ONLY_FOR_RETRIEVAL = {"sync_driver", "timezone"}
+ONLY_FOR_RETRIEVAL = {"sync_driver", "timezone", "timeout"}
 
 
 def parameters(kind: type) -> dict[str, inspect.Parameter]:
@@ -28,6 +36,11 @@ def test_the_memory_service_takes_what_the_memory_takes() -> None:
 @pytest.mark.parametrize("service", [Neo4jSessionService, Neo4jArtifactService])
 def test_the_other_services_take_what_the_connection_takes(service: type) -> None:
     assert parameters(service).keys() == parameters(graph.Connection).keys() - ONLY_FOR_RETRIEVAL
+
+
+def test_the_options_of_a_retrieval_are_all_its_arguments() -> None:
+    types = {name: parameter.annotation for name, parameter in parameters(IndexRetrieval).items() if name != "uri"}
+    assert types == get_type_hints(IndexOptions)
 
 
 def recorded(monkeypatch: pytest.MonkeyPatch, place: object, name: str) -> dict[str, Any]:

@@ -49,6 +49,7 @@ class Connection(Closeable):
         settings: used instead of the environment.
         schema: ``auto`` migrates at first use, ``check`` refuses an unfit schema, ``off`` checks nothing.
         timezone: IANA name of the time zone for users whose own is not known.
+        timeout: seconds without an answer until an operation gives up; by default the setting.
     """
 
     def __init__(
@@ -62,11 +63,14 @@ class Connection(Closeable):
         settings: Settings | None = None,
         schema: str | None = None,
         timezone: str | None = None,
+        timeout: float | None = None,
     ) -> None:
-        options = {"database": database, "schema_mode": schema, "timezone": timezone and parse_timezone(timezone)}
+        options: dict[str, Any] = {"database": database, "schema_mode": schema, "database_timeout": timeout}
+        options["timezone"] = timezone and parse_timezone(timezone)
         self._overrides = parse_address(uri) | {name: value for name, value in options.items() if value is not None}
         self._auth, self._given_settings = auth, settings
         self._given_driver = driver
+        self._is_driver_given = driver is not None or (sync_driver is not None and "uri" not in self._overrides)
         self._loop_drivers: dict[asyncio.AbstractEventLoop, _LoopDriver] = {}
         self.reads, self.health, self.is_prepared = SyncReads(self, sync_driver), DriverHealth(), False
         self.server_line, self.locks = "2026", KeyedLocks()
@@ -99,6 +103,16 @@ class Connection(Closeable):
         ``name`` is the change's in telemetry.
         """
         return await self._run_text(text, parameters or {}, name, None)
+
+    async def read_cypher(self, query: neo4j.Query, parameters: Parameters) -> neo4j.EagerResult:
+        """Read by a statement of a caller's; the result also holds its plan. The session refuses to write."""
+
+        async def run_once(driver: AsyncDriver, _: SilenceTimer) -> neo4j.EagerResult:
+            options = self.session_options | {"default_access_mode": neo4j.READ_ACCESS}
+            async with driver.session(**options) as session:
+                return await (await session.run(query, dict(parameters))).to_eager_result()
+
+        return await self._run_with_retry(run_once, self._timeout)
 
     async def _run_text(self, text: str, parameters: Parameters, name: str, seconds: float | None) -> list[Record]:
         query = neo4j.Query(text, timeout=seconds)  # the server ends it too, so that it keeps no locks
@@ -201,7 +215,7 @@ class Connection(Closeable):
     def telemetry_attributes(self) -> telemetry.Attributes:
         """The server and database of the statements, as telemetry attributes."""
         return telemetry.get_database_attributes(
-            None if self._given_driver else self.settings.uri, self.settings.database
+            None if self._is_driver_given else self.settings.uri, self.settings.database
         )
 
     @property
@@ -300,7 +314,7 @@ class Connection(Closeable):
     def translate_error(self, error: Exception) -> errors.GraphMemoryError:
         """Translate an error of the driver into one of ours, with the address, user name and database."""
         advice = "check NEO4J_USERNAME and NEO4J_PASSWORD (after three failures the server waits a few seconds)"
-        if not (self._auth or self._given_driver or self.settings.password.get_secret_value()):
+        if not (self._auth or self._is_driver_given or self.settings.password.get_secret_value()):
             advice = "NEO4J_PASSWORD is not set"
         return translate_driver_error(
             error,
@@ -313,7 +327,9 @@ class Connection(Closeable):
 
     @property
     def _shown_uri(self) -> str:
-        return "the given driver's address" if self._given_driver else hide_credentials(self.settings.uri or "nowhere")
+        return (
+            "the given driver's address" if self._is_driver_given else hide_credentials(self.settings.uri or "nowhere")
+        )
 
 
 class _LoopDriver(NamedTuple):

@@ -179,4 +179,5 @@ class SyncReads:
         for _ in range(2):  # a read may open another driver until its thread has ended
             self._drop_driver(self._driver)
             if threads is not None:
-                threads.shutdown(cancel_futures=True)
+                is_own = self._given_driver is None  # only its closed driver wakes a thread that waits in vain
+                threads.shutdown(wait=is_own, cancel_futures=True)

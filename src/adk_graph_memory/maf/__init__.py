@@ -1,4 +1,4 @@
-"""Graph memory for agents of Microsoft Agent Framework: context and history providers on Neo4j."""
+"""Memory, history and knowledge in Neo4j for agents of Microsoft Agent Framework."""
 
 try:
     import agent_framework  # noqa: F401
@@ -9,6 +9,7 @@ except ImportError as error:
     ) from error
 
 from adk_graph_memory.maf.history_provider import GraphHistoryProvider
+from adk_graph_memory.maf.index_provider import Neo4jContextProvider
 from adk_graph_memory.maf.memory_provider import GraphMemoryProvider
 
-__all__ = ["GraphHistoryProvider", "GraphMemoryProvider"]
+__all__ = ["GraphHistoryProvider", "GraphMemoryProvider", "Neo4jContextProvider"]
