@@ -34,8 +34,13 @@ endif
 test: setup lint
 	$(BIN)/python -m pytest -n 2 --dist loadgroup -m 'not full' $(ARGS)
 
-test-all: setup lint
+test-all: setup lint $(VENV)/agent-framework-oldest
 	$(BIN)/python -m pytest -n 2 --dist loadgroup $(ARGS)
+	PYTHONPATH=$(VENV)/agent-framework-oldest $(BIN)/python -m pytest -n 2 tests/unit/test_message_ids.py tests/integration/test_agent_framework.py tests/integration/test_agent_framework_history.py tests/integration/test_index_service.py
+
+# The oldest release of Agent Framework that the package takes, before the one in $(VENV).
+$(VENV)/agent-framework-oldest: $(VENV)/.ready
+	$(PIP) --quiet --no-deps --target $@ agent-framework-core==1.0.0
 
 lint: setup
 	$(BIN)/ruff check .

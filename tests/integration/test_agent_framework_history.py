@@ -116,6 +116,17 @@ async def test_each_call_of_the_model_is_saved_if_the_agent_wants_it(world: Worl
     assert [message.role for message in messages] == ["user", "assistant", "tool", "assistant"]
 
 
+async def test_a_client_that_stores_by_itself_has_its_history_kept_too(world: World) -> None:  # noqa: F811
+    class Storing(ScriptedClient):
+        STORES_BY_DEFAULT = True
+
+    client = Storing()
+    agent = Agent(client=client, context_providers=[world.history()])
+    for text in ("One.", "Two."):
+        await agent.run(text, session=world.session())
+    assert client.texts() == ["One.", "I see.", "Two."]
+
+
 async def test_a_session_needs_an_id_and_a_user(world: World) -> None:  # noqa: F811
     with pytest.raises(ValueError, match="session id"):
         await world.history(user_id="ana").get_messages(None)

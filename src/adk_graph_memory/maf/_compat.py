@@ -10,7 +10,7 @@ from agent_framework import ContextProvider, Message, SessionContext
 LOOP_KEY = "_agent_loop_iteration"
 """The option by which ``AgentLoopMiddleware`` marks the runs of one loop (``agent_framework._agents``)."""
 
-_HAS_ORIGINS = "origin_session_ids" in inspect.signature(SessionContext.extend_messages).parameters
+HAS_ORIGINS = "origin_session_ids" in inspect.signature(SessionContext.extend_messages).parameters
 """Whether messages can be attributed to other sessions, as since 1.13."""
 
 
@@ -18,7 +18,7 @@ def extend_messages(
     context: SessionContext, provider: ContextProvider, messages: Sequence[Message], session_ids: Sequence[str]
 ) -> None:
     """Add a provider's messages, attributed to the sessions they come from where the framework keeps that."""
-    if _HAS_ORIGINS:
+    if HAS_ORIGINS:
         context.extend_messages(provider, messages, origin_session_ids=session_ids or None)
     else:
         context.extend_messages(provider, messages)

@@ -87,7 +87,7 @@ class Neo4jContextProvider(Closeable, ContextProvider):
             parameters["user_id"] = user_id
         try:
             hits = await self.retrieval.search(query, query_params=parameters)
-        except MISCONFIGURATIONS:
+        except (*MISCONFIGURATIONS, errors.QueryFailed):  # the traversal is the caller's
             raise
         except errors.GraphMemoryError as error:
             self._problems.report_problem(WITHOUT_KNOWLEDGE, error)
