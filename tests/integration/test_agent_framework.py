@@ -199,15 +199,17 @@ async def test_an_approval_is_no_question(world: World) -> None:
         return f"{dog} was walked."
 
     client = ScriptedClient(Content.from_function_call("c1", "walk", arguments='{"dog": "Rex"}'), "Done.")
-    agent = Agent(client=client, context_providers=[world.provider()], tools=[walk])
+    provider = world.provider()
+    agent = Agent(client=client, context_providers=[provider], tools=[walk])
     session = world.session()
     response = await agent.run("Walk my dog.", session=session)
     [request] = response.user_input_requests
     await agent.run(Message("user", [request.to_function_approval_response(True)]), session=session)
     assert walked == ["Rex"]
     assert not any("remembered" in text for text in client.texts())
+    await provider.flush()
     said = [text for text in await world.words() if text.startswith("user")]
-    assert said == ["user: My dog Rex is afraid of thunder."]
+    assert said == ["user: My dog Rex is afraid of thunder.", "user: Walk my dog."]
 
 
 async def test_a_tool_call_has_one_recall_and_memory_in_both_requests(world: World) -> None:
