@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from tests.fake_gemini import FakeGemini, Part, Request, call, said
+from tests.fake_server import serve_json
 
 
 @pytest.fixture
@@ -23,6 +24,26 @@ def gemini(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeGemini]:
         for name, value in fake.environment.items():
             monkeypatch.setenv(name, value)
         yield fake
+
+
+@pytest.fixture
+def openai(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A chat model that answers from what stands before the question."""
+
+    def reply(path: str, request: Any) -> tuple[int, Any]:
+        assert path == "/chat/completions"
+        texts = [message["content"] for message in request["messages"] if message["role"] == "user"]
+        texts = [text if isinstance(text, str) else text[0]["text"] for text in texts]
+        memories = [line.partition(": ")[2] for text in texts for line in text.splitlines() if line.startswith("- ")]
+        answer = f"You said: “{memories[0]}”" if memories else "I will remember that."
+        choice = {"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": answer}}
+        return 200, {"id": "c1", "object": "chat.completion", "created": 1, "model": "m", "choices": [choice]}
+
+    with serve_json(reply) as address:
+        monkeypatch.setenv("OPENAI_BASE_URL", address)
+        monkeypatch.setenv("OPENAI_API_KEY", "none")
+        monkeypatch.setenv("OPENAI_MODEL", "m")
+        yield
 
 
 WRITTEN = (

@@ -66,8 +66,10 @@ EXAMPLES = list(list_examples())
 
 @pytest.mark.parametrize("example", [mark(example) for example in EXAMPLES])
 def test_the_example_prints_what_the_page_shows(
-    example: Example, at_the_test_server: None, gemini: Any, app_name: str, capsys: Any, monkeypatch: Any
+    example: Example, at_the_test_server: None, gemini: Any, app_name: str, capsys: Any, monkeypatch: Any, request: Any
 ) -> None:
+    if "agent_framework.openai" in example.code:
+        request.getfixturevalue("openai")
     if "lite_llm" in example.code:
         pytest.importorskip("litellm", reason="the group that has LiteLLM is not installed")
     monkeypatch.setattr(service_registry, "_service_registry_instance", None)
@@ -156,7 +158,7 @@ def test_the_other_commands_can_be_run(monkeypatch, tmp_path):
                 assert target in targets, line
             case ["pip", "install", *requirements]:
                 for name, _, extras in (requirement.rstrip("]").partition("[") for requirement in requirements):
-                    assert name in (project["name"], "litellm"), line
+                    assert name in (project["name"], "litellm", "agent-framework-openai"), line
                     assert set(filter(None, extras.split(","))) <= project["optional-dependencies"].keys(), line
             case ["adk", name, *arguments]:
                 command: Command = cli_tools_click.main.commands[name]
