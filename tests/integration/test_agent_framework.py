@@ -40,6 +40,7 @@ from adk_graph_memory import (
     graph,
 )
 from adk_graph_memory.background import ingest_worker
+from adk_graph_memory.graph.sync_reads import SyncReads
 from adk_graph_memory.maf import GraphHistoryProvider, GraphMemoryProvider, Neo4jContextProvider, _compat
 from adk_graph_memory.records import Scope
 from adk_graph_memory.settings import Limits, Settings
@@ -633,3 +634,30 @@ async def test_closing_reads_what_is_queued_and_leaves_a_memory_that_was_given(w
     assert set(states) <= {"done", "superseded"}
     assert "done" in states
     assert await world.memory.recall("bees", app_name=world.app_name, user_id="ana")
+
+
+async def test_a_run_costs_the_statements_of_a_search_and_those_of_the_queue(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await world.tell("My dog Rex is afraid of thunder.")
+    reads = list[str]()
+    run_read = SyncReads.run_read
+
+    def count(self: SyncReads, *arguments: Any, **options: Any) -> Any:
+        reads.append("read")
+        return run_read(self, *arguments, **options)
+
+    monkeypatch.setattr(SyncReads, "run_read", count)
+    counts = []
+    provider = world.provider(remember=False)
+    agent = Agent(client=ScriptedClient(), context_providers=[provider])
+    question: Any = {"query": "What is my dog afraid of?", "app_name": world.app_name, "user_id": "ana"}
+    await world.memory.recall(**question)
+    for ask in (
+        lambda: world.memory.recall(**question),
+        lambda: agent.run("What is my dog afraid of?", session=world.session()),
+    ):
+        reads.clear()
+        await ask()
+        counts.append(len(reads))
+    assert counts[0] == counts[1] == 2
