@@ -81,9 +81,9 @@ class IngestWorker:
                     self._turn_buffer.restore_turns(key, pending)
                     raise
                 except Exception as error:  # noqa: BLE001  bad data or a wrong setting; the next run tries again
-                    self._turn_buffer.restore_turns(key, pending)
                     problems.report_problem(NOT_QUEUED, error, logging.ERROR)
-                    return True
+                    if not self._turn_buffer.restore_turns(key, pending):
+                        return True
                 else:
                     problems.clear_problem(WAITS_FOR_GRAPH)
                     problems.clear_problem(NOT_QUEUED)

@@ -98,14 +98,15 @@ class TurnBuffer:
         with self._lock:
             return self._pending_turns.pop(key, None)
 
-    def restore_turns(self, key: SessionKey, pending: PendingTurns) -> None:
-        """Put back turns that could not be queued, before those that came meanwhile."""
+    def restore_turns(self, key: SessionKey, pending: PendingTurns) -> bool:
+        """Put back turns that could not be queued, before those that came meanwhile; return whether any came."""
         with self._lock:
             if later := self._pending_turns.pop(key, None):
                 pending.append_turns(later.turns, later.rewound_turns, later.links)
             self._pending_turns[key] = pending
             self._pending_turns.move_to_end(key, last=False)
             self._drop_oldest()
+        return later is not None
 
     def list_pending_sessions(self) -> list[SessionKey]:
         """List the sessions with pending turns."""
