@@ -19,7 +19,7 @@ from adk_graph_memory.settings import Settings, load_settings
 from adk_graph_memory.testing import HashEmbedder
 
 pytestmark = [pytest.mark.full, pytest.mark.xdist_group("outage")]
-RUNS, STOP, RESTART = 50, 20, 30
+RUNS, STOP, RESTART = 50, 20, 23
 
 
 @pytest.fixture(scope="module")
@@ -32,7 +32,9 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalNeo4j]:
 @pytest.fixture
 def settings(server: LocalNeo4j) -> Settings:
     username, password = server.auth
-    return load_settings(uri=server.uri, username=username, password=password, database_timeout=2)
+    return load_settings(
+        uri=server.uri, username=username, password=password, database_timeout=8
+    )  # planning on a server just started takes seconds
 
 
 async def switch(server: LocalNeo4j, number: int) -> None:
