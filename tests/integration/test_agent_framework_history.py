@@ -132,7 +132,7 @@ async def test_a_session_needs_an_id_and_a_user(world: World) -> None:  # noqa: 
         await world.history(user_id="ana").get_messages(None)
     with pytest.raises(ValueError, match="session id"):
         await world.history(user_id="ana").save_messages(None, [Message("user", ["Hi."])])
-    with pytest.raises(ValueError, match="whose session"):
+    with pytest.raises(ValueError, match="needs a user id"):
         await world.history().get_messages("s", state={})
 
 

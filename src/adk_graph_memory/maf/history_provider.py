@@ -161,8 +161,8 @@ class GraphHistoryProvider(Closeable, HistoryProvider):
     def _make_scope(self, state: dict[str, Any] | None) -> Scope:
         user_id = (state or {}).get(USER_KEY) or (self._user_id if isinstance(self._user_id, str) else None)
         if not user_id:
-            reason = 'give the history provider a user_id= or state={"user_id": …}'
-            raise errors.ConfigurationError(reason=f"nobody says whose session it is; {reason}")
+            reason = 'a session needs a user id: give the history provider user_id=, or state={"user_id": …}'
+            raise errors.ConfigurationError(reason=reason)
         return Scope(self._app_name, user_id)
 
     async def prepare(self) -> None:

@@ -32,7 +32,7 @@ def find_user(user_id: UserId, session: AgentSession, state: Mapping[str, Any]) 
         user = user_id(session) if callable(user_id) else user_id
     if not isinstance(user, str) or not user:
         raise errors.ConfigurationError(
-            reason=f"nobody says whose session {session.session_id!r} is (user: {user!r}); give the provider user_id=, "
-            'a text or a function of the session, or set session.state["user_id"]'
+            reason=f"session {session.session_id!r} needs a user id, a text, and has {user!r}; give the provider "
+            'user_id=, a text or a function of the session, or set session.state["user_id"]'
         )
     return user
