@@ -126,7 +126,7 @@ class GraphVectors:
             self._embedder_cache[1].report_loading_failure(report)
 
     async def embed_question(
-        self, query: str, first_wait: float | None = None
+        self, query: str, first_wait: float | None = None, embed_timeout: float | None = None
     ) -> tuple[embeddings.QuestionEmbedding | None, graph.VectorSlot | None, str | None]:
         """Embed a question and find the slot to compare it with.
 
@@ -137,6 +137,7 @@ class GraphVectors:
             first_wait: for an agent, whose reply must not fail for want of vectors: how long its first question waits
                 for the model, in seconds since its loading began. Later questions wait until it is loaded; so does the
                 first if this is None.
+            embed_timeout: how long this question waits at the longest, loading included.
 
         Returns:
             The embedding and the slot, or None for both; and the reason if the search has to do without vectors.
@@ -149,13 +150,18 @@ class GraphVectors:
             return None, None, None
         is_agent = first_wait is not None
         try:
-            if not await self.embedder.wait_until_ready(
-                None if self._has_waited else first_wait, retry_pause=LOAD_RETRY_PAUSE if is_agent else 0.0
-            ):
-                self._has_waited = True
-                logger.info("Searched by full text alone, while the embedder is being loaded.")
-                return None, None, "the embedder is still being loaded"
-            embedding, slot = await self._embed_for_slot(self.embedder, query)
+            async with asyncio.timeout(embed_timeout):
+                if not await self.embedder.wait_until_ready(
+                    None if self._has_waited else first_wait, retry_pause=LOAD_RETRY_PAUSE if is_agent else 0.0
+                ):
+                    self._has_waited = True
+                    logger.info("Searched by full text alone, while the embedder is being loaded.")
+                    return None, None, "the embedder is still being loaded"
+                embedding, slot = await self._embed_for_slot(self.embedder, query)
+        except TimeoutError:
+            slow = errors.EmbedderFailed(name=self.embedder.name, reason=f"no vector within {embed_timeout:g} s")
+            self._problems.report_problem(TEXT_ONLY, slow)
+            return None, None, slow.reason
         except errors.EmbedderFailed as error:
             self._problems.report_problem(TEXT_ONLY, error)
             return None, None, error.reason

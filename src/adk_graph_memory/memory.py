@@ -202,6 +202,7 @@ class GraphMemory(Listings, Closeable):
         filters: Filters | None = None,
         explain: bool = False,
         first_wait: float | None = None,
+        embed_timeout: float | None = None,
     ) -> list[Recollection]:
         """Return the user's memories that fit the question best, best first.
 
@@ -220,6 +221,8 @@ class GraphMemory(Listings, Closeable):
             first_wait: for an agent, whose reply must not fail for want of vectors: seconds the first search waits for
                 the embedder before it uses full text alone (``degraded``), as any search does whose embedder cannot be
                 used; that is logged once.
+            embed_timeout: seconds this search waits for the question's vector, the embedder's loading included; then
+                full text alone answers (``degraded``).
 
         Raises:
             errors.InvalidArgument: the query is no text, or an option is out of range.
@@ -230,7 +233,9 @@ class GraphMemory(Listings, Closeable):
         if not isinstance(query, str):
             raise errors.InvalidArgument(reason=f"the question {query!r} is no text")
         await graph.prepare_connection(self.connection)
-        options = RecallOptions(limit, token_budget, min_score, now, filters, explain, first_wait=first_wait)
+        options = RecallOptions(
+            limit, token_budget, min_score, now, filters, explain, first_wait=first_wait, embed_timeout=embed_timeout
+        )
         query = await self.redactor.redact_text(query)
         telemetry.annotate_query(query)
         memories = await self._recall.recall_memories(Scope(app_name, user_id), query, options)

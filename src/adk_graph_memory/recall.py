@@ -38,6 +38,7 @@ class RecallOptions:
     explain: bool = False
     language: str | None = None
     first_wait: float | None = None
+    embed_timeout: float | None = None
 
     def apply_settings(self, settings: Settings) -> RecallOptions:
         """Return the options with the settings' values for those that are None.
@@ -53,10 +54,9 @@ class RecallOptions:
                 raise errors.InvalidArgument(reason=f"{name}={count!r} is not a whole number of at least 0")
         if not isinstance(min_score, int | float) or not 0 <= min_score <= 1:
             raise errors.InvalidArgument(reason=f"min_score={min_score!r} is not between 0 and 1")
-        if self.first_wait is not None and not (isinstance(self.first_wait, int | float) and self.first_wait >= 0):
-            raise errors.InvalidArgument(
-                reason=f"first_wait={self.first_wait!r} is not a number of seconds of at least 0"
-            )
+        for name, seconds in (("first_wait", self.first_wait), ("embed_timeout", self.embed_timeout)):
+            if seconds is not None and not (isinstance(seconds, int | float) and seconds >= 0):
+                raise errors.InvalidArgument(reason=f"{name}={seconds!r} is not a number of seconds of at least 0")
         filters = Filters() if self.filters is None else self.filters
         if not isinstance(filters, Filters):
             raise errors.InvalidArgument(reason=f"filters={filters!r} is not a Filters(…)")
@@ -110,7 +110,7 @@ class Recall:
         retriever = await self.make_retriever(scope, None, options=options)
         question = await asyncio.to_thread(retriever.parse_question, query)
         embedding, retriever.slot, degraded = await self._vectors.embed_question(
-            question.first_person_text, options.first_wait
+            question.first_person_text, options.first_wait, options.embed_timeout
         )
         try:
             top_k = max(limit + DUPLICATE_MARGIN, retrieval.RERANK_LIMIT if self._reranker else 0)

@@ -67,7 +67,7 @@ class DocumentWriter(contract.Memory):
         super().__init__(service, app_name)
         self.driver, self.label = driver, label
 
-    async def told(self, *events: Event | str, **more: Any) -> Session:
+    async def add_session(self, *events: Event | str, **more: Any) -> Session:
         session = self.session(*events, **more)
         texts = [part.text for event in session.events for part in event.content.parts if part.text]
         rows = [{"text": text, "embedding": HashEmbedder().embed_query(text)} for text in texts]

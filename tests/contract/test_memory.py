@@ -76,7 +76,7 @@ class Memory:
         given = [said(event) if isinstance(event, str) else event for event in events]
         return Session(id=id, app_name=app or self.app, user_id=user, events=given)
 
-    async def told(self, *events: Event | str, **more: Any) -> Session:
+    async def add_session(self, *events: Event | str, **more: Any) -> Session:
         session = self.session(*events, **more)
         await self.service.add_session_to_memory(session)
         return session
@@ -151,12 +151,12 @@ def test_the_list_of_shortcomings_names_only_tests_that_exist() -> None:
 
 
 async def test_what_was_said_is_found_by_a_word_of_it(memory: Memory) -> None:
-    await memory.told("I keep bees in the garden")
+    await memory.add_session("I keep bees in the garden")
     assert await memory.search("bees") == ["I keep bees in the garden"]
 
 
 async def test_a_session_added_twice_is_stored_once(memory: Memory) -> None:
-    session = await memory.told("I keep bees in the garden")
+    session = await memory.add_session("I keep bees in the garden")
     await memory.service.add_session_to_memory(session)
     assert await memory.search("bees") == ["I keep bees in the garden"]
 
@@ -174,24 +174,24 @@ async def test_a_growing_session_may_be_added_at_every_turn(memory: Memory) -> N
 
 
 async def test_a_session_object_with_only_the_last_events_takes_nothing_away(memory: Memory) -> None:
-    await memory.told("I keep bees in the garden", "The bees sleep in winter now")
-    await memory.told("My bees make dark honey")
+    await memory.add_session("I keep bees in the garden", "The bees sleep in winter now")
+    await memory.add_session("My bees make dark honey")
     assert len(await memory.search("bees")) == 3
 
 
 async def test_a_session_without_events_is_no_error(memory: Memory) -> None:
-    await memory.told()
+    await memory.add_session()
     assert await memory.search("bees") == []
 
 
 async def test_memories_of_several_sessions_are_found_together(memory: Memory) -> None:
-    await memory.told("I keep bees in the garden", id="s1")
-    await memory.told("The bees sleep in winter now", id="s2")
+    await memory.add_session("I keep bees in the garden", id="s1")
+    await memory.add_session("The bees sleep in winter now", id="s2")
     assert len(await memory.search("bees")) == 2
 
 
 async def test_changing_an_event_after_it_was_added_changes_nothing_stored(memory: Memory) -> None:
-    session = await memory.told("I keep bees in the garden")
+    session = await memory.add_session("I keep bees in the garden")
     session.events[0].content.parts[0].text = "I keep wasps"
     assert await memory.search("bees") == ["I keep bees in the garden"]
 
@@ -232,7 +232,7 @@ async def test_an_event_given_twice_in_one_call_is_stored_once(memory: Memory) -
 
 
 async def test_events_of_a_session_that_was_added_whole_are_known(memory: Memory) -> None:
-    session = await memory.told("I keep bees in the garden")
+    session = await memory.add_session("I keep bees in the garden")
     await memory.events(*session.events, session_id=session.id)
     assert await memory.search("bees") == ["I keep bees in the garden"]
 
@@ -273,47 +273,49 @@ async def test_metadata_that_json_cannot_hold_loses_nothing_else(memory: Memory)
 
 async def test_events_without_text_are_skipped(memory: Memory) -> None:
     picture = types.Part(inline_data=types.Blob(data=b"bees", mime_type="image/png"))
-    await memory.told(said(None, picture), Event(author="user", invocation_id="inv"), said(""), said("  \n "))
+    await memory.add_session(said(None, picture), Event(author="user", invocation_id="inv"), said(""), said("  \n "))
     assert await memory.search("bees png image user") == []
 
 
 async def test_an_event_of_nothing_but_state_is_skipped(memory: Memory) -> None:
-    await memory.told(Event(author="user", invocation_id="inv", actions=EventActions(state_delta={"bees": "bees"})))
+    await memory.add_session(
+        Event(author="user", invocation_id="inv", actions=EventActions(state_delta={"bees": "bees"}))
+    )
     assert await memory.search("bees") == []
 
 
 async def test_thoughts_are_not_remembered(memory: Memory) -> None:
-    await memory.told(said(None, types.Part(text="The user may mean bees", thought=True), author="bot"))
+    await memory.add_session(said(None, types.Part(text="The user may mean bees", thought=True), author="bot"))
     assert await memory.search("bees") == []
 
 
 async def test_the_thought_of_a_mixed_event_is_not_returned(memory: Memory) -> None:
     thought = types.Part(text="wasps would be wrong", thought=True)
-    await memory.told(said("You keep bees in the garden", thought, author="bot"))
+    await memory.add_session(said("You keep bees in the garden", thought, author="bot"))
     assert await memory.search("bees") == ["You keep bees in the garden"]
 
 
 async def test_tool_traffic_is_skipped(memory: Memory) -> None:
     call, answer = tools()
-    await memory.told(said(None, call, author="bot"), said(None, answer))
+    await memory.add_session(said(None, call, author="bot"), said(None, answer))
     assert await memory.search("Zanzibar") == []
     assert await memory.search("weather") == []
 
 
 async def test_words_beside_a_tool_call_are_remembered(memory: Memory) -> None:
     call, _ = tools()
-    await memory.told(said("Let me look after the bees", call, author="bot"))
+    await memory.add_session(said("Let me look after the bees", call, author="bot"))
     assert await memory.search("bees") == ["Let me look after the bees"]
 
 
 async def test_what_agents_say_is_found_as_well(memory: Memory) -> None:
-    await memory.told(said("Your bees sleep in winter", author="beekeeper"))
+    await memory.add_session(said("Your bees sleep in winter", author="beekeeper"))
     [memory_entry] = await memory.entries("bees")
     assert (memory_entry.author, words(memory_entry)) == ("beekeeper", "Your bees sleep in winter")
 
 
 async def test_text_of_several_parts_is_one_memory(memory: Memory) -> None:
-    await memory.told(said("I keep bees", types.Part(text="and two geese"), author="bot"))
+    await memory.add_session(said("I keep bees", types.Part(text="and two geese"), author="bot"))
     [memory_entry] = await memory.entries("geese")
     assert "bees" in words(memory_entry)
 
@@ -321,22 +323,22 @@ async def test_text_of_several_parts_is_one_memory(memory: Memory) -> None:
 async def test_a_summary_that_compaction_wrote_is_not_remembered(memory: Memory) -> None:
     content = types.Content(role="model", parts=[types.Part(text="They spoke of bees")])
     compaction = EventCompaction(start_timestamp=1.0, end_timestamp=2.0, compacted_content=content)
-    await memory.told(said("They spoke of bees", author="bot", actions=EventActions(compaction=compaction)))
+    await memory.add_session(said("They spoke of bees", author="bot", actions=EventActions(compaction=compaction)))
     assert await memory.search("bees") == []
 
 
 async def test_system_text_is_not_remembered(memory: Memory) -> None:
-    await memory.told(said("You are a helper who loves bees", author="system"))
+    await memory.add_session(said("You are a helper who loves bees", author="system"))
     assert await memory.search("bees") == []
 
 
 async def test_an_error_is_not_remembered(memory: Memory) -> None:
-    await memory.told(said("The bees could not be reached", author="bot", error_code="MALFORMED_FUNCTION_CALL"))
+    await memory.add_session(said("The bees could not be reached", author="bot", error_code="MALFORMED_FUNCTION_CALL"))
     assert await memory.search("bees") == []
 
 
 async def test_a_partial_event_is_not_remembered(memory: Memory) -> None:
-    await memory.told(said("I keep be", author="bot", partial=True))
+    await memory.add_session(said("I keep be", author="bot", partial=True))
     assert await memory.search("keep") == []
 
 
@@ -348,17 +350,17 @@ async def test_nothing_is_found_where_nothing_was_said(memory: Memory) -> None:
 
 
 async def test_a_word_nobody_said_finds_nothing(by_words: Memory) -> None:
-    await by_words.told("I keep bees in the garden")
+    await by_words.add_session("I keep bees in the garden")
     assert await by_words.search("submarine") == []
 
 
 async def test_any_word_of_the_question_is_enough(by_words: Memory) -> None:
-    await by_words.told("The submarine is yellow these days", "I keep bees in the garden")
+    await by_words.add_session("The submarine is yellow these days", "I keep bees in the garden")
     assert await by_words.search("unheard bees nonsense") == ["I keep bees in the garden"]
 
 
 async def test_part_of_a_word_is_not_enough(by_words: Memory) -> None:
-    await by_words.told("I keep bumblebees in the garden")
+    await by_words.add_session("I keep bumblebees in the garden")
     assert await by_words.search("bumble") == []
 
 
@@ -373,14 +375,14 @@ async def test_part_of_a_word_is_not_enough(by_words: Memory) -> None:
     ],
 )
 async def test_case_does_not_matter(by_words: Memory, text: str, query: str) -> None:
-    await by_words.told(text)
+    await by_words.add_session(text)
     assert await by_words.search(query) == [text]
 
 
 @pytest.mark.parametrize("stored", ["NFC", "NFD"])
 @pytest.mark.parametrize("asked", ["NFC", "NFD"])
 async def test_accents_may_be_composed_or_not(by_words: Memory, stored: str, asked: str) -> None:
-    await by_words.told(unicodedata.normalize(stored, "We meet in the café Zoë"))
+    await by_words.add_session(unicodedata.normalize(stored, "We meet in the café Zoë"))
     assert len(await by_words.search(unicodedata.normalize(asked, "Zoë"))) == 1
 
 
@@ -394,7 +396,7 @@ async def test_accents_may_be_composed_or_not(by_words: Memory, stored: str, ask
     ],
 )
 async def test_a_mixed_script_token_is_found_by_its_latin_part(by_words: Memory, text: str, query: str) -> None:
-    await by_words.told(said(text))
+    await by_words.add_session(said(text))
     assert await by_words.search(query) == [text]
 
 
@@ -413,7 +415,7 @@ async def test_a_mixed_script_token_is_found_by_its_latin_part(by_words: Memory,
     ids=["hindi", "tamil", "vowelled_arabic", "hebrew", "korean", "chinese", "armenian", "persian"],
 )
 async def test_a_word_of_any_script_is_found(by_words: Memory, text: str, query: str) -> None:
-    await by_words.told(text)
+    await by_words.add_session(text)
     assert await by_words.search(query) == [text]
 
 
@@ -436,7 +438,7 @@ async def test_a_word_of_any_script_is_found(by_words: Memory, text: str, query:
 async def test_a_word_with_marks_inside_is_found_whole_and_by_its_parts(
     by_words: Memory, text: str, query: str
 ) -> None:
-    await by_words.told(text)
+    await by_words.add_session(text)
     assert await by_words.search(query) == [text]
 
 
@@ -444,7 +446,7 @@ async def test_a_word_with_marks_inside_is_found_whole_and_by_its_parts(
     "query", ["", " ", "\n\t ", "?", "...", "?!", ":)", "*", '"', "\\", "()", "{}[]", "-", "+ - ! ^ ~", "…", "。", "_"]
 )
 async def test_an_empty_or_punctuation_only_query_finds_nothing(memory: Memory, query: str) -> None:
-    await memory.told("I keep bees in the garden: really (yes)?")
+    await memory.add_session("I keep bees in the garden: really (yes)?")
     assert await memory.search(query) == []
 
 
@@ -491,7 +493,7 @@ MORE_SYNTAX = [
 
 @pytest.mark.parametrize("query", [*SYNTAX, *(pytest.param(query, marks=pytest.mark.full) for query in MORE_SYNTAX)])
 async def test_query_syntax_is_inert(memory: Memory, query: str) -> None:
-    await memory.told("I keep bees in the garden")
+    await memory.add_session("I keep bees in the garden")
     assert await memory.search(query) == ["I keep bees in the garden"]
 
 
@@ -499,41 +501,43 @@ async def test_query_syntax_is_inert(memory: Memory, query: str) -> None:
     "query", ["b*", "b?es", "/be.s/", "beas~2", "*:*", "text:*", "scope:*", "[a TO z]", "be\\es", "keep^0.0001wasp"]
 )
 async def test_wildcards_and_ranges_match_nothing_by_themselves(by_words: Memory, query: str) -> None:
-    await by_words.told("We look after insects outdoors", "bees bets")
+    await by_words.add_session("We look after insects outdoors", "bees bets")
     assert await by_words.search(query) == []
 
 
 @pytest.mark.parametrize("query", ["to", "Is it?", "who was that"])
 async def test_little_words_that_nobody_said_do_not_find_everything(by_words: Memory, query: str) -> None:
-    await by_words.told("We look after insects outdoors")
+    await by_words.add_session("We look after insects outdoors")
     assert await by_words.search(query) == []
 
 
 @pytest.mark.parametrize("count", [129, 1_025, 3_000])
 async def test_thousands_of_words_are_a_question_too(memory: Memory, count: int) -> None:
-    await memory.told("I keep extraordinarilylongnamed bees in the garden")
+    await memory.add_session("I keep extraordinarilylongnamed bees in the garden")
     query = " ".join(f"w{n}" for n in range(count - 1)) + " extraordinarilylongnamed"
     assert await memory.search(query) == ["I keep extraordinarilylongnamed bees in the garden"]
 
 
 async def test_a_word_repeated_three_thousand_times_is_a_question_too(memory: Memory) -> None:
-    await memory.told("I keep bees in the garden")
+    await memory.add_session("I keep bees in the garden")
     assert await memory.search("bees " * 3_000) == ["I keep bees in the garden"]
 
 
 async def test_a_single_token_of_200_kb_is_no_error(by_words: Memory) -> None:
-    await by_words.told("I keep bees in the garden")
+    await by_words.add_session("I keep bees in the garden")
     assert await by_words.search("x" * 200_000) == []
     assert await by_words.search("x" * 200_000 + " bees") == ["I keep bees in the garden"]
 
 
 async def test_a_memory_that_is_a_single_token_of_200_kb_can_be_stored(memory: Memory) -> None:
-    await memory.told("x" * 200_000, "I keep bees in the garden")
+    await memory.add_session("x" * 200_000, "I keep bees in the garden")
     assert "I keep bees in the garden" in await memory.search("bees")
 
 
 async def test_an_entry_is_small_even_where_the_event_is_huge(memory: Memory) -> None:
-    await memory.told(said("Nothing of interest happened here. " * 2_000 + "Only the bees were out.", author="bot"))
+    await memory.add_session(
+        said("Nothing of interest happened here. " * 2_000 + "Only the bees were out.", author="bot")
+    )
     [text] = await memory.search("bees")
     assert len(text) < 20_000
     assert "bees" in text
@@ -541,50 +545,50 @@ async def test_an_entry_is_small_even_where_the_event_is_huge(memory: Memory) ->
 
 async def test_what_shares_most_words_with_the_question_comes_first(memory: Memory) -> None:
     # Words that no other test uses: Lucene counts over all users how rare a word is.
-    await memory.told(
+    await memory.add_session(
         "The lighthouse is large these days", "I keep otters in the lighthouse", "Old honey was sold today"
     )
     assert (await memory.search("otters lighthouse"))[0] == "I keep otters in the lighthouse"
 
 
 async def test_what_comes_back_is_bounded_however_much_fits(memory: Memory) -> None:
-    await memory.told(*(f"I keep bees in garden number {n} of many" for n in range(150)))
+    await memory.add_session(*(f"I keep bees in garden number {n} of many" for n in range(150)))
     assert 1 <= len(await memory.search("bees")) <= 50
 
 
 async def test_the_same_question_gives_the_same_answer(memory: Memory) -> None:
-    await memory.told(*(f"I keep bees in garden number {n}" for n in range(15)))
+    await memory.add_session(*(f"I keep bees in garden number {n}" for n in range(15)))
     # Scores move a little with what other tests write meanwhile: Lucene counts words over all users.
     first, again = await memory.entries("bees"), await memory.entries("bees")
     assert [entry.content for entry in first] == [entry.content for entry in again]
 
 
 async def test_an_entry_names_its_author(memory: Memory) -> None:
-    await memory.told("I keep bees in the garden")
+    await memory.add_session("I keep bees in the garden")
     [memory_entry] = await memory.entries("bees")
     assert memory_entry.author == "user"
 
 
 async def test_an_entry_has_an_id(memory: Memory) -> None:
-    await memory.told("I keep bees in the garden")
+    await memory.add_session("I keep bees in the garden")
     [memory_entry] = await memory.entries("bees")
     assert memory_entry.id
 
 
 async def test_an_entry_is_json(memory: Memory) -> None:
-    await memory.told("I keep bees in the garden")
+    await memory.add_session("I keep bees in the garden")
     [memory_entry] = await memory.entries("bees")
     assert MemoryEntry.model_validate_json(memory_entry.model_dump_json()) == memory_entry
 
 
 async def test_a_timestamp_is_iso_8601_with_an_offset(memory: Memory) -> None:
-    await memory.told("I keep bees in the garden")
+    await memory.add_session("I keep bees in the garden")
     [memory_entry] = await memory.entries("bees")
     assert datetime.fromisoformat(memory_entry.timestamp or "").utcoffset() == timedelta(0)
 
 
 async def test_a_timestamp_is_when_it_was_said(memory: Memory) -> None:
-    await memory.told(said("I keep bees in the garden", timestamp=86_400.0), said("Fine, bees", author="bot"))
+    await memory.add_session(said("I keep bees in the garden", timestamp=86_400.0), said("Fine, bees", author="bot"))
     timestamps = {words(entry): entry.timestamp for entry in await memory.entries("bees garden")}
     assert timestamps["I keep bees in the garden"] == "1970-01-02T00:00:00+00:00"
 
@@ -593,25 +597,25 @@ async def test_a_timestamp_is_when_it_was_said(memory: Memory) -> None:
 
 
 async def test_another_user_finds_nothing_of_mine(memory: Memory) -> None:
-    await memory.told("I keep bees in the garden")
+    await memory.add_session("I keep bees in the garden")
     assert await memory.search("bees", user="bob") == []
 
 
 async def test_another_app_finds_nothing_of_mine(memory: Memory) -> None:
-    await memory.told("I keep bees in the garden")
+    await memory.add_session("I keep bees in the garden")
     assert await memory.search("bees", app=f"{memory.app}-2") == []
 
 
 async def test_app_and_user_do_not_run_together(memory: Memory) -> None:
-    await memory.told("I keep bees in the garden", app=f"{memory.app}-a", user="bc")
+    await memory.add_session("I keep bees in the garden", app=f"{memory.app}-a", user="bc")
     assert await memory.search("bees", app=f"{memory.app}-ab", user="c") == []
     assert await memory.search("bees", app=memory.app, user="abc") == []
 
 
 async def test_two_users_may_have_sessions_and_events_of_the_same_ids(memory: Memory) -> None:
     event = said("I keep bees in the garden")
-    await memory.told(event, user="ada")
-    await memory.told(event, user="bob")
+    await memory.add_session(event, user="ada")
+    await memory.add_session(event, user="bob")
     assert len(await memory.search("bees", user="ada")) == len(await memory.search("bees", user="bob")) == 1
 
 
@@ -633,13 +637,13 @@ async def test_two_users_may_have_sessions_and_events_of_the_same_ids(memory: Me
     ],
 )
 async def test_a_user_id_may_be_any_text_and_is_nobody_elses(memory: Memory, user: str) -> None:
-    await memory.told("I keep bees in the garden", user=user)
+    await memory.add_session("I keep bees in the garden", user=user)
     assert await memory.search("bees", user=user) == ["I keep bees in the garden"]
     assert await memory.search("bees", user=USER) == []
 
 
 async def test_a_query_cannot_reach_another_users_memories(memory: Memory) -> None:
-    await memory.told("I keep bees in the garden", user="bob")
+    await memory.add_session("I keep bees in the garden", user="bob")
     for query in ("bob bees", 'scope:bob bees"', "bees) OR (user_id:bob", "*:* bees"):
         assert await memory.search(query) == []
 
@@ -648,27 +652,27 @@ async def test_a_query_cannot_reach_another_users_memories(memory: Memory) -> No
 
 
 async def test_a_deleted_memory_is_not_returned_again(memory: Memory) -> None:
-    await memory.told("I keep bees in the garden")
+    await memory.add_session("I keep bees in the garden")
     [memory_entry] = await memory.entries("bees")
     await memory.delete(memory_entry.id)
     assert memory_entry.id not in [entry.id for entry in await memory.entries("bees")]
 
 
 async def test_when_all_is_deleted_nothing_is_found(memory: Memory) -> None:
-    await memory.told("I keep bees in the garden", "The bees sleep in winter now")
+    await memory.add_session("I keep bees in the garden", "The bees sleep in winter now")
     await memory.delete_all("bees")
     assert await memory.search("bees garden winter") == []
 
 
 async def test_deleting_one_memory_leaves_the_others(memory: Memory) -> None:
-    await memory.told(said("You keep bees", author="bot"), said("You keep geese", author="bot"))
+    await memory.add_session(said("You keep bees", author="bot"), said("You keep geese", author="bot"))
     [bees] = [entry for entry in await memory.entries("bees geese") if "bees" in words(entry)]
     await memory.delete(bees.id)
     assert await memory.search("bees geese") == ["You keep geese"]
 
 
 async def test_re_adding_the_session_does_not_bring_a_deleted_memory_back(memory: Memory) -> None:
-    session = await memory.told("I keep bees in the garden")
+    session = await memory.add_session("I keep bees in the garden")
     await memory.delete_all("bees")
     await memory.service.add_session_to_memory(session)
     await memory.events(*session.events, session_id=session.id)
@@ -676,7 +680,7 @@ async def test_re_adding_the_session_does_not_bring_a_deleted_memory_back(memory
 
 
 async def test_what_is_said_after_a_deletion_is_remembered(memory: Memory) -> None:
-    session = await memory.told("I keep bees in the garden")
+    session = await memory.add_session("I keep bees in the garden")
     await memory.delete_all("bees")
     session.events.append(said("The bees are mine after all"))
     await memory.service.add_session_to_memory(session)
@@ -685,20 +689,20 @@ async def test_what_is_said_after_a_deletion_is_remembered(memory: Memory) -> No
 
 @pytest.mark.parametrize("id", [None, "", "unknown", "event:unknown", "fact:unknown", "*", "'", "x" * 10_000])
 async def test_deleting_an_unknown_memory_is_no_error_and_deletes_nothing(memory: Memory, id: str | None) -> None:
-    await memory.told("I keep bees in the garden")
+    await memory.add_session("I keep bees in the garden")
     await memory.delete(id)
     assert await memory.search("bees") == ["I keep bees in the garden"]
 
 
 async def test_deleting_twice_is_no_error(memory: Memory) -> None:
-    await memory.told("I keep bees in the garden")
+    await memory.add_session("I keep bees in the garden")
     [memory_entry] = await memory.entries("bees")
     await memory.delete(memory_entry.id)
     await memory.delete(memory_entry.id)
 
 
 async def test_another_users_memory_cannot_be_deleted(memory: Memory) -> None:
-    await memory.told("I keep bees in the garden")
+    await memory.add_session("I keep bees in the garden")
     [memory_entry] = await memory.entries("bees")
     await memory.delete(memory_entry.id, user="bob")
     await memory.delete(memory_entry.id, app=f"{memory.app}-2")
@@ -707,14 +711,14 @@ async def test_another_users_memory_cannot_be_deleted(memory: Memory) -> None:
 
 async def test_deleting_mine_leaves_the_same_memory_of_another_user(memory: Memory) -> None:
     event = said("I keep bees in the garden")
-    await memory.told(event, user="bob")
-    await memory.told(event)
+    await memory.add_session(event, user="bob")
+    await memory.add_session(event)
     await memory.delete_all("bees")
     assert await memory.search("bees", user="bob") == ["I keep bees in the garden"]
 
 
 async def test_deleting_while_the_session_is_added_is_no_error(memory: Memory) -> None:
-    session = await memory.told("I keep bees in the garden")
+    session = await memory.add_session("I keep bees in the garden")
     [memory_entry] = await memory.entries("bees")
     await asyncio.gather(
         *(memory.service.add_session_to_memory(session) for _ in range(5)),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import logging
+import threading
 import warnings
 from collections.abc import AsyncIterator, Iterator
 from typing import Any
@@ -60,7 +61,7 @@ class World:
         self.providers: list[GraphMemoryProvider | GraphHistoryProvider] = []
 
     def provider(self, memory: GraphMemory | None = None, **chosen: Any) -> GraphMemoryProvider:
-        options = {"recall_timeout": 30.0, "idle": 3_600, "drain": 0.1, **chosen}
+        options = {"recall_timeout": 30.0, "idle": 3_600, "drain": 30, **chosen}
         made = GraphMemoryProvider(memory or self.memory, app_name=self.app_name, **options)
         self.providers.append(made)
         return made
@@ -547,6 +548,30 @@ async def test_a_recall_that_is_too_slow_is_not_waited_for(
     ]
 
 
+async def test_a_slow_embedder_leaves_the_answer_to_full_text(world: World, caplog: pytest.LogCaptureFixture) -> None:
+    """Each question, not only the first: half of the time is for the vector, the rest for the search without."""
+    await world.tell("My dog Rex is afraid of thunder.")
+    go_on = threading.Event()
+
+    class Slow(HashEmbedder):
+        def embed_query(self, text: str) -> list[float]:
+            go_on.wait(20)
+            return super().embed_query(text)
+
+    client = ScriptedClient()
+    async with GraphMemory(settings=world.settings, embedder=Slow(), model="rules") as memory:
+        provider = world.provider(memory, remember=False, recall_timeout=8.0)
+        agent = Agent(client=client, context_providers=[provider])
+        with caplog.at_level(logging.WARNING):
+            for word in ("thunder", "dog"):
+                await agent.run(f"Who is afraid of the {word}?", session=world.session())
+        go_on.set()
+    assert all("Rex" in client.texts(number)[0] for number in (0, 1))
+    [line] = [record.getMessage() for record in caplog.records]
+    assert line.startswith("Memories are searched by full text alone: The embedder ")
+    assert line.endswith("no vector within 4 s")
+
+
 async def test_a_cancelled_run_is_cancelled(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     reached = asyncio.Event()
 
@@ -620,9 +645,13 @@ async def test_a_memory_and_an_index_of_one_name_share_a_state_and_no_more(world
 
 
 def test_options_that_cannot_be_used_are_refused(world: World) -> None:
-    for wrong in ({"message_history_count": 0}, {"mode": "both"}):
+    for wrong in ({"message_history_count": 0}, {"mode": "both"}, {"recall_timeout": -1}, {"memory": "bolt://x"}):
         with pytest.raises(errors.InvalidArgument, match=next(iter(wrong))):
             world.provider(**wrong)
+    for provider_class in (GraphMemoryProvider, GraphHistoryProvider):
+        for app_name in ("", None, 7):
+            with pytest.raises(errors.InvalidArgument, match="app_name"):
+                provider_class(app_name=app_name)
 
 
 async def test_closing_reads_what_is_queued_and_leaves_a_memory_that_was_given(world: World) -> None:

@@ -70,11 +70,11 @@ async def test_the_same_question_and_answer_again_are_stored_again(world: World)
 
 
 async def test_writers_at_the_same_time_lose_nothing(world: World) -> None:  # noqa: F811
-    async def run(number: int) -> None:
+    async def run_agent(number: int) -> None:
         agent = Agent(client=ScriptedClient(f"Answer {number}."), context_providers=[world.history()])
         await agent.run(f"Question {number}.", session=world.session())
 
-    await asyncio.gather(*(run(number) for number in range(10)))
+    await asyncio.gather(*(run_agent(number) for number in range(10)))
     texts = await stored(world)
     assert sorted(texts) == sorted(f"{kind} {number}." for number in range(10) for kind in ("Question", "Answer"))
     for question, answer in zip(texts[::2], texts[1::2], strict=True):

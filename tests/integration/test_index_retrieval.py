@@ -6,12 +6,12 @@ import asyncio
 import re
 import socket
 import time
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import neo4j
 import pytest
-from tests.existing_graph import TRAVERSAL, write_existing_graph
+from tests.existing_graph import TRAVERSAL
 
 from adk_graph_memory import IndexRetrieval, errors
 from adk_graph_memory.index_retrieval import FulltextRetriever, IndexSettings
@@ -22,18 +22,6 @@ pytestmark = [pytest.mark.schema, pytest.mark.xdist_group("existing_graph")]
 TYPES = ["vector", "fulltext", "hybrid"]
 COMPETITION = "Apple faces strong competition in smartphones."
 Make = Callable[..., IndexRetrieval]
-
-
-@pytest.fixture(scope="module")
-def driver(neo4j_server: Any) -> Iterator[neo4j.Driver]:
-    with neo4j.GraphDatabase.driver(neo4j_server.uri, auth=neo4j_server.auth) as driver:
-        yield driver
-
-
-@pytest.fixture(scope="module")
-def label(driver: neo4j.Driver) -> Iterator[str]:
-    with write_existing_graph(driver) as label:
-        yield label
 
 
 @pytest.fixture
@@ -171,6 +159,22 @@ async def test_stop_words_are_left_out_unless_there_is_nothing_else(make: Make) 
     everything = await make("fulltext", filter_stop_words=False).search("where is smartphones")
     assert any("东京 is where" in hit.text for hit in everything)
     assert any("东京 is where" in hit.text for hit in await make("fulltext").search("where is"))
+
+
+async def test_memory_s_own_indexes_are_none_to_search(make: Make) -> None:
+    """They hold the words of all users, and a search by index knows none."""
+    retrieval = make("fulltext", index_name="adk_memory_text_OF_TestHash")
+    with pytest.raises(errors.ConfigurationError, match="no full-text index 'adk_memory_text_OF_TestHash'") as raised:
+        await retrieval.search("dog")
+    assert raised.value.reason.count("adk_") == 1  # nor does the message offer any
+
+
+@pytest.mark.parametrize(
+    ("query", "options"), [(None, {}), (5, {}), ("dog", {"query_params": [1]})], ids=["none", "number", "list"]
+)
+async def test_what_is_no_text_or_no_parameters_is_refused(make: Make, query: Any, options: Any) -> None:
+    with pytest.raises(errors.InvalidArgument, match=r"is no text|are no names"):
+        await make("fulltext").search(query, **options)
 
 
 # -- what cannot be used ---------------------------------------------------------------------------------------

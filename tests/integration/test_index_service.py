@@ -6,7 +6,6 @@ import asyncio
 import logging
 import subprocess
 import sys
-from collections.abc import Iterator
 from typing import Any
 
 import neo4j
@@ -15,7 +14,7 @@ from google.adk.agents import LlmAgent
 from google.adk.runners import Runner
 from google.adk.sessions import InMemorySessionService, Session
 from google.adk.tools import load_memory
-from tests.existing_graph import TRAVERSAL, write_existing_graph
+from tests.existing_graph import TRAVERSAL
 from tests.fake_gemini import FakeGemini, call, said
 
 from adk_graph_memory import IndexRetrieval, Neo4jIndexService, errors
@@ -24,18 +23,6 @@ pytestmark = [pytest.mark.schema, pytest.mark.xdist_group("existing_graph")]
 
 COMPETITION = "Apple faces strong competition in smartphones."
 OF_USER = "WITH node, score WHERE node.source = $user_id RETURN node.text AS text, score, $app_name AS app"
-
-
-@pytest.fixture(scope="module")
-def driver(neo4j_server: Any) -> Iterator[neo4j.Driver]:
-    with neo4j.GraphDatabase.driver(neo4j_server.uri, auth=neo4j_server.auth) as driver:
-        yield driver
-
-
-@pytest.fixture(scope="module")
-def label(driver: neo4j.Driver) -> Iterator[str]:
-    with write_existing_graph(driver) as label:
-        yield label
 
 
 @pytest.fixture

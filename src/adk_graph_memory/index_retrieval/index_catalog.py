@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -10,6 +11,7 @@ import neo4j
 from adk_graph_memory import errors
 from adk_graph_memory.index_retrieval.fulltext_retriever import STATEMENTS
 
+_MEMORY_INDEX = re.compile(r"adk_(memory|entity)_(text|vector)")
 KIND_NAMES = {"vector": "vector", "fulltext": "full-text"}
 
 
@@ -24,6 +26,11 @@ class SearchIndex:
     properties: Sequence[str]
     dimensions: int | None
 
+    @property
+    def is_of_memory(self) -> bool:
+        """Whether this package made it, for a memory."""
+        return _MEMORY_INDEX.match(self.name) is not None
+
     def __str__(self) -> str:
         pattern = f":{'|'.join(self.labels)}"
         place = f"{f'({pattern})' if self.is_of_nodes else f'[{pattern}]'} {', '.join(self.properties)}"
@@ -32,9 +39,9 @@ class SearchIndex:
 
 
 def fetch_indexes(driver: neo4j.Driver) -> list[SearchIndex]:
-    """Fetch all vector and full-text indexes of the database."""
+    """Fetch the vector and full-text indexes of the database; those of memory hold the words of all its users."""
     records, _, _ = driver.execute_query(STATEMENTS["search_indexes"])
-    return [SearchIndex(**record) for record in records]
+    return [index for record in records if not (index := SearchIndex(**record)).is_of_memory]
 
 
 def check_index(

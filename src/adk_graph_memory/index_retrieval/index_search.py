@@ -128,17 +128,17 @@ class IndexRetrieval(Closeable):
     ) -> None:
         self.index_type, self.retrieval_query, self.filters = index_type, retrieval_query, filters
         self._index_name, self._fulltext_index_name = index_name, fulltext_index_name
-        self._embedder_choice, self._query_params, self.top_k = embedder, dict(query_params or {}), check_top_k(top_k)
+        self._embedder_choice, self.top_k = embedder, check_top_k(top_k)
+        self._query_params = check_parameters(query_params or {})
         self._check_arguments()
         is_filtering = index_type != "vector" and filter_stop_words is not False
         self._language, self._stop_words = language, choose_stop_words(language) if is_filtering else frozenset[str]()
-        is_async = isinstance(driver, neo4j.AsyncDriver)
         self.connection = graph.Connection(
             uri,
             auth=auth,
             database=database,
             driver=driver if isinstance(driver, neo4j.AsyncDriver) else None,
-            sync_driver=None if is_async else driver,  # type: ignore[arg-type]
+            sync_driver=None if isinstance(driver, neo4j.AsyncDriver) else driver,
             settings=settings,
             schema="off",
             timeout=timeout,
@@ -157,9 +157,9 @@ class IndexRetrieval(Closeable):
             reason = f"a {self.index_type} search needs embedder=, the embedder that the index was filled by"
         elif self.index_type == "hybrid" and self.filters:
             reason = (
-                "neo4j-graphrag's hybrid search knows no filters: put a WHERE into the retrieval_query, its values "
+                "neo4j-graphrag's hybrid search knows no filters: put a WHERE into the retrieval_query, and its values "
+                "into query_params"
             )
-            reason += "into query_params"
         elif self.index_type == "hybrid" and not self._names_fulltext_index:
             reason = "a hybrid search needs a full-text index: fulltext_index_name= or NEO4J_FULLTEXT_INDEX_NAME"
         elif self._query_params and not self.retrieval_query:
@@ -168,7 +168,6 @@ class IndexRetrieval(Closeable):
             raise errors.InvalidArgument(reason=reason)
         embeddings.check_choice(self._embedder_choice)
         make_filter_condition(self.filters)
-        check_parameters(self._query_params)
 
     @property
     def needs_embedder(self) -> bool:
@@ -223,6 +222,8 @@ class IndexRetrieval(Closeable):
             errors.ConfigurationError, errors.DatabaseError: as :meth:`prepare`.
             errors.EmbeddingError: the query could not be embedded.
         """
+        if not isinstance(query, str):
+            raise errors.InvalidArgument(reason=f"the query {query!r} is no text")
         limit = self.top_k if top_k is None else check_top_k(top_k)
         parameters = self._query_params | check_parameters(query_params or {})
         if not make_search_text(query):
@@ -345,6 +346,8 @@ def check_top_k(top_k: int) -> int:
 
 def check_parameters(parameters: Mapping[str, Any]) -> dict[str, Any]:
     """Return the parameters of a ``retrieval_query`` if their names are free."""
+    if not isinstance(parameters, Mapping):
+        raise errors.InvalidArgument(reason=f"query_params={parameters!r} are no names with values")
     if taken := sorted(OWN_PARAMETERS & parameters.keys()):
         raise errors.InvalidArgument(
             reason=f"query_params may not name {', '.join(taken)}, which the search itself uses"

@@ -17,7 +17,7 @@ from adk_graph_memory.closing import Closeable
 from adk_graph_memory.graph.json_map import JsonMapDelta
 from adk_graph_memory.maf.message_codec import decode_message, encode_message
 from adk_graph_memory.maf.message_ids import count_known, digest_message, get_digest, make_message_ids
-from adk_graph_memory.maf.session_user import USER_KEY, UserId, find_user
+from adk_graph_memory.maf.session_user import USER_KEY, UserId, check_app_name, find_user
 from adk_graph_memory.records import Scope
 from adk_graph_memory.settings import Settings
 
@@ -75,7 +75,7 @@ class GraphHistoryProvider(Closeable, HistoryProvider):
             store_context_from=store_context_from,
             store_outputs=store_outputs,
         )
-        self._app_name, self._user_id = app_name, user_id
+        self._app_name, self._user_id = check_app_name(app_name), user_id
         self._connection = graph.Connection(
             uri, auth=auth, database=database, driver=driver, settings=settings, schema=schema
         )

@@ -28,7 +28,7 @@ from adk_graph_memory.maf import _compat
 from adk_graph_memory.maf.message_ids import count_known, digest_message, get_spoken_text, make_message_ids
 from adk_graph_memory.maf.misconfigurations import MISCONFIGURATIONS
 from adk_graph_memory.maf.session_history import load_history
-from adk_graph_memory.maf.session_user import UserId, find_user
+from adk_graph_memory.maf.session_user import UserId, check_app_name, find_user
 from adk_graph_memory.memory import GraphMemory
 from adk_graph_memory.records import Recollection, Turn
 
@@ -97,11 +97,14 @@ class GraphMemoryProvider(Closeable, ContextProvider):
         drain: float = 4.0,
     ) -> None:
         super().__init__(source_id)
+        check_app_name(app_name)
+        if not recall_timeout > 0:
+            raise errors.InvalidArgument(reason=f"recall_timeout={recall_timeout!r} is not a number of seconds above 0")
         if message_history_count < 1:
             raise errors.InvalidArgument(reason=f"message_history_count={message_history_count!r} is less than 1")
         if mode not in ("context", "tool"):
             raise errors.InvalidArgument(reason=f"mode={mode!r} is neither 'context' nor 'tool'")
-        self._owns_memory, self.memory = memory is None, memory or GraphMemory()
+        self._owns_memory, self.memory = memory is None, _check_memory(memory or GraphMemory())
         if remember and self.memory.connection.is_loop_bound:
             reason = "the memory was given driver=, which the provider's thread cannot use; give it an address instead"
             raise errors.InvalidArgument(reason=reason)
@@ -174,14 +177,14 @@ class GraphMemoryProvider(Closeable, ContextProvider):
 
     async def _recall_memories(self, query: str, user_id: str) -> list[Recollection] | None:
         """Recall the user's memories; None if memory is away, which is logged once."""
-        limits = self.memory.connection.settings.limits
         try:
             async with asyncio.timeout(self._recall_timeout):
                 memories = await self.memory.recall(
                     query,
                     app_name=self._app_name,
                     user_id=user_id,
-                    first_wait=min(limits.first_search_wait, self._recall_timeout / 2),
+                    first_wait=self.memory.connection.settings.limits.first_search_wait,
+                    embed_timeout=self._recall_timeout / 2,  # the other half is for the search
                     token_budget=self._token_budget,
                     min_score=self._min_score,
                 )
@@ -277,6 +280,13 @@ class GraphMemoryProvider(Closeable, ContextProvider):
             await self._queue.close()
         if self._owns_memory:
             await self.memory.close()
+
+
+def _check_memory(memory: GraphMemory) -> GraphMemory:
+    if not isinstance(memory, GraphMemory):
+        reason = f"memory={memory!r} is no GraphMemory; GraphMemory(uri) makes one of an address"
+        raise errors.InvalidArgument(reason=reason)
+    return memory
 
 
 def _is_spoken(message: Message) -> bool:

@@ -36,3 +36,14 @@ def find_user(user_id: UserId, session: AgentSession, state: Mapping[str, Any]) 
             'user_id=, a text or a function of the session, or set session.state["user_id"]'
         )
     return user
+
+
+def check_app_name(app_name: str) -> str:
+    """Return the app's name if it is one.
+
+    Raises:
+        errors.InvalidArgument: it is no text, or empty.
+    """
+    if not isinstance(app_name, str) or not app_name:
+        raise errors.InvalidArgument(reason=f"app_name={app_name!r} is no name of an app")
+    return app_name

@@ -1,0 +1,22 @@
+"""A graph that others made, for the tests that search its indexes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import neo4j
+import pytest
+from tests.existing_graph import write_existing_graph
+
+
+@pytest.fixture(scope="module")
+def driver(neo4j_server: Any) -> Iterator[neo4j.Driver]:
+    with neo4j.GraphDatabase.driver(neo4j_server.uri, auth=neo4j_server.auth) as driver:
+        yield driver
+
+
+@pytest.fixture(scope="module")
+def label(driver: neo4j.Driver) -> Iterator[str]:
+    with write_existing_graph(driver) as label:
+        yield label
