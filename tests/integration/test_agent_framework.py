@@ -644,6 +644,19 @@ async def test_a_memory_and_an_index_of_one_name_share_a_state_and_no_more(world
     await index.close()
 
 
+async def test_a_provider_that_is_prepared_has_searched(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    queries = list[str]()
+    recall = GraphMemory.recall
+
+    async def note(memory: GraphMemory, query: str, **options: Any) -> Any:
+        queries.append(query)
+        return await recall(memory, query, **options)
+
+    monkeypatch.setattr(GraphMemory, "recall", note)
+    await world.provider().prepare()
+    assert queries == ["ready?"]
+
+
 def test_options_that_cannot_be_used_are_refused(world: World) -> None:
     for wrong in ({"message_history_count": 0}, {"mode": "both"}, {"recall_timeout": -1}, {"memory": "bolt://x"}):
         with pytest.raises(errors.InvalidArgument, match=next(iter(wrong))):

@@ -41,6 +41,8 @@ NOT_RECALLED = "Agents answer without memory"
 """How the log names what prevents a recall."""
 TRANSCRIPT_KEY = "transcript"
 """The key of a session's message digests in the provider's state; JSON, so any session store keeps it."""
+NOBODY = ":nobody:"
+"""A user without memories, for whom a search is tried."""
 MAX_LOOPS = 256
 """Loops of AgentLoopMiddleware that are told apart, in one process."""
 
@@ -88,7 +90,7 @@ class GraphMemoryProvider(Closeable, ContextProvider):
         message_history_count: int = 2,
         token_budget: int | None = None,
         min_score: float | None = None,
-        recall_timeout: float = 2.0,
+        recall_timeout: float = 5.0,
         context_prompt: str = CONTEXT_PROMPT,
         remember: bool = True,
         every: int = 20,
@@ -265,6 +267,14 @@ class GraphMemoryProvider(Closeable, ContextProvider):
         ]
         key = SessionKey(MemoryUser(self.memory, self._app_name, user_id), session.session_id)
         self._queue.add_session(key, [turn.id for turn in turns], lambda start: (turns[start:], []))
+
+    async def prepare(self) -> None:
+        """Check the settings, load the embedder, and search once, so that the first run need not wait for any of it.
+
+        A server that was just started takes seconds to plan a search. Raises what :meth:`GraphMemory.prepare` raises.
+        """
+        await self.memory.prepare()
+        await self.memory.recall("ready?", app_name=self._app_name, user_id=NOBODY)
 
     async def flush(self) -> None:
         """Wait until what was said so far is read, or pending in the graph with the reason why it cannot be.
