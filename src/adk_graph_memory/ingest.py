@@ -226,8 +226,18 @@ class Ingestion:
                 draft = resolved_draft
             plan = await asyncio.to_thread(consolidation.reconcile_claims, draft, decisions)
             total = replace(_add_plan_counts(report, plan), usage=report.usage + judge_usage, milliseconds=clock.laps)
+            reading = consolidation.record_reading(
+                result,
+                draft,
+                decisions,
+                ingest_id=window.ingest_id,
+                session_id=window.session_id,
+                memory_ids=window.memory_ids,
+                functional_predicates=functional_predicates,
+                versions=(report.extractor, report.judge),
+            )
             outcome = await graph.memories.apply_plan(
-                self._connection, scope, window, plan, batch, total, writes=writes
+                self._connection, scope, window, plan, batch, total, reading, writes=writes
             )
             clock.lap("write")
             if outcome == "written":

@@ -4,7 +4,9 @@ from adk_graph_memory.consolidation.comparison import Comparison, GraphLookup, O
 from adk_graph_memory.consolidation.decisions import Decision, JudgeDecisions
 from adk_graph_memory.consolidation.fact_rules import make_statement_id, plan_statement
 from adk_graph_memory.consolidation.judge import Judge
+from adk_graph_memory.consolidation.readings import record_reading
 from adk_graph_memory.consolidation.reconciliation import reconcile_claims
+from adk_graph_memory.consolidation.replay import replay_readings
 
 __all__ = [
     "Comparison",
@@ -17,4 +19,6 @@ __all__ = [
     "make_statement_id",
     "plan_statement",
     "reconcile_claims",
+    "record_reading",
+    "replay_readings",
 ]

@@ -5,11 +5,13 @@ from neo4j import AsyncDriver, Driver
 from adk_graph_memory.graph import (
     artifacts,
     candidates,
+    derivation,
     forgetting,
     ingest_queue,
     knowledge,
     memories,
     migrate,
+    readings,
     reembed,
     sessions,
 )
@@ -31,5 +33,5 @@ __all__ = [
     "VectorSlot",
     "prepare_connection",
 ]
-__all__ += ["artifacts", "candidates", "forgetting", "ingest_queue", "knowledge", "memories", "migrate", "reembed"]
-__all__ += ["sessions"]
+__all__ += ["artifacts", "candidates", "derivation", "forgetting", "ingest_queue", "knowledge", "memories", "migrate", "readings"]
+__all__ += ["reembed", "sessions"]

@@ -19,7 +19,6 @@ from adk_graph_memory.records import (
     Proposition,
     Source,
     Standing,
-    digest,
 )
 from adk_graph_memory.records.dates import infer_precision
 from adk_graph_memory.records.fact_validity import FactValidity
@@ -72,21 +71,18 @@ def _make_source_row(source: Source, memory_ids: Mapping[str, str]) -> dict[str,
 
 
 def make_revision_row(revision: PlannedRevision, memory_ids: Mapping[str, str], judge: str) -> dict[str, Any]:
-    """Make a revision's row for ``write_changes``; ``n`` is a digest, so a repeated change is the same revision."""
-    evidence = [_make_source_row(source, memory_ids) for source in revision.evidence]
-    valid_to = revision.standing.valid_to
-    key_parts = (revision.op, revision.text, revision.standing.state, valid_to.isoformat() if valid_to else "")
+    """Make a revision's row for ``write_changes``."""
     return {
         "fact_id": revision.fact_id,
-        "n": digest(*key_parts, *(source["key"] for source in evidence)),
-        "evidence": evidence,
+        "n": revision.key,
+        "evidence": [_make_source_row(source, memory_ids) for source in revision.evidence],
         "properties": {
             "op": revision.op,
             "reason": revision.reason,
             "text": revision.text,
             "signature": revision.signature,
             "state": revision.standing.state,
-            "valid_to": valid_to,
+            "valid_to": revision.standing.valid_to,
             "by": judge if revision.is_by_model else "rules",
         },
     }

@@ -15,6 +15,7 @@ from adk_graph_memory.graph.ingest_queue import Lease
 from adk_graph_memory.graph.queries import ROWS_PER_STATEMENT, make_scope_parameters
 from adk_graph_memory.graph.vector_slots import EmbeddingBatch
 from adk_graph_memory.records import IngestReport, PlannedFact, Scope, WritePlan
+from adk_graph_memory.records.readings import Reading, encode_reading
 
 WriteOutcome = Literal["written", "taken", "outdated"]
 _ChangeRows = dict[str, list[Any]]
@@ -27,10 +28,11 @@ async def apply_plan(
     plan: WritePlan,
     batch: EmbeddingBatch,
     report: IngestReport,
+    reading: Reading,
     *,
     writes: int,
 ) -> WriteOutcome:
-    """Write the plan of a window and finish its ingest, with the report, in one transaction.
+    """Write the plan of a window and finish its ingest, with the report and what was read, in one transaction.
 
     Returns:
         ``written``; ``taken`` if another worker has taken over the lease; ``outdated`` if the user's memory was
@@ -38,6 +40,7 @@ async def apply_plan(
     """
     slot = batch.to_parameters()
     changes = await asyncio.to_thread(_make_change_rows, window, plan, batch, report)
+    encoded_reading = await asyncio.to_thread(encode_reading, reading)
 
     async def work(transaction: Transaction) -> WriteOutcome:
         rows = await transaction.run_statement(
@@ -47,6 +50,7 @@ async def apply_plan(
             lease=window.lease_id,
             writes=writes,
             report=json.dumps(asdict(report)),
+            reading=encoded_reading,
             extractor=report.extractor,
             authors=sorted({turn.author for turn in window.turns}),
         )

@@ -79,6 +79,13 @@ class Proposition:
         return digest("fact", self.subject or "", self.predicate, content, self.modality, dates)
 
 
+    @property
+    def wording_key(self) -> str:
+        """A digest of what is said, whoever it is said of: entities may turn out to be others."""
+        dates = "/".join(make_date_key(date) if date else "" for date in (self.valid_from, self.valid_to))
+        return digest("wording", self.predicate, self.comparison_text, self.modality, dates)
+
+
 # -- graph → consolidation --------------------------------------------------------------------------------------
 
 
@@ -235,6 +242,13 @@ class PlannedRevision:
     evidence: tuple[Source, ...] = ()
     """the source words that support the change"""
     is_by_model: bool = False
+
+    @property
+    def key(self) -> str:
+        """A digest of the change, so that a repeated one is the same revision."""
+        valid_to = self.standing.valid_to
+        parts = (self.op, self.text, self.standing.state, valid_to.isoformat() if valid_to else "")
+        return digest(*parts, *(source.quote_key for source in self.evidence))
 
 
 @dataclass(frozen=True, slots=True)

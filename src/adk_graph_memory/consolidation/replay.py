@@ -1,0 +1,266 @@
+"""Derive what the graph holds of a user from readings: what was extracted, and what was decided about it.
+
+A replay repeats what the readings did to the graph, one after another, by the same rules and without a database, a
+model or an embedder. So a memory from which words are taken away becomes the memory that never heard them.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+
+from adk_graph_memory.consolidation import entity_resolution
+from adk_graph_memory.consolidation.comparison import Comparison, GraphLookup, compare_extraction
+from adk_graph_memory.consolidation.derived_entities import EntityLedger
+from adk_graph_memory.consolidation.readings import adopt_entity_keys, recall_decisions
+from adk_graph_memory.consolidation.reconciliation import reconcile_claims
+from adk_graph_memory.records import (
+    Candidates,
+    Extraction,
+    FactLink,
+    KnownFact,
+    PlannedFact,
+    PlannedRevision,
+    Proposition,
+    WritePlan,
+)
+from adk_graph_memory.records.derived_memory import (
+    DerivedFact,
+    DerivedLink,
+    DerivedMemory,
+    DerivedRevision,
+    FactPair,
+)
+from adk_graph_memory.records.readings import Reading
+from adk_graph_memory.records.write_plan import STATES_PREDICATE
+
+def replay_readings(readings: Iterable[Reading]) -> DerivedMemory:
+    """Derive a user's memory from their readings, in the order in which these were written."""
+    replay = _Replay()
+    for reading in readings:
+        replay.add_reading(reading)
+    return replay.make_memory()
+
+
+class _Replay:
+    """The memory so far, indexed by what a reading looks up."""
+
+    def __init__(self) -> None:
+        self._ledger = EntityLedger()
+        self._facts: dict[str, DerivedFact] = {}
+        self._links: dict[FactPair, DerivedLink] = {}
+        self._dependencies: set[FactPair] = set()
+        self._mentions: dict[tuple[str, str], str | None] = {}
+        self._ids_by_place: dict[object, set[str]] = defaultdict(set)
+        """signature, (subject, predicate), source key or entity key → ids of facts"""
+        self._neighbours: dict[str, set[str]] = defaultdict(set)
+
+    def make_memory(self) -> DerivedMemory:
+        """Return the memory as it is now."""
+        return DerivedMemory(self._ledger.entities, self._facts, self._links, self._dependencies, self._mentions)
+
+    def add_reading(self, reading: Reading) -> None:
+        """Do what the reading did to the graph."""
+        extraction = adopt_entity_keys(reading.extraction, self._ledger.new_keys)
+        candidates = self._select_candidates(reading, extraction)
+        answers = {
+            ref: self._ledger.new_keys.get(key) if key else None
+            for ref, key in reading.doubt_answers.items()
+            if key is None or key in self._ledger.new_keys
+        }
+        comparison = compare_extraction(
+            extraction,
+            candidates,
+            functional_predicates=reading.functional_predicates,
+            doubt_answers=answers,
+        )
+        plan = reconcile_claims(comparison, recall_decisions(reading, comparison))
+        self._apply_plan(plan, reading)
+        self._note_keys(reading, comparison)
+
+    def _note_keys(self, reading: Reading, comparison: Comparison) -> None:
+        author_keys = [entity_resolution.make_entity_key(name) for name, _ in reading.extraction.authors]
+        self._ledger.note_keys(reading, comparison.resolution.keys_by_ref, author_keys)
+
+    def _select_candidates(self, reading: Reading, extraction: Extraction) -> Candidates:
+        """Select the facts that the extraction may be about, with all that ended them or rests on them."""
+        entities = self._ledger.select_known_entities(extraction, ())
+        propositions = GraphLookup(extraction, reading.functional_predicates).make_propositions(entities)
+        places: set[object] = {place for proposition in propositions for place in _list_places(proposition)}
+        refs = [ref for decision in reading.claim_decisions for ref in (decision.claim, *decision.targets)]
+        refs += [ref for pair in reading.dependencies for ref in pair]
+        places |= {key for ref in refs for key in ref.source_keys}
+        ids = self._collect_component(id for place in places for id in self._ids_by_place.get(place, ()))
+        facts = [self._facts[id].known for id in sorted(ids)]
+        keys = {key for fact in facts for key in (fact.proposition.subject, fact.proposition.object) if key}
+        entities = self._ledger.select_known_entities(extraction, keys)
+        links = tuple(link.link for pair, link in self._links.items() if ids.issuperset(pair))
+        dependencies = tuple(sorted(pair for pair in self._dependencies if ids.issuperset(pair)))
+        return Candidates(entities, tuple(facts), links, dependencies=dependencies)
+
+    def _collect_component(self, ids: Iterable[str]) -> set[str]:
+        """Collect the facts that are linked to any of these, however far away."""
+        component, pending = set[str](), list(ids)
+        while pending:
+            id = pending.pop()
+            if id not in component:
+                component.add(id)
+                pending += self._neighbours.get(id, ())
+        return component
+
+    def _apply_plan(self, plan: WritePlan, reading: Reading) -> None:
+        for entity in plan.entities:
+            self._ledger.write_entity(entity, reading.judge)
+            for key in entity.merged_keys:
+                self._move_words([key], entity.key)
+            if entity.split_from and (parting := self._ledger.split_entity(entity.key)):
+                root_key, keys = parting
+                self._return_words(root_key, entity.key, keys)
+        for turn_id, key in plan.mentions:
+            self._mentions.setdefault((turn_id, key), None)
+        for fact in plan.facts:
+            self._write_fact(fact, reading)
+        for link in plan.links:
+            self._write_link(link, reading)
+        for pair in plan.dependencies:
+            if self._facts.keys() >= set(pair):
+                self._dependencies.add(pair)
+                self._connect(*pair)
+        for revision in plan.revisions:
+            self._write_revision(revision, reading)
+
+    def _write_fact(self, planned: PlannedFact, reading: Reading) -> None:
+        before = self._facts.get(planned.id)
+        known = before.known if before else KnownFact(planned.id, planned.proposition)
+        moved_keys = {source.key for source in planned.moved_sources}
+        sources = {source.key: source for source in known.sources} | {
+            source.key: source for source in planned.sources if source.key not in {s.key for s in known.sources}
+        }
+        kept_sources = tuple(source for key, source in sources.items() if key not in moved_keys)
+        if not kept_sources:
+            self._delete_fact(planned.id)
+            return
+        retired_at = before.retired_at if before else None
+        known = replace(
+            known, proposition=planned.proposition, sources=kept_sources, standing=planned.standing
+        )
+        self._store_fact(
+            DerivedFact(
+                known,
+                before.recorded_at if before else reading.at,
+                (retired_at or reading.at) if planned.standing.state == "retracted" else None,
+                reading.extractor,
+                before.revisions if before else (),
+            )
+        )
+
+    def _store_fact(self, fact: DerivedFact) -> None:
+        id = fact.known.id
+        if before := self._facts.get(id):
+            self._unindex_fact(before.known)
+        self._facts[id] = fact
+        for place in _list_fact_places(fact.known):
+            self._ids_by_place[place].add(id)
+
+    def _unindex_fact(self, known: KnownFact) -> None:
+        for place in _list_fact_places(known):
+            self._ids_by_place[place].discard(known.id)
+
+    def _delete_fact(self, id: str) -> None:
+        fact = self._facts.pop(id, None)
+        if fact is None:
+            return
+        self._unindex_fact(fact.known)
+        self._links = {pair: link for pair, link in self._links.items() if id not in pair}
+        self._dependencies = {pair for pair in self._dependencies if id not in pair}
+        for other in self._neighbours.pop(id, ()):
+            self._neighbours[other].discard(id)
+
+    def _write_link(self, link: FactLink, reading: Reading) -> None:
+        pair = link.later, link.earlier
+        if not self._facts.keys() >= set(pair):
+            return
+        before = self._links.get(pair)
+        reason = link.reason or (before.link.reason if before else "")
+        self._links[pair] = DerivedLink(replace(link, reason=reason), before.recorded_at if before else reading.at)
+        self._connect(*pair)
+
+    def _connect(self, id: str, other: str) -> None:
+        self._neighbours[id].add(other)
+        self._neighbours[other].add(id)
+
+    def _write_revision(self, revision: PlannedRevision, reading: Reading) -> None:
+        fact = self._facts.get(revision.fact_id)
+        if fact is None or revision.key in {other.revision.key for other in fact.revisions}:
+            return
+        known = fact.known
+        if revision.op in ("REFINE", "REINFORCE"):
+            known = replace(known, equivalent_signatures=(*known.equivalent_signatures, revision.signature))
+        revisions = (*fact.revisions, DerivedRevision(revision, reading.at, reading.judge))
+        self._store_fact(replace(fact, known=known, revisions=revisions))
+
+    def _move_words(self, keys: Sequence[str], target: str) -> None:
+        """Let what was said of these entities be said of the target; what they were called before is kept."""
+        for key in keys:
+            for id in sorted(self._ids_by_place.get(("entity", key), ())):
+                self._rename_entities(id, {key: target}, keep_former=True)
+            for turn_id in [turn_id for turn_id, other in self._mentions if other == key]:
+                former_key = self._mentions.pop((turn_id, key))
+                self._mentions.setdefault((turn_id, target), former_key or key)
+
+    def _return_words(self, root_key: str, key: str, keys: Sequence[str]) -> None:
+        """Give back to an entity what was said of it before it was merged into the root."""
+        for id in sorted(self._ids_by_place.get(("entity", root_key), ())):
+            known = self._facts[id].known
+            new_keys = [
+                key if now == root_key and former in keys else now
+                for now, former in zip(_get_entity_keys(known), known.former_entity_keys, strict=True)
+            ]
+            if new_keys != list(_get_entity_keys(known)):
+                former_keys = tuple(
+                    None if now == former else former
+                    for now, former in zip(new_keys, known.former_entity_keys, strict=True)
+                )
+                self._store_entity_keys(id, new_keys[0], new_keys[1], (former_keys[0], former_keys[1]))
+        for turn_id, former in [
+            (turn_id, former) for (turn_id, other), former in self._mentions.items() if other == root_key
+        ]:
+            if former in keys:
+                del self._mentions[turn_id, root_key]
+                self._mentions[turn_id, key] = None if former == key else former
+
+    def _rename_entities(self, id: str, targets: dict[str, str], *, keep_former: bool) -> None:
+        known = self._facts[id].known
+        pairs = list(zip(_get_entity_keys(known), known.former_entity_keys, strict=True))
+        (subject, former_subject), (object, former_object) = [
+            (targets[now], former or now if keep_former else former) if now in targets else (now, former)
+            for now, former in pairs
+        ]
+        self._store_entity_keys(id, subject, object, (former_subject, former_object))
+
+    def _store_entity_keys(
+        self, id: str, subject: str | None, object: str | None, former: tuple[str | None, str | None]
+    ) -> None:
+        fact = self._facts[id]
+        proposition = replace(fact.known.proposition, subject=subject, object=object)
+        self._store_fact(replace(fact, known=replace(fact.known, proposition=proposition, former_entity_keys=former)))
+
+
+def _get_entity_keys(known: KnownFact) -> tuple[str | None, str | None]:
+    return known.proposition.subject, known.proposition.object
+
+
+def _list_places(proposition: Proposition) -> Iterator[object]:
+    """List where a fact of this proposition, or one that it may touch, is looked up."""
+    yield proposition.signature
+    if proposition.predicate != STATES_PREDICATE:
+        yield proposition.subject, proposition.predicate
+
+
+def _list_fact_places(known: KnownFact) -> Iterator[object]:
+    yield from _list_places(known.proposition)
+    yield known.id
+    yield from known.equivalent_signatures
+    yield from (source.key for source in known.sources)
+    yield from (("entity", key) for key in _get_entity_keys(known) if key)

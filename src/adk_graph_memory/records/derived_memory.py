@@ -1,0 +1,65 @@
+"""What a user's readings make of the graph: entities, facts with their history, and what links them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from adk_graph_memory.records.write_plan import FactLink, KnownFact, PlannedRevision
+
+FactPair = tuple[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class DerivedEntity:
+    """An entity, and the key of the one that it was merged into, if any, by this model or rule."""
+
+    key: str
+    name: str
+    type: str
+    aliases: tuple[str, ...] = ()
+    about: str = ""
+    merged_into: str | None = None
+    merged_by: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class DerivedRevision:
+    """A revision, when it was recorded, and who decided the change."""
+
+    revision: PlannedRevision
+    recorded_at: datetime | None
+    judge: str
+
+
+@dataclass(frozen=True, slots=True)
+class DerivedFact:
+    """A fact with its history."""
+
+    known: KnownFact
+    recorded_at: datetime | None
+    retired_at: datetime | None
+    extractor: str
+    revisions: tuple[DerivedRevision, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class DerivedLink:
+    """A link between facts, and when it was recorded first."""
+
+    link: FactLink
+    recorded_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class DerivedMemory:
+    """All that a user's readings make of the graph; facts and entities by their ids and keys.
+
+    ``mentions`` maps (turn id, entity key) to the key of the entity that was meant before it was merged.
+    """
+
+    entities: dict[str, DerivedEntity] = field(default_factory=dict)
+    facts: dict[str, DerivedFact] = field(default_factory=dict)
+    links: dict[FactPair, DerivedLink] = field(default_factory=dict)
+    dependencies: set[FactPair] = field(default_factory=set)
+    mentions: dict[tuple[str, str], str | None] = field(default_factory=dict)

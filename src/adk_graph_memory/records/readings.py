@@ -1,0 +1,96 @@
+"""What memory read in a window of turns, stored as it was given: everything else in the graph is derived from it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+
+from pydantic import TypeAdapter
+
+from adk_graph_memory.records.extraction_result import Extraction, Usage
+from adk_graph_memory.records.write_plan import FactOperation
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimRef:
+    """A claim as a model saw it: the key of its wording, and the turn id and quote key of each source it then had.
+
+    A claim is found again if any of its sources still supports that wording.
+    """
+
+    wording_key: str
+    source_keys: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimDecision:
+    """A model's decision about a claim and its targets; the operations are those of a consolidation reply."""
+
+    op: FactOperation
+    claim: ClaimRef
+    targets: tuple[ClaimRef, ...]
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """One window of turns as memory read it: what was extracted, and what was decided about it.
+
+    Turn ids are memory ids. ``entity_keys`` are the keys that the entities of the extraction had when it was written,
+    by reference: a decision about an entity names it by such a key.
+    """
+
+    id: str
+    session_id: str
+    extraction: Extraction
+    entity_keys: Mapping[int, str] = field(default_factory=dict)
+    claim_decisions: tuple[ClaimDecision, ...] = ()
+    dependencies: tuple[tuple[ClaimRef, ClaimRef], ...] = ()
+    doubt_answers: Mapping[int, str | None] = field(default_factory=dict)
+    functional_predicates: tuple[str, ...] = ()
+    extractor: str = ""
+    judge: str = ""
+    at: datetime | None = None
+    """when it was written to the graph"""
+
+    @property
+    def turn_ids(self) -> frozenset[str]:
+        """The turns that support anything in it."""
+        supports = {source.turn_id for fact in self.extraction.facts for source in fact.sources}
+        return frozenset(supports.union(turn_id for turn_id, _ in self.extraction.mentions))
+
+
+_ADAPTER = TypeAdapter(Reading)
+
+
+def encode_reading(reading: Reading) -> str:
+    """Encode a reading as JSON, without what the graph holds beside it."""
+    extraction = replace(reading.extraction, usage=Usage(), drop_counts={}, remarks=(), forget_turn_ids=())
+    return _ADAPTER.dump_json(replace(reading, extraction=extraction, at=None), exclude_defaults=True).decode()
+
+
+def decode_reading(text: str, at: datetime | None) -> Reading:
+    """Decode a reading that was written at this time."""
+    return replace(_ADAPTER.validate_json(text), at=at)
+
+
+def rename_turns(extraction: Extraction, memory_ids: Mapping[str, str]) -> Extraction:
+    """Replace the ids of turns by memory ids, by which turns of all sessions are told apart."""
+
+    def rename(turn_id: str) -> str:
+        return memory_ids.get(turn_id, turn_id)
+
+    return replace(
+        extraction,
+        facts=tuple(
+            replace(
+                fact, sources=tuple(replace(source, turn_id=rename(source.turn_id)) for source in fact.sources)
+            )
+            for fact in extraction.facts
+        ),
+        mentions=tuple((rename(turn_id), ref) for turn_id, ref in extraction.mentions),
+        remarks=tuple(replace(remark, turn_id=rename(remark.turn_id)) for remark in extraction.remarks),
+        forget_turn_ids=tuple(map(rename, extraction.forget_turn_ids)),
+    )
+
