@@ -59,7 +59,6 @@ RELATIONSHIP_MEANINGS = {
     "HAS_REVISION": ("Fact", "Revision", ""),
     "BECAUSE_OF": ("Revision", "Event", "the words that spoke for the change"),
     "READS": ("Ingest", "Event", ""),
-    "WROTE": ("Ingest", "Fact, Revision", ""),
     "HAS_ARTIFACT": ("User, Session", "Artifact", ""),
     "HAS_VERSION": ("Artifact", "ArtifactVersion", ""),
 }

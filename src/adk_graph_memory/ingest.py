@@ -17,6 +17,8 @@ from adk_graph_memory.graph.vector_slots import EmbeddingBatch
 from adk_graph_memory.graph_vectors import GraphVectors
 from adk_graph_memory.problem_log import ProblemLog
 from adk_graph_memory.records import Extraction, IngestReport, Passage, Scope, Turn, Usage, WritePlan
+from adk_graph_memory.records.readings import Reading
+from adk_graph_memory.rewriting import Erasure, Rewriter
 
 logger = logging.getLogger(__name__)
 
@@ -191,8 +193,20 @@ class Ingestion:
             unembedded=len(passages) - len(batch.embeddings) if batch.has_embedder else 0,
             extractor=self._extractor.version,
         )
+        await self._forget_on_request(scope, window, result)
         async with self._connection.locks.hold_lock(("write", scope.key)):
-            return await self._consolidate_window(scope, window, result, batch, report, clock)
+            report = await self._consolidate_window(scope, window, result, batch, report, clock)
+        if window.edited_turn_ids and not report.busy:  # what rested on the former words alone goes
+            await Rewriter(self._connection, self._vectors).restore_derivation(scope)
+        return report
+
+    async def _forget_on_request(self, scope: Scope, window: Lease, result: Extraction) -> None:
+        """Forget the turns that their author asked to forget: of this window, or the turns before it."""
+        turns = (*window.context, *window.turns)
+        ids = [turn.make_memory_id(window.session_id) for turn in turns if turn.id in result.forget_turn_ids]
+        if ids:
+            rewriter = Rewriter(self._connection, self._vectors)
+            await rewriter.erase_memories(scope, lambda snapshot: Erasure.select_ids(snapshot, ids))
 
     async def _consolidate_window(
         self,
@@ -226,16 +240,7 @@ class Ingestion:
                 draft = resolved_draft
             plan = await asyncio.to_thread(consolidation.reconcile_claims, draft, decisions)
             total = replace(_add_plan_counts(report, plan), usage=report.usage + judge_usage, milliseconds=clock.laps)
-            reading = consolidation.record_reading(
-                result,
-                draft,
-                decisions,
-                ingest_id=window.ingest_id,
-                session_id=window.session_id,
-                memory_ids=window.memory_ids,
-                functional_predicates=functional_predicates,
-                versions=(report.extractor, report.judge),
-            )
+            reading = self._record_reading(window, result, draft, decisions, report)
             outcome = await graph.memories.apply_plan(
                 self._connection, scope, window, plan, batch, total, reading, writes=writes
             )
@@ -245,6 +250,25 @@ class Ingestion:
             if outcome == "taken":
                 return IngestReport(busy=len(window.turns), usage=total.usage, extractor=self._extractor.version)
         raise errors.WriteConflict(attempts=MAX_WRITE_ATTEMPTS)
+
+    def _record_reading(
+        self,
+        window: Lease,
+        result: Extraction,
+        comparison: consolidation.Comparison,
+        decisions: consolidation.JudgeDecisions,
+        report: IngestReport,
+    ) -> Reading:
+        return consolidation.record_reading(
+            result,
+            comparison,
+            decisions,
+            ingest_id=window.ingest_id,
+            session_id=window.session_id,
+            memory_ids=window.memory_ids,
+            functional_predicates=self._extractor.functional_predicates,
+            versions=(report.extractor, report.judge),
+        )
 
     async def _release_lease(
         self, scope: Scope, lease_id: str, error: BaseException, ingest_id: str | None = None

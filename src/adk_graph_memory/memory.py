@@ -10,13 +10,14 @@ from typing import Any
 
 from adk_graph_memory import consolidation, embeddings, errors, extraction, graph, llm, redaction, retrieval, telemetry
 from adk_graph_memory.closing import Closeable
+from adk_graph_memory.forgetting import Forgetting
 from adk_graph_memory.graph.json_map import JsonMapDelta
 from adk_graph_memory.graph_vectors import GraphVectors
 from adk_graph_memory.ingest import Ingestion
 from adk_graph_memory.listings import Listings
 from adk_graph_memory.problem_log import ProblemLog
 from adk_graph_memory.recall import Recall, RecallOptions
-from adk_graph_memory.records import Filters, IngestReport, Passage, Receipt, Recollection, Scope, Statement, Turn
+from adk_graph_memory.records import Filters, IngestReport, Passage, Recollection, Scope, Statement, Turn
 from adk_graph_memory.settings import Settings
 
 logger = logging.getLogger(__name__)
@@ -27,7 +28,7 @@ STAYS_STORED = "The turns are stored and pending: add them again, or run `adk-gr
 """What an error of :meth:`GraphMemory.remember` says of the turns that could not be read."""
 
 
-class GraphMemory(Listings, Closeable):
+class GraphMemory(Forgetting, Listings, Closeable):
     """The memory of many users in one graph.
 
     Args:
@@ -241,24 +242,6 @@ class GraphMemory(Listings, Closeable):
         memories = await self._recall.recall_memories(Scope(app_name, user_id), query, options)
         telemetry.annotate_memories(memories)
         return memories
-
-    @telemetry.trace_operation("delete_memory")
-    async def forget(self, ids: str | Sequence[str], *, app_name: str, user_id: str) -> Receipt:
-        """Delete memories for good: adding their session again does not bring them back.
-
-        Deleting a turn also deletes the facts that no other turn supports, and then the entities that no memory
-        mentions any more.
-
-        Args:
-            ids: one or several ids, as in ``Recollection.id``, or a statement's own id. Unknown ids and those of other
-                users are ignored.
-            app_name, user_id: whose memory it is.
-        """
-        ids = [ids] if isinstance(ids, str) else ids
-        telemetry.annotate_memory_ids(ids)
-        connection, scope = await graph.prepare_connection(self.connection), Scope(app_name, user_id)
-        memory_ids = [name for id in ids for name in (id, consolidation.make_statement_id(id))]
-        return await graph.forgetting.forget_ids(connection, scope, memory_ids)
 
     @telemetry.trace_operation("create_memory")
     async def add_statements(self, statements: Sequence[Statement], *, app_name: str, user_id: str) -> IngestReport:

@@ -118,18 +118,13 @@ def test_a_fact_whose_words_were_all_edited_decides_nothing() -> None:
     assert plan.dependencies == ()
 
 
-def test_forgotten_words_make_no_fact() -> None:
-    extracted_fact = fact()
-    forgotten = frozenset({("t0", extracted_fact.sources[0].quote_key)})
-    plan = resolved(extracted_fact, forgotten_quotes=forgotten)
+def test_turns_of_a_forgotten_fact_make_no_fact() -> None:
+    plan = resolved(fact(), forgotten_turn_ids=frozenset({"t0"}))
     assert (plan.facts, plan.drop_counts) == ((), {"forgotten on request": 1})
 
 
-def test_forgotten_words_leave_a_fact_its_other_sources() -> None:
-    extracted_fact = fact("Ada keeps bees", "t0", "t1")
-    [planned_fact] = resolved(
-        extracted_fact, forgotten_quotes=frozenset({("t0", extracted_fact.sources[0].quote_key)})
-    ).facts
+def test_turns_of_a_forgotten_fact_leave_a_fact_its_other_sources() -> None:
+    [planned_fact] = resolved(fact("Ada keeps bees", "t0", "t1"), forgotten_turn_ids=frozenset({"t0"})).facts
     assert [source.turn_id for source in planned_fact.sources] == ["t1"]
 
 

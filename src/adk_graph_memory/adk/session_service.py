@@ -228,13 +228,12 @@ class Neo4jSessionService(GraphService, BaseSessionService):
             forget_memory: also delete the session from memory, with the facts that only it supports. Otherwise the
                 text of its remembered events stays as their evidence, without payload.
         """
-        await graph.sessions.remove_session(
-            await self._connect(app_name),
-            Scope(app_name, user_id),
-            id=(session_id or "").strip(),
-            now=platform_time.get_time(),
-            forget_memory=forget_memory,
-        )
+        connection, scope, id = await self._connect(app_name), Scope(app_name, user_id), (session_id or "").strip()
+        if forget_memory:  # first: what is interrupted here is done again by the next attempt
+            from adk_graph_memory.rewriting import Rewriter  # sessions alone load no memory
+
+            await Rewriter(connection).erase_session(scope, id)
+        await graph.sessions.remove_session(connection, scope, id=id, now=platform_time.get_time())
 
     @override
     async def get_user_state(self, *, app_name: str, user_id: str) -> dict[str, Any]:

@@ -222,7 +222,7 @@ async def forget(
             confirm(f"Forget {target} for good, and the facts that rest on that alone?", yes=yes)
         announce("Forgetting")
         if session_id:
-            receipt = await graph.forgetting.forget_session_memories(connection, scope, session_id)
+            receipt = await memory.forget_session(session_id, app_name=app_name, user_id=user_id)
         else:
             receipt = await memory.forget(ids or [], app_name=app_name, user_id=user_id)
     counts = format_count(receipt.facts, "fact"), format_count(receipt.events, "turn")

@@ -7,6 +7,7 @@ from adk_graph_memory.consolidation.judge import Judge
 from adk_graph_memory.consolidation.readings import record_reading
 from adk_graph_memory.consolidation.reconciliation import reconcile_claims
 from adk_graph_memory.consolidation.replay import replay_readings
+from adk_graph_memory.consolidation.restriction import Removal, find_lost_words, find_read_facts, restrict_readings
 
 __all__ = [
     "Comparison",
@@ -15,10 +16,14 @@ __all__ = [
     "Judge",
     "JudgeDecisions",
     "OpenQuestion",
+    "Removal",
     "compare_extraction",
+    "find_lost_words",
+    "find_read_facts",
     "make_statement_id",
     "plan_statement",
     "reconcile_claims",
     "record_reading",
     "replay_readings",
+    "restrict_readings",
 ]

@@ -58,9 +58,9 @@ class GraphLookup:
         return sorted({" ".join((entity.name, *entity.aliases)) for entity in self._extraction.entities})
 
     @property
-    def quote_keys(self) -> list[tuple[str, str]]:
-        """Turn id and quote key of every source of a fact."""
-        return sorted({source.key for fact in self._extraction.facts for source in fact.sources})
+    def turn_ids(self) -> list[str]:
+        """The ids of the turns that facts rest on."""
+        return sorted({source.turn_id for fact in self._extraction.facts for source in fact.sources})
 
     def make_propositions(self, known_entities: Sequence[KnownEntity]) -> list[Proposition]:
         """Make the propositions of the facts; a subject in doubt yields one more for each known entity it may be."""
@@ -205,7 +205,7 @@ def _add_extracted_facts(
     claim_ids: dict[int, str] = {}
     wordings_by_id: dict[str, list[SupportedWording]] = {}
     for fact, proposition in facts:
-        sources = tuple(source for source in fact.sources if source.key not in candidates.forgotten_quotes)
+        sources = tuple(source for source in fact.sources if source.turn_id not in candidates.forgotten_turn_ids)
         if not sources:
             drop_counts["forgotten on request"] += 1
             continue

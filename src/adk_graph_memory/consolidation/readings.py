@@ -40,7 +40,7 @@ def record_reading(
     return Reading(
         id=ingest_id,
         session_id=session_id,
-        extraction=rename_turns(extraction, memory_ids),
+        extraction=rename_turns(_drop_refused_facts(extraction, comparison), memory_ids),
         entity_keys=dict(comparison.resolution.keys_by_ref),
         claim_decisions=tuple(
             ClaimDecision(
@@ -57,7 +57,18 @@ def record_reading(
         functional_predicates=tuple(sorted(predicates.intersection(functional_predicates))),
         extractor=versions[0],
         judge=versions[1],
+        heard_turn_ids=tuple(memory_ids.values()),
     )
+
+
+def _drop_refused_facts(extraction: Extraction, comparison: Comparison) -> Extraction:
+    """Drop what rests on turns from which something was forgotten: the plan has none of it."""
+    refused_ids = comparison.candidates.forgotten_turn_ids
+    facts = []
+    for fact in extraction.facts:
+        sources = tuple(source for source in fact.sources if source.turn_id not in refused_ids)
+        facts += [replace(fact, sources=sources)] if sources else []
+    return replace(extraction, facts=tuple(facts)) if refused_ids else extraction
 
 
 def _make_claim_ref(group: ClaimGroup, memory_ids: Mapping[str, str]) -> ClaimRef:

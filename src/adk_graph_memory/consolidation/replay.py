@@ -35,6 +35,7 @@ from adk_graph_memory.records.derived_memory import (
 from adk_graph_memory.records.readings import Reading
 from adk_graph_memory.records.write_plan import STATES_PREDICATE
 
+
 def replay_readings(readings: Iterable[Reading]) -> DerivedMemory:
     """Derive a user's memory from their readings, in the order in which these were written."""
     replay = _Replay()
@@ -142,9 +143,7 @@ class _Replay:
             self._delete_fact(planned.id)
             return
         retired_at = before.retired_at if before else None
-        known = replace(
-            known, proposition=planned.proposition, sources=kept_sources, standing=planned.standing
-        )
+        known = replace(known, proposition=planned.proposition, sources=kept_sources, standing=planned.standing)
         self._store_fact(
             DerivedFact(
                 known,

@@ -11,11 +11,10 @@ from adk_graph_memory.graph import (
     knowledge,
     memories,
     migrate,
-    readings,
     reembed,
     sessions,
 )
-from adk_graph_memory.graph.connection import Auth, Connection
+from adk_graph_memory.graph.connection import Auth, Connection, Transaction
 from adk_graph_memory.graph.locks import KeyedLocks
 from adk_graph_memory.graph.migrate import prepare_connection
 from adk_graph_memory.graph.speakers import SpeakerCache
@@ -30,8 +29,9 @@ __all__ = [
     "KeyedLocks",
     "LiveSlotTracker",
     "SpeakerCache",
+    "Transaction",
     "VectorSlot",
     "prepare_connection",
 ]
-__all__ += ["artifacts", "candidates", "derivation", "forgetting", "ingest_queue", "knowledge", "memories", "migrate", "readings"]
+__all__ += ["artifacts", "candidates", "derivation", "forgetting", "ingest_queue", "knowledge", "memories", "migrate"]
 __all__ += ["reembed", "sessions"]

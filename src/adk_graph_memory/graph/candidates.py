@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 from neo4j import Record
 
-from adk_graph_memory.graph import fact_rows, lucene
+from adk_graph_memory.graph import fact_rows, forgetting, lucene
 from adk_graph_memory.graph.connection import Connection, Transaction
 from adk_graph_memory.graph.ingest_queue import MAX_KNOWN_ENTITIES, Lease, read_known_entity
 from adk_graph_memory.graph.queries import ROWS_PER_STATEMENT
@@ -41,8 +41,8 @@ class CandidateQuery(Protocol):
         """For each of its entities, all names in one text."""
 
     @property
-    def quote_keys(self) -> Sequence[tuple[str, str]]:
-        """Turn id and quote key of each quote that it rests on."""
+    def turn_ids(self) -> Sequence[str]:
+        """Ids of the turns that its facts rest on."""
 
     def make_propositions(self, known_entities: Sequence[KnownEntity]) -> Sequence[Proposition]:
         """The propositions of its facts, with subjects and objects resolved to these entities."""
@@ -68,7 +68,7 @@ async def fetch_candidates(
         is_judged: whether a judge decides what rules cannot. If so, facts about the same two entities and facts of
             similar meaning are candidates too.
     """
-    keys, queries, quotes = await asyncio.to_thread(_make_lookup_keys, scope, window, query)
+    keys, queries, tombstones = await asyncio.to_thread(_make_lookup_keys, connection, scope, window, query)
     vector_property = batch.slot.vector_property if batch.slot else None
 
     def make_parameters(entities: Sequence[KnownEntity]) -> tuple[dict[str, Any], list[list[dict[str, Any]]]]:
@@ -91,23 +91,27 @@ async def fetch_candidates(
         ]
         similar_ids = sorted({row["fact"] for row in similar})
         [row] = await transaction.run_statement(
-            "candidate_facts", parameters, scope=scope.key, alike=similar_ids, quotes=list(quotes)
+            "candidate_facts", parameters, scope=scope.key, alike=similar_ids, tombstones=list(tombstones)
         )
         facts = (
             await transaction.run_statement("known_facts", scope=scope.key, ids=row["facts"]) if row["facts"] else []
         )
-        candidates = await asyncio.to_thread(_make_candidates, window, quotes, entities, row, similar, facts)
+        candidates = await asyncio.to_thread(_make_candidates, window, tombstones, entities, row, similar, facts)
         return candidates, entity_row["writes"]
 
     return await connection.transact(work)
 
 
 def _make_lookup_keys(
-    scope: Scope, window: Lease, query: CandidateQuery
-) -> tuple[Sequence[str], list[str], dict[str, tuple[str, str]]]:
-    """Entity keys, Lucene queries for entity names, and the quotes by tombstone key."""
+    connection: Connection, scope: Scope, window: Lease, query: CandidateQuery
+) -> tuple[Sequence[str], list[str], dict[str, str]]:
+    """Entity keys, Lucene queries for entity names, and the turns by tombstone key."""
     memory_ids, fields = window.memory_ids, ("name", "aliases")
-    quotes = {f"{memory_ids[turn_id]}:{quote_key}": (turn_id, quote_key) for turn_id, quote_key in query.quote_keys}
+    tombstones = {
+        key: turn_id
+        for turn_id in query.turn_ids
+        for key in forgetting.list_fact_tombstones(connection, memory_ids[turn_id])
+    }
     # With fewer entities than the maximum, the lease lists them all: none has to be looked up by name.
     names = () if len(window.known_entities) < MAX_KNOWN_ENTITIES else query.entity_names
     queries = [
@@ -115,12 +119,12 @@ def _make_lookup_keys(
         for name in names
         for lucene_query in lucene.make_lucene_queries(scope.key, lucene.extract_terms(name), fields)
     ]
-    return query.entity_keys, queries, quotes
+    return query.entity_keys, queries, tombstones
 
 
 def _make_candidates(
     window: Lease,
-    quotes: Mapping[str, tuple[str, str]],
+    tombstones: Mapping[str, str],
     entities: tuple[KnownEntity, ...],
     row: Record,
     similar: Sequence[Record],
@@ -140,7 +144,7 @@ def _make_candidates(
         tuple(FactLink(**link) for link in row["links"]),
         similar_ids,
         tuple(row["around"]),
-        frozenset(quotes[key] for key in row["forgotten"]),
+        frozenset(tombstones[key] for key in row["forgotten"]),
         tuple((fact_id, base_id) for fact_id, base_id in row["dependencies"]),
     )
 

@@ -7,7 +7,7 @@ loop gets its own driver, opened at first use and closed when the loop shuts dow
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from functools import cached_property
 from typing import Any, NamedTuple, TypeVar
 
@@ -21,7 +21,7 @@ from adk_graph_memory import errors, telemetry
 from adk_graph_memory.closing import Closeable
 from adk_graph_memory.graph.error_translation import translate_driver_error
 from adk_graph_memory.graph.locks import KeyedLocks
-from adk_graph_memory.graph.queries import CypherStatements
+from adk_graph_memory.graph.queries import ROWS_PER_STATEMENT, CypherStatements
 from adk_graph_memory.graph.retries import LIVENESS_SECONDS, DriverHealth, SilenceTimer, get_error, make_retry_options
 from adk_graph_memory.graph.sync_reads import SyncReads
 from adk_graph_memory.language.zones import parse_timezone
@@ -74,6 +74,7 @@ class Connection(Closeable):
         self._loop_drivers: dict[asyncio.AbstractEventLoop, _LoopDriver] = {}
         self.reads, self.health, self.is_prepared = SyncReads(self, sync_driver), DriverHealth(), False
         self.server_line, self.locks = "2026", KeyedLocks()
+        self.tombstone_key = ""
 
     def read_settings(self) -> Settings:
         """Read the settings as they are now, without caching them."""
@@ -360,3 +361,8 @@ class Transaction:
             records = [record async for record in await self._transaction.run(text, bound)]
             self._timer.stop()
             return records
+
+    async def run_rows(self, name: str, rows: Sequence[Any], **more: Any) -> None:
+        """Run a named statement over rows, as many at a time as one statement takes."""
+        for start in range(0, len(rows), ROWS_PER_STATEMENT):
+            await self.run_statement(name, rows=rows[start : start + ROWS_PER_STATEMENT], **more)

@@ -1,17 +1,20 @@
-"""Fetch what the graph holds of a user beside their words, and write what differs from what these words make of it."""
+"""Fetch all that the graph holds of a user, and write what differs from what their words make of it."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
 
 from neo4j import Record
 
-from adk_graph_memory.graph import fact_rows
+from adk_graph_memory.graph import fact_rows, memories
 from adk_graph_memory.graph.connection import Connection, Transaction
-from adk_graph_memory.records import FactLink, KnownFact, Scope
-from adk_graph_memory.records.derived_memory import DerivedEntity, DerivedMemory, FactPair
+from adk_graph_memory.graph.vector_slots import EmbeddingBatch
+from adk_graph_memory.records import FactLink, KnownFact, Passage, PlannedFact, Scope
+from adk_graph_memory.records.derived_memory import DerivedEntity, DerivedFact, DerivedMemory, FactPair
+from adk_graph_memory.records.readings import Reading, decode_reading, encode_reading
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,26 +29,82 @@ class StoredMemory:
     mentions: dict[tuple[str, str], str | None] = field(default_factory=dict)
 
 
-def make_stored_form(memory: DerivedMemory) -> StoredMemory:
-    """Return a derived memory in the form in which the graph's is fetched, so that the two can be compared."""
-    return StoredMemory(
-        {key: replace(entity, merged_by="") for key, entity in memory.entities.items()},
-        {id: _sort_parts(fact.known) for id, fact in memory.facts.items()},
-        {
-            id: frozenset(revision.revision.key for revision in fact.revisions)
-            for id, fact in memory.facts.items()
-        },
-        {pair: link.link for pair, link in memory.links.items()},
-        frozenset(memory.dependencies),
-        memory.mentions,
+@dataclass(frozen=True, slots=True)
+class MemorySnapshot:
+    """All of a user at one time: what they said, what was read of it, and what the graph holds.
+
+    ``turns`` and ``statements`` are maps of properties by memory id; ``writes`` counts the writes until then.
+    """
+
+    writes: int
+    turns: Mapping[str, Mapping[str, Any]]
+    statements: Mapping[str, Mapping[str, Any]]
+    readings: tuple[Reading, ...]
+    stored: StoredMemory
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryDifference:
+    """What has to be erased and written so that the graph holds a derived memory."""
+
+    derived: DerivedMemory
+    erased_facts: tuple[str, ...]
+    erased_entities: tuple[str, ...]
+    erased_changes: Mapping[str, list[list[str]]]
+    facts: tuple[DerivedFact, ...]
+    entities: tuple[DerivedEntity, ...]
+    links: tuple[FactPair, ...]
+    dependencies: tuple[FactPair, ...]
+    mentions: tuple[tuple[str, str], ...]
+    revisions: tuple[tuple[str, str], ...]
+    stored: StoredMemory
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether the graph holds the derived memory already."""
+        erased = (self.erased_facts, self.erased_entities, *self.erased_changes.values())
+        written = (self.facts, self.entities, self.links, self.dependencies, self.mentions, self.revisions)
+        return not any((*erased, *written))
+
+    @property
+    def passages(self) -> list[Passage]:
+        """The texts that need a vector: new wordings and new names."""
+        texts = [fact.known.proposition.text for fact in self.facts if self._is_reworded(fact)]
+        texts += [entity.name for entity in self.entities if entity.key not in self.stored.entities]
+        return [Passage(text) for text in dict.fromkeys(texts)]
+
+    def _is_reworded(self, fact: DerivedFact) -> bool:
+        stored = self.stored.facts.get(fact.known.id)
+        return stored is None or stored.proposition.text != fact.known.proposition.text
+
+
+async def fetch_snapshot(connection: Connection, scope: Scope) -> MemorySnapshot:
+    """Fetch all of a user in one transaction."""
+
+    async def work(transaction: Transaction) -> MemorySnapshot:
+        [words] = await transaction.run_statement("user_words", scope=scope.key)
+        reading_rows = await transaction.run_statement("readings", scope=scope.key)
+        entity_rows = await transaction.run_statement("derived_entities", scope=scope.key)
+        rows = await transaction.run_statement("derived_facts", scope=scope.key)
+        return await asyncio.to_thread(_read_snapshot, words, reading_rows, entity_rows, rows)
+
+    return await connection.transact(work)
+
+
+def _read_snapshot(
+    words: Record, reading_rows: Sequence[Record], entity_rows: Sequence[Record], rows: Sequence[Record]
+) -> MemorySnapshot:
+    return MemorySnapshot(
+        words["writes"],
+        {turn["memory_id"]: turn for turn in words["turns"]},
+        {statement["memory_id"]: statement for statement in words["statements"]},
+        tuple(map(_read_reading, reading_rows)),
+        _read_stored_memory(entity_rows, rows),
     )
 
 
-async def fetch_stored_memory(connection: Connection | Transaction, scope: Scope) -> StoredMemory:
-    """Fetch the user's entities, and the facts that were extracted."""
-    entity_rows = await connection.run_statement("derived_entities", scope=scope.key)
-    fact_rows = await connection.run_statement("derived_facts", scope=scope.key)
-    return await asyncio.to_thread(_read_stored_memory, entity_rows, fact_rows)
+def _read_reading(row: Record) -> Reading:
+    return decode_reading(row["reading"], fact_rows.convert_datetime(row["at"]), row["turn_ids"])
 
 
 def _read_stored_memory(entity_rows: Sequence[Record], rows: Sequence[Record]) -> StoredMemory:
@@ -69,3 +128,120 @@ def _sort_parts(fact: KnownFact) -> KnownFact:
     """Return the fact with sources and signatures in an order of their own, whatever order they came in."""
     sources = tuple(sorted(fact.sources, key=lambda source: source.key))
     return replace(fact, sources=sources, equivalent_signatures=tuple(sorted(set(fact.equivalent_signatures))))
+
+
+def compare_memory(stored: StoredMemory, derived: DerivedMemory) -> MemoryDifference:
+    """Find what of the stored memory is not as derived."""
+    facts = {id: _sort_parts(fact.known) for id, fact in derived.facts.items()}
+    entities = {key: replace(entity, merged_by="") for key, entity in derived.entities.items()}
+    links = {pair: link.link for pair, link in derived.links.items()}
+    erased_facts = stored.facts.keys() - facts.keys()
+    revisions = {(id, revision.revision.key) for id, fact in derived.facts.items() for revision in fact.revisions}
+    stored_revisions = {(id, key) for id, keys in stored.revision_keys.items() if id in facts for key in keys}
+    erased_links = {pair for pair in stored.links if pair not in links and erased_facts.isdisjoint(pair)}
+    erased_bases = {pair for pair in stored.dependencies - derived.dependencies if erased_facts.isdisjoint(pair)}
+    erased_keys = stored.entities.keys() - entities.keys()
+    erased_mentions = {pair for pair in stored.mentions if pair not in derived.mentions and pair[1] not in erased_keys}
+    return MemoryDifference(
+        derived,
+        tuple(sorted(erased_facts)),
+        tuple(sorted(erased_keys)),
+        {
+            "links": _list_pairs(erased_links),
+            "dependencies": _list_pairs(erased_bases),
+            "mentions": _list_pairs(erased_mentions),
+            "revisions": _list_pairs(stored_revisions - revisions),
+        },
+        tuple(derived.facts[id] for id, fact in sorted(facts.items()) if stored.facts.get(id) != fact),
+        tuple(derived.entities[key] for key, entity in sorted(entities.items()) if stored.entities.get(key) != entity),
+        tuple(sorted(pair for pair, link in links.items() if stored.links.get(pair) != link)),
+        tuple(sorted(derived.dependencies - stored.dependencies)),
+        tuple(
+            sorted(
+                pair
+                for pair, former_key in derived.mentions.items()
+                if pair not in stored.mentions or stored.mentions[pair] != former_key
+            )
+        ),
+        tuple(sorted(revisions - stored_revisions)),
+        stored,
+    )
+
+
+def _list_pairs(pairs: set[tuple[str, str]]) -> list[list[str]]:
+    return [list(pair) for pair in sorted(pairs)]
+
+
+async def write_difference(
+    transaction: Transaction, scope: Scope, difference: MemoryDifference, batch: EmbeddingBatch
+) -> None:
+    """Erase and write what differs, within an open transaction."""
+    slot, key = batch.to_parameters(), scope.key
+    await transaction.run_rows("erase_facts", difference.erased_facts, scope=key)
+    await transaction.run_statement("erase_changes", difference.erased_changes, scope=key)
+    await transaction.run_rows("erase_entities", difference.erased_entities, scope=key)
+    entity_rows = [asdict(entity) | {"vector": batch.find_vector(entity.name)} for entity in difference.entities]
+    await transaction.run_rows("rewrite_entities", entity_rows, scope=key, **slot)
+    rows = [_make_fact_row(fact, difference, batch) for fact in difference.facts]
+    await transaction.run_rows("write_facts", rows, scope=key, **slot)
+    await transaction.run_rows("rewrite_fact_entities", rows, scope=key)
+    mention_rows = [
+        {"event": turn_id, "key": entity_key, "was": difference.derived.mentions[turn_id, entity_key]}
+        for turn_id, entity_key in difference.mentions
+    ]
+    await transaction.run_rows("rewrite_mentions", mention_rows, scope=key)
+    await memories.write_changes(transaction, scope, _make_change_rows(difference))
+
+
+def _make_fact_row(fact: DerivedFact, difference: MemoryDifference, batch: EmbeddingBatch) -> dict[str, Any]:
+    known, stored = fact.known, difference.stored.facts.get(fact.known.id)
+    kept_keys = {source.key for source in known.sources}
+    planned = PlannedFact(
+        known.id,
+        known.proposition,
+        is_new=stored is None,
+        is_reworded=stored is not None and stored.proposition.text != known.proposition.text,
+        sources=known.sources,
+        moved_sources=tuple(source for source in stored.sources if source.key not in kept_keys) if stored else (),
+        standing=known.standing,
+    )
+    return fact_rows.make_fact_row(planned, batch, {}, fact.extractor) | {
+        "recorded_at": fact.recorded_at,
+        "retired_at": fact.retired_at,
+        "subject_was": known.former_entity_keys[0],
+        "object_was": known.former_entity_keys[1],
+    }
+
+
+def _make_change_rows(difference: MemoryDifference) -> dict[str, list[Any]]:
+    derived = difference.derived
+    revision_rows = []
+    for id, key in difference.revisions:
+        [revision] = [item for item in derived.facts[id].revisions if item.revision.key == key]
+        row = fact_rows.make_revision_row(revision.revision, {}, revision.judge)
+        revision_rows.append(row | {"recorded_at": revision.recorded_at})
+    links = [derived.links[pair] for pair in difference.links]
+    touched = {fact.known.id for fact in difference.facts}.union(*derived.dependencies, *difference.links)
+    return {
+        "links": [asdict(link.link) | {"recorded_at": link.recorded_at} for link in links],
+        "dependencies": [list(pair) for pair in difference.dependencies],
+        "revisions": revision_rows,
+        "touched": sorted(touched),
+    }
+
+
+async def begin_rewrite(
+    transaction: Transaction, scope: Scope, snapshot: MemorySnapshot, readings: Sequence[Reading]
+) -> bool:
+    """Lock the user and store the readings that are left; return False if the user was written to meanwhile."""
+    rows = await transaction.run_statement("begin_rewrite", scope=scope.key, writes=snapshot.writes)
+    if not rows or not rows[0]["is_current"]:
+        return False
+    kept = {reading.id: reading for reading in readings}
+    changed_rows = [
+        {"id": reading.id, "reading": encode_reading(kept[reading.id]) if reading.id in kept else None}
+        for reading in snapshot.readings
+        if kept.get(reading.id) != reading
+    ]
+    await transaction.run_rows("rewrite_readings", changed_rows, scope=scope.key)
+    return True

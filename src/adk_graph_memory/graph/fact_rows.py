@@ -24,7 +24,9 @@ from adk_graph_memory.records.dates import infer_precision
 from adk_graph_memory.records.fact_validity import FactValidity
 
 
-def make_fact_row(fact: PlannedFact, batch: EmbeddingBatch, memory_ids: Mapping[str, str]) -> dict[str, Any]:
+def make_fact_row(
+    fact: PlannedFact, batch: EmbeddingBatch, memory_ids: Mapping[str, str], extractor: str
+) -> dict[str, Any]:
     """Make a planned fact's row for ``write_facts``; ``memory_ids`` are those of this ingest's turns, by turn id."""
     proposition = fact.proposition
     return {
@@ -51,6 +53,7 @@ def make_fact_row(fact: PlannedFact, batch: EmbeddingBatch, memory_ids: Mapping[
         "subject": proposition.subject,
         "object": proposition.object,
         "direct": fact.is_direct,
+        "extractor": extractor,
         "events": [memory_ids.get(source.turn_id, source.turn_id) for source in fact.sources],
         "sources": [_make_source_row(source, memory_ids) for source in fact.sources],
         "moved": [_make_source_row(source, memory_ids) for source in fact.moved_sources],

@@ -1,21 +1,49 @@
-"""Delete memories, and the facts and entities that nothing else supports."""
+"""Erase what memory holds of events, and keep tombstones so that nothing of them comes back."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from adk_graph_memory.graph.connection import Connection, Transaction
-from adk_graph_memory.records import Receipt, Scope
+from adk_graph_memory.records import Scope, digest
 
 
-async def forget_ids(connection: Connection, scope: Scope, ids: Sequence[str]) -> Receipt:
-    """Delete memories by id, and the facts that only they supported; unknown ids are no error."""
-    return await connection.transact(lambda transaction: delete_memories(transaction, scope, ids))
+def make_turn_tombstone(connection: Connection, memory_id: str) -> str:
+    """Make the key of the tombstone of a forgotten turn: a keyed digest of its id, and never of its words."""
+    return digest(connection.tombstone_key, "turn", memory_id)
 
 
-async def forget_session_memories(connection: Connection, scope: Scope, session_id: str) -> Receipt:
-    """Delete all memories of a session, and the facts that only they supported; the session itself stays."""
-    return await connection.transact(lambda transaction: delete_session_memories(transaction, scope, session_id))
+def make_fact_tombstone(connection: Connection, memory_id: str) -> str:
+    """Make the key of the tombstone of a turn from which a fact was forgotten: nothing more is read in it."""
+    return digest(connection.tombstone_key, "facts", memory_id)
+
+
+def list_turn_tombstones(connection: Connection, memory_id: str) -> list[str]:
+    """List the keys under which a turn may have been forgotten; earlier releases used its id."""
+    return [make_turn_tombstone(connection, memory_id), memory_id]
+
+
+def list_fact_tombstones(connection: Connection, memory_id: str) -> list[str]:
+    """List the keys under which a fact of this turn may have been forgotten; earlier releases used its id."""
+    return [make_fact_tombstone(connection, memory_id), f"facts:{memory_id}"]
+
+
+async def erase_events(connection: Connection, transaction: Transaction, scope: Scope, ids: Sequence[str]) -> None:
+    """Erase turns from memory within an open transaction, and entomb them."""
+    await entomb(transaction, scope, (make_turn_tombstone(connection, id) for id in ids))
+    await transaction.run_rows("erase_events", ids, scope=scope.key)
+    await transaction.run_statement("erase_idle_ingests", scope=scope.key)
+    await transaction.run_statement("know_authors", scope=scope.key)
+
+
+async def erase_statements(transaction: Transaction, scope: Scope, ids: Sequence[str]) -> None:
+    """Erase statements that were added directly, within an open transaction."""
+    await transaction.run_statement("erase_statements", scope=scope.key, ids=list(ids))
+
+
+async def entomb(transaction: Transaction, scope: Scope, keys: Iterable[str]) -> None:
+    """Keep tombstones within an open transaction."""
+    await transaction.run_rows("entomb", sorted(keys), scope=scope.key)
 
 
 async def count_known_memories(connection: Connection, scope: Scope, ids: Sequence[str]) -> int:
@@ -28,20 +56,3 @@ async def count_session_memories(connection: Connection, scope: Scope, session_i
     """Count the turns of a session that memory holds, or was asked to."""
     [row] = await connection.run_statement("session_memories", scope=scope.key, session_id=session_id)
     return len(row["ids"])
-
-
-async def delete_session_memories(transaction: Transaction, scope: Scope, session_id: str) -> Receipt:
-    """Delete all memories of a session within an open transaction."""
-    [row] = await transaction.run_statement("session_memories", scope=scope.key, session_id=session_id)
-    return await delete_memories(transaction, scope, row["ids"])
-
-
-async def delete_memories(transaction: Transaction, scope: Scope, ids: Sequence[str]) -> Receipt:
-    """Delete memories by id within an open transaction."""
-    [known_row] = await transaction.run_statement("known_memories", scope=scope.key, ids=list(ids))
-    if not known_row["known"]:
-        return Receipt()
-    [fact_row] = await transaction.run_statement("forget_facts", scope=scope.key, ids=list(ids))
-    [event_row] = await transaction.run_statement("forget_events", scope=scope.key, ids=list(ids))
-    [entity_row] = await transaction.run_statement("forget_unused_entities", scope=scope.key)
-    return Receipt(event_row["events"], fact_row["facts"] + event_row["facts"], entity_row["entities"])

@@ -13,6 +13,7 @@ from typing import Any
 from neo4j import Record
 
 from adk_graph_memory import telemetry
+from adk_graph_memory.graph import forgetting
 from adk_graph_memory.graph.connection import Connection, Transaction
 from adk_graph_memory.graph.json_map import JsonMapDelta
 from adk_graph_memory.graph.queries import make_scope_parameters
@@ -127,7 +128,7 @@ async def lease_turns(
             make_scope_parameters(scope),
             session_id=session_id,
             foreign_uid=foreign_uid,
-            turns=[{**_make_turn_row(turn, session_id), "text_key": turn.text_key} for turn in turns],
+            turns=[_make_request_row(connection, turn, session_id) for turn in turns],
             offset=get_utc_offset(turns[-1].at),
             now=now,
             lease=lease,
@@ -266,6 +267,11 @@ def _make_ingest_id(session_id: str, turns: Sequence[Turn]) -> str:
 def _make_window_row(window: Lease) -> dict[str, Any]:
     turns = [{**_make_turn_row(turn, window.session_id), "seq": turn.seq} for turn in window.turns]
     return {"ingest": window.ingest_id, "turns": turns}
+
+
+def _make_request_row(connection: Connection, turn: Turn, session_id: str) -> dict[str, Any]:
+    tombstones = forgetting.list_turn_tombstones(connection, turn.make_memory_id(session_id))
+    return {**_make_turn_row(turn, session_id), "text_key": turn.text_key, "tombstones": tombstones}
 
 
 def _make_turn_row(turn: Turn, session_id: str) -> dict[str, Any]:

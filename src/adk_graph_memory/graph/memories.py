@@ -9,7 +9,7 @@ from dataclasses import asdict
 from typing import Any, Literal
 
 from adk_graph_memory import telemetry
-from adk_graph_memory.graph import fact_rows, forgetting, word_parts
+from adk_graph_memory.graph import fact_rows, word_parts
 from adk_graph_memory.graph.connection import Connection, Transaction
 from adk_graph_memory.graph.ingest_queue import Lease
 from adk_graph_memory.graph.queries import ROWS_PER_STATEMENT, make_scope_parameters
@@ -58,38 +58,35 @@ async def apply_plan(
             return "taken"
         if not rows[0]["is_current"]:
             return "outdated"
-        await _write_rows(transaction, "write_entities", changes["entities"], scope=scope.key, **slot)
-        await _write_rows(transaction, "write_events", changes["events"], scope=scope.key, **slot)
-        await _write_rows(
-            transaction, "write_facts", changes["facts"], scope=scope.key, extractor=report.extractor, **slot
-        )
-        await _write_changes(transaction, scope, window.ingest_id, changes)
-        await _write_rows(transaction, "retract_support", changes["still_said"], scope=scope.key)
-        await _write_rows(transaction, "embed_memories", changes["late"], scope=scope.key, **slot)
-        await forgetting.delete_memories(transaction, scope, changes["forget"])
+        await transaction.run_rows("write_entities", changes["entities"], scope=scope.key, **slot)
+        await transaction.run_rows("write_events", changes["events"], scope=scope.key, **slot)
+        await transaction.run_rows("write_facts", changes["facts"], scope=scope.key, **slot)
+        await write_changes(transaction, scope, changes)
+        await transaction.run_rows("retract_support", changes["still_said"], scope=scope.key)
+        await transaction.run_rows("embed_memories", changes["late"], scope=scope.key, **slot)
         return "written"
 
     return await connection.transact(work)
 
 
-async def _write_changes(transaction: Transaction, scope: Scope, ingest: str, changes: _ChangeRows) -> None:
+async def write_changes(transaction: Transaction, scope: Scope, changes: Mapping[str, Sequence[Any]]) -> None:
     """Write links, dependencies and revisions in chunks; the last one marks the stale facts among those touched."""
     names = ("links", "dependencies", "revisions")
     longest = max(len(changes[name]) for name in names)
     for start in range(0, longest or len(changes["touched"][:1]), ROWS_PER_STATEMENT):
         chunk = {name: changes[name][start : start + ROWS_PER_STATEMENT] for name in names}
         touched = changes["touched"] if start + ROWS_PER_STATEMENT >= longest else []
-        await transaction.run_statement("write_changes", chunk, scope=scope.key, ingest=ingest, touched=touched)
+        await transaction.run_statement("write_changes", chunk, scope=scope.key, touched=touched)
 
 
 async def add_facts(connection: Connection, scope: Scope, facts: Sequence[PlannedFact], batch: EmbeddingBatch) -> None:
     """Write facts that were added directly, not extracted from a session, in one transaction."""
-    rows = [fact_rows.make_fact_row(fact, batch, {}) | {"ingest": None} for fact in facts]
+    rows = [fact_rows.make_fact_row(fact, batch, {}, "direct") for fact in facts]
 
     async def work(transaction: Transaction) -> None:
         await transaction.run_statement("know_user", make_scope_parameters(scope))
         slot = batch.to_parameters()
-        await _write_rows(transaction, "write_facts", rows, scope=scope.key, extractor="direct", **slot)
+        await transaction.run_rows("write_facts", rows, scope=scope.key, **slot)
 
     await connection.transact(work)
     telemetry.record_facts({"ADD": len(facts)})
@@ -107,11 +104,6 @@ async def count_memories(connection: Connection, scope: Scope) -> dict[str, int]
     return dict(row)
 
 
-async def _write_rows(transaction: Transaction, name: str, rows: Sequence[Mapping[str, Any]], **more: Any) -> None:
-    for start in range(0, len(rows), ROWS_PER_STATEMENT):
-        await transaction.run_statement(name, rows=rows[start : start + ROWS_PER_STATEMENT], **more)
-
-
 def _make_change_rows(window: Lease, plan: WritePlan, batch: EmbeddingBatch, report: IngestReport) -> _ChangeRows:
     memory_ids = window.memory_ids
     touched_ids = {fact.id for fact in plan.facts if fact.standing.state != "current" or not fact.is_new}
@@ -119,9 +111,7 @@ def _make_change_rows(window: Lease, plan: WritePlan, batch: EmbeddingBatch, rep
     return {
         "entities": _make_entity_rows(plan, batch, report.judge),
         "events": _make_event_rows(window, plan, batch, report.extractor),
-        "facts": [
-            fact_rows.make_fact_row(fact, batch, memory_ids) | {"ingest": window.ingest_id} for fact in plan.facts
-        ],
+        "facts": [fact_rows.make_fact_row(fact, batch, memory_ids, report.extractor) for fact in plan.facts],
         "links": [asdict(link) for link in plan.links],
         "dependencies": [list(pair) for pair in plan.dependencies],
         "revisions": [fact_rows.make_revision_row(revision, memory_ids, report.judge) for revision in plan.revisions],
@@ -132,7 +122,6 @@ def _make_change_rows(window: Lease, plan: WritePlan, batch: EmbeddingBatch, rep
             for id, passage in window.unembedded_passages.items()
             if passage in batch.embeddings
         ],
-        "forget": _list_forgotten_ids(window, plan),
     }
 
 
@@ -155,11 +144,6 @@ def _make_event_rows(window: Lease, plan: WritePlan, batch: EmbeddingBatch, extr
         for turn in window.turns
         if turn.id not in plan.forget_turn_ids
     ]
-
-
-def _list_forgotten_ids(window: Lease, plan: WritePlan) -> list[str]:
-    turns = (*window.context, *window.turns)  # a turn may ask to forget one that an earlier window held
-    return sorted({turn.make_memory_id(window.session_id) for turn in turns if turn.id in plan.forget_turn_ids})
 
 
 def _make_entity_rows(plan: WritePlan, batch: EmbeddingBatch, judge: str) -> list[dict[str, Any]]:

@@ -43,6 +43,7 @@ async def prepare_connection(connection: Connection) -> Connection:
         if not connection.is_prepared:
             connection.server_line = parse_server_line(await connection.fetch_server_agent())
             await _ensure_schema(connection)
+            connection.tombstone_key = (await fetch_schema_state(connection)).tombstone_key
             connection.is_prepared = True
     return connection
 

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 from neo4j import Record
 
 from adk_graph_memory import errors
-from adk_graph_memory.graph import forgetting, json_map
-from adk_graph_memory.graph.connection import Connection, Transaction
+from adk_graph_memory.graph import json_map
+from adk_graph_memory.graph.connection import Connection
 from adk_graph_memory.graph.json_map import JsonMapDelta
 from adk_graph_memory.graph.queries import make_scope_parameters
 from adk_graph_memory.records import Scope
@@ -322,17 +322,10 @@ async def remove_session(
     id: str,
     now: float,
     only_expired: bool = False,
-    forget_memory: bool = False,
 ) -> None:
-    """Delete a session (``only_expired``: if it has expired) and its events, but its memories only on request."""
+    """Delete a session (``only_expired``: if it has expired) and its events, but no memories."""
     parameters = {**make_scope_parameters(scope), "id": id, "now": now, "only_expired": only_expired}
-
-    async def work(transaction: Transaction) -> None:
-        if forget_memory:
-            await forgetting.delete_session_memories(transaction, scope, id)
-        await transaction.run_statement("delete_session", parameters)
-
-    await connection.transact(work)
+    await connection.run_statement("delete_session", parameters)
 
 
 async def fetch_user_state(connection: Connection, scope: Scope) -> dict[str, Any]:

@@ -79,6 +79,8 @@ class SchemaState:
     live_slot_name: str | None = None
     slots: tuple[VectorSlot, ...] = ()
     analyzers: tuple[str, ...] = ()
+    tombstone_key: str = ""
+    """makes the keys of this graph's tombstones digests that nobody else can make"""
 
     @property
     def live_slot(self) -> VectorSlot | None:
@@ -99,7 +101,8 @@ def read_schema_state(meta: Mapping[str, Any]) -> SchemaState:
         for name in SLOT_NAMES
         if meta.get(f"embedder_{name}")
     )
-    return SchemaState(meta["version"], meta.get("live"), slots, tuple(meta.get("analyzers", ())))
+    analyzers, tombstone_key = tuple(meta.get("analyzers", ())), meta.get("tombstone_key", "")
+    return SchemaState(meta["version"], meta.get("live"), slots, analyzers, tombstone_key)
 
 
 async def open_slot(connection: Connection, name: str, embedder: str, dimensions: int) -> VectorSlot:

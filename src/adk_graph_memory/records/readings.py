@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
@@ -51,14 +51,12 @@ class Reading:
     functional_predicates: tuple[str, ...] = ()
     extractor: str = ""
     judge: str = ""
+    heard_turn_ids: tuple[str, ...] = ()
+    """ids of all turns of the window"""
     at: datetime | None = None
     """when it was written to the graph"""
-
-    @property
-    def turn_ids(self) -> frozenset[str]:
-        """The turns that support anything in it."""
-        supports = {source.turn_id for fact in self.extraction.facts for source in fact.sources}
-        return frozenset(supports.union(turn_id for turn_id, _ in self.extraction.mentions))
+    outdated_turn_ids: frozenset[str] = frozenset()
+    """ids of its turns that were edited and read again since"""
 
 
 _ADAPTER = TypeAdapter(Reading)
@@ -67,12 +65,14 @@ _ADAPTER = TypeAdapter(Reading)
 def encode_reading(reading: Reading) -> str:
     """Encode a reading as JSON, without what the graph holds beside it."""
     extraction = replace(reading.extraction, usage=Usage(), drop_counts={}, remarks=(), forget_turn_ids=())
-    return _ADAPTER.dump_json(replace(reading, extraction=extraction, at=None), exclude_defaults=True).decode()
+    reading = replace(reading, extraction=extraction, at=None, outdated_turn_ids=frozenset())
+    return _ADAPTER.dump_json(reading, exclude_defaults=True).decode()
 
 
-def decode_reading(text: str, at: datetime | None) -> Reading:
-    """Decode a reading that was written at this time."""
-    return replace(_ADAPTER.validate_json(text), at=at)
+def decode_reading(text: str, at: datetime | None, current_turn_ids: Collection[str]) -> Reading:
+    """Decode a reading that was written at this time and is the last one of these turns."""
+    reading = _ADAPTER.validate_json(text)
+    return replace(reading, at=at, outdated_turn_ids=frozenset(reading.heard_turn_ids).difference(current_turn_ids))
 
 
 def rename_turns(extraction: Extraction, memory_ids: Mapping[str, str]) -> Extraction:
@@ -84,13 +84,10 @@ def rename_turns(extraction: Extraction, memory_ids: Mapping[str, str]) -> Extra
     return replace(
         extraction,
         facts=tuple(
-            replace(
-                fact, sources=tuple(replace(source, turn_id=rename(source.turn_id)) for source in fact.sources)
-            )
+            replace(fact, sources=tuple(replace(source, turn_id=rename(source.turn_id)) for source in fact.sources))
             for fact in extraction.facts
         ),
         mentions=tuple((rename(turn_id), ref) for turn_id, ref in extraction.mentions),
         remarks=tuple(replace(remark, turn_id=rename(remark.turn_id)) for remark in extraction.remarks),
         forget_turn_ids=tuple(map(rename, extraction.forget_turn_ids)),
     )
-

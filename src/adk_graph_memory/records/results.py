@@ -237,11 +237,20 @@ class AppSummary:
 
 @dataclass(frozen=True, slots=True)
 class Receipt:
-    """The number of deleted events, facts and entities."""
+    """What was deleted: how many of each kind, the ids of turns and facts, and when. It holds no content.
+
+    ``stays`` counts what was not deleted, by kind: ``sessions``, ``events``, ``artifacts`` of a user whose memory alone
+    was forgotten, and the tombstones.
+    """
 
     events: int = 0
     facts: int = 0
     entities: int = 0
+    sessions: int = 0
+    artifacts: int = 0
+    ids: tuple[str, ...] = field(default=(), compare=False)
+    at: datetime | None = field(default=None, compare=False)
+    stays: Mapping[str, int] = field(default_factory=dict, compare=False)
 
 
 def _shorten_note(text: str) -> str:

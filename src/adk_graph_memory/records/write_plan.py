@@ -78,7 +78,6 @@ class Proposition:
         )
         return digest("fact", self.subject or "", self.predicate, content, self.modality, dates)
 
-
     @property
     def wording_key(self) -> str:
         """A digest of what is said, whoever it is said of: entities may turn out to be others."""
@@ -157,8 +156,8 @@ class Candidates:
     links: tuple[FactLink, ...] = ()
     similar_ids: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     recent_ids: tuple[str, ...] = ()
-    forgotten_quotes: frozenset[tuple[str, str]] = frozenset()
-    """turn id and quote key of forgotten words, of which no new fact may be made"""
+    forgotten_turn_ids: frozenset[str] = frozenset()
+    """ids of turns from which something was forgotten: no new fact may be made of them"""
     dependencies: tuple[tuple[str, str], ...] = ()
 
 

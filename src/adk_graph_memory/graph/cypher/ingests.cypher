@@ -11,11 +11,11 @@ CALL () {
 UNWIND $turns AS turn
 OPTIONAL MATCH (remembered:@Event {scope: $scope, memory_id: turn.memory_id})
 OPTIONAL MATCH (stored:@Event {scope: $scope, session_uid: s.uid, id: turn.id})
-OPTIONAL MATCH (grave:@Tombstone {scope: $scope, key: turn.memory_id})
-WITH s, last_seq, turn, grave, coalesce(remembered, stored) AS event
+WITH s, last_seq, turn, coalesce(remembered, stored) AS event,
+  EXISTS { MATCH (grave:@Tombstone {scope: $scope}) WHERE grave.key IN turn.tombstones } AS is_forgotten
 OPTIONAL MATCH (i:@Ingest {scope: $scope, id: event.ingest}) WHERE i.state = 'claimed' AND i.lease_until > $now AND i.lease <> $lease
-WITH s, last_seq, turn, event, i
-WHERE grave IS NULL AND NOT coalesce(event.extracted ENDS WITH turn.text_key, false)
+WITH s, last_seq, turn, event, i, is_forgotten
+WHERE NOT is_forgotten AND NOT coalesce(event.extracted ENDS WITH turn.text_key, false)
 OPTIONAL MATCH (m:@Meta {key: 'schema'})
 RETURN turn.id AS id, s.uid AS uid, coalesce(last_seq, 0) AS last_seq, event.seq AS seq,
        event.extracted IS NOT NULL AS is_edited, i IS NOT NULL AS is_busy, m.live AS live

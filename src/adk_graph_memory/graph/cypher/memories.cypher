@@ -44,7 +44,7 @@ RETURN DISTINCT said.text AS text, f.id AS fact, score
 // one row: ids of the facts that an extraction may be about, those next to them included; which of them are looked at for
 // their own sake (what plans among them were to end too, and what ended and rests on any, and the bases); the links between
 // any of them, and what rests on what; those of one pair, with text and score; those last heard of any entity named, and open
-// plans of any; the forgotten words
+// plans of any; the tombstones
 CALL () {
   MATCH (f:@Fact {scope: $scope}) WHERE f.signature IN $signatures RETURN f, null AS text, 0.0 AS score
   UNION
@@ -110,7 +110,7 @@ CALL (core) {
   MATCH (beside)((plan WHERE plan.modality IN ['planned', 'hypothetical'])<-[:SUPERSEDES]-()){0,4}(by:@Fact)
   RETURN collect(DISTINCT by) AS facts
 }
-OPTIONAL MATCH (grave:@Tombstone {scope: $scope}) WHERE grave.key IN $quotes
+OPTIONAL MATCH (grave:@Tombstone {scope: $scope}) WHERE grave.key IN $tombstones
 WITH core, near, around, facts, collect(grave.key) AS forgotten
 RETURN near, around, forgotten, [f IN core | f.id] AS core,
   COLLECT {
@@ -188,19 +188,17 @@ CALL db.create.setNodeVectorProperty(e, $slot, row.vector)
 UNWIND $rows AS row
 WITH row WHERE row.direct OR NOT row.is_new OR EXISTS { MATCH (e:@Event {scope: $scope}) WHERE e.memory_id IN row.events }
 MERGE (f:@Fact {scope: $scope, id: row.id})
-ON CREATE SET f:@Memory, f.kind = 'fact', f.memory_id = 'fact:' + row.id, f.recorded_at = datetime(),
+ON CREATE SET f:@Memory, f.kind = 'fact', f.memory_id = 'fact:' + row.id, f.recorded_at = coalesce(row.recorded_at, datetime()),
   f.direct = row.direct, f.support = 0
 SET f.text = row.text, f.words = row.words, f.signature = row.signature, f.predicate = row.predicate,
   f.modality = row.modality, f.topic = row.topic, f.author = row.author, f.timestamp = row.timestamp, f.offset = row.offset,
   f.valid_from = row.valid_from, f.said_to = row.said_to, f.valid_to = row.valid_to,
   f.valid_from_precision = row.valid_from_precision, f.said_to_precision = row.said_to_precision,
   f.valid_to_precision = row.valid_to_precision, f.correction = row.correction, f.single = row.single,
-  f.state = row.state, f.open = (row.state = 'current'), f.extractor = $extractor,
-  f.retired_at = CASE WHEN row.state = 'retracted' THEN coalesce(f.retired_at, datetime()) END,
+  f.state = row.state, f.open = (row.state = 'current'), f.extractor = row.extractor,
+  f.retired_at = CASE WHEN row.state = 'retracted' THEN coalesce(f.retired_at, row.retired_at, datetime()) END,
   f.metadata = [m IN coalesce(f.metadata, []) WHERE none(k IN row.metadata.keys WHERE m STARTS WITH k)] + row.metadata.members
 FOREACH (_ IN CASE WHEN row.vector IS NULL AND $embeds AND f[$slot] IS NULL THEN [1] ELSE [] END | SET f.unembedded = true)
-FOREACH (_ IN CASE WHEN row.ingest IS NULL THEN [] ELSE [1] END |
-  MERGE (i:@Ingest {scope: $scope, id: row.ingest}) MERGE (i)-[:WROTE]->(f))
 FOREACH (key IN CASE WHEN row.subject IS NULL THEN [] ELSE [row.subject] END |
   MERGE (s:@Entity {scope: $scope, key: key}) MERGE (f)-[:SUBJECT]->(s))
 FOREACH (key IN CASE WHEN row.object IS NULL THEN [] ELSE [row.object] END |
@@ -240,7 +238,7 @@ CALL () {
   WITH link, later, earlier, was, was.reason AS reason, was.recorded_at AS recorded_at
   DELETE was
   MERGE (later)-[s:$(CASE WHEN link.is_void THEN 'WOULD_SUPERSEDE' ELSE 'SUPERSEDES' END)]->(earlier)
-  SET s.op = link.op, s.recorded_at = coalesce(recorded_at, datetime()),
+  SET s.op = link.op, s.recorded_at = coalesce(recorded_at, link.recorded_at, datetime()),
       s.reason = CASE link.reason WHEN '' THEN coalesce(reason, '') ELSE link.reason END
 }
 CALL () {
@@ -253,10 +251,8 @@ CALL () {
   UNWIND $revisions AS revision
   MATCH (f:@Fact {scope: $scope, id: revision.fact_id})
   MERGE (r:@Revision {scope: $scope, fact_id: revision.fact_id, n: revision.n})
-  ON CREATE SET r += revision.properties, r.recorded_at = datetime()
+  ON CREATE SET r += revision.properties, r.recorded_at = coalesce(revision.recorded_at, datetime())
   MERGE (f)-[:HAS_REVISION]->(r)
-  FOREACH (_ IN CASE WHEN $ingest IS NULL THEN [] ELSE [1] END |
-    MERGE (i:@Ingest {scope: $scope, id: $ingest}) MERGE (i)-[:WROTE]->(r))
   WITH r, revision
   UNWIND revision.evidence AS said
   MATCH (e:@Event {scope: $scope, memory_id: said.event})
@@ -301,115 +297,6 @@ CALL db.create.setNodeVectorProperty(n, $slot, row.vector)
 // know_user
 // nothing
 // include ensure_user
-
-// session_memories
-// one row: the ids of all that memory holds, or was asked to hold, of a session
-MATCH (e:@Event {scope: $scope}) WHERE e.memory_id IS NOT NULL AND e.session_id = $session_id
-RETURN collect(e.memory_id) AS ids
-
-// known_memories
-// one row: how many of these ids memory holds, or was asked to
-CALL () {
-  MATCH (m:@Memory {scope: $scope}) WHERE m.memory_id IN $ids
-  RETURN m.memory_id AS id
-  UNION
-  MATCH (e:@Event {scope: $scope}) WHERE e.memory_id IN $ids
-  RETURN e.memory_id AS id
-}
-RETURN count(id) AS known
-
-// forget_facts
-// one row: how many facts went; their words are marked, so that they do not come back
-OPTIONAL MATCH (u:@User {scope: $scope})
-FOREACH (_ IN CASE WHEN u IS NULL THEN [] ELSE [1] END | SET u.writes = coalesce(u.writes, 0) + 1)
-WITH 1 AS once
-OPTIONAL MATCH (f:@Memory {scope: $scope}) WHERE f.memory_id IN $ids AND f:@Fact
-CALL (f) {
-  MATCH (f)-[s:SUPPORTED_BY]->(e)
-  MERGE (grave:@Tombstone {scope: $scope, key: e.memory_id + ':' + s.key})
-  ON CREATE SET grave.at = datetime()
-}
-WITH collect(f) AS facts
-CALL (facts) {
-  UNWIND facts AS f
-  OPTIONAL MATCH (f)-[:HAS_REVISION]->(r)
-  DETACH DELETE f, r
-}
-RETURN size(facts) AS facts
-
-// forget_events
-// one row: how many events went, and how many facts rested on them alone; what was embedded as an answer to one of them is
-// embedded anew
-MATCH (e:@Event {scope: $scope}) WHERE e.memory_id IN $ids
-MERGE (grave:@Tombstone {scope: $scope, key: e.memory_id})
-ON CREATE SET grave.at = datetime()
-WITH collect(e) AS events
-CALL (events) {
-  UNWIND events AS e
-  MATCH (f:@Fact)-[s:SUPPORTED_BY]->(e)
-  DELETE s
-  WITH DISTINCT f
-  SET f.support = COUNT { (f)-[:SUPPORTED_BY]->() }
-  WITH f WHERE f.support = 0 AND NOT f.direct
-  OPTIONAL MATCH (f)-[:HAS_REVISION]->(r)
-  WITH collect(DISTINCT f) AS unsupported, collect(r) AS revisions
-  FOREACH (r IN revisions | DETACH DELETE r)
-  FOREACH (f IN unsupported | DETACH DELETE f)
-  RETURN size(unsupported) AS facts
-}
-CALL (events) {
-  UNWIND events AS e
-  MATCH (e)-[:NEXT]->(later:@Memory)
-  WHERE NOT later IN events AND (later.tokens_a IS NOT NULL OR later.tokens_b IS NOT NULL)
-  SET later.embedding_a = null, later.embedding_b = null, later.tokens_a = null, later.tokens_b = null, later.unembedded = true
-}
-CALL (events) {
-  UNWIND events AS e
-  MATCH (r:@Revision)-[b:BECAUSE_OF]->(e)
-  DELETE b
-  WITH DISTINCT r WHERE NOT (r)-[:BECAUSE_OF]->()
-  DETACH DELETE r
-}
-CALL (events) {
-  UNWIND events AS e
-  OPTIONAL MATCH (e)-[m:MENTIONS]->()
-  DELETE m
-  WITH DISTINCT e
-  REMOVE e:@Memory
-  SET e.open = null, e.kind = null, e.words = null, e.extracted = null, e.unembedded = null, e.metadata = null,
-      e.manner = null, e.origin = null,
-      e.embedding_a = null, e.embedding_b = null, e.tokens_a = null, e.tokens_b = null, e.memory_id = null, e.ingest = null
-  WITH e WHERE e.body IS NULL
-  CALL (e) {
-    MATCH (earlier)-[:NEXT]->(e)-[:NEXT]->(later)
-    MERGE (earlier)-[:NEXT]->(later)
-  }
-  DETACH DELETE e
-}
-RETURN size(events) AS events, facts
-
-// forget_unused_entities
-// one row: how many entities nothing speaks of any more went, those among them that were merged into others
-CALL () {
-  MATCH (m:@Entity {scope: $scope}) WHERE m.key IS NOT NULL
-  MATCH (m)-[:MERGED_INTO*]->(one) WHERE NOT (one)-[:MERGED_INTO]->() AND NOT (m)<-[:MERGED_INTO]-()
-    AND NOT EXISTS { MATCH (one)<-[r:SUBJECT|OBJECT|MENTIONS]-() WHERE r.was = m.key }
-    AND EXISTS { MATCH (one)<-[:SUBJECT|OBJECT|MENTIONS]-() }
-  SET one.aliases = [a IN one.aliases WHERE a <> m.name AND NOT a IN m.aliases]
-  WITH collect(m) AS gone
-  FOREACH (m IN gone | DETACH DELETE m)
-  RETURN size(gone) AS parted
-}
-OPTIONAL MATCH (n:@Entity {scope: $scope}) WHERE n.key IS NOT NULL AND NOT (n)-[:MERGED_INTO]->() AND NOT (n)<-[:SUBJECT|OBJECT|MENTIONS]-()
-OPTIONAL MATCH (m:@Entity)-[:MERGED_INTO*]->(n)
-WITH parted, collect(DISTINCT n) + collect(DISTINCT m) AS unused
-FOREACH (n IN unused | DETACH DELETE n)
-WITH parted + size(unused) AS entities
-OPTIONAL MATCH (u:@User {scope: $scope})
-SET u.authors = [name IN u.authors WHERE EXISTS {
-  MATCH (e:@Memory {scope: $scope}) WHERE e.memory_id STARTS WITH 'event:' AND e.author = name
-}]
-RETURN entities
 
 // counts
 // one row: how much of each kind the graph holds of a user

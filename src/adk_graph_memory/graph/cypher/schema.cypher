@@ -3,8 +3,9 @@
 MATCH (m:@Meta {key: 'schema'}) RETURN m
 
 // hold_schema
-// nothing; until its transaction ends no other process migrates
-MERGE (m:@Meta {key: 'schema'}) ON CREATE SET m.version = 0 SET m.lock = 0
+// nothing; until its transaction ends no other process migrates; the graph gets the secret that its tombstones are made with
+MERGE (m:@Meta {key: 'schema'}) ON CREATE SET m.version = 0
+SET m.lock = 0, m.tombstone_key = coalesce(m.tombstone_key, randomUUID())
 
 // foreign_labels
 // a row for each label of ours that somebody else's nodes carry

@@ -1,0 +1,184 @@
+"""Take words away from readings: what is left is what memory would have read if it had never heard them.
+
+A fact goes if none of its quotes is left, or if it tells a word that only the forgotten turns said; a name, an alias or
+a context goes likewise. So a fact quoted from "He has it too" does not keep the name of a forgotten illness.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from adk_graph_memory.consolidation import fact_rules
+from adk_graph_memory.consolidation.spelling import normalize_words
+from adk_graph_memory.language.detection import WIDE_RUN, detect_languages, load_stop_words
+from adk_graph_memory.records import (
+    ExtractedEntity,
+    ExtractedFact,
+    Extraction,
+    KnownFact,
+    Role,
+    fold_text,
+    has_wide_character,
+)
+from adk_graph_memory.records.readings import ClaimDecision, ClaimRef, Reading
+
+_POSSESSIVE = re.compile(r"(?<=\w)['’]s\b")
+ReadFact = tuple[str, int]
+"""The id of a reading, and the reference of a fact in it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Removal:
+    """What to take away from readings.
+
+    ``words`` are those that only forgotten turns said; ``authors`` are name and role of the author of each turn that
+    stays, by turn id.
+    """
+
+    turn_ids: frozenset[str]
+    authors: Mapping[str, tuple[str, Role]]
+    words: frozenset[str] = frozenset()
+    facts: frozenset[ReadFact] = frozenset()
+
+
+def find_lost_words(forgotten_texts: Sequence[str], kept_texts: Iterable[str]) -> frozenset[str]:
+    """Find the words that only the forgotten texts say, without those that are ordinary in their languages."""
+    words = collect_words(forgotten_texts)
+    for text in kept_texts:
+        if not words:
+            break
+        words -= collect_words([text])
+    stop_words = {word for language in ("en", *detect_languages(forgotten_texts)) for word in load_stop_words(language)}
+    return frozenset(words - collect_words(stop_words))
+
+
+def collect_words(texts: Iterable[str]) -> set[str]:
+    """Collect the words and numbers of texts; of text written without spaces, each pair of characters.
+
+    Pairs with hiragana are left out: they are grammar.
+    """
+    words = set[str]()
+    for text in texts:
+        spaced = WIDE_RUN.sub(lambda run: f" {run[0]} ", _POSSESSIVE.sub("", fold_text(text)))
+        for word in normalize_words(spaced):
+            if has_wide_character(word):
+                pairs = (word[place : place + 2] for place in range(max(1, len(word) - 1)))
+                words.update(pair for pair in pairs if not any("\u3040" <= letter <= "\u309f" for letter in pair))
+            else:
+                words.add(word)
+    return words
+
+
+def restrict_readings(readings: Iterable[Reading], removal: Removal) -> list[Reading]:
+    """Take the removal away from each reading; a reading of which nothing is left goes."""
+    restricted = (_restrict_reading(reading, removal) for reading in readings)
+    return [reading for reading in restricted if reading is not None]
+
+
+def _restrict_reading(reading: Reading, removal: Removal) -> Reading | None:
+    if reading.outdated_turn_ids:
+        removal = replace(removal, turn_ids=removal.turn_ids | reading.outdated_turn_ids)
+    kept_ids = tuple(id for id in reading.heard_turn_ids if id not in removal.turn_ids)
+    if reading.heard_turn_ids and not kept_ids:
+        return None
+    extraction = _restrict_extraction(reading, removal)
+    if len(kept_ids) < len(reading.heard_turn_ids):
+        authors = {removal.authors[id] for id in kept_ids if id in removal.authors}
+        extraction = replace(extraction, authors=tuple(author for author in extraction.authors if author in authors))
+    refs = {entity.ref for entity in extraction.entities}
+    dependencies = [(_restrict_ref(a, removal), _restrict_ref(b, removal)) for a, b in reading.dependencies]
+    return replace(
+        reading,
+        extraction=extraction,
+        entity_keys={ref: key for ref, key in reading.entity_keys.items() if ref in refs},
+        claim_decisions=tuple(_restrict_decisions(reading.claim_decisions, removal)),
+        dependencies=tuple((claim, base) for claim, base in dependencies if claim and base),
+        doubt_answers={ref: key for ref, key in reading.doubt_answers.items() if ref in refs},
+        heard_turn_ids=kept_ids,
+    )
+
+
+def _restrict_extraction(reading: Reading, removal: Removal) -> Extraction:
+    """Take facts, mentions and names away, and the entities that nothing refers to any more."""
+    extraction = reading.extraction
+    restricted = (_restrict_entity(entity, extraction, removal) for entity in extraction.entities)
+    entities = {entity.ref: entity for entity in restricted if entity}
+    facts = tuple(
+        fact
+        for fact in _restrict_facts(reading, removal)
+        if fact.subject in entities and (fact.object is None or fact.object in entities)
+    )
+    mentions = tuple(
+        (turn_id, ref) for turn_id, ref in extraction.mentions if turn_id not in removal.turn_ids and ref in entities
+    )
+    lost_refs = _list_refs(extraction.facts, extraction.mentions) - _list_refs(facts, mentions)
+    quotes = {source.quote for fact in facts for source in fact.sources}
+    kept_entities = tuple(
+        replace(entity, quotes=tuple(quote for quote in entity.quotes if quote in quotes))
+        for ref, entity in entities.items()
+        if ref not in lost_refs
+    )
+    return replace(extraction, facts=facts, mentions=mentions, entities=kept_entities)
+
+
+def _list_refs(facts: Iterable[ExtractedFact], mentions: Iterable[tuple[str, int]]) -> set[int | None]:
+    """List the references of the entities that facts and turns speak of."""
+    return {ref for fact in facts for ref in (fact.subject, fact.object)} | {ref for _, ref in mentions}
+
+
+def _restrict_facts(reading: Reading, removal: Removal) -> list[ExtractedFact]:
+    facts = []
+    for fact in reading.extraction.facts:
+        sources = tuple(source for source in fact.sources if source.turn_id not in removal.turn_ids)
+        is_forgotten = (reading.id, fact.ref) in removal.facts or not sources
+        if not is_forgotten and not _tells_lost_word(fact.text, removal):
+            facts.append(replace(fact, sources=sources))
+    return facts
+
+
+def _tells_lost_word(text: str, removal: Removal) -> bool:
+    return bool(removal.words) and not removal.words.isdisjoint(collect_words([text]))
+
+
+def _restrict_entity(entity: ExtractedEntity, extraction: Extraction, removal: Removal) -> ExtractedEntity | None:
+    """Take away names that tell a lost word, and a context that a forgotten turn may have given."""
+    names = [name for name in (entity.name, *entity.aliases) if not _tells_lost_word(name, removal)]
+    if not names:
+        return None
+    turn_ids = {turn_id for turn_id, ref in extraction.mentions if ref == entity.ref}
+    for fact in extraction.facts:
+        if entity.ref in (fact.subject, fact.object):
+            turn_ids |= {source.turn_id for source in fact.sources}
+    is_doubtful = not turn_ids.isdisjoint(removal.turn_ids) or _tells_lost_word(entity.about, removal)
+    return replace(entity, name=names[0], aliases=tuple(names[1:]), about="" if is_doubtful else entity.about)
+
+
+def _restrict_decisions(decisions: Iterable[ClaimDecision], removal: Removal) -> Iterable[ClaimDecision]:
+    for decision in decisions:
+        claim = _restrict_ref(decision.claim, removal)
+        targets = tuple(target for ref in decision.targets if (target := _restrict_ref(ref, removal)))
+        if claim and targets and not _tells_lost_word(decision.reason, removal):
+            yield replace(decision, claim=claim, targets=targets)
+
+
+def _restrict_ref(ref: ClaimRef, removal: Removal) -> ClaimRef | None:
+    keys: Collection[tuple[str, str]] = [key for key in ref.source_keys if key[0] not in removal.turn_ids]
+    return replace(ref, source_keys=tuple(keys)) if keys else None
+
+
+def find_read_facts(readings: Iterable[Reading], fact: KnownFact) -> frozenset[ReadFact]:
+    """Find what of the readings became this fact, by its words: if in doubt, all that was read in them."""
+    source_keys = {source.key for source in fact.sources}
+    signatures = {fact.proposition.signature, *fact.equivalent_signatures}
+    by_closeness: dict[int, set[ReadFact]] = {}
+    for reading in readings:
+        for read in reading.extraction.facts:
+            if source_keys.isdisjoint(source.key for source in read.sources):
+                continue
+            proposition = fact_rules.make_proposition(read, reading.entity_keys, reading.functional_predicates)
+            is_same = proposition.wording_key == fact.proposition.wording_key or proposition.signature in signatures
+            closeness = 2 if is_same else 1 if proposition.predicate == fact.proposition.predicate else 0
+            by_closeness.setdefault(closeness, set()).add((reading.id, read.ref))
+    return frozenset(by_closeness[max(by_closeness)]) if by_closeness else frozenset()

@@ -1,0 +1,76 @@
+"""Forget what a user said, as if it had never been said."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import datetime
+
+from adk_graph_memory import consolidation, graph, telemetry
+from adk_graph_memory.graph.derivation import MemorySnapshot
+from adk_graph_memory.graph_vectors import GraphVectors
+from adk_graph_memory.records import Receipt, Scope, check_timezone_aware
+from adk_graph_memory.records.turns import make_memory_id
+from adk_graph_memory.rewriting import Erasure, Rewriter
+
+
+class Forgetting:
+    """What forgets memories; :class:`adk_graph_memory.GraphMemory` has it.
+
+    Memory afterwards equals one that never heard the words: a fact without support goes, and so do the dates, names,
+    mergers and endings that rested on them. Adding the same session again brings nothing back; the same thing said in
+    a new event is remembered. Sessions keep their events, and logs of the database keep what was written for a while.
+    """
+
+    connection: graph.Connection
+    vectors: GraphVectors
+
+    @telemetry.trace_operation("delete_memory")
+    async def forget(self, ids: str | Sequence[str], *, app_name: str, user_id: str) -> Receipt:
+        """Forget memories: turns, facts, or statements that were added directly.
+
+        Args:
+            ids: one or several ids, as in ``Recollection.id``, or a statement's own id. Unknown ids and those of other
+                users are ignored.
+            app_name, user_id: whose memory it is.
+
+        Raises:
+            errors.WriteConflict: others kept writing to this user; nothing is forgotten.
+            errors.DatabaseError: the graph could not be written; nothing is forgotten.
+        """
+        ids = [ids] if isinstance(ids, str) else ids
+        telemetry.annotate_memory_ids(ids)
+        names = [name for id in ids for name in (id, consolidation.make_statement_id(id))]
+        connection = await graph.prepare_connection(self.connection)
+        if not await graph.forgetting.count_known_memories(connection, Scope(app_name, user_id), names):
+            return Receipt()
+        return await self._erase(app_name, user_id, lambda snapshot: Erasure.select_ids(snapshot, names))
+
+    @telemetry.trace_operation("delete_memory")
+    async def forget_event(self, event_id: str, *, app_name: str, user_id: str, session_id: str) -> Receipt:
+        """Forget what was said in one event of a session."""
+        id = make_memory_id(session_id, event_id)
+        return await self._erase(app_name, user_id, lambda snapshot: Erasure.select_ids(snapshot, [id]))
+
+    @telemetry.trace_operation("delete_memory")
+    async def forget_session(self, session_id: str, *, app_name: str, user_id: str) -> Receipt:
+        """Forget what was said in a session; the session itself stays."""
+        return await self._erase(app_name, user_id, lambda snapshot: Erasure.select_session(snapshot, session_id))
+
+    @telemetry.trace_operation("delete_memory")
+    async def forget_before(self, moment: datetime, *, app_name: str, user_id: str) -> Receipt:
+        """Forget what was said before a moment, an aware datetime.
+
+        Raises:
+            errors.InvalidArgument: the moment has no time zone.
+        """
+        check_timezone_aware(moment)
+
+        def select(snapshot: MemorySnapshot) -> Erasure:
+            words = {**snapshot.turns, **snapshot.statements}
+            return Erasure.select_ids(snapshot, (id for id in words if words[id]["timestamp"] < moment.timestamp()))
+
+        return await self._erase(app_name, user_id, select)
+
+    async def _erase(self, app_name: str, user_id: str, select: Callable[[MemorySnapshot], Erasure]) -> Receipt:
+        connection = await graph.prepare_connection(self.connection)
+        return await Rewriter(connection, self.vectors).erase_memories(Scope(app_name, user_id), select)

@@ -1,0 +1,76 @@
+// session_memories
+// one row: the ids of all that memory holds, or was asked to hold, of a session
+MATCH (e:@Event {scope: $scope}) WHERE e.memory_id IS NOT NULL AND e.session_id = $session_id
+RETURN collect(e.memory_id) AS ids
+
+// known_memories
+// one row: how many of these ids memory holds, or was asked to
+CALL () {
+  MATCH (m:@Memory {scope: $scope}) WHERE m.memory_id IN $ids
+  RETURN m.memory_id AS id
+  UNION
+  MATCH (e:@Event {scope: $scope}) WHERE e.memory_id IN $ids
+  RETURN e.memory_id AS id
+}
+RETURN count(id) AS known
+
+// entomb
+// nothing; what was said in these events is refused from now on, however it is worded
+UNWIND $rows AS key
+MERGE (grave:@Tombstone {scope: $scope, key: key})
+ON CREATE SET grave.at = datetime()
+
+// erase_events
+// nothing; memory forgets these events, which stay in their session if that is in this graph; what was embedded as an answer to
+// one of them is to be embedded anew
+UNWIND $rows AS id
+MATCH (e:@Event {scope: $scope, memory_id: id})
+WITH collect(e) AS events
+CALL (events) {
+  UNWIND events AS e
+  MATCH (e)-[:NEXT]->(later:@Memory)
+  WHERE NOT later IN events AND (later.tokens_a IS NOT NULL OR later.tokens_b IS NOT NULL)
+  SET later.embedding_a = null, later.embedding_b = null, later.tokens_a = null, later.tokens_b = null, later.unembedded = true
+}
+CALL (events) {
+  UNWIND events AS e
+  OPTIONAL MATCH (e)-[m:MENTIONS]->()
+  DELETE m
+  WITH DISTINCT e
+  OPTIONAL MATCH (e)<-[said:SUPPORTED_BY|BECAUSE_OF|READS]-()
+  DELETE said
+  WITH DISTINCT e
+  REMOVE e:@Memory
+  SET e.open = null, e.kind = null, e.words = null, e.extracted = null, e.unembedded = null, e.metadata = null,
+      e.manner = null, e.origin = null,
+      e.embedding_a = null, e.embedding_b = null, e.tokens_a = null, e.tokens_b = null, e.memory_id = null, e.ingest = null
+  WITH e WHERE e.body IS NULL
+  CALL (e) {
+    MATCH (earlier)-[:NEXT]->(e)-[:NEXT]->(later)
+    MERGE (earlier)-[:NEXT]->(later)
+  }
+  DETACH DELETE e
+}
+
+// erase_statements
+// one row: how many statements that were added directly went
+MATCH (f:@Memory {scope: $scope}) WHERE f.memory_id IN $ids AND f:@Fact AND f.direct
+WITH collect(f) AS facts
+CALL (facts) {
+  UNWIND facts AS f
+  OPTIONAL MATCH (f)-[:HAS_REVISION]->(r)
+  DETACH DELETE f, r
+}
+RETURN size(facts) AS facts
+
+// erase_idle_ingests
+// nothing; requests whose turns are all forgotten
+MATCH (i:@Ingest {scope: $scope}) WHERE i.id IS NOT NULL AND NOT (i)-[:READS]->()
+DETACH DELETE i
+
+// know_authors
+// nothing; who still speaks in this memory
+MATCH (u:@User {scope: $scope})
+SET u.authors = [name IN u.authors WHERE EXISTS {
+  MATCH (e:@Memory {scope: $scope}) WHERE e.memory_id STARTS WITH 'event:' AND e.author = name
+}]

@@ -1,0 +1,150 @@
+"""Take away some of what a user said, and let the graph become what the rest makes of it, in one transaction."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from adk_graph_memory import consolidation, errors, graph
+from adk_graph_memory.graph.derivation import MemoryDifference, MemorySnapshot
+from adk_graph_memory.graph.vector_slots import EmbeddingBatch
+from adk_graph_memory.graph_vectors import GraphVectors
+from adk_graph_memory.records import Receipt, Scope
+from adk_graph_memory.records.derived_memory import DerivedEntity
+from adk_graph_memory.records.readings import Reading
+
+MAX_REWRITES = 10
+"""Attempts at one rewrite, at most, when other workers keep writing to the same user."""
+
+
+@dataclass(frozen=True, slots=True)
+class Erasure:
+    """What is to be erased, by memory id: turns, statements that were added directly, and extracted facts."""
+
+    turn_ids: frozenset[str] = frozenset()
+    statement_ids: frozenset[str] = frozenset()
+    fact_ids: frozenset[str] = frozenset()
+
+    @classmethod
+    def select_ids(cls, snapshot: MemorySnapshot, ids: Iterable[str]) -> Erasure:
+        """Select those of the ids that the user's memory has."""
+        wanted = frozenset(ids)
+        facts = frozenset(f"fact:{id}" for id in snapshot.stored.facts)
+        return cls(wanted & snapshot.turns.keys(), wanted & snapshot.statements.keys(), wanted & facts)
+
+    @classmethod
+    def select_session(cls, snapshot: MemorySnapshot, session_id: str) -> Erasure:
+        """Select the turns of a session."""
+        turns = (id for id, turn in snapshot.turns.items() if turn["session_id"] == session_id)
+        return cls(turn_ids=frozenset(turns))
+
+    @property
+    def ids(self) -> tuple[str, ...]:
+        """All ids, sorted."""
+        return tuple(sorted(self.turn_ids | self.statement_ids | self.fact_ids))
+
+
+class Rewriter:
+    """Rewrites what the graph derived from a user's words.
+
+    Args:
+        connection: a prepared connection.
+        vectors: embeds new wordings at once; without it the next ingest does.
+    """
+
+    def __init__(self, connection: graph.Connection, vectors: GraphVectors | None = None) -> None:
+        self._connection, self._vectors = connection, vectors
+
+    async def erase_memories(self, scope: Scope, select: Callable[[MemorySnapshot], Erasure]) -> Receipt:
+        """Erase what ``select`` chooses of a user's memory, and what was derived from it alone.
+
+        Raises:
+            errors.WriteConflict: other workers kept writing to this user; nothing is erased.
+        """
+        snapshot, erasure, difference = await self._rewrite_memory(scope, select)
+        if not erasure.ids:
+            return Receipt()
+        facts = len(erasure.statement_ids) + len(snapshot.stored.facts) - len(difference.derived.facts)
+        entities = _count_entities(snapshot.stored.entities) - _count_entities(difference.derived.entities)
+        return Receipt(len(erasure.turn_ids), max(facts, 0), max(entities, 0), ids=erasure.ids, at=datetime.now(UTC))
+
+    async def erase_session(self, scope: Scope, session_id: str) -> Receipt:
+        """Erase all turns of a session, as :meth:`erase_memories` does."""
+        return await self.erase_memories(scope, lambda snapshot: Erasure.select_session(snapshot, session_id))
+
+    async def restore_derivation(self, scope: Scope) -> MemoryDifference:
+        """Let the graph become what the user's readings make of it; return what was different."""
+        return (await self._rewrite_memory(scope, lambda snapshot: Erasure(), is_forced=True))[2]
+
+    async def _rewrite_memory(
+        self, scope: Scope, select: Callable[[MemorySnapshot], Erasure], *, is_forced: bool = False
+    ) -> tuple[MemorySnapshot, Erasure, MemoryDifference]:
+        async with self._connection.locks.hold_lock(("write", scope.key)):
+            for _ in range(MAX_REWRITES):
+                snapshot = await graph.derivation.fetch_snapshot(self._connection, scope)
+                erasure = select(snapshot)
+                readings, difference = await asyncio.to_thread(_derive_memory, snapshot, erasure)
+                is_idle = not erasure.ids and (difference.is_empty or not is_forced)
+                if is_idle or await self._write(scope, snapshot, erasure, readings, difference):
+                    return snapshot, erasure, difference
+        raise errors.WriteConflict(attempts=MAX_REWRITES)
+
+    async def _write(
+        self,
+        scope: Scope,
+        snapshot: MemorySnapshot,
+        erasure: Erasure,
+        readings: list[Reading],
+        difference: MemoryDifference,
+    ) -> bool:
+        """Write a rewrite unless the user was written to since the snapshot; return whether it was written."""
+        connection, batch = self._connection, EmbeddingBatch(has_embedder=True)
+        if self._vectors:
+            batch = await self._vectors.embed_passages(difference.passages)
+        fact_turn_ids = {
+            source.turn_id
+            for id in erasure.fact_ids
+            for source in snapshot.stored.facts[id.removeprefix("fact:")].sources
+        }
+        tombstones = {graph.forgetting.make_fact_tombstone(connection, id) for id in fact_turn_ids - erasure.turn_ids}
+
+        async def work(transaction: graph.Transaction) -> bool:
+            if not await graph.derivation.begin_rewrite(transaction, scope, snapshot, readings):
+                return False
+            await graph.forgetting.entomb(transaction, scope, tombstones)
+            await graph.forgetting.erase_events(connection, transaction, scope, sorted(erasure.turn_ids))
+            await graph.forgetting.erase_statements(transaction, scope, sorted(erasure.statement_ids))
+            await graph.derivation.write_difference(transaction, scope, difference, batch)
+            return True
+
+        return await connection.transact(work)
+
+
+def _derive_memory(snapshot: MemorySnapshot, erasure: Erasure) -> tuple[list[Reading], MemoryDifference]:
+    """Derive the memory without what is erased; return the readings that are left, and what differs from the graph."""
+    removal = _make_removal(snapshot, erasure)
+    readings = consolidation.restrict_readings(snapshot.readings, removal)
+    derived = consolidation.replay_readings(readings)
+    return readings, graph.derivation.compare_memory(snapshot.stored, derived)
+
+
+def _make_removal(snapshot: MemorySnapshot, erasure: Erasure) -> consolidation.Removal:
+    gone_ids = erasure.turn_ids | erasure.statement_ids
+    words = {**snapshot.turns, **snapshot.statements}
+    gone_texts = [words[id]["text"] for id in sorted(gone_ids)]
+    kept_turns = {id: turn for id, turn in snapshot.turns.items() if id not in erasure.turn_ids}
+    kept_texts = {turn["author"]: None for turn in kept_turns.values()}  # who speaks is known without a word
+    kept_texts |= {properties["text"]: None for id, properties in words.items() if id not in gone_ids}
+    facts = [snapshot.stored.facts[id.removeprefix("fact:")] for id in sorted(erasure.fact_ids)]
+    return consolidation.Removal(
+        turn_ids=erasure.turn_ids,
+        authors={id: (turn["author"], turn["role"] or "user") for id, turn in kept_turns.items()},
+        words=consolidation.find_lost_words(gone_texts, kept_texts),
+        facts=frozenset().union(*(consolidation.find_read_facts(snapshot.readings, fact) for fact in facts)),
+    )
+
+
+def _count_entities(entities: Mapping[str, DerivedEntity]) -> int:
+    return sum(entity.merged_into is None for entity in entities.values())
