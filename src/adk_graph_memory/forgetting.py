@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 
 from adk_graph_memory import consolidation, graph, telemetry
+from adk_graph_memory.blobs import BlobStore
 from adk_graph_memory.graph.derivation import MemorySnapshot
 from adk_graph_memory.graph_vectors import GraphVectors
 from adk_graph_memory.records import Receipt, Scope, check_timezone_aware
@@ -70,6 +71,52 @@ class Forgetting:
             return Erasure.select_ids(snapshot, (id for id in words if words[id]["timestamp"] < moment.timestamp()))
 
         return await self._erase(app_name, user_id, select)
+
+    @telemetry.trace_operation("delete_memory")
+    async def forget_user(
+        self, *, app_name: str, user_id: str, sessions: bool = False, artifacts: bool = False
+    ) -> Receipt:
+        """Forget all that memory holds of a user, and what waits to be read.
+
+        Args:
+            app_name, user_id: whose memory it is.
+            sessions: also delete their sessions, events and state. Session objects that somebody still holds are
+                refused if they are added again.
+            artifacts: also delete their artifacts, with the content in a store.
+
+        Returns:
+            The counts of what went, and under ``stays`` of what did not.
+
+        Raises:
+            errors.ArtifactStoreUnusable: the content of an artifact could not be deleted; the rest is forgotten.
+            errors.DatabaseError: the graph could not be written. Call it again: it goes on where it was.
+        """
+        connection, scope = await graph.prepare_connection(self.connection), Scope(app_name, user_id)
+        async with connection.locks.hold_lock(("write", scope.key)):
+            before = await graph.forgetting.count_user(connection, scope)
+            contents = await self._erase_artifacts(connection, scope) if artifacts else []
+            await graph.forgetting.erase_user(connection, scope, with_sessions=sessions)
+            after = await graph.forgetting.count_user(connection, scope)
+        gone = {kind: before[kind] - after[kind] for kind in before}
+        for store, content in contents:
+            await BlobStore(store).delete_blobs([content])
+        return Receipt(
+            gone["events" if sessions else "turns"],
+            gone["facts"],
+            gone["entities"],
+            gone["sessions"],
+            gone["artifacts"],
+            at=datetime.now(UTC),
+            stays={kind: count for kind, count in after.items() if count},
+        )
+
+    async def _erase_artifacts(self, connection: graph.Connection, scope: Scope) -> list[tuple[str, tuple[str, str]]]:
+        """Erase the artifacts from the graph; return the stores and keys of their contents."""
+        contents = []
+        for name, _ in await graph.artifacts.fetch_latest_versions(connection, scope, None):
+            deleted = await graph.artifacts.delete_versions(connection, name)
+            contents += [(store, (content.scope, content.id)) for content, store in deleted]
+        return contents
 
     async def _erase(self, app_name: str, user_id: str, select: Callable[[MemorySnapshot], Erasure]) -> Receipt:
         connection = await graph.prepare_connection(self.connection)

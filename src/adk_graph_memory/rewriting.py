@@ -6,12 +6,13 @@ import asyncio
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import Any
 
 from adk_graph_memory import consolidation, errors, graph
 from adk_graph_memory.graph.derivation import MemoryDifference, MemorySnapshot
 from adk_graph_memory.graph.vector_slots import EmbeddingBatch
 from adk_graph_memory.graph_vectors import GraphVectors
-from adk_graph_memory.records import Receipt, Scope
+from adk_graph_memory.records import Receipt, Role, Scope
 from adk_graph_memory.records.derived_memory import DerivedEntity
 from adk_graph_memory.records.readings import Reading
 
@@ -124,10 +125,22 @@ class Rewriter:
 
 def _derive_memory(snapshot: MemorySnapshot, erasure: Erasure) -> tuple[list[Reading], MemoryDifference]:
     """Derive the memory without what is erased; return the readings that are left, and what differs from the graph."""
-    removal = _make_removal(snapshot, erasure)
-    readings = consolidation.restrict_readings(snapshot.readings, removal)
+    readings = consolidation.restrict_readings(_list_readings(snapshot), _make_removal(snapshot, erasure))
     derived = consolidation.replay_readings(readings)
     return readings, graph.derivation.compare_memory(snapshot.stored, derived)
+
+
+def _list_readings(snapshot: MemorySnapshot) -> list[Reading]:
+    """List all readings; what was read before these were kept is read off the graph."""
+    unrecorded = consolidation.make_unrecorded_reading(
+        snapshot.stored, snapshot.unrecorded_turn_ids, _list_authors(snapshot.turns)
+    )
+    return [*([unrecorded] if unrecorded else []), *snapshot.readings]
+
+
+def _list_authors(turns: Mapping[str, Mapping[str, Any]]) -> dict[str, tuple[str, Role]]:
+    """Map turn ids to name and role of their authors."""
+    return {id: (turn["author"], turn["role"] or "user") for id, turn in turns.items()}
 
 
 def _make_removal(snapshot: MemorySnapshot, erasure: Erasure) -> consolidation.Removal:
@@ -140,9 +153,9 @@ def _make_removal(snapshot: MemorySnapshot, erasure: Erasure) -> consolidation.R
     facts = [snapshot.stored.facts[id.removeprefix("fact:")] for id in sorted(erasure.fact_ids)]
     return consolidation.Removal(
         turn_ids=erasure.turn_ids,
-        authors={id: (turn["author"], turn["role"] or "user") for id, turn in kept_turns.items()},
+        authors=_list_authors(kept_turns),
         words=consolidation.find_lost_words(gone_texts, kept_texts),
-        facts=frozenset().union(*(consolidation.find_read_facts(snapshot.readings, fact) for fact in facts)),
+        facts=frozenset().union(*(consolidation.find_read_facts(_list_readings(snapshot), fact) for fact in facts)),
     )
 
 

@@ -23,7 +23,7 @@ from adk_graph_memory.adk.graph_service import load_agent_dotenv
 from adk_graph_memory.closing import Closeable
 from adk_graph_memory.language.zones import read_state_zone
 from adk_graph_memory.memory import GraphMemory
-from adk_graph_memory.records import NO_SESSION, IngestReport, Scope
+from adk_graph_memory.records import NO_SESSION, IngestReport, Receipt, Scope
 from adk_graph_memory.settings import Settings
 
 logger = logging.getLogger(__name__)
@@ -186,6 +186,19 @@ class Neo4jMemoryService(Closeable, BaseMemoryService):
         """Forget the entry with this id for good; an id that is unknown, None or another user's is ignored."""
         if memory_id:
             await self._get_memory(app_name).forget([memory_id], app_name=app_name, user_id=user_id)
+
+    async def delete_memories(self, *, app_name: str, user_id: str, memory_ids: Sequence[str]) -> Receipt:
+        """Forget the entries with these ids for good, in one transaction; unknown ids are ignored."""
+        return await self._get_memory(app_name).forget(list(memory_ids), app_name=app_name, user_id=user_id)
+
+    async def delete_session_memory(self, *, app_name: str, user_id: str, session_id: str) -> Receipt:
+        """Forget what was said in a session, as if it had never been said; the session itself stays."""
+        memory = self._get_memory(app_name)
+        return await memory.forget_session(session_id, app_name=app_name, user_id=user_id)
+
+    async def delete_user_memory(self, *, app_name: str, user_id: str) -> Receipt:
+        """Forget all that memory holds of a user; their sessions and artifacts stay."""
+        return await self._get_memory(app_name).forget_user(app_name=app_name, user_id=user_id)
 
     def find_session_zone(self, session: Session) -> tzinfo:
         """Return the time zone of a session's turns: its state's ``user:timezone``, or else the setting."""

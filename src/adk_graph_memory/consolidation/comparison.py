@@ -17,6 +17,7 @@ from adk_graph_memory.consolidation.claims import (
     group_known_facts,
 )
 from adk_graph_memory.consolidation.fact_rules import EndOperation
+from adk_graph_memory.consolidation.restriction import refuse_turns
 from adk_graph_memory.records import (
     Candidates,
     EntityDoubt,
@@ -59,8 +60,9 @@ class GraphLookup:
 
     @property
     def turn_ids(self) -> list[str]:
-        """The ids of the turns that facts rest on."""
-        return sorted({source.turn_id for fact in self._extraction.facts for source in fact.sources})
+        """The ids of the turns that facts rest on, and those that mention an entity."""
+        supports = {source.turn_id for fact in self._extraction.facts for source in fact.sources}
+        return sorted(supports.union(turn_id for turn_id, _ in self._extraction.mentions))
 
     def make_propositions(self, known_entities: Sequence[KnownEntity]) -> list[Proposition]:
         """Make the propositions of the facts; a subject in doubt yields one more for each known entity it may be."""
@@ -134,6 +136,8 @@ def compare_extraction(
         functional_predicates: predicates that have one value at a time.
         doubt_answers: a model's answers to entity doubts: reference → entity key, or None for a new entity.
     """
+    fact_count = len(extraction.facts)
+    extraction = refuse_turns(extraction, candidates.forgotten_turn_ids)
     resolution = entity_resolution.resolve_entities(extraction.entities, candidates.entities, extraction.authors)
     if doubt_answers:
         resolution = entity_resolution.answer_doubts(resolution, doubt_answers, candidates.entities)
@@ -142,12 +146,13 @@ def compare_extraction(
     resolution = entity_resolution.add_authors(resolution, extraction.authors, candidates.entities)
     keys = resolution.keys_by_ref
     drop_counts = Counter(extraction.drop_counts) + Counter({"known_id of somebody else": refused})
+    drop_counts += Counter({"forgotten on request": fact_count - len(extraction.facts)})
     facts = [
         (fact, fact_rules.make_proposition(fact, keys, functional_predicates))
         for fact in sorted(extraction.facts, key=_make_fact_sort_key)
     ]
     groups = group_known_facts(candidates)
-    claim_ids = _add_extracted_facts(groups, facts, candidates, drop_counts)
+    claim_ids = _add_extracted_facts(groups, facts)
     exclusions = _find_exclusions(groups, candidates)
     replacements = _find_replacements(facts, claim_ids, groups, exclusions)
     pairs = {(claim_ids.get(fact.ref), claim_ids.get(ref)) for fact, _ in facts for ref in fact.depends_on}
@@ -197,22 +202,16 @@ def _apply_resolution(candidates: Candidates, resolution: EntityResolution) -> C
 def _add_extracted_facts(
     groups: dict[str, ClaimGroup],
     facts: Sequence[tuple[ExtractedFact, Proposition]],
-    candidates: Candidates,
-    drop_counts: Counter[str],
 ) -> dict[int, str]:
     """Add the extracted facts to the groups; return the claim id of each fact by its reference."""
     known_ids = {key: id for id, group in groups.items() for fact in group.facts for key in fact.equivalent_signatures}
     claim_ids: dict[int, str] = {}
     wordings_by_id: dict[str, list[SupportedWording]] = {}
     for fact, proposition in facts:
-        sources = tuple(source for source in fact.sources if source.turn_id not in candidates.forgotten_turn_ids)
-        if not sources:
-            drop_counts["forgotten on request"] += 1
-            continue
         signature = proposition.signature
         id = signature if signature in groups else known_ids.get(signature, signature)
         claim_ids[fact.ref] = id
-        wordings_by_id.setdefault(id, []).append((proposition, sources))
+        wordings_by_id.setdefault(id, []).append((proposition, fact.sources))
     for id, wordings in wordings_by_id.items():
         groups[id] = add_support(groups.get(id, ClaimGroup(id, (), ())), wordings)
     return claim_ids

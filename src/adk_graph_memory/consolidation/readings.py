@@ -8,6 +8,7 @@ from dataclasses import replace
 from adk_graph_memory.consolidation.claims import ClaimGroup
 from adk_graph_memory.consolidation.comparison import Comparison
 from adk_graph_memory.consolidation.decisions import Decision, JudgeDecisions
+from adk_graph_memory.consolidation.restriction import refuse_turns
 from adk_graph_memory.records import Extraction
 from adk_graph_memory.records.readings import ClaimDecision, ClaimRef, Reading, rename_turns
 
@@ -40,7 +41,7 @@ def record_reading(
     return Reading(
         id=ingest_id,
         session_id=session_id,
-        extraction=rename_turns(_drop_refused_facts(extraction, comparison), memory_ids),
+        extraction=rename_turns(refuse_turns(extraction, comparison.candidates.forgotten_turn_ids), memory_ids),
         entity_keys=dict(comparison.resolution.keys_by_ref),
         claim_decisions=tuple(
             ClaimDecision(
@@ -59,16 +60,6 @@ def record_reading(
         judge=versions[1],
         heard_turn_ids=tuple(memory_ids.values()),
     )
-
-
-def _drop_refused_facts(extraction: Extraction, comparison: Comparison) -> Extraction:
-    """Drop what rests on turns from which something was forgotten: the plan has none of it."""
-    refused_ids = comparison.candidates.forgotten_turn_ids
-    facts = []
-    for fact in extraction.facts:
-        sources = tuple(source for source in fact.sources if source.turn_id not in refused_ids)
-        facts += [replace(fact, sources=sources)] if sources else []
-    return replace(extraction, facts=tuple(facts)) if refused_ids else extraction
 
 
 def _make_claim_ref(group: ClaimGroup, memory_ids: Mapping[str, str]) -> ClaimRef:

@@ -128,6 +128,20 @@ def _list_refs(facts: Iterable[ExtractedFact], mentions: Iterable[tuple[str, int
     return {ref for fact in facts for ref in (fact.subject, fact.object)} | {ref for _, ref in mentions}
 
 
+def refuse_turns(extraction: Extraction, turn_ids: Collection[str]) -> Extraction:
+    """Drop what rests on turns from which something was forgotten, and the entities that only they speak of."""
+    if not turn_ids:
+        return extraction
+    sources = (
+        (fact, [source for source in fact.sources if source.turn_id not in turn_ids]) for fact in extraction.facts
+    )
+    facts = tuple(replace(fact, sources=tuple(kept)) for fact, kept in sources if kept)
+    mentions = tuple(mention for mention in extraction.mentions if mention[0] not in turn_ids)
+    lost_refs = _list_refs(extraction.facts, extraction.mentions) - _list_refs(facts, mentions)
+    entities = tuple(entity for entity in extraction.entities if entity.ref not in lost_refs)
+    return replace(extraction, facts=facts, mentions=mentions, entities=entities)
+
+
 def _restrict_facts(reading: Reading, removal: Removal) -> list[ExtractedFact]:
     facts = []
     for fact in reading.extraction.facts:

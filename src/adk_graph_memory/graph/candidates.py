@@ -110,7 +110,10 @@ def _make_lookup_keys(
     tombstones = {
         key: turn_id
         for turn_id in query.turn_ids
-        for key in forgetting.list_fact_tombstones(connection, memory_ids[turn_id])
+        for key in (
+            *forgetting.list_turn_tombstones(connection, memory_ids[turn_id]),
+            *forgetting.list_fact_tombstones(connection, memory_ids[turn_id]),
+        )
     }
     # With fewer entities than the maximum, the lease lists them all: none has to be looked up by name.
     names = () if len(window.known_entities) < MAX_KNOWN_ENTITIES else query.entity_names

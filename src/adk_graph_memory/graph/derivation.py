@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from neo4j import Record
@@ -13,27 +13,22 @@ from adk_graph_memory.graph import fact_rows, memories
 from adk_graph_memory.graph.connection import Connection, Transaction
 from adk_graph_memory.graph.vector_slots import EmbeddingBatch
 from adk_graph_memory.records import FactLink, KnownFact, Passage, PlannedFact, Scope
-from adk_graph_memory.records.derived_memory import DerivedEntity, DerivedFact, DerivedMemory, FactPair
+from adk_graph_memory.records.derived_memory import (
+    DerivedEntity,
+    DerivedFact,
+    DerivedMemory,
+    FactPair,
+    StoredMemory,
+)
 from adk_graph_memory.records.readings import Reading, decode_reading, encode_reading
-
-
-@dataclass(frozen=True, slots=True)
-class StoredMemory:
-    """What the graph holds beside words; as in :class:`DerivedMemory`, with the keys of revisions alone."""
-
-    entities: dict[str, DerivedEntity] = field(default_factory=dict)
-    facts: dict[str, KnownFact] = field(default_factory=dict)
-    revision_keys: dict[str, frozenset[str]] = field(default_factory=dict)
-    links: dict[FactPair, FactLink] = field(default_factory=dict)
-    dependencies: frozenset[FactPair] = frozenset()
-    mentions: dict[tuple[str, str], str | None] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class MemorySnapshot:
     """All of a user at one time: what they said, what was read of it, and what the graph holds.
 
-    ``turns`` and ``statements`` are maps of properties by memory id; ``writes`` counts the writes until then.
+    ``turns`` and ``statements`` are maps of properties by memory id; ``writes`` counts the writes until then;
+    ``unrecorded_turn_ids`` are turns that a release read which kept no readings.
     """
 
     writes: int
@@ -41,6 +36,7 @@ class MemorySnapshot:
     statements: Mapping[str, Mapping[str, Any]]
     readings: tuple[Reading, ...]
     stored: StoredMemory
+    unrecorded_turn_ids: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +96,7 @@ def _read_snapshot(
         {statement["memory_id"]: statement for statement in words["statements"]},
         tuple(map(_read_reading, reading_rows)),
         _read_stored_memory(entity_rows, rows),
+        frozenset(words["unrecorded"]),
     )
 
 
@@ -138,8 +135,9 @@ def compare_memory(stored: StoredMemory, derived: DerivedMemory) -> MemoryDiffer
     erased_facts = stored.facts.keys() - facts.keys()
     revisions = {(id, revision.revision.key) for id, fact in derived.facts.items() for revision in fact.revisions}
     stored_revisions = {(id, key) for id, keys in stored.revision_keys.items() if id in facts for key in keys}
-    erased_links = {pair for pair in stored.links if pair not in links and erased_facts.isdisjoint(pair)}
-    erased_bases = {pair for pair in stored.dependencies - derived.dependencies if erased_facts.isdisjoint(pair)}
+    # A link that differs is erased and written anew: an old reason would stay otherwise.
+    erased_links = {pair for pair, link in stored.links.items() if links.get(pair) != link}
+    erased_bases = set(stored.dependencies - derived.dependencies)
     erased_keys = stored.entities.keys() - entities.keys()
     erased_mentions = {pair for pair in stored.mentions if pair not in derived.mentions and pair[1] not in erased_keys}
     return MemoryDifference(

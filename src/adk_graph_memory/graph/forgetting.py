@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import partial
 
 from adk_graph_memory.graph.connection import Connection, Transaction
 from adk_graph_memory.records import Scope, digest
+
+ERASED_AT_ONCE = 2_000
+"""Nodes that one statement erases at most."""
+MAX_ERASED_NODES = 50_000
+"""Nodes up to which a user is erased in one transaction, which the server holds in its memory until it is over."""
 
 
 def make_turn_tombstone(connection: Connection, memory_id: str) -> str:
@@ -56,3 +62,42 @@ async def count_session_memories(connection: Connection, scope: Scope, session_i
     """Count the turns of a session that memory holds, or was asked to."""
     [row] = await connection.run_statement("session_memories", scope=scope.key, session_id=session_id)
     return len(row["ids"])
+
+
+async def count_user(connection: Connection, scope: Scope) -> dict[str, int]:
+    """Count what the graph holds of a user: sessions, events, turns, entities, facts, artifacts, tombstones."""
+    [row] = await connection.run_statement("user_counts", scope=scope.key)
+    return dict(row)
+
+
+async def erase_user(connection: Connection, scope: Scope, *, with_sessions: bool) -> None:
+    """Erase all memory of a user; with sessions also their events, their state and the user.
+
+    Up to ``MAX_ERASED_NODES`` it is one transaction. A larger memory goes in several, facts first: if it is
+    interrupted, the next call goes on.
+    """
+    kinds = ["facts", "entities", "turns", *(["events", "sessions", "user"] if with_sessions else [])]
+    is_large = sum((await count_user(connection, scope)).values()) > MAX_ERASED_NODES
+
+    async def erase_all(transaction: Transaction) -> int:
+        await transaction.run_statement("interrupt_writers", scope=scope.key)
+        for kind in kinds:
+            while await _erase_some(transaction, connection, scope, kind):
+                pass
+        return 0
+
+    for kind in kinds if is_large else ():
+        while await connection.transact(partial(_erase_some, connection=connection, scope=scope, kind=kind)):
+            pass
+    await connection.transact(erase_all)
+
+
+async def _erase_some(transaction: Transaction, connection: Connection, scope: Scope, kind: str) -> int:
+    """Erase some nodes of a kind; return how many."""
+    if kind == "turns":
+        [row] = await transaction.run_statement("turn_ids", scope=scope.key, limit=ERASED_AT_ONCE)
+        if row["ids"]:
+            await erase_events(connection, transaction, scope, row["ids"])
+        return len(row["ids"])
+    [row] = await transaction.run_statement(f"erase_some_{kind}", scope=scope.key, limit=ERASED_AT_ONCE)
+    return int(row["nodes"])

@@ -63,3 +63,15 @@ class DerivedMemory:
     links: dict[FactPair, DerivedLink] = field(default_factory=dict)
     dependencies: set[FactPair] = field(default_factory=set)
     mentions: dict[tuple[str, str], str | None] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class StoredMemory:
+    """What the graph holds beside words; as in :class:`DerivedMemory`, with the keys of revisions alone."""
+
+    entities: dict[str, DerivedEntity] = field(default_factory=dict)
+    facts: dict[str, KnownFact] = field(default_factory=dict)
+    revision_keys: dict[str, frozenset[str]] = field(default_factory=dict)
+    links: dict[FactPair, FactLink] = field(default_factory=dict)
+    dependencies: frozenset[FactPair] = frozenset()
+    mentions: dict[tuple[str, str], str | None] = field(default_factory=dict)

@@ -1,9 +1,15 @@
 // user_words
-// one row: how often this user was written to, and every turn that memory holds, or was asked to hold, with its author
+// one row: how often this user was written to; every turn that memory holds, or was asked to hold; statements that were added
+// directly; and turns that a release read which kept no readings
 OPTIONAL MATCH (u:@User {scope: $scope})
 RETURN coalesce(u.writes, 0) AS writes,
        COLLECT { MATCH (e:@Event {scope: $scope}) WHERE e.memory_id IS NOT NULL RETURN e {.memory_id, .session_id, .author, .role, .text, .timestamp} } AS turns,
-       COLLECT { MATCH (f:@Fact {scope: $scope}) WHERE f.direct RETURN f {.memory_id, .text, .timestamp} } AS statements
+       COLLECT { MATCH (f:@Fact {scope: $scope}) WHERE f.direct RETURN f {.memory_id, .text, .timestamp} } AS statements,
+       COLLECT {
+         MATCH (i:@Ingest {scope: $scope, state: 'done'}) WHERE i.reading IS NULL
+         MATCH (i)-[:READS]->(e:@Event) WHERE e.ingest = i.id AND e.memory_id IS NOT NULL
+         RETURN e.memory_id
+       } AS unrecorded
 
 // readings
 // a row for each window that was read and written, in the order of writing: what was read, when, and which of its turns nobody

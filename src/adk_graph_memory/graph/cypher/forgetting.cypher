@@ -74,3 +74,70 @@ MATCH (u:@User {scope: $scope})
 SET u.authors = [name IN u.authors WHERE EXISTS {
   MATCH (e:@Memory {scope: $scope}) WHERE e.memory_id STARTS WITH 'event:' AND e.author = name
 }]
+
+// user_counts
+// one row: how much of each kind the graph holds of a user, entities without those that were merged
+RETURN COUNT { MATCH (s:@Session {scope: $scope}) WHERE s.id IS NOT NULL } AS sessions,
+       COUNT { MATCH (e:@Event {scope: $scope}) WHERE e.id IS NOT NULL } AS events,
+       COUNT { MATCH (e:@Event {scope: $scope}) WHERE e.memory_id IS NOT NULL } AS turns,
+       COUNT { MATCH (n:@Entity {scope: $scope}) WHERE n.key IS NOT NULL AND NOT (n)-[:MERGED_INTO]->() } AS entities,
+       COUNT { MATCH (f:@Fact {scope: $scope}) WHERE f.id IS NOT NULL } AS facts,
+       COUNT { MATCH (a:@Artifact {scope: $scope}) WHERE a.name IS NOT NULL } AS artifacts,
+       COUNT { MATCH (grave:@Tombstone {scope: $scope}) WHERE grave.key IS NOT NULL } AS tombstones
+
+// turn_ids
+// one row: some ids of turns that memory holds, or was asked to hold
+MATCH (e:@Event {scope: $scope}) WHERE e.memory_id IS NOT NULL
+WITH e.memory_id AS id LIMIT $limit
+RETURN collect(id) AS ids
+
+// erase_some_facts
+// one row: how many facts went
+MATCH (f:@Fact {scope: $scope}) WHERE f.id IS NOT NULL
+WITH f LIMIT $limit
+OPTIONAL MATCH (f)-[:HAS_REVISION]->(r)
+WITH collect(DISTINCT f) AS facts, collect(r) AS revisions
+FOREACH (r IN revisions | DETACH DELETE r)
+FOREACH (f IN facts | DETACH DELETE f)
+RETURN size(facts) AS nodes
+
+// erase_some_entities
+// one row: how many entities and requests went
+CALL () {
+  MATCH (n:@Entity {scope: $scope}) WHERE n.key IS NOT NULL
+  RETURN n LIMIT $limit
+  UNION
+  MATCH (n:@Ingest {scope: $scope}) WHERE n.id IS NOT NULL
+  RETURN n LIMIT $limit
+}
+WITH collect(n) AS nodes
+FOREACH (n IN nodes | DETACH DELETE n)
+RETURN size(nodes) AS nodes
+
+// erase_some_events
+// one row: how many events went
+MATCH (e:@Event {scope: $scope}) WHERE e.id IS NOT NULL
+WITH e LIMIT $limit
+WITH collect(e) AS events
+FOREACH (e IN events | DETACH DELETE e)
+RETURN size(events) AS nodes
+
+// erase_some_sessions
+// one row: how many sessions went
+MATCH (s:@Session {scope: $scope}) WHERE s.id IS NOT NULL
+WITH s LIMIT $limit
+WITH collect(s) AS sessions
+FOREACH (s IN sessions | DETACH DELETE s)
+RETURN size(sessions) AS nodes
+
+// erase_some_user
+// one row: how many users went, with their state: one, unless the graph still holds anything else of them
+MATCH (u:@User {scope: $scope}) WHERE NOT (u)-[:HAS_SESSION|HAS_ARTIFACT]->()
+WITH collect(u) AS users
+FOREACH (u IN users | DETACH DELETE u)
+RETURN size(users) AS nodes
+
+// interrupt_writers
+// nothing; whoever is about to write to this user has to look at the graph again
+MATCH (u:@User {scope: $scope})
+SET u.lock = 0, u.writes = coalesce(u.writes, 0) + 1, u.authors = []

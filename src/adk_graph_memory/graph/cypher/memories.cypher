@@ -195,7 +195,7 @@ SET f.text = row.text, f.words = row.words, f.signature = row.signature, f.predi
   f.valid_from = row.valid_from, f.said_to = row.said_to, f.valid_to = row.valid_to,
   f.valid_from_precision = row.valid_from_precision, f.said_to_precision = row.said_to_precision,
   f.valid_to_precision = row.valid_to_precision, f.correction = row.correction, f.single = row.single,
-  f.state = row.state, f.open = (row.state = 'current'), f.extractor = row.extractor,
+  f.state = row.state, f.open = (row.state = 'current'), f.extractor = CASE row.extractor WHEN '' THEN f.extractor ELSE row.extractor END,
   f.retired_at = CASE WHEN row.state = 'retracted' THEN coalesce(f.retired_at, row.retired_at, datetime()) END,
   f.metadata = [m IN coalesce(f.metadata, []) WHERE none(k IN row.metadata.keys WHERE m STARTS WITH k)] + row.metadata.members
 FOREACH (_ IN CASE WHEN row.vector IS NULL AND $embeds AND f[$slot] IS NULL THEN [1] ELSE [] END | SET f.unembedded = true)

@@ -1,0 +1,340 @@
+"""Forgetting on a real graph: it then holds what it would hold if the words had never been said."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from benchmarks.quality import replies
+from benchmarks.quality.histories import History, make_histories
+from benchmarks.quality.reader import make_reader
+from benchmarks.quality.truth import Portion, make_portions
+from google.adk.events.event import Event
+from google.genai import types
+
+from adk_graph_memory import GraphMemory, Neo4jArtifactService, Neo4jSessionService, consolidation, errors, graph
+from adk_graph_memory.adk import memory_codec
+from adk_graph_memory.demo.recorded_replies import RecordedLlm
+from adk_graph_memory.graph import forgetting
+from adk_graph_memory.records import Receipt, Scope, Statement, Turn
+from adk_graph_memory.records.derived_memory import StoredMemory
+from adk_graph_memory.rewriting import Rewriter
+from adk_graph_memory.testing import HashEmbedder, ScriptedLlm
+
+NOON = datetime(2026, 3, 2, 12, tzinfo=UTC)
+USER = "ada"
+HISTORIES = make_histories()
+SOME = [
+    pytest.param(history, id=history.name, marks=() if n % 12 == 0 else pytest.mark.full)
+    for n, history in enumerate(HISTORIES)
+]
+CONVERSATIONS = [pytest.param(name, marks=() if name == "clinic" else pytest.mark.full) for name in replies.NAMES]
+
+FULL_NAME = "Bob Lund, with whom I keep bees, has diabetes"
+MOVE = {"fact": 0, "op": "SUPERSEDE", "targets": [1], "reason": "moved"}
+
+MakeMemory = Callable[..., GraphMemory]
+
+
+@pytest.fixture
+async def make_memory(neo4j_server: Any) -> Any:
+    """Makes memories on the shared graph, and closes them."""
+    memories: list[GraphMemory] = []
+
+    def make(*answers: str, **options: Any) -> GraphMemory:
+        settings = neo4j_server.settings(label_prefix="TestHash", model_retries=0)
+        options.setdefault("model", ScriptedLlm.from_replies(*answers) if answers else "rules")
+        memories.append(GraphMemory(settings=settings, embedder=HashEmbedder(), **options))
+        return memories[-1]
+
+    yield make
+    for memory in memories:
+        await memory.close()
+
+
+def say(*texts: str, start: int = 0) -> list[Turn]:
+    return [Turn(f"t{start + n}", "user", text, NOON + timedelta(minutes=start + n)) for n, text in enumerate(texts)]
+
+
+def read(*facts: dict[str, Any], entities: list[dict[str, Any]] | None = None) -> str:
+    user = {"ref": 1, "name": "user", "type": "person"}
+    return json.dumps({"entities": [user, *(entities or [])], "facts": facts})
+
+
+def fact(text: str, quote: str, turn: int = 0, **fields: Any) -> dict[str, Any]:
+    return {"subject": 1, "predicate": "keeps", "object": None, "text": text, "quote": quote, "turns": [turn], **fields}
+
+
+async def fetch_stored(memory: GraphMemory, app_name: str) -> StoredMemory:
+    """What the graph holds, but for the places of turns in their sessions, which nobody renumbers."""
+    connection = await graph.prepare_connection(memory.connection)
+    stored = (await graph.derivation.fetch_snapshot(connection, Scope(app_name, USER))).stored
+    return replace(
+        stored,
+        facts={
+            id: replace(known, sources=tuple(replace(source, seq=0) for source in known.sources))
+            for id, known in stored.facts.items()
+        },
+    )
+
+
+def list_texts(stored: StoredMemory) -> list[str]:
+    return sorted(known.proposition.text for known in stored.facts.values())
+
+
+async def remember(memory: GraphMemory, portions: list[Portion], app_name: str) -> None:
+    for portion in portions:
+        if portion.turns:
+            await memory.remember(portion.turns, app_name=app_name, user_id=USER, session_id=portion.session)
+
+
+@pytest.mark.parametrize("history", SOME)
+async def test_the_graph_without_a_turn_equals_one_that_never_heard_it(
+    neo4j_server: Any, app_name: str, history: History
+) -> None:
+    predicates = {"functional_predicates": history.functional_predicates}
+    settings = neo4j_server.settings(label_prefix="TestHash", **predicates)
+    portions = make_portions(history)["told"]
+    async with GraphMemory(settings=settings, model=make_reader(history), embedder=HashEmbedder()) as memory:
+        for number, (gone, rest) in enumerate(leave_each_out(portions)):
+            forgetful, ignorant = f"{app_name}-{number}-forgets", f"{app_name}-{number}-never-heard"
+            await remember(memory, portions, forgetful)
+            await memory.forget([gone], app_name=forgetful, user_id=USER)
+            await remember(memory, rest, ignorant)
+            connection = memory.connection
+            derived = await Rewriter(connection).restore_derivation(Scope(forgetful, USER))
+            assert derived.is_empty
+            if not has_lost_decision(history):
+                assert await fetch_stored(memory, forgetful) == await fetch_stored(memory, ignorant), gone
+
+
+def has_lost_decision(history: History) -> bool:
+    """Whether a model would decide something else, if it had not heard a turn: those are compared on paper."""
+    return history.name.startswith(("judged", "outcome", "planned", "repeated", "rests"))
+
+
+def leave_each_out(portions: list[Portion]) -> Iterator[tuple[str, list[Portion]]]:
+    for portion in portions:
+        for turn in portion.turns:
+            rest = [
+                replace(
+                    other, turns=tuple(t for t in other.turns if (other.session, t.id) != (portion.session, turn.id))
+                )
+                for other in portions
+            ]
+            yield turn.make_memory_id(portion.session), rest
+
+
+@pytest.mark.parametrize("name", CONVERSATIONS)
+async def test_what_a_model_made_of_a_conversation_can_be_derived_again(
+    make_memory: MakeMemory, app_name: str, name: str
+) -> None:
+    memory, talk = (
+        make_memory(model=RecordedLlm.from_recording(replies.load_recording(name))),
+        replies.load_conversation(name),
+    )
+    for session in talk.sessions:
+        turns = memory_codec.make_turns(session.make_events(), zone=talk.zone)
+        await memory.remember(turns, app_name=app_name, user_id=USER, session_id=session.id)
+    before = await fetch_stored(memory, app_name)
+    assert len(before.facts) > 30
+    assert (await Rewriter(memory.connection).restore_derivation(Scope(app_name, USER))).is_empty
+    last = talk.sessions[-1]
+    receipt = await memory.forget_session(last.id, app_name=app_name, user_id=USER)
+    assert receipt.events and receipt.facts
+    assert (await Rewriter(memory.connection).restore_derivation(Scope(app_name, USER))).is_empty
+    after = await fetch_stored(memory, app_name)
+    assert len(before.facts) - len(after.facts) == receipt.facts
+    assert not any(source.session_id == last.id for known in after.facts.values() for source in known.sources)
+
+
+async def test_a_forgotten_diagnosis_leaves_wording_alias_and_context(make_memory: MakeMemory, app_name: str) -> None:
+    bob = {"ref": 2, "name": "Bob", "type": "person"}
+    more = {**bob, "aliases": ["Bob Lund"], "about": "has diabetes"}
+    memory = make_memory(
+        read(fact("The user keeps bees with Bob", "I keep bees with Bob", object=2), entities=[bob]),
+        read(
+            fact(
+                "The user keeps bees with Bob Lund, who has diabetes",
+                "Bob Lund, with whom I keep bees, has diabetes",
+                object=2,
+            ),
+            entities=[more],
+        ),
+        json.dumps({"ops": [{"fact": 0, "op": "REFINE", "targets": [1], "reason": "more exact: diabetes"}]}),
+    )
+    owner = {"app_name": app_name, "user_id": USER}
+    await memory.remember(say("I keep bees with Bob"), session_id="s", **owner)
+    await memory.remember(say(FULL_NAME, start=5), session_id="s", **owner)
+    told = await fetch_stored(memory, app_name)
+    assert [known.proposition.text for known in told.facts.values()] == [
+        "The user keeps bees with Bob Lund, who has diabetes"
+    ]
+    await memory.forget_event("t5", session_id="s", **owner)
+    stored = await fetch_stored(memory, app_name)
+    assert list_texts(stored) == ["The user keeps bees with Bob"]
+    assert {(entity.name, entity.aliases, entity.about) for entity in stored.entities.values()} == {
+        ("user", (), ""),
+        ("Bob", (), ""),
+    }
+    assert await find_traces(memory, app_name, "diabetes", "Lund") == []
+
+
+async def test_a_forgotten_wrong_address_leaves_the_right_one_open(make_memory: MakeMemory, app_name: str) -> None:
+    town = {"predicate": "lives_in"}
+    memory = make_memory(
+        read(fact("The user lives in Faro", "I live in Faro", **town)),
+        read(fact("The user lives in Porto", "I live in Porto", **town)),
+        json.dumps(
+            {
+                "ops": [
+                    {
+                        "fact": 0,
+                        "op": "SUPERSEDE",
+                        "targets": [1],
+                        "quotes": ["I live in Porto", "I live in Faro"],
+                        "reason": "moved",
+                    }
+                ]
+            }
+        ),
+        read(fact("The user lives in Faro", "I live in Faro", **town)),
+    )
+    owner = {"app_name": app_name, "user_id": USER}
+    await memory.remember(say("I live in Faro"), session_id="s", **owner)
+    await memory.remember(say("I live in Porto", start=5), session_id="s", **owner)
+    assert sorted(known.standing.state for known in (await fetch_stored(memory, app_name)).facts.values()) == [
+        "current",
+        "superseded",
+    ]
+    await memory.forget_event("t5", session_id="s", **owner)
+    [faro] = (await fetch_stored(memory, app_name)).facts.values()
+    assert (faro.proposition.text, faro.standing.state, faro.standing.valid_to) == (
+        "The user lives in Faro",
+        "current",
+        None,
+    )
+    await memory.remember(say("I live in Faro", start=9), session_id="s", **owner)
+    [faro] = (await fetch_stored(memory, app_name)).facts.values()
+    assert len(faro.sources) == 2
+
+
+async def test_what_was_forgotten_is_refused_and_the_same_in_a_new_event_is_remembered(
+    make_memory: MakeMemory, app_name: str
+) -> None:
+    memory, owner = make_memory(), {"app_name": app_name, "user_id": USER}
+    await memory.remember(say("My dog Rex is afraid of thunder."), session_id="s", **owner)
+    await memory.forget_session("s", **owner)
+    await memory.remember(say("My dog Rex is afraid of thunder."), session_id="s", **owner)
+    await memory.remember([replace(say("Rex, my dog, fears thunder.")[0])], session_id="s", **owner)
+    assert await memory.recall("Rex", **owner) == []
+    await memory.remember(say("My dog Rex is afraid of thunder.", start=7), session_id="s", **owner)
+    assert await memory.recall("Rex", **owner)
+
+
+async def test_no_fact_comes_back_from_a_turn_whose_fact_was_forgotten(make_memory: MakeMemory, app_name: str) -> None:
+    memory, owner = make_memory(), {"app_name": app_name, "user_id": USER}
+    await memory.remember(say("My dog Rex is afraid of thunder."), session_id="s", **owner)
+    [stored] = [fact async for fact in memory.facts(**owner)]
+    assert (await memory.forget(stored.id, **owner)).facts == 1
+    await memory.remember(say("My dog Rex is much afraid of thunder."), session_id="s", **owner)
+    assert [fact async for fact in memory.facts(**owner)] == []
+    assert [recollection.kind for recollection in await memory.recall("Rex", **owner)] == ["event"]
+    assert (await Rewriter(memory.connection).restore_derivation(Scope(app_name, USER))).is_empty
+
+
+async def test_a_tombstone_tells_nothing(make_memory: MakeMemory, app_name: str) -> None:
+    memory, owner = make_memory(), {"app_name": app_name, "user_id": USER}
+    turns = say("My dog Rex is afraid of thunder.")
+    await memory.remember(turns, session_id="s", **owner)
+    await memory.forget_session("s", **owner)
+    [[key]] = await run(memory, "MATCH (n:@Tombstone {scope: $scope}) RETURN n.key AS key", app_name)
+    assert turns[0].make_memory_id("s") not in key
+    assert key == forgetting.make_turn_tombstone(memory.connection, turns[0].make_memory_id("s"))
+    assert key != consolidation.make_statement_id(turns[0].id)
+
+
+async def test_forget_before_leaves_what_was_said_later(make_memory: MakeMemory, app_name: str) -> None:
+    memory, owner = make_memory(), {"app_name": app_name, "user_id": USER}
+    await memory.remember(say("I keep bees in the garden.", "I like honey on bread."), session_id="s", **owner)
+    await memory.add_statements([Statement("Ada owns a boat.", NOON - timedelta(days=9))], **owner)
+    receipt = await memory.forget_before(NOON + timedelta(seconds=30), **owner)
+    assert (receipt.events, len(receipt.ids)) == (1, 2)
+    assert [fact.text async for fact in memory.facts(**owner)] == ["I like honey on bread."]
+    with pytest.raises(errors.InvalidArgument, match="no time zone"):
+        await memory.forget_before(datetime(2026, 1, 1), **owner)
+
+
+async def test_memories_of_a_release_without_readings_are_forgotten_too(make_memory: MakeMemory, app_name: str) -> None:
+    memory, owner = make_memory(), {"app_name": app_name, "user_id": USER}
+    await memory.remember(say("I keep bees in the garden.", "I like honey on bread."), session_id="s", **owner)
+    await run(memory, "MATCH (i:@Ingest {scope: $scope}) SET i.reading = null, i.written = null", app_name)
+    before = await fetch_stored(memory, app_name)
+    assert (await Rewriter(memory.connection).restore_derivation(Scope(app_name, USER))).is_empty
+    await memory.remember(say("I sell candles at the market.", start=5), session_id="s", **owner)
+    await memory.forget_event("t0", session_id="s", **owner)
+    texts = sorted([fact.text async for fact in memory.facts(**owner)])
+    assert texts == ["I like honey on bread.", "I sell candles at the market."]
+    assert len(before.facts) == 2
+
+
+async def test_forgetting_a_user_leaves_no_trace(
+    neo4j_server: Any, make_memory: MakeMemory, app_name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Any
+) -> None:
+    monkeypatch.setattr(forgetting, "ERASED_AT_ONCE", 3)
+    monkeypatch.setattr(forgetting, "MAX_ERASED_NODES", 5)
+    settings = neo4j_server.settings(label_prefix="TestHash", artifact_store=tmp_path.as_uri())
+    memory, owner = make_memory(), {"app_name": app_name, "user_id": USER}
+    async with Neo4jSessionService(settings=settings) as sessions, Neo4jArtifactService(settings=settings) as artifacts:
+        session = await sessions.create_session(**owner, session_id="Zanzibar", state={"user:town": "Zanzibar"})
+        for number in range(8):
+            event = make_event(f"Number {number}: I met Quentin in Zanzibar on day {number}.", number)
+            await sessions.append_event(session, event)
+        await artifacts.save_artifact(
+            **owner, session_id="Zanzibar", filename="Zanzibar.txt", artifact=types.Part(text="Zanzibar")
+        )
+        await memory.remember(memory_codec.make_turns(session.events), session_id="Zanzibar", **owner)
+        await memory.enqueue(say("Quentin waits in Zanzibar", start=50), session_id="later", **owner)
+        before = await graph.forgetting.count_user(memory.connection, Scope(app_name, USER))
+        partial = await memory.forget_user(**owner)
+        assert (partial.events, partial.facts, partial.entities) == (
+            before["turns"],
+            before["facts"],
+            before["entities"],
+        )
+        assert partial.stays["sessions"] == 1 and partial.stays["artifacts"] == 1
+        assert await memory.recall("Quentin", **owner) == []
+        assert len((await sessions.get_session(**owner, session_id="Zanzibar")).events) == 8
+        whole = await memory.forget_user(**owner, sessions=True, artifacts=True)
+        assert (whole.sessions, whole.artifacts, whole.events) == (1, 1, 8)
+        assert set(whole.stays) == {"tombstones"}
+        assert await find_traces(memory, app_name, "Zanzibar", "Quentin", app_name) == []
+        assert await memory.forget_user(**owner, sessions=True, artifacts=True) == Receipt()
+        await memory.remember(memory_codec.make_turns(session.events), session_id="Zanzibar", **owner)
+        assert await memory.recall("Quentin", **owner) == []
+
+
+def make_event(text: str, number: int) -> Event:
+    content = types.Content(role="user", parts=[types.Part(text=text)])
+    return Event(author="user", invocation_id="inv", content=content, timestamp=NOON.timestamp() + number)
+
+
+async def run(memory: GraphMemory, query: str, app_name: str) -> list[Any]:
+    connection = await graph.prepare_connection(memory.connection)
+    text = query.replace("@", connection.settings.label_prefix)
+    return await connection.run_cypher(text, {"scope": Scope(app_name, USER).key})
+
+
+async def find_traces(memory: GraphMemory, app_name: str, *words: str) -> list[str]:
+    """All properties of all of the user's nodes and edges that hold one of these words."""
+    query = """
+    MATCH (n {scope: $scope})
+    OPTIONAL MATCH (n)-[r]->() RETURN properties(n) AS node, collect(properties(r)) AS edges
+    """
+    rows = await run(memory, query, app_name)
+    texts = [repr((row["node"], row["edges"])) for row in rows]
+    return [text for text in texts for word in words if word in text]
