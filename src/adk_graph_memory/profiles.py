@@ -43,10 +43,6 @@ class Profiles:
         Raises:
             errors.InvalidArgument: the schema is no pydantic model, or the budget is no number.
             errors.DatabaseError: the graph could not be read.
-
-        Example:
-            profile = await memory.profile(app_name="home", user_id="ana")
-            print(profile.text)
         """
         schemas = [] if schema is None else [schema]
         profile, forms = await self.fill_forms(schemas, Scope(app_name, user_id), token_budget=token_budget)

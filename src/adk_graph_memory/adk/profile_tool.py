@@ -24,9 +24,6 @@ class LoadProfileTool(FunctionTool):
 
     Args:
         memory_service: whose profiles to load, if not those of the Runner's memory service.
-
-    Example:
-        agent = LlmAgent(name="companion", model="gemini-flash-latest", tools=[load_profile, load_memory])
     """
 
     def __init__(self, memory_service: BaseMemoryService | None = None) -> None:
