@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Mapping
 from datetime import UTC, date, datetime, timedelta
 from typing import Any, Literal
 
@@ -228,16 +228,23 @@ def read_updates(conversation: Conversation) -> Iterator[tuple[str, dict[str, An
     questions = [question for question in conversation.questions if question.kind == "update"]
     for number, question in enumerate(questions):
         ids = (*question.outdated, *question.evidence)
-        kind = next(kind for kind in kinds if all(any(v in turns[id] for v in kind["values"]) for id in ids))
+        by_kind = ((kind, [read_values(kind, turns[id]) for id in ids]) for kind in kinds)
+        kind, values = next((kind, values) for kind, values in by_kind if all(values))
         predicate = f"{kind['topic'].replace(' ', '_')}_{number}"
-        for id in ids:
-            value = max((value for value in kind["values"] if value in turns[id]), key=len)
+        for id, [*_, value] in zip(ids, values, strict=True):
             yield id, {"subject": None, "predicate": predicate, "text": f"It is so of {kind['topic']}: {value}."}
         before, after = kind["other"].split("{}")
         for id in turns.keys() - set(ids):
             if before in turns[id] and after in turns[id] and before:
                 other = {"subject": ("somebody else", "person"), "predicate": predicate}
                 yield id, {**other, "text": f"Of somebody else: {turns[id]}"}
+
+
+def read_values(kind: Mapping[str, Any], text: str) -> list[str]:
+    """The values of a kind that the text tells in one of its wordings."""
+    wordings = (*kind["was"], *kind["now"], *kind["is"])
+    values = (value for value in kind["values"] if any(words.format(value) in text for words in wordings))
+    return sorted(values, key=len)  # "minus 2" begins "minus 2.25"
 
 
 # -- how much -------------------------------------------------------------------------------------------------------
