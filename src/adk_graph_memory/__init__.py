@@ -15,11 +15,13 @@ __all__ = [
     "IndexRetrieval",
     "IngestReport",
     "Limits",
+    "LoadProfileTool",
     "LocalNeo4j",
     "Neo4jArtifactService",
     "Neo4jIndexService",
     "Neo4jMemoryService",
     "Neo4jSessionService",
+    "Profile",
     "Receipt",
     "Recollection",
     "Reranker",
@@ -29,6 +31,7 @@ __all__ = [
     "Turn",
     "Weights",
     "__version__",
+    "load_profile",
     "register",
 ]
 
@@ -37,6 +40,7 @@ if TYPE_CHECKING:
     from adk_graph_memory.adk.index_service import Neo4jIndexService
     from adk_graph_memory.adk.memory_service import Neo4jMemoryService
     from adk_graph_memory.adk.plugin import GraphMemoryPlugin
+    from adk_graph_memory.adk.profile_tool import LoadProfileTool, load_profile
     from adk_graph_memory.adk.registry import register
     from adk_graph_memory.adk.session_service import Neo4jSessionService
     from adk_graph_memory.embeddings import GeminiEmbedder
@@ -44,7 +48,7 @@ if TYPE_CHECKING:
     from adk_graph_memory.index_retrieval import IndexRetrieval
     from adk_graph_memory.local_neo4j import LocalNeo4j
     from adk_graph_memory.memory import GraphMemory
-    from adk_graph_memory.records import Filters, IngestReport, Receipt, Recollection, Statement, Turn
+    from adk_graph_memory.records import Filters, IngestReport, Profile, Receipt, Recollection, Statement, Turn
     from adk_graph_memory.retrieval import CrossEncoderReranker, Reranker, Weights
     from adk_graph_memory.settings import Limits, Settings
 
@@ -55,6 +59,7 @@ else:
         "adk.index_service": ("Neo4jIndexService",),
         "adk.memory_service": ("Neo4jMemoryService",),
         "adk.plugin": ("GraphMemoryPlugin",),
+        "adk.profile_tool": ("LoadProfileTool", "load_profile"),
         "adk.registry": ("register",),
         "adk.session_service": ("Neo4jSessionService",),
         "embeddings": ("GeminiEmbedder",),
@@ -62,7 +67,7 @@ else:
         "index_retrieval": ("IndexRetrieval",),
         "local_neo4j": ("LocalNeo4j",),
         "memory": ("GraphMemory",),
-        "records": ("Filters", "IngestReport", "Receipt", "Recollection", "Statement", "Turn"),
+        "records": ("Filters", "IngestReport", "Profile", "Receipt", "Recollection", "Statement", "Turn"),
         "retrieval": ("CrossEncoderReranker", "Reranker", "Weights"),
         "settings": ("Limits", "Settings"),
     }

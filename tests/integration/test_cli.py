@@ -260,6 +260,20 @@ async def test_pages_hold_everything_once(command, known, name, id):
     assert wrong.exit_code == 1 and "'nobody'" in wrong.stderr
 
 
+async def test_a_profile_tells_what_is_so_section_by_section(command, known):
+    shown = (await command("profile", "ana", "--app", known)).stdout
+    assert "Home:\n- I live in Porto.\n" in shown and "Lisbon" not in shown and "bees" not in shown
+    rows = json.loads((await command("profile", "ana", "--app", known, "--json")).stdout)
+    [home] = [row for row in rows if row["section"] == "home"]
+    assert (home["text"], home["fact"]["sources"][0]["quote"]) == ("I live in Porto.", "I live in Porto")
+    unknown = await command("profile", "nobody", "--app", known)
+    assert unknown.exit_code == 1 and "'nobody'" in unknown.stderr
+
+
+async def test_a_user_who_told_nothing_has_no_profile(command, told):
+    assert "Nothing is known yet." in (await command("profile", "bea", "--app", told)).stdout
+
+
 async def test_entities_are_counted_by_what_is_so_and_chosen_by_type(command, known):
     rows = json.loads((await command("entities", *whose(known), "--json")).stdout)
     counts = {row["name"]: row["facts"] for row in rows}

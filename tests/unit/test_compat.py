@@ -16,6 +16,7 @@ from adk_graph_memory.adk import _compat
 ROOT = Path(__file__).parents[2]
 
 PRIVATE_NAMES = [
+    ("google.adk.agents.context", "Context._require_memory_service"),
     ("google.adk.artifacts.artifact_util", "_MAX_ARTIFACT_REFERENCE_DEPTH"),
     ("google.adk.artifacts.artifact_util", "_is_rewind_tombstone"),
     ("google.adk.sessions._session_util", "extract_state_delta"),

@@ -15,15 +15,17 @@ from google.adk.events.event import Event
 from google.adk.memory.base_memory_service import BaseMemoryService, SearchMemoryResponse
 from google.adk.memory.memory_entry import MemoryEntry
 from google.adk.sessions.session import Session
+from pydantic import BaseModel
 from typing_extensions import override
 
 from adk_graph_memory import embeddings, extraction, graph, llm, redaction, retrieval
-from adk_graph_memory.adk import memory_codec
+from adk_graph_memory.adk import memory_codec, profile_codec
 from adk_graph_memory.adk.graph_service import load_agent_dotenv
 from adk_graph_memory.closing import Closeable
 from adk_graph_memory.language.zones import read_state_zone
 from adk_graph_memory.memory import GraphMemory
-from adk_graph_memory.records import NO_SESSION, IngestReport, Receipt, Scope
+from adk_graph_memory.profiles import PROFILE_TOKENS
+from adk_graph_memory.records import NO_SESSION, IngestReport, Profile, Receipt, Scope
 from adk_graph_memory.settings import Settings
 
 logger = logging.getLogger(__name__)
@@ -41,6 +43,7 @@ class Neo4jMemoryService(Closeable, BaseMemoryService):
         memory: a memory to use instead of one made from the other arguments.
         auth, database, driver, sync_driver, settings, schema, timezone, model, embedder, retrieval_query, redact,
             topics, weights, reranker: as :class:`adk_graph_memory.GraphMemory` takes them.
+        profile_schemas: pydantic models, of each of which :meth:`retrieve_profiles` returns a profile.
         agents_dir: the agents' folder, whose ``.env`` files are read; ADK's command line passes it.
 
     Example:
@@ -76,6 +79,7 @@ class Neo4jMemoryService(Closeable, BaseMemoryService):
         topics: Sequence[extraction.Topic | str] | None = None,
         weights: retrieval.Weights | None = None,
         reranker: retrieval.Reranker | None = None,
+        profile_schemas: Sequence[type[BaseModel]] = (),
         agents_dir: str | None = None,
     ) -> None:
         self.memory = memory or GraphMemory(
@@ -95,7 +99,7 @@ class Neo4jMemoryService(Closeable, BaseMemoryService):
             weights=weights,
             reranker=reranker,
         )
-        self._agents_dir = agents_dir
+        self._agents_dir, self._profile_schemas = agents_dir, tuple(profile_schemas)
         self._is_filled, self._empty_searches = False, 0
         if agents_dir is None:
             self.memory.vectors.start_loading()
@@ -180,6 +184,27 @@ class Neo4jMemoryService(Closeable, BaseMemoryService):
         if not recollections:
             await self._warn_if_unfilled(Scope(app_name, user_id))
         return SearchMemoryResponse(memories=[memory_codec.make_memory_entry(memory) for memory in recollections])
+
+    async def retrieve_profiles(self, *, app_name: str, user_id: str) -> list[profile_codec.MemoryProfile]:
+        """Return the user's profiles, as Memory Bank's service does: of each registered schema what is known.
+
+        Without ``profile_schemas`` it is one profile: a list of facts under each heading.
+        """
+        memory = self._get_memory(app_name)
+        profile, forms = await memory.fill_forms(self._profile_schemas, Scope(app_name, user_id))
+        return profile_codec.make_memory_profiles(profile, self._profile_schemas, forms)
+
+    async def profile(
+        self,
+        *,
+        app_name: str,
+        user_id: str,
+        schema: type[BaseModel] | None = None,
+        token_budget: int = PROFILE_TOKENS,
+    ) -> Profile:
+        """Return what :meth:`adk_graph_memory.GraphMemory.profile` does."""
+        memory = self._get_memory(app_name)
+        return await memory.profile(app_name=app_name, user_id=user_id, schema=schema, token_budget=token_budget)
 
     @override
     async def delete_memory(self, *, app_name: str, user_id: str, memory_id: str | None = None) -> None:

@@ -5,14 +5,17 @@ from __future__ import annotations
 import logging
 from functools import partial
 
+from google.adk.agents.callback_context import CallbackContext
 from google.adk.agents.invocation_context import InvocationContext
 from google.adk.memory.base_memory_service import BaseMemoryService
+from google.adk.models.llm_request import LlmRequest
 from google.adk.plugins.base_plugin import BasePlugin
 from google.adk.sessions.session import Session
 from typing_extensions import override
 
 from adk_graph_memory.adk import _compat, memory_codec
 from adk_graph_memory.adk.memory_service import Neo4jMemoryService
+from adk_graph_memory.adk.profile_preload import ProfilePreload
 from adk_graph_memory.adk.session_service import Neo4jSessionService
 from adk_graph_memory.background import MemoryQueue, MemoryUser, SessionKey
 from adk_graph_memory.background.turn_buffer import SplitTurns
@@ -37,6 +40,8 @@ class GraphMemoryPlugin(BasePlugin):
         idle: seconds after a user's last run that start an ingest, however few turns there are.
         at_once: users ingested in parallel; each user's turns are ingested in order.
         drain: seconds for which closing goes on ingesting; the rest stays queued. ADK allows five.
+        preload_profile: also put the user's profile into the system instruction of each run.
+        profile_timeout: seconds that a run waits for it; then it goes on without.
 
     Example:
         agent = LlmAgent(name="companion", model="gemini-flash-latest", tools=[load_memory])
@@ -58,16 +63,35 @@ class GraphMemoryPlugin(BasePlugin):
         idle: float = 5.0,
         at_once: int = 4,
         drain: float = 4.0,
+        preload_profile: bool = False,
+        profile_timeout: float = 5.0,
     ) -> None:
         super().__init__(name=name)
         Neo4jMemoryService.has_plugin = True
         self._memory_service, self._has_warned = memory, False
         self._queue = MemoryQueue(name, every=every, idle=idle, at_once=at_once, drain=drain)
         self._session_services: list[Neo4jSessionService] = []
+        self._preload = ProfilePreload(profile_timeout) if preload_profile else None
+
+    @override
+    async def before_run_callback(self, *, invocation_context: InvocationContext) -> None:
+        """Note whose profile the run's model requests get; reads nothing."""
+        service = self._memory_service or invocation_context.memory_service
+        if self._preload and isinstance(service, Neo4jMemoryService) and not _is_agent_tool(invocation_context):
+            session = invocation_context.session
+            self._preload.start_run(invocation_context.invocation_id, service, session.app_name, session.user_id)
+
+    @override
+    async def before_model_callback(self, *, callback_context: CallbackContext, llm_request: LlmRequest) -> None:
+        """Add the user's profile to the system instruction; if it cannot be read, the request goes on without."""
+        if self._preload:
+            await self._preload.add_profile(callback_context.invocation_id, llm_request)
 
     @override
     async def after_run_callback(self, *, invocation_context: InvocationContext) -> None:
         """Queue the session's new events; returns before they are queued."""
+        if self._preload:
+            self._preload.end_run(invocation_context.invocation_id)
         try:
             if not _is_agent_tool(invocation_context):
                 self._buffer_session(invocation_context, await _load_whole_session(invocation_context))

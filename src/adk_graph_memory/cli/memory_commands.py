@@ -1,4 +1,4 @@
-"""The commands ``facts``, ``entities``, ``recall`` and ``forget``."""
+"""The commands ``profile``, ``facts``, ``entities``, ``recall`` and ``forget``."""
 
 from __future__ import annotations
 
@@ -34,6 +34,7 @@ from adk_graph_memory.cli.output import (
     format_count,
     format_day,
     make_grid,
+    replace_controls,
 )
 from adk_graph_memory.memory import GraphMemory
 from adk_graph_memory.records import Filters, MemoryKind, Recollection, Scope, StoredEntity, StoredFact
@@ -52,6 +53,19 @@ _STATUS_HEADINGS: dict[str, tuple[FactStatus, ...]] = {
     "No longer so, or in doubt:": ("over",),
 }
 """Headings of the list of facts, with the statuses that belong under each."""
+
+
+@command(MEMORY_PANEL)
+async def profile(
+    user_id: Annotated[str, typer.Argument(metavar="USER", help="The user's id.")], app_name: AppOption
+) -> Output:
+    """Print what is always worth knowing about a user, as a prompt gets it."""
+    announce("Waiting for Neo4j")
+    async with GraphMemory() as memory:
+        known = await memory.profile(app_name=app_name, user_id=user_id)
+    if not known.items:
+        await check_owner(app_name, user_id)
+    return Output(known.items, Text(replace_controls(known.text) or "Nothing is known yet."))
 
 
 @command(MEMORY_PANEL)

@@ -11,6 +11,7 @@ from adk_graph_memory.graph import (
     knowledge,
     memories,
     migrate,
+    profile_facts,
     reembed,
     sessions,
 )
@@ -34,4 +35,4 @@ __all__ = [
     "prepare_connection",
 ]
 __all__ += ["artifacts", "candidates", "derivation", "forgetting", "ingest_queue", "knowledge", "memories", "migrate"]
-__all__ += ["reembed", "sessions"]
+__all__ += ["profile_facts", "reembed", "sessions"]

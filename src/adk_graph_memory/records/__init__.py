@@ -11,6 +11,16 @@ from adk_graph_memory.records.extraction_result import (
     Source,
     Usage,
 )
+from adk_graph_memory.records.profile import (
+    SECTION_TITLES,
+    SECTIONS,
+    FieldEvidence,
+    Profile,
+    ProfileCandidate,
+    ProfileForm,
+    ProfileItem,
+    Section,
+)
 from adk_graph_memory.records.results import (
     AppSummary,
     Ending,
@@ -57,6 +67,8 @@ from adk_graph_memory.records.write_plan import (
 
 __all__ = [
     "NO_SESSION",
+    "SECTIONS",
+    "SECTION_TITLES",
     "AppSummary",
     "Candidates",
     "Embedding",
@@ -67,6 +79,7 @@ __all__ = [
     "ExtractedFact",
     "Extraction",
     "FactLink",
+    "FieldEvidence",
     "Filters",
     "IngestReport",
     "KnownEntity",
@@ -79,12 +92,17 @@ __all__ = [
     "PlannedFact",
     "PlannedRevision",
     "Precision",
+    "Profile",
+    "ProfileCandidate",
+    "ProfileForm",
+    "ProfileItem",
     "Proposition",
     "Receipt",
     "Recollection",
     "Remark",
     "Role",
     "Scope",
+    "Section",
     "Share",
     "Source",
     "Standing",

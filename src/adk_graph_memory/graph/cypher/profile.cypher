@@ -1,0 +1,54 @@
+// profile_facts
+// one row: the names of those who speak as the user ('user' or the user's id, or else all people who speak); and the facts that
+// hold of them, of their agents if they told them, or of nobody if they were told to memory itself: of each predicate the best
+OPTIONAL MATCH (u:@User {scope: $scope})
+WITH coalesce(u.authors, []) AS authors
+WITH [name IN authors WHERE coalesce(head(COLLECT {
+       MATCH (e:@Event {scope: $scope}) WHERE e.memory_id IS NOT NULL AND e.author = name RETURN e.role LIMIT 1
+     }), 'user') <> 'model'] AS people, authors
+WITH authors, people, [name IN people WHERE toLower(name) IN ['user', toLower($user_id)]] AS own
+WITH authors, people, CASE WHEN size(own) > 0 THEN own ELSE people END AS speakers
+WITH speakers, [name IN authors WHERE NOT name IN people] AS agents
+WITH speakers, COLLECT {
+  MATCH (n:@Entity {scope: $scope}) WHERE n.key IS NOT NULL AND any(name IN [n.name] + n.aliases WHERE name IN speakers)
+  RETURN n
+} AS users, COLLECT {
+  MATCH (n:@Entity {scope: $scope}) WHERE n.key IS NOT NULL AND any(name IN [n.name] + n.aliases WHERE name IN agents)
+  RETURN n
+} AS bots
+CALL (speakers, users, bots) {
+  UNWIND users AS n
+  MATCH (n)<-[r:SUBJECT|OBJECT]-(f:@Fact)
+  RETURN f, toLower(type(r)) AS place
+  UNION
+  UNWIND [n IN bots WHERE NOT n IN users] AS n
+  MATCH (n)<-[:SUBJECT]-(f:@Fact) WHERE f.author IN speakers
+  RETURN f, 'agent' AS place
+  UNION
+  MATCH (f:@Fact {scope: $scope}) WHERE f.id IS NOT NULL AND f.direct
+  RETURN f, 'nowhere' AS place
+}
+WITH speakers, f, place
+WHERE f.modality IN $modalities AND coalesce(f.valid_from <= $now, true) AND
+// include holds
+WITH speakers, f, place ORDER BY f.support DESC, f.timestamp DESC, f.id
+WITH speakers, place, f.predicate AS predicate, collect(f) AS facts
+WITH speakers, place, facts[..CASE predicate WHEN 'states' THEN $statements ELSE $each END] AS facts
+UNWIND facts AS f
+WITH speakers, collect({
+  place: place, support: f.support, id: f.memory_id, text: f.text, predicate: f.predicate, modality: f.modality, topic: f.topic,
+  author: f.author, timestamp: f.timestamp, offset: f.offset, valid_from: f.valid_from, valid_to: f.valid_to, state: f.state,
+  valid_from_precision: f.valid_from_precision, valid_to_precision: f.valid_to_precision, stale: f.stale,
+  subject: head(COLLECT { MATCH (f)-[:SUBJECT]->(n) RETURN n {.name, .type} }),
+  object: head(COLLECT { MATCH (f)-[:OBJECT]->(n) RETURN n {.name, .type} })
+})[..$most] AS facts
+RETURN speakers, facts
+
+// fact_sources
+// a row for each of these facts: the words that it rests on
+MATCH (f:@Memory {scope: $scope}) WHERE f:@Fact AND f.memory_id IN $ids
+RETURN f.memory_id AS id, COLLECT {
+  MATCH (f)-[s:SUPPORTED_BY]->(e)
+  RETURN s {.quote, .start, .end, .verified, turn_id: e.id, session_id: e.session_id, timestamp: e.timestamp, offset: e.offset, seq: e.seq}
+  ORDER BY e.timestamp, e.seq
+} AS sources
