@@ -6,6 +6,7 @@ from adk_graph_memory.graph import (
     artifacts,
     candidates,
     forgetting,
+    imports,
     ingest_queue,
     knowledge,
     memories,
@@ -31,5 +32,5 @@ __all__ = [
     "VectorSlot",
     "prepare_connection",
 ]
-__all__ += ["artifacts", "candidates", "forgetting", "ingest_queue", "knowledge", "memories", "migrate", "reembed"]
-__all__ += ["sessions"]
+__all__ += ["artifacts", "candidates", "forgetting", "imports", "ingest_queue", "knowledge", "memories", "migrate"]
+__all__ += ["reembed", "sessions"]
