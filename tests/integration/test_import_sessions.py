@@ -235,6 +235,19 @@ async def test_another_session_under_the_same_id_is_left_alone(memory, sessions,
     assert [one.id for one in kept.events] == ["mine"]
 
 
+async def test_an_id_with_spaces_around_it_loses_them(memory, sessions, app_name, tmp_path):
+    """As our own service stores it; a database that was migrated may hold such ids."""
+    path = tmp_path / "session.db"
+    await write_sqlite_sessions(path, app_name)
+    with closing(sqlite3.connect(path)) as database, database:
+        database.execute("UPDATE sessions SET id = ' día/2 ' WHERE id = 'día/2'")
+        database.execute("UPDATE events SET session_id = ' día/2 ' WHERE session_id = 'día/2'")
+    await import_source(memory, str(path), sqlite_options())
+    ours = await sessions.get_session(app_name=app_name, user_id="ana maría", session_id="día/2")
+    assert [one.id for one in ours.events] == ["e 0 · día/2"]
+    assert (await import_source(memory, str(path), sqlite_options())).sessions == {"known": 4, "read": 4}
+
+
 async def test_only_one_app_or_user_on_request(memory, sessions, app_name, tmp_path):
     path = tmp_path / "session.db"
     await write_sqlite_sessions(path, app_name, f"{app_name}-2")

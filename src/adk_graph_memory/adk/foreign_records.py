@@ -34,7 +34,7 @@ def check_ids(app_name: str, user_id: str, session_id: str = "") -> str:
     """Return the session's id as our session service stores it, without spaces around it.
 
     Raises:
-        errors.InvalidArgument: the session's id is blank, or one is too long.
+        errors.InvalidArgument: one of them is too long.
     """
     try:
         for name, value in (("app_name", app_name), ("user_id", user_id), ("session_id", session_id)):

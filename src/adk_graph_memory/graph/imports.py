@@ -13,13 +13,12 @@ from adk_graph_memory.records import Scope, Statement
 
 @dataclass(frozen=True, slots=True)
 class ToldMemory:
-    """What the graph has of a statement: its text, time, author and metadata members, or that it was forgotten."""
+    """What the graph has of a statement: its text, time, author and metadata members."""
 
-    text: str | None
-    timestamp: float | None
+    text: str
+    timestamp: float
     author: str | None
     members: frozenset[str]
-    is_forgotten: bool
 
     def says(self, statement: Statement, *, is_timed: bool = True) -> bool:
         """Whether the graph has exactly this; without ``is_timed`` the statement's time does not count."""
@@ -58,11 +57,8 @@ async def finish_session(
 
 
 async def fetch_told_memories(connection: Connection, scope: Scope, ids: Sequence[str]) -> dict[str, ToldMemory]:
-    """Fetch those of the memories that the user has, or has forgotten, by id."""
+    """Fetch those of the memories that the user has, by id."""
     rows = await connection.run_statement("told_memories", scope=scope.key, ids=list(ids))
     return {
-        row["id"]: ToldMemory(
-            row["text"], row["timestamp"], row["author"], frozenset(row["metadata"]), row["forgotten"]
-        )
-        for row in rows
+        row["id"]: ToldMemory(row["text"], row["timestamp"], row["author"], frozenset(row["metadata"])) for row in rows
     }

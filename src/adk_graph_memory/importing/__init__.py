@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from adk_graph_memory import errors
 from adk_graph_memory.importing.importer import Importer, ImportOptions
 from adk_graph_memory.importing.session_tables import SessionTables
 from adk_graph_memory.importing.sources import (
@@ -36,6 +37,8 @@ __all__ = [
     "open_source",
 ]
 
+GOES_ON = "What was imported so far stays, and the same import goes on from there."
+
 
 async def import_source(
     memory: GraphMemory | None,
@@ -50,6 +53,9 @@ async def import_source(
     """
     importer = Importer(memory, options, on_progress)
     async with open_source(options.source, location) as source:
-        if isinstance(source, SessionTables):
-            return await importer.import_sessions(source)
-        return await importer.import_memories(source)
+        try:
+            if isinstance(source, SessionTables):
+                return await importer.import_sessions(source)
+            return await importer.import_memories(source)
+        except (errors.DatabaseUnavailable, errors.EmbeddingError) as error:
+            raise error.add_sentence(GOES_ON) from error.__cause__

@@ -43,8 +43,6 @@ class MemoryWriter:
             if (told := known.get(id)) is None:
                 wanted.append(statement)
                 self.tally.count("memories", "new")
-            elif told.is_forgotten:
-                self.tally.skip(row.place, "forgotten here", "it was forgotten in the graph")
             elif told.says(statement, is_timed=row.at is not None):
                 self.tally.count("memories", "known")
             else:

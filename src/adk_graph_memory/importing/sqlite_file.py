@@ -87,7 +87,7 @@ class SqliteFile:
             if "locked" in str(error) or "busy" in str(error):
                 raise errors.ConfigurationError(
                     f"{self.name} is locked by another process ({error}): stop what writes to it, or import a copy "
-                    "made while nothing did; what was imported so far stays, and the same command goes on.",
+                    "made while nothing did. What was imported so far stays, and the same import goes on from there.",
                     reason=str(error),
                 ) from error
             raise make_format_error(self.name, self._expected, f"SQLite cannot read it ({error})") from error

@@ -9,7 +9,7 @@ from adk_graph_memory.importing.source_records import SkippedRow
 
 MAX_PROBLEMS = 100
 """Skipped rows whose places are kept; beyond, they are only counted."""
-HARMLESS_KINDS = frozenset(("of another app or user", "expired", "without a fact", "forgotten here"))
+HARMLESS_KINDS = frozenset(("of another app or user", "expired", "without a fact"))
 """Kinds of skipped rows that nobody has to mend."""
 
 

@@ -21,10 +21,6 @@ WHERE s.uid = $uid AND s.revision = $revision
 SET s.state = $state.members, s.last_update_time = $update_time
 
 // told_memories
-// a row for each of these memories that the user was told directly, or has forgotten
-UNWIND $ids AS id
-OPTIONAL MATCH (f:@Memory {scope: $scope, memory_id: id})
-OPTIONAL MATCH (grave:@Tombstone {scope: $scope, key: id})
-WITH id, f, grave WHERE f IS NOT NULL OR grave IS NOT NULL
-RETURN id, f.text AS text, f.timestamp AS timestamp, f.author AS author, coalesce(f.metadata, []) AS metadata,
-       grave IS NOT NULL AS forgotten
+// a row for each of these memories that the user was told directly: what it says
+MATCH (f:@Memory {scope: $scope}) WHERE f.memory_id IN $ids AND f:@Fact
+RETURN f.memory_id AS id, f.text AS text, f.timestamp AS timestamp, f.author AS author, coalesce(f.metadata, []) AS metadata
