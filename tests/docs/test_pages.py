@@ -23,6 +23,13 @@ from google.adk.cli import cli_tools_click, service_registry
 from google.adk.events import Event
 from google.genai import types
 from tests.documents import ROOT, Block, blocks, run_block
+from tests.import_sources import (
+    make_bank_export,
+    make_mem0_export,
+    write_database_sessions,
+    write_sqlite_memory,
+    write_sqlite_sessions,
+)
 from typer.testing import CliRunner
 
 from adk_graph_memory import Neo4jMemoryService, Neo4jSessionService
@@ -99,6 +106,7 @@ def test_the_commands_run(at_the_test_server, monkeypatch, tmp_path):
     monkeypatch.setenv("ADK_GRAPH_MEMORY_LABEL_PREFIX", f"Commands{uuid.uuid4().hex[:8]}")
     monkeypatch.chdir(tmp_path)
     asyncio.run(store_monday_and_friday(tmp_path))
+    asyncio.run(store_elsewhere(tmp_path))
     for arguments in OWN_COMMANDS:
         if arguments[0] not in ("up", "status", "reembed", "demo", "down"):
             run_command(arguments)
@@ -113,6 +121,7 @@ def test_the_commands_run_as_a_reader_types_them(monkeypatch, tmp_path):
         run_command(arguments, *(["--port", str(free_port())] if arguments == ["up"] else []))
         if arguments == ["up"]:
             asyncio.run(store_monday_and_friday(tmp_path))
+            asyncio.run(store_elsewhere(tmp_path))
     assert {"up", "down"} <= {arguments[0] for arguments in OWN_COMMANDS}
 
 
@@ -136,6 +145,15 @@ async def store_monday_and_friday(folder: Path) -> None:
             await sessions.append_event(session, Event(author="user", content=content))
             (folder / f"{id}.session.json").write_text(session.model_dump_json(by_alias=True), encoding="utf-8")
         await sessions.delete_session(app_name="home", user_id="ana", session_id="friday")
+
+
+async def store_elsewhere(folder: Path) -> None:
+    """What the commands import: files of other services."""
+    sessions = await write_sqlite_sessions(folder / "session.db", "elsewhere")
+    write_database_sessions(folder / "sessions.db", sessions)
+    await write_sqlite_memory(folder / "memory.db", "elsewhere")
+    (folder / "mem0.json").write_text(json.dumps(make_mem0_export()), encoding="utf-8")
+    (folder / "memories.json").write_text(json.dumps(make_bank_export("elsewhere")), encoding="utf-8")
 
 
 def free_port() -> int:

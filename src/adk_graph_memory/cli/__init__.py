@@ -7,6 +7,7 @@ try:
     from adk_graph_memory.cli import conversation_commands
     from adk_graph_memory.cli import memory_commands
     from adk_graph_memory.cli import ingest_command
+    from adk_graph_memory.cli import import_command
     from adk_graph_memory.cli import demo_command
     from adk_graph_memory.cli.application import app
 except KeyboardInterrupt:  # ADK takes seconds to import
@@ -17,6 +18,7 @@ __all__ = [
     "app",
     "conversation_commands",
     "demo_command",
+    "import_command",
     "ingest_command",
     "memory_commands",
     "server_commands",

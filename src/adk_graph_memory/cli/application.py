@@ -94,8 +94,8 @@ def main(
     """
 
 
-def command(panel: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Register a function, sync or async, that returns an :class:`Output` as a command.
+def command(panel: str, name: str | None = None) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Register a function, sync or async, that returns an :class:`Output` as a command, by its own name or another.
 
     The command gets the option ``--json`` and prints the output. An expected error becomes one line on stderr and
     exit code 1, an argument that cannot be used a usage error and exit code 2; a bug keeps its traceback.
@@ -125,7 +125,7 @@ def command(panel: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
         )
         parameters = [*signature.parameters.values(), json_parameter]
         run_command.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
-        app.command(rich_help_panel=panel)(run_command)
+        app.command(name, rich_help_panel=panel)(run_command)
         return function
 
     return register

@@ -7,6 +7,7 @@ from adk_graph_memory.graph import (
     candidates,
     derivation,
     forgetting,
+    imports,
     ingest_queue,
     knowledge,
     memories,
@@ -34,5 +35,5 @@ __all__ = [
     "VectorSlot",
     "prepare_connection",
 ]
-__all__ += ["artifacts", "candidates", "derivation", "forgetting", "ingest_queue", "knowledge", "memories", "migrate"]
-__all__ += ["profile_facts", "reembed", "sessions"]
+__all__ += ["artifacts", "candidates", "derivation", "forgetting", "imports", "ingest_queue", "knowledge", "memories"]
+__all__ += ["migrate", "profile_facts", "reembed", "sessions"]

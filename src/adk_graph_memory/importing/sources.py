@@ -1,0 +1,65 @@
+"""Open a source by its kind and its path or URL."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from adk_graph_memory.importing import exports, memory_events
+from adk_graph_memory.importing.exports import MemoryExport
+from adk_graph_memory.importing.memory_events import MemoryEvents
+from adk_graph_memory.importing.session_tables import SessionTables
+from adk_graph_memory.importing.sql_database import SqlDatabase
+from adk_graph_memory.importing.sqlite_file import QueryRunner, SqliteFile, parse_sqlite_path
+
+ADK_SQLITE, ADK_DATABASE, ADK_SQLITE_MEMORY = "adk-sqlite", "adk-database", "adk-sqlite-memory"
+MEM0, MEMORY_BANK = "mem0", "memory-bank"
+
+Source = SessionTables | MemoryEvents | MemoryExport
+
+
+@asynccontextmanager
+async def open_source(kind: str, location: str) -> AsyncIterator[Source]:
+    """Open a source, check that it is of this kind, and close it at the end.
+
+    Args:
+        kind: one of the names of this module.
+        location: a path; for ADK's databases also a URL, as ADK's services take it.
+
+    Raises:
+        errors.NotFound: there is no such file.
+        errors.UnreadableTranscript: it is of another kind, or of a release that this one does not know.
+        errors.ConfigurationError: it is locked, the URL cannot be used, or a package is missing.
+    """
+    if kind == MEM0:
+        yield MemoryExport(Path(location), exports.MEM0)
+        return
+    if kind == MEMORY_BANK:
+        yield MemoryExport(Path(location), exports.MEMORY_BANK)
+        return
+    database = _open_database(kind, location)
+    try:
+        if isinstance(database, SqliteFile):
+            await database.open()
+        source: SessionTables | MemoryEvents = (
+            MemoryEvents(database)
+            if kind == ADK_SQLITE_MEMORY
+            else SessionTables(database, has_version=kind == ADK_DATABASE)
+        )
+        await source.check_schema()
+        yield source
+    finally:
+        await database.close()
+
+
+def _open_database(kind: str, location: str) -> QueryRunner:
+    expected = {
+        ADK_SQLITE: "a file of ADK's SqliteSessionService",
+        ADK_DATABASE: "a database of ADK's DatabaseSessionService",
+        ADK_SQLITE_MEMORY: memory_events.EXPECTED,
+    }[kind]
+    path = parse_sqlite_path(location)
+    if path is None and not (kind == ADK_DATABASE and "://" in location):
+        path = Path(location)
+    return SqliteFile(path, expected) if path else SqlDatabase(location)
