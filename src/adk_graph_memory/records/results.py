@@ -20,7 +20,10 @@ MemoryKind = Literal["fact", "event"]
 
 @dataclass(frozen=True, slots=True)
 class Filters:
-    """Search only memories said from ``since`` to ``until``, of one kind, session and topic, about one entity."""
+    """Search only memories said from ``since`` to ``until``, of one kind, session and topic, about one entity.
+
+    ``metadata`` keeps those whose own metadata, or that of a turn they rest on, has each of these values.
+    """
 
     since: datetime | None = None
     until: datetime | None = None
@@ -28,8 +31,11 @@ class Filters:
     session_id: str | None = None
     topic: str | None = None
     entity: str | None = None
+    metadata: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        if not isinstance(self.metadata, Mapping) or not all(isinstance(key, str) for key in self.metadata):
+            raise errors.InvalidArgument(reason=f"metadata {self.metadata!r} does not map texts to values")
         for moment in (self.since, self.until):
             if moment is not None:
                 check_timezone_aware(moment)

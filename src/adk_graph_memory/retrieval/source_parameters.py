@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from adk_graph_memory.graph import VectorSlot, analyzers, lucene
+from adk_graph_memory.graph.json_map import JsonMapDelta
 from adk_graph_memory.graph.queries import fill_identifiers
 from adk_graph_memory.records import Filters, Scope
 from adk_graph_memory.retrieval import query_parts, smalltalk
@@ -53,10 +54,15 @@ def make_source_parameters(
         "read": COVERAGE_TEXTS,
         "readable": COVERAGE_CHARACTERS,
         "brief": smalltalk.MAX_SMALLTALK_CHARACTERS,
-        "filters": filters.to_parameters() if filters else None,
+        "filters": _make_filter_parameters(filters) if filters else None,
         "until": until.timestamp() if until else None,
         "tokens": "",
     }
+
+
+def _make_filter_parameters(filters: Filters) -> dict[str, Any]:
+    members = JsonMapDelta.from_values(filters.metadata).members
+    return filters.to_parameters() | {"metadata": list(members)}
 
 
 def make_vector_parameters(vector: Sequence[float], slot: VectorSlot) -> dict[str, Any]:
