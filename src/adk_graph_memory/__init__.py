@@ -20,6 +20,7 @@ __all__ = [
     "Neo4jIndexService",
     "Neo4jMemoryService",
     "Neo4jSessionService",
+    "PruneReport",
     "Receipt",
     "Recollection",
     "Reranker",
@@ -44,7 +45,7 @@ if TYPE_CHECKING:
     from adk_graph_memory.index_retrieval import IndexRetrieval
     from adk_graph_memory.local_neo4j import LocalNeo4j
     from adk_graph_memory.memory import GraphMemory
-    from adk_graph_memory.records import Filters, IngestReport, Receipt, Recollection, Statement, Turn
+    from adk_graph_memory.records import Filters, IngestReport, PruneReport, Receipt, Recollection, Statement, Turn
     from adk_graph_memory.retrieval import CrossEncoderReranker, Reranker, Weights
     from adk_graph_memory.settings import Limits, Settings
 
@@ -62,7 +63,7 @@ else:
         "index_retrieval": ("IndexRetrieval",),
         "local_neo4j": ("LocalNeo4j",),
         "memory": ("GraphMemory",),
-        "records": ("Filters", "IngestReport", "Receipt", "Recollection", "Statement", "Turn"),
+        "records": ("Filters", "IngestReport", "PruneReport", "Receipt", "Recollection", "Statement", "Turn"),
         "retrieval": ("CrossEncoderReranker", "Reranker", "Weights"),
         "settings": ("Limits", "Settings"),
     }

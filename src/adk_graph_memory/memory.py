@@ -15,6 +15,7 @@ from adk_graph_memory.graph_vectors import GraphVectors
 from adk_graph_memory.ingest import Ingestion
 from adk_graph_memory.listings import Listings
 from adk_graph_memory.problem_log import ProblemLog
+from adk_graph_memory.pruning import Pruning
 from adk_graph_memory.recall import Recall, RecallOptions
 from adk_graph_memory.records import Filters, IngestReport, Passage, Receipt, Recollection, Scope, Statement, Turn
 from adk_graph_memory.settings import Settings
@@ -27,7 +28,7 @@ STAYS_STORED = "The turns are stored and pending: add them again, or run `adk-gr
 """What an error of :meth:`GraphMemory.remember` says of the turns that could not be read."""
 
 
-class GraphMemory(Listings, Closeable):
+class GraphMemory(Listings, Pruning, Closeable):
     """The memory of many users in one graph.
 
     Args:

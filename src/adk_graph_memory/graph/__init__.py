@@ -10,6 +10,7 @@ from adk_graph_memory.graph import (
     knowledge,
     memories,
     migrate,
+    pruning,
     reembed,
     sessions,
 )
@@ -32,4 +33,4 @@ __all__ = [
     "prepare_connection",
 ]
 __all__ += ["artifacts", "candidates", "forgetting", "ingest_queue", "knowledge", "memories", "migrate", "reembed"]
-__all__ += ["sessions"]
+__all__ += ["pruning", "sessions"]

@@ -250,6 +250,33 @@ class Receipt:
     entities: int = 0
 
 
+PruneKind = Literal["sessions", "events", "memory", "revisions", "artifacts", "user_state"]
+
+
+@dataclass(frozen=True, slots=True)
+class PruneReport:
+    """How much of each kind went, or would go, because it has expired."""
+
+    sessions: int = 0
+    events: int = 0
+    """events of sessions that stay"""
+    memory: int = 0
+    """turns and facts"""
+    revisions: int = 0
+    artifacts: int = 0
+    """versions of artifacts"""
+    user_state: int = 0
+    """users whose state went"""
+
+    def __add__(self, other: PruneReport) -> PruneReport:
+        return PruneReport(**{kind: count + getattr(other, kind) for kind, count in asdict(self).items()})
+
+    @property
+    def total(self) -> int:
+        """How much of all kinds."""
+        return sum(asdict(self).values())
+
+
 def _shorten_note(text: str) -> str:
     return text if len(text) <= _MAX_NOTE_CHARACTERS else f"{text[:_MAX_NOTE_CHARACTERS].rsplit(' ', 1)[0]} …"
 

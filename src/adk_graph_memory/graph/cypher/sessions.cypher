@@ -226,12 +226,8 @@ WHERE
 SET s.closed_at = coalesce(s.closed_at, $now)
 RETURN s.closed_at AS closed_at
 
-// delete_session
-// nothing; what memory holds, or was asked to hold, of the session stays: words without payload, in their old order
-MATCH (s:@Session {scope: $scope, id: $id})
-WHERE NOT $only_expired OR NOT (
-// include session_stands
-)
+// session_deletion @fragment
+// the end of a session s and its events, but for the words that memory holds
 CALL (s) {
   MATCH (e:@Event {scope: $scope, session_uid: s.uid}) WHERE e.seq IS NOT NULL AND e.memory_id IS NULL
   DETACH DELETE e
@@ -246,3 +242,11 @@ CALL (s) {
   MERGE (earlier)-[:NEXT]->(later)
 }
 DETACH DELETE s
+
+// delete_session
+// nothing; what memory holds, or was asked to hold, of the session stays: words without payload, in their old order
+MATCH (s:@Session {scope: $scope, id: $id})
+WHERE NOT $only_expired OR NOT (
+// include session_stands
+)
+// include session_deletion
