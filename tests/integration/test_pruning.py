@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from benchmarks.latency import prune as prune_benchmark
 from google.genai import types
 from tests.integration.test_retention import FUTURE, LATELY, LONG_AGO, PAST, PREFIX, entities, facts, reply, said, turn
 
@@ -288,6 +289,14 @@ async def test_content_that_its_store_does_not_let_go_is_logged(house, monkeypat
 async def test_what_cannot_be_pruned_is_refused(house, given):
     with pytest.raises(errors.InvalidArgument):
         await house.memory().prune(app_name=house.app_name, **given)
+
+
+async def test_the_benchmark_prunes_all_that_it_wrote_beside_its_appends(neo4j_server):
+    extent = prune_benchmark.Extent(nodes=300, users=2, facts=100, writers=2, appends=3, warm_up=1)
+    measured = await prune_benchmark.measure(neo4j_server.settings(label_prefix=PREFIX), extent)
+    assert measured.pruned == PruneReport(sessions=4, memory=100)
+    assert measured.nodes_left == 0
+    assert len(measured.undisturbed) == 6 and measured.beside
 
 
 # -- the command ------------------------------------------------------------------------------------------------
