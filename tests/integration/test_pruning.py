@@ -163,6 +163,17 @@ async def test_a_fact_that_newer_words_support_loses_only_the_old_ones(house):
     assert await house.rows("ada", "MATCH (f:@Fact {scope: $scope}) RETURN f.support") == [[1]]
 
 
+async def test_a_fact_that_is_left_with_expired_words_alone_goes_with_them_and_is_counted(house):
+    owner, memory = house.owner("ada"), house.memory(reply("Inés keeps bees", "Inés keeps bees"))
+    turns = [turn("t1", "Inés keeps bees"), turn("t2", "Inés keeps bees, still", expires_at=PAST)]
+    await memory.remember(turns, **owner, session_id="s")
+    assert await memory.prune(app_name=house.app_name, dry_run=True) == PruneReport(memory=1)
+    await memory.forget(turns[0].make_memory_id("s"), **owner)
+    assert await memory.prune(app_name=house.app_name, dry_run=True) == PruneReport(memory=2)
+    assert await memory.prune(app_name=house.app_name) == PruneReport(memory=2)
+    assert await facts(memory, owner) == set()
+
+
 async def test_words_that_memory_holds_stay_when_their_event_goes(house):
     owner = house.owner("ada")
     session = await house.sessions.create_session(**owner, session_id="s")
@@ -171,7 +182,8 @@ async def test_words_that_memory_holds_stay_when_their_event_goes(house):
     memory = house.memory(reply("Inés keeps bees"), event_ttl="30d")
     await memory.remember([turn(event.id, "Inés keeps bees", LONG_AGO)], **owner, session_id="s")
     assert await memory.prune(app_name=house.app_name) == PruneReport(events=1)
-    assert await facts(memory, owner) == {"Inés keeps bees"}
+    [fact] = [fact async for fact in memory.facts(**owner)]
+    assert (fact.text, [source.turn_id for source in fact.sources]) == ("Inés keeps bees", [event.id])
     loaded = await house.sessions.get_session(**owner, session_id="s")
     assert [one.content.parts[0].text for one in loaded.events] == ["Rui keeps goats"]
 

@@ -76,10 +76,12 @@ async def make(neo4j_server: Any) -> AsyncIterator[Make]:
     """Makes memories over the same graph, each with settings of its own."""
     async with AsyncExitStack() as stack:
 
-        def make_memory(*replies: str, **chosen: Any) -> GraphMemory:
+        def make_memory(*replies: str, embedder: Any = None, **chosen: Any) -> GraphMemory:
             settings = neo4j_server.settings(label_prefix=PREFIX, **chosen)
             model = ScriptedLlm.from_replies(*replies) if replies else None
-            memory = GraphMemory(settings=settings, embedder=HashEmbedder(), model=model)
+            memory = GraphMemory(
+                settings=settings, embedder=HashEmbedder() if embedder is None else embedder, model=model
+            )
             stack.push_async_callback(memory.close)
             return memory
 
@@ -192,6 +194,14 @@ async def test_the_nearest_memories_may_all_have_expired(make, owner):
     found = await memory.recall("bees bees bees", **owner, explain=True)
     assert [recollection.text for recollection in found] == ["Honey stands in the cellar"]
     assert "vector" in {share.signal for share in found[0].shares}
+
+
+async def test_so_may_the_best_by_words(make, owner):
+    memory = make(embedder=False)
+    crowd = [Statement(f"bees bees bees {n}", LATELY, id=str(n), expires_at=PAST) for n in range(120)]
+    wanted = Statement("There is some honey of bees in the cellar", LATELY)
+    await memory.add_statements([*crowd, wanted], **owner)
+    assert await texts(memory, "bees bees bees", owner) == {wanted.text}
 
 
 async def test_the_retriever_for_graphrag_leaves_out_what_has_expired(make, owner):

@@ -1,10 +1,25 @@
 // word_sources @fragment
-// the retrieval sources that search for words: in memories, and in names that lead to facts
+// the retrieval sources that search for words: in memories (in more of them if some of the best have expired), and in names
+// that lead to facts
   UNWIND $text_queries AS part
   CALL db.index.fulltext.queryNodes($text_index, part, {limit: $by_words}) YIELD node, score
-  WHERE node.scope = $scope AND
+  WHERE node.scope = $scope
+  WITH part, collect({node: node, score: score}) AS best
+  WITH part, best, all(hit IN best WHERE all(node IN [hit.node] WHERE
 // include node_stands
-  AND
+  )) AS all_stand
+  CALL (part, best, all_stand) {
+    UNWIND CASE WHEN all_stand THEN best ELSE [] END AS hit
+    RETURN hit.node AS node, hit.score AS score
+    UNION ALL
+    UNWIND CASE WHEN all_stand THEN [] ELSE [part] END AS again
+    CALL db.index.fulltext.queryNodes($text_index, again, {limit: $by_words_of_some}) YIELD node, score
+    WHERE node.scope = $scope AND
+// include node_stands
+    RETURN node, score
+  }
+  WITH node, score
+  WHERE
 // include matches_filters
   WITH node, max(score) AS score ORDER BY score DESC LIMIT $by_words
   RETURN node, score, 'text' AS source
@@ -152,7 +167,7 @@ CALL () {
 RETURN candidates, texts, m.live AS live, coalesce(u.writes, 0) AS writes, [] AS usual
 
 // candidates_SLOT @2026
-// candidates by words and by the vectors of one slot
+// candidates by words and by the vectors of one slot; every vector of the scope is compared if some of the nearest have expired
 CYPHER 25
 CALL () {
 // include word_sources

@@ -36,9 +36,8 @@ coalesce(f.expires_at > $retention.now,
   $retention.memory_ttl IS NULL OR coalesce(f.heard_at, f.timestamp) > $retention.now - $retention.memory_ttl)
 
 // support_expiry @fragment
-// when a fact expires that rests on turns: with the last of them, never if one of them never expires
-CASE WHEN EXISTS { MATCH (f)-[:SUPPORTED_BY]->(e) WHERE e.expires_at IS NULL } THEN null
-  ELSE head(COLLECT { MATCH (f)-[:SUPPORTED_BY]->(e) RETURN e.expires_at ORDER BY e.expires_at DESC LIMIT 1 }) END
+// when a fact expires that rests on turns: with the last of them, never if one of them never expires (null comes first)
+head(COLLECT { MATCH (f)-[:SUPPORTED_BY]->(e) RETURN e.expires_at ORDER BY e.expires_at DESC LIMIT 1 })
 
 // last_heard @fragment
 // when a fact was last said
