@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 from datetime import timedelta
+from functools import partial
 from typing import get_args
 
 from adk_graph_memory import errors, graph, telemetry
@@ -55,11 +56,12 @@ class Pruning:
         seconds = None if older_than is None else parse_duration(older_than)
         request = PruneRequest(graph.pruning.sort_kinds(only), app_name, user_id, seconds)
         connection, total = await graph.prepare_connection(self.connection), PruneReport()
+        forget = partial(graph.forgetting.forget_ids, connection)
         async for scope, expired in graph.pruning.iterate_expired(connection, request):
             if dry_run:
                 total += expired
                 continue
-            async for batch in graph.pruning.prune_user(connection, scope, request, expired):
+            async for batch in graph.pruning.prune_user(connection, scope, request, expired, forget):
                 total += batch.report
                 await _delete_contents(batch)
         return total

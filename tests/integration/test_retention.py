@@ -63,6 +63,15 @@ def reply(*quotes: str, **names: list[int]) -> str:
     return json.dumps({"entities": entities, "facts": facts})
 
 
+def lives_in(city: str) -> str:
+    """What the model finds in “I live in” that city."""
+    text, names = f"I live in {city}", [("user", "person"), (city, "place")]
+    fact = {"subject": 1, "predicate": "lives_in", "object": 2, "text": text, "quote": text, "turns": [0]}
+    entities = [{"ref": ref, "name": name, "type": kind} for ref, (name, kind) in enumerate(names, start=1)]
+    return json.dumps({"entities": entities, "facts": [fact]})
+
+
+HOMES = lives_in("Porto"), lives_in("Braga")
 Make = Callable[..., GraphMemory]
 
 
@@ -214,14 +223,7 @@ async def test_the_retriever_for_graphrag_leaves_out_what_has_expired(make, owne
 
 
 async def test_neither_what_replaced_nor_what_preceded_a_fact_shows_once_it_has_expired(make, owner):
-    lives = {"subject": 1, "predicate": "lives_in", "turns": [0]}
-    names = [{"ref": 1, "name": "user", "type": "person"}, {"ref": 2, "name": "Porto", "type": "place"}]
-    home = [
-        json.dumps({"entities": names, "facts": [lives | {"object": 2, "text": text, "quote": text}]})
-        for text in ("I live in Porto", "I live in Braga")
-    ]
-    home[1] = home[1].replace('"Porto", "type"', '"Braga", "type"')
-    memory = make(*home, functional_predicates=("lives_in",))
+    memory = make(*HOMES, functional_predicates=("lives_in",))
     before = LATELY - timedelta(days=1)
     await memory.remember([turn("t1", "I live in Porto", before, expires_at=FUTURE)], **owner, session_id="s")
     await memory.remember([turn("t2", "I live in Braga", expires_at=FUTURE)], **owner, session_id="s")
@@ -236,18 +238,27 @@ async def test_neither_what_replaced_nor_what_preceded_a_fact_shows_once_it_has_
     assert not any("Braga" in recollection.prompt_text for recollection in found)
 
 
-async def test_what_facts_were_before_is_kept_as_long_as_asked(make, owner):
-    memory = make(reply("Inés keeps bees"), reply("Inés keeps bees"))
-    await memory.remember([turn("t1", "Inés keeps bees")], **owner, session_id="s")
-    await memory.remember([turn("t2", "Inés keeps bees", revisions_expire_at=PAST)], **owner, session_id="s")
+@pytest.mark.parametrize(("expires_at", "count"), [(PAST, 0), (FUTURE, 1), (None, 1)])
+async def test_what_facts_were_before_is_kept_as_long_as_asked(make, owner, expires_at, count):
+    memory = make(*HOMES, functional_predicates=("lives_in",))
+    await memory.remember([turn("t1", "I live in Porto", LATELY - timedelta(days=1))], **owner, session_id="s")
+    moved = turn("t2", "I live in Braga", revisions_expire_at=expires_at)
+    await memory.remember([moved], **owner, session_id="s")
     connection = await graph.prepare_connection(memory.connection)
     [changed] = await graph.memories.fetch_changed_facts(connection, Scope(**owner))
-    assert (changed["text"], len(changed["quotes"]), changed["revisions"]) == ("Inés keeps bees", 2, [])
+    assert (changed["text"], len(changed["revisions"])) == ("I live in Porto", count)
     rows = await connection.run_cypher(
         f"MATCH (:{PREFIX}Fact {{scope: $scope}})-[:HAS_REVISION]->(r) RETURN r.expires_at AS at",
         {"scope": Scope(**owner).key},
     )
-    assert [row["at"] for row in rows] == [PAST.timestamp()] * len(rows)
+    assert [row["at"] for row in rows] == [expires_at and expires_at.timestamp()]
+    limited = await graph.prepare_connection(make(revision_ttl="1h").connection)
+    await limited.run_cypher(
+        f"MATCH (r:{PREFIX}Revision {{scope: $scope}}) SET r.recorded_at = datetime($at)",
+        {"scope": Scope(**owner).key, "at": LONG_AGO},
+    )
+    [changed] = await graph.memories.fetch_changed_facts(limited, Scope(**owner))
+    assert len(changed["revisions"]) == (1 if expires_at == FUTURE else 0)
 
 
 # -- sessions, events, state and artifacts ----------------------------------------------------------------------

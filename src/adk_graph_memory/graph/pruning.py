@@ -4,21 +4,25 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from adk_graph_memory.graph import forgetting
 from adk_graph_memory.graph.artifacts import ContentKey
 from adk_graph_memory.graph.connection import Connection
 from adk_graph_memory.graph.knowledge import PAGE_SIZE
 from adk_graph_memory.graph.retention import RETENTION, make_retention
-from adk_graph_memory.records import PruneKind, PruneReport, Scope
+from adk_graph_memory.records import PruneKind, PruneReport, Receipt, Scope
+
+Forget = Callable[[Scope, Sequence[str]], Awaitable[Receipt]]
+"""Forgets memories of a user by their ids."""
 
 BATCH_SIZE = 250
 """Nodes that one transaction deletes, at most."""
 SESSIONS_PER_BATCH = 50
 """Sessions that expire together; their events are deleted before them, in batches of their own."""
+ORDER: Sequence[PruneKind] = ("events", "sessions", "revisions", "memory", "artifacts", "user_state")
+"""In this order no kind takes along what another one counts: a session its events, a fact its revisions."""
 REST = 1.0
 """The rest after each transaction, as a share of the time it took: appends go on meanwhile."""
 
@@ -60,16 +64,18 @@ async def iterate_expired(connection: Connection, request: PruneRequest) -> Asyn
 
 
 async def prune_user(
-    connection: Connection, scope: Scope, request: PruneRequest, expired: PruneReport
+    connection: Connection, scope: Scope, request: PruneRequest, expired: PruneReport, forget: Forget
 ) -> AsyncIterator[PrunedBatch]:
     """Delete what has expired of one user, those kinds that were counted; yield after each transaction.
 
-    Each transaction leaves the graph whole, so this may stop after any, and go on at another time.
+    Each transaction leaves the graph whole, so this may stop after any, and go on at another time. ``forget`` forgets
+    memories by id.
     """
     parameters = {**_make_parameters(connection, request), "scope": scope.key}
     for kind in request.kinds:
         if getattr(expired, kind):
-            async for batch in _PRUNERS[kind](connection, scope, parameters):
+            pruner = _prune_memory(connection, scope, parameters, forget) if kind == "memory" else None
+            async for batch in pruner or _PRUNERS[kind](connection, scope, parameters):
                 yield batch
 
 
@@ -124,7 +130,7 @@ async def _prune_sessions(
 
 
 async def _prune_memory(
-    connection: Connection, scope: Scope, parameters: Mapping[str, Any]
+    connection: Connection, scope: Scope, parameters: Mapping[str, Any], forget: Forget
 ) -> AsyncIterator[PrunedBatch]:
     """Forget turns first: facts that only they supported go with them, and need no tombstone of their own."""
     for name in ("expired_turns", "expired_facts"):
@@ -133,7 +139,7 @@ async def _prune_memory(
             start = time.perf_counter()
             [row] = await connection.run_statement(name, parameters, after=after, batch=BATCH_SIZE)
             if ids := row["ids"]:
-                receipt = await forgetting.forget_ids(connection, scope, ids)
+                receipt = await forget(scope, ids)
                 yield PrunedBatch(PruneReport(memory=receipt.events + receipt.facts))
                 after = ids[-1].removeprefix("fact:")
             await _rest(start)
@@ -164,13 +170,11 @@ _PRUNERS: Mapping[PruneKind, _Pruner] = {
     "events": _prune_events,
     "sessions": _prune_sessions,
     "revisions": _prune_revisions,
-    "memory": _prune_memory,
     "artifacts": _prune_artifacts,
     "user_state": _prune_user_state,
 }
-"""In this order no kind takes along what another one counts: a session its events, a fact its revisions."""
 
 
 def sort_kinds(kinds: Sequence[PruneKind]) -> tuple[PruneKind, ...]:
     """The kinds in the order they are pruned in, each once; all of them if none is named."""
-    return tuple(kind for kind in _PRUNERS if not kinds or kind in kinds)
+    return tuple(kind for kind in ORDER if not kinds or kind in kinds)

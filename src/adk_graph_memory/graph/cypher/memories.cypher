@@ -261,13 +261,13 @@ CALL () {
   ON CREATE SET r += revision.properties, r.recorded_at = datetime()
   MERGE (f)-[:HAS_REVISION]->(r)
   FOREACH (_ IN CASE WHEN $ingest IS NULL THEN [] ELSE [1] END |
-    MERGE (i:@Ingest {scope: $scope, id: $ingest}) MERGE (i)-[:WROTE]->(r)
-    SET r.expires_at = coalesce(i.revisions_expire_at, r.expires_at))
+    MERGE (i:@Ingest {scope: $scope, id: $ingest}) MERGE (i)-[:WROTE]->(r))
   WITH r, revision
   UNWIND revision.evidence AS said
   MATCH (e:@Event {scope: $scope, memory_id: said.event})
   MERGE (r)-[b:BECAUSE_OF {key: said.key}]->(e)
   ON CREATE SET b.start = said.start, b.end = said.end
+  SET r.expires_at = coalesce(e.revisions_expire_at, r.expires_at)
 }
 CALL () {
   UNWIND $touched AS id

@@ -47,9 +47,8 @@ head(COLLECT { MATCH (f)-[:SUPPORTED_BY]->(e) RETURN e.timestamp ORDER BY e.time
 // nothing; turns expire when a caller says, and with them the facts that rest on no other
 UNWIND $rows AS row
 MATCH (e:@Event {scope: $scope, memory_id: row.memory_id})
-SET e.expires_at = coalesce(row.expires_at, e.expires_at)
-FOREACH (until IN CASE WHEN row.revisions_expire_at IS NULL OR e.ingest IS NULL THEN [] ELSE [row.revisions_expire_at] END |
-  MERGE (i:@Ingest {scope: $scope, id: e.ingest}) SET i.revisions_expire_at = until)
+SET e.expires_at = coalesce(row.expires_at, e.expires_at),
+    e.revisions_expire_at = coalesce(row.revisions_expire_at, e.revisions_expire_at)
 WITH collect(e) AS events
 UNWIND events AS turn
 MATCH (turn)<-[:SUPPORTED_BY]-(f:@Fact) WHERE NOT f.direct
