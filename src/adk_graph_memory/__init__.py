@@ -22,6 +22,7 @@ __all__ = [
     "Neo4jMemoryService",
     "Neo4jSessionService",
     "Profile",
+    "PruneReport",
     "Receipt",
     "Recollection",
     "Reranker",
@@ -48,7 +49,16 @@ if TYPE_CHECKING:
     from adk_graph_memory.index_retrieval import IndexRetrieval
     from adk_graph_memory.local_neo4j import LocalNeo4j
     from adk_graph_memory.memory import GraphMemory
-    from adk_graph_memory.records import Filters, IngestReport, Profile, Receipt, Recollection, Statement, Turn
+    from adk_graph_memory.records import (
+        Filters,
+        IngestReport,
+        Profile,
+        PruneReport,
+        Receipt,
+        Recollection,
+        Statement,
+        Turn,
+    )
     from adk_graph_memory.retrieval import CrossEncoderReranker, Reranker, Weights
     from adk_graph_memory.settings import Limits, Settings
 
@@ -67,7 +77,16 @@ else:
         "index_retrieval": ("IndexRetrieval",),
         "local_neo4j": ("LocalNeo4j",),
         "memory": ("GraphMemory",),
-        "records": ("Filters", "IngestReport", "Profile", "Receipt", "Recollection", "Statement", "Turn"),
+        "records": (
+            "Filters",
+            "IngestReport",
+            "Profile",
+            "PruneReport",
+            "Receipt",
+            "Recollection",
+            "Statement",
+            "Turn",
+        ),
         "retrieval": ("CrossEncoderReranker", "Reranker", "Weights"),
         "settings": ("Limits", "Settings"),
     }

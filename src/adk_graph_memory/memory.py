@@ -17,6 +17,7 @@ from adk_graph_memory.ingest import Ingestion
 from adk_graph_memory.listings import Listings
 from adk_graph_memory.problem_log import ProblemLog
 from adk_graph_memory.profiles import Profiles
+from adk_graph_memory.pruning import Pruning
 from adk_graph_memory.recall import Recall, RecallOptions
 from adk_graph_memory.records import Filters, IngestReport, Passage, Recollection, Scope, Statement, Turn
 from adk_graph_memory.settings import Settings
@@ -29,7 +30,7 @@ STAYS_STORED = "The turns are stored and pending: add them again, or run `adk-gr
 """What an error of :meth:`GraphMemory.remember` says of the turns that could not be read."""
 
 
-class GraphMemory(Forgetting, Listings, Profiles, Closeable):
+class GraphMemory(Forgetting, Listings, Profiles, Pruning, Closeable):
     """The memory of many users in one graph.
 
     Args:
@@ -108,6 +109,7 @@ class GraphMemory(Forgetting, Listings, Profiles, Closeable):
         session_id: str,
         metadata: Mapping[str, Any] | None = None,
         allowed_topics: Sequence[str] = (),
+        replace_metadata: bool = False,
     ) -> IngestReport:
         """Extract entities and facts from the new turns and store them, each linked to its source words.
 
@@ -121,6 +123,7 @@ class GraphMemory(Forgetting, Listings, Profiles, Closeable):
             session_id: the session of the turns.
             metadata: stored with the turns and returned with them; merged into existing metadata.
             allowed_topics: labels of the topics to extract in this request; all topics if empty.
+            replace_metadata: replace the turns' existing metadata instead of merging.
 
         Raises:
             errors.ConfigurationError: there is no such topic; nothing is stored.
@@ -129,15 +132,14 @@ class GraphMemory(Forgetting, Listings, Profiles, Closeable):
             errors.EmbeddingError, errors.EmbedderMismatch: no vector would fit the graph's; likewise.
             errors.DatabaseError: the graph could not be written.
         """
-        turns, metadata = await self._clean_turns(turns), await self.redactor.redact_metadata(metadata)
+        turns, redacted = await self._clean_turns(turns), await self.redactor.redact_metadata(metadata)
         if not turns:
             return IngestReport(extractor=self.extractor.version)
         telemetry.annotate_memories(turns)
         connection, scope = await graph.prepare_connection(self.connection), Scope(app_name, user_id)
+        delta = JsonMapDelta.from_values(redacted or {}, replaces=replace_metadata)
         try:
-            return await self._make_ingestion(connection).ingest_turns(
-                scope, session_id, turns, JsonMapDelta.from_values(metadata or {}), allowed_topics
-            )
+            return await self._make_ingestion(connection).ingest_turns(scope, session_id, turns, delta, allowed_topics)
         except (errors.EmbeddingError, errors.EmbedderMismatch, errors.ModelError, errors.WriteConflict) as error:
             raise error.add_sentence(STAYS_STORED) from error.__cause__
 

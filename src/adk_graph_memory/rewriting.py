@@ -71,6 +71,11 @@ class Rewriter:
         entities = _count_entities(snapshot.stored.entities) - _count_entities(difference.derived.entities)
         return Receipt(len(erasure.turn_ids), max(facts, 0), max(entities, 0), ids=erasure.ids, at=datetime.now(UTC))
 
+    async def erase_ids(self, scope: Scope, ids: Iterable[str]) -> Receipt:
+        """Erase memories by their ids, as :meth:`erase_memories` does."""
+        ids = tuple(ids)
+        return await self.erase_memories(scope, lambda snapshot: Erasure.select_ids(snapshot, ids))
+
     async def erase_session(self, scope: Scope, session_id: str) -> Receipt:
         """Erase all turns of a session, as :meth:`erase_memories` does."""
         return await self.erase_memories(scope, lambda snapshot: Erasure.select_session(snapshot, session_id))

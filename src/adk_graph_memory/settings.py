@@ -15,7 +15,7 @@ from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 from zoneinfo import ZoneInfo
 
 import platformdirs
-from pydantic import Field, SecretStr, StringConstraints, ValidationError, field_validator
+from pydantic import BeforeValidator, Field, SecretStr, StringConstraints, ValidationError, field_validator
 from pydantic_settings import (
     BaseSettings,
     InitSettingsSource,
@@ -26,10 +26,14 @@ from pydantic_settings import (
 )
 
 from adk_graph_memory import errors
+from adk_graph_memory.language.durations import parse_duration
 from adk_graph_memory.language.zones import parse_timezone
 
 AnalyzerName = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_-]*$")]
 """The name of a Neo4j full-text analyzer."""
+
+Period = Annotated[float | None, BeforeValidator(lambda value: None if value in (None, "") else parse_duration(value))]
+"""A length of time in seconds; a text may have a unit, as ``30d`` has."""
 
 URI_SCHEMES = ("neo4j", "neo4j+s", "neo4j+ssc", "bolt", "bolt+s", "bolt+ssc")
 
@@ -196,6 +200,13 @@ class Settings(BaseSettings):
         description="a search leaves out what scores less; about 0.28 leaves out most of what answers nothing, and "
         "some of what does",
     )
+
+    session_ttl: Period = Field(default=None, description="how long a session is kept after its last activity")
+    event_ttl: Period = Field(default=None, description="how long an event is kept in its session")
+    memory_ttl: Period = Field(default=None, description="how long a memory is kept after it was last said")
+    revision_ttl: Period = Field(default=None, description="how long it is kept what a fact was before")
+    artifact_ttl: Period = Field(default=None, description="how long a version of an artifact is kept")
+    user_state_ttl: Period = Field(default=None, description="how long a user's state is kept after its last change")
 
     limits: Limits = Field(default_factory=Limits)
 

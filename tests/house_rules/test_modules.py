@@ -24,7 +24,6 @@ MAX_FUNCTION, USUAL_FUNCTION = 60, 40
 LONG_FUNCTIONS = {
     "adk/memory_service.py:__init__": "nothing but its signature, and each parameter passed on",
     "graph/ingest_queue.py:lease_turns": "one transaction, told in its order",
-    "graph/ingest_queue.py:work": "the same, as its inner part",
     "graph/sessions.py:store_session": "a third of it is the signature",
 }
 """Functions above the usual length, and why."""

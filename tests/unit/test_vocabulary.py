@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from adk_graph_memory import Limits, Topic, Turn, errors, extraction
-from adk_graph_memory.adk import memory_codec
+from adk_graph_memory.adk import memory_bank_keys
 from adk_graph_memory.extraction import MANAGED_TOPICS, Vocabulary
 from adk_graph_memory.testing import ScriptedLlm
 
@@ -97,8 +97,14 @@ async def test_an_entity_of_no_type_of_the_vocabulary_is_a_thing() -> None:
 
 @pytest.mark.parametrize(
     ("given", "labels"),
-    [(None, []), ({}, []), ({"allowed_topics": "BEES"}, ["BEES"]), ({"allowed_topics": ["BEES", "B"]}, ["BEES", "B"])],
+    [
+        (None, ()),
+        ({}, ()),
+        ({"allowed_topics": "BEES"}, ("BEES",)),
+        ({"allowed_topics": ["BEES", "B"]}, ("BEES", "B")),
+        ({"topics": [{"managed_memory_topic": "BEES"}, {"custom_memory_topic_label": "B"}]}, ("BEES", "B")),
+    ],
 )
-def test_allowed_topics_are_taken_from_custom_metadata(given: Any, labels: list[str]) -> None:
-    assert memory_codec.read_allowed_topics(given) == labels
-    assert "allowed_topics" not in memory_codec.clean_metadata(given)
+def test_allowed_topics_are_taken_from_custom_metadata(given: Any, labels: tuple[str, ...]) -> None:
+    options = memory_bank_keys.read_options(given)
+    assert (options.topics, options.metadata) == (labels, {})

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, tzinfo
-from functools import cache
 from typing import Any
 
 from google.adk.errors.input_validation_error import InputValidationError
@@ -15,33 +15,13 @@ from google.adk.platform import time as platform_time
 from google.genai import types
 
 from adk_graph_memory import errors
-from adk_graph_memory.adk import session_codec
+from adk_graph_memory.adk import memory_bank_keys, session_codec
+from adk_graph_memory.adk.memory_bank_keys import MemoryBankOptions
 from adk_graph_memory.language.zones import localize_timestamp
 from adk_graph_memory.records import Recollection, Role, Statement, Turn, check_timezone_aware
 from adk_graph_memory.records.dates import format_iso_date
 
 logger = logging.getLogger(__name__)
-
-IGNORED_KEYS = frozenset(
-    {
-        "ttl",
-        "topics",
-        "metadata",
-        "metadata_merge_strategy",
-        "memory_id",
-        "disable_consolidation",
-        "enable_consolidation",
-        "disable_memory_revisions",
-        "revision_labels",
-        "revision_ttl",
-        "wait_for_completion",
-        "force_flush",
-    }
-)
-"""Keys that control Memory Bank; they are accepted and have no effect here yet."""
-
-ALLOWED_TOPICS_KEY = "allowed_topics"
-"""Memory Bank's key that restricts a request to some topics."""
 
 
 def make_turns(events: Sequence[Event], *, zone: tzinfo = UTC, lenient: bool = False) -> list[Turn]:
@@ -116,48 +96,56 @@ def _find_rewound_ids(events: Sequence[Event]) -> set[str]:
     return rewound_ids
 
 
+def apply_expiry(turns: Iterable[Turn], options: MemoryBankOptions) -> list[Turn]:
+    """Let turns, and what is read from them, expire as a caller asks."""
+    return [
+        replace(turn, expires_at=options.expires_at, revisions_expire_at=options.revisions_expire_at) for turn in turns
+    ]
+
+
 def _find_role(event: Event) -> Role:
     """Find who speaks; ADK gives function responses the role "user", but text beside one is not the user's."""
     is_user = event.author == "user" or (event.content is not None and event.content.role == "user")
     return "user" if is_user and not event.get_function_responses() else "model"
 
 
-def read_allowed_topics(metadata: Mapping[str, object] | None) -> list[str]:
-    """Return the labels of Memory Bank's ``allowed_topics``, which may be a single string."""
-    labels = (metadata or {}).get(ALLOWED_TOPICS_KEY) or ()
-    if isinstance(labels, str):
-        return [labels]
-    if not isinstance(labels, Iterable):
-        raise InputValidationError(f"allowed_topics {labels!r} is no list of labels.")
-    return [str(getattr(label, "value", label)) for label in labels]
+def make_statements(
+    entries: Iterable[MemoryEntry], custom_metadata: Mapping[str, object] | None, zone: tzinfo = UTC
+) -> list[Statement]:
+    """Make statements of the entries with text; ``zone`` completes timestamps.
+
+    The call's metadata wins over an entry's; of Memory Bank's keys the entry's own win, as they do there.
+
+    Raises:
+        InputValidationError: a key cannot have its value, or one id is to be that of several entries.
+    """
+    spoken = [(entry, text) for entry in entries if (text := session_codec.get_content_text(entry.content))]
+    if len(spoken) > 1 and (custom_metadata or {}).get("memory_id") is not None:
+        raise InputValidationError("memory_id is the id of one entry; give each its own as MemoryEntry(id=…).")
+    call_metadata = memory_bank_keys.read_options(custom_metadata).metadata
+    return [_make_statement(entry, text, custom_metadata or {}, call_metadata, zone) for entry, text in spoken]
 
 
-def clean_metadata(metadata: Mapping[str, object] | None) -> dict[str, Any]:
-    """Return a caller's metadata as JSON values, without Memory Bank's own keys (with one warning for each)."""
-    for key in sorted(IGNORED_KEYS.intersection(metadata or ())):
-        _warn_ignored_key(key)
-    reserved_keys = IGNORED_KEYS | {ALLOWED_TOPICS_KEY}
-    return session_codec.make_jsonable({k: v for k, v in (metadata or {}).items() if k not in reserved_keys})
-
-
-@cache
-def _warn_ignored_key(key: str) -> None:
-    logger.warning("custom_metadata[%r] configures Memory Bank and has no effect here.", key)
-
-
-def make_statements(entries: Iterable[MemoryEntry], metadata: Mapping[str, Any], zone: tzinfo = UTC) -> list[Statement]:
-    """Make statements of the entries with text; ``metadata`` overrides theirs, and ``zone`` completes timestamps."""
-    return [
-        Statement(
-            text=text,
-            at=_parse_timestamp(entry.timestamp, zone),
-            author=entry.author,
-            id=entry.id,
-            metadata={**clean_metadata(entry.custom_metadata), **metadata},
-        )
-        for entry in entries
-        if (text := session_codec.get_content_text(entry.content))
-    ]
+def _make_statement(
+    entry: MemoryEntry,
+    text: str,
+    custom_metadata: Mapping[str, object],
+    call_metadata: Mapping[str, Any],
+    zone: tzinfo,
+) -> Statement:
+    options = memory_bank_keys.read_options({**custom_metadata, **(entry.custom_metadata or {})})
+    if len(options.topics) > 1:
+        raise InputValidationError(f"A memory has one topic, not {', '.join(options.topics)}.")
+    return Statement(
+        text=text,
+        at=_parse_timestamp(entry.timestamp, zone),
+        author=entry.author,
+        id=options.memory_id or entry.id,
+        metadata={**options.metadata, **call_metadata},
+        replaces_metadata=options.replaces_metadata,
+        topic=options.topics[0] if options.topics else "",
+        expires_at=options.expires_at,
+    )
 
 
 def _parse_timestamp(timestamp: str | None, zone: tzinfo) -> datetime:

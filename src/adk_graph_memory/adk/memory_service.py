@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from datetime import tzinfo
 from typing import ClassVar
 
+from google.adk.errors.input_validation_error import InputValidationError
 from google.adk.events.event import Event
 from google.adk.memory.base_memory_service import BaseMemoryService, SearchMemoryResponse
 from google.adk.memory.memory_entry import MemoryEntry
@@ -19,7 +20,7 @@ from pydantic import BaseModel
 from typing_extensions import override
 
 from adk_graph_memory import embeddings, extraction, graph, llm, redaction, retrieval
-from adk_graph_memory.adk import memory_codec, profile_codec
+from adk_graph_memory.adk import memory_bank_keys, memory_codec, profile_codec
 from adk_graph_memory.adk.graph_service import load_agent_dotenv
 from adk_graph_memory.closing import Closeable
 from adk_graph_memory.language.zones import read_state_zone
@@ -141,17 +142,27 @@ class Neo4jMemoryService(Closeable, BaseMemoryService):
     ) -> None:
         """Remember those of the events that are new; searches return ``custom_metadata`` with them.
 
-        Its key ``allowed_topics`` restricts extraction to topics with these labels, as in Memory Bank.
+        Memory Bank's keys in it act as they do there: ``allowed_topics`` restricts extraction to topics with these
+        labels, ``ttl`` or ``expire_time`` says when the turns and what is read from them expire, ``revision_ttl`` how
+        long it is kept what facts were before, and ``metadata_merge_strategy`` whether ``metadata`` replaces what known
+        turns have.
+
+        Raises:
+            InputValidationError: such a key cannot have this value.
         """
+        options = memory_bank_keys.read_options(custom_metadata)
+        if options.memory_id is not None:
+            raise InputValidationError("memory_id is the id of one memory; give it to add_memory.")
         memory, self._is_filled = self._get_memory(app_name), True
         zone = await memory.speakers.find_zone(Scope(app_name, user_id))
         await memory.remember(
-            memory_codec.split_rewound(events, zone=zone)[0],
+            memory_codec.apply_expiry(memory_codec.split_rewound(events, zone=zone)[0], options),
             app_name=app_name,
             user_id=user_id,
             session_id=session_id or NO_SESSION,
-            metadata=memory_codec.clean_metadata(custom_metadata),
-            allowed_topics=memory_codec.read_allowed_topics(custom_metadata),
+            metadata=options.metadata,
+            replace_metadata=options.replaces_metadata,
+            allowed_topics=options.topics,
         )
 
     @override
@@ -163,10 +174,17 @@ class Neo4jMemoryService(Closeable, BaseMemoryService):
         memories: Sequence[MemoryEntry],
         custom_metadata: Mapping[str, object] | None = None,
     ) -> None:
-        """Store entries as they are; the call's metadata wins over an entry's."""
+        """Store entries as they are; the call's metadata wins over an entry's.
+
+        Memory Bank's keys act as they do there, and an entry's win over the call's: ``ttl`` or ``expire_time``,
+        ``memory_id``, ``topics`` (one), ``metadata`` and ``metadata_merge_strategy``.
+
+        Raises:
+            InputValidationError: such a key cannot have this value.
+        """
         memory, self._is_filled = self._get_memory(app_name), True
         zone = await memory.speakers.find_zone(Scope(app_name, user_id))
-        statements = memory_codec.make_statements(memories, memory_codec.clean_metadata(custom_metadata), zone)
+        statements = memory_codec.make_statements(memories, custom_metadata, zone)
         if statements:
             await memory.add_statements(statements, app_name=app_name, user_id=user_id)
 

@@ -21,6 +21,7 @@ from pydantic_core import to_jsonable_python
 from adk_graph_memory.adk import _compat
 from adk_graph_memory.graph.json_map import JsonMapDelta
 from adk_graph_memory.graph.sessions import StoredSession
+from adk_graph_memory.language.durations import parse_duration
 
 logger = logging.getLogger(__name__)
 
@@ -212,10 +213,7 @@ def parse_expiry(
         raise InputValidationError("Give ttl or expire_time, not both.")
     try:
         if ttl is not None:
-            seconds = ttl.total_seconds() if isinstance(ttl, timedelta) else float(str(ttl).strip().removesuffix("s"))
-            if not seconds > 0:
-                raise ValueError("not positive")
-            expires_at: float | None = now + seconds
+            expires_at: float | None = now + parse_duration(ttl)
         elif expire_time is None or isinstance(expire_time, int | float):
             expires_at = expire_time
         else:
@@ -226,5 +224,6 @@ def parse_expiry(
         return expires_at
     except (ValueError, OverflowError) as error:
         raise InputValidationError(
-            f"ttl={ttl!r}, expire_time={expire_time!r}: give seconds (3600 or '3600s') or an ISO 8601 time."
+            f"ttl={ttl!r}, expire_time={expire_time!r}: give seconds (3600 or '3600s'), a text like 30d, or an ISO "
+            "8601 time."
         ) from error

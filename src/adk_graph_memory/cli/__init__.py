@@ -6,6 +6,7 @@ try:
     from adk_graph_memory.cli import server_commands
     from adk_graph_memory.cli import conversation_commands
     from adk_graph_memory.cli import memory_commands
+    from adk_graph_memory.cli import prune_command
     from adk_graph_memory.cli import ingest_command
     from adk_graph_memory.cli import import_command
     from adk_graph_memory.cli import demo_command
@@ -21,5 +22,6 @@ __all__ = [
     "import_command",
     "ingest_command",
     "memory_commands",
+    "prune_command",
     "server_commands",
 ]

@@ -191,8 +191,17 @@ def is_wording_contained(wording: Proposition, others: Sequence[Proposition]) ->
 def plan_statement(statement: Statement) -> PlannedFact:
     """Plan a fact for a statement made directly to memory; the fact is its own source."""
     id = _hash_statement_id(statement.id) if statement.id else digest("told", fold_text(statement.text))
-    proposition = Proposition(statement.text, STATES_PREDICATE, None, None, statement.at, speaker=statement.author)
-    return PlannedFact(id=id, proposition=proposition, metadata=statement.metadata, is_direct=True)
+    proposition = Proposition(
+        statement.text, STATES_PREDICATE, None, None, statement.at, speaker=statement.author, topic=statement.topic
+    )
+    return PlannedFact(
+        id=id,
+        proposition=proposition,
+        metadata=statement.metadata,
+        is_direct=True,
+        replaces_metadata=statement.replaces_metadata,
+        expires_at=statement.expires_at,
+    )
 
 
 def make_statement_id(id: str) -> str:

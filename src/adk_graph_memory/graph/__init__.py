@@ -13,6 +13,7 @@ from adk_graph_memory.graph import (
     memories,
     migrate,
     profile_facts,
+    pruning,
     reembed,
     sessions,
 )
@@ -36,4 +37,4 @@ __all__ = [
     "prepare_connection",
 ]
 __all__ += ["artifacts", "candidates", "derivation", "forgetting", "imports", "ingest_queue", "knowledge", "memories"]
-__all__ += ["migrate", "profile_facts", "reembed", "sessions"]
+__all__ += ["migrate", "profile_facts", "pruning", "reembed", "sessions"]

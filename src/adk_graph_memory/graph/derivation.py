@@ -113,7 +113,7 @@ def _read_stored_memory(entity_rows: Sequence[Record], rows: Sequence[Record]) -
             )
             for row in entity_rows
         },
-        {fact["id"]: _sort_parts(fact_rows.read_known_fact(fact, {}, (), is_complete=True)) for fact in facts},
+        {fact["id"]: fact_rows.read_known_fact(fact, {}, (), is_complete=True) for fact in facts},
         {fact["id"]: frozenset(fact["revisions"]) for fact in facts},
         {(link["later"], link["earlier"]): FactLink(**link) for fact in facts for link in fact["links"]},
         frozenset((fact["id"], base) for fact in facts for base in fact["bases"]),
@@ -121,20 +121,24 @@ def _read_stored_memory(entity_rows: Sequence[Record], rows: Sequence[Record]) -
     )
 
 
-def _sort_parts(fact: KnownFact) -> KnownFact:
-    """Return the fact with sources and signatures in an order of their own, whatever order they came in."""
-    sources = tuple(sorted(fact.sources, key=lambda source: source.key))
-    return replace(fact, sources=sources, equivalent_signatures=tuple(sorted(set(fact.equivalent_signatures))))
+def _make_comparable(fact: KnownFact) -> KnownFact:
+    """Return the fact with its sources in an order of their own, and without what its revisions tell."""
+    return replace(fact, sources=tuple(sorted(fact.sources, key=lambda source: source.key)), equivalent_signatures=())
 
 
 def compare_memory(stored: StoredMemory, derived: DerivedMemory) -> MemoryDifference:
     """Find what of the stored memory is not as derived."""
-    facts = {id: _sort_parts(fact.known) for id, fact in derived.facts.items()}
+    facts = {id: _make_comparable(fact.known) for id, fact in derived.facts.items()}
+    stored_facts = {id: _make_comparable(fact) for id, fact in stored.facts.items()}
+    changed_ids = {id for id, fact in facts.items() if stored_facts.get(id) != fact}
     entities = {key: replace(entity, merged_by="") for key, entity in derived.entities.items()}
     links = {pair: link.link for pair, link in derived.links.items()}
     erased_facts = stored.facts.keys() - facts.keys()
     revisions = {(id, revision.revision.key) for id, fact in derived.facts.items() for revision in fact.revisions}
     stored_revisions = {(id, key) for id, keys in stored.revision_keys.items() if id in facts for key in keys}
+    erased_revisions = stored_revisions - revisions
+    # Revisions of a fact that is as it was are not written: they may have expired.
+    revised_ids = changed_ids | {id for id, _ in erased_revisions}
     # A link that differs is erased and written anew: an old reason would stay otherwise.
     erased_links = {pair for pair, link in stored.links.items() if links.get(pair) != link}
     erased_bases = set(stored.dependencies - derived.dependencies)
@@ -148,9 +152,9 @@ def compare_memory(stored: StoredMemory, derived: DerivedMemory) -> MemoryDiffer
             "links": _list_pairs(erased_links),
             "dependencies": _list_pairs(erased_bases),
             "mentions": _list_pairs(erased_mentions),
-            "revisions": _list_pairs(stored_revisions - revisions),
+            "revisions": _list_pairs(erased_revisions),
         },
-        tuple(derived.facts[id] for id, fact in sorted(facts.items()) if stored.facts.get(id) != fact),
+        tuple(derived.facts[id] for id in sorted(changed_ids)),
         tuple(derived.entities[key] for key, entity in sorted(entities.items()) if stored.entities.get(key) != entity),
         tuple(sorted(pair for pair, link in links.items() if stored.links.get(pair) != link)),
         tuple(sorted(derived.dependencies - stored.dependencies)),
@@ -161,7 +165,7 @@ def compare_memory(stored: StoredMemory, derived: DerivedMemory) -> MemoryDiffer
                 if pair not in stored.mentions or stored.mentions[pair] != former_key
             )
         ),
-        tuple(sorted(revisions - stored_revisions)),
+        tuple(sorted(pair for pair in revisions - stored_revisions if pair[0] in revised_ids)),
         stored,
     )
 

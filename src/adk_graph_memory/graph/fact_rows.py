@@ -57,7 +57,8 @@ def make_fact_row(
         "events": [memory_ids.get(source.turn_id, source.turn_id) for source in fact.sources],
         "sources": [_make_source_row(source, memory_ids) for source in fact.sources],
         "moved": [_make_source_row(source, memory_ids) for source in fact.moved_sources],
-        "metadata": JsonMapDelta.from_values(fact.metadata).to_parameter(),
+        "metadata": JsonMapDelta.from_values(fact.metadata, replaces=fact.replaces_metadata).to_parameter(),
+        "expires_at": fact.expires_at and fact.expires_at.timestamp(),
         **batch.make_vector_columns(Passage(proposition.text) if fact.is_new or fact.is_reworded else None),
     }
 

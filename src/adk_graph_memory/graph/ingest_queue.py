@@ -160,12 +160,21 @@ async def lease_turns(
             )
             windows = [replace(window, edited_turn_ids=edited, live_slot_name=first["live"]) for window in windows]
             leased_windows = replace(leased_windows, windows=_add_context(windows, row))
-        if metadata.keys:
-            merge = {"ids": [turn.make_memory_id(session_id) for turn in turns], "metadata": metadata.to_parameter()}
-            await transaction.run_statement("merge_metadata", merge, scope=scope.key)
+        await _annotate_turns(transaction, scope, session_id, turns, metadata)
         return leased_windows
 
     return await connection.transact(work)
+
+
+async def _annotate_turns(
+    transaction: Transaction, scope: Scope, session_id: str, turns: Sequence[Turn], metadata: JsonMapDelta
+) -> None:
+    """Merge metadata into the turns, and date those that expire; turns that were read before get both too."""
+    if metadata.keys:
+        merge = {"ids": [turn.make_memory_id(session_id) for turn in turns], "metadata": metadata.to_parameter()}
+        await transaction.run_statement("merge_metadata", merge, scope=scope.key)
+    if rows := [_make_expiry_row(turn, session_id) for turn in turns if turn.expires_at or turn.revisions_expire_at]:
+        await transaction.run_statement("date_turns", scope=scope.key, rows=rows)
 
 
 def _add_context(windows: Sequence[Lease], row: Record) -> tuple[Lease, ...]:
@@ -283,6 +292,14 @@ def _make_turn_row(turn: Turn, session_id: str) -> dict[str, Any]:
         "text": turn.text,
         "timestamp": turn.at.timestamp(),
         "offset": get_utc_offset(turn.at),
+    }
+
+
+def _make_expiry_row(turn: Turn, session_id: str) -> dict[str, Any]:
+    return {
+        "memory_id": turn.make_memory_id(session_id),
+        "expires_at": turn.expires_at and turn.expires_at.timestamp(),
+        "revisions_expire_at": turn.revisions_expire_at and turn.revisions_expire_at.timestamp(),
     }
 
 

@@ -24,14 +24,19 @@ class JsonMapDelta:
     members: tuple[str, ...] = ()
 
     @classmethod
-    def from_values(cls, values: Mapping[str, Any], drop: Iterable[str] = ()) -> JsonMapDelta:
-        """Make a change that sets ``values`` as ``dict.update`` does (None is stored as null) and removes ``drop``."""
+    def from_values(
+        cls, values: Mapping[str, Any], drop: Iterable[str] = (), *, replaces: bool = False
+    ) -> JsonMapDelta:
+        """Make a change that sets ``values`` as ``dict.update`` does (None is stored as null) and removes ``drop``.
+
+        With ``replaces`` it removes whatever there was.
+        """
         if invalid_keys := [key for key in (*values, *drop) if not isinstance(key, str)]:
             raise errors.InvalidArgument(reason=f"keys have to be text, these are not: {invalid_keys!r}")
         drop_keys = set(drop)
         updates = {key: value for key, value in values.items() if key not in drop_keys}
         return cls(
-            tuple(_make_key_prefix(key) for key in (*updates, *drop_keys)),
+            ("",) if replaces else tuple(_make_key_prefix(key) for key in (*updates, *drop_keys)),
             tuple(f"{_make_key_prefix(key)}{_dump_json(value)}" for key, value in updates.items()),
         )
 

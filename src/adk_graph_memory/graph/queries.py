@@ -18,6 +18,7 @@ from functools import cache, lru_cache
 from importlib import resources
 from typing import Any
 
+from adk_graph_memory.graph.retention import RETENTION, make_retention
 from adk_graph_memory.records import Scope
 from adk_graph_memory.settings import Settings
 
@@ -113,6 +114,7 @@ class CypherStatements:
     """The statements of one deployment and server line (``2026``, ``5.26``): ``statements["append_event"]``."""
 
     def __init__(self, settings: Settings, line: str) -> None:
+        self._settings = settings
         blocks = [block for blocks in load_cypher_files("cypher").values() for block in blocks]
         texts = {
             block: _PARAMETER.sub(f"${PARAMETER_MAP}.", fill_identifiers(block.text, settings)) for block in blocks
@@ -134,14 +136,17 @@ class CypherStatements:
         return self._texts[name]
 
     def bind_parameters(self, name: str, parameters: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
-        """The text of a statement and its parameters, as the driver takes them.
+        """The text of a statement and its parameters, as the driver takes them; ``$retention`` is filled in.
 
         Raises:
             KeyError: a parameter is missing. Inside a map, Cypher would read it as null.
         """
-        if missing := self._parameter_names[name] - parameters.keys():
+        bound = dict(parameters)
+        if RETENTION in self._parameter_names[name]:
+            bound.setdefault(RETENTION, make_retention(self._settings))
+        if missing := self._parameter_names[name] - bound.keys():
             raise KeyError(f"{name} needs {', '.join(sorted(missing))}")
-        return self._texts[name], {PARAMETER_MAP: dict(parameters)}
+        return self._texts[name], {PARAMETER_MAP: bound}
 
     def is_unbounded(self, name: str) -> bool:
         """Whether a statement takes as long as the whole graph is large, so that no timeout fits it."""

@@ -20,7 +20,10 @@ MemoryKind = Literal["fact", "event"]
 
 @dataclass(frozen=True, slots=True)
 class Filters:
-    """Search only memories said from ``since`` to ``until``, of one kind, session and topic, about one entity."""
+    """Search only memories said from ``since`` to ``until``, of one kind, session and topic, about one entity.
+
+    ``metadata`` keeps those whose own metadata, or that of a turn they rest on, has each of these values.
+    """
 
     since: datetime | None = None
     until: datetime | None = None
@@ -28,8 +31,11 @@ class Filters:
     session_id: str | None = None
     topic: str | None = None
     entity: str | None = None
+    metadata: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        if not isinstance(self.metadata, Mapping) or not all(isinstance(key, str) for key in self.metadata):
+            raise errors.InvalidArgument(reason=f"metadata {self.metadata!r} does not map texts to values")
         for moment in (self.since, self.until):
             if moment is not None:
                 check_timezone_aware(moment)
@@ -251,6 +257,33 @@ class Receipt:
     ids: tuple[str, ...] = field(default=(), compare=False)
     at: datetime | None = field(default=None, compare=False)
     stays: Mapping[str, int] = field(default_factory=dict, compare=False)
+
+
+PruneKind = Literal["sessions", "events", "memory", "revisions", "artifacts", "user_state"]
+
+
+@dataclass(frozen=True, slots=True)
+class PruneReport:
+    """How much of each kind went, or would go, because it has expired."""
+
+    sessions: int = 0
+    events: int = 0
+    """events of sessions that stay"""
+    memory: int = 0
+    """turns and facts"""
+    revisions: int = 0
+    artifacts: int = 0
+    """versions of artifacts"""
+    user_state: int = 0
+    """users whose state went"""
+
+    def __add__(self, other: PruneReport) -> PruneReport:
+        return PruneReport(**{kind: count + getattr(other, kind) for kind, count in asdict(self).items()})
+
+    @property
+    def total(self) -> int:
+        """How much of all kinds."""
+        return sum(asdict(self).values())
 
 
 def _shorten_note(text: str) -> str:

@@ -36,7 +36,8 @@ class Turn:
     """What one author said at one time, an aware datetime with the offset of the place where it was said.
 
     ``seq`` is the turn's position in its session; it orders turns of the same time. ``seq`` and ``session_id`` are
-    filled in when the turn is leased.
+    filled in when the turn is leased. From ``expires_at`` on, nobody finds the turn, nor what rests on it alone; from
+    ``revisions_expire_at`` on, nobody sees what the facts were that it changed.
     """
 
     id: str
@@ -46,9 +47,12 @@ class Turn:
     role: Role = "user"
     seq: int = 0
     session_id: str = ""
+    expires_at: datetime | None = None
+    revisions_expire_at: datetime | None = None
 
     def __post_init__(self) -> None:
-        check_timezone_aware(self.at)
+        for moment in filter(None, (self.at, self.expires_at, self.revisions_expire_at)):
+            check_timezone_aware(moment)
         object.__setattr__(self, "at", apply_fixed_offset(self.at))
         object.__setattr__(self, "text", _normalize_unicode(self.text))
 
@@ -64,16 +68,23 @@ class Turn:
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """A text to remember word for word, added directly rather than said in a session; it is its own source."""
+    """A text to remember word for word, added directly rather than said in a session; it is its own source.
+
+    If a statement of this id is known, its metadata is merged, or replaced if ``replaces_metadata`` is set.
+    """
 
     text: str
     at: datetime
     author: str | None = None
     id: str | None = None
     metadata: Mapping[str, Any] = field(default_factory=dict)
+    replaces_metadata: bool = False
+    topic: str = ""
+    expires_at: datetime | None = None
 
     def __post_init__(self) -> None:
-        check_timezone_aware(self.at)
+        for moment in filter(None, (self.at, self.expires_at)):
+            check_timezone_aware(moment)
         object.__setattr__(self, "at", apply_fixed_offset(self.at))
         object.__setattr__(self, "text", _normalize_unicode(self.text))
 

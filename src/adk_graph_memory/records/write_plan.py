@@ -226,6 +226,9 @@ class PlannedFact:
     metadata: Mapping[str, Any] = field(default_factory=dict)
     is_direct: bool = False
     """added directly rather than said in a session"""
+    replaces_metadata: bool = False
+    expires_at: datetime | None = None
+    """of a fact added directly; any other expires with the turns that it rests on"""
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,6 +22,7 @@ from adk_graph_memory import errors, telemetry
 from adk_graph_memory.embeddings import EmbedderAdapter, QuestionEmbedding
 from adk_graph_memory.graph import Connection, VectorSlot, lucene, vector_slots
 from adk_graph_memory.graph.queries import PARAMETER_MAP, fill_identifiers
+from adk_graph_memory.graph.retention import RETENTION, make_retention
 from adk_graph_memory.records import Filters, Scope
 from adk_graph_memory.retrieval import query_check
 from adk_graph_memory.retrieval.question import ParsedQuestion, parse_question
@@ -217,7 +218,8 @@ class GraphMemoryRetriever(HybridCypherRetriever):
         fact_ids = [result["fact"] for result in results if result["fact"] is not None]
         until = self._now.timestamp() if self._now else None
         public = {"scope": self._scope.key, "until": until, "readable": PASSAGE_THRESHOLD, "marks": lucene.PUNCTUATION}
-        return public | {PARAMETER_MAP: public | {"results": results, "facts": fact_ids}}
+        retention = make_retention(self._connection.settings)
+        return public | {PARAMETER_MAP: public | {"results": results, "facts": fact_ids, RETENTION: retention}}
 
     @property
     def _result_query(self) -> str:

@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from adk_graph_memory.graph import VectorSlot, analyzers, lucene
+from adk_graph_memory.graph.json_map import JsonMapDelta
 from adk_graph_memory.graph.queries import fill_identifiers
 from adk_graph_memory.records import Filters, Scope
 from adk_graph_memory.retrieval import query_parts, smalltalk
@@ -14,7 +15,8 @@ from adk_graph_memory.retrieval.question import ParsedQuestion
 from adk_graph_memory.settings import Settings
 
 TEXT_LIMIT, FILTERED_TEXT_LIMIT, VECTOR_LIMIT = 60, 4_000, 100
-"""Candidates of each retrieval source, facts and turns together; more by words if filters leave only some of them."""
+"""Candidates of each retrieval source, facts and turns together; more by words if only some of them are left, by
+filters or because others have expired."""
 ENTITY_LIMIT, FACTS_PER_ENTITY = 20, 50
 BASELINE_SAMPLE_SIZE = 64
 """Memories in the sample that shows how near this user's memories usually are to a question."""
@@ -46,6 +48,7 @@ def make_source_parameters(
         "text_queries": query_parts.make_part_queries(question.query_parts, scope.key, ("text", "words")),
         "name_queries": query_parts.make_part_queries(name_parts, scope.key, ("name", "aliases")),
         "by_words": FILTERED_TEXT_LIMIT if filters else TEXT_LIMIT,
+        "by_words_of_some": FILTERED_TEXT_LIMIT,
         "by_vector": VECTOR_LIMIT,
         "names": ENTITY_LIMIT,
         "degree": FACTS_PER_ENTITY,
@@ -53,10 +56,15 @@ def make_source_parameters(
         "read": COVERAGE_TEXTS,
         "readable": COVERAGE_CHARACTERS,
         "brief": smalltalk.MAX_SMALLTALK_CHARACTERS,
-        "filters": filters.to_parameters() if filters else None,
+        "filters": _make_filter_parameters(filters) if filters else None,
         "until": until.timestamp() if until else None,
         "tokens": "",
     }
+
+
+def _make_filter_parameters(filters: Filters) -> dict[str, Any]:
+    members = JsonMapDelta.from_values(filters.metadata).members
+    return filters.to_parameters() | {"metadata": list(members)}
 
 
 def make_vector_parameters(vector: Sequence[float], slot: VectorSlot) -> dict[str, Any]:

@@ -25,18 +25,24 @@ RETURN version
 // one row, or none: a version, the latest if $version is null
 MATCH (a:@Artifact {scope: $scope, session_id: $session_id, name: $name})
 MATCH (v:@ArtifactVersion {scope: $scope, session_id: $session_id, name: $name, version: coalesce($version, a.versions - 1)})
+WHERE
+// include version_stands
 RETURN v {.version, .id, .part, .store, .mime_type, .metadata, .create_time, content: CASE WHEN $with_content THEN v.content END} AS version
 
 // artifact_versions
 // a row a version, the first first, without content
 MATCH (v:@ArtifactVersion {scope: $scope, session_id: $session_id, name: $name})
-WHERE v.version >= 0
+WHERE v.version >= 0 AND
+// include version_stands
 RETURN v {.version, .id, .part, .store, .mime_type, .metadata, .create_time} AS version ORDER BY v.version
 
 // artifact_names
 // a row an artifact of the user's own, and of the session
 MATCH (a:@Artifact {scope: $scope})
-WHERE a.session_id IN ['', $session_id] AND a.name IS NOT NULL
+WHERE a.session_id IN ['', $session_id] AND a.name IS NOT NULL AND ($retention.artifact_ttl IS NULL OR EXISTS {
+  MATCH (a)-[:HAS_VERSION]->(v) WHERE
+// include version_stands
+})
 RETURN a.name AS name, a.session_id AS session_id
 
 // latest_artifact_versions
@@ -44,6 +50,8 @@ RETURN a.name AS name, a.session_id AS session_id
 MATCH (a:@Artifact {scope: $scope})
 WHERE a.session_id IS NOT NULL AND a.name IS NOT NULL AND ($session_id IS NULL OR a.session_id IN ['', $session_id])
 MATCH (v:@ArtifactVersion {scope: $scope, session_id: a.session_id, name: a.name, version: a.versions - 1})
+WHERE
+// include version_stands
 RETURN a.name AS name, a.session_id AS session_id, v {.version, .id, .part, .store, .mime_type, .metadata, .create_time} AS version
 ORDER BY session_id, name
 

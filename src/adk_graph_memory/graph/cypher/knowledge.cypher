@@ -12,6 +12,8 @@ f.state = 'current' AND f.stale IS NULL AND f.valid_to <= $now
 COUNT {
   MATCH (n)<-[:SUBJECT|OBJECT]-(f:@Fact)
   WHERE
+// include fact_stands
+  AND
 // include holds
   RETURN DISTINCT f
 }
@@ -20,7 +22,8 @@ COUNT {
 // a row for each of the user's facts (of all, or of those that hold, happened or were planned; about whom or what is called
 // so), the newest first
 MATCH (f:@Fact {scope: $scope})
-WHERE f.id IS NOT NULL
+WHERE f.id IS NOT NULL AND
+// include fact_stands
   AND ($after IS NULL OR f.timestamp < $after.timestamp OR (f.timestamp = $after.timestamp AND f.id > $after.id))
   AND ($all OR (
 // include holds
@@ -41,7 +44,10 @@ RETURN f.memory_id AS id, f.text AS text, f.predicate AS predicate, f.modality A
        head(COLLECT { MATCH (f)-[:SUBJECT]->(n) RETURN n.name }) AS subject,
        head(COLLECT { MATCH (f)-[:OBJECT]->(n) RETURN n.name }) AS object,
        COLLECT {
-         MATCH (f)-[s:SUPPORTED_BY]->(e)
+         MATCH (f)-[s:SUPPORTED_BY]->(memory)
+         WHERE
+// include memory_stands
+         WITH s, memory AS e
          RETURN s {.quote, .start, .end, .verified, turn_id: e.id, session_id: e.session_id, timestamp: e.timestamp, offset: e.offset, seq: e.seq}
          ORDER BY e.timestamp, e.seq
        } AS sources
@@ -56,6 +62,11 @@ RETURN f.timestamp AS timestamp, f.id AS id
 // a row for each of the user's entities (of one type, or of all), that of most facts first
 MATCH (n:@Entity {scope: $scope})
 WHERE n.key IS NOT NULL AND NOT (n)-[:MERGED_INTO]->() AND ($type IS NULL OR toLower(n.type) = toLower($type))
+  AND (NOT EXISTS { (n)<-[:SUBJECT|OBJECT|MENTIONS]-() } OR EXISTS {
+    MATCH (n)<-[:SUBJECT|OBJECT|MENTIONS]-(memory)
+    WHERE
+// include memory_stands
+  })
 WITH n,
 // include facts_held
   AS facts
@@ -88,7 +99,8 @@ RETURN EXISTS {
 // how many sessions u has that have not expired
 COUNT {
   MATCH (s:@Session {scope: u.scope})
-  WHERE s.last_update_time IS NOT NULL AND (s.expires_at IS NULL OR s.expires_at * 1000 > $now.epochMillis)
+  WHERE s.last_update_time IS NOT NULL AND coalesce(s.expires_at > $retention.now,
+    $retention.session_ttl IS NULL OR s.last_update_time > $retention.now - $retention.session_ttl)
 }
 
 // facts_known @fragment
@@ -96,6 +108,8 @@ COUNT {
 COUNT {
   MATCH (f:@Fact {scope: u.scope})
   WHERE f.id IS NOT NULL AND
+// include fact_stands
+  AND
 // include holds
 }
 
@@ -107,7 +121,10 @@ WITH u ORDER BY u.user_id LIMIT $limit
 RETURN u.app_name AS app_name, u.user_id AS user_id,
 // include sessions_held
        AS sessions,
-       COUNT { MATCH (e:@Event {scope: u.scope}) WHERE e.memory_id IS NOT NULL } AS turns,
+       COUNT {
+         MATCH (memory:@Event {scope: u.scope}) WHERE memory.memory_id IS NOT NULL AND
+// include memory_stands
+       } AS turns,
 // include facts_known
        AS facts
 ORDER BY user_id

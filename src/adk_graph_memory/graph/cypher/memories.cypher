@@ -215,7 +215,12 @@ CALL (f, row) {
   MATCH (f)-[s:SUPPORTED_BY {key: said.key}]->(:@Event {scope: $scope, memory_id: said.event})
   DELETE s
 }
-SET f.support = COUNT { (f)-[:SUPPORTED_BY]->() }
+SET f.support = COUNT { (f)-[:SUPPORTED_BY]->() },
+  f.heard_at =
+// include last_heard
+  , f.expires_at = CASE WHEN row.direct THEN coalesce(row.expires_at, CASE WHEN f.expires_at > $retention.now THEN f.expires_at END) ELSE
+// include support_expiry
+  END
 WITH f, row, f.support = 0 AND NOT f.direct AS is_bare
 CALL (f, is_bare) {
   MATCH (f) WHERE is_bare
@@ -258,6 +263,7 @@ CALL () {
   MATCH (e:@Event {scope: $scope, memory_id: said.event})
   MERGE (r)-[b:BECAUSE_OF {key: said.key}]->(e)
   ON CREATE SET b.start = said.start, b.end = said.end
+  SET r.expires_at = coalesce(e.revisions_expire_at, r.expires_at)
 }
 CALL () {
   UNWIND $touched AS id
@@ -313,5 +319,10 @@ WHERE f.id IS NOT NULL AND (f.state <> 'current' OR f.support > 1 OR EXISTS { (f
 RETURN f.text AS text, f.state AS state, f.timestamp AS timestamp, f.valid_to AS valid_to,
        COLLECT { MATCH (f)-[s:SUPPORTED_BY]->(e) RETURN s.quote ORDER BY e.timestamp, e.seq } AS quotes,
        COLLECT { MATCH (later)-[s:SUPERSEDES]->(f) RETURN later.text ORDER BY later.timestamp LIMIT 1 } AS ended_by,
-       COLLECT { MATCH (f)-[:HAS_REVISION]->(r) RETURN r {.op, .text, .reason, .by} ORDER BY r.op, r.text } AS revisions
+       COLLECT {
+         MATCH (f)-[:HAS_REVISION]->(r)
+         WHERE
+// include revision_stands
+         RETURN r {.op, .text, .reason, .by} ORDER BY r.op, r.text
+       } AS revisions
 ORDER BY coalesce(f.valid_to, f.recorded_at) DESC, f.text

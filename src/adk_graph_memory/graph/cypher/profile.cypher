@@ -30,6 +30,8 @@ CALL (speakers, users, bots) {
 }
 WITH speakers, f, place
 WHERE f.modality IN $modalities AND coalesce(f.valid_from <= $now, true) AND
+// include fact_stands
+  AND
 // include holds
 WITH speakers, f, place ORDER BY f.support DESC, f.timestamp DESC, f.id
 WITH speakers, place, f.predicate AS predicate, collect(f) AS facts
@@ -48,7 +50,9 @@ RETURN speakers, facts
 // a row for each of these facts: the words that it rests on
 MATCH (f:@Memory {scope: $scope}) WHERE f:@Fact AND f.memory_id IN $ids
 RETURN f.memory_id AS id, COLLECT {
-  MATCH (f)-[s:SUPPORTED_BY]->(e)
+  MATCH (f)-[s:SUPPORTED_BY]->(memory) WHERE
+// include memory_stands
+  WITH s, memory AS e
   RETURN s {.quote, .start, .end, .verified, turn_id: e.id, session_id: e.session_id, timestamp: e.timestamp, offset: e.offset, seq: e.seq}
   ORDER BY e.timestamp, e.seq
 } AS sources

@@ -1,15 +1,40 @@
 // word_sources @fragment
-// the retrieval sources that search for words: in memories, and in names that lead to facts
+// the retrieval sources that search for words: in memories (in more of them if some of the best have expired), and in names
+// that lead to facts
   UNWIND $text_queries AS part
   CALL db.index.fulltext.queryNodes($text_index, part, {limit: $by_words}) YIELD node, score
   WHERE node.scope = $scope
+  WITH part, collect({node: node, score: score}) AS best
+  WITH part, best, all(hit IN best WHERE all(node IN [hit.node] WHERE
+// include node_stands
+  )) AS all_stand
+  CALL (part, best, all_stand) {
+    UNWIND CASE WHEN all_stand THEN best ELSE [] END AS hit
+    RETURN hit.node AS node, hit.score AS score
+    UNION ALL
+    UNWIND CASE WHEN all_stand THEN [] ELSE [part] END AS again
+    CALL db.index.fulltext.queryNodes($text_index, again, {limit: $by_words_of_some}) YIELD node, score
+    WHERE node.scope = $scope AND
+// include node_stands
+    RETURN node, score
+  }
+  WITH node, score
+  WHERE
+// include matches_filters
   WITH node, max(score) AS score ORDER BY score DESC LIMIT $by_words
   RETURN node, score, 'text' AS source
   UNION ALL
   UNWIND $name_queries AS part
   CALL db.index.fulltext.queryNodes('@entity_text', part, {limit: $names}) YIELD node AS entity, score
   WHERE entity.scope = $scope
-  CALL (entity) { MATCH (entity)<-[:SUBJECT|OBJECT]-(node:@Fact) RETURN node LIMIT $degree }
+  CALL (entity) {
+    MATCH (entity)<-[:SUBJECT|OBJECT]-(node:@Fact)
+    WHERE
+// include node_stands
+    AND
+// include matches_filters
+    RETURN node LIMIT $degree
+  }
   RETURN node, score, 'entity' AS source
 
 // matches_filters @fragment
@@ -25,6 +50,8 @@
     MATCH (node)-[:SUBJECT|OBJECT|MENTIONS]->(n:@Entity)
     WHERE any(name IN [n.name] + n.aliases WHERE toLower(name) = toLower($filters.entity))
   })
+  AND all(member IN $filters.metadata WHERE member IN node.metadata
+    OR EXISTS { MATCH (node)-[:SUPPORTED_BY]->(e:@Event) WHERE member IN e.metadata })
 ))
 
 // state_at_until @fragment
@@ -40,9 +67,11 @@ CASE WHEN fact.state <> 'current' THEN COLLECT {
   WITH newer ORDER BY newer.state <> 'current', newer.timestamp DESC LIMIT 3
   OPTIONAL MATCH (newer)<-[:SUPERSEDES]-(newest:@Fact) WHERE $until IS NULL OR newest.timestamp <= $until
   WITH newer, newest ORDER BY newest.state <> 'current', newest.timestamp DESC LIMIT 6
-  UNWIND [newer, newest] AS successor
-  WITH successor WHERE successor IS NOT NULL
-  RETURN DISTINCT successor
+  UNWIND [newer, newest] AS memory
+  WITH memory WHERE memory IS NOT NULL AND
+// include memory_stands
+  WITH DISTINCT memory AS successor
+  RETURN successor
 } ELSE [] END
 
 // candidates @fragment
@@ -70,6 +99,8 @@ UNWIND CASE ended_facts WHEN [] THEN [node] ELSE [node] + ended_facts + COLLECT 
 WITH candidate AS node, max(CASE node WHEN candidate THEN text END) AS text,
      max(CASE node WHEN candidate THEN vector END) AS vector, max(CASE node WHEN candidate THEN entity END) AS entity
 WHERE
+// include node_stands
+AND
 // include matches_filters
 WITH node, node AS fact, text, vector, entity, node.text AS content
 ORDER BY text IS NULL, text DESC
@@ -107,7 +138,9 @@ RETURN candidates, texts, m.live AS live, coalesce(u.writes, 0) AS writes, COLLE
 // the agent)
 OPTIONAL MATCH (u:@User {scope: $scope})
 WITH coalesce(u.authors, []) AS authors, coalesce(u.writes, 0) AS writes, u.offset AS offset,
-     [member IN u.state WHERE member STARTS WITH '"timezone":'] AS timezone
+     [member IN
+// include live_user_state
+     WHERE member STARTS WITH '"timezone":'] AS timezone
 WITH authors, writes, offset, timezone, COLLECT {
   MATCH (n:@Entity {scope: $scope}) WHERE n.key IS NOT NULL AND any(name IN [n.name] + n.aliases WHERE name IN authors)
   RETURN [n.name] + n.aliases
@@ -134,13 +167,27 @@ CALL () {
 RETURN candidates, texts, m.live AS live, coalesce(u.writes, 0) AS writes, [] AS usual
 
 // candidates_SLOT @2026
-// candidates by words and by the vectors of one slot
+// candidates by words and by the vectors of one slot; every vector of the scope is compared if some of the nearest have expired
 CYPHER 25
 CALL () {
 // include word_sources
   UNION ALL
   MATCH (node:@Memory)
   SEARCH node IN (VECTOR INDEX @memory_vector_SLOT FOR $vector WHERE node.scope = $scope LIMIT $by_vector) SCORE AS score
+  WITH collect({node: node, score: score}) AS nearest
+  WITH nearest, all(near IN nearest WHERE all(node IN [near.node] WHERE
+// include node_stands
+  )) AS all_stand
+  CALL (nearest, all_stand) {
+    UNWIND CASE WHEN all_stand THEN nearest ELSE [] END AS near
+    RETURN near.node AS node, near.score AS score
+    UNION ALL
+    UNWIND CASE WHEN all_stand THEN [] ELSE [1] END AS once
+    MATCH (node:@Memory {scope: $scope})
+    WHERE node.memory_id IS NOT NULL AND node[$slot] IS NOT NULL AND size(node[$slot]) = size($vector) AND
+// include node_stands
+    RETURN node, vector.similarity.cosine(node[$slot], $vector) AS score ORDER BY score DESC LIMIT $by_vector
+  }
   RETURN node, score, 'vector' AS source
 }
 // include candidates
@@ -153,6 +200,8 @@ CALL () {
   UNION ALL
   MATCH (node:@Memory {scope: $scope})
   WHERE node.memory_id IS NOT NULL AND node[$slot] IS NOT NULL AND size(node[$slot]) = size($vector) AND
+// include node_stands
+  AND
 // include matches_filters
   WITH node, vector.similarity.cosine(node[$slot], $vector) AS score ORDER BY score DESC LIMIT $by_vector
   RETURN node, score, 'vector' AS source
@@ -180,9 +229,16 @@ RETURN node, score
 // is long, or a fact with the words that support it and what it is about; of either, the endings of its facts
 // with state, modality, until when, and the texts and states of the successors
 WITH node, score, CASE node.kind WHEN 'fact' THEN [node] ELSE COLLECT {
-  MATCH (node)<-[:SUPPORTED_BY]-(fact:@Fact) RETURN fact ORDER BY fact.memory_id
+  MATCH (node)<-[:SUPPORTED_BY]-(memory:@Fact)
+  WHERE
+// include memory_stands
+  WITH memory AS fact
+  RETURN fact ORDER BY fact.memory_id
 } END AS facts, CASE node.kind WHEN 'fact' THEN COLLECT {
-  MATCH (node)-[support:SUPPORTED_BY]->(source:@Event)
+  MATCH (node)-[support:SUPPORTED_BY]->(memory:@Event)
+  WHERE
+// include memory_stands
+  WITH support, memory AS source
   RETURN {id: source.id, quote: support.quote, session: source.session_id, verified: coalesce(support.verified, true),
     manner: source.manner, origin: source.origin} ORDER BY source.timestamp, source.seq
 } ELSE [] END AS sources
@@ -203,17 +259,20 @@ RETURN node.text AS text, score, node.memory_id AS id, node.kind AS kind, node.a
        CASE node.kind WHEN 'fact' THEN head(COLLECT { MATCH (node)-[:OBJECT]->(n:@Entity) RETURN n.name }) END AS object,
        CASE node.topic WHEN '' THEN null ELSE node.topic END AS topic,
        CASE WHEN node.kind = 'event' AND size(node.text) <= 60 THEN head(COLLECT {
-         MATCH (before:@Memory)-[:NEXT]->(node)
-         WHERE any(mark IN ['?', '？', '؟'] WHERE right(before.text, 4) CONTAINS mark)
-         RETURN before.text LIMIT 1
+         MATCH (memory:@Memory)-[:NEXT]->(node)
+         WHERE any(mark IN ['?', '？', '؟'] WHERE right(memory.text, 4) CONTAINS mark) AND
+// include memory_stands
+         RETURN memory.text LIMIT 1
        }) END AS question,
        CASE node.kind WHEN 'fact' THEN COLLECT {
          MATCH (node)-[:SUPERSEDES]->(earlier:@Fact)
          WHERE earlier.state = 'superseded' AND earlier.predicate = node.predicate
            AND (NOT earlier.modality IN ['planned', 'hypothetical'] OR earlier.modality = node.modality)
            AND EXISTS { (node)-[:SUBJECT]->(:@Entity)<-[:SUBJECT]-(earlier) }
-         WITH DISTINCT earlier
-         RETURN earlier.text ORDER BY earlier.timestamp DESC LIMIT 3
+         WITH DISTINCT earlier AS memory
+         WHERE
+// include memory_stands
+         RETURN memory.text ORDER BY memory.timestamp DESC LIMIT 3
        } END AS previously,
        size(facts) AS facts,
        CASE WHEN any(fact IN facts WHERE fact.state <> 'current') THEN COLLECT {

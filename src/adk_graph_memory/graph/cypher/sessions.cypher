@@ -12,7 +12,10 @@ FOREACH (_ IN CASE WHEN $app.keys = [] THEN [] ELSE [1] END |
   SET a.state = [m IN a.state WHERE none(k IN $app.keys WHERE m STARTS WITH k)] + $app.members)
 FOREACH (_ IN CASE WHEN $user.keys = [] THEN [] ELSE [1] END |
   SET u.lock = 0
-  SET u.state = [m IN u.state WHERE none(k IN $user.keys WHERE m STARTS WITH k)] + $user.members)
+  SET u.state = [m IN
+// include live_user_state
+  WHERE none(k IN $user.keys WHERE m STARTS WITH k)] + $user.members
+  SET u.state_time = $now)
 SET u.owner = coalesce($owner, u.owner)
 CREATE (s:@Session {
   scope: $scope, id: $id, uid: $uid, app_name: $app_name, user_id: $user_id,
@@ -20,40 +23,52 @@ CREATE (s:@Session {
   expires_at: $expires_at, display_name: $display_name, labels: $labels
 })
 CREATE (u)-[:HAS_SESSION]->(s)
-RETURN a.state AS app_state, u.state AS user_state
+RETURN a.state AS app_state,
+// include live_user_state
+AS user_state
 
 // session_uid
 // one row, or none: the generated key of the session under this id, and whether it has expired
 MATCH (s:@Session {scope: $scope, id: $id})
-RETURN s.uid AS uid, coalesce(s.expires_at <= $now, false) AS expired
+RETURN s.uid AS uid, NOT (
+// include session_stands
+) AS expired
 
 // session_states
 // one row: the app's and the user's state
 MATCH (a:@App {app_name: $app_name}), (u:@User {scope: $scope})
-RETURN a.state AS app_state, u.state AS user_state
+RETURN a.state AS app_state,
+// include live_user_state
+AS user_state
 
 // get_session
 // one row, or none: the session, all three states, and the chosen events' bodies, newest first
 MATCH (s:@Session {scope: $scope, id: $id})
-WHERE s.expires_at IS NULL OR s.expires_at > $now
+WHERE
+// include session_stands
 OPTIONAL MATCH (a:@App {app_name: $app_name})
 OPTIONAL MATCH (u:@User {scope: $scope})
 CALL (s) {
   MATCH (e:@Event {scope: $scope, session_uid: s.uid})
-  WHERE e.seq > s.revision - $recent AND e.timestamp >= $after
+  WHERE e.seq > s.revision - $recent AND e.timestamp >= $after AND
+// include event_stands
   WITH e ORDER BY e.seq DESC LIMIT $limit
   RETURN collect(e.body) AS bodies
 }
 RETURN s.uid AS uid, s.state AS state, s.revision AS revision, s.last_update_time AS last_update_time,
-       a.state AS app_state, u.state AS user_state, bodies
+       a.state AS app_state,
+// include live_user_state
+       AS user_state, bodies
 
 // list_events
 // one row, or none when there is no such session: bodies and sequence numbers, oldest first
 MATCH (s:@Session {scope: $scope, id: $id})
-WHERE s.expires_at IS NULL OR s.expires_at > $now
+WHERE
+// include session_stands
 CALL (s) {
   MATCH (e:@Event {scope: $scope, session_uid: s.uid})
-  WHERE e.seq > $after_seq AND e.timestamp >= $after
+  WHERE e.seq > $after_seq AND e.timestamp >= $after AND
+// include event_stands
   WITH e ORDER BY e.seq LIMIT $limit
   RETURN collect(e.body) AS bodies, collect(e.seq) AS seqs
 }
@@ -61,7 +76,7 @@ RETURN bodies, seqs
 
 // session_page @fragment
 // the end of both listings: a page of the sessions s
-  (s.expires_at IS NULL OR s.expires_at > $now)
+// include session_stands
     AND all(label IN $labels WHERE label IN s.labels)
     AND ($after IS NULL OR s.last_update_time * $direction > $after.time * $direction
       OR (s.last_update_time = $after.time AND (s.user_id > $after.user_id
@@ -82,7 +97,9 @@ CALL () {
 }
 RETURN ids, uids, user_ids, times, revisions, display_names, states, a.state AS app_state,
        CASE WHEN u IS NULL THEN [] ELSE [u.user_id] END AS users,
-       CASE WHEN u IS NULL THEN [] ELSE [u.state] END AS user_states
+       CASE WHEN u IS NULL THEN [] ELSE [
+// include live_user_state
+       ] END AS user_states
 
 // list_sessions_of_app
 // the same over all users of the app
@@ -96,7 +113,9 @@ CALL () {
 }
 CALL () {
   MATCH (u:@User {app_name: $app_name}) WHERE $include_state AND u.state <> []
-  RETURN collect(u.user_id) AS users, collect(u.state) AS user_states
+  RETURN collect(u.user_id) AS users, collect(
+// include live_user_state
+  ) AS user_states
 }
 RETURN ids, uids, user_ids, times, revisions, display_names, states, a.state AS app_state, users, user_states
 
@@ -108,12 +127,16 @@ RETURN s.user_id AS user_id, s.id AS id, s.last_update_time AS time
 
 // get_user_state
 // one row, or none: the user's state
-MATCH (u:@User {scope: $scope}) RETURN u.state AS user_state
+MATCH (u:@User {scope: $scope})
+RETURN
+// include live_user_state
+AS user_state
 
 // append_event
 // one row, or none when there is no such session: what became of the event, and the revision it has
 MATCH (s:@Session {scope: $scope, id: $session_id})
-WHERE s.expires_at IS NULL OR s.expires_at > $now
+WHERE
+// include session_stands
 SET s.lock = 0
 WITH s
 OPTIONAL MATCH (known:@Event {scope: $scope, session_uid: s.uid, id: $event.id})
@@ -139,14 +162,18 @@ FOREACH (_ IN CASE outcome WHEN 'new' THEN [1] ELSE [] END |
   FOREACH (_ IN CASE WHEN $user.keys = [] THEN [] ELSE [1] END |
 // include ensure_user
     SET u.lock = 0
-    SET u.state = [m IN u.state WHERE none(k IN $user.keys WHERE m STARTS WITH k)] + $user.members))
+    SET u.state = [m IN
+// include live_user_state
+    WHERE none(k IN $user.keys WHERE m STARTS WITH k)] + $user.members
+    SET u.state_time = $now))
 RETURN outcome, s.uid AS uid, s.closed_at AS closed_at, s.revision AS latest,
        CASE outcome WHEN 'repeated' THEN known.seq ELSE s.revision END AS revision
 
 // list_event_ids
 // one row, or none when there is no such session: its uid, its revision, and its events' ids in order
 MATCH (s:@Session {scope: $scope, id: $id})
-WHERE s.expires_at IS NULL OR s.expires_at > $now
+WHERE
+// include session_stands
 CALL (s) {
   MATCH (e:@Event {scope: $scope, session_uid: s.uid}) WHERE e.seq IS NOT NULL
   WITH e ORDER BY e.seq
@@ -194,14 +221,13 @@ RETURN outcome, s.closed_at AS closed_at
 // close_session
 // one row, or none when there is no such session: when it was closed
 MATCH (s:@Session {scope: $scope, id: $id})
-WHERE s.expires_at IS NULL OR s.expires_at > $now
+WHERE
+// include session_stands
 SET s.closed_at = coalesce(s.closed_at, $now)
 RETURN s.closed_at AS closed_at
 
-// delete_session
-// nothing; what memory holds, or was asked to hold, of the session stays: words without payload, in their old order
-MATCH (s:@Session {scope: $scope, id: $id})
-WHERE NOT $only_expired OR s.expires_at <= $now
+// session_deletion @fragment
+// the end of a session s and its events, but for the words that memory holds
 CALL (s) {
   MATCH (e:@Event {scope: $scope, session_uid: s.uid}) WHERE e.seq IS NOT NULL AND e.memory_id IS NULL
   DETACH DELETE e
@@ -216,3 +242,11 @@ CALL (s) {
   MERGE (earlier)-[:NEXT]->(later)
 }
 DETACH DELETE s
+
+// delete_session
+// nothing; what memory holds, or was asked to hold, of the session stays: words without payload, in their old order
+MATCH (s:@Session {scope: $scope, id: $id})
+WHERE NOT $only_expired OR NOT (
+// include session_stands
+)
+// include session_deletion
