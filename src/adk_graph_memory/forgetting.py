@@ -92,11 +92,10 @@ class Forgetting:
             errors.DatabaseError: the graph could not be written. Call it again: it goes on where it was.
         """
         connection, scope = await graph.prepare_connection(self.connection), Scope(app_name, user_id)
-        async with connection.locks.hold_lock(("write", scope.key)):
-            before = await graph.forgetting.count_user(connection, scope)
-            contents = await self._erase_artifacts(connection, scope) if artifacts else []
-            await graph.forgetting.erase_user(connection, scope, with_sessions=sessions)
-            after = await graph.forgetting.count_user(connection, scope)
+        before = await graph.forgetting.count_user(connection, scope)
+        contents = await self._erase_artifacts(connection, scope) if artifacts else []
+        await graph.forgetting.erase_user(connection, scope, with_sessions=sessions)
+        after = await graph.forgetting.count_user(connection, scope)
         gone = {kind: before[kind] - after[kind] for kind in before}
         for store, content in contents:
             await BlobStore(store).delete_blobs([content])

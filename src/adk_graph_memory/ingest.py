@@ -16,7 +16,7 @@ from adk_graph_memory.graph.json_map import JsonMapDelta
 from adk_graph_memory.graph.vector_slots import EmbeddingBatch
 from adk_graph_memory.graph_vectors import GraphVectors
 from adk_graph_memory.problem_log import ProblemLog
-from adk_graph_memory.records import Extraction, IngestReport, Passage, Scope, Turn, Usage, WritePlan
+from adk_graph_memory.records import Candidates, Extraction, IngestReport, Passage, Scope, Turn, Usage, WritePlan
 from adk_graph_memory.records.readings import Reading
 from adk_graph_memory.rewriting import Erasure, Rewriter
 
@@ -218,14 +218,12 @@ class Ingestion:
         clock: Stopwatch,
     ) -> IngestReport:
         """Fetch candidates, decide and write; start over if another process wrote to this user meanwhile."""
-        functional_predicates, judge_usage = self._extractor.functional_predicates, Usage()
-        lookup = consolidation.GraphLookup(result, functional_predicates)
-        compare = partial(consolidation.compare_extraction, result, functional_predicates=functional_predicates)
+        predicates, judge_usage = self._extractor.functional_predicates, Usage()
+        lookup = consolidation.GraphLookup(result, predicates)
+        compare = partial(consolidation.compare_extraction, result, functional_predicates=predicates)
         judged_draft: consolidation.Comparison | None = None
         for _ in range(MAX_WRITE_ATTEMPTS):
-            candidates, writes = await graph.candidates.fetch_candidates(
-                self._connection, scope, window, lookup, batch, is_judged=self._judge is not None
-            )
+            candidates, writes = await self._fetch_candidates(scope, window, lookup, batch)
             draft = await asyncio.to_thread(compare, candidates)
             clock.lap("compare")
             decisions = consolidation.JudgeDecisions()
@@ -242,7 +240,7 @@ class Ingestion:
             total = replace(_add_plan_counts(report, plan), usage=report.usage + judge_usage, milliseconds=clock.laps)
             reading = self._record_reading(window, result, draft, decisions, report)
             outcome = await graph.memories.apply_plan(
-                self._connection, scope, window, plan, batch, total, reading, writes=writes
+                self._connection, scope, window, plan, batch, total, reading, writes
             )
             clock.lap("write")
             if outcome == "written":
@@ -250,6 +248,14 @@ class Ingestion:
             if outcome == "taken":
                 return IngestReport(busy=len(window.turns), usage=total.usage, extractor=self._extractor.version)
         raise errors.WriteConflict(attempts=MAX_WRITE_ATTEMPTS)
+
+    async def _fetch_candidates(
+        self, scope: Scope, window: Lease, lookup: consolidation.GraphLookup, batch: EmbeddingBatch
+    ) -> tuple[Candidates, int]:
+        is_judged = self._judge is not None
+        return await graph.candidates.fetch_candidates(
+            self._connection, scope, window, lookup, batch, is_judged=is_judged
+        )
 
     def _record_reading(
         self,

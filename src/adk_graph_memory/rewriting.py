@@ -13,7 +13,6 @@ from adk_graph_memory.graph.derivation import MemoryDifference, MemorySnapshot
 from adk_graph_memory.graph.vector_slots import EmbeddingBatch
 from adk_graph_memory.graph_vectors import GraphVectors
 from adk_graph_memory.records import Receipt, Role, Scope
-from adk_graph_memory.records.derived_memory import DerivedEntity
 from adk_graph_memory.records.readings import Reading
 
 MAX_REWRITES = 10
@@ -68,7 +67,7 @@ class Rewriter:
         if not erasure.ids:
             return Receipt()
         facts = len(erasure.statement_ids) + len(snapshot.stored.facts) - len(difference.derived.facts)
-        entities = _count_entities(snapshot.stored.entities) - _count_entities(difference.derived.entities)
+        entities = len(snapshot.stored.entities) - len(difference.derived.entities)
         return Receipt(len(erasure.turn_ids), max(facts, 0), max(entities, 0), ids=erasure.ids, at=datetime.now(UTC))
 
     async def erase_ids(self, scope: Scope, ids: Iterable[str]) -> Receipt:
@@ -87,14 +86,14 @@ class Rewriter:
     async def _rewrite_memory(
         self, scope: Scope, select: Callable[[MemorySnapshot], Erasure], *, is_forced: bool = False
     ) -> tuple[MemorySnapshot, Erasure, MemoryDifference]:
-        async with self._connection.locks.hold_lock(("write", scope.key)):
-            for _ in range(MAX_REWRITES):
-                snapshot = await graph.derivation.fetch_snapshot(self._connection, scope)
-                erasure = select(snapshot)
-                readings, difference = await asyncio.to_thread(_derive_memory, snapshot, erasure)
-                is_idle = not erasure.ids and (difference.is_empty or not is_forced)
-                if is_idle or await self._write(scope, snapshot, erasure, readings, difference):
-                    return snapshot, erasure, difference
+        # Without the lock that ingests hold: forgetting does not wait until a model has answered.
+        for _ in range(MAX_REWRITES):
+            snapshot = await graph.derivation.fetch_snapshot(self._connection, scope)
+            erasure = select(snapshot)
+            readings, difference = await asyncio.to_thread(_derive_memory, snapshot, erasure)
+            is_idle = not erasure.ids and (difference.is_empty or not is_forced)
+            if is_idle or await self._write(scope, snapshot, erasure, readings, difference):
+                return snapshot, erasure, difference
         raise errors.WriteConflict(attempts=MAX_REWRITES)
 
     async def _write(
@@ -162,7 +161,3 @@ def _make_removal(snapshot: MemorySnapshot, erasure: Erasure) -> consolidation.R
         words=consolidation.find_lost_words(gone_texts, kept_texts),
         facts=frozenset().union(*(consolidation.find_read_facts(_list_readings(snapshot), fact) for fact in facts)),
     )
-
-
-def _count_entities(entities: Mapping[str, DerivedEntity]) -> int:
-    return sum(entity.merged_into is None for entity in entities.values())

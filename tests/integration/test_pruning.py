@@ -135,10 +135,17 @@ async def test_prune_takes_of_each_kind_what_has_expired_and_dry_run_says_so_bef
     assert await house.artifacts.list_artifact_keys(**owner, session_id="new") == ["new"]
     assert await house.artifacts.list_artifact_keys(**owner, session_id="old") == []
     assert len([path for path in house.blobs.rglob("*") if path.is_file()]) == 3
-    left = {"Revision": 1, "Fact": 2, "Session": 1, "Artifact": 1, "ArtifactVersion": 1, "User": 1}
+    left = {"Fact": 2, "Session": 1, "Artifact": 1, "ArtifactVersion": 1, "User": 1}
     after = await house.labels("ada")
     assert {label: after[label] for label in left} == left
     await house.sessions.append_event(session, said("More"))
+
+
+async def test_prune_leaves_the_revisions_that_are_still_kept(house):
+    await house.fill("ada")
+    memory = house.memory(**dict.fromkeys(TTLS, "30d"))
+    assert await memory.prune(app_name=house.app_name, only=["revisions"]) == PruneReport(revisions=1)
+    assert (await house.labels("ada"))["Revision"] == 1
 
 
 async def test_what_was_pruned_is_forgotten_and_does_not_come_back(house):
@@ -219,6 +226,7 @@ class Interrupted(Exception):
 async def test_an_interrupted_prune_is_completed_by_the_next(house, monkeypatch, kind):
     monkeypatch.setattr(graph_pruning, "BATCH_SIZE", 2)
     monkeypatch.setattr(graph_pruning, "SESSIONS_PER_BATCH", 2)
+    monkeypatch.setattr(graph_pruning, "FORGOTTEN_AT_ONCE", 2)
     owner, memory = house.owner("ada"), house.memory()
     for n in range(5):
         session = await house.sessions.create_session(**owner, session_id=f"s{n}")

@@ -26,6 +26,7 @@ from adk_graph_memory import Neo4jArtifactService, Neo4jMemoryService, Neo4jSess
 from adk_graph_memory.adk import memory_codec
 from adk_graph_memory.graph.json_map import JsonMapDelta
 from adk_graph_memory.records import Scope
+from adk_graph_memory.rewriting import Rewriter
 from adk_graph_memory.testing import HashEmbedder, ScriptedLlm
 
 PREFIX = "TestHash"
@@ -359,7 +360,7 @@ async def forget_a_fact(life: Life) -> Any:
         life.memory.connection, life.scope, now=datetime(2027, 1, 1, tzinfo=UTC), past=True, limit=99
     )
     [steak] = [fact.id for fact in facts if fact.text == STEAK]
-    return await life.memory.forget([steak], **life.owner)
+    return replace(await life.memory.forget([steak], **life.owner), at=None)
 
 
 async def forget_a_turn(life: Life) -> Any:
@@ -377,6 +378,21 @@ async def delete_a_session(life: Life) -> Any:
 
 async def delete_its_memory(life: Life) -> Any:
     await life.sessions.delete_session(session_id="s", forget_memory=True, **life.owner)
+
+
+async def derive_all_anew(life: Life) -> Any:
+    difference = await Rewriter(life.memory.connection).restore_derivation(life.scope)
+    assert difference.is_empty
+
+
+async def prune_what_is_old(life: Life) -> Any:
+    return await life.memory.prune(**life.owner, older_than="1d", only=["revisions"])
+
+
+async def forget_oneself(life: Life) -> Any:
+    receipt = await life.memory.forget_user(**life.owner, sessions=True, artifacts=True)
+    assert set(receipt.stays) == {"tombstones"}
+    return replace(receipt, at=None)
 
 
 Step = Callable[[Life], Awaitable[Any]]
@@ -409,6 +425,9 @@ STEPS: list[Step] = [
     forget_a_turn,
     delete_a_session,
     delete_its_memory,
+    derive_all_anew,
+    prune_what_is_old,
+    forget_oneself,
 ]
 
 

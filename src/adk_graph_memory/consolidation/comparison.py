@@ -136,7 +136,6 @@ def compare_extraction(
         functional_predicates: predicates that have one value at a time.
         doubt_answers: a model's answers to entity doubts: reference → entity key, or None for a new entity.
     """
-    fact_count = len(extraction.facts)
     extraction = refuse_turns(extraction, candidates.forgotten_turn_ids)
     resolution = entity_resolution.resolve_entities(extraction.entities, candidates.entities, extraction.authors)
     if doubt_answers:
@@ -146,7 +145,6 @@ def compare_extraction(
     resolution = entity_resolution.add_authors(resolution, extraction.authors, candidates.entities)
     keys = resolution.keys_by_ref
     drop_counts = Counter(extraction.drop_counts) + Counter({"known_id of somebody else": refused})
-    drop_counts += Counter({"forgotten on request": fact_count - len(extraction.facts)})
     facts = [
         (fact, fact_rules.make_proposition(fact, keys, functional_predicates))
         for fact in sorted(extraction.facts, key=_make_fact_sort_key)
@@ -156,12 +154,12 @@ def compare_extraction(
     exclusions = _find_exclusions(groups, candidates)
     replacements = _find_replacements(facts, claim_ids, groups, exclusions)
     pairs = {(claim_ids.get(fact.ref), claim_ids.get(ref)) for fact, _ in facts for ref in fact.depends_on}
-    questions = _make_questions(groups, exclusions, candidates.similar_ids, _list_possible_keys(resolution))
+    possible_keys = _list_possible_keys(resolution)
     return Comparison(
         claim_groups=groups,
         exclusions=exclusions,
         dependencies=tuple(sorted((id, base) for id, base in pairs if id and base and id != base)),
-        open_questions=tuple(questions),
+        open_questions=tuple(_make_questions(groups, exclusions, candidates.similar_ids, possible_keys)),
         recent_ids=_list_recent_ids(groups, candidates),
         resolution=resolution,
         candidates=candidates,

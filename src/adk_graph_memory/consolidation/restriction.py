@@ -7,6 +7,7 @@ a context goes likewise. So a fact quoted from "He has it too" does not keep the
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -129,7 +130,7 @@ def _list_refs(facts: Iterable[ExtractedFact], mentions: Iterable[tuple[str, int
 
 
 def refuse_turns(extraction: Extraction, turn_ids: Collection[str]) -> Extraction:
-    """Drop what rests on turns from which something was forgotten, and the entities that only they speak of."""
+    """Drop what rests on turns from which something was forgotten, count the facts, and drop entities named there alone."""
     if not turn_ids:
         return extraction
     sources = (
@@ -139,7 +140,10 @@ def refuse_turns(extraction: Extraction, turn_ids: Collection[str]) -> Extractio
     mentions = tuple(mention for mention in extraction.mentions if mention[0] not in turn_ids)
     lost_refs = _list_refs(extraction.facts, extraction.mentions) - _list_refs(facts, mentions)
     entities = tuple(entity for entity in extraction.entities if entity.ref not in lost_refs)
-    return replace(extraction, facts=facts, mentions=mentions, entities=entities)
+    drop_counts = Counter(extraction.drop_counts) + Counter(
+        {"forgotten on request": len(extraction.facts) - len(facts)}
+    )
+    return replace(extraction, facts=facts, mentions=mentions, entities=entities, drop_counts=+drop_counts)
 
 
 def _restrict_facts(reading: Reading, removal: Removal) -> list[ExtractedFact]:

@@ -29,7 +29,6 @@ async def apply_plan(
     batch: EmbeddingBatch,
     report: IngestReport,
     reading: Reading,
-    *,
     writes: int,
 ) -> WriteOutcome:
     """Write the plan of a window and finish its ingest, with the report and what was read, in one transaction.
@@ -64,6 +63,8 @@ async def apply_plan(
         await write_changes(transaction, scope, changes)
         await transaction.run_rows("retract_support", changes["still_said"], scope=scope.key)
         await transaction.run_rows("embed_memories", changes["late"], scope=scope.key, **slot)
+        if plan.forget_turn_ids:
+            await transaction.run_statement("erase_idle_ingests", scope=scope.key)
         return "written"
 
     return await connection.transact(work)

@@ -64,8 +64,8 @@ CALL (facts) {
 RETURN size(facts) AS facts
 
 // erase_idle_ingests
-// nothing; requests whose turns are all forgotten
-MATCH (i:@Ingest {scope: $scope}) WHERE i.id IS NOT NULL AND NOT (i)-[:READS]->()
+// nothing; requests whose turns are all forgotten, but for those that somebody is reading
+MATCH (i:@Ingest {scope: $scope}) WHERE i.state <> 'claimed' AND NOT (i)-[:READS]->()
 DETACH DELETE i
 
 // know_authors
@@ -76,11 +76,11 @@ SET u.authors = [name IN u.authors WHERE EXISTS {
 }]
 
 // user_counts
-// one row: how much of each kind the graph holds of a user, entities without those that were merged
+// one row: how much of each kind the graph holds of a user
 RETURN COUNT { MATCH (s:@Session {scope: $scope}) WHERE s.id IS NOT NULL } AS sessions,
        COUNT { MATCH (e:@Event {scope: $scope}) WHERE e.id IS NOT NULL } AS events,
        COUNT { MATCH (e:@Event {scope: $scope}) WHERE e.memory_id IS NOT NULL } AS turns,
-       COUNT { MATCH (n:@Entity {scope: $scope}) WHERE n.key IS NOT NULL AND NOT (n)-[:MERGED_INTO]->() } AS entities,
+       COUNT { MATCH (n:@Entity {scope: $scope}) WHERE n.key IS NOT NULL } AS entities,
        COUNT { MATCH (f:@Fact {scope: $scope}) WHERE f.id IS NOT NULL } AS facts,
        COUNT { MATCH (a:@Artifact {scope: $scope}) WHERE a.name IS NOT NULL } AS artifacts,
        COUNT { MATCH (grave:@Tombstone {scope: $scope}) WHERE grave.key IS NOT NULL } AS tombstones
