@@ -9,10 +9,12 @@ from functools import cached_property
 from typing import Any
 
 from adk_graph_memory import consolidation, embeddings, errors, extraction, graph, llm, redaction, retrieval, telemetry
+from adk_graph_memory.checkups import Checkups
 from adk_graph_memory.closing import Closeable
 from adk_graph_memory.forgetting import Forgetting
 from adk_graph_memory.graph.json_map import JsonMapDelta
 from adk_graph_memory.graph_vectors import GraphVectors
+from adk_graph_memory.histories import Histories
 from adk_graph_memory.ingest import Ingestion
 from adk_graph_memory.listings import Listings
 from adk_graph_memory.problem_log import ProblemLog
@@ -30,7 +32,7 @@ STAYS_STORED = "The turns are stored and pending: add them again, or run `adk-gr
 """What an error of :meth:`GraphMemory.remember` says of the turns that could not be read."""
 
 
-class GraphMemory(Forgetting, Listings, Profiles, Pruning, Closeable):
+class GraphMemory(Checkups, Forgetting, Histories, Listings, Profiles, Pruning, Closeable):
     """The memory of many users in one graph.
 
     Args:

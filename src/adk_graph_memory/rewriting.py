@@ -26,6 +26,8 @@ class Erasure:
     turn_ids: frozenset[str] = frozenset()
     statement_ids: frozenset[str] = frozenset()
     fact_ids: frozenset[str] = frozenset()
+    is_final: bool = True
+    """whether the turns are refused from now on"""
 
     @classmethod
     def select_ids(cls, snapshot: MemorySnapshot, ids: Iterable[str]) -> Erasure:
@@ -39,6 +41,12 @@ class Erasure:
         """Select the turns of a session."""
         turns = (id for id, turn in snapshot.turns.items() if turn["session_id"] == session_id)
         return cls(turn_ids=frozenset(turns))
+
+    @classmethod
+    def select_ingest(cls, snapshot: MemorySnapshot, ingest_id: str) -> Erasure:
+        """Select the turns that were read by one ingest last; they may be read again."""
+        turns = (id for reading in snapshot.readings if reading.id == ingest_id for id in reading.heard_turn_ids)
+        return cls(turn_ids=frozenset(turns) & snapshot.turns.keys(), is_final=False)
 
     @property
     def ids(self) -> tuple[str, ...]:
@@ -83,6 +91,11 @@ class Rewriter:
         """Let the graph become what the user's readings make of it; return what was different."""
         return (await self._rewrite_memory(scope, lambda snapshot: Erasure(), is_forced=True))[2]
 
+    async def compare_derivation(self, scope: Scope) -> MemoryDifference:
+        """Return what of the graph is not as the user's readings make it; nothing is written."""
+        snapshot = await graph.derivation.fetch_snapshot(self._connection, scope)
+        return (await asyncio.to_thread(_derive_memory, snapshot, Erasure()))[1]
+
     async def _rewrite_memory(
         self, scope: Scope, select: Callable[[MemorySnapshot], Erasure], *, is_forced: bool = False
     ) -> tuple[MemorySnapshot, Erasure, MemoryDifference]:
@@ -119,7 +132,8 @@ class Rewriter:
             if not await graph.derivation.begin_rewrite(transaction, scope, snapshot, readings):
                 return False
             await graph.forgetting.entomb(transaction, scope, tombstones)
-            await graph.forgetting.erase_events(connection, transaction, scope, sorted(erasure.turn_ids))
+            ids, is_final = sorted(erasure.turn_ids), erasure.is_final
+            await graph.forgetting.erase_events(connection, transaction, scope, ids, is_final=is_final)
             await graph.forgetting.erase_statements(transaction, scope, sorted(erasure.statement_ids))
             await graph.derivation.write_difference(transaction, scope, difference, batch)
             return True
@@ -129,12 +143,12 @@ class Rewriter:
 
 def _derive_memory(snapshot: MemorySnapshot, erasure: Erasure) -> tuple[list[Reading], MemoryDifference]:
     """Derive the memory without what is erased; return the readings that are left, and what differs from the graph."""
-    readings = consolidation.restrict_readings(_list_readings(snapshot), _make_removal(snapshot, erasure))
+    readings = consolidation.restrict_readings(list_readings(snapshot), _make_removal(snapshot, erasure))
     derived = consolidation.replay_readings(readings)
     return readings, graph.derivation.compare_memory(snapshot.stored, derived)
 
 
-def _list_readings(snapshot: MemorySnapshot) -> list[Reading]:
+def list_readings(snapshot: MemorySnapshot) -> list[Reading]:
     """List all readings; what was read before these were kept is read off the graph."""
     unrecorded = consolidation.make_unrecorded_reading(
         snapshot.stored, snapshot.unrecorded_turn_ids, _list_authors(snapshot.turns)
@@ -159,5 +173,5 @@ def _make_removal(snapshot: MemorySnapshot, erasure: Erasure) -> consolidation.R
         turn_ids=erasure.turn_ids,
         authors=_list_authors(kept_turns),
         words=consolidation.find_lost_words(gone_texts, kept_texts),
-        facts=frozenset().union(*(consolidation.find_read_facts(_list_readings(snapshot), fact) for fact in facts)),
+        facts=frozenset().union(*(consolidation.find_read_facts(list_readings(snapshot), fact) for fact in facts)),
     )

@@ -129,6 +129,11 @@ def run_command(arguments: list[str], *options: str) -> None:
     if "a-memory-id" in arguments:
         facts = CliRunner().invoke(app, ["facts", "--app", "home", "--user", "ana", "--json"])
         arguments = [json.loads(facts.stdout)[0]["id"] if word == "a-memory-id" else word for word in arguments]
+    if "an-ingest-id" in arguments:
+        owner = ["--app", "home", "--user", "ana", "--json"]
+        id = json.loads(CliRunner().invoke(app, ["facts", *owner]).stdout)[0]["id"]
+        [entry, *_] = json.loads(CliRunner().invoke(app, ["history", id, *owner]).stdout)["entries"]
+        arguments = [entry["ingest_id"] if word == "an-ingest-id" else word for word in arguments]
     result = CliRunner().invoke(app, [*arguments, *options])
     assert result.exit_code == 0, f"{arguments}: {result.output}"
     if arguments[0] in ("recall", "facts"):

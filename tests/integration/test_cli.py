@@ -335,6 +335,40 @@ async def test_what_is_recalled_shows_where_it_comes_from(command, known):
     assert datetime.fromisoformat(memory["at"]) == datetime.fromtimestamp(NOON, UTC)
 
 
+async def test_history_tells_where_a_fact_and_a_name_come_from(command, known):
+    [fact] = json.loads((await command("facts", *whose(known), "--about", "Rex", "--json")).stdout)
+    shown = (await command("history", fact["id"], *whose(known))).stdout
+    assert "said" in shown and "“My dog is called Rex" in shown and "session life" in shown
+    named = (await command("entity", "rex", *whose(known))).stdout
+    assert "Rex" in named and fact["id"] in named and "named" in named
+    wrong = complaint(await command("history", "fact:0", *whose(known), "--json"))
+    assert "adk-graph-memory facts" in wrong["message"]
+    assert (
+        "adk-graph-memory entities" in complaint(await command("entity", "Nobody", *whose(known), "--json"))["message"]
+    )
+
+
+async def test_what_an_ingest_wrote_can_be_taken_back(command, known):
+    [fact] = json.loads((await command("facts", *whose(known), "--about", "Rex", "--json")).stdout)
+    [entry, *_] = json.loads((await command("history", fact["id"], *whose(known), "--json")).stdout)["entries"]
+    assert (await command("undo", entry["ingest_id"], *whose(known), stdin="n\n")).exit_code == 1
+    assert "Taken back: " in (await command("undo", entry["ingest_id"], *whose(known), "--yes")).stdout
+    assert json.loads((await command("facts", *whose(known), "--about", "Rex", "--json")).stdout) == []
+
+
+async def test_a_doctor_finds_every_memory_as_derived(command, known):
+    examined = await command("doctor", *whose(known))
+    assert "1 user checked: all as derived." in examined.stdout
+
+
+async def test_a_user_is_forgotten_with_a_receipt(command, known):
+    given = ("forget-user", "ana", "--app", known)
+    assert (await command(*given, stdin="n\n")).exit_code == 1
+    receipt = json.loads((await command(*given, "--sessions", "--artifacts", "--yes", "--json")).stdout)
+    assert receipt["facts"] and set(receipt["stays"]) == {"tombstones"}
+    complaint(await command("facts", *whose(known), "--json"))
+
+
 async def test_what_is_forgotten_is_gone_and_only_if_somebody_says_yes(command, known):
     facts = ("facts", *whose(known), "--about", "Rex", "--json")
     ids = [row["id"] for row in json.loads((await command(*facts)).stdout)]

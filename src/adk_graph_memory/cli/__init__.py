@@ -6,7 +6,9 @@ try:
     from adk_graph_memory.cli import server_commands
     from adk_graph_memory.cli import conversation_commands
     from adk_graph_memory.cli import memory_commands
+    from adk_graph_memory.cli import history_commands
     from adk_graph_memory.cli import prune_command
+    from adk_graph_memory.cli import doctor_command
     from adk_graph_memory.cli import ingest_command
     from adk_graph_memory.cli import import_command
     from adk_graph_memory.cli import demo_command
@@ -19,6 +21,8 @@ __all__ = [
     "app",
     "conversation_commands",
     "demo_command",
+    "doctor_command",
+    "history_commands",
     "import_command",
     "ingest_command",
     "memory_commands",

@@ -4,6 +4,7 @@ from adk_graph_memory.consolidation.comparison import Comparison, GraphLookup, O
 from adk_graph_memory.consolidation.decisions import Decision, JudgeDecisions
 from adk_graph_memory.consolidation.fact_rules import make_statement_id, plan_statement
 from adk_graph_memory.consolidation.judge import Judge
+from adk_graph_memory.consolidation.provenance import trace_entity, trace_fact
 from adk_graph_memory.consolidation.readings import record_reading
 from adk_graph_memory.consolidation.reconciliation import reconcile_claims
 from adk_graph_memory.consolidation.replay import replay_readings
@@ -29,4 +30,6 @@ __all__ = [
     "record_reading",
     "replay_readings",
     "restrict_readings",
+    "trace_entity",
+    "trace_fact",
 ]

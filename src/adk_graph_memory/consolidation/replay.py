@@ -53,13 +53,16 @@ class _Replay:
         self._links: dict[FactPair, DerivedLink] = {}
         self._dependencies: set[FactPair] = set()
         self._mentions: dict[tuple[str, str], str | None] = {}
+        self._entity_keys: dict[tuple[str, int], str] = {}
         self._ids_by_place: dict[object, set[str]] = defaultdict(set)
         """signature, (subject, predicate), source key or entity key → ids of facts"""
         self._neighbours: dict[str, set[str]] = defaultdict(set)
 
     def make_memory(self) -> DerivedMemory:
         """Return the memory as it is now."""
-        return DerivedMemory(self._ledger.entities, self._facts, self._links, self._dependencies, self._mentions)
+        return DerivedMemory(
+            self._ledger.entities, self._facts, self._links, self._dependencies, self._mentions, self._entity_keys
+        )
 
     def add_reading(self, reading: Reading) -> None:
         """Do what the reading did to the graph."""
@@ -82,6 +85,7 @@ class _Replay:
 
     def _note_keys(self, reading: Reading, comparison: Comparison) -> None:
         author_keys = [entity_resolution.make_entity_key(name) for name, _ in reading.extraction.authors]
+        self._entity_keys |= {(reading.id, ref): key for ref, key in comparison.resolution.keys_by_ref.items()}
         self._ledger.note_keys(reading, comparison.resolution.keys_by_ref, author_keys)
 
     def _select_candidates(self, reading: Reading, extraction: Extraction) -> Candidates:

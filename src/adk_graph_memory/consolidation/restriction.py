@@ -43,6 +43,11 @@ class Removal:
     words: frozenset[str] = frozenset()
     facts: frozenset[ReadFact] = frozenset()
 
+    @classmethod
+    def make_empty(cls) -> Removal:
+        """Make a removal of nothing; what edits have outdated goes even so."""
+        return cls(frozenset(), {})
+
 
 def find_lost_words(forgotten_texts: Sequence[str], kept_texts: Iterable[str]) -> frozenset[str]:
     """Find the words that only the forgotten texts say, without those that are ordinary in their languages."""
@@ -130,7 +135,7 @@ def _list_refs(facts: Iterable[ExtractedFact], mentions: Iterable[tuple[str, int
 
 
 def refuse_turns(extraction: Extraction, turn_ids: Collection[str]) -> Extraction:
-    """Drop what rests on turns from which something was forgotten, count the facts, and drop entities named there alone."""
+    """Drop and count what rests on turns from which something was forgotten; drop entities that only they name."""
     if not turn_ids:
         return extraction
     sources = (

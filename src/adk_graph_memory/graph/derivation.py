@@ -58,9 +58,14 @@ class MemoryDifference:
     @property
     def is_empty(self) -> bool:
         """Whether the graph holds the derived memory already."""
+        return self.count == 0
+
+    @property
+    def count(self) -> int:
+        """How many nodes and edges have to be erased or written."""
         erased = (self.erased_facts, self.erased_entities, *self.erased_changes.values())
         written = (self.facts, self.entities, self.links, self.dependencies, self.mentions, self.revisions)
-        return not any((*erased, *written))
+        return sum(map(len, (*erased, *written)))
 
     @property
     def passages(self) -> list[Passage]:

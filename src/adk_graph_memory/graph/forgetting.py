@@ -34,9 +34,12 @@ def list_fact_tombstones(connection: Connection, memory_id: str) -> list[str]:
     return [make_fact_tombstone(connection, memory_id), f"facts:{memory_id}"]
 
 
-async def erase_events(connection: Connection, transaction: Transaction, scope: Scope, ids: Sequence[str]) -> None:
-    """Erase turns from memory within an open transaction, and entomb them."""
-    await entomb(transaction, scope, (make_turn_tombstone(connection, id) for id in ids))
+async def erase_events(
+    connection: Connection, transaction: Transaction, scope: Scope, ids: Sequence[str], *, is_final: bool = True
+) -> None:
+    """Erase turns from memory within an open transaction, and entomb them if it is final."""
+    if is_final:
+        await entomb(transaction, scope, (make_turn_tombstone(connection, id) for id in ids))
     await transaction.run_rows("erase_events", ids, scope=scope.key)
     await transaction.run_statement("erase_idle_ingests", scope=scope.key)
     await transaction.run_statement("know_authors", scope=scope.key)

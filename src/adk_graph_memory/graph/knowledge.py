@@ -49,6 +49,7 @@ async def fetch_facts(
     now: datetime,
     about: str | None = None,
     past: bool = False,
+    id: str | None = None,
     limit: int,
     after: str | None = None,
 ) -> list[StoredFact]:
@@ -60,6 +61,7 @@ async def fetch_facts(
         now: the time at which facts hold or not.
         about: only facts about the entities with this name, alias or key.
         past: also facts that ended, were retracted or are stale. Past events and plans are listed in any case.
+        id: only the fact with this id; with ``past``, whether it holds or not.
         limit: maximum number of facts.
         after: the id of the last fact on the previous page.
 
@@ -72,6 +74,7 @@ async def fetch_facts(
         now=now,
         about=_normalize_name(about),
         all=past,
+        id=id,
         limit=limit,
         after=await _fetch_page_start(connection, "fact_place", after, scope=scope.key, id=after),
     )
@@ -109,6 +112,7 @@ async def fetch_entities(
     *,
     now: datetime,
     type: str | None = None,
+    name: str | None = None,
     limit: int,
     after: str | None = None,
 ) -> list[StoredEntity]:
@@ -119,6 +123,7 @@ async def fetch_entities(
         scope: whose memory it is.
         now: only facts that hold at this time count.
         type: only entities of this type: ``person``, ``place`` …
+        name: only those with this name, alias or key.
         limit: maximum number of entities.
         after: the key of the last entity on the previous page.
 
@@ -127,7 +132,8 @@ async def fetch_entities(
     """
     parameters = {"scope": scope.key, "now": now}
     start = await _fetch_page_start(connection, "entity_place", after, key=after, **parameters)
-    rows = await connection.run_statement("entities", parameters, type=_normalize_name(type), limit=limit, after=start)
+    names = {"type": _normalize_name(type), "name": _normalize_name(name)}
+    rows = await connection.run_statement("entities", parameters, **names, limit=limit, after=start)
     return [
         StoredEntity(row["key"], row["name"], row["type"], tuple(row["aliases"]), row["about"] or "", row["facts"])
         for row in rows
@@ -148,6 +154,21 @@ async def fetch_apps(
     """List the apps behind the name ``after``, by name, with the sessions and facts that they have at ``now``."""
     rows = await connection.run_statement("apps", now=now, limit=limit, after=after)
     return [AppSummary(**row.data()) for row in rows]
+
+
+async def iterate_owners(connection: Connection, app_name: str | None, user_id: str | None) -> AsyncIterator[Scope]:
+    """Yield the users of an app, of an id, or all."""
+    after, whose = "", {"app_name": app_name, "user_id": user_id}
+    while rows := await connection.run_statement("owners", whose, after=after, limit=PAGE_SIZE):
+        for row in rows:
+            yield Scope(row["app_name"], row["user_id"])
+        after = rows[-1]["scope"]
+
+
+async def count_unfinished(connection: Connection, scope: Scope) -> tuple[int, int]:
+    """Count the user's requests that are not read yet, and their memories without a vector."""
+    [row] = await connection.run_statement("unfinished_counts", scope=scope.key)
+    return row["waiting"], row["unembedded"]
 
 
 async def is_known_owner(connection: Connection, app_name: str | None, user_id: str | None) -> bool:

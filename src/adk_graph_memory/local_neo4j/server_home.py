@@ -43,6 +43,7 @@ BASE_SETTINGS = {
     "server.memory.pagecache.size": "{page_cache}",
     "db.tx_log.preallocate": "false",
     "db.tx_log.rotation.size": "1m",
+    "db.tx_log.rotation.retention_policy": "2 files",
 }
 
 SECURITY_SETTINGS = {

@@ -23,6 +23,7 @@ from adk_graph_memory.records.profile import (
 )
 from adk_graph_memory.records.results import (
     AppSummary,
+    Checkup,
     Ending,
     Filters,
     IngestReport,
@@ -73,6 +74,7 @@ __all__ = [
     "SECTION_TITLES",
     "AppSummary",
     "Candidates",
+    "Checkup",
     "Embedding",
     "Ending",
     "EntityDoubt",

@@ -63,6 +63,8 @@ class DerivedMemory:
     links: dict[FactPair, DerivedLink] = field(default_factory=dict)
     dependencies: set[FactPair] = field(default_factory=set)
     mentions: dict[tuple[str, str], str | None] = field(default_factory=dict)
+    entity_keys: dict[tuple[str, int], str] = field(default_factory=dict)
+    """(id of a reading, reference of an entity in it) → key that it got then"""
 
 
 @dataclass(frozen=True, slots=True)

@@ -242,6 +242,22 @@ class AppSummary:
 
 
 @dataclass(frozen=True, slots=True)
+class Checkup:
+    """Whether the graph holds of a user what their words make of it, and what is still to be done for them."""
+
+    app_name: str
+    user_id: str
+    facts: int
+    differences: int
+    """nodes and edges that were not as they are derived"""
+    is_mended: bool
+    waiting: int
+    """requests to remember that nobody has read yet"""
+    unembedded: int
+    """memories that lack their vector; the next ingest embeds them"""
+
+
+@dataclass(frozen=True, slots=True)
 class Receipt:
     """What was deleted: how many of each kind, the ids of turns and facts, and when. It holds no content.
 

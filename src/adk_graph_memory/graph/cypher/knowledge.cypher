@@ -20,7 +20,7 @@ COUNT {
 
 // facts
 // a row for each of the user's facts (of all, or of those that hold, happened or were planned; about whom or what is called
-// so), the newest first
+// so; or the one of this id), the newest first
 MATCH (f:@Fact {scope: $scope})
 WHERE f.id IS NOT NULL AND
 // include fact_stands
@@ -30,6 +30,7 @@ WHERE f.id IS NOT NULL AND
   ) OR (
 // include lies_behind
   ))
+  AND ($id IS NULL OR f.memory_id = $id)
   AND ($about IS NULL OR EXISTS {
     MATCH (f)-[:SUBJECT|OBJECT]->(n:@Entity)
     WHERE n.key = $about OR any(name IN [n.name] + n.aliases WHERE toLower(name) = toLower($about))
@@ -59,9 +60,10 @@ MATCH (f:@Memory {scope: $scope, memory_id: $id}) WHERE f:@Fact
 RETURN f.timestamp AS timestamp, f.id AS id
 
 // entities
-// a row for each of the user's entities (of one type, or of all), that of most facts first
+// a row for each of the user's entities (of one type, of one name, alias or key, or of all), that of most facts first
 MATCH (n:@Entity {scope: $scope})
 WHERE n.key IS NOT NULL AND NOT (n)-[:MERGED_INTO]->() AND ($type IS NULL OR toLower(n.type) = toLower($type))
+  AND ($name IS NULL OR n.key = $name OR any(name IN [n.name] + n.aliases WHERE toLower(name) = toLower($name)))
   AND (NOT EXISTS { (n)<-[:SUBJECT|OBJECT|MENTIONS]-() } OR EXISTS {
     MATCH (n)<-[:SUBJECT|OBJECT|MENTIONS]-(memory)
     WHERE
@@ -142,3 +144,14 @@ RETURN app_name, count(u) AS users,
 // include facts_known
        ) AS facts
 ORDER BY app_name
+
+// owners
+// a row for each user (of this app, of this id, or of all), by scope
+MATCH (u:@User)
+WHERE u.scope > $after AND ($app_name IS NULL OR u.app_name = $app_name) AND ($user_id IS NULL OR u.user_id = $user_id)
+RETURN u.scope AS scope, u.app_name AS app_name, u.user_id AS user_id ORDER BY scope LIMIT $limit
+
+// unfinished_counts
+// one row: how many requests of a user wait or are being read, and how many memories lack their vector
+RETURN COUNT { MATCH (i:@Ingest {scope: $scope}) WHERE i.state IN ['pending', 'claimed'] } AS waiting,
+       COUNT { MATCH (m:@Memory {scope: $scope, unembedded: true}) } AS unembedded

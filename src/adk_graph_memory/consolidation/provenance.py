@@ -1,0 +1,122 @@
+"""Trace a fact or an entity of a derived memory back to the readings that made it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import UTC, datetime
+
+from adk_graph_memory.consolidation.restriction import find_read_facts
+from adk_graph_memory.records import ExtractedEntity, Source
+from adk_graph_memory.records.derived_memory import DerivedFact, DerivedMemory
+from adk_graph_memory.records.history import HistoryEntry, HistoryKind
+from adk_graph_memory.records.readings import Reading
+from adk_graph_memory.records.write_plan import RevisionOperation
+
+_KINDS_BY_OPERATION: dict[RevisionOperation, HistoryKind] = {
+    "REFINE": "reworded",
+    "REINFORCE": "confirmed",
+    "SUPERSEDE": "ended",
+    "RETRACT": "retracted",
+    "REOPEN": "reopened",
+}
+_BEGINNING = datetime.min.replace(tzinfo=UTC)
+
+
+def trace_fact(readings: Sequence[Reading], memory: DerivedMemory, fact_id: str) -> tuple[HistoryEntry, ...]:
+    """Trace a fact: each quote with its own wording, each change, and what it replaced."""
+    fact = memory.facts[fact_id]
+    entries = [*_trace_words(readings, fact), *_trace_revisions(fact), *_trace_links(memory, fact_id)]
+    return tuple(sorted(entries, key=_make_sort_key))
+
+
+def _trace_words(readings: Sequence[Reading], fact: DerivedFact) -> Iterator[HistoryEntry]:
+    source_keys = {source.key for source in fact.known.sources}
+    behind = find_read_facts(readings, fact.known)
+    for reading in readings:
+        for read in reading.extraction.facts:
+            if (reading.id, read.ref) in behind:
+                for source in (source for source in read.sources if source.key in source_keys):
+                    yield _make_entry("said", read.text, reading, source)
+
+
+def _make_entry(kind: HistoryKind, text: str, reading: Reading, source: Source) -> HistoryEntry:
+    return HistoryEntry(
+        kind,
+        text,
+        reading.at,
+        by=reading.extractor,
+        quote=source.quote,
+        said_at=source.at,
+        session_id=source.session_id,
+        source_event_id=source.turn_id,
+        ingest_id=reading.id,
+    )
+
+
+def _trace_revisions(fact: DerivedFact) -> Iterator[HistoryEntry]:
+    for item in fact.revisions:
+        revision = item.revision
+        evidence = revision.evidence[0] if revision.evidence else None
+        yield HistoryEntry(
+            _KINDS_BY_OPERATION[revision.op],
+            revision.text,
+            item.recorded_at,
+            by=item.judge if revision.is_by_model else "rules",
+            reason=revision.reason,
+            quote=evidence.quote if evidence else "",
+            said_at=evidence.at if evidence else None,
+            session_id=evidence.session_id if evidence else "",
+            source_event_id=evidence.turn_id if evidence else "",
+        )
+
+
+def _trace_links(memory: DerivedMemory, fact_id: str) -> Iterator[HistoryEntry]:
+    for (later, earlier), link in sorted(memory.links.items()):
+        if later == fact_id and not link.link.is_void:
+            text = memory.facts[earlier].known.proposition.text
+            yield HistoryEntry("replaced", text, link.recorded_at, by="", reason=link.link.reason)
+
+
+def trace_entity(readings: Iterable[Reading], memory: DerivedMemory, key: str) -> tuple[HistoryEntry, ...]:
+    """Trace an entity: each name with the words that hold it, and whom it was merged with or kept apart from."""
+    entries = [entry for reading in readings for entry in _trace_names(reading, memory, key)]
+    entries += [
+        HistoryEntry("merged", entity.name, None, by=entity.merged_by, reason="two names for one")
+        for entity in memory.entities.values()
+        if entity.merged_into and find_root_key(memory, entity.key) == key
+    ]
+    return tuple(sorted(entries, key=_make_sort_key))
+
+
+def find_root_key(memory: DerivedMemory, key: str) -> str:
+    """Return the key of the entity that this one was merged into in the end, or its own."""
+    while (entity := memory.entities.get(key)) and entity.merged_into:
+        key = entity.merged_into
+    return key
+
+
+def _trace_names(reading: Reading, memory: DerivedMemory, key: str) -> Iterator[HistoryEntry]:
+    for entity in reading.extraction.entities:
+        read_key = memory.entity_keys.get((reading.id, entity.ref))
+        if read_key is None or find_root_key(memory, read_key) != key:
+            continue
+        sources = _list_sources(reading, entity)
+        for name in dict.fromkeys((entity.name, *entity.aliases)):
+            naming = [source for source in sources if name.casefold() in source.quote.casefold()] or sources
+            text = f"{name} ({entity.about})" if entity.about else name
+            if naming:
+                yield _make_entry("named", text, reading, naming[0])
+            else:
+                yield HistoryEntry("named", text, reading.at, by=reading.extractor, ingest_id=reading.id)
+        if entity.ref in reading.doubt_answers and reading.doubt_answers[entity.ref] is None:
+            yield HistoryEntry("kept apart", entity.name, reading.at, by=reading.judge, ingest_id=reading.id)
+
+
+def _list_sources(reading: Reading, entity: ExtractedEntity) -> list[Source]:
+    facts = (fact for fact in reading.extraction.facts if entity.ref in (fact.subject, fact.object))
+    return [source for fact in facts for source in fact.sources]
+
+
+def _make_sort_key(entry: HistoryEntry) -> tuple[datetime, bool, datetime, str]:
+    """Order by when memory recorded it; of one time, the words come before what was made of them."""
+    return entry.at or _BEGINNING, entry.kind not in ("said", "named"), entry.said_at or _BEGINNING, entry.text

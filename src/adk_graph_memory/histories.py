@@ -1,0 +1,83 @@
+"""See why memory holds what it holds, and take back what one ingest wrote."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import UTC, datetime
+
+from adk_graph_memory import consolidation, errors, graph, telemetry
+from adk_graph_memory.graph_vectors import GraphVectors
+from adk_graph_memory.records import Receipt, Scope
+from adk_graph_memory.records.derived_memory import DerivedMemory
+from adk_graph_memory.records.history import EntityHistory, FactHistory
+from adk_graph_memory.records.readings import Reading
+from adk_graph_memory.rewriting import Erasure, Rewriter, list_readings
+
+
+class Histories:
+    """Where facts and names come from; :class:`adk_graph_memory.GraphMemory` tells it."""
+
+    connection: graph.Connection
+    vectors: GraphVectors
+
+    @telemetry.trace_operation("get_memory")
+    async def history(self, id: str, *, app_name: str, user_id: str) -> FactHistory:
+        """Return a fact with every word that speaks for it and every decision about it.
+
+        Args:
+            id: of the fact, as in ``Recollection.id`` or ``StoredFact.id``.
+            app_name, user_id: whose memory it is.
+
+        Raises:
+            errors.NotFound: this user has no such fact.
+        """
+        connection, scope = await graph.prepare_connection(self.connection), Scope(app_name, user_id)
+        facts = await graph.knowledge.fetch_facts(connection, scope, now=datetime.now(UTC), past=True, id=id, limit=1)
+        if not facts:
+            raise errors.NotFound(what=f"fact {id}", where="this user's memory; `adk-graph-memory facts` lists the ids")
+        readings, memory = await self._derive_memory(connection, scope)
+        key = id.removeprefix("fact:")
+        entries = consolidation.trace_fact(readings, memory, key) if key in memory.facts else ()
+        return FactHistory(facts[0], entries)
+
+    @telemetry.trace_operation("get_memory")
+    async def entity(self, name: str, *, app_name: str, user_id: str) -> EntityHistory:
+        """Return an entity by name, alias or key, with where each name comes from and the facts that hold.
+
+        Raises:
+            errors.NotFound: this user's memory knows nobody and nothing of this name.
+        """
+        connection, scope = await graph.prepare_connection(self.connection), Scope(app_name, user_id)
+        now = datetime.now(UTC)
+        entities = await graph.knowledge.fetch_entities(connection, scope, now=now, name=name, limit=1)
+        if not entities:
+            where = "this user's memory; `adk-graph-memory entities` lists the names"
+            raise errors.NotFound(what=f"person or thing {name!r}", where=where)
+        readings, memory = await self._derive_memory(connection, scope)
+        facts = await graph.knowledge.fetch_facts(connection, scope, now=now, about=entities[0].key, limit=50)
+        entries = consolidation.trace_entity(readings, memory, entities[0].key)
+        return EntityHistory(entities[0], tuple(facts), entries)
+
+    @telemetry.trace_operation("delete_memory")
+    async def undo(self, ingest_id: str, *, app_name: str, user_id: str) -> Receipt:
+        """Take back all that one ingest wrote, also if later ones built on it; adding its turns again reads them anew.
+
+        Args:
+            ingest_id: as in ``HistoryEntry.ingest_id``.
+            app_name, user_id: whose memory it is.
+
+        Raises:
+            errors.NotFound: nothing of this ingest is in this user's memory.
+        """
+        connection, scope = await graph.prepare_connection(self.connection), Scope(app_name, user_id)
+        rewriter = Rewriter(connection, self.vectors)
+        receipt = await rewriter.erase_memories(scope, lambda snapshot: Erasure.select_ingest(snapshot, ingest_id))
+        if not receipt.ids:
+            where = "this user's memory; the history of a fact names its ingests"
+            raise errors.NotFound(what=f"ingest {ingest_id}", where=where)
+        return receipt
+
+    async def _derive_memory(self, connection: graph.Connection, scope: Scope) -> tuple[list[Reading], DerivedMemory]:
+        snapshot = await graph.derivation.fetch_snapshot(connection, scope)
+        readings = consolidation.restrict_readings(list_readings(snapshot), consolidation.Removal.make_empty())
+        return readings, await asyncio.to_thread(consolidation.replay_readings, readings)

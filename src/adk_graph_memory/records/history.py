@@ -1,0 +1,53 @@
+"""Why memory holds what it holds: every word that speaks for a fact or a name, and every decision about it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal
+
+from adk_graph_memory.records.results import StoredEntity, StoredFact
+
+HistoryKind = Literal[
+    "said", "reworded", "confirmed", "ended", "retracted", "reopened", "replaced", "named", "merged", "kept apart"
+]
+"""``replaced`` is another fact that this one ended; ``confirmed`` is another wording of the same."""
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryEntry:
+    """One thing that made a fact or an entity what it is."""
+
+    kind: HistoryKind
+    text: str
+    """the wording, the name, or the fact that ended or was ended"""
+    at: datetime | None
+    """when memory recorded it"""
+    by: str = ""
+    """the model and the version of its prompt, or ``rules``"""
+    reason: str = ""
+    quote: str = ""
+    """the words that it rests on"""
+    said_at: datetime | None = None
+    session_id: str = ""
+    source_event_id: str = ""
+    """memory id of the turn"""
+    ingest_id: str = ""
+    """the request that was read, for ``undo``"""
+
+
+@dataclass(frozen=True, slots=True)
+class FactHistory:
+    """A fact and what made it so, in the order in which memory recorded it."""
+
+    fact: StoredFact
+    entries: tuple[HistoryEntry, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class EntityHistory:
+    """A person, place or thing, the facts that hold of it, and where its names come from."""
+
+    entity: StoredEntity
+    facts: tuple[StoredFact, ...]
+    entries: tuple[HistoryEntry, ...]
