@@ -37,6 +37,7 @@ NOT_OF_ONE_USER = {
     "claimed_ingests": "an operator sees what is being read, and when what a dead process read is free",
     "known_owner": "a command with an empty result asks whether there is such an app or user; it returns a yes",
     "count_waiting": "an operator sees how much of an app waits",
+    "owners": "an operator checks the memory of anybody, each in its own scope",
     "expired_counts": "an operator deletes what has expired of anybody; it returns counts",
     "ingest_reports": "an operator asks what remembering cost",
     "list_sessions_of_app": "ADK lists a whole app's sessions when no user is named",

@@ -197,7 +197,7 @@ async def test_a_memory_that_is_told_is_created_and_a_forgotten_one_deleted_by_i
     assert (seen.one("create_memory").attributes or {})["gen_ai.memory.record.count"] == 1
     deleted = dict(seen.one("delete_memory").attributes or {})
     assert (deleted["gen_ai.memory.record.id"], deleted["gen_ai.memory.record.count"]) == (entry.id, 1)
-    assert "forget_facts" in [span.name for span in seen.under(seen.one("delete_memory"))]
+    assert "erase_statements" in [span.name for span in seen.under(seen.one("delete_memory"))]
 
 
 async def test_each_method_of_the_session_service_is_a_span_of_its_name_and_session(world: World, seen: Seen) -> None:

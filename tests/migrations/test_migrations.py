@@ -55,6 +55,7 @@ MAY_SCAN = {
     "list_sessions_of_user": {"CartesianProduct"},
     "list_sessions_of_app": {"CartesianProduct"},
     "write_changes": {"CartesianProduct"},
+    "rewrite_mentions": {"CartesianProduct"},
     # A new embedder goes through the whole database, once.
     "reembed_counts": {"NodeByLabelScan"},
     "reembed_unmark": {"UnionNodeByLabelsScan"},

@@ -7,7 +7,7 @@ model or an embedder. So a memory from which words are taken away becomes the me
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import replace
 
 from adk_graph_memory.consolidation import entity_resolution
@@ -34,6 +34,9 @@ from adk_graph_memory.records.derived_memory import (
 )
 from adk_graph_memory.records.readings import Reading
 from adk_graph_memory.records.write_plan import STATES_PREDICATE
+
+EntityPlace = tuple[str | None, str | None]
+"""The key of an entity that a fact or a turn speaks of, and its key before it was merged."""
 
 
 def replay_readings(readings: Iterable[Reading]) -> DerivedMemory:
@@ -118,7 +121,7 @@ class _Replay:
         for entity in plan.entities:
             self._ledger.write_entity(entity, reading.judge)
             for key in entity.merged_keys:
-                self._move_words([key], entity.key)
+                self._move_words(key, entity.key)
             if entity.split_from and (parting := self._ledger.split_entity(entity.key)):
                 root_key, keys = parting
                 self._return_words(root_key, entity.key, keys)
@@ -203,51 +206,35 @@ class _Replay:
         revisions = (*fact.revisions, DerivedRevision(revision, reading.at, reading.judge))
         self._store_fact(replace(fact, known=known, revisions=revisions))
 
-    def _move_words(self, keys: Sequence[str], target: str) -> None:
-        """Let what was said of these entities be said of the target; what they were called before is kept."""
-        for key in keys:
-            for id in sorted(self._ids_by_place.get(("entity", key), ())):
-                self._rename_entities(id, {key: target}, keep_former=True)
-            for turn_id in [turn_id for turn_id, other in self._mentions if other == key]:
-                former_key = self._mentions.pop((turn_id, key))
-                self._mentions.setdefault((turn_id, target), former_key or key)
+    def _move_words(self, key: str, target: str) -> None:
+        """Let what was said of an entity be said of the target; whose words they were is kept."""
+        self._rename_entity(key, lambda now, former: (target, former or key) if now == key else (now, former))
 
-    def _return_words(self, root_key: str, key: str, keys: Sequence[str]) -> None:
-        """Give back to an entity what was said of it before it was merged into the root."""
-        for id in sorted(self._ids_by_place.get(("entity", root_key), ())):
-            known = self._facts[id].known
-            new_keys = [
-                key if now == root_key and former in keys else now
-                for now, former in zip(_get_entity_keys(known), known.former_entity_keys, strict=True)
-            ]
-            if new_keys != list(_get_entity_keys(known)):
-                former_keys = tuple(
-                    None if now == former else former
-                    for now, former in zip(new_keys, known.former_entity_keys, strict=True)
-                )
-                self._store_entity_keys(id, new_keys[0], new_keys[1], (former_keys[0], former_keys[1]))
-        for turn_id, former in [
-            (turn_id, former) for (turn_id, other), former in self._mentions.items() if other == root_key
-        ]:
-            if former in keys:
-                del self._mentions[turn_id, root_key]
-                self._mentions[turn_id, key] = None if former == key else former
+    def _return_words(self, root_key: str, key: str, keys: Collection[str]) -> None:
+        """Give back to an entity what was said of it, and of those merged into it, before it was merged."""
 
-    def _rename_entities(self, id: str, targets: dict[str, str], *, keep_former: bool) -> None:
-        known = self._facts[id].known
-        pairs = list(zip(_get_entity_keys(known), known.former_entity_keys, strict=True))
-        (subject, former_subject), (object, former_object) = [
-            (targets[now], former or now if keep_former else former) if now in targets else (now, former)
-            for now, former in pairs
-        ]
-        self._store_entity_keys(id, subject, object, (former_subject, former_object))
+        def give_back(now: str | None, former: str | None) -> EntityPlace:
+            is_own = now == root_key and former in keys
+            return (key, None if former == key else former) if is_own else (now, former)
 
-    def _store_entity_keys(
-        self, id: str, subject: str | None, object: str | None, former: tuple[str | None, str | None]
-    ) -> None:
-        fact = self._facts[id]
-        proposition = replace(fact.known.proposition, subject=subject, object=object)
-        self._store_fact(replace(fact, known=replace(fact.known, proposition=proposition, former_entity_keys=former)))
+        self._rename_entity(root_key, give_back)
+
+    def _rename_entity(self, key: str, rename: Callable[[str | None, str | None], EntityPlace]) -> None:
+        """Rename an entity in the facts and turns that speak of it, given its key and its former key in each."""
+        for id in sorted(self._ids_by_place.get(("entity", key), ())):
+            fact = self._facts[id]
+            known = fact.known
+            (subject, former_subject), (object, former_object) = map(
+                rename, _get_entity_keys(known), known.former_entity_keys
+            )
+            proposition = replace(known.proposition, subject=subject, object=object)
+            known = replace(known, proposition=proposition, former_entity_keys=(former_subject, former_object))
+            self._store_fact(replace(fact, known=known))
+        for (turn_id, now), former in list(self._mentions.items()):
+            new_key, new_former = rename(now, former)
+            if new_key is not None and new_key != now:
+                del self._mentions[turn_id, now]
+                self._mentions.setdefault((turn_id, new_key), new_former)
 
 
 def _get_entity_keys(known: KnownFact) -> tuple[str | None, str | None]:

@@ -4,7 +4,7 @@
 OPTIONAL MATCH (u:@User {scope: $scope})
 RETURN coalesce(u.writes, 0) AS writes,
        COLLECT { MATCH (e:@Event {scope: $scope}) WHERE e.memory_id IS NOT NULL RETURN e {.memory_id, .session_id, .author, .role, .text, .timestamp} } AS turns,
-       COLLECT { MATCH (f:@Fact {scope: $scope}) WHERE f.direct RETURN f {.memory_id, .text, .timestamp} } AS statements,
+       COLLECT { MATCH (f:@Fact {scope: $scope}) WHERE f.id IS NOT NULL AND f.direct RETURN f {.memory_id, .text, .timestamp} } AS statements,
        COLLECT {
          MATCH (i:@Ingest {scope: $scope, state: 'done'}) WHERE i.reading IS NULL
          MATCH (i)-[:READS]->(e:@Event) WHERE e.ingest = i.id AND e.memory_id IS NOT NULL
@@ -121,6 +121,7 @@ CALL db.create.setNodeVectorProperty(n, $slot, row.vector)
 // nothing
 UNWIND $rows AS row
 MATCH (e:@Event {scope: $scope, memory_id: row.event})
+WITH e, row
 MATCH (n:@Entity {scope: $scope, key: row.key})
 MERGE (e)-[m:MENTIONS]->(n)
 SET m.was = row.was

@@ -78,11 +78,11 @@ SET u.authors = [name IN u.authors WHERE EXISTS {
 // user_counts
 // one row: how much of each kind the graph holds of a user
 RETURN COUNT { MATCH (s:@Session {scope: $scope}) WHERE s.id IS NOT NULL } AS sessions,
-       COUNT { MATCH (e:@Event {scope: $scope}) WHERE e.id IS NOT NULL } AS events,
+       COUNT { MATCH (e:@Event {scope: $scope}) WHERE e.session_uid IS NOT NULL AND e.id IS NOT NULL } AS events,
        COUNT { MATCH (e:@Event {scope: $scope}) WHERE e.memory_id IS NOT NULL } AS turns,
        COUNT { MATCH (n:@Entity {scope: $scope}) WHERE n.key IS NOT NULL } AS entities,
        COUNT { MATCH (f:@Fact {scope: $scope}) WHERE f.id IS NOT NULL } AS facts,
-       COUNT { MATCH (a:@Artifact {scope: $scope}) WHERE a.name IS NOT NULL } AS artifacts,
+       COUNT { MATCH (a:@Artifact {scope: $scope}) WHERE a.session_id IS NOT NULL AND a.name IS NOT NULL } AS artifacts,
        COUNT { MATCH (grave:@Tombstone {scope: $scope}) WHERE grave.key IS NOT NULL } AS tombstones
 
 // turn_ids
@@ -116,7 +116,7 @@ RETURN size(nodes) AS nodes
 
 // erase_some_events
 // one row: how many events went
-MATCH (e:@Event {scope: $scope}) WHERE e.id IS NOT NULL
+MATCH (e:@Event {scope: $scope}) WHERE e.session_uid IS NOT NULL AND e.id IS NOT NULL
 WITH e LIMIT $limit
 WITH collect(e) AS events
 FOREACH (e IN events | DETACH DELETE e)
