@@ -11,7 +11,7 @@ from adk_graph_memory.records import Receipt, Scope
 from adk_graph_memory.records.derived_memory import DerivedMemory
 from adk_graph_memory.records.history import EntityHistory, FactHistory
 from adk_graph_memory.records.readings import Reading
-from adk_graph_memory.rewriting import Erasure, Rewriter, list_readings
+from adk_graph_memory.rewriting import Erasure, Rewriter, derive_memory
 
 
 class Histories:
@@ -79,5 +79,5 @@ class Histories:
 
     async def _derive_memory(self, connection: graph.Connection, scope: Scope) -> tuple[list[Reading], DerivedMemory]:
         snapshot = await graph.derivation.fetch_snapshot(connection, scope)
-        readings = consolidation.restrict_readings(list_readings(snapshot), consolidation.Removal.make_empty())
-        return readings, await asyncio.to_thread(consolidation.replay_readings, readings)
+        readings, difference = await asyncio.to_thread(derive_memory, snapshot, Erasure())
+        return readings, difference.derived

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -94,7 +95,7 @@ class Rewriter:
     async def compare_derivation(self, scope: Scope) -> MemoryDifference:
         """Return what of the graph is not as the user's readings make it; nothing is written."""
         snapshot = await graph.derivation.fetch_snapshot(self._connection, scope)
-        return (await asyncio.to_thread(_derive_memory, snapshot, Erasure()))[1]
+        return (await asyncio.to_thread(derive_memory, snapshot, Erasure()))[1]
 
     async def _rewrite_memory(
         self, scope: Scope, select: Callable[[MemorySnapshot], Erasure], *, is_forced: bool = False
@@ -103,7 +104,7 @@ class Rewriter:
         for _ in range(MAX_REWRITES):
             snapshot = await graph.derivation.fetch_snapshot(self._connection, scope)
             erasure = select(snapshot)
-            readings, difference = await asyncio.to_thread(_derive_memory, snapshot, erasure)
+            readings, difference = await asyncio.to_thread(derive_memory, snapshot, erasure)
             is_idle = not erasure.ids and (difference.is_empty or not is_forced)
             if is_idle or await self._write(scope, snapshot, erasure, readings, difference):
                 return snapshot, erasure, difference
@@ -118,9 +119,7 @@ class Rewriter:
         difference: MemoryDifference,
     ) -> bool:
         """Write a rewrite unless the user was written to since the snapshot; return whether it was written."""
-        connection, batch = self._connection, EmbeddingBatch(has_embedder=True)
-        if self._vectors:
-            batch = await self._vectors.embed_passages(difference.passages)
+        connection, batch = self._connection, await self._embed_passages(difference)
         fact_turn_ids = {
             source.turn_id
             for id in erasure.fact_ids
@@ -140,15 +139,22 @@ class Rewriter:
 
         return await connection.transact(work)
 
+    async def _embed_passages(self, difference: MemoryDifference) -> EmbeddingBatch:
+        """Embed new wordings and names; if that fails, the next ingest does. Forgetting does not fail for it."""
+        if self._vectors is not None:
+            with suppress(errors.EmbeddingError, errors.EmbedderMismatch, errors.ConfigurationError):
+                return await self._vectors.embed_passages(difference.passages)
+        return EmbeddingBatch(has_embedder=True)
 
-def _derive_memory(snapshot: MemorySnapshot, erasure: Erasure) -> tuple[list[Reading], MemoryDifference]:
+
+def derive_memory(snapshot: MemorySnapshot, erasure: Erasure) -> tuple[list[Reading], MemoryDifference]:
     """Derive the memory without what is erased; return the readings that are left, and what differs from the graph."""
-    readings = consolidation.restrict_readings(list_readings(snapshot), _make_removal(snapshot, erasure))
+    readings = consolidation.restrict_readings(_list_readings(snapshot), _make_removal(snapshot, erasure))
     derived = consolidation.replay_readings(readings)
     return readings, graph.derivation.compare_memory(snapshot.stored, derived)
 
 
-def list_readings(snapshot: MemorySnapshot) -> list[Reading]:
+def _list_readings(snapshot: MemorySnapshot) -> list[Reading]:
     """List all readings; what was read before these were kept is read off the graph."""
     unrecorded = consolidation.make_unrecorded_reading(
         snapshot.stored, snapshot.unrecorded_turn_ids, _list_authors(snapshot.turns)
@@ -173,5 +179,5 @@ def _make_removal(snapshot: MemorySnapshot, erasure: Erasure) -> consolidation.R
         turn_ids=erasure.turn_ids,
         authors=_list_authors(kept_turns),
         words=consolidation.find_lost_words(gone_texts, kept_texts),
-        facts=frozenset().union(*(consolidation.find_read_facts(list_readings(snapshot), fact) for fact in facts)),
+        facts=frozenset().union(*(consolidation.find_read_facts(_list_readings(snapshot), fact) for fact in facts)),
     )

@@ -223,6 +223,34 @@ async def test_a_forgotten_wrong_address_leaves_the_right_one_open(make_memory: 
     assert len(faro.sources) == 2
 
 
+REFINED = (
+    read(fact("The user keeps bees", "I keep bees")),
+    read(fact("The user keeps seven hives of bees", "I keep seven hives of bees")),
+    json.dumps({"ops": [{"fact": 0, "op": "REFINE", "targets": [1], "reason": "more exact"}]}),
+)
+VECTORS = "MATCH (f:@Fact {scope: $scope}) RETURN f.text, f.embedding_a, f.embedding_b, f.unembedded"
+
+
+@pytest.mark.parametrize("embedder", ["its own", "another"])
+async def test_what_a_fact_said_before_leaves_no_vector(
+    neo4j_server: Any, make_memory: MakeMemory, app_name: str, embedder: str
+) -> None:
+    """Another embedder's vectors do not fit: the fact waits for one, and is forgotten all the same."""
+    memory, owner = make_memory(*REFINED), {"app_name": app_name, "user_id": USER}
+    await memory.remember(say("I keep bees"), session_id="s", **owner)
+    await memory.remember(say("I keep seven hives of bees", start=5), session_id="s", **owner)
+    [[text, vector, other, _]] = await run(memory, VECTORS, app_name)
+    assert text == "The user keeps seven hives of bees"
+    settings = neo4j_server.settings(label_prefix="TestHash")
+    chosen = HashEmbedder() if embedder == "its own" else HashEmbedder(dimensions=32)
+    async with GraphMemory(settings=settings, model="rules", embedder=chosen) as forgetful:
+        assert (await forgetful.forget_event("t5", session_id="s", **owner)).events == 1
+    [[text, after, other_after, is_late]] = await run(memory, VECTORS, app_name)
+    assert text == "The user keeps bees"
+    assert {tuple(after or ()), tuple(other_after or ())}.isdisjoint({tuple(vector or other)})
+    assert bool(is_late) == (embedder == "another")
+
+
 async def test_what_was_forgotten_is_refused_and_the_same_in_a_new_event_is_remembered(
     make_memory: MakeMemory, app_name: str
 ) -> None:

@@ -43,11 +43,6 @@ class Removal:
     words: frozenset[str] = frozenset()
     facts: frozenset[ReadFact] = frozenset()
 
-    @classmethod
-    def make_empty(cls) -> Removal:
-        """Make a removal of nothing; what edits have outdated goes even so."""
-        return cls(frozenset(), {})
-
 
 def find_lost_words(forgotten_texts: Sequence[str], kept_texts: Iterable[str]) -> frozenset[str]:
     """Find the words that only the forgotten texts say, without those that are ordinary in their languages."""

@@ -74,6 +74,11 @@ class MemoryDifference:
         texts += [entity.name for entity in self.entities if entity.key not in self.stored.entities]
         return [Passage(text) for text in dict.fromkeys(texts)]
 
+    @property
+    def reworded_facts(self) -> list[str]:
+        """The ids of stored facts that get another wording."""
+        return [fact.known.id for fact in self.facts if fact.known.id in self.stored.facts and self._is_reworded(fact)]
+
     def _is_reworded(self, fact: DerivedFact) -> bool:
         stored = self.stored.facts.get(fact.known.id)
         return stored is None or stored.proposition.text != fact.known.proposition.text
@@ -185,6 +190,7 @@ async def write_difference(
     """Erase and write what differs, within an open transaction."""
     slot, key = batch.to_parameters(), scope.key
     await transaction.run_rows("erase_facts", difference.erased_facts, scope=key)
+    await transaction.run_rows("erase_vectors", difference.reworded_facts, scope=key)
     await transaction.run_statement("erase_changes", difference.erased_changes, scope=key)
     await transaction.run_rows("erase_entities", difference.erased_entities, scope=key)
     entity_rows = [asdict(entity) | {"vector": batch.find_vector(entity.name)} for entity in difference.entities]

@@ -70,6 +70,12 @@ MATCH (f:@Fact {scope: $scope, id: id})
 OPTIONAL MATCH (f)-[:HAS_REVISION]->(r)
 DETACH DELETE f, r
 
+// erase_vectors
+// nothing; facts are worded otherwise, and their vectors tell what they said before
+UNWIND $rows AS id
+MATCH (f:@Fact {scope: $scope, id: id})
+SET f.embedding_a = null, f.embedding_b = null, f.tokens_a = null, f.tokens_b = null, f.unembedded = true
+
 // erase_changes
 // nothing; links, dependencies, mentions and revisions that are derived no more
 CALL () {
@@ -104,6 +110,7 @@ DETACH DELETE n
 UNWIND $rows AS row
 MERGE (n:@Entity {scope: $scope, key: row.key})
 ON CREATE SET n.created_at = datetime()
+FOREACH (_ IN CASE WHEN n.name <> row.name THEN [1] ELSE [] END | SET n.embedding_a = null, n.embedding_b = null)
 SET n.name = row.name, n.type = row.type, n.aliases = row.aliases, n.about = row.about
 WITH n, row
 CALL (n, row) {
