@@ -63,7 +63,7 @@ class Pruning:
             if dry_run:
                 total += expired
                 continue
-            async for batch in graph.pruning.prune_user(connection, scope, request, expired, rewriter.erase_ids):
+            async for batch in graph.pruning.prune_user(connection, scope, request, expired, rewriter.erase_expired):
                 total += batch.report
                 await _delete_contents(batch)
         return total

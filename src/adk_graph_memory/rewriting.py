@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -29,6 +29,8 @@ class Erasure:
     fact_ids: frozenset[str] = frozenset()
     is_final: bool = True
     """whether the turns are refused from now on"""
+    takes_words: bool = True
+    """whether facts and names of other turns go too if they tell a word that only these turns said"""
 
     @classmethod
     def select_ids(cls, snapshot: MemorySnapshot, ids: Iterable[str]) -> Erasure:
@@ -47,7 +49,7 @@ class Erasure:
     def select_ingest(cls, snapshot: MemorySnapshot, ingest_id: str) -> Erasure:
         """Select the turns that were read by one ingest last; they may be read again."""
         turns = (id for reading in snapshot.readings if reading.id == ingest_id for id in reading.heard_turn_ids)
-        return cls(turn_ids=frozenset(turns) & snapshot.turns.keys(), is_final=False)
+        return cls(turn_ids=frozenset(turns) & snapshot.turns.keys(), is_final=False, takes_words=False)
 
     @property
     def ids(self) -> tuple[str, ...]:
@@ -79,10 +81,13 @@ class Rewriter:
         entities = len(snapshot.stored.entities) - len(difference.derived.entities)
         return Receipt(len(erasure.turn_ids), max(facts, 0), max(entities, 0), ids=erasure.ids, at=datetime.now(UTC))
 
-    async def erase_ids(self, scope: Scope, ids: Iterable[str]) -> Receipt:
-        """Erase memories by their ids, as :meth:`erase_memories` does."""
-        ids = tuple(ids)
-        return await self.erase_memories(scope, lambda snapshot: Erasure.select_ids(snapshot, ids))
+    async def erase_expired(self, scope: Scope, ids: Sequence[str]) -> Receipt:
+        """Erase memories that have expired, by their ids; what other turns support stays, whatever words it tells."""
+
+        def select(snapshot: MemorySnapshot) -> Erasure:
+            return replace(Erasure.select_ids(snapshot, ids), takes_words=False)
+
+        return await self.erase_memories(scope, select)
 
     async def erase_session(self, scope: Scope, session_id: str) -> Receipt:
         """Erase all turns of a session, as :meth:`erase_memories` does."""
@@ -178,6 +183,6 @@ def _make_removal(snapshot: MemorySnapshot, erasure: Erasure) -> consolidation.R
     return consolidation.Removal(
         turn_ids=erasure.turn_ids,
         authors=_list_authors(kept_turns),
-        words=consolidation.find_lost_words(gone_texts, kept_texts),
+        words=consolidation.find_lost_words(gone_texts, kept_texts) if erasure.takes_words else frozenset(),
         facts=frozenset().union(*(consolidation.find_read_facts(_list_readings(snapshot), fact) for fact in facts)),
     )

@@ -141,6 +141,15 @@ async def test_prune_takes_of_each_kind_what_has_expired_and_dry_run_says_so_bef
     await house.sessions.append_event(session, said("More"))
 
 
+async def test_prune_leaves_what_is_said_of_a_name_that_only_an_old_turn_tells(house):
+    owner, memory = house.owner("ada"), house.memory(reply("Inés keeps bees"), reply("Inés keeps goats"), '{"ops": []}')
+    await memory.remember([turn("t1", "Inés keeps bees", LONG_AGO)], **owner, session_id="s")
+    await memory.remember([turn("t2", "Inés keeps goats")], **owner, session_id="s")
+    await house.rows("ada", "MATCH (e:@Event {scope: $scope, id: 't2'}) SET e.text = 'She keeps goats'")
+    assert await memory.prune(app_name=house.app_name, older_than="30d") == PruneReport(memory=2)
+    assert await facts(house.memory(), owner) == {"Inés keeps goats"}
+
+
 async def test_prune_leaves_the_revisions_that_are_still_kept(house):
     await house.fill("ada")
     memory = house.memory(**dict.fromkeys(TTLS, "30d"))
