@@ -5,13 +5,23 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 
-from adk_graph_memory import consolidation, graph, telemetry
+from adk_graph_memory import consolidation, errors, graph, telemetry
 from adk_graph_memory.blobs import BlobStore
 from adk_graph_memory.graph.derivation import MemorySnapshot
 from adk_graph_memory.graph_vectors import GraphVectors
 from adk_graph_memory.records import Receipt, Scope, check_timezone_aware
 from adk_graph_memory.records.turns import make_memory_id
 from adk_graph_memory.rewriting import Erasure, Rewriter
+
+
+def check_ids(ids: object) -> None:
+    """Refuse ids that are no texts.
+
+    Raises:
+        errors.InvalidArgument: they are no list of texts.
+    """
+    if not isinstance(ids, Sequence) or not all(isinstance(id, str) for id in ids):
+        raise errors.InvalidArgument(reason=f"{ids!r} are no ids: give a text, or a list of texts")
 
 
 class Forgetting:
@@ -30,8 +40,8 @@ class Forgetting:
         """Forget memories: turns, facts, or statements that were added directly.
 
         Args:
-            ids: one or several ids, as in ``Recollection.id``, or a statement's own id. Unknown ids and those of other
-                users are ignored.
+            ids: one or several ids, as in ``Recollection.id``, or a statement's own id. Unknown ids are ignored. Two
+                users who said the same may have facts of one id; only this user's goes.
             app_name, user_id: whose memory it is.
 
         Raises:
@@ -39,6 +49,7 @@ class Forgetting:
             errors.DatabaseError: the graph could not be written; nothing is forgotten.
         """
         ids = [ids] if isinstance(ids, str) else ids
+        check_ids(ids)
         telemetry.annotate_memory_ids(ids)
         names = [name for id in ids for name in (id, consolidation.make_statement_id(id))]
         connection = await graph.prepare_connection(self.connection)
@@ -49,6 +60,7 @@ class Forgetting:
     @telemetry.trace_operation("delete_memory")
     async def forget_event(self, event_id: str, *, app_name: str, user_id: str, session_id: str) -> Receipt:
         """Forget what was said in one event of a session."""
+        check_ids([event_id, session_id])
         id = make_memory_id(session_id, event_id)
         return await self._erase(app_name, user_id, lambda snapshot: Erasure.select_ids(snapshot, [id]))
 

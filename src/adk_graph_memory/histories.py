@@ -11,6 +11,7 @@ from adk_graph_memory.records import Receipt, Scope
 from adk_graph_memory.records.derived_memory import DerivedMemory
 from adk_graph_memory.records.history import EntityHistory, FactHistory
 from adk_graph_memory.records.readings import Reading
+from adk_graph_memory.records.turns import check_text
 from adk_graph_memory.rewriting import Erasure, Rewriter, derive_memory
 
 
@@ -31,10 +32,11 @@ class Histories:
         Raises:
             errors.NotFound: this user has no such fact.
         """
+        check_text("the id", id)
         connection, scope = await graph.prepare_connection(self.connection), Scope(app_name, user_id)
         facts = await graph.knowledge.fetch_facts(connection, scope, now=datetime.now(UTC), past=True, id=id, limit=1)
         if not facts:
-            raise errors.NotFound(what=f"fact {id}", where="this user's memory; `adk-graph-memory facts` lists the ids")
+            raise errors.NotFound(what=f"fact {id!r} of this user", where="`adk-graph-memory facts`")
         readings, memory = await self._derive_memory(connection, scope)
         key = id.removeprefix("fact:")
         entries = consolidation.trace_fact(readings, memory, key) if key in memory.facts else ()
@@ -47,12 +49,13 @@ class Histories:
         Raises:
             errors.NotFound: this user's memory knows nobody and nothing of this name.
         """
+        check_text("the name", name)
         connection, scope = await graph.prepare_connection(self.connection), Scope(app_name, user_id)
         now = datetime.now(UTC)
         entities = await graph.knowledge.fetch_entities(connection, scope, now=now, name=name, limit=1)
         if not entities:
-            where = "this user's memory; `adk-graph-memory entities` lists the names"
-            raise errors.NotFound(what=f"person or thing {name!r}", where=where)
+            where = "`adk-graph-memory entities`"
+            raise errors.NotFound(what=f"person or thing {name!r} in this user's memory", where=where)
         readings, memory = await self._derive_memory(connection, scope)
         facts = await graph.knowledge.fetch_facts(connection, scope, now=now, about=entities[0].key, limit=50)
         entries = consolidation.trace_entity(readings, memory, entities[0].key)
@@ -73,8 +76,8 @@ class Histories:
         rewriter = Rewriter(connection, self.vectors)
         receipt = await rewriter.erase_memories(scope, lambda snapshot: Erasure.select_ingest(snapshot, ingest_id))
         if not receipt.ids:
-            where = "this user's memory; the history of a fact names its ingests"
-            raise errors.NotFound(what=f"ingest {ingest_id}", where=where)
+            where = "`adk-graph-memory history`, which names the ingests of a fact"
+            raise errors.NotFound(what=f"ingest {ingest_id!r} of this user", where=where)
         return receipt
 
     async def _derive_memory(self, connection: graph.Connection, scope: Scope) -> tuple[list[Reading], DerivedMemory]:

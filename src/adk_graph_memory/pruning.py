@@ -52,6 +52,8 @@ class Pruning:
         Raises:
             errors.InvalidArgument: there is no such kind, or ``older_than`` is no length of time.
         """
+        if isinstance(only, str):
+            raise errors.InvalidArgument(reason=f"only={only!r} is no list of kinds: give [{only!r}]")
         if unknown := [kind for kind in only if kind not in get_args(PruneKind)]:
             kinds = ", ".join(get_args(PruneKind))
             raise errors.InvalidArgument(reason=f"there is no kind {', '.join(map(repr, unknown))}: give {kinds}")

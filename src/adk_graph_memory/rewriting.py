@@ -169,7 +169,7 @@ def _list_readings(snapshot: MemorySnapshot) -> list[Reading]:
 
 def _list_authors(turns: Mapping[str, Mapping[str, Any]]) -> dict[str, tuple[str, Role]]:
     """Map turn ids to name and role of their authors."""
-    return {id: (turn["author"], turn["role"] or "user") for id, turn in turns.items()}
+    return {id: (turn["author"], "model" if turn["role"] == "model" else "user") for id, turn in turns.items()}
 
 
 def _make_removal(snapshot: MemorySnapshot, erasure: Erasure) -> consolidation.Removal:

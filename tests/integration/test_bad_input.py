@@ -461,3 +461,29 @@ async def test_a_reply_of_two_thousand_facts_and_a_long_turn_leave_the_loop_to_o
         assert await longest_gap(work()) < 0.5
         counts = await graph.memories.count_memories(memory.connection, Scope(app_name, "ann"))
     assert (counts["facts"], counts["turns"]) == (2_000, 201)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"role": "agent"}, {"role": None}, {"author": None}, {"id": 5}, {"at": None}],
+    ids=lambda wrong: repr(wrong),
+)
+def test_a_turn_that_is_none_is_refused_before_it_is_stored(wrong):
+    with pytest.raises(errors.InvalidArgument):
+        Turn(**{"id": "t1", "author": "user", "text": "I keep bees", "at": NOW, **wrong})
+
+
+async def test_ids_and_names_that_are_no_text_are_refused(memory, app_name):
+    known = owner(app_name)
+    for ids in (None, 5, [None], {"a": 1}):
+        with pytest.raises(errors.InvalidArgument, match="no ids"):
+            await memory.forget(ids, **known)
+    with pytest.raises(errors.InvalidArgument, match="no ids"):
+        await memory.forget_event(None, session_id="s", **known)
+    for ask in (memory.history, memory.entity):
+        with pytest.raises(errors.InvalidArgument, match="not a text"):
+            await ask(None, **known)
+    with pytest.raises(errors.InvalidArgument, match="user_id is None"):
+        await memory.forget_user(app_name=app_name, user_id=None)
+    with pytest.raises(errors.InvalidArgument, match="no list of kinds"):
+        await memory.prune(only="memory")

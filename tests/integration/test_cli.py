@@ -359,6 +359,7 @@ async def test_what_an_ingest_wrote_can_be_taken_back(command, known):
 async def test_a_doctor_finds_every_memory_as_derived(command, known):
     examined = await command("doctor", *whose(known))
     assert "1 user checked: all as derived." in examined.stdout
+    assert "no app 'nobody'" in complaint(await command("doctor", "--app", "nobody", "--json"))["message"]
 
 
 async def test_a_user_is_forgotten_with_a_receipt(command, known):

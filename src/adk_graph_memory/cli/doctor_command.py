@@ -26,7 +26,7 @@ async def doctor(
         async for checkup in memory.check_memories(app_name=app_name, user_id=user_id, mend=mend):
             checkups.append(checkup)
             announce(f"Checked {format_count(len(checkups), 'user')}")
-    if not checkups and app_name and user_id:
+    if not checkups and (app_name or user_id):
         await check_owner(app_name, user_id)
     ill = [checkup for checkup in checkups if checkup.differences and not checkup.is_mended]
     columns = [

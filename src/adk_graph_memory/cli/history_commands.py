@@ -85,9 +85,13 @@ async def forget_user(
         announce("Forgetting")
         receipt = await memory.forget_user(app_name=app_name, user_id=user_id, sessions=sessions, artifacts=artifacts)
     gone = {"event": receipt.events, "fact": receipt.facts, "session": receipt.sessions, "artifact": receipt.artifacts}
-    stays = ", ".join(f"{count:,} {kind}" for kind, count in receipt.stays.items())
+    stays = ", ".join(_count_kind(count, kind) for kind, count in receipt.stays.items())
     text = ", ".join(format_count(count, noun) for noun, count in gone.items())
-    return Output(receipt, f"Forgotten: {text}." + (f" It stays: {stays}." if stays else ""))
+    return Output(receipt, f"Forgotten: {text}." + (f" What stays: {stays}." if stays else ""))
+
+
+def _count_kind(count: int, kind: str) -> str:
+    return format_count(count, kind.removesuffix("s")) if kind != "entities" else format_count(count, "entity", kind)
 
 
 def _make_history_grid(entries: tuple[HistoryEntry, ...]) -> RenderableType:

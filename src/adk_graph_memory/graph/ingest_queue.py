@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from itertools import pairwise
-from typing import Any
+from typing import Any, Literal
 
 from neo4j import Record
 
@@ -306,4 +306,5 @@ def _make_expiry_row(turn: Turn, session_id: str) -> dict[str, Any]:
 def _read_turn(row: Mapping[str, Any]) -> Turn:
     """Read a turn from the map that statements return."""
     at = restore_datetime(row["timestamp"], row["offset"])
-    return Turn(row["id"], row["author"], row["text"], at, row["role"] or "user", row["seq"] or 0)
+    role: Literal["user", "model"] = "model" if row["role"] == "model" else "user"
+    return Turn(row["id"], row["author"], row["text"], at, role, row["seq"] or 0)

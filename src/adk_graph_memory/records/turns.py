@@ -6,7 +6,7 @@ import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
 from adk_graph_memory import errors
 from adk_graph_memory.language.zones import apply_fixed_offset
@@ -24,6 +24,10 @@ class Scope:
 
     app_name: str
     user_id: str
+
+    def __post_init__(self) -> None:
+        check_text("app_name", self.app_name)
+        check_text("user_id", self.user_id)
 
     @property
     def key(self) -> str:
@@ -51,7 +55,11 @@ class Turn:
     revisions_expire_at: datetime | None = None
 
     def __post_init__(self) -> None:
-        for moment in filter(None, (self.at, self.expires_at, self.revisions_expire_at)):
+        check_text("a turn's id", self.id)
+        check_text("a turn's author", self.author)
+        if self.role not in get_args(Role):
+            raise errors.InvalidArgument(reason=f"{self.role!r} is no role of a turn: give 'user' or 'model'")
+        for moment in (self.at, *filter(None, (self.expires_at, self.revisions_expire_at))):
             check_timezone_aware(moment)
         object.__setattr__(self, "at", apply_fixed_offset(self.at))
         object.__setattr__(self, "text", _normalize_unicode(self.text))
@@ -83,8 +91,10 @@ class Statement:
     expires_at: datetime | None = None
 
     def __post_init__(self) -> None:
-        for moment in filter(None, (self.at, self.expires_at)):
+        for moment in (self.at, *filter(None, (self.expires_at,))):
             check_timezone_aware(moment)
+        if self.id is not None:
+            check_text("a statement's id", self.id)
         object.__setattr__(self, "at", apply_fixed_offset(self.at))
         object.__setattr__(self, "text", _normalize_unicode(self.text))
 
@@ -112,6 +122,16 @@ def _normalize_unicode(text: str) -> str:
     if not isinstance(text, str):
         raise errors.InvalidArgument(reason=f"the text {text!r} is no text")
     return unicodedata.normalize("NFC", text)
+
+
+def check_text(what: str, value: object) -> None:
+    """Refuse what is no text.
+
+    Raises:
+        errors.InvalidArgument: it is none.
+    """
+    if not isinstance(value, str):
+        raise errors.InvalidArgument(reason=f"{what} is {value!r}, not a text")
 
 
 def check_timezone_aware(moment: datetime) -> None:
