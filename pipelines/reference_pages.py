@@ -37,8 +37,11 @@ LABEL_MEANINGS = {
     "Fact": "One statement that held, without a break, for one period.",
     "Entity": "A person, place, organization or thing: `name`, `type`, `aliases`, `about`.",
     "Revision": "What a fact said before a change, with the operation, the reason and who decided.",
-    "Ingest": "One request to remember one window of turns: `pending`, `claimed`, `done` or `superseded`.",
-    "Tombstone": "Marks something forgotten, so that adding its session again does not bring it back.",
+    "Ingest": (
+        "One request to remember one window of turns: `pending`, `claimed`, `done` or `superseded`; `reading` holds as "
+        "JSON what was read and decided."
+    ),
+    "Tombstone": "Refuses a forgotten turn, or what is read in it: a keyed digest of the turn's id, without words.",
     "Artifact": "One named file of a user or of a session.",
     "ArtifactVersion": "One version of an artifact: its content, or the store that holds it.",
     "Meta": "One node: schema version, live vector slot, embedders, analyzers.",
