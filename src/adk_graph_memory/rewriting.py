@@ -154,7 +154,8 @@ class Rewriter:
 
 def derive_memory(snapshot: MemorySnapshot, erasure: Erasure) -> tuple[list[Reading], MemoryDifference]:
     """Derive the memory without what is erased; return the readings that are left, and what differs from the graph."""
-    readings = consolidation.restrict_readings(_list_readings(snapshot), _make_removal(snapshot, erasure))
+    all_readings = _list_readings(snapshot)
+    readings = consolidation.restrict_readings(all_readings, _make_removal(snapshot, erasure, all_readings))
     derived = consolidation.replay_readings(readings)
     return readings, graph.derivation.compare_memory(snapshot.stored, derived)
 
@@ -172,7 +173,7 @@ def _list_authors(turns: Mapping[str, Mapping[str, Any]]) -> dict[str, tuple[str
     return {id: (turn["author"], "model" if turn["role"] == "model" else "user") for id, turn in turns.items()}
 
 
-def _make_removal(snapshot: MemorySnapshot, erasure: Erasure) -> consolidation.Removal:
+def _make_removal(snapshot: MemorySnapshot, erasure: Erasure, readings: Sequence[Reading]) -> consolidation.Removal:
     gone_ids = erasure.turn_ids | erasure.statement_ids
     words = {**snapshot.turns, **snapshot.statements}
     gone_texts = [words[id]["text"] for id in sorted(gone_ids)]
@@ -184,5 +185,5 @@ def _make_removal(snapshot: MemorySnapshot, erasure: Erasure) -> consolidation.R
         turn_ids=erasure.turn_ids,
         authors=_list_authors(kept_turns),
         words=consolidation.find_lost_words(gone_texts, kept_texts) if erasure.takes_words else frozenset(),
-        facts=frozenset().union(*(consolidation.find_read_facts(_list_readings(snapshot), fact) for fact in facts)),
+        facts=frozenset().union(*(consolidation.find_read_facts(readings, fact) for fact in facts)),
     )

@@ -60,7 +60,7 @@ def say(*texts: str, start: int = 0) -> list[Turn]:
     return [Turn(f"t{start + n}", "user", text, NOON + timedelta(minutes=start + n)) for n, text in enumerate(texts)]
 
 
-def read(*facts: dict[str, Any], entities: list[dict[str, Any]] | None = None) -> str:
+def make_reply(*facts: dict[str, Any], entities: list[dict[str, Any]] | None = None) -> str:
     user = {"ref": 1, "name": "user", "type": "person"}
     return json.dumps({"entities": [user, *(entities or [])], "facts": facts})
 
@@ -156,8 +156,8 @@ async def test_a_forgotten_diagnosis_leaves_wording_alias_and_context(make_memor
     bob = {"ref": 2, "name": "Bob", "type": "person"}
     more = {**bob, "aliases": ["Bob Lund"], "about": "has diabetes"}
     memory = make_memory(
-        read(fact("The user keeps bees with Bob", "I keep bees with Bob", object=2), entities=[bob]),
-        read(
+        make_reply(fact("The user keeps bees with Bob", "I keep bees with Bob", object=2), entities=[bob]),
+        make_reply(
             fact(
                 "The user keeps bees with Bob Lund, who has diabetes",
                 "Bob Lund, with whom I keep bees, has diabetes",
@@ -187,8 +187,8 @@ async def test_a_forgotten_diagnosis_leaves_wording_alias_and_context(make_memor
 async def test_a_forgotten_wrong_address_leaves_the_right_one_open(make_memory: MakeMemory, app_name: str) -> None:
     town = {"predicate": "lives_in"}
     memory = make_memory(
-        read(fact("The user lives in Faro", "I live in Faro", **town)),
-        read(fact("The user lives in Porto", "I live in Porto", **town)),
+        make_reply(fact("The user lives in Faro", "I live in Faro", **town)),
+        make_reply(fact("The user lives in Porto", "I live in Porto", **town)),
         json.dumps(
             {
                 "ops": [
@@ -202,7 +202,7 @@ async def test_a_forgotten_wrong_address_leaves_the_right_one_open(make_memory: 
                 ]
             }
         ),
-        read(fact("The user lives in Faro", "I live in Faro", **town)),
+        make_reply(fact("The user lives in Faro", "I live in Faro", **town)),
     )
     owner = {"app_name": app_name, "user_id": USER}
     await memory.remember(say("I live in Faro"), session_id="s", **owner)
@@ -224,8 +224,8 @@ async def test_a_forgotten_wrong_address_leaves_the_right_one_open(make_memory: 
 
 
 REFINED = (
-    read(fact("The user keeps bees", "I keep bees")),
-    read(fact("The user keeps seven hives of bees", "I keep seven hives of bees")),
+    make_reply(fact("The user keeps bees", "I keep bees")),
+    make_reply(fact("The user keeps seven hives of bees", "I keep seven hives of bees")),
     json.dumps({"ops": [{"fact": 0, "op": "REFINE", "targets": [1], "reason": "more exact"}]}),
 )
 VECTORS = "MATCH (f:@Fact {scope: $scope}) RETURN f.text, f.embedding_a, f.embedding_b, f.unembedded"
@@ -239,13 +239,13 @@ async def test_what_a_fact_said_before_leaves_no_vector(
     memory, owner = make_memory(*REFINED), {"app_name": app_name, "user_id": USER}
     await memory.remember(say("I keep bees"), session_id="s", **owner)
     await memory.remember(say("I keep seven hives of bees", start=5), session_id="s", **owner)
-    [[text, vector, other, _]] = await run(memory, VECTORS, app_name)
+    [[text, vector, other, _]] = await run_cypher(memory, VECTORS, app_name)
     assert text == "The user keeps seven hives of bees"
     settings = neo4j_server.settings(label_prefix="TestHash")
     chosen = HashEmbedder() if embedder == "its own" else HashEmbedder(dimensions=32)
     async with GraphMemory(settings=settings, model="rules", embedder=chosen) as forgetful:
         assert (await forgetful.forget_event("t5", session_id="s", **owner)).events == 1
-    [[text, after, other_after, is_late]] = await run(memory, VECTORS, app_name)
+    [[text, after, other_after, is_late]] = await run_cypher(memory, VECTORS, app_name)
     assert text == "The user keeps bees"
     assert {tuple(after or ()), tuple(other_after or ())}.isdisjoint({tuple(vector or other)})
     assert bool(is_late) == (embedder == "another")
@@ -280,7 +280,7 @@ async def test_a_tombstone_tells_nothing(make_memory: MakeMemory, app_name: str)
     turns = say("My dog Rex is afraid of thunder.")
     await memory.remember(turns, session_id="s", **owner)
     await memory.forget_session("s", **owner)
-    [[key]] = await run(memory, "MATCH (n:@Tombstone {scope: $scope}) RETURN n.key AS key", app_name)
+    [[key]] = await run_cypher(memory, "MATCH (n:@Tombstone {scope: $scope}) RETURN n.key AS key", app_name)
     assert turns[0].make_memory_id("s") not in key
     assert key == forgetting.make_turn_tombstone(memory.connection, turns[0].make_memory_id("s"))
     assert key != consolidation.make_statement_id(turns[0].id)
@@ -300,7 +300,7 @@ async def test_forget_before_leaves_what_was_said_later(make_memory: MakeMemory,
 async def test_memories_of_a_release_without_readings_are_forgotten_too(make_memory: MakeMemory, app_name: str) -> None:
     memory, owner = make_memory(), {"app_name": app_name, "user_id": USER}
     await memory.remember(say("I keep bees in the garden.", "I like honey on bread."), session_id="s", **owner)
-    await run(memory, "MATCH (i:@Ingest {scope: $scope}) SET i.reading = null, i.written = null", app_name)
+    await run_cypher(memory, "MATCH (i:@Ingest {scope: $scope}) SET i.reading = null, i.written = null", app_name)
     before = await fetch_stored(memory, app_name)
     assert (await Rewriter(memory.connection).restore_derivation(Scope(app_name, USER))).is_empty
     await memory.remember(say("I sell candles at the market.", start=5), session_id="s", **owner)
@@ -351,7 +351,7 @@ def make_event(text: str, number: int) -> Event:
     return Event(author="user", invocation_id="inv", content=content, timestamp=NOON.timestamp() + number)
 
 
-async def run(memory: GraphMemory, query: str, app_name: str) -> list[Any]:
+async def run_cypher(memory: GraphMemory, query: str, app_name: str) -> list[Any]:
     connection = await graph.prepare_connection(memory.connection)
     text = query.replace("@", connection.settings.label_prefix)
     return await connection.run_cypher(text, {"scope": Scope(app_name, USER).key})
@@ -363,6 +363,6 @@ async def find_traces(memory: GraphMemory, app_name: str, *words: str) -> list[s
     MATCH (n {scope: $scope})
     OPTIONAL MATCH (n)-[r]->() RETURN properties(n) AS node, collect(properties(r)) AS edges
     """
-    rows = await run(memory, query, app_name)
+    rows = await run_cypher(memory, query, app_name)
     texts = [repr((row["node"], row["edges"])) for row in rows]
     return [text for text in texts for word in words if word in text]

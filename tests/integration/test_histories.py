@@ -22,7 +22,7 @@ def say(text: str, day: int) -> Turn:
     return Turn(f"t{day}", "user", text, NOON + timedelta(days=day))
 
 
-def read(text: str, quote: str, *entities: dict[str, Any], **fields: Any) -> str:
+def make_reply(text: str, quote: str, *entities: dict[str, Any], **fields: Any) -> str:
     fact = {"subject": 1, "predicate": "lives_in", "object": None, "text": text, "quote": quote, "turns": [0], **fields}
     return json.dumps({"entities": [USER, *entities], "facts": [fact]})
 
@@ -46,8 +46,8 @@ MOVE = json.dumps(
 async def memory(neo4j_server: Any) -> Any:
     settings = neo4j_server.settings(label_prefix="TestHash", model_retries=0)
     replies = (
-        read("The user lives in Faro", "I live in Faro"),
-        read("The user lives in Porto", "I live in Porto"),
+        make_reply("The user lives in Faro", "I live in Faro"),
+        make_reply("The user lives in Porto", "I live in Porto"),
         MOVE,
     )
     async with GraphMemory(
@@ -99,7 +99,7 @@ async def test_undo_takes_back_an_ingest_on_which_others_built(memory: GraphMemo
     assert (receipt.events, receipt.facts) == (1, 1)
     [faro] = [fact async for fact in memory.facts(**owner, past=True)]
     assert (faro.text, faro.state, faro.valid_to) == ("The user lives in Faro", "current", None)
-    memory_again = ScriptedLlm.from_replies(read("The user lives in Porto", "I live in Porto"), MOVE)
+    memory_again = ScriptedLlm.from_replies(make_reply("The user lives in Porto", "I live in Porto"), MOVE)
     async with GraphMemory(settings=memory.connection.settings, model=memory_again, embedder=HashEmbedder()) as later:
         report = await later.remember([say("I live in Porto", 5)], session_id="s5", **owner)
         assert report.turns == 1
@@ -109,8 +109,8 @@ async def test_undo_takes_back_an_ingest_on_which_others_built(memory: GraphMemo
 async def test_an_entity_tells_where_its_names_come_from(neo4j_server: Any, app_name: str) -> None:
     owner = {"app_name": app_name, "user_id": "ada"}
     replies = (
-        read("The user knows Bob", "I know Bob", BOB, predicate="knows", object=2),
-        read("Robert Lund lives next door", "Robert Lund lives next door", ROBERT, subject=2),
+        make_reply("The user knows Bob", "I know Bob", BOB, predicate="knows", object=2),
+        make_reply("Robert Lund lives next door", "Robert Lund lives next door", ROBERT, subject=2),
     )
     settings = neo4j_server.settings(label_prefix="TestHash", model_retries=0)
     model = ScriptedLlm.from_replies(*replies, json.dumps({"same": [{"name": 0, "known": 0}]}))

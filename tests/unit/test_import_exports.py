@@ -19,7 +19,7 @@ from adk_graph_memory.importing.source_records import SkippedRow, SourceMemory
 ROW = {"id": "1", "memory": "Likes tea", "user_id": "ana"}
 
 
-def read(path: Path, format: exports.ExportFormat = exports.MEM0) -> list[SourceMemory | SkippedRow]:
+def read_export(path: Path, format: exports.ExportFormat = exports.MEM0) -> list[SourceMemory | SkippedRow]:
     async def collect() -> list[SourceMemory | SkippedRow]:
         return [row async for row in MemoryExport(path, format).iterate_memories()]
 
@@ -50,7 +50,7 @@ FORMS = {
 def test_every_form_gives_the_same(path: Path, form: str) -> None:
     rows = make_mem0_export()["results"]
     path.write_text(FORMS[form](rows), encoding="utf-8")
-    memories = [row for row in read(path) if isinstance(row, SourceMemory)]
+    memories = [row for row in read_export(path) if isinstance(row, SourceMemory)]
     assert [(one.id, one.text, one.user_id) for one in memories] == [
         (row["id"], row["memory"], row["user_id"]) for row in rows
     ]
@@ -59,7 +59,7 @@ def test_every_form_gives_the_same(path: Path, form: str) -> None:
 def test_lines_are_read_one_at_a_time(path: Path) -> None:
     """The first rows are there before a later line is found to be broken."""
     path.write_text(json.dumps(ROW) + "\n{broken}\n" + json.dumps(ROW | {"id": "2"}) + "\n[1\n", encoding="utf-8")
-    rows = read(path)
+    rows = read_export(path)
     assert [type(row) for row in rows] == [SourceMemory, SkippedRow, SourceMemory, SkippedRow]
     assert [row.place for row in rows] == [f"{path}, line {number}" for number in (1, 2, 3, 4)]
 
@@ -67,7 +67,7 @@ def test_lines_are_read_one_at_a_time(path: Path) -> None:
 def test_line_separators_in_a_text_end_no_line(path: Path) -> None:
     text = "one\u2028two\u0085three"
     path.write_text(json.dumps(ROW | {"memory": text}, ensure_ascii=False) + "\n", encoding="utf-8")
-    [row] = read(path)
+    [row] = read_export(path)
     assert isinstance(row, SourceMemory)
     assert row.text == text
 
@@ -85,7 +85,7 @@ def test_line_separators_in_a_text_end_no_line(path: Path) -> None:
 )
 def test_a_row_that_cannot_be_read_is_named(path: Path, row: Any, reason: str) -> None:
     path.write_text(json.dumps({"results": [ROW, row, ROW]}), encoding="utf-8")
-    rows = read(path)
+    rows = read_export(path)
     assert [type(one) for one in rows] == [SourceMemory, SkippedRow, SourceMemory]
     assert isinstance(rows[1], SkippedRow)
     assert reason in rows[1].reason
@@ -106,18 +106,18 @@ def test_a_row_that_cannot_be_read_is_named(path: Path, row: Any, reason: str) -
 def test_what_is_no_such_export_says_what_it_is(path: Path, text: str, stood: str) -> None:
     path.write_text(text, encoding="utf-8")
     with pytest.raises(errors.UnreadableTranscript, match=r"Expected what Mem0's get_all\(\) returns") as caught:
-        read(path)
+        read_export(path)
     assert stood in str(caught.value)
 
 
 def test_a_missing_file_is_named(path: Path) -> None:
     with pytest.raises(errors.NotFound, match=r"There is no file .*export\.json"):
-        read(path)
+        read_export(path)
 
 
 def test_an_export_of_nothing_is_no_error(path: Path) -> None:
     path.write_text('{"results": []}', encoding="utf-8")
-    assert read(path) == []
+    assert read_export(path) == []
 
 
 def test_without_an_app_the_option_is_asked_for(path: Path) -> None:
@@ -142,7 +142,7 @@ def test_what_has_expired_stays_behind(path: Path) -> None:
     dates = {"yesterday": today - timedelta(days=1), "tomorrow": today + timedelta(days=1)}
     rows = [ROW | {"id": name, "expiration_date": day.isoformat()} for name, day in dates.items()]
     path.write_text(json.dumps(rows), encoding="utf-8")
-    gone, kept = read(path)
+    gone, kept = read_export(path)
     assert isinstance(gone, SkippedRow)
     assert (gone.kind, isinstance(kept, SourceMemory)) == ("expired", True)
 
@@ -160,7 +160,7 @@ def test_the_two_spellings_of_memory_bank_mean_the_same(path: Path) -> None:
         "display_name": "Rex",
     }
     path.write_text(json.dumps({"memories": [rest, python]}), encoding="utf-8")
-    one, other = (row for row in read(path, exports.MEMORY_BANK) if isinstance(row, SourceMemory))
+    one, other = (row for row in read_export(path, exports.MEMORY_BANK) if isinstance(row, SourceMemory))
     assert (one.text, one.at, one.metadata, one.user_id) == (other.text, other.at, other.metadata, other.user_id)
     assert (one.app_name, one.user_id) == ("home", "ana")
 
@@ -169,7 +169,7 @@ def test_a_profile_without_a_fact_stays_behind(path: Path) -> None:
     profile = {"name": "1", "scope": {"user": "ana"}, "memoryType": "STRUCTURED_PROFILE", "structuredContent": {}}
     fact = {"fact": "Likes tea.", "scope": {"user": "ana", "team": "red"}}
     path.write_text(json.dumps([profile, fact]), encoding="utf-8")
-    skipped, kept = read(path, exports.MEMORY_BANK)
+    skipped, kept = read_export(path, exports.MEMORY_BANK)
     assert isinstance(skipped, SkippedRow) and skipped.kind == "without a fact"
     assert isinstance(kept, SourceMemory)
     assert (kept.user_id, kept.metadata["scope"]) == ("ana", {"team": "red"})

@@ -9,10 +9,9 @@ from adk_graph_memory.consolidation.readings import record_reading
 from adk_graph_memory.consolidation.reconciliation import reconcile_claims
 from adk_graph_memory.consolidation.replay import replay_readings
 from adk_graph_memory.consolidation.restriction import Removal, find_lost_words, find_read_facts, restrict_readings
-from adk_graph_memory.consolidation.unrecorded import UNRECORDED_ID, make_unrecorded_reading
+from adk_graph_memory.consolidation.unrecorded import make_unrecorded_reading
 
 __all__ = [
-    "UNRECORDED_ID",
     "Comparison",
     "Decision",
     "GraphLookup",

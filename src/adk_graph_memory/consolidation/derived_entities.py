@@ -13,6 +13,13 @@ from adk_graph_memory.records.derived_memory import DerivedEntity
 from adk_graph_memory.records.readings import Reading
 
 
+def find_root_key(entities: Mapping[str, DerivedEntity], key: str) -> str:
+    """Return the key of the entity that this one was merged into in the end, or its own."""
+    while (entity := entities.get(key)) and entity.merged_into:
+        key = entity.merged_into
+    return key
+
+
 class EntityLedger:
     """All entities of a replay by key, merged ones too."""
 
@@ -23,12 +30,6 @@ class EntityLedger:
         self.new_keys: dict[str, str] = {}
         """key that an entity had when a reading was written → its key in this replay"""
 
-    def find_root_key(self, key: str) -> str:
-        """Return the key of the entity that this one was merged into in the end, or its own."""
-        while (entity := self.entities.get(key)) and entity.merged_into:
-            key = entity.merged_into
-        return key
-
     def list_merged_keys(self, key: str) -> list[str]:
         """List the keys of all entities merged into this one, directly or not."""
         direct = self._merged_keys.get(key, ())
@@ -37,7 +38,7 @@ class EntityLedger:
     def select_known_entities(self, extraction: Extraction, further_keys: Iterable[str]) -> tuple[KnownEntity, ...]:
         """Select the entities that those of an extraction may be, and those of further keys."""
         lookup_keys = comparison.GraphLookup(extraction).entity_keys
-        keys = {self.find_root_key(key) for key in (*lookup_keys, *further_keys) if key in self.entities}
+        keys = {find_root_key(self.entities, key) for key in (*lookup_keys, *further_keys) if key in self.entities}
         for entity in extraction.entities:
             for block in EntityGroup.from_extracted([entity]).blocking_keys:
                 keys |= self._keys_by_block.get(block, set())
@@ -67,7 +68,7 @@ class EntityLedger:
         entity = self.entities[key]
         if entity.merged_into is None:
             return None
-        root_key = self.find_root_key(key)
+        root_key = find_root_key(self.entities, key)
         self._merged_keys[entity.merged_into].remove(key)
         self._store_entity(replace(entity, merged_into=None, merged_by=""))
         root = self.entities[root_key]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 
+from adk_graph_memory.consolidation.derived_entities import find_root_key
 from adk_graph_memory.consolidation.restriction import find_read_facts
 from adk_graph_memory.records import ExtractedEntity, Source
 from adk_graph_memory.records.derived_memory import DerivedFact, DerivedMemory
@@ -83,22 +84,15 @@ def trace_entity(readings: Iterable[Reading], memory: DerivedMemory, key: str) -
     entries += [
         HistoryEntry("merged", entity.name, None, by=entity.merged_by, reason="two names for one")
         for entity in memory.entities.values()
-        if entity.merged_into and find_root_key(memory, entity.key) == key
+        if entity.merged_into and find_root_key(memory.entities, entity.key) == key
     ]
     return tuple(sorted(entries, key=_make_sort_key))
-
-
-def find_root_key(memory: DerivedMemory, key: str) -> str:
-    """Return the key of the entity that this one was merged into in the end, or its own."""
-    while (entity := memory.entities.get(key)) and entity.merged_into:
-        key = entity.merged_into
-    return key
 
 
 def _trace_names(reading: Reading, memory: DerivedMemory, key: str) -> Iterator[HistoryEntry]:
     for entity in reading.extraction.entities:
         read_key = memory.entity_keys.get((reading.id, entity.ref))
-        if read_key is None or find_root_key(memory, read_key) != key:
+        if read_key is None or find_root_key(memory.entities, read_key) != key:
             continue
         sources = _list_sources(reading, entity)
         for name in dict.fromkeys((entity.name, *entity.aliases)):
