@@ -14,7 +14,8 @@ from adk_graph_memory.graph.derivation import MemoryDifference, MemorySnapshot
 from adk_graph_memory.graph.vector_slots import EmbeddingBatch
 from adk_graph_memory.graph_vectors import GraphVectors
 from adk_graph_memory.records import Receipt, Role, Scope
-from adk_graph_memory.records.readings import Reading
+from adk_graph_memory.records.derived_memory import DerivedMemory
+from adk_graph_memory.records.readings import OwnerWord, Reading
 
 MAX_REWRITES = 10
 """Attempts at one rewrite, at most, when other workers keep writing to the same user."""
@@ -31,6 +32,8 @@ class Erasure:
     """whether the turns are refused from now on"""
     takes_words: bool = True
     """whether facts and names of other turns go too if they tell a word that only these turns said"""
+    reading_ids: frozenset[str] = frozenset()
+    """rulings of the owner, by the ids of their readings"""
 
     @classmethod
     def select_ids(cls, snapshot: MemorySnapshot, ids: Iterable[str]) -> Erasure:
@@ -47,14 +50,16 @@ class Erasure:
 
     @classmethod
     def select_ingest(cls, snapshot: MemorySnapshot, ingest_id: str) -> Erasure:
-        """Select the turns that were read by one ingest last; they may be read again."""
-        turns = (id for reading in snapshot.readings if reading.id == ingest_id for id in reading.heard_turn_ids)
-        return cls(turn_ids=frozenset(turns) & snapshot.turns.keys(), is_final=False, takes_words=False)
+        """Select the turns that were read by one ingest last, which may be read again, and what the owner ruled."""
+        readings = [reading for reading in snapshot.readings if reading.id == ingest_id]
+        turn_ids = frozenset(id for reading in readings for id in reading.heard_turn_ids) & snapshot.turns.keys()
+        rulings = frozenset(reading.id for reading in readings if reading.ruling)
+        return cls(turn_ids, is_final=False, takes_words=False, reading_ids=rulings)
 
     @property
     def ids(self) -> tuple[str, ...]:
         """All ids, sorted."""
-        return tuple(sorted(self.turn_ids | self.statement_ids | self.fact_ids))
+        return tuple(sorted(self.turn_ids | self.statement_ids | self.fact_ids | self.reading_ids))
 
 
 class Rewriter:
@@ -93,6 +98,26 @@ class Rewriter:
         """Erase all turns of a session, as :meth:`erase_memories` does."""
         return await self.erase_memories(scope, lambda snapshot: Erasure.select_session(snapshot, session_id))
 
+    async def add_owner_word(
+        self, scope: Scope, make_word: Callable[[MemorySnapshot, DerivedMemory], OwnerWord], *, is_preview: bool
+    ) -> tuple[OwnerWord, MemoryDifference]:
+        """Add what the owner says of their memory as it is, and return what that changes.
+
+        Args:
+            scope: whose memory it is.
+            make_word: makes the word from the memory.
+            is_preview: whether nothing is written.
+
+        Raises:
+            errors.WriteConflict: other workers kept writing to this user; nothing is written.
+        """
+        for _ in range(MAX_REWRITES):
+            snapshot = await graph.derivation.fetch_snapshot(self._connection, scope)
+            word, readings, difference = await asyncio.to_thread(_derive_with_word, snapshot, make_word)
+            if is_preview or await self._write(scope, snapshot, Erasure(), readings, difference, word):
+                return word, difference
+        raise errors.WriteConflict(attempts=MAX_REWRITES)
+
     async def restore_derivation(self, scope: Scope) -> MemoryDifference:
         """Let the graph become what the user's readings make of it; return what was different."""
         return (await self._rewrite_memory(scope, lambda snapshot: Erasure(), is_forced=True))[2]
@@ -122,6 +147,7 @@ class Rewriter:
         erasure: Erasure,
         readings: list[Reading],
         difference: MemoryDifference,
+        word: OwnerWord | None = None,
     ) -> bool:
         """Write a rewrite unless the user was written to since the snapshot; return whether it was written."""
         connection, batch = self._connection, await self._embed_passages(difference)
@@ -135,6 +161,8 @@ class Rewriter:
         async def work(transaction: graph.Transaction) -> bool:
             if not await graph.derivation.begin_rewrite(transaction, scope, snapshot, readings):
                 return False
+            if word:
+                await graph.derivation.write_owner_word(transaction, scope, snapshot, word)
             await graph.forgetting.entomb(transaction, scope, tombstones)
             ids, is_final = sorted(erasure.turn_ids), erasure.is_final
             await graph.forgetting.erase_events(connection, transaction, scope, ids, is_final=is_final)
@@ -158,6 +186,16 @@ def derive_memory(snapshot: MemorySnapshot, erasure: Erasure) -> tuple[list[Read
     readings = consolidation.restrict_readings(all_readings, _make_removal(snapshot, erasure, all_readings))
     derived = consolidation.replay_readings(readings)
     return readings, graph.derivation.compare_memory(snapshot.stored, derived)
+
+
+def _derive_with_word(
+    snapshot: MemorySnapshot, make_word: Callable[[MemorySnapshot, DerivedMemory], OwnerWord]
+) -> tuple[OwnerWord, list[Reading], MemoryDifference]:
+    readings, difference = derive_memory(snapshot, Erasure())
+    word = make_word(snapshot, difference.derived)
+    readings = [*readings, word.reading]
+    derived = consolidation.replay_readings(readings)
+    return word, readings, graph.derivation.compare_memory(snapshot.stored, derived)
 
 
 def _list_readings(snapshot: MemorySnapshot) -> list[Reading]:
@@ -186,4 +224,5 @@ def _make_removal(snapshot: MemorySnapshot, erasure: Erasure, readings: Sequence
         authors=_list_authors(kept_turns),
         words=consolidation.find_lost_words(gone_texts, kept_texts) if erasure.takes_words else frozenset(),
         facts=frozenset().union(*(consolidation.find_read_facts(readings, fact) for fact in facts)),
+        reading_ids=erasure.reading_ids,
     )

@@ -4,6 +4,13 @@ from adk_graph_memory.consolidation.comparison import Comparison, GraphLookup, O
 from adk_graph_memory.consolidation.decisions import Decision, JudgeDecisions
 from adk_graph_memory.consolidation.fact_rules import make_statement_id, plan_statement
 from adk_graph_memory.consolidation.judge import Judge
+from adk_graph_memory.consolidation.owner_words import (
+    choose_object,
+    find_read_wording,
+    make_claim_ref,
+    make_correction_reading,
+    make_ruling_reading,
+)
 from adk_graph_memory.consolidation.provenance import trace_entity, trace_fact
 from adk_graph_memory.consolidation.readings import record_reading
 from adk_graph_memory.consolidation.reconciliation import reconcile_claims
@@ -19,9 +26,14 @@ __all__ = [
     "JudgeDecisions",
     "OpenQuestion",
     "Removal",
+    "choose_object",
     "compare_extraction",
     "find_lost_words",
     "find_read_facts",
+    "find_read_wording",
+    "make_claim_ref",
+    "make_correction_reading",
+    "make_ruling_reading",
     "make_statement_id",
     "make_unrecorded_reading",
     "plan_statement",

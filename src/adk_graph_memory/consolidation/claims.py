@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import sys
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import NamedTuple
@@ -31,6 +32,26 @@ Exclusions = Mapping[tuple[str, str], Exclusion]
 """(id of the ending claim, id of the ended claim) → how it ends."""
 
 
+class Shield(NamedTuple):
+    """From the first words of a fact on, nothing that is said until then ends it; if pinned, nothing but the owner."""
+
+    since: datetime
+    until: datetime | None
+    is_pinned: bool
+
+    def stops(self, source: Source) -> bool:
+        """Whether these words do not end the fact."""
+        is_stopped = (self.is_pinned and not source.is_owner) or (self.until is not None and source.at <= self.until)
+        return is_stopped and self.since <= source.at
+
+
+class Retraction(NamedTuple):
+    """When the owner said that what these sources support was never true."""
+
+    at: datetime
+    source_keys: frozenset[tuple[str, str]]
+
+
 @dataclass(frozen=True, slots=True)
 class Claim:
     """One proposition with the sources that support it."""
@@ -38,6 +59,12 @@ class Claim:
     id: str
     proposition: Proposition
     sources: tuple[Source, ...]
+    shields: tuple[Shield, ...] = ()
+    retractions: tuple[Retraction, ...] = ()
+
+    def withstands(self, source: Source) -> bool:
+        """Whether the owner of the memory decided that these words do not end it."""
+        return any(shield.stops(source) for shield in self.shields)
 
     @property
     def is_past(self) -> bool:
@@ -98,16 +125,21 @@ class Effect(NamedTuple):
     effective_from: datetime | None = None
     precision: Precision | None = None
     is_void: bool = False
-    """whether the cause is a plan that was called off before its day"""
+    """whether the cause is a plan that was called off before its day, or the owner upholds the claim"""
 
 
-def split_observations(claim: Claim, effects: Sequence[Effect]) -> list[list[tuple[TimelinePoint, Source]]]:
-    """Split a claim's observations wherever an effect lies between two. A past claim held once and stays whole."""
+def make_retraction_point(at: datetime) -> TimelinePoint:
+    """Return when the owner's retraction counts: after all that was said until then."""
+    return at, at, sys.maxsize, "", 0.0
+
+
+def split_observations(claim: Claim, breaks: Sequence[TimelinePoint]) -> list[list[tuple[TimelinePoint, Source]]]:
+    """Split a claim's observations wherever a break lies between two. A past claim held once and stays whole."""
     if claim.is_past:
         return [claim.observations]
     periods: list[list[tuple[TimelinePoint, Source]]] = []
     for point, source in claim.observations:
-        if periods and not any(periods[-1][-1][0] < effect.point < point for effect in effects):
+        if periods and not any(periods[-1][-1][0] < at < point for at in breaks):
             periods[-1].append((point, source))
         else:
             periods.append([(point, source)])
@@ -131,7 +163,32 @@ class ClaimGroup:
     @property
     def claim(self) -> Claim:
         """The group as one claim, in the wording that stands for it."""
-        return Claim(self.id, fact_rules.select_wording(self.wordings), self.sources)
+        return self.make_claim()
+
+    def make_claim(self, refinements: Collection[tuple[str, str]] = ()) -> Claim:
+        """Make one claim of the group, given pairs of an exact text and the vaguer text that it replaces."""
+        wording = self._owner_wording or fact_rules.select_wording(self.wordings, refinements)
+        retractions = (
+            Retraction(fact.ruling.retracted_at, frozenset(source.key for source in fact.sources))
+            for fact in self.facts
+            if fact.ruling.retracted_at and fact.sources
+        )
+        return Claim(self.id, wording, self.sources, tuple(self._list_shields()), tuple(retractions))
+
+    @property
+    def _owner_wording(self) -> Proposition | None:
+        """The wording of a fact that was pinned, or that the owner said."""
+        facts = (
+            fact for fact in self.facts if fact.ruling.is_pinned or any(source.is_owner for source in fact.sources)
+        )
+        return next((fact.proposition for fact in facts), None)
+
+    def _list_shields(self) -> Iterator[Shield]:
+        for fact in self.facts:
+            ruling = fact.ruling
+            if fact.sources and (ruling.is_pinned or ruling.upheld_until):
+                since = min(source.at for source in fact.sources)
+                yield Shield(since, ruling.upheld_until, ruling.is_pinned)
 
 
 def group_known_facts(candidates: Candidates) -> dict[str, ClaimGroup]:

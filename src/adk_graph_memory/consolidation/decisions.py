@@ -115,8 +115,7 @@ class ReconciledClaims:
 
     def make_claim(self, id: str) -> Claim:
         """Return the claim in the wording that stands for its group."""
-        group = self.claim_groups[id]
-        return Claim(id, fact_rules.select_wording(group.wordings, self.refinements[id]), group.sources)
+        return self.claim_groups[id].make_claim(self.refinements[id])
 
     def get_end_reason(self, ended_id: str, by: str) -> str:
         """Return the model's reason for letting claim ``by`` end claim ``ended_id``; empty if a rule ended it."""

@@ -8,9 +8,9 @@ from dataclasses import replace
 
 from adk_graph_memory.consolidation import comparison, entity_groups
 from adk_graph_memory.consolidation.entity_groups import EntityGroup
-from adk_graph_memory.records import Extraction, KnownEntity, PlannedEntity
+from adk_graph_memory.records import Extraction, KnownEntity, PlannedEntity, fold_text
 from adk_graph_memory.records.derived_memory import DerivedEntity
-from adk_graph_memory.records.readings import Reading
+from adk_graph_memory.records.readings import OWNER, OwnerRuling, Reading
 
 
 def find_root_key(entities: Mapping[str, DerivedEntity], key: str) -> str:
@@ -21,9 +21,14 @@ def find_root_key(entities: Mapping[str, DerivedEntity], key: str) -> str:
 
 
 class EntityLedger:
-    """All entities of a replay by key, merged ones too."""
+    """All entities of a replay by key, merged ones too.
 
-    def __init__(self) -> None:
+    Args:
+        foreign_names: name of an entity → names that are somebody else's on the owner's word, all folded.
+    """
+
+    def __init__(self, foreign_names: Mapping[str, tuple[str, ...]]) -> None:
+        self._foreign_names = foreign_names
         self.entities: dict[str, DerivedEntity] = {}
         self._keys_by_block: dict[str, set[str]] = defaultdict(set)
         self._merged_keys: dict[str, list[str]] = defaultdict(list)
@@ -46,13 +51,21 @@ class EntityLedger:
 
     def _make_known_entity(self, entity: DerivedEntity) -> KnownEntity:
         merged_keys = tuple(self.list_merged_keys(entity.key))
-        return KnownEntity(entity.key, entity.name, entity.type, entity.aliases, entity.about, merged_keys)
+        names = entity.own_names, entity.foreign_names
+        return KnownEntity(entity.key, entity.name, entity.type, entity.aliases, entity.about, merged_keys, *names)
 
     def write_entity(self, planned: PlannedEntity, merged_by: str) -> None:
         """Write a planned entity as the graph does: new names become aliases, a context is kept."""
         known = self.entities.get(planned.key)
         if known is None:
-            entity = DerivedEntity(planned.key, planned.name, planned.type, planned.aliases, planned.about)
+            entity = DerivedEntity(
+                planned.key,
+                planned.name,
+                planned.type,
+                planned.aliases,
+                planned.about,
+                foreign_names=self._foreign_names.get(fold_text(planned.name), ()),
+            )
         else:
             names = (known.name, *known.aliases)
             aliases = (*known.aliases, *(alias for alias in planned.aliases if alias not in names))
@@ -60,8 +73,33 @@ class EntityLedger:
         self._store_entity(entity)
         for key in planned.merged_keys:
             if key in self.entities:
-                self._store_entity(replace(self.entities[key], merged_into=planned.key, merged_by=merged_by))
+                gone = replace(self.entities[key], merged_into=planned.key, merged_by=merged_by)
+                self._store_entity(replace(gone, merge_reason=planned.merge_reason))
                 self._merged_keys[planned.key].append(key)
+
+    def part_names(self, extraction: Extraction) -> Extraction:
+        """Take from extracted entities the aliases that are somebody else's on the owner's word."""
+        entities = []
+        for entity in extraction.entities:
+            foreign_names = self._foreign_names.get(fold_text(entity.name), ())
+            aliases = tuple(alias for alias in entity.aliases if fold_text(alias) not in foreign_names)
+            entities.append(replace(entity, aliases=aliases))
+        return replace(extraction, entities=tuple(entities))
+
+    def unite_entities(self, ruling: OwnerRuling) -> tuple[str, str] | None:
+        """Merge two entities on the owner's word; return the keys of the one that stays and of the one that goes."""
+        key, gone_key = (find_root_key(self.entities, self.new_keys.get(old, old)) for old in ruling.names[:2])
+        entity, gone = self.entities.get(key), self.entities.get(gone_key)
+        if entity is None or gone is None or entity is gone:
+            return None
+        aliases = tuple(name for name in (gone.name, *gone.aliases) if name != entity.name)
+        plan = PlannedEntity(
+            key, entity.name, entity.type, aliases, False, gone.about, (gone_key,), merge_reason=ruling.reason
+        )
+        self.write_entity(plan, OWNER)
+        own_names = dict.fromkeys((*entity.own_names, *gone.own_names, *map(fold_text, (gone.name, *gone.aliases))))
+        self._store_entity(replace(self.entities[key], own_names=tuple(own_names)))
+        return key, gone_key
 
     def split_entity(self, key: str) -> tuple[str, list[str]] | None:
         """Part an entity from the one it was merged into; return that one's key and the keys that leave it."""
@@ -70,7 +108,7 @@ class EntityLedger:
             return None
         root_key = find_root_key(self.entities, key)
         self._merged_keys[entity.merged_into].remove(key)
-        self._store_entity(replace(entity, merged_into=None, merged_by=""))
+        self._store_entity(replace(entity, merged_into=None, merged_by="", merge_reason=""))
         root = self.entities[root_key]
         own_names = (entity.name, *entity.aliases)
         aliases = tuple(alias for alias in root.aliases if alias not in own_names)

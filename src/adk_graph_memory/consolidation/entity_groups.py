@@ -61,6 +61,8 @@ class EntityGroup:
     """keys of known entities that were merged into this one"""
     split_from: str = ""
     """key of the known entity that this one was mistaken for"""
+    foreign_names: tuple[str, ...] = ()
+    """names, folded, that are somebody else's on the owner's word"""
     members: list[ExtractedEntity] = field(default_factory=list)
     _blocking_keys: frozenset[str] | None = None
 
@@ -69,7 +71,14 @@ class EntityGroup:
         """Make the group of a known entity."""
         aliases = list(entity.aliases)
         return cls(
-            entity.name, entity.type, entity.about, aliases, entity.key, is_known=True, merged_keys=entity.merged_keys
+            entity.name,
+            entity.type,
+            entity.about,
+            aliases,
+            entity.key,
+            is_known=True,
+            merged_keys=entity.merged_keys,
+            foreign_names=entity.foreign_names,
         )
 
     @classmethod

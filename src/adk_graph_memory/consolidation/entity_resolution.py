@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from adk_graph_memory.consolidation import entity_groups, entity_numbers
+from adk_graph_memory.consolidation import entity_groups, entity_names, entity_numbers
 from adk_graph_memory.consolidation.entity_groups import BlockingIndex, EntityGroup, EntityMatch
 from adk_graph_memory.consolidation.name_matching import NameMatch
 from adk_graph_memory.records import (
@@ -69,6 +69,7 @@ def resolve_entities(
         authors: name and role of the authors of the turns.
     """
     author_names = {fold_text(name) for name, _ in authors}
+    entities = entity_names.apply_owner_names(entities, known_entities)
     entities = entity_numbers.drop_author_numbers(entities, author_names)
     groups = [EntityGroup.from_known_entity(entity) for entity in sorted(known_entities, key=lambda entity: entity.key)]
     doubts: list[_GroupDoubt] = []
@@ -117,6 +118,7 @@ def answer_doubts(
     planned_by_key: dict[str, list[PlannedEntity]] = defaultdict(list)
     for entity in resolution.planned_entities:
         planned_by_key[new_keys[entity.key]].append(entity)
+    reasons = {resolution.keys_by_ref[doubt.ref]: doubt.quotes for doubt in resolution.doubts if doubt.quotes}
     absorbed_by_key: dict[str, list[KnownEntity]] = defaultdict(list)
     for key, new_key in new_keys.items():
         if key in by_key and key != new_key:
@@ -124,11 +126,18 @@ def answer_doubts(
     return EntityResolution(
         keys_by_ref={ref: new_keys[key] for ref, key in resolution.keys_by_ref.items()},
         planned_entities=tuple(
-            _merge_planned_entities(key, planned_by_key[key], by_key.get(key), absorbed_by_key[key])
+            replace(
+                _merge_planned_entities(key, planned_by_key[key], by_key.get(key), absorbed_by_key[key]),
+                merge_reason=_quote_reason(reasons.get(key, ())) if absorbed_by_key[key] else "",
+            )
             for key in sorted(planned_by_key)
         ),
         doubts=tuple(doubt for doubt in resolution.doubts if doubt.ref not in answers),
     )
+
+
+def _quote_reason(quotes: Sequence[str]) -> str:
+    return f"one is called by the other's name: “{quotes[0]}”" if quotes else "one is called by the other's name"
 
 
 def _merge_keys(new_keys: Mapping[str, str], key: str, answer: str, known_keys: Collection[str]) -> dict[str, str]:
@@ -206,7 +215,8 @@ def _assign_members(matches: Sequence[tuple[EntityGroup, EntityGroup]]) -> tuple
 
 
 def _find_match(group: EntityGroup, index: BlockingIndex) -> _GroupVerdict:
-    free = [other for other in index.find_possible_matches(group) if not other.windows & group.windows]
+    possible = [other for other in index.find_possible_matches(group) if not other.windows & group.windows]
+    free = [other for other in possible if fold_text(group.name) not in other.foreign_names]
     related = [(other, match) for other in free if (match := entity_groups.match_groups(group, other)).name_match]
     related = [pair for pair in related if not pair[1].has_different_kind] or related
     if not related:

@@ -66,6 +66,18 @@ def find_ending_operation(later: Proposition, earlier: Proposition) -> EndOperat
     return "SUPERSEDE" if later.modality == earlier.modality == "asserted" else None
 
 
+def explain_ending(later: Proposition, earlier: Proposition) -> str:
+    """Say by which rule the later proposition ends the earlier one; empty if none does."""
+    op = find_ending_operation(later, earlier)
+    if op == "RETRACT":
+        return "it was denied: it was never so"
+    if op is None:
+        return ""
+    if is_fulfillment(later, earlier):
+        return "the plan was carried out"
+    return "a plan came true or fell through" if later.value == earlier.value else f"one {later.predicate!r} at a time"
+
+
 def is_fulfillment(later: Proposition, earlier: Proposition) -> bool:
     """Whether the later one asserts what the earlier one plans: same subject, predicate, object and day."""
     if (later.modality, earlier.modality) != ("asserted", "planned") or later.object is None:

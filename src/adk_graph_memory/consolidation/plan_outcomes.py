@@ -58,8 +58,8 @@ class PlanOutcomes:
 
     def _find_plan_end(self, plan: Claim, source: Source, since: TimelinePoint | None) -> Effect | None:
         """Find what first ended the plan after the period of this source, and after ``since``."""
-        ends = self.effects[plan.id]
-        periods = split_observations(plan, ends)
+        ends = [effect for effect in self.effects[plan.id] if not effect.is_void]
+        periods = split_observations(plan, [end.point for end in ends])
         period = next(period for period in periods if any(other == source for _, other in period))
         last = period[-1][0] if since is None else max(period[-1][0], since)
         return next((end for end in ends if end.point > last), None)

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 
+from adk_graph_memory.consolidation import fact_rules, owner_words
 from adk_graph_memory.consolidation.derived_entities import find_root_key
 from adk_graph_memory.consolidation.restriction import find_read_facts
 from adk_graph_memory.records import ExtractedEntity, Source
 from adk_graph_memory.records.derived_memory import DerivedFact, DerivedMemory
 from adk_graph_memory.records.history import HistoryEntry, HistoryKind
-from adk_graph_memory.records.readings import Reading
+from adk_graph_memory.records.readings import OWNER, Reading, RulingOperation
 from adk_graph_memory.records.write_plan import RevisionOperation
 
 _KINDS_BY_OPERATION: dict[RevisionOperation, HistoryKind] = {
@@ -20,6 +21,13 @@ _KINDS_BY_OPERATION: dict[RevisionOperation, HistoryKind] = {
     "RETRACT": "retracted",
     "REOPEN": "reopened",
 }
+_KINDS_BY_RULING: dict[RulingOperation, HistoryKind] = {
+    "correct": "retracted",
+    "retract": "retracted",
+    "pin": "pinned",
+    "unpin": "unpinned",
+    "rollback": "rolled back",
+}
 _BEGINNING = datetime.min.replace(tzinfo=UTC)
 
 
@@ -27,6 +35,7 @@ def trace_fact(readings: Sequence[Reading], memory: DerivedMemory, fact_id: str)
     """Trace a fact: each quote with its own wording, each change, and what it replaced."""
     fact = memory.facts[fact_id]
     entries = [*_trace_words(readings, fact), *_trace_revisions(fact), *_trace_links(memory, fact_id)]
+    entries += _trace_rulings(readings, fact)
     return tuple(sorted(entries, key=_make_sort_key))
 
 
@@ -57,6 +66,8 @@ def _make_entry(kind: HistoryKind, text: str, reading: Reading, source: Source) 
 def _trace_revisions(fact: DerivedFact) -> Iterator[HistoryEntry]:
     for item in fact.revisions:
         revision = item.revision
+        if item.judge == OWNER and revision.op in ("RETRACT", "REOPEN"):
+            continue  # the ruling says so
         evidence = revision.evidence[0] if revision.evidence else None
         yield HistoryEntry(
             _KINDS_BY_OPERATION[revision.op],
@@ -68,25 +79,52 @@ def _trace_revisions(fact: DerivedFact) -> Iterator[HistoryEntry]:
             said_at=evidence.at if evidence else None,
             session_id=evidence.session_id if evidence else "",
             source_event_id=evidence.turn_id if evidence else "",
+            revision=revision.key,
         )
+
+
+def _trace_rulings(readings: Iterable[Reading], fact: DerivedFact) -> Iterator[HistoryEntry]:
+    for reading in readings:
+        ruling = reading.ruling
+        if ruling and ruling.claim and owner_words.find_ruled_fact([fact], ruling.claim):
+            kind, text = _KINDS_BY_RULING[ruling.op], fact.known.proposition.text
+            yield HistoryEntry(kind, text, reading.at, by=OWNER, reason=ruling.reason, ingest_id=reading.id)
 
 
 def _trace_links(memory: DerivedMemory, fact_id: str) -> Iterator[HistoryEntry]:
     for (later, earlier), link in sorted(memory.links.items()):
         if later == fact_id and not link.link.is_void:
-            text = memory.facts[earlier].known.proposition.text
-            yield HistoryEntry("replaced", text, link.recorded_at, by="", reason=link.link.reason)
+            ending, ended = (memory.facts[id].known.proposition for id in (later, earlier))
+            reason = link.link.reason or fact_rules.explain_ending(ending, ended)
+            yield HistoryEntry("replaced", ended.text, link.recorded_at, by="", reason=reason)
 
 
-def trace_entity(readings: Iterable[Reading], memory: DerivedMemory, key: str) -> tuple[HistoryEntry, ...]:
+def trace_entity(readings: Sequence[Reading], memory: DerivedMemory, key: str) -> tuple[HistoryEntry, ...]:
     """Trace an entity: each name with the words that hold it, and whom it was merged with or kept apart from."""
     entries = [entry for reading in readings for entry in _trace_names(reading, memory, key)]
     entries += [
-        HistoryEntry("merged", entity.name, None, by=entity.merged_by, reason="two names for one")
+        HistoryEntry("merged", entity.name, None, by=entity.merged_by, reason=entity.merge_reason)
         for entity in memory.entities.values()
-        if entity.merged_into and find_root_key(memory.entities, entity.key) == key
+        if entity.merged_into and entity.merged_by != OWNER and find_root_key(memory.entities, entity.key) == key
     ]
+    name = memory.entities[key].name
+    entries += [entry for reading in readings if (entry := _trace_name_ruling(reading, memory, key, name))]
     return tuple(sorted(entries, key=_make_sort_key))
+
+
+def _trace_name_ruling(reading: Reading, memory: DerivedMemory, key: str, name: str) -> HistoryEntry | None:
+    """Trace what the owner said of who is who, for the entity of this key and name."""
+    ruling = reading.ruling
+    if ruling is None or ruling.op not in ("merge", "split"):
+        return None
+    others: Sequence[str] = ()
+    if ruling.op == "split" and name in ruling.names:
+        others = [other for other in ruling.names if other != name]
+    elif ruling.op == "merge" and key in (find_root_key(memory.entities, old) for old in ruling.names[:2]):
+        others = [other for other in ruling.names[2:] if other != name]
+    kind: HistoryKind = "merged" if ruling.op == "merge" else "kept apart"
+    text, by = ", ".join(others), OWNER
+    return HistoryEntry(kind, text, reading.at, by=by, reason=ruling.reason, ingest_id=reading.id) if others else None
 
 
 def _trace_names(reading: Reading, memory: DerivedMemory, key: str) -> Iterator[HistoryEntry]:

@@ -92,7 +92,8 @@ def _get_period_proposition(claims: ReconciledClaims, period: Period) -> Proposi
 def _decide_standing(period: Period, known_fact: KnownFact | None) -> Standing:
     """Return the period's standing, or the known one if too little of the fact's history is known to replace it.
 
-    A fact that plans had ended reopens if they were called off and its whole history is known. A fact said to hold
+    A fact that plans had ended reopens if they were called off, or if the owner upholds it, and its whole history is
+    known. A fact said to hold
     after its given end ends when it was last said.
     """
     if known_fact is None or period.standing == known_fact.standing or known_fact.standing == Standing():
@@ -102,7 +103,8 @@ def _decide_standing(period: Period, known_fact: KnownFact | None) -> Standing:
     if until and before.valid_to and before.state == "current" and before.valid_to < until == last_said:
         return period.standing
     if period.standing.state == "current":
-        return period.standing if period.void_causes and known_fact.is_history_complete else before
+        is_reopened = period.void_causes or known_fact.ruling.is_pinned or known_fact.ruling.upheld_until
+        return period.standing if is_reopened and known_fact.is_history_complete else before
     return period.standing if known_fact.is_history_complete or before.state == "current" else before
 
 
@@ -144,13 +146,15 @@ def _plan_revisions(
                 yield _make_revision(fact_id, other, op, period.standing, reason, new)
     before, after = known_fact.standing if known_fact else None, _decide_standing(period, known_fact)
     is_reopened = before is not None and before.state != "current" and after.state == "current"
-    if (period.end_causes or is_reopened) and after != before:
+    if (period.end_causes or is_reopened or period.is_retracted) and after != before:
         change: RevisionOperation = (
             "REOPEN" if is_reopened else "RETRACT" if after.state == "retracted" else "SUPERSEDE"
         )
         causes = period.void_causes if is_reopened else period.end_causes
-        reasons = dict.fromkeys(claims.get_end_reason(claim_id, cause.claim_id) for cause in causes)
         former = known_fact.proposition if known_fact else proposition
+        reasons = dict.fromkeys(claims.get_end_reason(claim_id, cause.claim_id) for cause in causes)
+        if known_fact and known_fact.ruling.reason and (is_reopened or period.is_retracted):
+            reasons = {known_fact.ruling.reason: None}
         evidence = dict.fromkeys(source for cause in causes for source in (cause.source, cause.outcome) if source)
         standing = before or Standing(valid_to=former.valid_to)
         yield _make_revision(fact_id, former, change, standing, "; ".join(filter(None, reasons)), tuple(evidence))

@@ -7,10 +7,11 @@ model or an embedder. So a memory from which words are taken away becomes the me
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
+from datetime import datetime
 
-from adk_graph_memory.consolidation import entity_resolution
+from adk_graph_memory.consolidation import entity_resolution, owner_words
 from adk_graph_memory.consolidation.comparison import Comparison, GraphLookup, compare_extraction
 from adk_graph_memory.consolidation.derived_entities import EntityLedger
 from adk_graph_memory.consolidation.readings import adopt_entity_keys, recall_decisions
@@ -32,7 +33,7 @@ from adk_graph_memory.records.derived_memory import (
     DerivedRevision,
     FactPair,
 )
-from adk_graph_memory.records.readings import Reading
+from adk_graph_memory.records.readings import ClaimRef, OwnerRuling, Reading
 from adk_graph_memory.records.write_plan import STATES_PREDICATE
 
 EntityPlace = tuple[str | None, str | None]
@@ -41,7 +42,8 @@ EntityPlace = tuple[str | None, str | None]
 
 def replay_readings(readings: Iterable[Reading]) -> DerivedMemory:
     """Derive a user's memory from their readings, in the order in which these were written."""
-    replay = _Replay()
+    readings = list(readings)
+    replay = _Replay(owner_words.list_foreign_names(readings))
     for reading in readings:
         replay.add_reading(reading)
     return replay.make_memory()
@@ -50,8 +52,8 @@ def replay_readings(readings: Iterable[Reading]) -> DerivedMemory:
 class _Replay:
     """The memory so far, indexed by what a reading looks up."""
 
-    def __init__(self) -> None:
-        self._ledger = EntityLedger()
+    def __init__(self, foreign_names: Mapping[str, tuple[str, ...]]) -> None:
+        self._ledger = EntityLedger(foreign_names)
         self._facts: dict[str, DerivedFact] = {}
         self._links: dict[FactPair, DerivedLink] = {}
         self._dependencies: set[FactPair] = set()
@@ -69,7 +71,10 @@ class _Replay:
 
     def add_reading(self, reading: Reading) -> None:
         """Do what the reading did to the graph."""
+        if reading.ruling is not None and reading.at is not None:
+            self._apply_ruling(reading.ruling, reading.at)
         extraction = adopt_entity_keys(reading.extraction, self._ledger.new_keys)
+        extraction = self._ledger.part_names(extraction)
         candidates = self._select_candidates(reading, extraction)
         answers = {
             ref: self._ledger.new_keys.get(key) if key else None
@@ -86,6 +91,17 @@ class _Replay:
         self._apply_plan(plan, reading)
         self._note_keys(reading, comparison)
 
+    def _apply_ruling(self, ruling: OwnerRuling, at: datetime) -> None:
+        """Note what the owner decided; the standing of the facts follows when their claims are reconciled."""
+        if ruling.op == "merge" and (keys := self._ledger.unite_entities(ruling)):
+            self._move_words(keys[1], keys[0])
+        if ruling.claim and (fact := self._find_ruled_fact(ruling.claim)):
+            self._store_fact(owner_words.rule_fact(fact, ruling, at))
+
+    def _find_ruled_fact(self, claim: ClaimRef) -> DerivedFact | None:
+        ids = {id for key in claim.source_keys for id in self._ids_by_place.get(key, ())}
+        return owner_words.find_ruled_fact((self._facts[id] for id in sorted(ids)), claim)
+
     def _note_keys(self, reading: Reading, comparison: Comparison) -> None:
         author_keys = [entity_resolution.make_entity_key(name) for name, _ in reading.extraction.authors]
         self._entity_keys |= {(reading.id, ref): key for ref, key in comparison.resolution.keys_by_ref.items()}
@@ -98,6 +114,7 @@ class _Replay:
         places: set[object] = {place for proposition in propositions for place in _list_places(proposition)}
         refs = [ref for decision in reading.claim_decisions for ref in (decision.claim, *decision.targets)]
         refs += [ref for pair in reading.dependencies for ref in pair]
+        refs += [reading.ruling.claim] if reading.ruling and reading.ruling.claim else []
         places |= {key for ref in refs for key in ref.source_keys}
         ids = self._collect_component(id for place in places for id in self._ids_by_place.get(place, ()))
         facts = [self._facts[id].known for id in sorted(ids)]

@@ -23,7 +23,7 @@ from adk_graph_memory.records import (
     fold_text,
     has_wide_character,
 )
-from adk_graph_memory.records.readings import ClaimDecision, ClaimRef, Reading
+from adk_graph_memory.records.readings import ClaimDecision, ClaimRef, OwnerRuling, Reading
 
 _POSSESSIVE = re.compile(r"(?<=\w)['’]s\b")
 ReadFact = tuple[str, int]
@@ -35,13 +35,14 @@ class Removal:
     """What to take away from readings.
 
     ``words`` are those that only forgotten turns said; ``authors`` are name and role of the author of each turn that
-    stays, by turn id.
+    stays, by turn id; ``reading_ids`` are readings that go as a whole.
     """
 
     turn_ids: frozenset[str]
     authors: Mapping[str, tuple[str, Role]]
     words: frozenset[str] = frozenset()
     facts: frozenset[ReadFact] = frozenset()
+    reading_ids: frozenset[str] = frozenset()
 
 
 def find_lost_words(forgotten_texts: Sequence[str], kept_texts: Iterable[str]) -> frozenset[str]:
@@ -84,6 +85,9 @@ def _restrict_reading(reading: Reading, removal: Removal) -> Reading | None:
     kept_ids = tuple(id for id in reading.heard_turn_ids if id not in removal.turn_ids)
     if reading.heard_turn_ids and not kept_ids:
         return None
+    ruling = reading.ruling and _restrict_ruling(reading.ruling, removal)
+    if reading.id in removal.reading_ids or (reading.ruling and not ruling and not kept_ids):
+        return None
     extraction = _restrict_extraction(reading, removal)
     if len(kept_ids) < len(reading.heard_turn_ids):
         authors = {removal.authors[id] for id in kept_ids if id in removal.authors}
@@ -98,7 +102,16 @@ def _restrict_reading(reading: Reading, removal: Removal) -> Reading | None:
         dependencies=tuple((claim, base) for claim, base in dependencies if claim and base),
         doubt_answers={ref: key for ref, key in reading.doubt_answers.items() if ref in refs},
         heard_turn_ids=kept_ids,
+        ruling=ruling,
     )
+
+
+def _restrict_ruling(ruling: OwnerRuling, removal: Removal) -> OwnerRuling | None:
+    """Take the ruling away if what it is about is gone, or if it tells a lost word."""
+    claim = ruling.claim and _restrict_ref(ruling.claim, removal)
+    texts = [ruling.reason, *ruling.names, *([ruling.wording.text] if ruling.wording else [])]
+    is_gone = ruling.claim is not None and claim is None
+    return None if is_gone or any(_tells_lost_word(text, removal) for text in texts) else replace(ruling, claim=claim)
 
 
 def _restrict_extraction(reading: Reading, removal: Removal) -> Extraction:

@@ -18,6 +18,7 @@ from adk_graph_memory.consolidation.claims import (
     Exclusion,
     Exclusions,
     TimelinePoint,
+    make_retraction_point,
     split_observations,
 )
 from adk_graph_memory.consolidation.plan_outcomes import PlanOutcomes
@@ -35,7 +36,7 @@ PeriodEnd = tuple[datetime, Precision | None]
 class Period:
     """A period in which a claim held without a break.
 
-    ``void_causes`` are plans that would have ended it but were called off.
+    ``void_causes`` would have ended it, but they are plans that were called off, or the owner upholds it.
     """
 
     claim_id: str
@@ -43,6 +44,8 @@ class Period:
     standing: Standing
     end_causes: tuple[EndCause, ...] = ()
     void_causes: tuple[EndCause, ...] = ()
+    is_retracted: bool = False
+    """whether the owner said that it was never true"""
 
 
 def make_periods(
@@ -96,18 +99,37 @@ def _derive_effects(ending: Claim, ended_claim: Claim, exclusion: Exclusion) -> 
         if simultaneous:
             at, said_at, seq, turn_id, offset = simultaneous[-1]
             point = max(point, (at, said_at, seq, turn_id, offset + 0.5))  # right after the last words of what it ends
-        yield Effect(point, EndCause(ending.id, source, exclusion.op), *start)
+        yield Effect(point, EndCause(ending.id, source, exclusion.op), *start, is_void=ended_claim.withstands(source))
 
 
 def _is_simultaneous(source: Source, other: Source) -> bool:
-    """Whether both were said in one session, so close together that their order says nothing."""
-    is_same_session = bool(source.session_id) and source.session_id == other.session_id
+    """Whether both were said in one session, so close together that their order says nothing.
+
+    The owner's words are no conversation: their order counts.
+    """
+    is_same_session = bool(source.session_id) and source.session_id == other.session_id and not source.is_owner
     return is_same_session and abs(source.at - other.at) <= SIMULTANEITY_GAP
 
 
 def _split_periods(claim: Claim, effects: Sequence[Effect], claims: Mapping[str, Claim]) -> list[Period]:
     real, void = ([effect for effect in effects if effect.is_void is is_void] for is_void in (False, True))
-    return [_make_period(claim, observations, real, void, claims) for observations in split_observations(claim, real)]
+    retraction_points = (make_retraction_point(retraction.at) for retraction in claim.retractions)
+    breaks = [*(effect.point for effect in real), *retraction_points]
+    return [
+        _retract_period(_make_period(claim, observations, real, void, claims), claim)
+        for observations in split_observations(claim, breaks)
+    ]
+
+
+def _retract_period(period: Period, claim: Claim) -> Period:
+    """Retract the period if the owner said so of a fact that it holds; what is said afterwards is another period."""
+    keys = {source.key for source in period.sources}
+    moments = [retraction.at for retraction in claim.retractions if not keys.isdisjoint(retraction.source_keys)]
+    if not moments:
+        return period
+    until, precision = period.standing.valid_to, period.standing.valid_to_precision
+    end: PeriodEnd = (min(moments), "time") if until is None or until > min(moments) else (until, precision)
+    return replace(period, standing=Standing("retracted", *end), is_retracted=True)
 
 
 def _make_period(

@@ -9,10 +9,10 @@ from typing import Any
 
 from neo4j import Record
 
-from adk_graph_memory.graph import fact_rows, memories
+from adk_graph_memory.graph import fact_rows, ingest_queue, memories
 from adk_graph_memory.graph.connection import Connection, Transaction
 from adk_graph_memory.graph.vector_slots import EmbeddingBatch
-from adk_graph_memory.records import FactLink, KnownFact, Passage, PlannedFact, Scope
+from adk_graph_memory.records import FactLink, KnownFact, Passage, PlannedFact, Scope, digest
 from adk_graph_memory.records.derived_memory import (
     DerivedEntity,
     DerivedFact,
@@ -20,7 +20,8 @@ from adk_graph_memory.records.derived_memory import (
     FactPair,
     StoredMemory,
 )
-from adk_graph_memory.records.readings import Reading, decode_reading, encode_reading
+from adk_graph_memory.records.readings import OwnerWord, Reading, decode_reading, encode_reading
+from adk_graph_memory.records.turns import OWNER_SESSION
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +120,14 @@ def _read_stored_memory(entity_rows: Sequence[Record], rows: Sequence[Record]) -
     return StoredMemory(
         {
             row["key"]: DerivedEntity(
-                row["key"], row["name"], row["type"], tuple(row["aliases"]), row["about"], row["merged_into"]
+                row["key"],
+                row["name"],
+                row["type"],
+                tuple(row["aliases"]),
+                row["about"],
+                row["merged_into"],
+                own_names=tuple(row["own_names"]),
+                foreign_names=tuple(row["foreign_names"]),
             )
             for row in entity_rows
         },
@@ -141,7 +149,7 @@ def compare_memory(stored: StoredMemory, derived: DerivedMemory) -> MemoryDiffer
     facts = {id: _make_comparable(fact.known) for id, fact in derived.facts.items()}
     stored_facts = {id: _make_comparable(fact) for id, fact in stored.facts.items()}
     changed_ids = {id for id, fact in facts.items() if stored_facts.get(id) != fact}
-    entities = {key: replace(entity, merged_by="") for key, entity in derived.entities.items()}
+    entities = {key: replace(entity, merged_by="", merge_reason="") for key, entity in derived.entities.items()}
     links = {pair: link.link for pair, link in derived.links.items()}
     erased_facts = stored.facts.keys() - facts.keys()
     revisions = {(id, revision.revision.key) for id, fact in derived.facts.items() for revision in fact.revisions}
@@ -197,6 +205,7 @@ async def write_difference(
     await transaction.run_rows("rewrite_entities", entity_rows, scope=key, **slot)
     rows = [_make_fact_row(fact, difference, batch) for fact in difference.facts]
     await transaction.run_rows("write_facts", rows, scope=key, **slot)
+    await transaction.run_rows("write_rulings", [_make_ruling_row(fact.known) for fact in difference.facts], scope=key)
     await transaction.run_rows("rewrite_fact_entities", rows, scope=key)
     mention_rows = [
         {"event": turn_id, "key": entity_key, "was": difference.derived.mentions[turn_id, entity_key]}
@@ -226,6 +235,17 @@ def _make_fact_row(fact: DerivedFact, difference: MemoryDifference, batch: Embed
     }
 
 
+def _make_ruling_row(fact: KnownFact) -> dict[str, Any]:
+    ruling = fact.ruling
+    return {
+        "id": fact.id,
+        "pinned": ruling.is_pinned or None,
+        "upheld_until": ruling.upheld_until,
+        "owner_retracted_at": ruling.retracted_at,
+        "ruling_reason": ruling.reason or None,
+    }
+
+
 def _make_change_rows(difference: MemoryDifference) -> dict[str, list[Any]]:
     derived = difference.derived
     revision_rows = []
@@ -241,6 +261,22 @@ def _make_change_rows(difference: MemoryDifference) -> dict[str, list[Any]]:
         "revisions": revision_rows,
         "touched": sorted(touched),
     }
+
+
+async def write_owner_word(transaction: Transaction, scope: Scope, snapshot: MemorySnapshot, word: OwnerWord) -> None:
+    """Store what the owner said, within a transaction that began a rewrite."""
+    await transaction.run_statement(
+        "write_owner_word",
+        scope=scope.key,
+        id=word.reading.id,
+        session_id=OWNER_SESSION,
+        session_uid=f"elsewhere:{digest(OWNER_SESSION)}",
+        at=word.reading.at,
+        writes=snapshot.writes + 1,
+        reading=encode_reading(word.reading),
+        by=word.reading.extractor,
+        turns=[ingest_queue.make_turn_row(turn, OWNER_SESSION) for turn in word.turns],
+    )
 
 
 async def begin_rewrite(

@@ -17,6 +17,7 @@ from adk_graph_memory.records import (
     PlannedFact,
     PlannedRevision,
     Proposition,
+    Ruling,
     Source,
     Standing,
 )
@@ -120,8 +121,14 @@ def read_known_fact(
     unedited_sources = tuple(source for source in sources if source.turn_id not in edited_ids)
     standing = Standing(row["state"], convert_datetime(row["valid_to"]), row["valid_to_precision"])
     former_keys = row["subject_was"], row["object_was"]
+    ruling = Ruling(
+        bool(row["pinned"]),
+        convert_datetime(row["upheld_until"]),
+        convert_datetime(row["owner_retracted_at"]),
+        row["ruling_reason"] or "",
+    )
     return KnownFact(
-        row["id"], proposition, unedited_sources, standing, tuple(row["absorbed"]), is_complete, former_keys
+        row["id"], proposition, unedited_sources, standing, tuple(row["absorbed"]), is_complete, former_keys, ruling
     )
 
 

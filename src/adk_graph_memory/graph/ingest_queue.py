@@ -265,7 +265,9 @@ async def fetch_ingest_reports(
 def read_known_entity(row: Mapping[str, Any]) -> KnownEntity:
     """Read an entity from the map that statements return."""
     aliases, merged_keys = tuple(row["aliases"]), tuple(row["merged_keys"])
-    return KnownEntity(row["key"], row["name"], row["type"], aliases, row["about"] or "", merged_keys)
+    own_names, foreign_names = tuple(row["own_names"] or ()), tuple(row["foreign_names"] or ())
+    names = aliases, row["about"] or "", merged_keys, own_names, foreign_names
+    return KnownEntity(row["key"], row["name"], row["type"], *names)
 
 
 def _make_ingest_id(session_id: str, turns: Sequence[Turn]) -> str:
@@ -274,16 +276,17 @@ def _make_ingest_id(session_id: str, turns: Sequence[Turn]) -> str:
 
 
 def _make_window_row(window: Lease) -> dict[str, Any]:
-    turns = [{**_make_turn_row(turn, window.session_id), "seq": turn.seq} for turn in window.turns]
+    turns = [{**make_turn_row(turn, window.session_id), "seq": turn.seq} for turn in window.turns]
     return {"ingest": window.ingest_id, "turns": turns}
 
 
 def _make_request_row(connection: Connection, turn: Turn, session_id: str) -> dict[str, Any]:
     tombstones = forgetting.list_turn_tombstones(connection, turn.make_memory_id(session_id))
-    return {**_make_turn_row(turn, session_id), "text_key": turn.text_key, "tombstones": tombstones}
+    return {**make_turn_row(turn, session_id), "text_key": turn.text_key, "tombstones": tombstones}
 
 
-def _make_turn_row(turn: Turn, session_id: str) -> dict[str, Any]:
+def make_turn_row(turn: Turn, session_id: str) -> dict[str, Any]:
+    """Make a turn's row for statements that store it."""
     return {
         "id": turn.id,
         "memory_id": turn.make_memory_id(session_id),

@@ -158,6 +158,7 @@ def _make_entity_rows(plan: WritePlan, batch: EmbeddingBatch, judge: str) -> lis
             "absorbs": list(entity.merged_keys),
             "parts": bool(entity.split_from),
             "by": judge,
+            "reason": entity.merge_reason,
             "vector": batch.find_vector(entity.name) if entity.is_new else None,
         }
         for entity in plan.entities

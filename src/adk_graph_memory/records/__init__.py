@@ -64,6 +64,7 @@ from adk_graph_memory.records.write_plan import (
     PlannedFact,
     PlannedRevision,
     Proposition,
+    Ruling,
     Standing,
     WritePlan,
 )
@@ -107,6 +108,7 @@ __all__ = [
     "Recollection",
     "Remark",
     "Role",
+    "Ruling",
     "Scope",
     "Section",
     "Share",

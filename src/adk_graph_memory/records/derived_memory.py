@@ -12,7 +12,10 @@ FactPair = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class DerivedEntity:
-    """An entity, and the key of the one that it was merged into, if any, by this model or rule."""
+    """An entity, and the key of the one that it was merged into, if any, by whom and why.
+
+    ``own_names`` and ``foreign_names`` are as in :class:`~.write_plan.KnownEntity`.
+    """
 
     key: str
     name: str
@@ -21,6 +24,9 @@ class DerivedEntity:
     about: str = ""
     merged_into: str | None = None
     merged_by: str = ""
+    merge_reason: str = ""
+    own_names: tuple[str, ...] = ()
+    foreign_names: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from typing import Literal, Self
 
 from adk_graph_memory.records.dates import Precision
 from adk_graph_memory.records.text_keys import digest, fold_text
-from adk_graph_memory.records.turns import Role, Turn
+from adk_graph_memory.records.turns import OWNER_SESSION, Role, Turn
 
 Modality = Literal["asserted", "negated", "planned", "hypothetical", "reported"]
 Manner = Literal["pasted", "quoted", "joking", "hypothetical"]
@@ -41,6 +41,11 @@ class Source:
     def from_whole_turn(cls, turn: Turn) -> Self:
         """Make an unverified source of the whole turn."""
         return replace(cls.from_turn(turn, 0, len(turn.text)), is_verified=False)
+
+    @property
+    def is_owner(self) -> bool:
+        """Whether the owner of the memory said it, as a correction."""
+        return self.session_id == OWNER_SESSION
 
     @property
     def quote_key(self) -> str:

@@ -7,9 +7,22 @@ from datetime import datetime
 from typing import Literal
 
 from adk_graph_memory.records.results import StoredEntity, StoredFact
+from adk_graph_memory.records.write_plan import FactState
 
 HistoryKind = Literal[
-    "said", "reworded", "confirmed", "ended", "retracted", "reopened", "replaced", "named", "merged", "kept apart"
+    "said",
+    "reworded",
+    "confirmed",
+    "ended",
+    "retracted",
+    "reopened",
+    "replaced",
+    "named",
+    "merged",
+    "kept apart",
+    "pinned",
+    "unpinned",
+    "rolled back",
 ]
 """``replaced`` is another fact that this one ended; ``confirmed`` is another wording of the same."""
 
@@ -34,6 +47,8 @@ class HistoryEntry:
     """memory id of the turn"""
     ingest_id: str = ""
     """the request that was read, for ``undo``"""
+    revision: str = ""
+    """the version before this change, for ``rollback``"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,3 +66,41 @@ class EntityHistory:
     entity: StoredEntity
     facts: tuple[StoredFact, ...]
     entries: tuple[HistoryEntry, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FactVersion:
+    """What a fact says at one time."""
+
+    text: str
+    state: FactState
+    valid_from: datetime | None
+    valid_to: datetime | None
+    is_pinned: bool
+
+
+@dataclass(frozen=True, slots=True)
+class FactChange:
+    """A fact before and after a change; ``before`` of a new fact and ``after`` of one that goes are None."""
+
+    id: str
+    before: FactVersion | None
+    after: FactVersion | None
+
+
+@dataclass(frozen=True, slots=True)
+class EntityChange:
+    """All names of an entity before and after a change; the other entity's names come with a merger."""
+
+    key: str
+    before: tuple[str, ...]
+    after: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryChange:
+    """What the owner's word changes, or would change; ``ingest_id`` takes it back with ``undo``."""
+
+    ingest_id: str
+    facts: tuple[FactChange, ...]
+    entities: tuple[EntityChange, ...]

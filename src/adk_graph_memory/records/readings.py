@@ -5,11 +5,17 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from typing import Literal
 
 from pydantic import TypeAdapter
 
 from adk_graph_memory.records.extraction_result import Extraction, Usage
-from adk_graph_memory.records.write_plan import FactOperation
+from adk_graph_memory.records.turns import Turn
+from adk_graph_memory.records.write_plan import FactOperation, Proposition
+
+RulingOperation = Literal["correct", "pin", "unpin", "retract", "rollback", "merge", "split"]
+OWNER = "owner"
+"""Who made an owner's reading, in place of a model."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +36,22 @@ class ClaimDecision:
     op: FactOperation
     claim: ClaimRef
     targets: tuple[ClaimRef, ...]
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class OwnerRuling:
+    """What the owner of a memory decided about a fact (``claim``), or about who is who (``names``).
+
+    ``correct`` and ``retract``: the fact was never true. ``pin``: nothing that is extracted ends or rewords it.
+    ``rollback``: what was said until now does not end it, and ``wording`` stands again. ``merge``: the entities of the
+    first two ``names``, which are keys, are one; their names follow. ``split``: the second name is not the first one's.
+    """
+
+    op: RulingOperation
+    claim: ClaimRef | None = None
+    wording: Proposition | None = None
+    names: tuple[str, ...] = ()
     reason: str = ""
 
 
@@ -55,8 +77,18 @@ class Reading:
     """ids of all turns of the window"""
     at: datetime | None = None
     """when it was written to the graph"""
+    ruling: OwnerRuling | None = None
+    """of a reading that the owner made"""
     outdated_turn_ids: frozenset[str] = frozenset()
     """ids of its turns that were edited and read again since"""
+
+
+@dataclass(frozen=True, slots=True)
+class OwnerWord:
+    """What the owner said about their memory: its reading, and the turn that holds the words, if there are any."""
+
+    reading: Reading
+    turns: tuple[Turn, ...] = ()
 
 
 _ADAPTER = TypeAdapter(Reading)

@@ -16,6 +16,8 @@ Role = Literal["user", "model"]
 
 NO_SESSION = ":no-session:"
 """The session of a user's turns that came without a session id."""
+OWNER_SESSION = ":owner:"
+"""The session of what the owner of a memory said about it."""
 
 
 @dataclass(frozen=True, slots=True)

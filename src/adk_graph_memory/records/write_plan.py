@@ -90,7 +90,11 @@ class Proposition:
 
 @dataclass(frozen=True, slots=True)
 class KnownEntity:
-    """A stored entity; ``merged_keys`` are the keys of entities that were merged into it."""
+    """A stored entity.
+
+    ``merged_keys`` are the keys of entities that were merged into it. On the owner's word, ``own_names`` are its names
+    and ``foreign_names`` somebody else's; both are folded.
+    """
 
     key: str
     name: str
@@ -98,6 +102,8 @@ class KnownEntity:
     aliases: tuple[str, ...] = ()
     about: str = ""
     merged_keys: tuple[str, ...] = ()
+    own_names: tuple[str, ...] = ()
+    foreign_names: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,11 +116,25 @@ class Standing:
 
 
 @dataclass(frozen=True, slots=True)
+class Ruling:
+    """What the owner of a memory decided about a fact.
+
+    Nothing that was extracted ends or rewords a pinned fact; nothing that was said until ``upheld_until`` ends an
+    upheld one. ``retracted_at`` is when the owner said that it was never true.
+    """
+
+    is_pinned: bool = False
+    upheld_until: datetime | None = None
+    retracted_at: datetime | None = None
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class FactLink:
     """The later fact ended (``SUPERSEDE``) or retracted (``RETRACT``) the earlier one; both are fact ids.
 
     ``reason`` is the judge's; it is empty if a rule decided. A void link has no effect, because the later fact is a
-    plan that was called off.
+    plan that was called off, or because the owner upholds the earlier one.
     """
 
     later: str
@@ -140,6 +160,7 @@ class KnownFact:
     equivalent_signatures: tuple[str, ...] = ()
     is_history_complete: bool = True
     former_entity_keys: tuple[str | None, str | None] = (None, None)
+    ruling: Ruling = Ruling()
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,6 +201,7 @@ class PlannedEntity:
     about: str = ""
     merged_keys: tuple[str, ...] = ()
     split_from: str = ""
+    merge_reason: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,8 @@ ORDER BY i.written
 MATCH (f:@Fact {scope: $scope}) WHERE f.id IS NOT NULL AND NOT f.direct
 RETURN f {
   .id, .text, .predicate, .modality, .valid_from, .valid_to, .said_to, .valid_from_precision, .valid_to_precision,
-  .said_to_precision, .topic, .author, .timestamp, .offset, .correction, .single, .state,
+  .said_to_precision, .topic, .author, .timestamp, .offset, .correction, .single, .state, .pinned, .upheld_until,
+  .owner_retracted_at, .ruling_reason,
   subject: head(COLLECT { MATCH (f)-[:SUBJECT]->(s) RETURN s.key }),
   object: head(COLLECT { MATCH (f)-[:OBJECT]->(o) RETURN o.key }),
   subject_was: head(COLLECT { MATCH (f)-[r:SUBJECT]->() RETURN r.was }),
@@ -44,6 +45,7 @@ RETURN f {
 // a row for each entity, merged ones too, and the turns that mention it
 MATCH (n:@Entity {scope: $scope}) WHERE n.key IS NOT NULL
 RETURN n.key AS key, n.name AS name, n.type AS type, n.aliases AS aliases, coalesce(n.about, '') AS about,
+       coalesce(n.own_names, []) AS own_names, coalesce(n.foreign_names, []) AS foreign_names,
        head(COLLECT { MATCH (n)-[:MERGED_INTO]->(one) RETURN one.key }) AS merged_into,
        COLLECT { MATCH (e:@Event)-[r:MENTIONS]->(n) RETURN [e.memory_id, r.was] } AS mentions
 
@@ -54,6 +56,26 @@ SET u.lock = 0
 WITH u, coalesce(u.writes, 0) = $writes AS is_current
 FOREACH (_ IN CASE WHEN is_current THEN [1] ELSE [] END | SET u.writes = $writes + 1)
 RETURN is_current
+
+// write_owner_word
+// nothing; what the owner of this memory said about it, as a request that was read, and the words if there are any
+MERGE (i:@Ingest {scope: $scope, id: $id})
+ON CREATE SET i.session_id = $session_id, i.requested_at = $at, i.attempts = 0
+SET i.state = 'done', i.done_at = $at, i.written = $writes, i.reading = $reading, i.extractor = $by, i.is_ruling = true
+WITH i
+UNWIND $turns AS turn
+MERGE (e:@Event {scope: $scope, memory_id: turn.memory_id})
+ON CREATE SET e.session_uid = $session_uid, e.session_id = $session_id, e.id = turn.id, e.seq = 0, e.author = turn.author,
+  e.role = turn.role, e.text = turn.text, e.timestamp = turn.timestamp, e.offset = turn.offset
+SET e.ingest = i.id
+MERGE (i)-[:READS]->(e)
+
+// write_rulings
+// nothing; what the owner decided about facts
+UNWIND $rows AS row
+MATCH (f:@Fact {scope: $scope, id: row.id})
+SET f.pinned = row.pinned, f.upheld_until = row.upheld_until, f.owner_retracted_at = row.owner_retracted_at,
+  f.ruling_reason = row.ruling_reason
 
 // rewrite_readings
 // nothing; a request of which nothing is left to be read goes
@@ -111,7 +133,9 @@ UNWIND $rows AS row
 MERGE (n:@Entity {scope: $scope, key: row.key})
 ON CREATE SET n.created_at = datetime()
 FOREACH (_ IN CASE WHEN n.name <> row.name THEN [1] ELSE [] END | SET n.embedding_a = null, n.embedding_b = null)
-SET n.name = row.name, n.type = row.type, n.aliases = row.aliases, n.about = row.about
+SET n.name = row.name, n.type = row.type, n.aliases = row.aliases, n.about = row.about,
+  n.own_names = CASE row.own_names WHEN [] THEN null ELSE row.own_names END,
+  n.foreign_names = CASE row.foreign_names WHEN [] THEN null ELSE row.foreign_names END
 WITH n, row
 CALL (n, row) {
   OPTIONAL MATCH (n)-[old:MERGED_INTO]->(former) WHERE former.key <> coalesce(row.merged_into, '')
@@ -120,7 +144,7 @@ CALL (n, row) {
 FOREACH (key IN CASE WHEN row.merged_into IS NULL THEN [] ELSE [row.merged_into] END |
   MERGE (one:@Entity {scope: $scope, key: key})
   MERGE (n)-[merged:MERGED_INTO]->(one)
-  ON CREATE SET merged.at = datetime(), merged.by = row.merged_by)
+  ON CREATE SET merged.at = datetime(), merged.by = row.merged_by, merged.reason = row.merge_reason)
 WITH n, row WHERE row.vector IS NOT NULL
 CALL db.create.setNodeVectorProperty(n, $slot, row.vector)
 

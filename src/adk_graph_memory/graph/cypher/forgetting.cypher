@@ -65,7 +65,7 @@ RETURN size(facts) AS facts
 
 // erase_idle_ingests
 // nothing; requests whose turns are all forgotten, but for those that somebody is reading
-MATCH (i:@Ingest {scope: $scope}) WHERE i.state <> 'claimed' AND NOT (i)-[:READS]->()
+MATCH (i:@Ingest {scope: $scope}) WHERE i.state <> 'claimed' AND i.is_ruling IS NULL AND NOT (i)-[:READS]->()
 DETACH DELETE i
 
 // know_authors

@@ -1,6 +1,6 @@
 // known_entity @fragment
 // an entity, with the keys of those merged into it
-n {.key, .name, .type, .aliases, .about, merged_keys: COLLECT { MATCH (m)-[:MERGED_INTO*]->(n) RETURN m.key }}
+n {.key, .name, .type, .aliases, .about, .own_names, .foreign_names, merged_keys: COLLECT { MATCH (m)-[:MERGED_INTO*]->(n) RETURN m.key }}
 
 // entities_by_name
 // one row: the entities of these keys or alike names, or of whom they were merged into; and how often this user was written to
@@ -126,7 +126,8 @@ RETURN near, around, forgotten, [f IN core | f.id] AS core,
 MATCH (f:@Fact {scope: $scope}) WHERE f.id IN $ids AND NOT f.direct
 RETURN f {
   .id, .text, .predicate, .modality, .valid_from, .valid_to, .said_to, .valid_from_precision, .valid_to_precision,
-  .said_to_precision, .topic, .author, .timestamp, .offset, .correction, .single, .state,
+  .said_to_precision, .topic, .author, .timestamp, .offset, .correction, .single, .state, .pinned, .upheld_until,
+  .owner_retracted_at, .ruling_reason,
   subject: head(COLLECT { MATCH (f)-[:SUBJECT]->(s) RETURN s.key }),
   object: head(COLLECT { MATCH (f)-[:OBJECT]->(o) RETURN o.key }),
   subject_was: head(COLLECT { MATCH (f)-[r:SUBJECT]->() RETURN r.was }),
@@ -150,7 +151,7 @@ WITH n, row
 CALL (n, row) {
   UNWIND row.absorbs AS key
   MATCH (gone:@Entity {scope: $scope, key: key})
-  MERGE (gone)-[merged:MERGED_INTO]->(n) ON CREATE SET merged.at = datetime(), merged.by = row.by
+  MERGE (gone)-[merged:MERGED_INTO]->(n) ON CREATE SET merged.at = datetime(), merged.by = row.by, merged.reason = row.reason
   WITH gone, n
   MATCH (speaks)-[r:SUBJECT|OBJECT|MENTIONS]->(gone)
   MERGE (speaks)-[new:$(type(r))]->(n) ON CREATE SET new.was = coalesce(r.was, gone.key)

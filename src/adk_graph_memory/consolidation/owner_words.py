@@ -1,0 +1,188 @@
+"""The owner's word about a memory: what it makes of a fact or a name, and the reading that it becomes.
+
+A correction is an observation like any other, with the owner as its source. What the owner decides beside that is a
+ruling, which outranks all that was extracted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from datetime import datetime
+from uuid import uuid4
+
+from adk_graph_memory.consolidation import fact_rules
+from adk_graph_memory.records import (
+    ExtractedEntity,
+    ExtractedFact,
+    Extraction,
+    KnownFact,
+    Proposition,
+    Source,
+    fold_text,
+)
+from adk_graph_memory.records.derived_memory import DerivedEntity, DerivedFact, DerivedRevision
+from adk_graph_memory.records.readings import OWNER, ClaimDecision, ClaimRef, OwnerRuling, Reading
+from adk_graph_memory.records.write_plan import PlannedRevision, Ruling
+
+REASONS = {
+    "correct": "corrected by the owner",
+    "pin": "pinned by the owner",
+    "unpin": "unpinned by the owner",
+    "retract": "retracted by the owner",
+    "rollback": "rolled back by the owner",
+    "merge": "merged by the owner",
+    "split": "kept apart by the owner",
+}
+"""What a ruling without a reason of its own says."""
+
+
+def make_ruling_reading(ruling: OwnerRuling, at: datetime) -> Reading:
+    """Make the reading of a ruling."""
+    ruling = replace(ruling, reason=ruling.reason or REASONS[ruling.op])
+    return Reading(f"{OWNER}:{uuid4().hex}", "", Extraction(), extractor=OWNER, judge=OWNER, at=at, ruling=ruling)
+
+
+def make_correction_reading(
+    fact: KnownFact, correction: Proposition, source: Source, entities: Mapping[str, DerivedEntity], reason: str
+) -> Reading:
+    """Make the reading of a correction: the old fact was never true, and the new one is so on the owner's word.
+
+    Args:
+        fact: the fact to correct.
+        correction: what is true in its place.
+        source: the owner's words.
+        entities: all entities by key.
+        reason: why, in the owner's words.
+    """
+    keys = dict.fromkeys(key for key in (correction.subject, correction.object) if key)
+    refs = {key: ref for ref, key in enumerate(keys)}
+    extracted = ExtractedFact(
+        subject=refs[correction.subject or ""],
+        predicate=correction.predicate,
+        object=refs[correction.object] if correction.object else None,
+        text=correction.text,
+        sources=(source,),
+        speaker=correction.speaker or "",
+        at=source.at,
+        modality=correction.modality,
+        valid_from=correction.valid_from,
+        valid_to=correction.valid_to,
+        topic=correction.topic,
+        is_correction=True,
+        valid_from_precision=correction.valid_from_precision,
+        valid_to_precision=correction.valid_to_precision,
+    )
+    ruling = OwnerRuling("correct", make_claim_ref(fact), reason=reason)
+    reading = make_ruling_reading(ruling, source.at)
+    new = ClaimRef(correction.wording_key, (source.key,))
+    return replace(
+        reading,
+        session_id=source.session_id,
+        extraction=Extraction(tuple(_name_entity(entities[key], ref) for key, ref in refs.items()), (extracted,)),
+        entity_keys={ref: key for key, ref in refs.items()},
+        claim_decisions=(ClaimDecision("RETRACT", new, (make_claim_ref(fact),), reason or REASONS["correct"]),),
+        functional_predicates=(correction.predicate,) if correction.is_functional else (),
+        heard_turn_ids=(source.turn_id,),
+    )
+
+
+def _name_entity(entity: DerivedEntity, ref: int) -> ExtractedEntity:
+    return ExtractedEntity(ref, entity.name, entity.type, known_key=entity.key, about=entity.about)
+
+
+def make_claim_ref(fact: KnownFact) -> ClaimRef:
+    """Name a fact as rulings do, by its wording and its sources."""
+    return ClaimRef(fact.proposition.wording_key, tuple(sorted(source.key for source in fact.sources)))
+
+
+def choose_object(fact: KnownFact, text: str, entities: Mapping[str, DerivedEntity]) -> str | None:
+    """Choose whom a corrected wording speaks of: the object as it was if the text names it, else who is named there."""
+    object_key, folded = fact.proposition.object, f" {fold_text(text)} "
+    if object_key is None:
+        return None
+    type = entities[object_key].type
+    others = sorted(
+        (key for key, entity in entities.items() if not entity.merged_into and key != fact.proposition.subject),
+        key=lambda key: (entities[key].type != type, -len(entities[key].name), key),
+    )
+    return next((key for key in (object_key, *others) if _names_entity(folded, entities[key])), None)
+
+
+def _names_entity(folded_text: str, entity: DerivedEntity) -> bool:
+    words = "".join(letter if letter.isalnum() else " " for letter in folded_text)
+    names = ("".join(c if c.isalnum() else " " for c in fold_text(name)) for name in (entity.name, *entity.aliases))
+    return any(name.strip() and f" {name.strip()} " in f" {words} " for name in names)
+
+
+def find_ruled_fact(facts: Iterable[DerivedFact], claim: ClaimRef) -> DerivedFact | None:
+    """Find the fact that a ruling names: one of its wording, or else the only one of its words."""
+    keys = set(claim.source_keys)
+    touched = [fact for fact in facts if not keys.isdisjoint(source.key for source in fact.known.sources)]
+    same = [fact for fact in touched if claim.wording_key == fact.known.proposition.wording_key]
+    found = same or (touched if len(touched) == 1 else [])
+    return max(found, key=lambda fact: (_count_shared(fact.known, keys), fact.known.id), default=None)
+
+
+def _count_shared(fact: KnownFact, keys: set[tuple[str, str]]) -> int:
+    return sum(source.key in keys for source in fact.sources)
+
+
+def rule_fact(fact: DerivedFact, ruling: OwnerRuling, at: datetime) -> DerivedFact:
+    """Return the fact with what the owner decided about it; its standing follows from that afterwards."""
+    known, before = fact.known, fact.known.ruling
+    match ruling.op:
+        case "pin":
+            rule = Ruling(True, upheld_until=at, reason=ruling.reason)
+        case "unpin":
+            rule = Ruling(reason=ruling.reason)
+        case "retract" | "correct":
+            rule = Ruling(retracted_at=at, reason=ruling.reason)
+        case "rollback":
+            rule = Ruling(before.is_pinned, upheld_until=at, reason=ruling.reason)
+        case _:
+            rule = before
+    fact = replace(fact, known=replace(known, ruling=rule))
+    return _reword_fact(fact, ruling, at) if ruling.wording else fact
+
+
+def _reword_fact(fact: DerivedFact, ruling: OwnerRuling, at: datetime) -> DerivedFact:
+    known, wording = fact.known, ruling.wording
+    old = known.proposition
+    if wording is None or wording.text == old.text:
+        return fact
+    new = replace(wording, subject=old.subject, object=old.object, at=old.at)
+    revision = PlannedRevision(
+        known.id, "REFINE", old.text, old.signature, known.standing, ruling.reason, is_by_model=True
+    )
+    revisions = fact.revisions
+    if revision.key not in {item.revision.key for item in revisions}:
+        revisions = (*revisions, DerivedRevision(revision, at, OWNER))
+    known = replace(known, proposition=new, equivalent_signatures=(*known.equivalent_signatures, old.signature))
+    return replace(fact, known=known, revisions=revisions)
+
+
+def list_foreign_names(readings: Iterable[Reading]) -> dict[str, tuple[str, ...]]:
+    """Map names of entities to those that are not theirs on the owner's word, all folded; the last word counts."""
+    pairs: dict[tuple[str, str], bool] = {}
+    for ruling in (reading.ruling for reading in readings if reading.ruling):
+        if ruling.op == "split":
+            name, alias = map(fold_text, ruling.names)
+            pairs[name, alias] = True
+        elif ruling.op == "merge":
+            _, _, *names = ruling.names
+            pairs |= {(fold_text(a), fold_text(b)): False for a in names for b in names}
+    foreign_names: dict[str, tuple[str, ...]] = {}
+    for name, alias in sorted(pair for pair, is_apart in pairs.items() if is_apart):
+        foreign_names[name] = (*foreign_names.get(name, ()), alias)
+    return foreign_names
+
+
+def find_read_wording(readings: Iterable[Reading], fact: KnownFact, text: str) -> Proposition:
+    """Find how a wording of a fact was read, with its dates; a wording that nobody read keeps the fact's dates."""
+    keys = {source.key for source in fact.sources}
+    for reading in readings:
+        for read in reading.extraction.facts:
+            if read.text == text and not keys.isdisjoint(source.key for source in read.sources):
+                return fact_rules.make_proposition(read, reading.entity_keys, reading.functional_predicates)
+    return replace(fact.proposition, text=text)

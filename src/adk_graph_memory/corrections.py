@@ -1,0 +1,313 @@
+"""Correct a memory: what its owner says outranks what was extracted, and can be taken back with ``undo``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from types import EllipsisType
+from uuid import uuid4
+
+from adk_graph_memory import consolidation, errors, graph, redaction, telemetry
+from adk_graph_memory.graph.derivation import MemoryDifference, MemorySnapshot
+from adk_graph_memory.graph_vectors import GraphVectors
+from adk_graph_memory.records import KnownFact, Proposition, Scope, Source, Turn, check_timezone_aware
+from adk_graph_memory.records.dates import infer_precision
+from adk_graph_memory.records.derived_memory import DerivedEntity, DerivedFact, DerivedMemory
+from adk_graph_memory.records.history import EntityChange, FactChange, FactVersion, MemoryChange
+from adk_graph_memory.records.readings import OWNER, OwnerRuling, OwnerWord, RulingOperation
+from adk_graph_memory.records.turns import OWNER_SESSION, check_text
+from adk_graph_memory.rewriting import Rewriter
+
+_MakeWord = Callable[[MemorySnapshot, DerivedMemory], OwnerWord]
+Change = datetime | EllipsisType | None
+"""A new date, None for none, or ``...`` for the date as it is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Correction:
+    """What an owner changes of a fact; None and ``...`` leave it as it is."""
+
+    text: str | None = None
+    valid_from: Change = ...
+    valid_to: Change = ...
+    reason: str = ""
+
+
+class Corrections:
+    """What corrects memories; :class:`adk_graph_memory.GraphMemory` does.
+
+    Each method returns what changes. With ``preview`` nothing is written. Words that come later are compared with what
+    the owner said: they end a correction as they end any fact, but not a pinned one.
+    """
+
+    connection: graph.Connection
+    vectors: GraphVectors
+
+    @property
+    def redactor(self) -> redaction.Redactor:
+        """Redacts what the owner says."""
+        raise NotImplementedError
+
+    @telemetry.trace_operation("update_memory")
+    async def correct(
+        self,
+        id: str,
+        *,
+        app_name: str,
+        user_id: str,
+        text: str | None = None,
+        valid_from: Change = ...,
+        valid_to: Change = ...,
+        reason: str = "",
+        preview: bool = False,
+    ) -> MemoryChange:
+        """Replace a fact that is wrong: it was never true, and what you say is, with you as its source.
+
+        Args:
+            id: of the fact, as in ``Recollection.id`` or ``StoredFact.id``.
+            app_name, user_id: whose memory it is.
+            text: what is true.
+            valid_from, valid_to: from when until when, aware; None if it is unknown. Without, the dates stay.
+            reason: why, for the history.
+            preview: only return what would change.
+
+        Raises:
+            errors.NotFound: this user has no such fact.
+            errors.InvalidArgument: nothing would change, or a date has no time zone.
+            errors.WriteConflict: others kept writing to this user; nothing is changed.
+        """
+        if text is not None:
+            check_text("the text", text)
+            text = (await self.redactor.redact_text(text)).strip()
+        for moment in (valid_from, valid_to):
+            if isinstance(moment, datetime):
+                check_timezone_aware(moment)
+        correction = Correction(text or None, valid_from, valid_to, await self._redact_reason(reason))
+        return await self._add_word(
+            app_name, user_id, lambda snapshot, memory: _word_correction(snapshot, memory, id, correction), preview
+        )
+
+    @telemetry.trace_operation("update_memory")
+    async def pin(
+        self, id: str, *, app_name: str, user_id: str, reason: str = "", preview: bool = False
+    ) -> MemoryChange:
+        """Pin a fact: nothing that is extracted ends or rewords it, until you unpin, correct or retract it.
+
+        A fact that had ended holds again. The errors are those of :meth:`correct`.
+        """
+        return await self._rule_fact("pin", id, app_name, user_id, reason, preview)
+
+    @telemetry.trace_operation("update_memory")
+    async def unpin(
+        self, id: str, *, app_name: str, user_id: str, reason: str = "", preview: bool = False
+    ) -> MemoryChange:
+        """Let what is said end a fact again; what was said meanwhile counts."""
+        return await self._rule_fact("unpin", id, app_name, user_id, reason, preview)
+
+    @telemetry.trace_operation("update_memory")
+    async def retract(
+        self, id: str, *, app_name: str, user_id: str, reason: str = "", preview: bool = False
+    ) -> MemoryChange:
+        """Say that a fact was never true. Its words stay, and no word that was said until now brings it back."""
+        return await self._rule_fact("retract", id, app_name, user_id, reason, preview)
+
+    @telemetry.trace_operation("update_memory")
+    async def rollback(
+        self, id: str, revision: str, *, app_name: str, user_id: str, reason: str = "", preview: bool = False
+    ) -> MemoryChange:
+        """Return a fact to what it was before a change: its wording, and that it holds if it held then.
+
+        Args:
+            id: of the fact.
+            revision: the change, as in ``HistoryEntry.revision``.
+            app_name, user_id: whose memory it is.
+            reason: why, for the history.
+            preview: only return what would change.
+
+        Raises:
+            errors.NotFound: this user has no such fact, or the fact no such revision.
+            errors.WriteConflict: others kept writing to this user; nothing is changed.
+        """
+        check_text("the revision", revision)
+        why = await self._redact_reason(reason)
+
+        def make_word(snapshot: MemorySnapshot, memory: DerivedMemory) -> OwnerWord:
+            fact = _find_fact(snapshot, memory, id)
+            wording = _find_wording(snapshot, fact, revision)
+            return _make_word(OwnerRuling("rollback", consolidation.make_claim_ref(fact.known), wording, reason=why))
+
+        return await self._add_word(app_name, user_id, make_word, preview)
+
+    @telemetry.trace_operation("update_memory")
+    async def merge(
+        self, name: str, other: str, *, app_name: str, user_id: str, reason: str = "", preview: bool = False
+    ) -> MemoryChange:
+        """Say that two entities are one; the first keeps its name, and the other's names become aliases.
+
+        Args:
+            name, other: a name, an alias or a key of each.
+            app_name, user_id: whose memory it is.
+            reason: why, for the history.
+            preview: only return what would change.
+
+        Raises:
+            errors.NotFound: this user's memory knows nobody and nothing of this name.
+            errors.InvalidArgument: both names mean one entity already.
+            errors.WriteConflict: others kept writing to this user; nothing is changed.
+        """
+        why = await self._redact_reason(reason)
+
+        def make_word(snapshot: MemorySnapshot, memory: DerivedMemory) -> OwnerWord:
+            kept, gone = _find_entity(memory, name), _find_entity(memory, other)
+            if kept.key == gone.key:
+                raise errors.InvalidArgument(reason=f"{name!r} and {other!r} mean {kept.name!r} already")
+            names = (kept.key, gone.key, kept.name, *kept.aliases, gone.name, *gone.aliases)
+            return _make_word(OwnerRuling("merge", names=names, reason=why))
+
+        return await self._add_word(app_name, user_id, make_word, preview)
+
+    @telemetry.trace_operation("update_memory")
+    async def split(
+        self, alias: str, *, app_name: str, user_id: str, reason: str = "", preview: bool = False
+    ) -> MemoryChange:
+        """Say that an alias is somebody else's name: what was said under that name is said of somebody else.
+
+        Args:
+            alias: the alias, as :meth:`entity` lists it.
+            app_name, user_id: whose memory it is.
+            reason: why, for the history.
+            preview: only return what would change.
+
+        Raises:
+            errors.NotFound: this user's memory knows nobody and nothing of this name.
+            errors.InvalidArgument: it is the name of an entity and not an alias.
+            errors.WriteConflict: others kept writing to this user; nothing is changed.
+        """
+        why = await self._redact_reason(reason)
+
+        def make_word(snapshot: MemorySnapshot, memory: DerivedMemory) -> OwnerWord:
+            entity = _find_entity(memory, alias)
+            [*aliases] = [name for name in entity.aliases if name.casefold() == alias.casefold()]
+            if not aliases:
+                known = ", ".join(map(repr, entity.aliases)) or "it has none"
+                raise errors.InvalidArgument(reason=f"{alias!r} is no alias of {entity.name!r}; its aliases: {known}")
+            return _make_word(OwnerRuling("split", names=(entity.name, aliases[0]), reason=why))
+
+        return await self._add_word(app_name, user_id, make_word, preview)
+
+    async def _rule_fact(
+        self, op: RulingOperation, id: str, app_name: str, user_id: str, reason: str, preview: bool
+    ) -> MemoryChange:
+        why = await self._redact_reason(reason)
+
+        def make_word(snapshot: MemorySnapshot, memory: DerivedMemory) -> OwnerWord:
+            fact = _find_fact(snapshot, memory, id).known
+            return _make_word(OwnerRuling(op, consolidation.make_claim_ref(fact), reason=why))
+
+        return await self._add_word(app_name, user_id, make_word, preview)
+
+    async def _redact_reason(self, reason: str) -> str:
+        check_text("the reason", reason)
+        return await self.redactor.redact_text(reason) if reason else ""
+
+    async def _add_word(self, app_name: str, user_id: str, make_word: _MakeWord, preview: bool) -> MemoryChange:
+        connection, scope = await graph.prepare_connection(self.connection), Scope(app_name, user_id)
+        rewriter = Rewriter(connection, self.vectors)
+        word, difference = await rewriter.add_owner_word(scope, make_word, is_preview=preview)
+        return _describe_change(word.reading.id, difference)
+
+
+def _make_word(ruling: OwnerRuling) -> OwnerWord:
+    return OwnerWord(consolidation.make_ruling_reading(ruling, datetime.now(UTC)))
+
+
+def _word_correction(snapshot: MemorySnapshot, memory: DerivedMemory, id: str, correction: Correction) -> OwnerWord:
+    fact = _find_fact(snapshot, memory, id).known
+    old = fact.proposition
+    new = replace(old, is_correction=True)
+    if correction.text is not None:
+        object = consolidation.choose_object(fact, correction.text, memory.entities)
+        new = replace(new, text=correction.text, object=object)
+    if not isinstance(since := correction.valid_from, EllipsisType):
+        new = replace(new, valid_from=since, valid_from_precision=infer_precision(since))
+    if not isinstance(until := correction.valid_to, EllipsisType):
+        new = replace(new, valid_to=until, valid_to_precision=infer_precision(until))
+    if new.valid_from and new.valid_to and new.valid_to < new.valid_from:
+        raise errors.InvalidArgument(reason=f"it would end ({new.valid_to}) before it begins ({new.valid_from})")
+    if (new.text, new.valid_from, new.valid_to) == (old.text, old.valid_from, old.valid_to):
+        raise errors.InvalidArgument(reason=f"the correction of {old.text!r} changes nothing: give a text or a date")
+    now = datetime.now(UTC)
+    turn = Turn(uuid4().hex, OWNER, new.text, now, session_id=OWNER_SESSION)
+    source = replace(Source.from_turn(turn, 0, len(turn.text)), turn_id=turn.make_memory_id(OWNER_SESSION))
+    reading = consolidation.make_correction_reading(
+        fact, replace(new, at=now), source, memory.entities, correction.reason
+    )
+    return OwnerWord(reading, (turn,))
+
+
+def _find_fact(snapshot: MemorySnapshot, memory: DerivedMemory, id: str) -> DerivedFact:
+    check_text("the id", id)
+    fact = memory.facts.get(id.removeprefix("fact:"))
+    if fact is not None:
+        return fact
+    if id in snapshot.statements:
+        reason = f"{id} was added directly, word for word: forget it, and add what is true"
+        raise errors.InvalidArgument(reason=reason)
+    raise errors.NotFound(what=f"fact {id!r} of this user", where="`adk-graph-memory facts`")
+
+
+def _find_wording(snapshot: MemorySnapshot, fact: DerivedFact, revision: str) -> Proposition:
+    """Find the wording before a change, with the dates that it was read with."""
+    texts = [item.revision.text for item in fact.revisions if item.revision.key == revision]
+    if not texts:
+        raise errors.NotFound(what=f"revision {revision!r} of this fact", where="`adk-graph-memory history`")
+    return consolidation.find_read_wording(snapshot.readings, fact.known, texts[0])
+
+
+def _find_entity(memory: DerivedMemory, name: str) -> DerivedEntity:
+    check_text("the name", name)
+    entities = [entity for entity in memory.entities.values() if not entity.merged_into]
+    folded = name.casefold()
+    ranked = (
+        [entity for entity in entities if entity.key == name]
+        or [entity for entity in entities if entity.name.casefold() == folded]
+        or [entity for entity in entities if folded in map(str.casefold, entity.aliases)]
+    )
+    if len(ranked) > 1:
+        keys = ", ".join(sorted(entity.key for entity in ranked))
+        raise errors.InvalidArgument(reason=f"{name!r} is the name of several: give one of the keys {keys}")
+    if not ranked:
+        where = "`adk-graph-memory entities`"
+        raise errors.NotFound(what=f"person or thing {name!r} in this user's memory", where=where)
+    return ranked[0]
+
+
+def _describe_change(ingest_id: str, difference: MemoryDifference) -> MemoryChange:
+    stored, derived = difference.stored, difference.derived
+    ids = sorted({fact.known.id for fact in difference.facts} | set(difference.erased_facts))
+    after = {id: fact.known for id, fact in derived.facts.items()}
+    facts = (
+        FactChange(f"fact:{id}", _describe_fact(stored.facts.get(id)), _describe_fact(after.get(id))) for id in ids
+    )
+    keys = sorted({entity.key for entity in difference.entities} | set(difference.erased_entities))
+    entities = (
+        EntityChange(key, _list_names(stored.entities.get(key)), _list_names(derived.entities.get(key))) for key in keys
+    )
+    return MemoryChange(
+        ingest_id,
+        tuple(change for change in facts if change.before != change.after),
+        tuple(change for change in entities if change.before != change.after),
+    )
+
+
+def _describe_fact(fact: KnownFact | None) -> FactVersion | None:
+    if fact is None:
+        return None
+    proposition, standing = fact.proposition, fact.standing
+    until = standing.valid_to or proposition.valid_to
+    return FactVersion(proposition.text, standing.state, proposition.valid_from, until, fact.ruling.is_pinned)
+
+
+def _list_names(entity: DerivedEntity | None) -> tuple[str, ...]:
+    return () if entity is None or entity.merged_into else (entity.name, *entity.aliases)

@@ -1,0 +1,256 @@
+"""The owner's word: what it changes, that it outranks what was extracted, and that it can be taken back."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from adk_graph_memory import GraphMemory, Statement, Turn, errors
+from adk_graph_memory.records.history import MemoryChange
+from adk_graph_memory.testing import HashEmbedder, ScriptedLlm
+
+NOON = datetime(2026, 3, 2, 12, tzinfo=UTC)
+USER = {"ref": 1, "name": "user", "type": "person"}
+PORTO = {"ref": 2, "name": "Porto", "type": "place"}
+FARO = {"ref": 3, "name": "Faro", "type": "place"}
+Owner = dict[str, str]
+
+
+def say(text: str, day: int) -> Turn:
+    return Turn(f"t{day}", "user", text, NOON + timedelta(days=day))
+
+
+def make_reply(text: str, quote: str, *entities: dict[str, Any], **fields: Any) -> str:
+    fact = {"subject": 1, "predicate": "lives_in", "object": None, "text": text, "quote": quote, "turns": [0], **fields}
+    return json.dumps({"entities": [USER, *entities], "facts": [fact]})
+
+
+def make_memory(neo4j_server: Any, *replies: str) -> GraphMemory:
+    settings = neo4j_server.settings(label_prefix="TestHash", model_retries=0)
+    return GraphMemory(settings=settings, model=ScriptedLlm.from_replies(*replies), embedder=HashEmbedder())
+
+
+def move(old: str, new: str) -> str:
+    op = {"fact": 0, "op": "SUPERSEDE", "targets": [1], "quotes": [new, old], "reason": "moved"}
+    return json.dumps({"ops": [op]})
+
+
+async def find_id(memory: GraphMemory, owner: Owner, text: str) -> str:
+    [id] = [fact.id async for fact in memory.facts(**owner, past=True) if text in fact.text]
+    return id
+
+
+async def list_facts(memory: GraphMemory, owner: Owner, *, past: bool = True) -> dict[str, str]:
+    return {fact.text: fact.state async for fact in memory.facts(**owner, past=past)}
+
+
+async def check_derived(memory: GraphMemory, owner: Owner) -> None:
+    """The graph holds what the readings, the owner's among them, make of it."""
+    assert [one.differences async for one in memory.check_memories(**owner)] == [0]
+
+
+@pytest.fixture
+def owner(app_name: str) -> Owner:
+    return {"app_name": app_name, "user_id": "ada"}
+
+
+@pytest.fixture
+async def memory(neo4j_server: Any, owner: Owner) -> AsyncIterator[GraphMemory]:
+    """A memory that says of the user that they live in Porto, by mistake for Faro."""
+    replies = (
+        json.dumps({"entities": [USER, FARO], "facts": []}),
+        make_reply("The user lives in Porto", "I live in Porto", PORTO, object=2),
+    )
+    async with make_memory(neo4j_server, *replies) as memory:
+        await memory.remember([say("Faro is lovely", 0)], session_id="s0", **owner)
+        await memory.remember([say("I live in Porto", 1)], session_id="s1", **owner)
+        yield memory
+
+
+async def test_a_correction_stands_in_place_of_the_fact(memory: GraphMemory, owner: Owner) -> None:
+    id = await find_id(memory, owner, "Porto")
+    change = await memory.correct(id, text="The user lives in Faro", reason="misheard", **owner)
+    assert {fact.before and fact.before.text: fact.after and fact.after.state for fact in change.facts} == {
+        None: "current",
+        "The user lives in Porto": "retracted",
+    }
+    [faro] = [fact async for fact in memory.facts(**owner)]
+    assert (faro.text, faro.subject, faro.predicate, faro.object) == (
+        "The user lives in Faro",
+        "user",
+        "lives_in",
+        "Faro",
+    )
+    assert (faro.sources[0].quote, faro.sources[0].session_id) == ("The user lives in Faro", ":owner:")
+    entries = (await memory.history(id, **owner)).entries
+    assert [(entry.kind, entry.by, entry.reason) for entry in entries][-1] == ("retracted", "owner", "misheard")
+    [found, *_] = await memory.recall("Where does the user live?", **owner)
+    assert found.text == "The user lives in Faro"
+    await check_derived(memory, owner)
+
+
+async def test_a_preview_changes_nothing(memory: GraphMemory, owner: Owner) -> None:
+    id = await find_id(memory, owner, "Porto")
+    change = await memory.correct(id, text="The user lives in Faro", preview=True, **owner)
+    assert len(change.facts) == 2
+    assert await list_facts(memory, owner) == {"The user lives in Porto": "current"}
+    with pytest.raises(errors.NotFound):
+        await memory.undo(change.ingest_id, **owner)
+
+
+async def test_a_correction_can_be_taken_back(memory: GraphMemory, owner: Owner) -> None:
+    change = await memory.correct(await find_id(memory, owner, "Porto"), text="The user lives in Faro", **owner)
+    await memory.undo(change.ingest_id, **owner)
+    assert await list_facts(memory, owner) == {"The user lives in Porto": "current"}
+    await check_derived(memory, owner)
+
+
+async def test_dates_can_be_corrected_alone(memory: GraphMemory, owner: Owner) -> None:
+    id = await find_id(memory, owner, "Porto")
+    await memory.correct(id, valid_from=datetime(2024, 5, 1, tzinfo=UTC), **owner)
+    [fact] = [fact async for fact in memory.facts(**owner)]
+    assert (fact.text, fact.valid_from) == ("The user lives in Porto", datetime(2024, 5, 1, tzinfo=UTC))
+    await memory.correct(fact.id, valid_from=None, **owner)
+    [fact] = [fact async for fact in memory.facts(**owner)]
+    assert fact.valid_from is None
+    await check_derived(memory, owner)
+
+
+async def test_what_was_retracted_comes_back_only_by_new_words(
+    memory: GraphMemory, owner: Owner, neo4j_server: Any
+) -> None:
+    id = await find_id(memory, owner, "Porto")
+    await memory.retract(id, reason="that was my sister", **owner)
+    assert await list_facts(memory, owner) == {"The user lives in Porto": "retracted"}
+    reply = make_reply("The user lives in Porto", "I live in Porto", PORTO, object=2)
+    async with make_memory(neo4j_server, reply, reply) as later:
+        await later.remember([say("Did I say? I live in Porto", 2)], session_id="s2", **owner)
+        assert await list_facts(later, owner, past=False) == {}
+        new = Turn("new", "user", "I live in Porto", datetime.now(UTC) + timedelta(seconds=1))
+        await later.remember([new], session_id="s3", **owner)
+        assert await list_facts(later, owner, past=False) == {"The user lives in Porto": "current"}
+        await check_derived(later, owner)
+
+
+async def test_nothing_that_is_said_ends_a_pinned_fact(memory: GraphMemory, owner: Owner, neo4j_server: Any) -> None:
+    id = await find_id(memory, owner, "Porto")
+    change = await memory.pin(id, **owner)
+    assert [(fact.after and fact.after.is_pinned) for fact in change.facts] == [True]
+    reply = make_reply("The user lives in Faro", "I live in Faro", FARO, object=3)
+    async with make_memory(neo4j_server, reply, move("I live in Porto", "I live in Faro")) as later:
+        await later.remember([say("I live in Faro", 5)], session_id="s5", **owner)
+        assert await list_facts(later, owner) == {
+            "The user lives in Porto": "current",
+            "The user lives in Faro": "current",
+        }
+        await check_derived(later, owner)
+        await later.unpin(id, **owner)
+        assert (await list_facts(later, owner))["The user lives in Porto"] == "superseded"
+        await later.pin(id, **owner)
+        assert (await list_facts(later, owner))["The user lives in Porto"] == "current"
+        await later.correct(id, text="The user lives in Lagos", **owner)
+        assert (await list_facts(later, owner))["The user lives in Porto"] == "retracted"
+        await check_derived(later, owner)
+        kinds = [entry.kind for entry in (await later.history(id, **owner)).entries]
+        assert [kind for kind in kinds if "pinned" in kind] == ["pinned", "unpinned", "pinned"]
+
+
+async def test_a_rollback_returns_to_a_revision(memory: GraphMemory, owner: Owner, neo4j_server: Any) -> None:
+    id = await find_id(memory, owner, "Porto")
+    reply = make_reply("The user lives in Porto near the river", "I live in Porto near the river", PORTO, object=2)
+    op = {"fact": 0, "op": "REFINE", "targets": [1], "quotes": [], "reason": "more exact"}
+    leave = make_reply("The user lives in Faro", "I live in Faro", FARO, object=3)
+    moved = move("I live in Porto near the river", "I live in Faro")
+    async with make_memory(neo4j_server, reply, json.dumps({"ops": [op]}), leave, moved) as later:
+        await later.remember([say("I live in Porto near the river", 5)], session_id="s5", **owner)
+        [entry] = [entry for entry in (await later.history(id, **owner)).entries if entry.revision]
+        assert (entry.kind, entry.text) == ("reworded", "The user lives in Porto")
+        await later.rollback(id, entry.revision, reason="too exact", **owner)
+        assert await list_facts(later, owner) == {"The user lives in Porto": "current"}
+        await check_derived(later, owner)
+        with pytest.raises(errors.NotFound, match="history"):
+            await later.rollback(id, "no such revision", **owner)
+        await later.remember([Turn("new", "user", "I live in Faro", datetime.now(UTC))], session_id="s9", **owner)
+        [ended] = [entry for entry in (await later.history(id, **owner)).entries if entry.kind == "ended"]
+        await later.rollback(id, ended.revision, **owner)
+        assert (await list_facts(later, owner))["The user lives in Porto"] == "current"
+        await check_derived(later, owner)
+
+
+async def test_bad_corrections_say_what_to_do(memory: GraphMemory, owner: Owner) -> None:
+    id = await find_id(memory, owner, "Porto")
+    with pytest.raises(errors.InvalidArgument, match="changes nothing"):
+        await memory.correct(id, **owner)
+    with pytest.raises(errors.InvalidArgument, match="no time zone"):
+        await memory.correct(id, valid_to=datetime(2026, 1, 1), **owner)
+    with pytest.raises(errors.InvalidArgument, match="before it begins"):
+        dates = {"valid_from": datetime(2026, 1, 2, tzinfo=UTC), "valid_to": datetime(2026, 1, 1, tzinfo=UTC)}
+        await memory.correct(id, **dates, **owner)
+    with pytest.raises(errors.NotFound, match="adk-graph-memory facts"):
+        await memory.correct(id, text="The user lives in Faro", app_name=owner["app_name"], user_id="bea")
+    await memory.add_statements([Statement("The door code is 1234", NOON)], **owner)
+    with pytest.raises(errors.InvalidArgument, match="added directly"):
+        await memory.retract(await find_id(memory, owner, "door code"), **owner)
+
+
+BOB = {"ref": 2, "name": "Bob", "type": "person"}
+ROBERT = {"ref": 2, "name": "Robert Lund", "type": "person"}
+CALLED = {"ref": 2, "name": "Robert Lund", "type": "person", "aliases": ["Bob"]}
+
+
+def list_names(change: MemoryChange) -> list[tuple[str, ...]]:
+    return sorted(entity.after for entity in change.entities)
+
+
+async def test_two_entities_become_one_on_the_owners_word(neo4j_server: Any, owner: Owner) -> None:
+    both = json.dumps({"entities": [USER, BOB, {**ROBERT, "ref": 3}], "facts": []})
+    replies = (
+        make_reply("Bob plays chess", "Bob plays chess", BOB, subject=2, predicate="plays"),
+        make_reply("Robert Lund lives next door", "Robert Lund lives next door", ROBERT, subject=2),
+        both,
+    )
+    async with make_memory(neo4j_server, *replies) as memory:
+        await memory.remember([say("Bob plays chess", 0)], session_id="s0", **owner)
+        await memory.remember([say("Robert Lund lives next door", 1)], session_id="s1", **owner)
+        change = await memory.merge("Robert Lund", "Bob", reason="his nickname", **owner)
+        assert list_names(change) == [(), ("Robert Lund", "Bob")]
+        known = await memory.entity("Bob", **owner)
+        assert {fact.text for fact in known.facts} == {"Bob plays chess", "Robert Lund lives next door"}
+        assert [entry.reason for entry in known.entries if entry.kind == "merged"] == ["his nickname"]
+        await memory.remember([say("Bob and Robert Lund, who is the same", 2)], session_id="s2", **owner)
+        assert (await memory.entity("Bob", **owner)).entity.name == "Robert Lund"
+        await check_derived(memory, owner)
+        await memory.undo(change.ingest_id, **owner)
+        assert (await memory.entity("Bob", **owner)).entity.name == "Bob"
+        await check_derived(memory, owner)
+
+
+async def test_an_alias_becomes_somebody_else_on_the_owners_word(neo4j_server: Any, owner: Owner) -> None:
+    replies = (
+        make_reply("Robert Lund lives next door", "Robert Lund lives next door", CALLED, subject=2),
+        make_reply("Bob plays chess", "Bob plays chess", BOB, subject=2, predicate="plays"),
+        make_reply("Bob cooks", "Bob cooks", {**BOB, "known_id": 1}, subject=2, predicate="cooks"),
+        "{}",
+    )
+    async with make_memory(neo4j_server, *replies) as memory:
+        await memory.remember([say("Robert Lund lives next door", 0)], session_id="s0", **owner)
+        await memory.remember([say("Bob plays chess", 1)], session_id="s1", **owner)
+        assert (await memory.entity("Bob", **owner)).entity.name == "Robert Lund"
+        change = await memory.split("Bob", reason="my brother", **owner)
+        assert list_names(change) == [("Bob",), ("Robert Lund",)]
+        assert [fact.text for fact in (await memory.entity("Bob", **owner)).facts] == ["Bob plays chess"]
+        await memory.remember([say("Bob cooks", 2)], session_id="s2", **owner)
+        facts = {fact.text for fact in (await memory.entity("Bob", **owner)).facts}
+        assert facts == {"Bob plays chess", "Bob cooks"}
+        entries = (await memory.entity("Robert Lund", **owner)).entries
+        assert [entry.reason for entry in entries if entry.kind == "kept apart"] == ["my brother"]
+        await check_derived(memory, owner)
+        with pytest.raises(errors.InvalidArgument, match="no alias"):
+            await memory.split("Robert Lund", **owner)
+        await memory.undo(change.ingest_id, **owner)
+        assert (await memory.entity("Bob", **owner)).entity.name == "Robert Lund"
+        await check_derived(memory, owner)
