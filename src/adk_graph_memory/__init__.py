@@ -7,6 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 __all__ = [
+    "AsOf",
     "CrossEncoderReranker",
     "Filters",
     "GeminiEmbedder",
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
     from adk_graph_memory.local_neo4j import LocalNeo4j
     from adk_graph_memory.memory import GraphMemory
     from adk_graph_memory.records import (
+        AsOf,
         Filters,
         IngestReport,
         Profile,
@@ -78,6 +80,7 @@ else:
         "local_neo4j": ("LocalNeo4j",),
         "memory": ("GraphMemory",),
         "records": (
+            "AsOf",
             "Filters",
             "IngestReport",
             "Profile",

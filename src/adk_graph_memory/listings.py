@@ -6,8 +6,8 @@ from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 from functools import partial
 
-from adk_graph_memory import graph
-from adk_graph_memory.records import AppSummary, Scope, StoredEntity, StoredFact, UserSummary
+from adk_graph_memory import errors, graph, past_memory
+from adk_graph_memory.records import AppSummary, AsOf, Scope, StoredEntity, StoredFact, UserSummary
 
 
 class Listings:
@@ -24,6 +24,7 @@ class Listings:
         past: bool = False,
         limit: int | None = None,
         after: str | None = None,
+        as_of: AsOf | None = None,
     ) -> AsyncIterator[StoredFact]:
         """Yield the facts that memory holds of a user, newest first.
 
@@ -33,11 +34,17 @@ class Listings:
             past: also facts that ended, were retracted or are stale.
             limit: the maximum number of facts.
             after: the id of the fact to continue after.
+            as_of: list what was so then, as far as memory knew then. All that was read is derived anew for that.
 
         Raises:
             errors.NotFound: ``after`` is the id of no fact of this user.
         """
         connection, scope = await graph.prepare_connection(self.connection), Scope(app_name, user_id)
+        if as_of is not None:
+            memory = await past_memory.derive_past_memory(connection, scope, as_of)
+            for fact in _cut_page(memory.list_facts(about=about, past=past), limit, after):
+                yield fact
+            return
         fetch_page = partial(
             graph.knowledge.fetch_facts, connection, scope, now=datetime.now(UTC), about=about, past=past
         )
@@ -95,3 +102,11 @@ class Listings:
         fetch_page = partial(graph.knowledge.fetch_apps, connection, now=datetime.now(UTC))
         async for app in graph.knowledge.iterate_pages(fetch_page, lambda app: app.app_name, limit, after):
             yield app
+
+
+def _cut_page(facts: list[StoredFact], limit: int | None, after: str | None) -> list[StoredFact]:
+    ids = [fact.id for fact in facts]
+    if after is not None and after not in ids:
+        raise errors.NotFound(what=f"place {after!r} in this list", where="the last id of the page before")
+    start = 0 if after is None else ids.index(after) + 1
+    return facts[start:] if limit is None else facts[start : start + limit]

@@ -22,7 +22,7 @@ from adk_graph_memory.problem_log import ProblemLog
 from adk_graph_memory.profiles import Profiles
 from adk_graph_memory.pruning import Pruning
 from adk_graph_memory.recall import Recall, RecallOptions
-from adk_graph_memory.records import Filters, IngestReport, Passage, Recollection, Scope, Statement, Turn
+from adk_graph_memory.records import AsOf, Filters, IngestReport, Passage, Recollection, Scope, Statement, Turn
 from adk_graph_memory.settings import Settings
 
 logger = logging.getLogger(__name__)
@@ -210,6 +210,7 @@ class GraphMemory(Checkups, Corrections, Forgetting, Histories, Listings, Profil
         explain: bool = False,
         first_wait: float | None = None,
         embed_timeout: float | None = None,
+        as_of: AsOf | None = None,
     ) -> list[Recollection]:
         """Return the user's memories that fit the question best, best first.
 
@@ -230,6 +231,8 @@ class GraphMemory(Checkups, Corrections, Forgetting, Histories, Listings, Profil
                 used; that is logged once.
             embed_timeout: seconds this search waits for the question's vector, the embedder's loading included; then
                 full text alone answers (``degraded``).
+            as_of: return what was so then, as far as memory knew then, in the wording of then. All that was read is
+                derived anew for that.
 
         Raises:
             errors.InvalidArgument: the query is no text, or an option is out of range.
@@ -241,7 +244,15 @@ class GraphMemory(Checkups, Corrections, Forgetting, Histories, Listings, Profil
             raise errors.InvalidArgument(reason=f"the question {query!r} is no text")
         await graph.prepare_connection(self.connection)
         options = RecallOptions(
-            limit, token_budget, min_score, now, filters, explain, first_wait=first_wait, embed_timeout=embed_timeout
+            limit,
+            token_budget,
+            min_score,
+            now,
+            filters,
+            explain,
+            first_wait=first_wait,
+            embed_timeout=embed_timeout,
+            as_of=as_of,
         )
         query = await self.redactor.redact_text(query)
         telemetry.annotate_query(query)

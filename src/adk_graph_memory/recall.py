@@ -14,10 +14,10 @@ from functools import partial
 from neo4j import exceptions as driver_errors
 from neo4j_graphrag.types import RawSearchResult
 
-from adk_graph_memory import errors, graph, retrieval
+from adk_graph_memory import errors, graph, past_memory, retrieval
 from adk_graph_memory.graph_vectors import GraphVectors
 from adk_graph_memory.problem_log import ProblemLog
-from adk_graph_memory.records import Filters, Recollection, Scope, check_timezone_aware
+from adk_graph_memory.records import AsOf, Filters, Recollection, Scope, check_timezone_aware
 from adk_graph_memory.settings import Settings
 
 CHARACTERS_PER_TOKEN = 5
@@ -39,6 +39,7 @@ class RecallOptions:
     language: str | None = None
     first_wait: float | None = None
     embed_timeout: float | None = None
+    as_of: AsOf | None = None
 
     def apply_settings(self, settings: Settings) -> RecallOptions:
         """Return the options with the settings' values for those that are None.
@@ -104,6 +105,9 @@ class Recall:
             errors.DatabaseError: the graph could not be read.
         """
         options = options.apply_settings(self._connection.settings)
+        past = None
+        if options.as_of is not None:
+            past = await past_memory.derive_past_memory(self._connection, scope, options.as_of)
         limit, token_budget = options.limit or 0, options.token_budget or 0
         if not limit or not token_budget:
             return []
@@ -113,9 +117,9 @@ class Recall:
             question.first_person_text, options.first_wait, options.embed_timeout
         )
         try:
-            top_k = max(limit + DUPLICATE_MARGIN, retrieval.RERANK_LIMIT if self._reranker else 0)
+            top_k = max(limit + DUPLICATE_MARGIN, retrieval.RERANK_LIMIT if self._reranker or past else 0)
             # A reranker or the caller's own traversal may need more text than fits the budget.
-            is_limited = self._reranker is None and self._retrieval_query is None
+            is_limited = self._reranker is None and self._retrieval_query is None and past is None
             characters = CHARACTERS_PER_TOKEN * token_budget if is_limited else None
             retrieve = partial(retriever.retrieve_records, query, question, embedding, top_k, {}, characters)
             result = await self._connection.reads.run_in_thread(retrieve)
@@ -129,6 +133,8 @@ class Recall:
             self._speakers.drop_outdated(scope, metadata["writes"])
         now = options.now or datetime.now(retriever.zone)
         recollections = await asyncio.to_thread(_make_recollections, result, options, degraded, now)
+        if past is not None:
+            recollections = [*past.restate_recollections(recollections)]
         if self._reranker is not None:
             seconds = self._connection.settings.limits.rerank_timeout
             recollections = await retrieval.rerank_recollections(

@@ -15,6 +15,8 @@ PAGE = (ROOT / "docs" / "command-line.md").read_text("utf-8")
 COMMANDS: dict[str, Any] = dict(sorted(typer.main.get_group(app).commands.items()))
 DESTROYING = {"forget", "forget-user", "undo", "artifacts", "prune"}
 """Commands that take away what nobody brings back."""
+CORRECTING = {"correct", "pin", "unpin", "retract", "rollback", "merge", "split"}
+"""Commands that show what they would change."""
 
 
 def options(name: str) -> set[str]:
@@ -51,7 +53,7 @@ def test_a_test_runs_each_command() -> None:
 
 
 def test_what_destroys_asks_first() -> None:
-    assert {name for name in COMMANDS if "--yes" in options(name)} == DESTROYING
+    assert {name for name in COMMANDS if "--yes" in options(name)} == DESTROYING | CORRECTING
 
 
 def test_a_place_in_a_list_can_be_gone_on_from() -> None:

@@ -831,3 +831,31 @@ async def test_completion_is_shown_and_installed(command, monkeypatch, tmp_path,
 
 async def test_nothing_stored_steers_the_terminal():
     assert output.replace_controls("a\x1b[31mb\x07\u202ec\r\nd\te") == "a\ufffd[31mb\ufffd\ufffdc\nd e"
+
+
+async def test_an_owner_corrects_what_is_wrong(command, known):
+    porto = json.loads((await command("facts", *whose(known), "--about", "Porto", "--json")).stdout)[0]
+    asked = await command("correct", porto["id"], *whose(known), "--text", "I live in Lisbon.", stdin="n\n")
+    assert asked.exit_code == 1 and "I live in Porto. → I live in Porto. (retracted" in one_line(asked.output)
+    done = await command("correct", porto["id"], *whose(known), "--text", "I live in Lisbon.", "--yes", "--json")
+    change = json.loads(done.stdout)
+    [lisbon] = [fact for fact in change["facts"] if fact["after"]["state"] == "current"]
+    assert lisbon["after"]["text"] == "I live in Lisbon."
+    for name in ("pin", "unpin", "retract"):
+        shown = (await command(name, lisbon["id"], *whose(known), "--yes")).stdout
+        assert "takes it back" in shown
+    assert "retracted" in (await command("history", porto["id"], *whose(known))).stdout
+    assert "(nothing) → Inés" not in (await command("merge", "Rex", "Inés", *whose(known), "--yes")).stdout
+    complained = complaint(await command("split", "Rex", *whose(known), "--yes", "--json"))
+    assert "is no alias of 'Rex'; its aliases: 'Inés'" in complained["message"]
+    complained = complaint(await command("rollback", porto["id"], "1", *whose(known), "--yes", "--json"))
+    assert "revision '1'" in complained["message"]
+
+
+async def test_facts_are_listed_as_of_a_time(command, known):
+    then = datetime.fromtimestamp(NOON, UTC) + timedelta(days=2)
+    shown = (await command("facts", *whose(known), "--valid-at", then.date().isoformat())).stdout
+    assert "I live in Lisbon." in shown and "I live in Porto." not in shown
+    assert "No facts." in (await command("facts", *whose(known), "--recorded-at", "2026-01-01")).stdout
+    found = (await command("recall", "Where do I live?", *whose(known), "--valid-at", then.date().isoformat())).stdout
+    assert "I live in Lisbon." in found and "I live in Porto." not in found

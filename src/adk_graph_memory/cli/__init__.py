@@ -7,6 +7,7 @@ try:
     from adk_graph_memory.cli import conversation_commands
     from adk_graph_memory.cli import memory_commands
     from adk_graph_memory.cli import history_commands
+    from adk_graph_memory.cli import correction_commands
     from adk_graph_memory.cli import prune_command
     from adk_graph_memory.cli import doctor_command
     from adk_graph_memory.cli import ingest_command
@@ -20,6 +21,7 @@ except KeyboardInterrupt:  # ADK takes seconds to import
 __all__ = [
     "app",
     "conversation_commands",
+    "correction_commands",
     "demo_command",
     "doctor_command",
     "history_commands",

@@ -105,4 +105,5 @@ def _make_history_row(entry: HistoryEntry) -> tuple[str, str, Text]:
     said = f"said on {format_day(entry.said_at)} in session {entry.session_id}" if entry.said_at else ""
     decided = ": ".join(filter(None, (f"by {entry.by}" if entry.by else "", entry.reason)))
     ingest = f"ingest {entry.ingest_id}" if entry.ingest_id else ""
-    return format_day(entry.at), entry.kind, add_details(entry.text, quote, said, decided, ingest)
+    revision = f"revision {entry.revision}" if entry.revision else ""
+    return format_day(entry.at), entry.kind, add_details(entry.text, quote, said, decided, ingest, revision)

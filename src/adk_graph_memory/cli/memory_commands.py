@@ -37,7 +37,7 @@ from adk_graph_memory.cli.output import (
     replace_controls,
 )
 from adk_graph_memory.memory import GraphMemory
-from adk_graph_memory.records import Filters, MemoryKind, Recollection, Scope, StoredEntity, StoredFact
+from adk_graph_memory.records import AsOf, Filters, MemoryKind, Recollection, Scope, StoredEntity, StoredFact
 from adk_graph_memory.records.dates import format_short_date
 from adk_graph_memory.records.fact_validity import FactStatus
 
@@ -53,6 +53,33 @@ _STATUS_HEADINGS: dict[str, tuple[FactStatus, ...]] = {
     "No longer so, or in doubt:": ("over",),
 }
 """Headings of the list of facts, with the statuses that belong under each."""
+
+
+def parse_moment(text: str) -> datetime:
+    """Parse a date or a time of an option."""
+    try:
+        return datetime.fromisoformat(text)
+    except ValueError as error:
+        example = "2026-05-29, 2026-05-29T18:00 or 2026-05-29T18:00+02:00"
+        raise typer.BadParameter(f"{text!r} is not a date or a time such as {example}.") from error
+
+
+MomentOption = partial(typer.Option, parser=parse_moment, metavar="<date or time>")
+ValidOption = Annotated[
+    datetime | None, MomentOption("--valid-at", help="What was so then (a date or a time in the user's zone).")
+]
+RecordedOption = Annotated[datetime | None, MomentOption("--recorded-at", help="What memory knew then.")]
+
+
+async def _make_as_of(
+    memory: GraphMemory, scope: Scope, valid_at: datetime | None, recorded_at: datetime | None
+) -> AsOf | None:
+    """Make the point in time; a date without a time is the end of that day."""
+    if valid_at is None and recorded_at is None:
+        return None
+    zone = await memory.speakers.find_zone(scope)
+    moments = (moment and set_timezone(_extend_to_day_end(moment), zone) for moment in (valid_at, recorded_at))
+    return AsOf(*moments)
 
 
 @command(MEMORY_PANEL)
@@ -74,12 +101,16 @@ async def facts(
     user_id: UserOption,
     about: Annotated[str | None, typer.Option(help="Only about the person or thing with this name.")] = None,
     past: Annotated[bool, typer.Option("--all", help="Also what ended, was retracted or is stale.")] = False,
+    valid_at: ValidOption = None,
+    recorded_at: RecordedOption = None,
     limit: LimitOption = 50,
     after: AfterOption = None,
 ) -> Output:
     """List what is known of a user, newest first: what is so, what was planned, and what happened once."""
+    whose = {"app_name": app_name, "user_id": user_id}
     async with GraphMemory() as memory:
-        listing = memory.facts(app_name=app_name, user_id=user_id, about=about, past=past, limit=limit, after=after)
+        as_of = await _make_as_of(memory, Scope(**whose), valid_at, recorded_at)
+        listing = memory.facts(**whose, about=about, past=past, limit=limit, after=after, as_of=as_of)
         page = await collect_page(listing, app_name, user_id)
     sections = [
         section
@@ -126,17 +157,6 @@ def _make_entity_row(entity: StoredEntity) -> tuple[str, str, Text]:
     return format_count(entity.facts, "fact"), entity.type, add_details(entity.name, entity.about, aliases)
 
 
-def _parse_moment(text: str) -> datetime:
-    try:
-        return datetime.fromisoformat(text)
-    except ValueError as error:
-        example = "2026-05-29, 2026-05-29T18:00 or 2026-05-29T18:00+02:00"
-        raise typer.BadParameter(f"{text!r} is not a date or a time such as {example}.") from error
-
-
-MomentOption = partial(typer.Option, parser=_parse_moment, metavar="<date or time>")
-
-
 @command(MEMORY_PANEL)
 async def recall(
     query: Annotated[str, typer.Argument(help="A question, or any words.")],
@@ -150,12 +170,14 @@ async def recall(
     topic: Annotated[str | None, typer.Option(help="Facts of this topic only.")] = None,
     entity: Annotated[str | None, typer.Option(help="Only about the person or thing with this name.")] = None,
     min_score: Annotated[float | None, typer.Option(min=0, max=1, help="Leave out what scores less.")] = None,
+    valid_at: ValidOption = None,
+    recorded_at: RecordedOption = None,
     explain: Annotated[bool, typer.Option("--explain", help="Show what each score is made of.")] = False,
 ) -> Output:
     """Print the memories of a user that fit a question best."""
 
     def make_filters(zone: tzinfo) -> Filters:
-        start, end = since and _set_timezone(since, zone), until and _set_timezone(_extend_to_day_end(until), zone)
+        start, end = since and set_timezone(since, zone), until and set_timezone(_extend_to_day_end(until), zone)
         return Filters(start, end, kind, session_id, topic, entity)
 
     if not query.strip():
@@ -174,6 +196,7 @@ async def recall(
             min_score=min_score,
             filters=make_filters(zone),
             explain=explain,
+            as_of=await _make_as_of(memory, Scope(app_name, user_id), valid_at, recorded_at),
         )
     if not memories:
         await check_owner(app_name, user_id)
@@ -187,7 +210,8 @@ def _extend_to_day_end(moment: datetime) -> datetime:
     return datetime.combine(moment, time.max, moment.tzinfo) if moment.time() == time.min else moment
 
 
-def _set_timezone(moment: datetime, zone: tzinfo) -> datetime:
+def set_timezone(moment: datetime, zone: tzinfo) -> datetime:
+    """Take a time without a zone as of this zone."""
     return moment if moment.tzinfo else moment.replace(tzinfo=zone)
 
 

@@ -11,6 +11,7 @@ from adk_graph_memory.consolidation.owner_words import (
     make_correction_reading,
     make_ruling_reading,
 )
+from adk_graph_memory.consolidation.past_facts import list_past_facts
 from adk_graph_memory.consolidation.provenance import trace_entity, trace_fact
 from adk_graph_memory.consolidation.readings import record_reading
 from adk_graph_memory.consolidation.reconciliation import reconcile_claims
@@ -31,6 +32,7 @@ __all__ = [
     "find_lost_words",
     "find_read_facts",
     "find_read_wording",
+    "list_past_facts",
     "make_claim_ref",
     "make_correction_reading",
     "make_ruling_reading",

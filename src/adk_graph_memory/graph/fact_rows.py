@@ -20,6 +20,7 @@ from adk_graph_memory.records import (
     Ruling,
     Source,
     Standing,
+    StoredFact,
 )
 from adk_graph_memory.records.dates import infer_precision
 from adk_graph_memory.records.fact_validity import FactValidity
@@ -143,6 +144,33 @@ def read_validity(row: Mapping[str, Any]) -> FactValidity:
         valid_from_precision=row.get("valid_from_precision") or infer_precision(valid_from),
         valid_to_precision=row.get("valid_to_precision") or infer_precision(valid_to),
         is_stale=bool(row.get("stale")),
+    )
+
+
+def read_stored_fact(row: Mapping[str, Any], now: datetime, subject: str | None, object: str | None) -> StoredFact:
+    """Read a fact as it is listed, with the names of its entities; a statement may leave the sources out."""
+    validity = read_validity(row)
+    status = validity.compute_status(now)
+    return StoredFact(
+        id=row["id"],
+        text=row["text"],
+        subject=subject,
+        predicate=row["predicate"],
+        object=object,
+        modality=row["modality"],
+        topic=row["topic"] or None,
+        author=row["author"],
+        at=restore_datetime(row["timestamp"], row["offset"]),
+        valid_from=validity.valid_from,
+        valid_to=validity.valid_to,
+        state=row["state"],
+        is_stale=validity.is_stale,
+        holds=row.get("holds", status == "holds") and status != "lapsed",
+        status=status,
+        valid_from_precision=validity.valid_from_precision,
+        valid_to_precision=validity.valid_to_precision,
+        sources=tuple(map(read_source, row.get("sources", ()))),
+        is_pinned=bool(row["pinned"]),
     )
 
 

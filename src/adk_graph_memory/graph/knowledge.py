@@ -7,12 +7,9 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from datetime import datetime
 from typing import Any, Protocol, TypeVar
 
-from neo4j import Record
-
 from adk_graph_memory import errors
 from adk_graph_memory.graph import fact_rows
 from adk_graph_memory.graph.connection import Connection
-from adk_graph_memory.language.zones import restore_datetime
 from adk_graph_memory.records import AppSummary, Scope, StoredEntity, StoredFact, UserSummary
 
 T = TypeVar("T")
@@ -78,32 +75,7 @@ async def fetch_facts(
         limit=limit,
         after=await _fetch_page_start(connection, "fact_place", after, scope=scope.key, id=after),
     )
-    return [_read_stored_fact(row, now) for row in rows]
-
-
-def _read_stored_fact(row: Record, now: datetime) -> StoredFact:
-    validity = fact_rows.read_validity(row)
-    status = validity.compute_status(now)
-    return StoredFact(
-        id=row["id"],
-        text=row["text"],
-        subject=row["subject"],
-        predicate=row["predicate"],
-        object=row["object"],
-        modality=row["modality"],
-        topic=row["topic"] or None,
-        author=row["author"],
-        at=restore_datetime(row["timestamp"], row["offset"]),
-        valid_from=validity.valid_from,
-        valid_to=validity.valid_to,
-        state=row["state"],
-        is_stale=validity.is_stale,
-        holds=row["holds"] and status != "lapsed",
-        status=status,
-        valid_from_precision=validity.valid_from_precision,
-        valid_to_precision=validity.valid_to_precision,
-        sources=tuple(map(fact_rows.read_source, row["sources"])),
-    )
+    return [fact_rows.read_stored_fact(row, now, row["subject"], row["object"]) for row in rows]
 
 
 async def fetch_entities(

@@ -9,8 +9,7 @@ from typing import Any
 
 from adk_graph_memory.graph import fact_rows
 from adk_graph_memory.graph.connection import Connection
-from adk_graph_memory.language.zones import restore_datetime
-from adk_graph_memory.records import ProfileCandidate, Scope, Source, StoredFact
+from adk_graph_memory.records import ProfileCandidate, Scope, Source
 
 MAX_FACTS, MAX_FACTS_OF_PREDICATE, MAX_STATEMENTS = 1_000, 25, 100
 """Facts that are read at most: in all, of one predicate, and of those that only repeat words."""
@@ -55,26 +54,6 @@ async def fetch_sources(connection: Connection, scope: Scope, ids: Collection[st
 
 
 def _read_candidate(row: Mapping[str, Any], now: datetime) -> ProfileCandidate:
-    validity = fact_rows.read_validity(row)
-    status = validity.compute_status(now)
     subject, object = row["subject"] or {}, row["object"] or {}
-    fact = StoredFact(
-        id=row["id"],
-        text=row["text"],
-        subject=subject.get("name"),
-        predicate=row["predicate"],
-        object=object.get("name"),
-        modality=row["modality"],
-        topic=row["topic"] or None,
-        author=row["author"],
-        at=restore_datetime(row["timestamp"], row["offset"]),
-        valid_from=validity.valid_from,
-        valid_to=validity.valid_to,
-        state=row["state"],
-        is_stale=validity.is_stale,
-        holds=status == "holds",
-        status=status,
-        valid_from_precision=validity.valid_from_precision,
-        valid_to_precision=validity.valid_to_precision,
-    )
+    fact = fact_rows.read_stored_fact(row, now, subject.get("name"), object.get("name"))
     return ProfileCandidate(fact, row["place"], subject.get("type"), object.get("type"), row["support"] or 0)

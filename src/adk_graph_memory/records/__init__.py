@@ -11,6 +11,7 @@ from adk_graph_memory.records.extraction_result import (
     Source,
     Usage,
 )
+from adk_graph_memory.records.fact_validity import AsOf
 from adk_graph_memory.records.profile import (
     SECTION_TITLES,
     SECTIONS,
@@ -74,6 +75,7 @@ __all__ = [
     "SECTIONS",
     "SECTION_TITLES",
     "AppSummary",
+    "AsOf",
     "Candidates",
     "Checkup",
     "Embedding",

@@ -8,9 +8,26 @@ from typing import Literal
 
 from adk_graph_memory.records.dates import Precision, compute_date_end, format_english_date
 from adk_graph_memory.records.extraction_result import Modality
+from adk_graph_memory.records.turns import check_timezone_aware
 from adk_graph_memory.records.write_plan import FactState
 
 FactStatus = Literal["holds", "planned", "lapsed", "happened", "over"]
+
+
+@dataclass(frozen=True, slots=True)
+class AsOf:
+    """A point on the two axes of time: what was so at ``valid``, as memory knew it at ``recorded``; None is now.
+
+    A fact without a first day began when it was first said.
+    """
+
+    valid: datetime | None = None
+    recorded: datetime | None = None
+
+    def __post_init__(self) -> None:
+        for moment in (self.valid, self.recorded):
+            if moment is not None:
+                check_timezone_aware(moment)
 
 
 @dataclass(frozen=True, slots=True)

@@ -206,6 +206,7 @@ class StoredFact:
     valid_from_precision: Precision | None = None
     valid_to_precision: Precision | None = None
     sources: tuple[Source, ...] = ()
+    is_pinned: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,8 +3,16 @@
 // directly; and turns that a release read which kept no readings
 OPTIONAL MATCH (u:@User {scope: $scope})
 RETURN coalesce(u.writes, 0) AS writes,
-       COLLECT { MATCH (e:@Event {scope: $scope}) WHERE e.memory_id IS NOT NULL RETURN e {.memory_id, .session_id, .author, .role, .text, .timestamp} } AS turns,
-       COLLECT { MATCH (f:@Fact {scope: $scope}) WHERE f.id IS NOT NULL AND f.direct RETURN f {.memory_id, .text, .timestamp} } AS statements,
+       COLLECT { MATCH (e:@Event {scope: $scope}) WHERE e.memory_id IS NOT NULL WITH e, e AS memory
+         RETURN e {.memory_id, .id, .session_id, .author, .role, .text, .timestamp, stands:
+// include memory_stands
+         }
+       } AS turns,
+       COLLECT { MATCH (f:@Fact {scope: $scope}) WHERE f.id IS NOT NULL AND f.direct
+         RETURN f {.memory_id, .text, .predicate, .modality, .topic, .author, .timestamp, .offset, .recorded_at, stands:
+// include fact_stands
+         }
+       } AS statements,
        COLLECT {
          MATCH (i:@Ingest {scope: $scope, state: 'done'}) WHERE i.reading IS NULL
          MATCH (i)-[:READS]->(e:@Event) WHERE e.ingest = i.id AND e.memory_id IS NOT NULL

@@ -39,7 +39,7 @@ WITH f ORDER BY f.timestamp DESC, f.id LIMIT $limit
 RETURN f.memory_id AS id, f.text AS text, f.predicate AS predicate, f.modality AS modality, f.topic AS topic,
        f.author AS author, f.timestamp AS timestamp, f.offset AS offset, f.valid_from AS valid_from, f.valid_to AS valid_to, f.state AS state,
        f.valid_from_precision AS valid_from_precision, f.valid_to_precision AS valid_to_precision,
-       f.stale AS stale,
+       f.stale AS stale, f.pinned AS pinned,
 // include holds
        AS holds,
        head(COLLECT { MATCH (f)-[:SUBJECT]->(n) RETURN n.name }) AS subject,

@@ -40,7 +40,7 @@ UNWIND facts AS f
 WITH speakers, collect({
   place: place, support: f.support, id: f.memory_id, text: f.text, predicate: f.predicate, modality: f.modality, topic: f.topic,
   author: f.author, timestamp: f.timestamp, offset: f.offset, valid_from: f.valid_from, valid_to: f.valid_to, state: f.state,
-  valid_from_precision: f.valid_from_precision, valid_to_precision: f.valid_to_precision, stale: f.stale,
+  valid_from_precision: f.valid_from_precision, valid_to_precision: f.valid_to_precision, stale: f.stale, pinned: f.pinned,
   subject: head(COLLECT { MATCH (f)-[:SUBJECT]->(n) RETURN n {.name, .type} }),
   object: head(COLLECT { MATCH (f)-[:OBJECT]->(n) RETURN n {.name, .type} })
 })[..$most] AS facts

@@ -1,0 +1,156 @@
+"""Derive what memory knew at a time in the past, and what it knew to be so at another."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Any
+
+from adk_graph_memory import consolidation, graph
+from adk_graph_memory.graph.derivation import MemorySnapshot
+from adk_graph_memory.language.zones import restore_datetime
+from adk_graph_memory.records import AsOf, Recollection, Scope, StoredFact
+from adk_graph_memory.rewriting import Erasure, derive_memory
+
+_STATUSES = ("holds", "planned", "lapsed", "happened")
+"""What a listing shows; the rest is over."""
+
+
+@dataclass(frozen=True, slots=True)
+class PastMemory:
+    """All facts that memory had recorded and that had begun, newest first, by id; and the turns that it had read.
+
+    ``replaced_ids`` maps the id of each fact that memory holds today to those of the facts that it ended.
+    """
+
+    valid: datetime
+    facts: Mapping[str, StoredFact]
+    turn_ids: frozenset[str]
+    replaced_ids: Mapping[str, Sequence[str]]
+
+    def list_facts(self, *, about: str | None, past: bool) -> list[StoredFact]:
+        """List the facts; without ``past`` only what held, happened or was planned, given a name only about that."""
+        name = about and about.casefold()
+        return [
+            fact
+            for fact in self.facts.values()
+            if (past or fact.status in _STATUSES)
+            and (name is None or name in ((fact.subject or "").casefold(), (fact.object or "").casefold()))
+        ]
+
+    def restate_recollections(self, recollections: Iterable[Recollection]) -> Iterator[Recollection]:
+        """Yield what of the recollections memory knew: each fact in its wording of then, or what it ended since."""
+        seen = set[str]()
+        for memory in recollections:
+            for restated in self._restate(memory):
+                if restated.id not in seen:
+                    seen.add(restated.id)
+                    yield restated
+
+    def _restate(self, memory: Recollection) -> Iterator[Recollection]:
+        if memory.kind == "event":
+            if memory.id in self.turn_ids and (memory.at is None or memory.at <= self.valid):
+                yield replace(memory, is_current=True, is_stale=False, ending=None, superseded_by=(), previously=())
+            return
+        pending, visited = [memory.id], set[str]()
+        while pending:
+            id = pending.pop(0)
+            fact = self.facts.get(id)
+            if fact is not None and fact.status in _STATUSES:
+                yield _restate_fact(memory, fact)
+            elif id not in visited:
+                pending += self.replaced_ids.get(id, ())
+            visited.add(id)
+
+
+def _restate_fact(memory: Recollection, fact: StoredFact) -> Recollection:
+    return replace(
+        memory,
+        id=fact.id,
+        text=fact.text,
+        at=fact.valid_from or fact.at,
+        author=fact.author,
+        source_event_ids=tuple(source.turn_id for source in fact.sources),
+        quote=fact.sources[0].quote if fact.sources else None,
+        session_id=fact.sources[0].session_id if fact.sources else None,
+        valid_from=fact.valid_from,
+        valid_to=fact.valid_to,
+        valid_from_precision=fact.valid_from_precision,
+        valid_to_precision=fact.valid_to_precision,
+        modality=fact.modality,
+        plan=None,
+        is_stale=fact.is_stale,
+        is_current=True,
+        ending=None,
+        superseded_by=(),
+        previously=(),
+    )
+
+
+async def derive_past_memory(connection: graph.Connection, scope: Scope, as_of: AsOf) -> PastMemory:
+    """Derive what memory knew as of a point in time.
+
+    What was forgotten, undone or has expired since was never there.
+
+    Raises:
+        errors.DatabaseError: the graph could not be read.
+    """
+    snapshot = await graph.derivation.fetch_snapshot(connection, scope)
+    return await asyncio.to_thread(_derive_past_memory, snapshot, as_of)
+
+
+def _derive_past_memory(snapshot: MemorySnapshot, as_of: AsOf) -> PastMemory:
+    now = datetime.now(UTC)
+    valid, recorded = as_of.valid or as_of.recorded or now, as_of.recorded or now
+    expired_ids = frozenset(id for id, turn in snapshot.turns.items() if not turn["stands"])
+    readings, difference = derive_memory(snapshot, Erasure(expired_ids, takes_words=False))
+    known = [reading for reading in readings if reading.at is None or reading.at <= recorded]
+    memory = consolidation.replay_readings(known)
+    facts = [*consolidation.list_past_facts(memory, valid)]
+    facts += _list_statements(snapshot.statements, valid, recorded)
+    facts.sort(key=lambda fact: fact.id)
+    facts.sort(key=lambda fact: fact.at, reverse=True)
+    replaced_ids: dict[str, list[str]] = {}
+    for (later, earlier), link in sorted(difference.derived.links.items()):
+        if not link.link.is_void:
+            replaced_ids.setdefault(f"fact:{later}", []).append(f"fact:{earlier}")
+    event_ids = {id: turn["id"] for id, turn in snapshot.turns.items()}
+    return PastMemory(
+        valid,
+        {fact.id: _name_events(fact, event_ids) for fact in facts},
+        frozenset(id for reading in known for id in reading.heard_turn_ids),
+        replaced_ids,
+    )
+
+
+def _name_events(fact: StoredFact, event_ids: Mapping[str, str]) -> StoredFact:
+    sources = (replace(source, turn_id=event_ids.get(source.turn_id, source.turn_id)) for source in fact.sources)
+    return replace(fact, sources=tuple(sources))
+
+
+def _list_statements(
+    statements: Mapping[str, Mapping[str, Any]], valid: datetime, recorded: datetime
+) -> Iterator[StoredFact]:
+    """Yield the statements that had been added and made; they hold until they are forgotten."""
+    for id, row in statements.items():
+        at = restore_datetime(row["timestamp"], row["offset"])
+        if row["stands"] and at <= valid and row["recorded_at"].to_native() <= recorded:
+            yield StoredFact(
+                id=id,
+                text=row["text"],
+                subject=None,
+                predicate=row["predicate"],
+                object=None,
+                modality=row["modality"],
+                topic=row["topic"] or None,
+                author=row["author"],
+                at=at,
+                valid_from=None,
+                valid_to=None,
+                state="current",
+                is_stale=False,
+                holds=True,
+                status="holds",
+            )
