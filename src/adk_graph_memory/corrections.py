@@ -203,6 +203,8 @@ class Corrections:
 
         def make_word(snapshot: MemorySnapshot, memory: DerivedMemory) -> OwnerWord:
             fact = _find_fact(snapshot, memory, id).known
+            if op == "unpin" and not fact.ruling.is_pinned:
+                raise errors.InvalidArgument(reason=f"{fact.proposition.text!r} is not pinned")
             return _make_word(OwnerRuling(op, consolidation.make_claim_ref(fact), reason=why))
 
         return await self._add_word(app_name, user_id, make_word, preview)
@@ -225,7 +227,10 @@ def _make_word(ruling: OwnerRuling) -> OwnerWord:
 def _word_correction(snapshot: MemorySnapshot, memory: DerivedMemory, id: str, correction: Correction) -> OwnerWord:
     fact = _find_fact(snapshot, memory, id).known
     old = fact.proposition
-    new = replace(old, is_correction=True)
+    if fact.standing.state == "retracted":
+        reason = f"{old.text!r} was retracted: correct what stands in its place, as `adk-graph-memory history` names it"
+        raise errors.InvalidArgument(reason=reason)
+    new = replace(old, is_correction=False)
     if correction.text is not None:
         object = consolidation.choose_object(fact, correction.text, memory.entities)
         new = replace(new, text=correction.text, object=object)

@@ -846,7 +846,7 @@ async def test_an_owner_corrects_what_is_wrong(command, known):
         assert "takes it back" in shown
     assert "retracted" in (await command("history", porto["id"], *whose(known))).stdout
     assert "(nothing) → Inés" not in (await command("merge", "Rex", "Inés", *whose(known), "--yes")).stdout
-    complained = complaint(await command("split", "Rex", *whose(known), "--yes", "--json"))
+    complained = complaint(await command("split", "Rex", *whose(known), "--yes", "--json"), code=2)
     assert "is no alias of 'Rex'; its aliases: 'Inés'" in complained["message"]
     complained = complaint(await command("rollback", porto["id"], "1", *whose(known), "--yes", "--json"))
     assert "revision '1'" in complained["message"]

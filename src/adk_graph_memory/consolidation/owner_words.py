@@ -69,7 +69,6 @@ def make_correction_reading(
         valid_from=correction.valid_from,
         valid_to=correction.valid_to,
         topic=correction.topic,
-        is_correction=True,
         valid_from_precision=correction.valid_from_precision,
         valid_to_precision=correction.valid_to_precision,
     )
@@ -81,7 +80,7 @@ def make_correction_reading(
         session_id=source.session_id,
         extraction=Extraction(tuple(_name_entity(entities[key], ref) for key, ref in refs.items()), (extracted,)),
         entity_keys={ref: key for key, ref in refs.items()},
-        claim_decisions=(ClaimDecision("RETRACT", new, (make_claim_ref(fact),), reason or REASONS["correct"]),),
+        claim_decisions=(ClaimDecision("SUPERSEDE", new, (make_claim_ref(fact),), reason or REASONS["correct"]),),
         functional_predicates=(correction.predicate,) if correction.is_functional else (),
         heard_turn_ids=(source.turn_id,),
     )
@@ -135,7 +134,7 @@ def rule_fact(fact: DerivedFact, ruling: OwnerRuling, at: datetime) -> DerivedFa
         case "pin":
             rule = Ruling(True, upheld_until=at, reason=ruling.reason)
         case "unpin":
-            rule = Ruling(reason=ruling.reason)
+            rule = Ruling(reason=ruling.reason) if before.is_pinned else before
         case "retract" | "correct":
             rule = Ruling(retracted_at=at, reason=ruling.reason)
         case "rollback":

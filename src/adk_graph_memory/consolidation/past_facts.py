@@ -28,14 +28,10 @@ def _find_beginning(memory: DerivedMemory, fact: DerivedFact) -> datetime:
     proposition = fact.known.proposition
     if proposition.valid_from is not None and proposition.modality != "planned":
         return proposition.valid_from
-    moments = [proposition.at]
-    if any(source.is_owner for source in fact.known.sources):
-        moments += [
-            memory.facts[earlier].known.proposition.at
-            for (later, earlier), link in memory.links.items()
-            if later == fact.known.id and link.link.op == "RETRACT"
-        ]
-    return min(moments)
+    corrected_at = {source.at for source in fact.known.sources if source.is_owner}
+    facts = memory.facts.values() if corrected_at else ()
+    replaced = (other.known.proposition for other in facts if other.known.ruling.retracted_at in corrected_at)
+    return min([proposition.at, *(other.at for other in replaced if other.predicate == proposition.predicate)])
 
 
 def _make_stored_fact(memory: DerivedMemory, fact: DerivedFact, valid: datetime) -> StoredFact:

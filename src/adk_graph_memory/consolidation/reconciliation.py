@@ -17,6 +17,7 @@ from adk_graph_memory.records import (
     PlannedFact,
     PlannedRevision,
     Proposition,
+    Ruling,
     Source,
     Standing,
     WritePlan,
@@ -113,7 +114,8 @@ def _plan_fact_change(
 ) -> Iterator[PlannedFact]:
     proposition, standing = _get_period_proposition(claims, period), _decide_standing(period, known_fact)
     if known_fact is None:
-        yield PlannedFact(fact_id, proposition, sources=period.sources, standing=standing)
+        ruling = _find_ruling(claims.claim_groups[period.claim_id].facts, period)
+        yield PlannedFact(fact_id, proposition, sources=period.sources, standing=standing, ruling=ruling)
         return
     is_reworded = proposition.text != known_fact.proposition.text
     new, moved = (
@@ -123,6 +125,13 @@ def _plan_fact_change(
     if new or moved or is_reworded or standing != known_fact.standing:
         proposition = proposition if is_reworded else replace(known_fact.proposition, at=proposition.at)
         yield PlannedFact(fact_id, proposition, False, is_reworded, new, moved, standing)
+
+
+def _find_ruling(facts: Iterable[KnownFact], period: Period) -> Ruling:
+    """Find the ruling about a fact that some of the period's words supported."""
+    keys = _collect_source_keys(period.sources)
+    ruled = (fact.ruling for fact in facts if not keys.isdisjoint(_collect_source_keys(fact.sources)))
+    return next((ruling for ruling in ruled if ruling != Ruling()), Ruling())
 
 
 def _plan_revisions(

@@ -157,7 +157,7 @@ class _Replay:
 
     def _write_fact(self, planned: PlannedFact, reading: Reading) -> None:
         before = self._facts.get(planned.id)
-        known = before.known if before else KnownFact(planned.id, planned.proposition)
+        known = before.known if before else KnownFact(planned.id, planned.proposition, ruling=planned.ruling)
         moved_keys = {source.key for source in planned.moved_sources}
         sources = {source.key: source for source in known.sources} | {
             source.key: source for source in planned.sources if source.key not in {s.key for s in known.sources}

@@ -205,7 +205,8 @@ async def write_difference(
     await transaction.run_rows("rewrite_entities", entity_rows, scope=key, **slot)
     rows = [_make_fact_row(fact, difference, batch) for fact in difference.facts]
     await transaction.run_rows("write_facts", rows, scope=key, **slot)
-    await transaction.run_rows("write_rulings", [_make_ruling_row(fact.known) for fact in difference.facts], scope=key)
+    rulings = [{"id": f.known.id, **fact_rows.make_ruling_columns(f.known.ruling)} for f in difference.facts]
+    await transaction.run_rows("write_rulings", rulings, scope=key)
     await transaction.run_rows("rewrite_fact_entities", rows, scope=key)
     mention_rows = [
         {"event": turn_id, "key": entity_key, "was": difference.derived.mentions[turn_id, entity_key]}
@@ -232,17 +233,6 @@ def _make_fact_row(fact: DerivedFact, difference: MemoryDifference, batch: Embed
         "retired_at": fact.retired_at,
         "subject_was": known.former_entity_keys[0],
         "object_was": known.former_entity_keys[1],
-    }
-
-
-def _make_ruling_row(fact: KnownFact) -> dict[str, Any]:
-    ruling = fact.ruling
-    return {
-        "id": fact.id,
-        "pinned": ruling.is_pinned or None,
-        "upheld_until": ruling.upheld_until,
-        "owner_retracted_at": ruling.retracted_at,
-        "ruling_reason": ruling.reason or None,
     }
 
 

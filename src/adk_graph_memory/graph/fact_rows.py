@@ -61,7 +61,18 @@ def make_fact_row(
         "moved": [_make_source_row(source, memory_ids) for source in fact.moved_sources],
         "metadata": JsonMapDelta.from_values(fact.metadata, replaces=fact.replaces_metadata).to_parameter(),
         "expires_at": fact.expires_at and fact.expires_at.timestamp(),
+        **make_ruling_columns(fact.ruling),
         **batch.make_vector_columns(Passage(proposition.text) if fact.is_new or fact.is_reworded else None),
+    }
+
+
+def make_ruling_columns(ruling: Ruling) -> dict[str, Any]:
+    """Make the columns that say what the owner decided about a fact."""
+    return {
+        "pinned": ruling.is_pinned or None,
+        "upheld_until": ruling.upheld_until,
+        "owner_retracted_at": ruling.retracted_at,
+        "ruling_reason": ruling.reason or None,
     }
 
 

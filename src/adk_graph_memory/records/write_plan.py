@@ -251,6 +251,8 @@ class PlannedFact:
     replaces_metadata: bool = False
     expires_at: datetime | None = None
     """of a fact added directly; any other expires with the turns that it rests on"""
+    ruling: Ruling = Ruling()
+    """of a new fact that takes over words of one that the owner ruled about"""
 
 
 @dataclass(frozen=True, slots=True)

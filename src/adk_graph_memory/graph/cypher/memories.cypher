@@ -190,7 +190,8 @@ UNWIND $rows AS row
 WITH row WHERE row.direct OR NOT row.is_new OR EXISTS { MATCH (e:@Event {scope: $scope}) WHERE e.memory_id IN row.events }
 MERGE (f:@Fact {scope: $scope, id: row.id})
 ON CREATE SET f:@Memory, f.kind = 'fact', f.memory_id = 'fact:' + row.id, f.recorded_at = coalesce(row.recorded_at, datetime()),
-  f.direct = row.direct, f.support = 0
+  f.direct = row.direct, f.support = 0, f.pinned = row.pinned, f.upheld_until = row.upheld_until,
+  f.owner_retracted_at = row.owner_retracted_at, f.ruling_reason = row.ruling_reason
 SET f.text = row.text, f.words = row.words, f.signature = row.signature, f.predicate = row.predicate,
   f.modality = row.modality, f.topic = row.topic, f.author = row.author, f.timestamp = row.timestamp, f.offset = row.offset,
   f.valid_from = row.valid_from, f.said_to = row.said_to, f.valid_to = row.valid_to,
