@@ -16,6 +16,7 @@ from neo4j_graphrag.types import RawSearchResult
 
 from adk_graph_memory import errors, graph, past_memory, retrieval
 from adk_graph_memory.graph_vectors import GraphVectors
+from adk_graph_memory.past_memory import PastMemory
 from adk_graph_memory.problem_log import ProblemLog
 from adk_graph_memory.records import AsOf, Filters, Recollection, Scope, check_timezone_aware
 from adk_graph_memory.settings import Settings
@@ -105,9 +106,7 @@ class Recall:
             errors.DatabaseError: the graph could not be read.
         """
         options = options.apply_settings(self._connection.settings)
-        past = None
-        if options.as_of is not None:
-            past = await past_memory.derive_past_memory(self._connection, scope, options.as_of)
+        past = await self._derive_past_memory(scope, options.as_of)
         limit, token_budget = options.limit or 0, options.token_budget or 0
         if not limit or not token_budget:
             return []
@@ -132,9 +131,7 @@ class Recall:
             await self._vectors.slot_tracker.follow_switch(metadata["live"])
             self._speakers.drop_outdated(scope, metadata["writes"])
         now = options.now or datetime.now(retriever.zone)
-        recollections = await asyncio.to_thread(_make_recollections, result, options, degraded, now)
-        if past is not None:
-            recollections = [*past.restate_recollections(recollections)]
+        recollections = await asyncio.to_thread(_make_recollections, result, options, degraded, now, past)
         if self._reranker is not None:
             seconds = self._connection.settings.limits.rerank_timeout
             recollections = await retrieval.rerank_recollections(
@@ -148,6 +145,9 @@ class Recall:
             limit=limit,
             token_budget=token_budget,
         )
+
+    async def _derive_past_memory(self, scope: Scope, as_of: AsOf | None) -> PastMemory | None:
+        return None if as_of is None else await past_memory.derive_past_memory(self._connection, scope, as_of)
 
     async def make_retriever(
         self,
@@ -187,9 +187,12 @@ class Recall:
 
 
 def _make_recollections(
-    result: RawSearchResult, options: RecallOptions, degraded: str | None, now: datetime
+    result: RawSearchResult, options: RecallOptions, degraded: str | None, now: datetime, past: PastMemory | None
 ) -> list[Recollection]:
-    """Make the recollections that score high enough, with their shares if ``explain`` is set."""
+    """Make the recollections that score high enough, as of a past memory if there is one.
+
+    If ``explain`` is set, they have their shares.
+    """
     recollections = [retrieval.make_recollection(record, degraded, now) for record in result.records]
     if options.explain and result.metadata:
         memories = result.metadata["memories"]
@@ -197,4 +200,5 @@ def _make_recollections(
             replace(memory, shares=memories[memory.id].shares if memory.id in memories else ())
             for memory in recollections
         ]
+    recollections = [*past.restate_recollections(recollections)] if past else recollections
     return [memory for memory in recollections if memory.score >= (options.min_score or 0.0)]

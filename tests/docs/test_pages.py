@@ -134,15 +134,27 @@ def run_command(arguments: list[str], *options: str) -> None:
         id = json.loads(CliRunner().invoke(app, ["facts", *owner]).stdout)[0]["id"]
         [entry, *_] = json.loads(CliRunner().invoke(app, ["history", id, *owner]).stdout)["entries"]
         arguments = [entry["ingest_id"] if word == "an-ingest-id" else word for word in arguments]
+    if "a-revision" in arguments:
+        arguments[1:3] = find_revision()
     result = CliRunner().invoke(app, [*arguments, *options])
     assert result.exit_code == 0, f"{arguments}: {result.output}"
     if arguments[0] in ("recall", "facts"):
         assert "thunder" in result.output
 
 
+def find_revision() -> tuple[str, str]:
+    """A fact of Ana's that changed, and a revision of it."""
+    owner = ["--app", "home", "--user", "ana", "--json"]
+    for fact in json.loads(CliRunner().invoke(app, ["facts", *owner, "--all"]).stdout):
+        for entry in json.loads(CliRunner().invoke(app, ["history", fact["id"], *owner]).stdout)["entries"]:
+            if entry["revision"]:
+                return fact["id"], entry["revision"]
+    pytest.fail("no fact has changed")
+
+
 async def store_monday_and_friday(folder: Path) -> None:
     """What the commands speak of: a session that is stored, and one that was saved to a file."""
-    said = "My dog is called Rex and Rex is afraid of thunder."
+    said = "My dog is called Rex and Rex is afraid of thunder. My friend Rexy barks at thunder."
     async with Neo4jSessionService() as sessions:
         for id in ("monday", "friday"):
             session = await sessions.create_session(app_name="home", user_id="ana", session_id=id)

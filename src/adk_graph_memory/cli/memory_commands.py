@@ -8,7 +8,7 @@ from functools import partial
 from typing import Annotated
 
 import typer
-from rich.console import Group
+from rich.console import Group, RenderableType
 from rich.text import Text
 
 from adk_graph_memory import consolidation, errors, graph
@@ -180,11 +180,11 @@ async def recall(
         start, end = since and set_timezone(since, zone), until and set_timezone(_extend_to_day_end(until), zone)
         return Filters(start, end, kind, session_id, topic, entity)
 
-    if not query.strip():
-        raise UsageError("Give a question, or any words.")
+    _check_question(query)
     make_filters(UTC)  # rejects invalid filters before connecting to a server
+    scope = Scope(app_name, user_id)
     async with GraphMemory() as memory:
-        zone = await memory.speakers.find_zone(Scope(app_name, user_id))
+        zone = await memory.speakers.find_zone(scope)
         announce("Loading the embedding model")
         await memory.vectors.check_embedder()
         announce("Searching")
@@ -196,13 +196,21 @@ async def recall(
             min_score=min_score,
             filters=make_filters(zone),
             explain=explain,
-            as_of=await _make_as_of(memory, Scope(app_name, user_id), valid_at, recorded_at),
+            as_of=await _make_as_of(memory, scope, valid_at, recorded_at),
         )
     if not memories:
         await check_owner(app_name, user_id)
+    return Output(memories, _format_recollections(memories), [SHARES_HINT if explain and memories else None])
+
+
+def _format_recollections(memories: Sequence[Recollection]) -> RenderableType:
     rows = ((f"{memory.score:.2f}", format_day(memory.at), _format_recollection(memory)) for memory in memories)
-    text = make_grid(rows) if memories else "Nothing is remembered about this."
-    return Output(memories, text, [SHARES_HINT if explain and memories else None])
+    return make_grid(rows) if memories else "Nothing is remembered about this."
+
+
+def _check_question(query: str) -> None:
+    if not query.strip():
+        raise UsageError("Give a question, or any words.")
 
 
 def _extend_to_day_end(moment: datetime) -> datetime:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 
 from adk_graph_memory.consolidation import fact_rules, owner_words
@@ -66,7 +67,7 @@ def _make_entry(kind: HistoryKind, text: str, reading: Reading, source: Source) 
 def _trace_revisions(fact: DerivedFact) -> Iterator[HistoryEntry]:
     for item in fact.revisions:
         revision = item.revision
-        if item.judge == OWNER and revision.op in ("RETRACT", "REOPEN"):
+        if item.judge == OWNER:
             continue  # the ruling says so
         evidence = revision.evidence[0] if revision.evidence else None
         yield HistoryEntry(
@@ -88,7 +89,9 @@ def _trace_rulings(readings: Iterable[Reading], fact: DerivedFact) -> Iterator[H
         ruling = reading.ruling
         if ruling and ruling.claim and owner_words.find_ruled_fact([fact], ruling.claim):
             kind, text = _KINDS_BY_RULING[ruling.op], fact.known.proposition.text
-            yield HistoryEntry(kind, text, reading.at, by=OWNER, reason=ruling.reason, ingest_id=reading.id)
+            changes = (item.revision.key for item in fact.revisions if item.recorded_at == reading.at)
+            entry = HistoryEntry(kind, text, reading.at, by=OWNER, reason=ruling.reason, ingest_id=reading.id)
+            yield replace(entry, revision=next(changes, ""))
 
 
 def _trace_links(memory: DerivedMemory, fact_id: str) -> Iterator[HistoryEntry]:
