@@ -23,6 +23,7 @@ from adk_graph_memory import graph
 from adk_graph_memory.adk.memory_service import Neo4jMemoryService
 from adk_graph_memory.adk.session_service import Neo4jSessionService
 from adk_graph_memory.demo.conversation import Conversation, ConversationQuestion
+from adk_graph_memory.demo.owner import show_owner_methods
 from adk_graph_memory.language.detection import detect_language
 from adk_graph_memory.language.zones import TIMEZONE_KEY
 from adk_graph_memory.memory import GraphMemory
@@ -93,6 +94,7 @@ async def play_conversation(
             f"\nOf {len(ranks)} questions that have an answer, [bold]{in_three}[/] show it among the first "
             f"{DISPLAY_LIMIT} memories, [bold]{in_ten}[/] have it among the first {SEARCH_LIMIT}."
         )
+    await show_owner_methods(scope, memory, console)
     console.print(_format_hints(scope), soft_wrap=True)  # commands to paste must stay on one line
     return DemoResult(
         scope.app_name, scope.user_id, counts, dict(ingest.facts), ingest.usage.calls, len(ranks), in_three, in_ten
