@@ -152,6 +152,7 @@ async def lease_turns(
                 topics=list(topics),
                 model=model,
                 lease=lease,
+                now=now,
                 lease_until=now + lease_seconds,
                 pending_reason=pending_reason,
                 context=CONTEXT_TURNS,
