@@ -1,13 +1,24 @@
-"""Check that the graph holds of each user what their words make of it, and mend it."""
+"""Check that the graph holds of each user what their words make of it, and no invariant is broken; mend it."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import suppress
+from dataclasses import dataclass
 
-from adk_graph_memory import graph
+from adk_graph_memory import errors, graph
+from adk_graph_memory.graph.derivation import MemoryDifference
+from adk_graph_memory.graph.invariants import MENDED_FIRST, MENDED_LAST, InvariantCounts
 from adk_graph_memory.graph_vectors import GraphVectors
-from adk_graph_memory.records import Checkup
+from adk_graph_memory.records import Checkup, Scope
+from adk_graph_memory.records.findings import Finding, Invariant
 from adk_graph_memory.rewriting import Rewriter
+
+logger = logging.getLogger(__name__)
+
+EMBEDDED_AT_ONCE = 100
+"""Texts without a vector that one step of mending embeds."""
 
 
 class Checkups:
@@ -22,27 +33,153 @@ class Checkups:
         """Check one user after another.
 
         What a user's facts, names, endings and revisions are is derived again from what was read, and compared with
-        the graph.
+        the graph. Each invariant of a user's nodes is checked too. A user who cannot be checked holds up no other.
 
         Args:
             app_name: of this app only.
             user_id: of this user only.
-            mend: also write what differs.
+            mend: also write what differs, mend what can be mended, and embed what lacks its vector.
         """
         connection = await graph.prepare_connection(self.connection)
-        rewriter = Rewriter(connection, self.vectors)
         async for scope in graph.knowledge.iterate_owners(connection, app_name, user_id):
-            if mend:
-                difference = await rewriter.restore_derivation(scope)
-            else:
-                difference = await rewriter.compare_derivation(scope)
-            waiting, unembedded = await graph.knowledge.count_unfinished(connection, scope)
-            yield Checkup(
-                scope.app_name,
-                scope.user_id,
-                facts=len(difference.derived.facts),
-                differences=difference.count,
-                is_mended=mend and not difference.is_empty,
-                waiting=waiting,
-                unembedded=unembedded,
+            checker = UserChecker(connection, self.vectors, scope)
+            yield await (checker.mend() if mend else checker.check())
+
+    async def check_store(self, *, mend: bool = False, owners: bool = True) -> list[Finding]:
+        """Check what is no user's own: the indexes and constraints of our labels, and nodes of unknown users.
+
+        Args:
+            mend: also create what is missing, unless the settings forbid to change the schema.
+            owners: also look for nodes of unknown users, which reads all of the graph.
+        """
+        connection, reason = await graph.prepare_connection(self.connection), None
+        faults = await graph.invariants.find_schema_faults(connection)
+        left = faults
+        if mend and (faults.missing or faults.offline) and connection.settings.schema_mode == "auto":
+            reason = await graph.invariants.mend_schema(connection, faults)
+            left = await graph.invariants.find_schema_faults(connection)
+        cases: tuple[tuple[Invariant, tuple[str, ...], tuple[str, ...]], ...] = (
+            ("missing_indexes", faults.missing, left.missing),
+            ("offline_indexes", faults.offline, left.offline),
+        )
+        findings = [
+            Finding.make(
+                invariant,
+                len(names),
+                is_mended=mend and not left_names,
+                details=(*(left_names or names), *([reason] if reason and left_names else [])),
             )
+            for invariant, names, left_names in cases
+            if names
+        ]
+        if owners and (nodes := await graph.invariants.count_ownerless_nodes(connection)):
+            findings.append(Finding.make("ownerless_nodes", nodes))
+        return findings
+
+
+@dataclass(frozen=True, slots=True)
+class Examination:
+    """What was found of one user; without a difference, memory cannot be derived."""
+
+    counts: InvariantCounts
+    difference: MemoryDifference | None
+    unreadable_ids: tuple[str, ...] = ()
+
+    @property
+    def broken(self) -> dict[Invariant, int]:
+        """How often each invariant is broken."""
+        broken = dict(self.counts.broken)
+        if self.unreadable_ids:
+            broken["unreadable_readings"] = len(self.unreadable_ids)
+        elif self.difference is None:
+            broken["underivable"] = 1
+        return broken
+
+    @property
+    def is_clean(self) -> bool:
+        """Whether there is nothing to mend."""
+        is_derived = self.difference is not None and self.difference.is_empty
+        return is_derived and not self.broken and not self.counts.unembedded
+
+
+class UserChecker:
+    """Checks and mends the memory of one user."""
+
+    def __init__(self, connection: graph.Connection, vectors: GraphVectors, scope: Scope) -> None:
+        self._connection, self._vectors, self._scope = connection, vectors, scope
+        self._rewriter = Rewriter(connection, vectors)
+
+    async def check(self) -> Checkup:
+        """Check without writing anything."""
+        examination = await self._examine()
+        return await self._make_checkup(examination, examination, examination.difference)
+
+    async def mend(self) -> Checkup:
+        """Check, mend what can be mended, and check again."""
+        before = await self._examine()
+        if before.is_clean:
+            return await self._make_checkup(before, before, before.difference)
+        kinds = [kind for kind in MENDED_FIRST if kind in before.broken]
+        if kinds or before.unreadable_ids:
+            await graph.invariants.mend_user(self._connection, self._scope, kinds, before.unreadable_ids)
+        restored = await self._derive(self._rewriter.restore_derivation)
+        after = await graph.invariants.count_broken_invariants(self._connection, self._scope)
+        if kinds := [kind for kind in MENDED_LAST if kind in after.broken]:
+            await graph.invariants.mend_user(self._connection, self._scope, kinds)
+        if after.unembedded:
+            await self._embed_missing()
+        return await self._make_checkup(before, await self._examine(), before.difference or restored)
+
+    async def _examine(self) -> Examination:
+        difference = await self._derive(self._rewriter.compare_derivation)
+        unreadable = (
+            await graph.invariants.find_unreadable_readings(self._connection, self._scope) if difference is None else ()
+        )
+        counts = await graph.invariants.count_broken_invariants(self._connection, self._scope)
+        return Examination(counts, difference, tuple(unreadable))
+
+    async def _derive(self, derive: Callable[[Scope], Awaitable[MemoryDifference]]) -> MemoryDifference | None:
+        """Derive the memory; None, and a line in the log, if that is impossible."""
+        try:
+            return await derive(self._scope)
+        except errors.DatabaseError:
+            raise
+        except Exception:
+            logger.warning("The memory of user %r cannot be derived", self._scope.user_id, exc_info=True)
+            return None
+
+    async def _embed_missing(self) -> None:
+        """Embed what lacks its vector; what cannot be embedded now is marked for the next ingest."""
+        with suppress(errors.EmbeddingError, errors.EmbedderMismatch, errors.ConfigurationError):
+            while nodes := await graph.invariants.fetch_unembedded_nodes(
+                self._connection, self._scope, EMBEDDED_AT_ONCE
+            ):
+                batch = await self._vectors.embed_passages([node.passage for node in nodes])
+                if not await graph.invariants.write_missing_vectors(self._connection, self._scope, nodes, batch):
+                    break
+        await graph.invariants.mark_unembedded_memories(self._connection, self._scope)
+
+    async def _make_checkup(
+        self, before: Examination, after: Examination, difference: MemoryDifference | None
+    ) -> Checkup:
+        waiting, _ = await graph.knowledge.count_unfinished(self._connection, self._scope)
+        has_difference = difference is not None and not difference.is_empty
+        is_mended = has_difference and after.difference is not None and after.difference.is_empty
+        return Checkup(
+            self._scope.app_name,
+            self._scope.user_id,
+            facts=len(difference.derived.facts) if difference else before.counts.facts,
+            differences=difference.count if difference else 0,
+            is_mended=is_mended and before is not after,
+            waiting=waiting,
+            unembedded=after.counts.unembedded,
+            findings=tuple(
+                Finding.make(
+                    kind,
+                    count,
+                    is_mended=kind not in after.broken,
+                    details=before.unreadable_ids if kind == "unreadable_readings" else (),
+                )
+                for kind, count in before.broken.items()
+            ),
+        )

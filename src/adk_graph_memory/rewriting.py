@@ -123,9 +123,19 @@ class Rewriter:
         return (await self._rewrite_memory(scope, lambda snapshot: Erasure(), is_forced=True))[2]
 
     async def compare_derivation(self, scope: Scope) -> MemoryDifference:
-        """Return what of the graph is not as the user's readings make it; nothing is written."""
+        """Return what of the graph is not as the user's readings make it; nothing is written.
+
+        If anything differs, a second look makes sure that nobody wrote to the user during the first.
+        """
         snapshot = await graph.derivation.fetch_snapshot(self._connection, scope)
-        return (await asyncio.to_thread(derive_memory, snapshot, Erasure()))[1]
+        for _ in range(MAX_REWRITES):
+            difference = (await asyncio.to_thread(derive_memory, snapshot, Erasure()))[1]
+            if difference.is_empty:
+                break
+            earlier, snapshot = snapshot, await graph.derivation.fetch_snapshot(self._connection, scope)
+            if earlier.writes == snapshot.writes:
+                break
+        return difference
 
     async def _rewrite_memory(
         self, scope: Scope, select: Callable[[MemorySnapshot], Erasure], *, is_forced: bool = False

@@ -18,6 +18,7 @@ import platformdirs
 from pydantic import BeforeValidator, Field, SecretStr, StringConstraints, ValidationError, field_validator
 from pydantic_settings import (
     BaseSettings,
+    EnvSettingsSource,
     InitSettingsSource,
     JsonConfigSettingsSource,
     PydanticBaseSettingsSource,
@@ -235,6 +236,9 @@ class Settings(BaseSettings):
         dotenv_settings: PydanticBaseSettingsSource,
         file_secret_settings: PydanticBaseSettingsSource,
     ) -> tuple[PydanticBaseSettingsSource, ...]:
+        if isinstance(env_settings, EnvSettingsSource):  # an empty password is none: the local server has its own
+            variables = env_settings.env_vars.items()
+            env_settings.env_vars = {name: value for name, value in variables if value or name != "neo4j_password"}
         return init_settings, env_settings, _LocalServerSource(settings_cls, {})
 
 

@@ -51,6 +51,7 @@ OF_THE_WHOLE_DATABASE = {
     "contents.cypher": "what a store holds for nobody is nobody's; it is told which ids are known, and nothing of them",
     "index_search.cypher": "a caller's own index has no scope; what it may show is for the caller to say",
     "schema.cypher": "holds nobody's data",
+    "store.cypher": "an operator checks the indexes, and whether anything is nobody's; it returns names and a count",
     "reembed.cypher": "a new embedder makes everybody's vectors anew, and returns nobody's data to a user",
 }
 """The same for whole files."""

@@ -35,6 +35,7 @@ CATCH_ALL = {
     "redaction": "and a redaction",
     "background/": "what cannot be queued or ingested waits, and its reason is logged",
     "maf/": "the answer was given, so no error of memory may cost it",
+    "checkups.py": "a user whose memory cannot be derived, for whatever reason, is reported and holds up no other",
     "ingest.py": "a request that cannot be read, for whatever reason, holds up no other",
 }
 """Rooms besides adk/ where everything may be caught, and why."""

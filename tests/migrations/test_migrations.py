@@ -62,6 +62,12 @@ MAY_SCAN = {
     "reembed_failures": {"UnionNodeByLabelsScan"},
     "reembed_empty": {"UnionNodeByLabelsScan"},
     "reembed_reopen": {"CartesianProduct"},
+    # All of a user's, beside the one Meta node.
+    "broken_invariants": {"CartesianProduct"},
+    "mark_unembedded": {"CartesianProduct"},
+    "mend_foreign_vectors": {"CartesianProduct"},
+    # A doctor looks, once in a checkup of the whole database, for nodes of users that it does not know.
+    "ownerless_nodes": {"NodeByLabelScan"},
 }
 """Blocks whose plans may hold what is costly, and why."""
 

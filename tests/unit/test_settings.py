@@ -217,6 +217,16 @@ def test_what_an_address_leaves_out_the_environment_says(monkeypatch: pytest.Mon
     )
 
 
+def test_an_empty_password_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    file = get_connection_file()
+    file.parent.mkdir(parents=True)
+    file.write_text(json.dumps({"uri": "bolt://localhost:7687", "username": "neo4j", "password": SECRET}))
+    monkeypatch.setenv("NEO4J_PASSWORD", "")
+    assert load_settings().password.get_secret_value() == SECRET
+    monkeypatch.setenv("NEO4J_URI", "bolt://elsewhere")
+    assert load_settings().password.get_secret_value() == ""
+
+
 def test_an_address_outranks_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NEO4J_PASSWORD", "another")
     monkeypatch.setenv("NEO4J_DATABASE", "another")

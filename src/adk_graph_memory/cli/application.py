@@ -170,7 +170,8 @@ async def check_owner(app_name: str | None = None, user_id: str | None = None) -
         await graph.prepare_connection(connection)
         if await graph.knowledge.is_known_owner(connection, app_name, user_id):
             return
-    user, app = user_id and f"user {user_id!r}", app_name and f"app {app_name!r}"
+    user = None if user_id is None else f"user {user_id!r}"
+    app = None if app_name is None else f"app {app_name!r}"
     where = "`adk-graph-memory apps`" + (" and `adk-graph-memory users`" if user else "")
     raise errors.NotFound(what=" in ".join(filter(None, (user, app))), where=where)
 

@@ -1,51 +1,124 @@
-"""The command ``doctor``: whether memory holds what was said makes of it."""
+"""The command ``doctor``: whether memory holds what was said makes of it, and no invariant is broken."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Annotated, Any
 
 import typer
+from rich.console import Group, RenderableType
 from rich.text import Text
 
 from adk_graph_memory.cli.application import MEMORY_PANEL, check_owner, command
-from adk_graph_memory.cli.output import Output, announce, format_count, make_table, number_column, text_column
+from adk_graph_memory.cli.output import (
+    Output,
+    announce,
+    format_count,
+    make_table,
+    number_column,
+    replace_controls,
+    text_column,
+)
 from adk_graph_memory.memory import GraphMemory
 from adk_graph_memory.records import Checkup
+from adk_graph_memory.records.findings import Finding
+
+MAX_USERS_SHOWN = 1_000
+"""Users with something to say that are kept and shown; the others are counted."""
+
+
+@dataclass(slots=True)
+class CheckupTally:
+    """What was found of all users: counts, and the checkups of the first who have something to say."""
+
+    users: int = 0
+    ill: int = 0
+    mended: int = 0
+    unlisted: int = 0
+    checkups: list[Checkup] = field(default_factory=list)
+
+    def add_checkup(self, checkup: Checkup) -> None:
+        """Count a user, and keep the checkup if there is anything to say and room for it."""
+        has_changed = bool(checkup.differences or checkup.findings)
+        self.users += 1
+        self.ill += checkup.is_ill
+        self.mended += has_changed and not checkup.is_ill
+        if not has_changed and not checkup.waiting and not checkup.unembedded:
+            return
+        if len(self.checkups) < MAX_USERS_SHOWN:
+            self.checkups.append(checkup)
+        else:
+            self.unlisted += 1
+
+    @property
+    def summary(self) -> str:
+        """The result in one line."""
+        if self.ill:
+            verdict = f"{format_count(self.ill, 'memory', 'memories')} not as derived or with a broken invariant."
+        else:
+            verdict = f"{format_count(self.mended, 'memory', 'memories')} mended." if self.mended else "all as derived."
+        return f"{format_count(self.users, 'user')} checked: {verdict}"
 
 
 @command(MEMORY_PANEL)
 async def doctor(
     app_name: Annotated[str | None, typer.Option("--app", help="Of this app only.")] = None,
     user_id: Annotated[str | None, typer.Option("--user", help="Of this user only.")] = None,
-    mend: Annotated[bool, typer.Option("--mend", help="Also write what differs.")] = False,
+    mend: Annotated[bool, typer.Option("--mend", help="Also mend what can be mended.")] = False,
 ) -> Output:
-    """Check that the graph holds of each user what their words make of it; exit code 1 if it does not."""
+    """Check that every memory is what was said makes of it, and that no invariant is broken.
+
+    Exit code 1 if anything is wrong that was not mended.
+    """
     announce("Waiting for Neo4j")
-    checkups: list[Checkup] = []
+    tally = CheckupTally()
     async with GraphMemory() as memory:
+        store = await memory.check_store(mend=mend, owners=app_name is None and user_id is None)
         async for checkup in memory.check_memories(app_name=app_name, user_id=user_id, mend=mend):
-            checkups.append(checkup)
-            announce(f"Checked {format_count(len(checkups), 'user')}")
-    if not checkups and (app_name or user_id):
+            tally.add_checkup(checkup)
+            announce(f"Checked {format_count(tally.users, 'user')}")
+    if not tally.users:
         await check_owner(app_name, user_id)
-    ill = [checkup for checkup in checkups if checkup.differences and not checkup.is_mended]
+    is_ill = bool(tally.ill) or any(not finding.is_mended for finding in store)
+    return Output(_make_value(tally, store), _make_text(tally, store), _list_hints(tally, store), int(is_ill))
+
+
+def _make_value(tally: CheckupTally, store: list[Finding]) -> dict[str, Any]:
+    counts = {"users": tally.users, "ill": tally.ill, "mended": tally.mended, "unlisted": tally.unlisted}
+    return counts | {"store": store, "checkups": tally.checkups}
+
+
+def _make_text(tally: CheckupTally, store: list[Finding]) -> RenderableType:
     columns = [
         *map(text_column, ("app", "user")),
         *map(number_column, ("facts", "differences", "waiting", "no vector")),
     ]
     rows = [
         (one.app_name, one.user_id, *map(str, (one.facts, one.differences, one.waiting, one.unembedded)))
-        for one in checkups
-        if one.differences or one.waiting or one.unembedded
+        for one in tally.checkups
     ]
-    summary = f"{format_count(len(checkups), 'user')} checked: {_describe(checkups, ill)}"
-    hint = "`adk-graph-memory doctor --mend` writes what differs." if ill else None
-    text = make_table(columns, rows) if rows else Text(summary)
-    return Output(checkups, text, [summary if rows else None, hint], exit_code=1 if ill else 0)
+    lines = [_describe_finding("the database", finding) for finding in store]
+    lines += [
+        _describe_finding(f"{one.user_id!r} in {one.app_name!r}", finding)
+        for one in tally.checkups
+        for finding in one.findings
+    ]
+    more = [f"… and {format_count(tally.unlisted, 'user')} more."] if tally.unlisted else []
+    texts = (Text(replace_controls(line)) for line in (*lines, *more, tally.summary))
+    return Group(*([make_table(columns, rows)] if rows else []), *texts)
 
 
-def _describe(checkups: list[Checkup], ill: list[Checkup]) -> str:
-    mended = sum(checkup.is_mended for checkup in checkups)
-    if ill:
-        return f"{format_count(len(ill), 'memory', 'memories')} not as derived."
-    return f"{format_count(mended, 'memory', 'memories')} mended." if mended else "all as derived."
+def _describe_finding(whose: str, finding: Finding) -> str:
+    details = f" ({', '.join(finding.details)})" if finding.details else ""
+    return f"{whose}: {finding.count:,} {finding.text}{details}{' – mended' if finding.is_mended else ''}"
+
+
+def _list_hints(tally: CheckupTally, store: list[Finding]) -> list[str]:
+    findings: Iterable[Finding] = (*store, *(finding for one in tally.checkups for finding in one.findings))
+    ways = Counter(finding.way_out for finding in findings if finding.way_out)
+    has_difference = any(one.differences and not one.is_mended for one in tally.checkups)
+    if has_difference:
+        ways["`adk-graph-memory doctor --mend` writes what differs."] += 1
+    return list(ways)

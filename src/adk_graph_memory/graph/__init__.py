@@ -9,6 +9,7 @@ from adk_graph_memory.graph import (
     forgetting,
     imports,
     ingest_queue,
+    invariants,
     knowledge,
     memories,
     migrate,
@@ -37,4 +38,5 @@ __all__ = [
     "prepare_connection",
 ]
 __all__ += ["artifacts", "candidates", "derivation", "forgetting", "imports", "ingest_queue", "knowledge", "memories"]
+__all__ += ["invariants"]
 __all__ += ["migrate", "profile_facts", "pruning", "reembed", "sessions"]

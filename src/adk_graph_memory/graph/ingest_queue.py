@@ -143,6 +143,7 @@ async def lease_turns(
             windows = [Lease(_make_ingest_id(session_id, part), lease, session_id, tuple(part)) for part in parts]
             [row] = await transaction.run_statement(
                 "claim_turns",
+                {"now": now, "lease_until": now + lease_seconds},
                 scope=scope.key,
                 session_id=session_id,
                 uid=first["uid"],
@@ -152,7 +153,6 @@ async def lease_turns(
                 topics=list(topics),
                 model=model,
                 lease=lease,
-                lease_until=now + lease_seconds,
                 pending_reason=pending_reason,
                 context=CONTEXT_TURNS,
                 entities=MAX_KNOWN_ENTITIES,

@@ -7,8 +7,9 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Literal
 
-from pydantic import TypeAdapter
+from pydantic import TypeAdapter, ValidationError
 
+from adk_graph_memory import errors
 from adk_graph_memory.records.extraction_result import Extraction, Usage
 from adk_graph_memory.records.turns import Turn
 from adk_graph_memory.records.write_plan import FactOperation, Proposition
@@ -91,6 +92,7 @@ class OwnerWord:
     turns: tuple[Turn, ...] = ()
 
 
+_UNREADABLE = "What was read of this user's words cannot be read any more: run `adk-graph-memory doctor --mend`."
 _ADAPTER = TypeAdapter(Reading)
 
 
@@ -102,8 +104,15 @@ def encode_reading(reading: Reading) -> str:
 
 
 def decode_reading(text: str, at: datetime | None, current_turn_ids: Collection[str]) -> Reading:
-    """Decode a reading that was written at this time and is the last one of these turns."""
-    reading = _ADAPTER.validate_json(text)
+    """Decode a reading that was written at this time and is the last one of these turns.
+
+    Raises:
+        errors.GraphMemoryError: it is not what this release writes.
+    """
+    try:
+        reading = _ADAPTER.validate_json(text)
+    except ValidationError as error:
+        raise errors.GraphMemoryError(_UNREADABLE) from error
     return replace(reading, at=at, outdated_turn_ids=frozenset(reading.heard_turn_ids).difference(current_turn_ids))
 
 

@@ -12,6 +12,7 @@ from adk_graph_memory import errors
 from adk_graph_memory.records.dates import Precision
 from adk_graph_memory.records.extraction_result import Modality, Source, Usage
 from adk_graph_memory.records.fact_validity import FactStatus
+from adk_graph_memory.records.findings import Finding
 from adk_graph_memory.records.turns import check_timezone_aware
 from adk_graph_memory.records.write_plan import FactState
 
@@ -255,7 +256,14 @@ class Checkup:
     waiting: int
     """requests to remember that nobody has read yet"""
     unembedded: int
-    """memories that lack their vector; the next ingest embeds them"""
+    """memories and names that lack their vector; ``mend`` or the next ingest embeds them"""
+    findings: tuple[Finding, ...] = ()
+    """which invariants were broken, how often, and whether that is mended"""
+
+    @property
+    def is_ill(self) -> bool:
+        """Whether anything is wrong that was not mended."""
+        return bool(self.differences and not self.is_mended) or any(not one.is_mended for one in self.findings)
 
 
 @dataclass(frozen=True, slots=True)

@@ -51,8 +51,8 @@ CALL () {
   MERGE (earlier)-[:NEXT]->(later)
 }
 CALL () {
-  MATCH (old:@Ingest {scope: $scope, state: 'pending'})
-  WHERE NOT EXISTS { MATCH (old)-[:READS]->(e:@Event) WHERE e.ingest = old.id }
+  MATCH (old:@Ingest {scope: $scope}) WHERE old.state IN ['pending', 'claimed']
+    AND (old.state = 'pending' OR old.lease_until <= $now) AND NOT EXISTS { MATCH (old)-[:READS]->(e:@Event) WHERE e.ingest = old.id }
   SET old.state = 'superseded'
 }
 CALL () {

@@ -1,0 +1,18 @@
+// ownerless_nodes @unbounded
+// one row: how many nodes belong to a user whom the graph does not know
+CALL () {
+  MATCH (n:@Memory) WHERE n.scope IS NOT NULL RETURN n.scope AS scope
+  UNION ALL MATCH (n:@Entity) WHERE n.scope IS NOT NULL RETURN n.scope AS scope
+  UNION ALL MATCH (n:@Ingest) WHERE n.scope IS NOT NULL RETURN n.scope AS scope
+  UNION ALL MATCH (n:@Session) WHERE n.scope IS NOT NULL RETURN n.scope AS scope
+}
+WITH scope, count(*) AS nodes
+WHERE NOT EXISTS { MATCH (:@User {scope: scope}) }
+RETURN coalesce(sum(nodes), 0) AS nodes
+
+// offline_indexes
+// a row for each index of these names that is not ONLINE: its name and state, and what drops it
+SHOW INDEXES YIELD name, owningConstraint, state
+WHERE name IN $names AND state <> 'ONLINE'
+RETURN name, state, 'DROP ' + CASE WHEN owningConstraint IS NULL THEN 'INDEX `' ELSE 'CONSTRAINT `' END + replace(name, '`', '``')
+       + '` IF EXISTS' AS drop_statement

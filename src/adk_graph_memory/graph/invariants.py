@@ -1,0 +1,166 @@
+"""Count what must never be so in a graph, user by user and in its schema, and mend it."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import cast
+
+from adk_graph_memory import errors
+from adk_graph_memory.graph import index_names
+from adk_graph_memory.graph.connection import Connection, Transaction
+from adk_graph_memory.graph.vector_slots import EmbeddingBatch, await_indexes, fetch_schema_state
+from adk_graph_memory.records import Passage, Scope
+from adk_graph_memory.records.findings import Invariant
+from adk_graph_memory.records.readings import decode_reading
+
+MENDED_FIRST: tuple[Invariant, ...] = ("edges_across_users", "unheard_quotes", "overdue_leases", "foreign_vectors")
+"""Mended before the memory is derived again, which puts back what it needs."""
+MENDED_LAST: tuple[Invariant, ...] = ("malformed_intervals", "wrong_flags")
+"""Mended of what is not derived, or differs from it in no word."""
+_USER_INVARIANTS: tuple[Invariant, ...] = (*MENDED_FIRST, *MENDED_LAST, "unsupported_facts")
+
+
+@dataclass(frozen=True, slots=True)
+class InvariantCounts:
+    """How many facts were read for a user, how many vectors are missing, and how often each invariant is broken."""
+
+    facts: int
+    unembedded: int
+    broken: Mapping[Invariant, int]
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaFaults:
+    """Indexes and constraints that are missing or have other names, and those that are not ONLINE, by name.
+
+    ``failed`` maps those that will never be ONLINE to the statements that drop them.
+    """
+
+    missing: tuple[str, ...] = ()
+    offline: tuple[str, ...] = ()
+    failed: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class UnembeddedNode:
+    """A memory, or an entity (``is_name``), that lacks its vector."""
+
+    id: str
+    passage: Passage
+    is_name: bool
+
+
+async def count_broken_invariants(connection: Connection, scope: Scope) -> InvariantCounts:
+    """Count for a user, and again if anything is broken: what somebody is just writing may look so."""
+    counts = await _count_once(connection, scope)
+    if counts.broken:
+        again = await _count_once(connection, scope)
+        broken = {kind: min(counts.broken[kind], again.broken[kind]) for kind in counts.broken if kind in again.broken}
+        return InvariantCounts(again.facts, again.unembedded, broken)
+    return counts
+
+
+async def _count_once(connection: Connection, scope: Scope) -> InvariantCounts:
+    [row] = await connection.run_statement("broken_invariants", _make_lease_parameters(connection), scope=scope.key)
+    return InvariantCounts(row["facts"], row["unembedded"], {kind: row[kind] for kind in _USER_INVARIANTS if row[kind]})
+
+
+def _make_lease_parameters(connection: Connection) -> dict[str, float]:
+    return {"now": time.time(), "lease": connection.settings.limits.lease}
+
+
+async def find_unreadable_readings(connection: Connection, scope: Scope) -> list[str]:
+    """Find the ids of a user's finished requests whose reading cannot be read."""
+    rows = await connection.run_statement("stored_readings", scope=scope.key)
+
+    def list_unreadable() -> list[str]:
+        return [row["id"] for row in rows if not _is_readable(row["id"], row["reading"])]
+
+    return await asyncio.to_thread(list_unreadable)
+
+
+def _is_readable(id: str, text: str) -> bool:
+    try:
+        decode_reading(text, None, ())
+    except errors.GraphMemoryError:
+        return False
+    return True
+
+
+async def mend_user(
+    connection: Connection, scope: Scope, kinds: Iterable[Invariant], unreadable_ids: Sequence[str] = ()
+) -> None:
+    """Mend some invariants of a user, and drop unreadable readings, in one transaction."""
+    parameters = {**_make_lease_parameters(connection), "scope": scope.key}
+
+    async def work(transaction: Transaction) -> None:
+        await transaction.run_statement("begin_mending", scope=scope.key)
+        for kind in kinds:
+            await transaction.run_statement(f"mend_{kind}", parameters)
+        if unreadable_ids:
+            await transaction.run_statement("mend_unreadable_readings", scope=scope.key, ids=list(unreadable_ids))
+
+    await connection.transact(work)
+
+
+async def mark_unembedded_memories(connection: Connection, scope: Scope) -> None:
+    """Let the next ingest embed what lacks its vector."""
+    await connection.run_statement("mark_unembedded", scope=scope.key)
+
+
+async def fetch_unembedded_nodes(connection: Connection, scope: Scope, limit: int) -> list[UnembeddedNode]:
+    """Fetch some of the user's memories and names that lack the vector that searches read."""
+    rows = await connection.run_statement("unembedded_nodes", scope=scope.key, limit=limit)
+    return [UnembeddedNode(row["id"], Passage(row["text"], row["before"]), row["is_name"]) for row in rows]
+
+
+async def write_missing_vectors(
+    connection: Connection, scope: Scope, nodes: Sequence[UnembeddedNode], batch: EmbeddingBatch
+) -> int:
+    """Write the vectors of these nodes, those that there are; return how many."""
+    embedded = [node for node in nodes if node.passage in batch.embeddings]
+    columns = {node.id: batch.make_vector_columns(node.passage) for node in embedded}
+    memories = [{"memory_id": node.id, **columns[node.id]} for node in embedded if not node.is_name]
+    names = [{"id": node.id, "text": node.passage.text, **columns[node.id]} for node in embedded if node.is_name]
+
+    async def work(transaction: Transaction) -> None:
+        slot = batch.to_parameters()
+        await transaction.run_rows("embed_memories", memories, scope=scope.key, **slot)
+        await transaction.run_rows("embed_names", names, scope=scope.key, **slot)
+
+    await connection.transact(work)
+    return len(embedded)
+
+
+# -- the schema ---------------------------------------------------------------------------------------------------
+
+
+async def find_schema_faults(connection: Connection) -> SchemaFaults:
+    """Find what the schema lacks for our labels, whatever other labels' indexes are called."""
+    state = await fetch_schema_state(connection)
+    missing = sorted(renaming.definition.name for renaming in await index_names.list_renamings(connection, state))
+    names = [definition.name for definition in index_names.list_definitions(connection, state)]
+    rows = await connection.run_statement("offline_indexes", names=sorted(set(names) - set(missing)))
+    failed = {row["name"]: row["drop_statement"] for row in rows if row["state"] == "FAILED"}
+    return SchemaFaults(tuple(missing), tuple(sorted(row["name"] for row in rows)), failed)
+
+
+async def mend_schema(connection: Connection, faults: SchemaFaults) -> str | None:
+    """Create what is missing, and what failed anew, and wait for it; return why that was not possible, or None."""
+    try:
+        for statement in faults.failed.values():
+            await connection.run_cypher(statement, name="drop_index")
+        await index_names.rename_indexes(connection, await fetch_schema_state(connection))
+        await await_indexes(connection, faults.offline)
+    except (errors.DatabaseError, errors.SchemaError) as error:
+        return str(error)
+    return None
+
+
+async def count_ownerless_nodes(connection: Connection) -> int:
+    """Count the nodes of users whom the graph does not know."""
+    [row] = await connection.run_statement("ownerless_nodes")
+    return cast(int, row["nodes"])
