@@ -11,6 +11,7 @@ from typing import Any
 from adk_graph_memory import consolidation, embeddings, errors, extraction, graph, llm, redaction, retrieval, telemetry
 from adk_graph_memory.checkups import Checkups
 from adk_graph_memory.closing import Closeable
+from adk_graph_memory.exporting import Exporting
 from adk_graph_memory.forgetting import Forgetting
 from adk_graph_memory.graph.json_map import JsonMapDelta
 from adk_graph_memory.graph_vectors import GraphVectors
@@ -32,7 +33,7 @@ STAYS_STORED = "The turns are stored and pending: add them again, or run `adk-gr
 """What an error of :meth:`GraphMemory.remember` says of the turns that could not be read."""
 
 
-class GraphMemory(Checkups, Forgetting, Histories, Listings, Profiles, Pruning, Closeable):
+class GraphMemory(Checkups, Exporting, Forgetting, Histories, Listings, Profiles, Pruning, Closeable):
     """The memory of many users in one graph.
 
     Args:

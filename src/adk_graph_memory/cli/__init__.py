@@ -10,6 +10,7 @@ try:
     from adk_graph_memory.cli import prune_command
     from adk_graph_memory.cli import doctor_command
     from adk_graph_memory.cli import ingest_command
+    from adk_graph_memory.cli import export_command
     from adk_graph_memory.cli import import_command
     from adk_graph_memory.cli import demo_command
     from adk_graph_memory.cli.application import app
@@ -22,6 +23,7 @@ __all__ = [
     "conversation_commands",
     "demo_command",
     "doctor_command",
+    "export_command",
     "history_commands",
     "import_command",
     "ingest_command",
