@@ -12,6 +12,7 @@ from adk_graph_memory import consolidation, embeddings, errors, extraction, grap
 from adk_graph_memory.checkups import Checkups
 from adk_graph_memory.closing import Closeable
 from adk_graph_memory.corrections import Corrections
+from adk_graph_memory.exporting import Exporting
 from adk_graph_memory.forgetting import Forgetting
 from adk_graph_memory.graph.json_map import JsonMapDelta
 from adk_graph_memory.graph_vectors import GraphVectors
@@ -33,7 +34,7 @@ STAYS_STORED = "The turns are stored and pending: add them again, or run `adk-gr
 """What an error of :meth:`GraphMemory.remember` says of the turns that could not be read."""
 
 
-class GraphMemory(Checkups, Corrections, Forgetting, Histories, Listings, Profiles, Pruning, Closeable):
+class GraphMemory(Checkups, Corrections, Exporting, Forgetting, Histories, Listings, Profiles, Pruning, Closeable):
     """The memory of many users in one graph.
 
     Args:

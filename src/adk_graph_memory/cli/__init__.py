@@ -11,6 +11,7 @@ try:
     from adk_graph_memory.cli import prune_command
     from adk_graph_memory.cli import doctor_command
     from adk_graph_memory.cli import ingest_command
+    from adk_graph_memory.cli import export_command
     from adk_graph_memory.cli import import_command
     from adk_graph_memory.cli import demo_command
     from adk_graph_memory.cli.application import app
@@ -24,6 +25,7 @@ __all__ = [
     "correction_commands",
     "demo_command",
     "doctor_command",
+    "export_command",
     "history_commands",
     "import_command",
     "ingest_command",

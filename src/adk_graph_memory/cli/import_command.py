@@ -1,4 +1,4 @@
-"""The command ``import``: take over the sessions and memories of other services."""
+"""The command ``import``: take over an export, or the sessions and memories of other services."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ class SourceKind(StrEnum):
     ADK_SQLITE_MEMORY = importing.ADK_SQLITE_MEMORY
     MEM0 = importing.MEM0
     MEMORY_BANK = importing.MEMORY_BANK
+    EXPORT = importing.EXPORT
 
 
 SESSION_KINDS = (SourceKind.ADK_SQLITE, SourceKind.ADK_DATABASE)
@@ -35,10 +36,14 @@ async def import_from(
     ],
     kind: Annotated[SourceKind, typer.Option("--from", help="What it is.")],
     app_name: Annotated[
-        str | None, typer.Option("--app", help="Of this app only; what names no app is this one's.")
+        str | None,
+        typer.Option("--app", help="Of this app only; what names no app is this one's. Names an export's app anew."),
     ] = None,
     user_id: Annotated[
-        str | None, typer.Option("--user", help="Of this user only; what names no user is this one's.")
+        str | None,
+        typer.Option(
+            "--user", help="Of this user only; what names no user is this one's. Names an export's user anew."
+        ),
     ] = None,
     remember: Annotated[
         bool, typer.Option("--remember", help="Queue what was said in the sessions for memory.")
@@ -47,12 +52,12 @@ async def import_from(
         bool, typer.Option("--dry-run", help="Only read it and say what is in it; needs no database.")
     ] = False,
 ) -> Output:
-    """Take over the sessions or memories that another service stored, with their ids and times.
+    """Take over an export of another graph, or what another service stored, with ids and times.
 
     What the graph has already stays as it is: an import may be repeated, and goes on where it was interrupted.
     """
     if remember and kind not in SESSION_KINDS:
-        raise UsageError("--remember is for sessions; memories are searched as soon as they are imported.")
+        raise UsageError("--remember is for other services' sessions; all else is searched once it is imported.")
     options = ImportOptions(kind.value, app_name, user_id, remembers=remember)
 
     def show_progress(text: str) -> None:
@@ -78,13 +83,15 @@ def _report(receipt: ImportReceipt, options: ImportOptions) -> Output:
             if is_unremembered
             else None,
             "`adk-graph-memory ingest --pending` reads what is queued." if receipt.waiting_turns else None,
+            *_explain_export(receipt),
         ],
         exit_code=1 if receipt.has_problems else 0,
     )
 
 
 def _describe_counts(receipt: ImportReceipt) -> Iterator[tuple[str, str]]:
-    for what, counts in (("sessions", receipt.sessions), ("events", receipt.events), ("memories", receipt.memories)):
+    for what in ("sessions", "events", "memories", "apps", "users", "nodes", "relationships"):
+        counts = getattr(receipt, what)
         outcomes = ", ".join(f"{number:,} {how}" for how, number in counts.items() if how != "read")
         if counts:
             yield what, f"{counts.get('read', 0):,} read" + (f": {outcomes}" if outcomes else "")
@@ -94,3 +101,22 @@ def _describe_counts(receipt: ImportReceipt) -> Iterator[tuple[str, str]]:
         yield "queued", f"{format_count(receipt.waiting_turns, 'turn')} for memory"
     if receipt.skipped:
         yield "left out", ", ".join(f"{number:,} {kind}" for kind, number in receipt.skipped.items())
+
+
+def _explain_export(receipt: ImportReceipt) -> Iterator[str]:
+    """Say what of an export is not here, or not as it was."""
+    if receipt.dropped_vectors:
+        count = format_count(receipt.dropped_vectors, "memory", "memories")
+        yield f"{count} came without vectors, for this graph's are another embedder's: the next ingests make them."
+    if receipt.outside_contents:
+        yield (
+            f"The content of {format_count(receipt.outside_contents, 'artifact version')} is not in the file: it "
+            "lies in the store of the graph that it comes from."
+        )
+    if receipt.refused_turns:
+        yield f"{format_count(receipt.refused_turns, 'turn')} stayed forgotten, as somebody asked here."
+    if receipt.foreign_tombstones:
+        yield (
+            f"{format_count(receipt.foreign_tombstones, 'tombstone')} of turns that are not in the file refuse nothing "
+            "here: do not add sessions again that were deleted where it comes from."
+        )

@@ -17,6 +17,8 @@ from adk_graph_memory.graph import (
     pruning,
     reembed,
     sessions,
+    user_export,
+    user_import,
 )
 from adk_graph_memory.graph.connection import Auth, Connection, Transaction
 from adk_graph_memory.graph.locks import KeyedLocks
@@ -38,5 +40,4 @@ __all__ = [
     "prepare_connection",
 ]
 __all__ += ["artifacts", "candidates", "derivation", "forgetting", "imports", "ingest_queue", "knowledge", "memories"]
-__all__ += ["invariants"]
-__all__ += ["migrate", "profile_facts", "pruning", "reembed", "sessions"]
+__all__ += ["invariants", "migrate", "profile_facts", "pruning", "reembed", "sessions", "user_export", "user_import"]

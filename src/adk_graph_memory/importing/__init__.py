@@ -1,4 +1,4 @@
-"""Import what other services stored: ADK's own sessions and memories, and exports of Mem0 and Memory Bank.
+"""Import our own exports, and what other services stored: ADK's sessions and memories, Mem0's and Memory Bank's.
 
 A source yields one record at a time, and what the graph has already is left as it is. So an import needs little memory,
 may be repeated, and goes on where it was interrupted.
@@ -9,12 +9,15 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from adk_graph_memory import errors
+from adk_graph_memory.importing.export_file import ExportFile
+from adk_graph_memory.importing.export_importer import ExportImporter
 from adk_graph_memory.importing.importer import Importer, ImportOptions
 from adk_graph_memory.importing.session_tables import SessionTables
 from adk_graph_memory.importing.sources import (
     ADK_DATABASE,
     ADK_SQLITE,
     ADK_SQLITE_MEMORY,
+    EXPORT,
     MEM0,
     MEMORY_BANK,
     Source,
@@ -27,6 +30,7 @@ __all__ = [
     "ADK_DATABASE",
     "ADK_SQLITE",
     "ADK_SQLITE_MEMORY",
+    "EXPORT",
     "MEM0",
     "MEMORY_BANK",
     "ImportOptions",
@@ -54,6 +58,8 @@ async def import_source(
     importer = Importer(memory, options, on_progress)
     async with open_source(options.source, location) as source:
         try:
+            if isinstance(source, ExportFile):
+                return await ExportImporter(memory, options.app_name, options.user_id, on_progress).import_file(source)
             if isinstance(source, SessionTables):
                 return await importer.import_sessions(source)
             return await importer.import_memories(source)

@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from adk_graph_memory.importing import exports, memory_events
+from adk_graph_memory.importing.export_file import ExportFile
 from adk_graph_memory.importing.exports import MemoryExport
 from adk_graph_memory.importing.memory_events import MemoryEvents
 from adk_graph_memory.importing.session_tables import SessionTables
@@ -14,9 +15,9 @@ from adk_graph_memory.importing.sql_database import SqlDatabase
 from adk_graph_memory.importing.sqlite_file import QueryRunner, SqliteFile, parse_sqlite_path
 
 ADK_SQLITE, ADK_DATABASE, ADK_SQLITE_MEMORY = "adk-sqlite", "adk-database", "adk-sqlite-memory"
-MEM0, MEMORY_BANK = "mem0", "memory-bank"
+MEM0, MEMORY_BANK, EXPORT = "mem0", "memory-bank", "export"
 
-Source = SessionTables | MemoryEvents | MemoryExport
+Source = SessionTables | MemoryEvents | MemoryExport | ExportFile
 
 
 @asynccontextmanager
@@ -34,6 +35,9 @@ async def open_source(kind: str, location: str) -> AsyncIterator[Source]:
     """
     if kind == MEM0:
         yield MemoryExport(Path(location), exports.MEM0)
+        return
+    if kind == EXPORT:
+        yield ExportFile(Path(location))
         return
     if kind == MEMORY_BANK:
         yield MemoryExport(Path(location), exports.MEMORY_BANK)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from adk_graph_memory.importing.source_records import SkippedRow
 
 MAX_PROBLEMS = 100
 """Skipped rows whose places are kept; beyond, they are only counted."""
-HARMLESS_KINDS = frozenset(("of another app or user", "expired", "without a fact"))
+LOOSE = "without one of its nodes"
+"""The kind of an export's relationships with a node that was written while the export ran."""
+HARMLESS_KINDS = frozenset(("of another app or user", "expired", "without a fact", LOOSE))
 """Kinds of skipped rows that nobody has to mend."""
 
 
@@ -30,6 +32,18 @@ class ImportReceipt:
     """how many rows were left out, by kind of problem"""
     problems: tuple[SkippedRow, ...]
     """the first of those that somebody has to mend"""
+    apps: dict[str, int] = field(default_factory=dict)
+    users: dict[str, int] = field(default_factory=dict)
+    nodes: dict[str, int] = field(default_factory=dict)
+    relationships: dict[str, int] = field(default_factory=dict)
+    dropped_vectors: int = 0
+    """memories of an export without their vectors, which are another embedder's than those of the graph"""
+    outside_contents: int = 0
+    """versions of artifacts of an export whose content lies in a store, and not in the file"""
+    refused_turns: int = 0
+    """turns of an export that stay forgotten, because they were forgotten here"""
+    foreign_tombstones: int = 0
+    """tombstones of an export for turns that it does not hold: they refuse nothing outside the graph they come from"""
 
     @property
     def has_problems(self) -> bool:
@@ -46,7 +60,8 @@ class Tally:
         self._problems: list[SkippedRow] = []
 
     def count(self, what: str, how: str = "read", number: int = 1) -> None:
-        """Count rows: ``what`` is one of sessions, events, memories, state_keys and turns."""
+        """Count rows: ``what`` is one of sessions, events, memories, state_keys and turns; of an
+        export also apps, users, nodes, relationships, vectors, contents and tombstones."""
         self._counts[what, how] += number
 
     def skip(self, place: str, kind: str, reason: str) -> None:
@@ -61,7 +76,7 @@ class Tally:
 
     def describe_progress(self) -> str:
         """What was read so far."""
-        names = [what for what in ("sessions", "events", "memories") if self._counts[what, "read"]]
+        names = [what for what in ("sessions", "events", "memories", "users", "nodes") if self._counts[what, "read"]]
         return ", ".join(f"{self._counts[what, 'read']:,} {what}" for what in names) or "nothing yet"
 
     def make_receipt(self, source: str, *, is_dry_run: bool) -> ImportReceipt:
@@ -80,4 +95,12 @@ class Tally:
             self._counts["turns", "waiting"],
             dict(sorted(self._skipped.items())),
             tuple(self._problems),
+            collect("apps"),
+            collect("users"),
+            collect("nodes"),
+            collect("relationships"),
+            self._counts["vectors", "dropped"],
+            self._counts["contents", "outside"],
+            self._counts["turns", "refused"],
+            max(self._counts["tombstones", "foreign"], 0),
         )

@@ -1,0 +1,59 @@
+"""The command ``export``: write what the graph holds into a file."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from adk_graph_memory.cli.application import MEMORY_PANEL, AppFilterOption, UsageError, UserFilterOption, command
+from adk_graph_memory.cli.output import Output, announce, error_console, format_count, make_grid, wants_json
+from adk_graph_memory.memory import GraphMemory
+from adk_graph_memory.records.portable_rows import ExportReport
+
+
+@command(MEMORY_PANEL)
+async def export(
+    app_name: AppFilterOption = None,
+    user_id: UserFilterOption = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="The file; without it the lines go to the standard output.")
+    ] = None,
+) -> Output | None:
+    """Write sessions, memory and artifacts of a user, an app or everybody into a file that another graph can import.
+
+    `import --from export` reads it. The content of artifacts that lies in a store, and secrets, stay here.
+    """
+    if output is None and wants_json.get():
+        raise UsageError("--json describes a file: name it with --output.")
+    async with GraphMemory() as memory:
+        announce("Exporting")
+        if output is not None:
+            report = await memory.export(output, app_name=app_name, user_id=user_id)
+            return Output(report, make_grid([("file", str(output)), *describe_report(report)]), list(_warn(report)))
+        report = await memory.export(sys.stdout, app_name=app_name, user_id=user_id)
+    for warning in _warn(report):
+        error_console.print(warning, style="dim", soft_wrap=True)
+    return None
+
+
+def describe_report(report: ExportReport) -> Iterator[tuple[str, str]]:
+    """Describe what an export wrote, kind by kind."""
+    if report.apps:
+        yield "apps", f"{report.apps:,}"
+    yield "users", f"{report.users:,}"
+    yield "nodes", ", ".join(f"{count:,} {label}" for label, count in report.nodes.items()) or "none"
+    yield "relationships", f"{sum(report.relationships.values()):,}"
+    yield "size", f"{report.bytes:,} bytes"
+
+
+def _warn(report: ExportReport) -> Iterator[str]:
+    for store, count in report.outside_contents.items():
+        yield f"The content of {format_count(count, 'artifact version')} is not in it: it lies in {store}."
+    if report.changed_users:
+        app_name, user_id = report.changed_users[0]
+        more = f" and {len(report.changed_users) - 1} more" if len(report.changed_users) > 1 else ""
+        yield f"Somebody wrote to user {user_id!r} of app {app_name!r}{more} meanwhile: export again to be exact."

@@ -1,0 +1,146 @@
+"""Write what the graph holds of a user, an app or everybody into a file, for another graph to import."""
+
+from __future__ import annotations
+
+import uuid
+from collections import Counter
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from importlib import metadata
+from pathlib import Path
+from typing import Any, TextIO
+
+from adk_graph_memory import errors, graph, telemetry
+from adk_graph_memory.graph import export_lines, vector_slots
+from adk_graph_memory.graph.vector_slots import VectorSlot
+from adk_graph_memory.records import Scope
+from adk_graph_memory.records.portable_rows import ExportHeader, ExportReport, PortableNode
+
+CHANGED_USERS_KEPT = 100
+"""Users whose names a report tells if somebody wrote to them meanwhile."""
+
+
+class Exporting:
+    """What writes exports; :class:`adk_graph_memory.GraphMemory` has it."""
+
+    connection: graph.Connection
+
+    @telemetry.trace_operation("export_memory")
+    async def export(
+        self, target: str | Path | TextIO, *, app_name: str | None = None, user_id: str | None = None
+    ) -> ExportReport:
+        """Write all that the graph holds into a file of JSON Lines: sessions, memory, and the artifacts of the graph.
+
+        It needs little memory, whatever the size of the graph. ``adk-graph-memory import --from export`` reads it.
+        Locks, leases and secrets stay here, and so does the content of artifacts that lies in a store.
+
+        Args:
+            target: a path, where the file appears once it is complete, or a text file that is open.
+            app_name: of this app only.
+            user_id: of this user only.
+
+        Raises:
+            errors.NotFound: there is no such app or user; no file is written.
+            errors.ConfigurationError: the file cannot be written.
+            errors.DatabaseError: the graph could not be read to its end.
+        """
+        connection = await graph.prepare_connection(self.connection)
+        owner = {"user": user_id, "app": app_name}
+        what = " of ".join(f"{kind} {id!r}" for kind, id in owner.items() if id is not None)
+        if what and not await graph.knowledge.is_known_owner(connection, app_name, user_id):
+            raise errors.NotFound(what=what, where="`adk-graph-memory users` and `adk-graph-memory apps`")
+        export = _Export(connection, app_name, user_id)
+        if not isinstance(target, str | Path):
+            return await export.write_lines(target)
+        path = Path(target)
+        partial = path.with_name(f"{path.name}.{uuid.uuid4().hex[:8]}.part")
+        try:
+            partial.touch(mode=0o600, exist_ok=False)  # it holds what people said
+            with partial.open("w", encoding="utf-8", newline="\n") as file:
+                report = await export.write_lines(file)
+            partial.replace(path)
+        except OSError as error:
+            reason = f"{path} cannot be written ({error.strerror or error})"
+            raise errors.ConfigurationError(reason=reason) from error
+        finally:
+            partial.unlink(missing_ok=True)
+        return report
+
+
+class _Export:
+    """An export as it is written.
+
+    Args:
+        connection: a prepared connection.
+        app_name, user_id: whose rows are exported; everybody's if both are None.
+    """
+
+    def __init__(self, connection: graph.Connection, app_name: str | None, user_id: str | None) -> None:
+        self._connection, self._app_name, self._user_id = connection, app_name, user_id
+        self._lines = self._apps = self._users = self._bytes = 0
+        self._nodes: Counter[str] = Counter()
+        self._relationships: Counter[str] = Counter()
+        self._outside_contents: Counter[str] = Counter()
+        self._changed_users: list[tuple[str, str]] = []
+
+    async def write_lines(self, file: TextIO) -> ExportReport:
+        """Write the file from its first line to its last."""
+        state = await vector_slots.fetch_schema_state(self._connection)
+        header = self._make_header(state.version, state.live_slot)
+        self._write_line(file, export_lines.encode_header(header))
+        if self._user_id is None:  # an app's state is not one user's
+            async for properties in graph.user_export.iterate_apps(self._connection, self._app_name):
+                self._apps += 1
+                self._write_line(file, export_lines.encode_app(properties))
+        async for scope in graph.knowledge.iterate_owners(self._connection, self._app_name, self._user_id):
+            await self._write_user(file, scope, state.live_slot)
+        report = self._make_report()
+        footer = {"lines": self._lines, "apps": self._apps, "users": self._users}
+        self._write_line(file, {"end": footer | {"nodes": report.nodes, "relationships": report.relationships}})
+        file.flush()
+        return self._make_report()
+
+    def _make_header(self, schema: int, live: VectorSlot | None) -> ExportHeader:
+        return ExportHeader(
+            uuid.uuid4().hex,
+            schema,
+            metadata.version("adk-graph-memory"),
+            datetime.now(UTC).isoformat(timespec="seconds"),
+            self._app_name,
+            self._user_id,
+            live.embedder if live else None,
+            live.dimensions if live else None,
+        )
+
+    async def _write_user(self, file: TextIO, scope: Scope, live: VectorSlot | None) -> None:
+        marks = await graph.user_export.fetch_marks(self._connection, scope)
+        self._users += 1
+        async for node in graph.user_export.iterate_nodes(self._connection, scope, live):
+            self._count(node)
+            self._write_line(file, export_lines.encode_node(node, self._users))
+        if marks != await graph.user_export.fetch_marks(self._connection, scope):
+            self._changed_users.append((scope.app_name, scope.user_id))
+            del self._changed_users[CHANGED_USERS_KEPT:]
+
+    def _count(self, node: PortableNode) -> None:
+        self._nodes[node.place.label] += 1
+        self._relationships.update(edge.type for edge in node.edges)
+        if node.place.label == "ArtifactVersion" and (store := node.properties.get("store")):
+            self._outside_contents[store] += 1
+
+    def _write_line(self, file: TextIO, value: Mapping[str, Any]) -> None:
+        line = export_lines.format_line(value)
+        file.write(line)
+        self._lines += 1
+        self._bytes += len(line.encode())
+
+    def _make_report(self) -> ExportReport:
+        return ExportReport(
+            self._apps,
+            self._users,
+            dict(sorted(self._nodes.items())),
+            dict(sorted(self._relationships.items())),
+            self._bytes,
+            dict(sorted(self._outside_contents.items())),
+            tuple(self._changed_users),
+        )

@@ -1,0 +1,107 @@
+// exported_node @fragment
+// the end of each page: the nodes n, and their relationships, each of them with the node that has the fewest of its type
+RETURN labels(n) AS labels, properties(n) AS properties,
+       COLLECT {
+         MATCH (n)-[r]->(other)
+         WHERE other.scope = $scope AND NOT type(r) STARTS WITH 'HAS_'
+         RETURN {type: type(r), is_outgoing: true, properties: properties(r), labels: labels(other), other:
+// include node_key
+         }
+       } + COLLECT {
+         MATCH (n)<-[r]-(other)
+         WHERE other.scope = $scope AND type(r) STARTS WITH 'HAS_'
+         RETURN {type: type(r), is_outgoing: false, properties: properties(r), labels: labels(other), other:
+// include node_key
+         }
+       } AS edges
+
+// node_key @fragment
+// all that keys of nodes consist of, but for the scope
+other {.id, .session_uid, .key, .fact_id, .n, .session_id, .name, .version}
+
+// exported_apps
+// a row for each of some apps (of this name, or of all), by name
+MATCH (a:@App)
+WHERE a.app_name > $after AND ($app_name IS NULL OR a.app_name = $app_name)
+RETURN properties(a) AS properties ORDER BY a.app_name LIMIT $limit
+
+// exported_user
+// one row: the user's node, in the same columns
+MATCH (n:@User {scope: $scope})
+// include exported_node
+
+// exported_marks
+// one row: numbers that are others as soon as somebody has written to the user
+OPTIONAL MATCH (u:@User {scope: $scope})
+RETURN coalesce(u.writes, 0) AS writes,
+       COUNT { MATCH (e:@Event {scope: $scope}) WHERE e.session_uid IS NOT NULL AND e.id IS NOT NULL } AS events
+
+// exported_tombstones_of_turns
+// a row for each of these keys of tombstones that the user has, and when it was made
+UNWIND $keys AS key
+MATCH (grave:@Tombstone {scope: $scope, key: key})
+RETURN grave.key AS key, grave.at AS at
+
+// exported_sessions
+// a row for each of the next nodes of this label, in the order of their key
+MATCH (n:@Session {scope: $scope})
+WHERE n.id > $after[0]
+WITH n ORDER BY n.scope, n.id LIMIT $limit
+// include exported_node
+
+// exported_events
+// a row for each of the next nodes of this label, in the order of their key
+MATCH (n:@Event {scope: $scope})
+WHERE n.session_uid >= $after[0] AND (n.session_uid > $after[0] OR n.id > $after[1])
+WITH n ORDER BY n.scope, n.session_uid, n.id LIMIT $limit
+// include exported_node
+
+// exported_entities
+// a row for each of the next nodes of this label, in the order of their key
+MATCH (n:@Entity {scope: $scope})
+WHERE n.key > $after[0]
+WITH n ORDER BY n.scope, n.key LIMIT $limit
+// include exported_node
+
+// exported_facts
+// a row for each of the next nodes of this label, in the order of their key
+MATCH (n:@Fact {scope: $scope})
+WHERE n.id > $after[0]
+WITH n ORDER BY n.scope, n.id LIMIT $limit
+// include exported_node
+
+// exported_revisions
+// a row for each of the next nodes of this label, in the order of their key
+MATCH (n:@Revision {scope: $scope})
+WHERE n.fact_id >= $after[0] AND (n.fact_id > $after[0] OR n.n > $after[1])
+WITH n ORDER BY n.scope, n.fact_id, n.n LIMIT $limit
+// include exported_node
+
+// exported_ingests
+// a row for each of the next nodes of this label, in the order of their key
+MATCH (n:@Ingest {scope: $scope})
+WHERE n.id > $after[0]
+WITH n ORDER BY n.scope, n.id LIMIT $limit
+// include exported_node
+
+// exported_tombstones
+// a row for each of the next nodes of this label, in the order of their key
+MATCH (n:@Tombstone {scope: $scope})
+WHERE n.key > $after[0]
+WITH n ORDER BY n.scope, n.key LIMIT $limit
+// include exported_node
+
+// exported_artifacts
+// a row for each of the next nodes of this label, in the order of their key
+MATCH (n:@Artifact {scope: $scope})
+WHERE n.session_id >= $after[0] AND (n.session_id > $after[0] OR n.name > $after[1])
+WITH n ORDER BY n.scope, n.session_id, n.name LIMIT $limit
+// include exported_node
+
+// exported_artifact_versions
+// a row for each of the next nodes of this label, in the order of their key
+MATCH (n:@ArtifactVersion {scope: $scope})
+WHERE n.session_id >= $after[0]
+  AND (n.session_id > $after[0] OR n.name > $after[1] OR (n.name = $after[1] AND n.version > $after[2]))
+WITH n ORDER BY n.scope, n.session_id, n.name, n.version LIMIT $limit
+// include exported_node
