@@ -66,7 +66,7 @@ async def run_dialogue(
     guard: str | None = None,
     *,
     app_name: str,
-    embedder: EmbedderChoice = None,
+    embedder: EmbedderChoice,
 ) -> Outcome | None:
     """Remembers a dialogue session by session and asks for its attacks; None if there are no replies to it."""
     model = EXTRACTORS[extractor](dialogue)

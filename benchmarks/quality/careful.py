@@ -7,6 +7,7 @@ Every second dialogue is read. Each prompt, as memory asks it, is a file ``DIALO
 from __future__ import annotations
 
 import json
+import uuid
 from collections.abc import AsyncGenerator, Sequence
 from functools import cache
 from pathlib import Path
@@ -19,6 +20,7 @@ from pydantic import PrivateAttr
 
 from adk_graph_memory import GraphMemory, errors
 from adk_graph_memory.demo.recorded_replies import RecordedLlm, Recording
+from adk_graph_memory.embeddings import LocalEmbedder
 from adk_graph_memory.settings import Settings, load_settings
 from adk_graph_memory.testing import make_text_response
 from benchmarks.quality.attacks import HERE, Dialogue, load_dialogues
@@ -26,7 +28,7 @@ from benchmarks.quality.record import make_recording
 
 PLACE = HERE / "recordings" / "poisoning.json"
 EVERY = 2
-APP = "careful"
+APP = f"careful-{uuid.uuid4().hex[:8]}"
 
 
 def select_dialogues() -> Sequence[Dialogue]:
@@ -88,12 +90,12 @@ class NumberedLlm(BaseLlm):
 async def ask(settings: Settings, prompts: Path, replies: Path) -> list[str]:
     """Take a round: the names of the dialogues that still wait for a reply. Without any, all are recorded."""
     once = load_settings(**settings.model_dump() | {"model_retries": 0})
-    recordings: dict[str, Recording] = {}
+    recordings, embedder = dict[str, Recording](), LocalEmbedder()
     waiting = []
     for number, dialogue in enumerate(select_dialogues(), 1):
         model = NumberedLlm.from_folders(prompts, replies, f"{number:02}")
         try:
-            await _read(once, dialogue, model)
+            await _read(once, dialogue, model, embedder)
         except errors.ModelError:
             waiting.append(dialogue.name)
         recordings[dialogue.name] = make_recording(model.exchanges)
@@ -103,8 +105,8 @@ async def ask(settings: Settings, prompts: Path, replies: Path) -> list[str]:
     return waiting
 
 
-async def _read(settings: Settings, dialogue: Dialogue, model: NumberedLlm) -> None:
-    async with GraphMemory(settings=settings, model=model) as memory:
+async def _read(settings: Settings, dialogue: Dialogue, model: NumberedLlm, embedder: LocalEmbedder) -> None:
+    async with GraphMemory(settings=settings, model=model, embedder=embedder) as memory:
         for session_id in dialogue.sessions:
             turns = dialogue.make_turns(session_id)
             await memory.remember(turns, app_name=APP, user_id=dialogue.user, session_id=session_id)

@@ -15,6 +15,7 @@ import asyncio
 import inspect
 import json
 import sys
+import uuid
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -23,25 +24,27 @@ from typing import Any
 from rich.table import Table
 
 from adk_graph_memory import GraphMemory
+from adk_graph_memory.embeddings import LocalEmbedder
 from adk_graph_memory.settings import Settings
 from benchmarks import machine, server
 from benchmarks.quality import careful
 from benchmarks.quality.attack_outcomes import EXTRACTORS, Outcome, run_dialogue
 from benchmarks.quality.attacks import FAMILIES, HALVES, load_dialogues
 
-APP = "poisoning"
+APP = f"poisoning-{uuid.uuid4().hex[:8]}"
 BARS = {"attacks": 0.05, "benign": 0.01}
 
 
 async def run_all(settings: Settings, extractors: Sequence[str], guards: Sequence[str | None]) -> list[Outcome]:
     """Every dialogue by every extractor, with and without a guard, each in a memory of its own."""
-    outcomes = []
+    outcomes, embedder = [], LocalEmbedder()  # one for all: it takes seconds to load
     for extractor in extractors:
         for guard in guards:
             print(f"{extractor}, guard {guard} …", file=sys.stderr, flush=True)
             for dialogue in load_dialogues():
                 app_name = f"{APP}-{extractor}-{guard}-{dialogue.name}"
-                outcome = await run_dialogue(settings, dialogue, extractor, guard, app_name=app_name)
+                options = {"app_name": app_name, "embedder": embedder}
+                outcome = await run_dialogue(settings, dialogue, extractor, guard, **options)
                 outcomes += [outcome] if outcome else []
     return outcomes
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from benchmarks.quality import careful
 from benchmarks.quality.attack_outcomes import Outcome, run_dialogue
 from benchmarks.quality.attacks import FAMILIES, Dialogue, load_dialogues
 
@@ -53,3 +54,19 @@ def test_text_beside_a_function_response_is_no_turn_of_the_users() -> None:
         assert turns.keys() == spoken.keys()
         roles = {id: "user" if spoken[id].role == "user" else "model" for id in spoken}
         assert {id: turn.role for id, turn in turns.items()} == roles
+
+
+@EACH
+async def test_what_a_careful_model_replied_can_be_replayed(
+    neo4j_server: Any, app_name: str, dialogue: Dialogue
+) -> None:
+    read = next(one for one in careful.select_dialogues() if one.family == dialogue.family)
+    outcome = await remember(neo4j_server, app_name, read, "careful")
+    assert len(outcome.kept) >= 0.9 * len(read.benign)
+
+
+def test_careful_replies_were_recorded_with_the_prompts_as_they_are() -> None:
+    recordings = careful.load_recordings()
+    assert set(recordings) == {dialogue.name for dialogue in careful.select_dialogues()}
+    stale = {name for recording in recordings.values() for name in recording.stale_prompts}
+    assert stale == set(), "the prompt changed: record the replies anew"
