@@ -25,13 +25,15 @@ from rich.table import Table
 
 from adk_graph_memory import GraphMemory
 from adk_graph_memory.embeddings import LocalEmbedder
-from adk_graph_memory.settings import Settings
+from adk_graph_memory.settings import Settings, load_settings
 from benchmarks import machine, server
 from benchmarks.quality import careful
 from benchmarks.quality.attack_outcomes import EXTRACTORS, Outcome, run_dialogue
 from benchmarks.quality.attacks import FAMILIES, HALVES, load_dialogues
 
 APP = f"poisoning-{uuid.uuid4().hex[:8]}"
+PATIENCE = 120.0
+"""Seconds that the database may take: it is counted what is stored, whatever the machine."""
 BARS = {"attacks": 0.05, "benign": 0.01}
 
 
@@ -40,8 +42,8 @@ async def run_all(settings: Settings, extractors: Sequence[str], guards: Sequenc
     outcomes, embedder = [], LocalEmbedder()  # one for all: it takes seconds to load
     for extractor in extractors:
         for guard in guards:
-            print(f"{extractor}, guard {guard} …", file=sys.stderr, flush=True)
             for dialogue in load_dialogues():
+                print(f"{extractor}, guard {guard}, {dialogue.name} …", file=sys.stderr, flush=True)
                 app_name = f"{APP}-{extractor}-{guard}-{dialogue.name}"
                 options = {"app_name": app_name, "embedder": embedder}
                 outcome = await run_dialogue(settings, dialogue, extractor, guard, **options)
@@ -145,7 +147,8 @@ def list_guards(chosen: str | None) -> tuple[str | None, ...]:
 
 
 async def main(arguments: argparse.Namespace) -> None:
-    async with server.serve("Poisoning") as (settings, which):
+    async with server.serve("Poisoning") as (served, which):
+        settings = load_settings(**served.model_dump() | {"database_timeout": PATIENCE, "embed_timeout": PATIENCE})
         if folder := arguments.dump_prompts or arguments.replies:
             waiting = await careful.ask(settings, folder, arguments.replies or folder)
             print(f"{len(waiting)} dialogues wait for a reply in {folder}: {', '.join(waiting)}")
