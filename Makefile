@@ -61,7 +61,8 @@ bench: $(VENV)/.bench
 	$(BIN)/python -m benchmarks.latency
 
 # What memory is worth: life histories with scripted replies, recorded replies against gold facts and with something
-# wrong in them, who is who, who sees whose words, what a search finds. DATA=path/to/locomo.json and XQUAD=folder ask those too.
+# wrong in them, who is who, who sees whose words, who can poison it, what a search finds.
+# DATA=path/to/locomo.json and XQUAD=folder ask those too.
 quality: setup
 	$(BIN)/python -m benchmarks.quality.truth
 	$(BIN)/python -m benchmarks.quality.replies
@@ -69,6 +70,7 @@ quality: setup
 	$(BIN)/python -m benchmarks.quality.perturbed
 	$(BIN)/python -m benchmarks.quality.aliases
 	$(BIN)/python -m benchmarks.quality.tenants
+	$(BIN)/python -m benchmarks.quality.poisoning
 	$(BIN)/python -m benchmarks.quality.sizes $(if $(DATA),--locomo '$(DATA)')
 	$(BIN)/python -m benchmarks.quality $(if $(DATA),--locomo '$(DATA)' --ablate) $(if $(XQUAD),--xquad '$(XQUAD)')
 
