@@ -60,6 +60,7 @@ def make_fact_row(
         "moved": [_make_source_row(source, memory_ids) for source in fact.moved_sources],
         "metadata": JsonMapDelta.from_values(fact.metadata, replaces=fact.replaces_metadata).to_parameter(),
         "expires_at": fact.expires_at and fact.expires_at.timestamp(),
+        "origin": fact.origin,
         **batch.make_vector_columns(Passage(proposition.text) if fact.is_new or fact.is_reworded else None),
     }
 
@@ -157,6 +158,8 @@ def read_source(row: Mapping[str, Any]) -> Source:
         seq=row["seq"] or 0,
         session_id=row["session_id"],
         is_verified=row["verified"] is None,
+        author=row["author"] or "",
+        origin=row["origin"] or "user",
     )
 
 

@@ -103,6 +103,7 @@ def _read_stored_fact(row: Record, now: datetime) -> StoredFact:
         valid_from_precision=validity.valid_from_precision,
         valid_to_precision=validity.valid_to_precision,
         sources=tuple(map(fact_rows.read_source, row["sources"])),
+        origin=row["origin"],
     )
 
 

@@ -46,6 +46,7 @@ from adk_graph_memory.records.text_keys import (
 from adk_graph_memory.records.turns import (
     NO_SESSION,
     Embedding,
+    Origin,
     Passage,
     Role,
     Scope,
@@ -92,6 +93,7 @@ __all__ = [
     "Manner",
     "MemoryKind",
     "Modality",
+    "Origin",
     "Passage",
     "PlannedEntity",
     "PlannedFact",

@@ -53,6 +53,6 @@ RETURN f.memory_id AS id, COLLECT {
   MATCH (f)-[s:SUPPORTED_BY]->(memory) WHERE
 // include memory_stands
   WITH s, memory AS e
-  RETURN s {.quote, .start, .end, .verified, turn_id: e.id, session_id: e.session_id, timestamp: e.timestamp, offset: e.offset, seq: e.seq}
+  RETURN s {.quote, .start, .end, .verified, turn_id: e.id, session_id: e.session_id, timestamp: e.timestamp, offset: e.offset, seq: e.seq, author: e.author, origin: e.origin}
   ORDER BY e.timestamp, e.seq
 } AS sources
