@@ -243,7 +243,7 @@ def _word_correction(snapshot: MemorySnapshot, memory: DerivedMemory, id: str, c
     if (new.text, new.valid_from, new.valid_to) == (old.text, old.valid_from, old.valid_to):
         raise errors.InvalidArgument(reason=f"the correction of {old.text!r} changes nothing: give a text or a date")
     now = datetime.now(UTC)
-    turn = Turn(uuid4().hex, OWNER, new.text, now, session_id=OWNER_SESSION)
+    turn = Turn(uuid4().hex, OWNER, new.text, now, session_id=OWNER_SESSION, origin="owner")
     source = replace(Source.from_turn(turn, 0, len(turn.text)), turn_id=turn.make_memory_id(OWNER_SESSION))
     reading = consolidation.make_correction_reading(
         fact, replace(new, at=now), source, memory.entities, correction.reason

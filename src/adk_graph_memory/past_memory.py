@@ -72,6 +72,7 @@ def _restate_fact(memory: Recollection, fact: StoredFact) -> Recollection:
         text=fact.text,
         at=fact.valid_from or fact.at,
         author=fact.author,
+        origin=fact.origin,
         source_event_ids=tuple(source.turn_id for source in fact.sources),
         quote=fact.sources[0].quote if fact.sources else None,
         session_id=fact.sources[0].session_id if fact.sources else None,
@@ -153,4 +154,5 @@ def _list_statements(
                 is_stale=False,
                 holds=True,
                 status="holds",
+                origin=row["origin"],
             )

@@ -239,7 +239,8 @@ def test_the_page_of_memory_entries_lists_every_key_and_value():
         superseded_by=("Rex is brave.",),
         modality="asserted",
         manner="pasted",
-        origin="Jo",
+        writer="Jo",
+        origin="user",
         previously=("Rex is shy.",),
         degraded="no embedder",
     )

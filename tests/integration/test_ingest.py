@@ -651,7 +651,7 @@ async def test_what_is_not_to_be_remembered_is_never_embedded(make: Make, owner:
 async def test_a_turn_that_is_not_plainly_its_authors_word_is_marked(make: Make, owner: dict[str, str]) -> None:
     marks = json.dumps({"turns": [{"turn": 0, "kind": "pasted", "origin": "Bo"}]})
     memory = make(marks, '{"turns": [{"turn": 0, "kind": "joking"}]}')
-    query = "MATCH (e:@Event {scope: $scope}) RETURN e.text, e.manner, e.origin ORDER BY e.text"
+    query = "MATCH (e:@Event {scope: $scope}) RETURN e.text, e.manner, e.writer ORDER BY e.text"
     await memory.remember([turn("Bo wrote: I quit", "t0"), turn("My cat is Mau", "t1")], session_id="s", **owner)
     assert await rows(memory, owner, query) == [["Bo wrote: I quit", "pasted", "Bo"], ["My cat is Mau", None, None]]
     await memory.remember([turn("Bo quit, ha ha", "t0")], session_id="s", **owner)

@@ -587,10 +587,10 @@ async def test_what_is_not_plainly_ones_own_word_counts_less_and_says_so(  # typ
     sentence = "The goats like green apples most."
     async with telling({}, sentence, sentence) as memory:
         meant = {"scope": Scope(**owner).key, "manner": manner, "by": "Bob"}
-        statement = "MATCH (e:TestHashEvent {scope: $scope, session_id: 's1'}) SET e.manner = $manner, e.origin = $by"
+        statement = "MATCH (e:TestHashEvent {scope: $scope, session_id: 's1'}) SET e.manner = $manner, e.writer = $by"
         await asyncio.to_thread(memory.connection.sync_driver.execute_query, statement, meant)
         turns = [result for result in await memory.recall("goats like apples", **owner) if result.kind == "event"]
-    assert [(result.manner, result.origin) for result in turns] == [(None, None), (manner, "Bob")]
+    assert [(result.manner, result.writer) for result in turns] == [(None, None), (manner, "Bob")]
     assert turns[1].prompt_text == f"{sentence} ({manner} from Bob)"
 
 
@@ -600,4 +600,4 @@ async def test_a_fact_from_words_that_are_not_plainly_ones_own_says_so(telling, 
         statement = "MATCH (e:TestHashEvent {scope: $scope}) SET e.manner = 'joking'"
         await asyncio.to_thread(memory.connection.sync_driver.execute_query, statement, {"scope": Scope(**owner).key})
         facts = await memory.recall("goats like apples", filters=Filters(kind="fact"), **owner)
-    assert [(result.manner, result.origin) for result in facts] == [("joking", None)]
+    assert [(result.manner, result.writer) for result in facts] == [("joking", None)]

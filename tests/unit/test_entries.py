@@ -95,7 +95,7 @@ FOUND = Recollection(id="event:1", kind="event", text="I live in Porto.", score=
         ({"is_current": False, "ending": "plan"}, "I live in Porto. (was planned)"),
         ({"is_current": False}, "I live in Porto. (no longer so)"),
         ({"is_stale": True}, "I live in Porto. (may no longer be so)"),
-        ({"manner": "pasted", "origin": "Bob"}, "I live in Porto. (pasted from Bob)"),
+        ({"manner": "pasted", "writer": "Bob"}, "I live in Porto. (pasted from Bob)"),
         ({"manner": "joking", "question": "Where?"}, "(asked: Where?) I live in Porto. (joking)"),
     ],
 )
@@ -114,16 +114,16 @@ def test_a_callers_metadata_does_not_pass_for_ours() -> None:
 def test_what_a_memory_is_stands_in_its_entry() -> None:
     fact = replace(FOUND, kind="fact", modality="negated", ending="replaced", superseded_by=("b",), manner="quoted")
     about = (
-        memory_codec.make_memory_entry(replace(fact, origin="Bob", previously=("a",), is_current=False)).custom_metadata
+        memory_codec.make_memory_entry(replace(fact, writer="Bob", previously=("a",), is_current=False)).custom_metadata
         or {}
     )
-    assert {key: about[key] for key in ("modality", "ending", "superseded_by", "previously", "manner", "origin")} == {
+    assert {key: about[key] for key in ("modality", "ending", "superseded_by", "previously", "manner", "writer")} == {
         "modality": "negated",
         "ending": "replaced",
         "superseded_by": ["b"],
         "previously": ["a"],
         "manner": "quoted",
-        "origin": "Bob",
+        "writer": "Bob",
     }
 
 

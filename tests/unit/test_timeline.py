@@ -269,3 +269,40 @@ def test_what_was_superseded_ended_with_what_it_rested_on(base: dict[str, Any], 
     assert (run.standing.state, run.standing.valid_to) == ("superseded", day(until))
     [alone] = make_periods(known, {}, {("office", "job")})["office"]
     assert alone.standing.state == "current"
+
+
+def state_residence(id: str, at: int, author: str, origin: Any = "user") -> Claim:
+    source = replace(Source(id, id, 0, 3, day(at), session_id=id), author=author, origin=origin)
+    return Claim(id, Proposition(id, "lives_in", "ana", id, day(at), is_functional=True), (source,))
+
+
+@pytest.mark.parametrize(
+    ("ended", "ending", "state"),
+    [
+        (("ana", "user"), ("ana", "user"), "superseded"),
+        (("ana", "user"), ("ben", "user"), "current"),
+        (("ana", "user"), ("", "owner"), "superseded"),
+        (("ana", "user"), ("companion", "agent"), "superseded"),
+        (("companion", "agent"), ("ben", "user"), "superseded"),
+        (("", "owner"), ("ben", "user"), "superseded"),
+    ],
+)
+def test_a_person_s_words_end_what_the_same_person_or_no_person_stated(
+    ended: tuple[str, str], ending: tuple[str, str], state: str
+) -> None:
+    claims = [state_residence("porto", 0, *ended), state_residence("faro", 5, *ending)]
+    [period] = make_periods(claims, {("faro", "porto"): Exclusion("SUPERSEDE", is_by_rule=True)})["porto"]
+    assert period.standing.state == state
+    assert len(period.void_causes) == (state == "current")
+
+
+def test_another_s_plan_ends_nothing_either_once_it_is_carried_out() -> None:
+    plan = state_residence("plan", 2, "ben")
+    plan = replace(plan, proposition=replace(plan.proposition, modality="planned", valid_from=day(4), object="faro"))
+    claims = [state_residence("porto", 0, "ana"), plan, state_residence("faro", 5, "ben")]
+    exclusions = {
+        ("plan", "porto"): Exclusion("SUPERSEDE"),
+        ("faro", "plan"): Exclusion("SUPERSEDE", is_by_rule=True),
+    }
+    [period] = make_periods(claims, exclusions)["porto"]
+    assert period.standing.state == "current"

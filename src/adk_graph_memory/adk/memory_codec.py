@@ -18,7 +18,7 @@ from adk_graph_memory import errors
 from adk_graph_memory.adk import memory_bank_keys, session_codec
 from adk_graph_memory.adk.memory_bank_keys import MemoryBankOptions
 from adk_graph_memory.language.zones import localize_timestamp
-from adk_graph_memory.records import Recollection, Role, Statement, Turn, check_timezone_aware
+from adk_graph_memory.records import Origin, Recollection, Statement, Turn, check_timezone_aware
 from adk_graph_memory.records.dates import format_iso_date
 
 logger = logging.getLogger(__name__)
@@ -53,12 +53,14 @@ def _get_spoken_text(event: Event) -> str:
 
 
 def _make_turn(event: Event, text: str, zone: tzinfo) -> Turn:
+    origin = _find_origin(event)
     return Turn(
         id=session_codec.check_id("The event's id", event.id),
         author=event.author,
         text=text,
         at=localize_timestamp(zone, session_codec.check_timestamp(event)),
-        role=_find_role(event),
+        role="user" if origin == "user" else "model",
+        origin=origin,
     )
 
 
@@ -103,10 +105,12 @@ def apply_expiry(turns: Iterable[Turn], options: MemoryBankOptions) -> list[Turn
     ]
 
 
-def _find_role(event: Event) -> Role:
-    """Find who speaks; ADK gives function responses the role "user", but text beside one is not the user's."""
+def _find_origin(event: Event) -> Origin:
+    """Find whose words they are; ADK gives function responses the role "user", but text beside one is a tool's."""
+    if event.get_function_responses():
+        return "tool"
     is_user = event.author == "user" or (event.content is not None and event.content.role == "user")
-    return "user" if is_user and not event.get_function_responses() else "model"
+    return "user" if is_user else "agent"
 
 
 def make_statements(
@@ -145,7 +149,14 @@ def _make_statement(
         replaces_metadata=options.replaces_metadata,
         topic=options.topics[0] if options.topics else "",
         expires_at=options.expires_at,
+        origin=_find_entry_origin(entry),
     )
+
+
+def _find_entry_origin(entry: MemoryEntry) -> Origin:
+    """Find whose word an entry is: an author counts before the role, which many set without a thought."""
+    is_user = entry.author == "user" or (not entry.author and entry.content.role == "user")
+    return "user" if is_user else "agent" if entry.content.role == "model" else "import"
 
 
 def _parse_timestamp(timestamp: str | None, zone: tzinfo) -> datetime:
@@ -186,6 +197,7 @@ def make_memory_entry(memory: Recollection) -> MemoryEntry:
         "stale": memory.is_stale or None,
         "modality": memory.modality,
         "manner": memory.manner,
+        "writer": memory.writer,
         "origin": memory.origin,
         "verified": None if memory.is_verified else False,
         "degraded": memory.degraded,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import UTC, datetime, time, tzinfo
 from functools import partial
-from typing import Annotated
+from typing import Annotated, get_args
 
 import typer
 from rich.console import Group, RenderableType
@@ -37,10 +37,12 @@ from adk_graph_memory.cli.output import (
     replace_controls,
 )
 from adk_graph_memory.memory import GraphMemory
-from adk_graph_memory.records import AsOf, Filters, MemoryKind, Recollection, Scope, StoredEntity, StoredFact
+from adk_graph_memory.records import AsOf, Filters, MemoryKind, Origin, Recollection, Scope, StoredEntity, StoredFact
 from adk_graph_memory.records.dates import format_short_date
 from adk_graph_memory.records.fact_validity import FactStatus
+from adk_graph_memory.records.turns import check_origin
 
+_ORIGIN_HELP = f"Whose word it is: {', '.join(get_args(Origin))}; repeat the option for several."
 SHARES_HINT = (
     "Each number is what a signal adds to the memory's rank: +1.00 is one deviation from what is usual for this user's "
     "memories. The higher the score in front (0 to 1), the likelier the memory helps to answer."
@@ -169,6 +171,7 @@ async def recall(
     session_id: Annotated[str | None, typer.Option("--session", help="Of this session only.")] = None,
     topic: Annotated[str | None, typer.Option(help="Facts of this topic only.")] = None,
     entity: Annotated[str | None, typer.Option(help="Only about the person or thing with this name.")] = None,
+    origin: Annotated[list[str] | None, typer.Option(help=_ORIGIN_HELP)] = None,
     min_score: Annotated[float | None, typer.Option(min=0, max=1, help="Leave out what scores less.")] = None,
     valid_at: ValidOption = None,
     recorded_at: RecordedOption = None,
@@ -178,7 +181,7 @@ async def recall(
 
     def make_filters(zone: tzinfo) -> Filters:
         start, end = since and set_timezone(since, zone), until and set_timezone(_extend_to_day_end(until), zone)
-        return Filters(start, end, kind, session_id, topic, entity)
+        return Filters(start, end, kind, session_id, topic, entity, origins=tuple(map(check_origin, origin or ())))
 
     _check_question(query)
     make_filters(UTC)  # rejects invalid filters before connecting to a server

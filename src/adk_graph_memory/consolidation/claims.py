@@ -63,8 +63,14 @@ class Claim:
     retractions: tuple[Retraction, ...] = ()
 
     def withstands(self, source: Source) -> bool:
-        """Whether the owner of the memory decided that these words do not end it."""
-        return any(shield.stops(source) for shield in self.shields)
+        """Whether these words do not end it: the owner of the memory decided so, or they are another person's."""
+        return any(shield.stops(source) for shield in self.shields) or self._is_of_others(source)
+
+    def _is_of_others(self, source: Source) -> bool:
+        """In a group, a person's words end what the same person stated, and what no person did."""
+        if source.origin != "user" or all(own.origin != "user" for own in self.sources):
+            return False
+        return all(own.author != source.author for own in self.sources)
 
     @property
     def is_past(self) -> bool:
@@ -125,7 +131,7 @@ class Effect(NamedTuple):
     effective_from: datetime | None = None
     precision: Precision | None = None
     is_void: bool = False
-    """whether the cause is a plan that was called off before its day, or the owner upholds the claim"""
+    """whether the cause is a plan that was called off before its day, or the claim withstands it"""
 
 
 def make_retraction_point(at: datetime) -> TimelinePoint:

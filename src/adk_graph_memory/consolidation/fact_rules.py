@@ -213,6 +213,7 @@ def plan_statement(statement: Statement) -> PlannedFact:
         is_direct=True,
         replaces_metadata=statement.replaces_metadata,
         expires_at=statement.expires_at,
+        origin=statement.origin,
     )
 
 

@@ -69,6 +69,7 @@ def _make_stored_fact(memory: DerivedMemory, fact: DerivedFact, valid: datetime)
         valid_to_precision=precision,
         sources=known.sources,
         is_pinned=known.ruling.is_pinned,
+        origin=known.origin,
     )
 
 

@@ -28,9 +28,12 @@ class PlanOutcomes:
     effects: Mapping[str, Sequence[Effect]]
 
     def follow_effect(self, effect: Effect, target: Claim) -> Iterator[Effect]:
-        """Yield what an effect on the target comes to; only effects of plans on facts of the world can change."""
+        """Yield what an effect on the target comes to; only effects of plans on facts of the world can change.
+
+        What withstands a plan withstands what comes of it; the words that tell of that have an effect of their own.
+        """
         plan = self.claims[effect.cause.claim_id]
-        if target.is_intent or not plan.is_intent:
+        if target.is_intent or not plan.is_intent or effect.is_void:
             yield effect
         else:
             yield from self._follow_plan(effect, plan, effect.cause.source, target, since=None)

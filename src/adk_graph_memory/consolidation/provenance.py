@@ -61,6 +61,7 @@ def _make_entry(kind: HistoryKind, text: str, reading: Reading, source: Source) 
         session_id=source.session_id,
         source_event_id=source.turn_id,
         ingest_id=reading.id,
+        origin=source.origin,
     )
 
 
@@ -80,6 +81,7 @@ def _trace_revisions(fact: DerivedFact) -> Iterator[HistoryEntry]:
             said_at=evidence.at if evidence else None,
             session_id=evidence.session_id if evidence else "",
             source_event_id=evidence.turn_id if evidence else "",
+            origin=evidence.origin if evidence else None,
             revision=revision.key,
         )
 

@@ -36,7 +36,7 @@ PeriodEnd = tuple[datetime, Precision | None]
 class Period:
     """A period in which a claim held without a break.
 
-    ``void_causes`` would have ended it, but they are plans that were called off, or the owner upholds it.
+    ``void_causes`` would have ended it, but they are plans that were called off, or the claim withstands them.
     """
 
     claim_id: str

@@ -20,7 +20,7 @@ from adk_graph_memory.records.derived_memory import (
     FactPair,
     StoredMemory,
 )
-from adk_graph_memory.records.readings import OwnerWord, Reading, decode_reading, encode_reading
+from adk_graph_memory.records.readings import OwnerWord, Reading, attribute_words, decode_reading, encode_reading
 from adk_graph_memory.records.turns import OWNER_SESSION
 
 
@@ -101,18 +101,20 @@ async def fetch_snapshot(connection: Connection, scope: Scope) -> MemorySnapshot
 def _read_snapshot(
     words: Record, reading_rows: Sequence[Record], entity_rows: Sequence[Record], rows: Sequence[Record]
 ) -> MemorySnapshot:
+    turns = {turn["memory_id"]: turn for turn in words["turns"]}
     return MemorySnapshot(
         words["writes"],
-        {turn["memory_id"]: turn for turn in words["turns"]},
+        turns,
         {statement["memory_id"]: statement for statement in words["statements"]},
-        tuple(map(_read_reading, reading_rows)),
+        tuple(_read_reading(row, turns) for row in reading_rows),
         _read_stored_memory(entity_rows, rows),
         frozenset(words["unrecorded"]),
     )
 
 
-def _read_reading(row: Record) -> Reading:
-    return decode_reading(row["reading"], fact_rows.convert_datetime(row["at"]), row["turn_ids"])
+def _read_reading(row: Record, turns: Mapping[str, Mapping[str, Any]]) -> Reading:
+    reading = decode_reading(row["reading"], fact_rows.convert_datetime(row["at"]), row["turn_ids"])
+    return attribute_words(reading, {id: (turn["author"], turn["origin"]) for id, turn in turns.items()})
 
 
 def _read_stored_memory(entity_rows: Sequence[Record], rows: Sequence[Record]) -> StoredMemory:
@@ -135,6 +137,7 @@ def _read_stored_memory(entity_rows: Sequence[Record], rows: Sequence[Record]) -
         {fact["id"]: frozenset(fact["revisions"]) for fact in facts},
         {(link["later"], link["earlier"]): FactLink(**link) for fact in facts for link in fact["links"]},
         frozenset((fact["id"], base) for fact in facts for base in fact["bases"]),
+        {fact["id"]: fact["origin"] for fact in facts},
         {(turn_id, row["key"]): was for row in entity_rows for turn_id, was in row["mentions"]},
     )
 
@@ -146,8 +149,8 @@ def _make_comparable(fact: KnownFact) -> KnownFact:
 
 def compare_memory(stored: StoredMemory, derived: DerivedMemory) -> MemoryDifference:
     """Find what of the stored memory is not as derived."""
-    facts = {id: _make_comparable(fact.known) for id, fact in derived.facts.items()}
-    stored_facts = {id: _make_comparable(fact) for id, fact in stored.facts.items()}
+    facts = {id: (_make_comparable(fact.known), fact.known.origin) for id, fact in derived.facts.items()}
+    stored_facts = {id: (_make_comparable(fact), stored.origins.get(id)) for id, fact in stored.facts.items()}
     changed_ids = {id for id, fact in facts.items() if stored_facts.get(id) != fact}
     entities = {key: replace(entity, merged_by="", merge_reason="") for key, entity in derived.entities.items()}
     links = {pair: link.link for pair, link in derived.links.items()}

@@ -62,6 +62,7 @@ def make_fact_row(
         "metadata": JsonMapDelta.from_values(fact.metadata, replaces=fact.replaces_metadata).to_parameter(),
         "expires_at": fact.expires_at and fact.expires_at.timestamp(),
         **make_ruling_columns(fact.ruling),
+        "origin": fact.origin,
         **batch.make_vector_columns(Passage(proposition.text) if fact.is_new or fact.is_reworded else None),
     }
 
@@ -182,6 +183,7 @@ def read_stored_fact(row: Mapping[str, Any], now: datetime, subject: str | None,
         valid_to_precision=validity.valid_to_precision,
         sources=tuple(map(read_source, row.get("sources", ()))),
         is_pinned=bool(row["pinned"]),
+        origin=row["origin"],
     )
 
 
@@ -196,6 +198,8 @@ def read_source(row: Mapping[str, Any]) -> Source:
         seq=row["seq"] or 0,
         session_id=row["session_id"],
         is_verified=row["verified"] is None,
+        author=row["author"] or "",
+        origin=row["origin"] or "user",
     )
 
 

@@ -292,6 +292,7 @@ def make_turn_row(turn: Turn, session_id: str) -> dict[str, Any]:
         "memory_id": turn.make_memory_id(session_id),
         "author": turn.author,
         "role": turn.role,
+        "origin": turn.origin,
         "text": turn.text,
         "timestamp": turn.at.timestamp(),
         "offset": get_utc_offset(turn.at),
@@ -310,4 +311,4 @@ def _read_turn(row: Mapping[str, Any]) -> Turn:
     """Read a turn from the map that statements return."""
     at = restore_datetime(row["timestamp"], row["offset"])
     role: Literal["user", "model"] = "model" if row["role"] == "model" else "user"
-    return Turn(row["id"], row["author"], row["text"], at, role, row["seq"] or 0)
+    return Turn(row["id"], row["author"], row["text"], at, role, row["seq"] or 0, origin=row["origin"])

@@ -140,7 +140,7 @@ def _make_event_rows(window: Lease, plan: WritePlan, batch: EmbeddingBatch, extr
             "mentions": entity_keys.get(turn.id, []),
             **batch.make_vector_columns(passages[turn.id]),
             "manner": remarks[turn.id].manner if turn.id in remarks else None,
-            "origin": remarks[turn.id].origin or None if turn.id in remarks else None,
+            "writer": remarks[turn.id].writer or None if turn.id in remarks else None,
         }
         for turn in window.turns
         if turn.id not in plan.forget_turn_ids

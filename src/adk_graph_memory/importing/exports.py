@@ -84,6 +84,7 @@ def _read_mem0_row(row: Mapping[str, Any], place: str) -> SourceMemory | Skipped
         next(filter(None, moments), None),
         _read_owner(row, "actor_id"),
         metadata,
+        "import",
     )
 
 
@@ -114,6 +115,7 @@ def _read_bank_row(row: Mapping[str, Any], place: str) -> SourceMemory | Skipped
         user_id,
         next(filter(None, moments), None),
         metadata=metadata,
+        origin="import",
     )
 
 

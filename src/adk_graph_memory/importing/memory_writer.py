@@ -58,4 +58,5 @@ class MemoryWriter:
             author=row.author,
             id=f"{self.source}:{row.id}",
             metadata={**row.metadata, "imported_from": self.source},
+            origin=row.origin,
         )

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any, Protocol
 
 from adk_graph_memory import errors
-from adk_graph_memory.records import check_timezone_aware
+from adk_graph_memory.records import Origin, check_timezone_aware
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,10 @@ class SourceEvent:
 
 @dataclass(frozen=True, slots=True)
 class SourceMemory:
-    """A memory: what it says, when, about whom as far as the source tells, and the id that it has there."""
+    """A memory: what it says, when, about whom as far as the source tells, and the id that it has there.
+
+    ``origin`` is ``import`` if the source's own model worded it; without, the author tells.
+    """
 
     place: str
     id: str
@@ -63,6 +66,7 @@ class SourceMemory:
     at: datetime | None = None
     author: str | None = None
     metadata: Mapping[str, Any] = field(default_factory=dict)
+    origin: Origin | None = None
 
 
 class SessionSource(Protocol):

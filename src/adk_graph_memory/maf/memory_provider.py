@@ -25,7 +25,7 @@ from adk_graph_memory.background import MemoryQueue, MemoryUser, SessionKey
 from adk_graph_memory.closing import Closeable
 from adk_graph_memory.language.zones import localize_timestamp, read_state_zone
 from adk_graph_memory.maf import _compat
-from adk_graph_memory.maf.message_ids import count_known, digest_message, get_spoken_text, make_message_ids
+from adk_graph_memory.maf.message_ids import count_known, digest_message, find_origin, get_spoken_text, make_message_ids
 from adk_graph_memory.maf.misconfigurations import MISCONFIGURATIONS
 from adk_graph_memory.maf.session_history import load_history
 from adk_graph_memory.maf.session_user import UserId, check_app_name, find_user
@@ -261,7 +261,8 @@ class GraphMemoryProvider(Closeable, ContextProvider):
                 author="user" if message.role == "user" else message.author_name or agent.name or "assistant",
                 text=get_spoken_text(message),
                 at=at,
-                role="user" if message.role == "user" else "model",
+                role="user" if find_origin(message) == "user" else "model",
+                origin=find_origin(message),
             )
             for id, message in zip(ids, messages, strict=True)
         ]

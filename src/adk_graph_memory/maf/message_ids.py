@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from agent_framework import Message
 
 from adk_graph_memory.records.text_keys import digest
+from adk_graph_memory.records.turns import Origin
 
 SEPARATOR = "."
 """Between the digest and the count."""
@@ -23,6 +24,13 @@ def get_spoken_text(message: Message) -> str:
     """Join the message's text, without reasoning, in Unicode's NFC; half characters are replaced."""
     text = "\n".join(content.text for content in message.contents if content.type == "text" and content.text)
     return unicodedata.normalize("NFC", text.encode("utf-8", "replace").decode()).strip()
+
+
+def find_origin(message: Message) -> Origin:
+    """Find whose words the message's text is: beside a tool's result it is the tool's, whatever the message's role."""
+    if any(content.type == "function_result" for content in message.contents):
+        return "tool"
+    return "user" if message.role == "user" else "agent"
 
 
 def digest_message(message: Message) -> str:

@@ -47,6 +47,7 @@ from adk_graph_memory.records.text_keys import (
 from adk_graph_memory.records.turns import (
     NO_SESSION,
     Embedding,
+    Origin,
     Passage,
     Role,
     Scope,
@@ -94,6 +95,7 @@ __all__ = [
     "Manner",
     "MemoryKind",
     "Modality",
+    "Origin",
     "Passage",
     "PlannedEntity",
     "PlannedFact",

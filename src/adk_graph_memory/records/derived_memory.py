@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from adk_graph_memory.records.turns import Origin
 from adk_graph_memory.records.write_plan import FactLink, KnownFact, PlannedRevision
 
 FactPair = tuple[str, str]
@@ -75,11 +76,15 @@ class DerivedMemory:
 
 @dataclass(frozen=True, slots=True)
 class StoredMemory:
-    """What the graph holds beside words; as in :class:`DerivedMemory`, with the keys of revisions alone."""
+    """What the graph holds beside words; as in :class:`DerivedMemory`, with the keys of revisions alone.
+
+    ``origins`` are those that the facts carry.
+    """
 
     entities: dict[str, DerivedEntity] = field(default_factory=dict)
     facts: dict[str, KnownFact] = field(default_factory=dict)
     revision_keys: dict[str, frozenset[str]] = field(default_factory=dict)
     links: dict[FactPair, FactLink] = field(default_factory=dict)
     dependencies: frozenset[FactPair] = frozenset()
+    origins: dict[str, Origin | None] = field(default_factory=dict)
     mentions: dict[tuple[str, str], str | None] = field(default_factory=dict)

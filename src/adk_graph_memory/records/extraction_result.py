@@ -9,7 +9,7 @@ from typing import Literal, Self
 
 from adk_graph_memory.records.dates import Precision
 from adk_graph_memory.records.text_keys import digest, fold_text
-from adk_graph_memory.records.turns import OWNER_SESSION, Role, Turn
+from adk_graph_memory.records.turns import OWNER_SESSION, Origin, Role, Turn
 
 Modality = Literal["asserted", "negated", "planned", "hypothetical", "reported"]
 Manner = Literal["pasted", "quoted", "joking", "hypothetical"]
@@ -20,7 +20,8 @@ Manner = Literal["pasted", "quoted", "joking", "hypothetical"]
 class Source:
     """The words in a turn that support a fact, ``turn.text[start:end]``, and when they were said.
 
-    If the extractor's quote does not occur in the turn, the source is the whole turn and not verified.
+    If the extractor's quote does not occur in the turn, the source is the whole turn and not verified. ``author`` and
+    ``origin`` are the turn's; a stored reading leaves them to it.
     """
 
     turn_id: str
@@ -31,11 +32,14 @@ class Source:
     seq: int = 0
     session_id: str = ""
     is_verified: bool = True
+    author: str = field(default="", compare=False)
+    origin: Origin = field(default="user", compare=False)
 
     @classmethod
     def from_turn(cls, turn: Turn, start: int, end: int) -> Self:
         """Make a verified source of ``turn.text[start:end]``."""
-        return cls(turn.id, turn.text[start:end], start, end, turn.at, turn.seq, turn.session_id)
+        source = cls(turn.id, turn.text[start:end], start, end, turn.at, turn.seq, turn.session_id)
+        return replace(source, author=turn.author, origin=turn.origin or "user")
 
     @classmethod
     def from_whole_turn(cls, turn: Turn) -> Self:
@@ -107,11 +111,11 @@ class ExtractedFact:
 
 @dataclass(frozen=True, slots=True)
 class Remark:
-    """Marks a turn as not plainly its author's own words; ``origin`` is who wrote them, if the turn says so."""
+    """Marks a turn as not plainly its author's own words; ``writer`` is who wrote them, if the turn says so."""
 
     turn_id: str
     manner: Manner
-    origin: str = ""
+    writer: str = ""
 
 
 @dataclass(frozen=True, slots=True)

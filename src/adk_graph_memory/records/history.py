@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Literal
 
 from adk_graph_memory.records.results import StoredEntity, StoredFact
+from adk_graph_memory.records.turns import Origin
 from adk_graph_memory.records.write_plan import FactState
 
 HistoryKind = Literal[
@@ -47,6 +48,8 @@ class HistoryEntry:
     """memory id of the turn"""
     ingest_id: str = ""
     """the request that was read, for ``undo``"""
+    origin: Origin | None = None
+    """whose words they are"""
     revision: str = ""
     """the version before this change, for ``rollback``"""
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import TypeAdapter, ValidationError
 
 from adk_graph_memory import errors
-from adk_graph_memory.records.extraction_result import Extraction, Usage
-from adk_graph_memory.records.turns import Turn
+from adk_graph_memory.records.extraction_result import Extraction, Source, Usage
+from adk_graph_memory.records.turns import Origin, Turn
 from adk_graph_memory.records.write_plan import FactOperation, Proposition
 
 RulingOperation = Literal["correct", "pin", "unpin", "retract", "rollback", "merge", "split"]
@@ -94,13 +94,15 @@ class OwnerWord:
 
 _UNREADABLE = "What was read of this user's words cannot be read any more: run `adk-graph-memory doctor --mend`."
 _ADAPTER = TypeAdapter(Reading)
+_LEFT_TO_TURNS: Any = {"extraction": {"facts": {"__all__": {"sources": {"__all__": {"author", "origin"}}}}}}
+"""What a turn says of its own words."""
 
 
 def encode_reading(reading: Reading) -> str:
     """Encode a reading as JSON, without what the graph holds beside it."""
     extraction = replace(reading.extraction, usage=Usage(), drop_counts={}, remarks=(), forget_turn_ids=())
     reading = replace(reading, extraction=extraction, at=None, outdated_turn_ids=frozenset())
-    return _ADAPTER.dump_json(reading, exclude_defaults=True).decode()
+    return _ADAPTER.dump_json(reading, exclude=_LEFT_TO_TURNS, exclude_defaults=True).decode()
 
 
 def decode_reading(text: str, at: datetime | None, current_turn_ids: Collection[str]) -> Reading:
@@ -114,6 +116,17 @@ def decode_reading(text: str, at: datetime | None, current_turn_ids: Collection[
     except ValidationError as error:
         raise errors.GraphMemoryError(_UNREADABLE) from error
     return replace(reading, at=at, outdated_turn_ids=frozenset(reading.heard_turn_ids).difference(current_turn_ids))
+
+
+def attribute_words(reading: Reading, authors: Mapping[str, tuple[str, Origin]]) -> Reading:
+    """Return the reading with author and origin of its words, by the ids of the turns that they are in."""
+
+    def attribute(source: Source) -> Source:
+        author, origin = authors.get(source.turn_id, (source.author, source.origin))
+        return replace(source, author=author, origin=origin)
+
+    facts = (replace(fact, sources=tuple(map(attribute, fact.sources))) for fact in reading.extraction.facts)
+    return replace(reading, extraction=replace(reading.extraction, facts=tuple(facts)))
 
 
 def rename_turns(extraction: Extraction, memory_ids: Mapping[str, str]) -> Extraction:

@@ -13,7 +13,7 @@ from adk_graph_memory.records.dates import Precision
 from adk_graph_memory.records.extraction_result import Modality, Source, Usage
 from adk_graph_memory.records.fact_validity import FactStatus
 from adk_graph_memory.records.findings import Finding
-from adk_graph_memory.records.turns import check_timezone_aware
+from adk_graph_memory.records.turns import Origin, check_origin, check_timezone_aware
 from adk_graph_memory.records.write_plan import FactState
 
 MemoryKind = Literal["fact", "event"]
@@ -23,7 +23,8 @@ MemoryKind = Literal["fact", "event"]
 class Filters:
     """Search only memories said from ``since`` to ``until``, of one kind, session and topic, about one entity.
 
-    ``metadata`` keeps those whose own metadata, or that of a turn they rest on, has each of these values.
+    ``metadata`` keeps those whose own metadata, or that of a turn they rest on, has each of these values; ``origins``
+    those that are the word of any of these.
     """
 
     since: datetime | None = None
@@ -33,8 +34,12 @@ class Filters:
     topic: str | None = None
     entity: str | None = None
     metadata: Mapping[str, Any] = field(default_factory=dict)
+    origins: tuple[Origin, ...] = ()
 
     def __post_init__(self) -> None:
+        if isinstance(self.origins, str):
+            raise errors.InvalidArgument(reason=f"origins {self.origins!r} is a text: give a tuple of them")
+        object.__setattr__(self, "origins", tuple(map(check_origin, self.origins)))
         if not isinstance(self.metadata, Mapping) or not all(isinstance(key, str) for key in self.metadata):
             raise errors.InvalidArgument(reason=f"metadata {self.metadata!r} does not map texts to values")
         for moment in (self.since, self.until):
@@ -55,7 +60,7 @@ class Filters:
     def to_parameters(self) -> dict[str, Any]:
         """The filters as parameters of a statement, with times in epoch seconds."""
         times = {name: moment.timestamp() if (moment := getattr(self, name)) else None for name in ("since", "until")}
-        return asdict(self) | times
+        return asdict(self) | times | {"origins": list(self.origins) or None}
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,8 +154,10 @@ class Recollection:
     """whether a fact is asserted, negated, planned, hypothetical or reported; None for a turn"""
     manner: str | None = None
     """how the speaker meant words that are not plainly their own: pasted, quoted, joking or hypothetical"""
-    origin: str | None = None
+    writer: str | None = None
     """who wrote such words, if the turn says so"""
+    origin: Origin | None = None
+    """whose word it is; of a fact, the strongest of its sources"""
     question: str | None = None
     """the question that it answers, if it is too short to be understood without it"""
     previously: tuple[str, ...] = ()
@@ -177,7 +184,7 @@ class Recollection:
 
     @property
     def _manner_text(self) -> str:
-        return f"{self.manner} from {self.origin}" if self.manner and self.origin else self.manner or ""
+        return f"{self.manner} from {self.writer}" if self.manner and self.writer else self.manner or ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,6 +215,8 @@ class StoredFact:
     valid_to_precision: Precision | None = None
     sources: tuple[Source, ...] = ()
     is_pinned: bool = False
+    origin: Origin | None = None
+    """whose word it is: the strongest of its sources"""
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal, NamedTuple, get_args
@@ -13,6 +13,10 @@ from adk_graph_memory.language.zones import apply_fixed_offset
 from adk_graph_memory.records.text_keys import digest
 
 Role = Literal["user", "model"]
+Origin = Literal["owner", "user", "import", "agent", "tool"]
+"""Whose word it is, the strongest first: that of the memory's owner about the memory, a person's, imported from where a
+model or nobody known worded it, an agent's, a tool's."""
+_ORIGINS_BY_ROLE: Mapping[str, Origin] = {"user": "user", "model": "agent"}
 
 NO_SESSION = ":no-session:"
 """The session of a user's turns that came without a session id."""
@@ -42,8 +46,8 @@ class Turn:
     """What one author said at one time, an aware datetime with the offset of the place where it was said.
 
     ``seq`` is the turn's position in its session; it orders turns of the same time. ``seq`` and ``session_id`` are
-    filled in when the turn is leased. From ``expires_at`` on, nobody finds the turn, nor what rests on it alone; from
-    ``revisions_expire_at`` on, nobody sees what the facts were that it changed.
+    filled in when the turn is leased. Without an ``origin`` it is by the role. From ``expires_at`` on, nobody finds the
+    turn, nor what rests on it alone; from ``revisions_expire_at`` on, nobody sees what the facts were that it changed.
     """
 
     id: str
@@ -55,12 +59,14 @@ class Turn:
     session_id: str = ""
     expires_at: datetime | None = None
     revisions_expire_at: datetime | None = None
+    origin: Origin | None = None
 
     def __post_init__(self) -> None:
         check_text("a turn's id", self.id)
         check_text("a turn's author", self.author)
         if self.role not in get_args(Role):
             raise errors.InvalidArgument(reason=f"{self.role!r} is no role of a turn: give 'user' or 'model'")
+        object.__setattr__(self, "origin", check_origin(self.origin or _ORIGINS_BY_ROLE[self.role]))
         for moment in (self.at, *filter(None, (self.expires_at, self.revisions_expire_at))):
             check_timezone_aware(moment)
         object.__setattr__(self, "at", apply_fixed_offset(self.at))
@@ -80,7 +86,8 @@ class Turn:
 class Statement:
     """A text to remember word for word, added directly rather than said in a session; it is its own source.
 
-    If a statement of this id is known, its metadata is merged, or replaced if ``replaces_metadata`` is set.
+    If a statement of this id is known, its metadata is merged, or replaced if ``replaces_metadata`` is set. Without an
+    ``origin`` it is the user's if the author is ``user``, and else imported.
     """
 
     text: str
@@ -91,8 +98,10 @@ class Statement:
     replaces_metadata: bool = False
     topic: str = ""
     expires_at: datetime | None = None
+    origin: Origin | None = None
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "origin", check_origin(self.origin or ("user" if self.author == "user" else "import")))
         for moment in (self.at, *filter(None, (self.expires_at,))):
             check_timezone_aware(moment)
         if self.id is not None:
@@ -124,6 +133,23 @@ def _normalize_unicode(text: str) -> str:
     if not isinstance(text, str):
         raise errors.InvalidArgument(reason=f"the text {text!r} is no text")
     return unicodedata.normalize("NFC", text)
+
+
+def check_origin(value: Any) -> Origin:
+    """Return the origin.
+
+    Raises:
+        errors.InvalidArgument: there is no such origin.
+    """
+    if value not in get_args(Origin):
+        raise errors.InvalidArgument(reason=f"the origin {value!r} is none of {', '.join(get_args(Origin))}")
+    origin: Origin = value
+    return origin
+
+
+def find_strongest_origin(origins: Iterable[Origin]) -> Origin | None:
+    """Return the strongest of these origins, or None if there are none."""
+    return min(origins, key=get_args(Origin).index, default=None)
 
 
 def check_text(what: str, value: object) -> None:

@@ -12,6 +12,7 @@ from typing import Any, Literal
 from adk_graph_memory.records.dates import Precision, make_date_key
 from adk_graph_memory.records.extraction_result import Modality, Remark, Source
 from adk_graph_memory.records.text_keys import digest, fold_text
+from adk_graph_memory.records.turns import Origin, find_strongest_origin
 
 FactOperation = Literal["ADD", "REINFORCE", "REFINE", "SUPERSEDE", "RETRACT", "ALREADY_KNOWN"]
 RevisionOperation = Literal[FactOperation, "REOPEN"]
@@ -162,6 +163,11 @@ class KnownFact:
     former_entity_keys: tuple[str | None, str | None] = (None, None)
     ruling: Ruling = Ruling()
 
+    @property
+    def origin(self) -> Origin | None:
+        """Whose word it is: the strongest origin of its sources."""
+        return find_strongest_origin(source.origin for source in self.sources)
+
 
 @dataclass(frozen=True, slots=True)
 class Candidates:
@@ -253,6 +259,8 @@ class PlannedFact:
     """of a fact added directly; any other expires with the turns that it rests on"""
     ruling: Ruling = Ruling()
     """of a new fact that takes over words of one that the owner ruled about"""
+    origin: Origin | None = None
+    """of a fact added directly; that of any other follows from the turns that it rests on"""
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ _KNOWN_COLUMNS = frozenset(
     ("text", "score", "id", "kind", "author", "timestamp", "valid_from", "valid_to", "metadata", "session_id", "quote")
 ) | {
     *("source_event_ids", "question", "stale", "verified", "state", "endings", "facts", "previously"),
-    *("offset", "modality", "valid_from_precision", "valid_to_precision", "manner", "origin"),
+    *("offset", "modality", "valid_from_precision", "valid_to_precision", "manner", "writer", "origin"),
 }
 """Columns of a retrieval query that have a meaning here; all others are a caller's own."""
 _MAX_QUESTION_CHARACTERS = 200
@@ -45,9 +45,13 @@ def make_recollection(record: Record, degraded: str | None, now: datetime) -> Re
         raise errors.InvalidArgument(reason=reason + ", ".join(sorted(_KNOWN_COLUMNS))) from error
 
 
+def _make_row(record: Record) -> dict[str, Any]:
+    values = tuple.__iter__(record)  # the driver's own iterator takes half as long as all that follows
+    return dict(zip(record.keys(), values, strict=True))
+
+
 def _convert_record(record: Record, degraded: str | None, now: datetime) -> Recollection:
-    values = tuple.__iter__(record)  # the driver's own iterator takes half as long as the rest of this function
-    row: dict[str, Any] = dict(zip(record.keys(), values, strict=True))
+    row = _make_row(record)
     if not isinstance(row["text"], str) or not isinstance(row["score"], int | float):
         raise errors.InvalidArgument(
             reason=f"the retrieval_query returned text {row['text']!r} and score {row['score']!r}; leave such rows out"
@@ -79,6 +83,7 @@ def _convert_record(record: Record, degraded: str | None, now: datetime) -> Reco
         ending=_classify_endings(endings),
         superseded_by=_list_successors(endings),
         manner=row.get("manner"),
+        writer=row.get("writer") or None,
         origin=row.get("origin"),
         question=_extract_question(row["question"]) if row.get("question") else None,
         previously=tuple(row.get("previously") or ()),

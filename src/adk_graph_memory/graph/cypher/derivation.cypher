@@ -4,12 +4,12 @@
 OPTIONAL MATCH (u:@User {scope: $scope})
 RETURN coalesce(u.writes, 0) AS writes,
        COLLECT { MATCH (e:@Event {scope: $scope}) WHERE e.memory_id IS NOT NULL WITH e, e AS memory
-         RETURN e {.memory_id, .id, .session_id, .author, .role, .text, .timestamp, stands:
+         RETURN e {.memory_id, .id, .session_id, .author, .role, .origin, .text, .timestamp, stands:
 // include memory_stands
          }
        } AS turns,
        COLLECT { MATCH (f:@Fact {scope: $scope}) WHERE f.id IS NOT NULL AND f.direct
-         RETURN f {.memory_id, .text, .predicate, .modality, .topic, .author, .timestamp, .offset, .recorded_at, stands:
+         RETURN f {.memory_id, .text, .predicate, .modality, .topic, .author, .origin, .timestamp, .offset, .recorded_at, stands:
 // include fact_stands
          }
        } AS statements,
@@ -34,7 +34,7 @@ MATCH (f:@Fact {scope: $scope}) WHERE f.id IS NOT NULL AND NOT f.direct
 RETURN f {
   .id, .text, .predicate, .modality, .valid_from, .valid_to, .said_to, .valid_from_precision, .valid_to_precision,
   .said_to_precision, .topic, .author, .timestamp, .offset, .correction, .single, .state, .pinned, .upheld_until,
-  .owner_retracted_at, .ruling_reason,
+  .owner_retracted_at, .ruling_reason, .origin,
   subject: head(COLLECT { MATCH (f)-[:SUBJECT]->(s) RETURN s.key }),
   object: head(COLLECT { MATCH (f)-[:OBJECT]->(o) RETURN o.key }),
   subject_was: head(COLLECT { MATCH (f)-[r:SUBJECT]->() RETURN r.was }),
@@ -45,7 +45,7 @@ RETURN f {
   bases: COLLECT { MATCH (f)-[:DEPENDS_ON]->(base) RETURN base.id },
   sources: COLLECT {
     MATCH (f)-[s:SUPPORTED_BY]->(e)
-    RETURN s {.quote, .start, .end, .verified, turn_id: e.memory_id, session_id: e.session_id, timestamp: e.timestamp, offset: e.offset, seq: e.seq}
+    RETURN s {.quote, .start, .end, .verified, turn_id: e.memory_id, session_id: e.session_id, timestamp: e.timestamp, offset: e.offset, seq: e.seq, author: e.author, origin: e.origin}
   }
 } AS fact
 
@@ -74,7 +74,7 @@ WITH i
 UNWIND $turns AS turn
 MERGE (e:@Event {scope: $scope, memory_id: turn.memory_id})
 ON CREATE SET e.session_uid = $session_uid, e.session_id = $session_id, e.id = turn.id, e.seq = 0, e.author = turn.author,
-  e.role = turn.role, e.text = turn.text, e.timestamp = turn.timestamp, e.offset = turn.offset
+  e.role = turn.role, e.origin = turn.origin, e.text = turn.text, e.timestamp = turn.timestamp, e.offset = turn.offset
 SET e.ingest = i.id
 MERGE (i)-[:READS]->(e)
 

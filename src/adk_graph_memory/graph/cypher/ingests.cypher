@@ -38,10 +38,10 @@ CALL () {
   WITH i, turn, coalesce(remembered, stored) AS event
   FOREACH (_ IN CASE WHEN event IS NULL THEN [1] ELSE [] END |
     CREATE (new:@Event {scope: $scope, session_uid: $foreign_uid, session_id: $session_id, id: turn.id, seq: turn.seq,
-      author: turn.author, timestamp: turn.timestamp, offset: turn.offset, role: turn.role, text: turn.text, memory_id: turn.memory_id, ingest: i.id})
+      author: turn.author, timestamp: turn.timestamp, offset: turn.offset, role: turn.role, origin: turn.origin, text: turn.text, memory_id: turn.memory_id, ingest: i.id})
     CREATE (i)-[:READS]->(new))
   FOREACH (known IN CASE WHEN event IS NULL THEN [] ELSE [event] END |
-    SET known.text = turn.text, known.role = turn.role, known.offset = turn.offset, known.memory_id = turn.memory_id,
+    SET known.text = turn.text, known.role = turn.role, known.origin = turn.origin, known.offset = turn.offset, known.memory_id = turn.memory_id,
       known.ingest = i.id
     MERGE (i)-[:READS]->(known))
 }
@@ -61,7 +61,7 @@ CALL () {
   OPTIONAL MATCH (before:@Event {scope: $scope, session_uid: first.session_uid})
   WHERE before.seq >= first.seq - $context AND before.seq < first.seq AND before.memory_id IS NOT NULL
   WITH window, before ORDER BY before.seq
-  WITH window, collect(before {.id, .author, .role, .text, .timestamp, .offset, .seq}) AS turns
+  WITH window, collect(before {.id, .author, .role, .origin, .text, .timestamp, .offset, .seq}) AS turns
   RETURN collect({ingest: window.ingest, turns: turns}) AS contexts
 }
 CALL () {
@@ -141,7 +141,7 @@ WHERE (i.state = 'pending' OR i.lease_until <= $now) AND ($max_attempts IS NULL 
   AND ($before IS NULL OR i.requested_at.epochMillis <= $before * 1000)
 MATCH (i)-[:READS]->(e:@Event) WHERE e.ingest = i.id AND e.memory_id IS NOT NULL
 WITH u, i, e ORDER BY e.seq
-WITH u, i, collect(e {.id, .author, .role, .text, .timestamp, .offset, .seq}) AS turns
+WITH u, i, collect(e {.id, .author, .role, .origin, .text, .timestamp, .offset, .seq}) AS turns
 RETURN u.app_name AS app_name, u.user_id AS user_id, i.session_id AS session_id, i.attempts AS attempts,
        i.reason AS reason, coalesce(i.topics, []) AS topics, coalesce(i.model, '') AS model, turns,
        (datetime().epochMillis - i.requested_at.epochMillis) / 1000.0 AS waited

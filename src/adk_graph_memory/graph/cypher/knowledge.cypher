@@ -39,7 +39,7 @@ WITH f ORDER BY f.timestamp DESC, f.id LIMIT $limit
 RETURN f.memory_id AS id, f.text AS text, f.predicate AS predicate, f.modality AS modality, f.topic AS topic,
        f.author AS author, f.timestamp AS timestamp, f.offset AS offset, f.valid_from AS valid_from, f.valid_to AS valid_to, f.state AS state,
        f.valid_from_precision AS valid_from_precision, f.valid_to_precision AS valid_to_precision,
-       f.stale AS stale, f.pinned AS pinned,
+       f.stale AS stale, f.pinned AS pinned, f.origin AS origin,
 // include holds
        AS holds,
        head(COLLECT { MATCH (f)-[:SUBJECT]->(n) RETURN n.name }) AS subject,
@@ -49,7 +49,7 @@ RETURN f.memory_id AS id, f.text AS text, f.predicate AS predicate, f.modality A
          WHERE
 // include memory_stands
          WITH s, memory AS e
-         RETURN s {.quote, .start, .end, .verified, turn_id: e.id, session_id: e.session_id, timestamp: e.timestamp, offset: e.offset, seq: e.seq}
+         RETURN s {.quote, .start, .end, .verified, turn_id: e.id, session_id: e.session_id, timestamp: e.timestamp, offset: e.offset, seq: e.seq, author: e.author, origin: e.origin}
          ORDER BY e.timestamp, e.seq
        } AS sources
 ORDER BY f.timestamp DESC, f.id

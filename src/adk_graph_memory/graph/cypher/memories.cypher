@@ -135,7 +135,7 @@ RETURN f {
   absorbed: COLLECT { MATCH (f)-[:HAS_REVISION]->(r) WHERE r.op IN ['REFINE', 'REINFORCE'] RETURN r.signature },
   sources: COLLECT {
     MATCH (f)-[s:SUPPORTED_BY]->(e)
-    RETURN s {.quote, .start, .end, .verified, turn_id: e.memory_id, session_id: e.session_id, timestamp: e.timestamp, offset: e.offset, seq: e.seq}
+    RETURN s {.quote, .start, .end, .verified, turn_id: e.memory_id, session_id: e.session_id, timestamp: e.timestamp, offset: e.offset, seq: e.seq, author: e.author, origin: e.origin}
   }
 } AS fact
 
@@ -176,7 +176,7 @@ CALL db.create.setNodeVectorProperty(n, $slot, row.vector)
 UNWIND $rows AS row
 MATCH (e:@Event {scope: $scope, memory_id: row.memory_id})
 SET e:@Memory, e.kind = 'event', e.open = true, e.words = row.words, e.extracted = row.extracted,
-    e.manner = row.manner, e.origin = row.origin,
+    e.manner = row.manner, e.writer = row.writer,
     e.unembedded = CASE WHEN row.vector IS NULL AND $embeds THEN true END
 FOREACH (key IN row.mentions | MERGE (n:@Entity {scope: $scope, key: key}) MERGE (e)-[:MENTIONS]->(n))
 WITH e, row WHERE row.vector IS NOT NULL
@@ -222,6 +222,8 @@ SET f.support = COUNT { (f)-[:SUPPORTED_BY]->() },
 // include last_heard
   , f.expires_at = CASE WHEN row.direct THEN coalesce(row.expires_at, CASE WHEN f.expires_at > $retention.now THEN f.expires_at END) ELSE
 // include support_expiry
+  END, f.origin = CASE WHEN row.direct THEN row.origin ELSE
+// include strongest_origin
   END
 WITH f, row, f.support = 0 AND NOT f.direct AS is_bare
 CALL (f, is_bare) {
@@ -289,7 +291,8 @@ MATCH (e:@Event {scope: $scope, memory_id: row.event})<-[s:SUPPORTED_BY]-(f:@Fac
 WHERE NOT s.key IN row.keys
 DELETE s
 WITH DISTINCT f
-SET f.support = COUNT { (f)-[:SUPPORTED_BY]->() }
+SET f.support = COUNT { (f)-[:SUPPORTED_BY]->() }, f.origin =
+// include strongest_origin
 WITH f WHERE f.support = 0 AND NOT f.direct
 OPTIONAL MATCH (f)-[:HAS_REVISION]->(r)
 DETACH DELETE f, r

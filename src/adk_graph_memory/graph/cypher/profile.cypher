@@ -40,7 +40,7 @@ UNWIND facts AS f
 WITH speakers, collect({
   place: place, support: f.support, id: f.memory_id, text: f.text, predicate: f.predicate, modality: f.modality, topic: f.topic,
   author: f.author, timestamp: f.timestamp, offset: f.offset, valid_from: f.valid_from, valid_to: f.valid_to, state: f.state,
-  valid_from_precision: f.valid_from_precision, valid_to_precision: f.valid_to_precision, stale: f.stale, pinned: f.pinned,
+  valid_from_precision: f.valid_from_precision, valid_to_precision: f.valid_to_precision, stale: f.stale, pinned: f.pinned, origin: f.origin,
   subject: head(COLLECT { MATCH (f)-[:SUBJECT]->(n) RETURN n {.name, .type} }),
   object: head(COLLECT { MATCH (f)-[:OBJECT]->(n) RETURN n {.name, .type} })
 })[..$most] AS facts
@@ -53,6 +53,6 @@ RETURN f.memory_id AS id, COLLECT {
   MATCH (f)-[s:SUPPORTED_BY]->(memory) WHERE
 // include memory_stands
   WITH s, memory AS e
-  RETURN s {.quote, .start, .end, .verified, turn_id: e.id, session_id: e.session_id, timestamp: e.timestamp, offset: e.offset, seq: e.seq}
+  RETURN s {.quote, .start, .end, .verified, turn_id: e.id, session_id: e.session_id, timestamp: e.timestamp, offset: e.offset, seq: e.seq, author: e.author, origin: e.origin}
   ORDER BY e.timestamp, e.seq
 } AS sources

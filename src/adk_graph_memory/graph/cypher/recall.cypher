@@ -50,6 +50,7 @@
     MATCH (node)-[:SUBJECT|OBJECT|MENTIONS]->(n:@Entity)
     WHERE any(name IN [n.name] + n.aliases WHERE toLower(name) = toLower($filters.entity))
   })
+  AND ($filters.origins IS NULL OR node.origin IN $filters.origins)
   AND all(member IN $filters.metadata WHERE member IN node.metadata
     OR EXISTS { MATCH (node)-[:SUPPORTED_BY]->(e:@Event) WHERE member IN e.metadata })
 ))
@@ -240,7 +241,7 @@ WITH node, score, CASE node.kind WHEN 'fact' THEN [node] ELSE COLLECT {
 // include memory_stands
   WITH support, memory AS source
   RETURN {id: source.id, quote: support.quote, session: source.session_id, verified: coalesce(support.verified, true),
-    manner: source.manner, origin: source.origin} ORDER BY source.timestamp, source.seq
+    manner: source.manner, writer: source.writer} ORDER BY source.timestamp, source.seq
 } ELSE [] END AS sources
 WITH *, [source IN sources WHERE source.manner IS NOT NULL] AS indirect
 ORDER BY score DESC, node.memory_id
@@ -292,5 +293,6 @@ RETURN node.text AS text, score, node.memory_id AS id, node.kind AS kind, node.a
        CASE WHEN sources <> [] AND none(source IN sources WHERE source.verified) THEN false END AS verified,
        CASE WHEN node.kind = 'event' THEN node.manner
          WHEN size(indirect) = size(sources) THEN head(indirect).manner END AS manner,
-       CASE WHEN node.kind = 'event' THEN node.origin WHEN size(indirect) = size(sources)
-         THEN head([source IN indirect WHERE source.origin IS NOT NULL | source.origin]) END AS origin
+       node.origin AS origin,
+       CASE WHEN node.kind = 'event' THEN node.writer WHEN size(indirect) = size(sources)
+         THEN head([source IN indirect WHERE source.writer <> '' | source.writer]) END AS writer
