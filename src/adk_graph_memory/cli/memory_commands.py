@@ -184,8 +184,7 @@ async def recall(
         return Filters(start, end, kind, session_id, topic, entity, origins=tuple(map(check_origin, origin or ())))
 
     _check_question(query)
-    make_filters(UTC)  # rejects invalid filters before connecting to a server
-    scope = Scope(app_name, user_id)
+    scope, _ = Scope(app_name, user_id), make_filters(UTC)  # rejects invalid filters before connecting to a server
     async with GraphMemory() as memory:
         zone = await memory.speakers.find_zone(scope)
         announce("Loading the embedding model")
