@@ -25,6 +25,7 @@ from tests.ingests import fetch_ingests
 from adk_graph_memory import GraphMemory, Neo4jArtifactService, Neo4jSessionService, Turn, errors
 from adk_graph_memory.adk import memory_codec
 from adk_graph_memory.graph import export_lines
+from adk_graph_memory.graph.connection import Connection, Transaction
 from adk_graph_memory.importing import ImportOptions, ImportReceipt, import_source
 from adk_graph_memory.records import Scope
 
@@ -522,34 +523,51 @@ async def test_an_import_that_was_killed_goes_on(
         assert await digest_users(memory, copied, without=("app_name",)) == wanted
 
 
-async def measure_peaks(memory: GraphMemory, app_name: str, path: Path, turns: int) -> tuple[int, int]:
-    """The memory that an export and an import of so many turns take at most, in bytes; the copy equals the user."""
-    scope = Scope(f"{app_name}-{turns}", "ada")
-    copied = replace(scope, app_name=f"{app_name}-{turns}-copy")
-    await fill_birds(memory, scope, turns)
-    peaks = []
-    for step in (memory.export(path, app_name=scope.app_name), take_over(memory, path, copied.app_name)):
-        tracemalloc.start()
-        await step
-        peaks.append(tracemalloc.get_traced_memory()[1])
-        tracemalloc.stop()
-    wanted = await digest_users(memory, scope, without=("app_name",))
-    assert wanted[1] == turns * 3 // 2 + 2
-    assert await digest_users(memory, copied, without=("app_name",)) == wanted
-    return peaks[0], peaks[1]
-
-
-@pytest.mark.parametrize("turns", [4_000, pytest.param(13_400, marks=pytest.mark.full)])
-async def test_ten_times_the_nodes_take_no_more_memory(
-    memory: GraphMemory, app_name: str, tmp_path: Path, turns: int
+async def test_no_statement_takes_or_returns_more_rows_for_a_larger_user(
+    memory: GraphMemory, app_name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    await measure_peaks(memory, app_name, tmp_path / "warm", 400)
-    small = await measure_peaks(memory, app_name, tmp_path / "small", 1_400)
-    large = await measure_peaks(memory, app_name, tmp_path / "large", turns)
-    assert [after < 1.3 * before + 1_000_000 for before, after in zip(small, large, strict=True)] == [True, True], (
-        small,
-        large,
-    )
+    sizes: dict[str, list[int]] = {}
+    read, write = Connection.run_statement, Transaction.run_statement
+
+    async def reading(self: Any, name: str, *parameters: Any, **more: Any) -> Any:
+        rows = await read(self, name, *parameters, **more)
+        sizes.setdefault(name, []).append(len(rows) + sum(len(row["edges"]) for row in rows if "edges" in dict(row)))
+        return rows
+
+    async def writing(self: Any, name: str, *parameters: Any, **more: Any) -> Any:
+        sizes.setdefault(name, []).append(len(more.get("rows", ())))
+        return await write(self, name, *parameters, **more)
+
+    await fill_birds(memory, Scope(app_name, "ada"), 900)
+    monkeypatch.setattr(Connection, "run_statement", reading)
+    monkeypatch.setattr(Transaction, "run_statement", writing)
+    await memory.export(tmp_path / "file", app_name=app_name)
+    await take_over(memory, tmp_path / "file", f"{app_name}-copy")
+    assert len(sizes["exported_events"]) == 10 and max(sizes["exported_events"]) <= 100 * 3
+    assert sizes["exported_facts"] == [200, 200, 200, 200, 100, 0]
+    assert sizes["import_nodes"] == [250] * 5 + [101] and max(sizes["import_edges"]) == 250
+
+
+@pytest.mark.full
+async def test_twenty_thousand_nodes_take_no_more_memory_than_two_thousand(
+    memory: GraphMemory, app_name: str, tmp_path: Path
+) -> None:
+    peaks: dict[int, list[int]] = {}
+    for turns in (1_333, 13_333):
+        scope, path = Scope(f"{app_name}-{turns}", "ada"), tmp_path / str(turns)
+        copied = replace(scope, app_name=f"{app_name}-{turns}-copy")
+        await fill_birds(memory, scope, turns)
+        for step in (memory.export(path, app_name=scope.app_name), take_over(memory, path, copied.app_name)):
+            tracemalloc.start()
+            await step
+            peaks.setdefault(turns, []).append(tracemalloc.get_traced_memory()[1])
+            tracemalloc.stop()
+        wanted = await digest_users(memory, scope, without=("app_name",))
+        assert await digest_users(memory, copied, without=("app_name",)) == wanted
+    assert wanted[1:] == (20_001, 33_332)
+    print(f"peaks in bytes: {peaks}")
+    small, large = peaks.values()
+    assert [after < 1.3 * before + 1_000_000 for before, after in zip(small, large, strict=True)] == [True, True], peaks
 
 
 async def test_the_commands_export_and_import(

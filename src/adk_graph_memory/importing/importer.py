@@ -28,7 +28,7 @@ UNNAMED = "without an app or user"
 @dataclass(frozen=True, slots=True)
 class ImportOptions:
     """What is imported: ``app_name`` and ``user_id`` choose among those that the source names, and stand in for those
-    that it does not name."""
+    that it does not name. An export of this package is imported under these names."""
 
     source: str
     app_name: str | None = None
