@@ -26,6 +26,7 @@ from adk_graph_memory.embeddings import EmbedderAdapter
 from adk_graph_memory.graph import Connection, forgetting
 from adk_graph_memory.graph.connection import Transaction
 from adk_graph_memory.importing import ImportOptions, import_source, importer
+from adk_graph_memory.records import Scope
 from adk_graph_memory.reembedding import reembed_texts
 from adk_graph_memory.settings import Settings, load_settings
 from adk_graph_memory.testing import HashEmbedder, ScriptedLlm
@@ -127,7 +128,22 @@ async def run_plugin(world: World) -> None:
         message = types.Content(role="user", parts=[types.Part(text=words)])
         async for _ in runner.run_async(user_id=USER, session_id="told", new_message=message):
             pass
-    await world.memory.resume(app_name=world.app_name)
+        # Closing waits for some seconds only, and a dead process may hold some of it until its lease is over.
+        while not await has_read_all(world):
+            await world.memory.resume(app_name=world.app_name)
+            await asyncio.sleep(0.1)
+
+
+async def has_read_all(world: World) -> bool:
+    """Whether memory holds all that was said to the agent, and nothing waits; these statements are not counted."""
+    driver, prefix = await world.memory.connection.get_driver(), world.settings.label_prefix
+    query = (
+        f"RETURN COUNT {{ (:{prefix}Event {{scope: $scope, session_id: 'told'}}) }} > 0 AND NOT EXISTS {{ "
+        f"MATCH (e:{prefix}Event {{scope: $scope, session_id: 'told'}}) WHERE e.extracted IS NULL }} AND NOT EXISTS {{ "
+        f"MATCH (i:{prefix}Ingest {{scope: $scope}}) WHERE i.state IN ['pending', 'claimed'] }} AS is_so"
+    )
+    [record], _, _ = await driver.execute_query(query, scope=Scope(**world.owner).key)
+    return bool(record["is_so"])
 
 
 OPERATIONS: dict[str, Callable[[World], Awaitable[None]]] = {

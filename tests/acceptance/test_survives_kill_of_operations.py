@@ -19,6 +19,7 @@ from adk_graph_memory.records import Scope
 
 ROOT = Path(__file__).parents[2]
 LEASE = 1.0
+"""Seconds after which what a killed process held is free."""
 POINTS = {"forget_user": 63, "forget": 34, "undo": 22, "prune": 25, "import": 9, "reembed": 44, "plugin": 36}
 """How many answers of the graph each operation gets, about: a point behind the last one is no kill."""
 USUAL = {"forget_user": 30, "forget": 13, "undo": 16, "prune": 9, "import": 4, "reembed": 20, "plugin": 9}
@@ -69,7 +70,7 @@ async def make_world(neo4j_server: Any, tmp_path: Path) -> AsyncIterator[Any]:
     worlds: list[World] = []
 
     async def make(prefix: str, app_name: str) -> World:
-        settings = neo4j_server.settings(label_prefix=prefix, lease=LEASE)
+        settings = neo4j_server.settings(label_prefix=prefix)
         worlds.append(World(settings, app_name, str(tmp_path)))
         await worlds[-1].live()
         return worlds[-1]
