@@ -16,7 +16,7 @@ EACH = pytest.mark.parametrize("dialogue", FIRST_OF_FAMILY, ids=FAMILIES)
 
 
 async def remember(neo4j_server: Any, app_name: str, dialogue: Dialogue, extractor: str) -> Outcome:
-    settings = neo4j_server.settings(label_prefix="TestHash")
+    settings = neo4j_server.settings(label_prefix="TestHash", database_timeout=120)
     outcome = await run_dialogue(settings, dialogue, extractor, app_name=app_name, embedder=HashEmbedder())
     assert outcome
     return outcome
