@@ -7,6 +7,7 @@ from adk_graph_memory.graph import (
     candidates,
     derivation,
     forgetting,
+    held_facts,
     imports,
     ingest_queue,
     knowledge,
@@ -37,4 +38,4 @@ __all__ = [
     "prepare_connection",
 ]
 __all__ += ["artifacts", "candidates", "derivation", "forgetting", "imports", "ingest_queue", "knowledge", "memories"]
-__all__ += ["migrate", "profile_facts", "pruning", "reembed", "sessions"]
+__all__ += ["held_facts", "migrate", "profile_facts", "pruning", "reembed", "sessions"]
