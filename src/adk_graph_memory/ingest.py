@@ -9,8 +9,10 @@ import uuid
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
+from typing import NamedTuple
 
 from adk_graph_memory import consolidation, errors, extraction, graph, telemetry
+from adk_graph_memory import guard as guards
 from adk_graph_memory.graph.ingest_queue import Lease, LeasedWindows, PendingIngest
 from adk_graph_memory.graph.json_map import JsonMapDelta
 from adk_graph_memory.graph.vector_slots import EmbeddingBatch
@@ -46,6 +48,21 @@ class Stopwatch:
         self._lap_start = now
 
 
+class _Judgement(NamedTuple):
+    """What a judge answered last, about which comparison, and what all its answers cost."""
+
+    draft: consolidation.Comparison | None = None
+    answers: consolidation.JudgeDecisions = consolidation.JudgeDecisions()
+    usage: Usage = Usage()
+
+    async def ask_judge(self, judge: consolidation.Judge, draft: consolidation.Comparison) -> _Judgement:
+        """Ask, unless the judge has answered these questions."""
+        if self.draft is not None and self.draft.questions == draft.questions:
+            return self
+        answers, usage = await judge.decide(draft)
+        return _Judgement(draft, answers, self.usage + usage)
+
+
 class Ingestion:
     """Turns the words of a session into entities and facts.
 
@@ -55,6 +72,7 @@ class Ingestion:
         extractor: extracts entities and facts from turns.
         judge: decides where rules cannot; without a judge such facts stay side by side.
         problems: logs why requests stay pending.
+        guard: is asked before a fact is written.
     """
 
     def __init__(
@@ -64,7 +82,9 @@ class Ingestion:
         extractor: extraction.Extractor,
         judge: consolidation.Judge | None,
         problems: ProblemLog,
+        guard: guards.Guard | None = None,
     ) -> None:
+        self._guard = guard
         self._connection, self._vectors, self._extractor, self._judge = connection, vectors, extractor, judge
         self._problems = problems
 
@@ -218,27 +238,28 @@ class Ingestion:
         clock: Stopwatch,
     ) -> IngestReport:
         """Fetch candidates, decide and write; start over if another process wrote to this user meanwhile."""
-        predicates, judge_usage = self._extractor.functional_predicates, Usage()
-        lookup = consolidation.GraphLookup(result, predicates)
-        compare = partial(consolidation.compare_extraction, result, functional_predicates=predicates)
-        judged_draft: consolidation.Comparison | None = None
+        turns, judgement = (*window.context, *window.turns), _Judgement()
+        screening = guards.Screening(self._guard, result, turns, scope, window.known_entities)
+        await screening.check_facts()
         for _ in range(MAX_WRITE_ATTEMPTS):
-            candidates, writes = await self._fetch_candidates(scope, window, lookup, batch)
+            predicates = self._extractor.functional_predicates
+            compare = partial(consolidation.compare_extraction, screening.kept, functional_predicates=predicates)
+            candidates, writes = await self._fetch_candidates(scope, window, screening.kept, batch)
             draft = await asyncio.to_thread(compare, candidates)
             clock.lap("compare")
             decisions = consolidation.JudgeDecisions()
             if self._judge and draft.has_open_questions:
-                if judged_draft is None or judged_draft.questions != draft.questions:
-                    answers, usage = await self._judge.decide(draft)
-                    judged_draft, judge_usage = draft, judge_usage + usage
-                    report = replace(report, judge=self._judge.version)
-                    clock.lap("decide")
+                judgement = await judgement.ask_judge(self._judge, draft)
+                report, answers = replace(report, judge=self._judge.version), judgement.answers
+                clock.lap("decide")
                 resolved_draft = await asyncio.to_thread(compare, candidates, doubt_answers=answers.doubt_answers)
                 decisions = await asyncio.to_thread(answers.remap_ids, draft, resolved_draft)
                 draft = resolved_draft
             plan = await asyncio.to_thread(consolidation.reconcile_claims, draft, decisions)
-            total = replace(_add_plan_counts(report, plan), usage=report.usage + judge_usage, milliseconds=clock.laps)
-            reading = self._record_reading(window, result, draft, decisions, report)
+            if await screening.check_changes(plan, candidates):
+                continue
+            total = _add_plan_counts(report, plan, judgement.usage, clock)
+            reading = self._record_reading(window, screening, draft, decisions, report)
             outcome = await graph.memories.apply_plan(
                 self._connection, scope, window, plan, batch, total, reading, writes
             )
@@ -250,8 +271,9 @@ class Ingestion:
         raise errors.WriteConflict(attempts=MAX_WRITE_ATTEMPTS)
 
     async def _fetch_candidates(
-        self, scope: Scope, window: Lease, lookup: consolidation.GraphLookup, batch: EmbeddingBatch
+        self, scope: Scope, window: Lease, result: Extraction, batch: EmbeddingBatch
     ) -> tuple[Candidates, int]:
+        lookup = consolidation.GraphLookup(result, self._extractor.functional_predicates)
         is_judged = self._judge is not None
         return await graph.candidates.fetch_candidates(
             self._connection, scope, window, lookup, batch, is_judged=is_judged
@@ -260,13 +282,13 @@ class Ingestion:
     def _record_reading(
         self,
         window: Lease,
-        result: Extraction,
+        screening: guards.Screening,
         comparison: consolidation.Comparison,
         decisions: consolidation.JudgeDecisions,
         report: IngestReport,
     ) -> Reading:
         return consolidation.record_reading(
-            result,
+            screening.remembered,
             comparison,
             decisions,
             ingest_id=window.ingest_id,
@@ -274,6 +296,7 @@ class Ingestion:
             memory_ids=window.memory_ids,
             functional_predicates=self._extractor.functional_predicates,
             versions=(report.extractor, report.judge),
+            withheld=screening.withheld,
         )
 
     async def _release_lease(
@@ -313,9 +336,11 @@ def _iterate_passages(window: Lease, result: Extraction) -> Iterator[Passage]:
     yield from map(Passage, (*(entity.name for entity in result.entities), *(fact.text for fact in result.facts)))
 
 
-def _add_plan_counts(report: IngestReport, plan: WritePlan) -> IngestReport:
+def _add_plan_counts(report: IngestReport, plan: WritePlan, usage: Usage, clock: Stopwatch) -> IngestReport:
     return replace(
         report,
+        usage=report.usage + usage,
+        milliseconds=clock.laps,
         entities_new=sum(entity.is_new for entity in plan.entities),
         entities_known=sum(not entity.is_new for entity in plan.entities),
         facts=plan.operation_counts,

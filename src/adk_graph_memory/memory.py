@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import Any
 
 from adk_graph_memory import consolidation, embeddings, errors, extraction, graph, llm, redaction, retrieval, telemetry
+from adk_graph_memory import guard as guards
 from adk_graph_memory.checkups import Checkups
 from adk_graph_memory.closing import Closeable
 from adk_graph_memory.corrections import Corrections
@@ -24,6 +25,7 @@ from adk_graph_memory.profiles import Profiles
 from adk_graph_memory.pruning import Pruning
 from adk_graph_memory.recall import Recall, RecallOptions
 from adk_graph_memory.records import AsOf, Filters, IngestReport, Passage, Recollection, Scope, Statement, Turn
+from adk_graph_memory.reviews import Reviews
 from adk_graph_memory.settings import Settings
 
 logger = logging.getLogger(__name__)
@@ -34,7 +36,9 @@ STAYS_STORED = "The turns are stored and pending: add them again, or run `adk-gr
 """What an error of :meth:`GraphMemory.remember` says of the turns that could not be read."""
 
 
-class GraphMemory(Checkups, Corrections, Exporting, Forgetting, Histories, Listings, Profiles, Pruning, Closeable):
+class GraphMemory(
+    Checkups, Corrections, Exporting, Forgetting, Histories, Listings, Profiles, Pruning, Reviews, Closeable
+):
     """The memory of many users in one graph.
 
     Args:
@@ -56,6 +60,9 @@ class GraphMemory(Checkups, Corrections, Exporting, Forgetting, Histories, Listi
         topics: the model keeps facts of these topics only: a :class:`Topic` each, or the label of one of Memory
             Bank's (``USER_PREFERENCES`` …). Without topics it keeps whatever matters.
         weights: the weight of each signal in a memory's score.
+        guard: asked before a fact or statement is written whether to keep, hold or drop it: a function from
+            :class:`GuardCandidate` to :class:`GuardVerdict` or None, or ``"rules"`` (:mod:`adk_graph_memory.guard`; the
+            extra ``privacy``). Defaults to ADK_GRAPH_MEMORY_GUARD, else to none.
         reranker: reorders the best fifty memories, if it finishes within the setting ``rerank_timeout``.
 
     Example:
@@ -84,8 +91,9 @@ class GraphMemory(Checkups, Corrections, Exporting, Forgetting, Histories, Listi
         topics: Sequence[extraction.Topic | str] | None = None,
         weights: retrieval.Weights | None = None,
         reranker: retrieval.Reranker | None = None,
+        guard: guards.GuardOption = None,
     ) -> None:
-        self._model, self._redact, self._topics = model, redact, topics
+        self._model, self._redact, self._topics, self._guard = model, redact, topics, guard
         self.connection = graph.Connection(
             uri,
             auth=auth,
@@ -263,8 +271,12 @@ class GraphMemory(Checkups, Corrections, Exporting, Forgetting, Histories, Listi
 
     @telemetry.trace_operation("create_memory")
     async def add_statements(self, statements: Sequence[Statement], *, app_name: str, user_id: str) -> IngestReport:
-        """Store statements as facts, word for word; adding one again only updates its metadata."""
+        """Store statements as facts, word for word; adding one again only updates its metadata.
+
+        What the guard does not keep is left out, and counted in ``dropped``.
+        """
         statements = await self.redactor.redact_statements(statements)
+        statements, refused = await guards.screen_statements(self.guard, statements, Scope(app_name, user_id))
         telemetry.annotate_memories(statements)
         connection, scope = await graph.prepare_connection(self.connection), Scope(app_name, user_id)
         facts = sorted(
@@ -273,7 +285,8 @@ class GraphMemory(Checkups, Corrections, Exporting, Forgetting, Histories, Listi
         await self.vectors.slot_tracker.refresh_slot()
         batch = await self.vectors.embed_passages([Passage(fact.proposition.text) for fact in facts])
         await graph.memories.add_facts(connection, scope, facts, batch)
-        return IngestReport(facts={"ADD": len(facts)}, embedded=len(batch.embeddings), extractor="direct")
+        done = {"ADD": len(facts)}
+        return IngestReport(facts=done, dropped=refused, embedded=len(batch.embeddings), extractor="direct")
 
     async def make_retriever(self, *, app_name: str, user_id: str) -> retrieval.GraphMemoryRetriever:
         """Make a neo4j-graphrag retriever over this user's memory, for ``GraphRAG`` and the like.
@@ -299,7 +312,7 @@ class GraphMemory(Checkups, Corrections, Exporting, Forgetting, Histories, Listi
             errors.DatabaseError, errors.SchemaError: the graph cannot be used.
             errors.EmbeddingError, errors.EmbedderMismatch: the embedder cannot be used, or not with this graph.
         """
-        _ = self.redactor, self.extractor
+        _ = self.redactor, self.guard, self.extractor
         if self._language_model:
             await llm.check_model(self._language_model)
         await graph.prepare_connection(self.connection)
@@ -317,9 +330,10 @@ class GraphMemory(Checkups, Corrections, Exporting, Forgetting, Histories, Listi
     def _make_ingestion(self, connection: graph.Connection, model_name: str | None = None) -> Ingestion:
         """Make an ingestion with this memory's model, or with that of another name."""
         if model_name in (None, self._language_model.model if self._language_model else RULES):
-            return Ingestion(connection, self.vectors, self.extractor, self.judge, self.problems)
+            return Ingestion(connection, self.vectors, self.extractor, self.judge, self.problems, self.guard)
         model = None if model_name == RULES else llm.resolve_queued_model(model_name or RULES)
-        return Ingestion(connection, self.vectors, self._make_extractor(model), self._make_judge(model), self.problems)
+        parts = self._make_extractor(model), self._make_judge(model), self.problems, self.guard
+        return Ingestion(connection, self.vectors, *parts)
 
     @cached_property
     def extractor(self) -> extraction.Extractor:
@@ -346,3 +360,8 @@ class GraphMemory(Checkups, Corrections, Exporting, Forgetting, Histories, Listi
     def redactor(self) -> redaction.Redactor:
         """Redacts every text before it is stored, sent or embedded."""
         return redaction.Redactor(self._redact or self.connection.settings.redact)
+
+    @cached_property
+    def guard(self) -> guards.Guard | None:
+        """Is asked before a fact is written; None without a guard."""
+        return guards.choose_guard(self._guard or self.connection.settings.guard)

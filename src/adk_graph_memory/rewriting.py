@@ -137,6 +137,20 @@ class Rewriter:
                 break
         return difference
 
+    async def revise_readings(self, scope: Scope, revise: Callable[[Reading], Reading]) -> MemoryDifference:
+        """Change readings, and let the graph become what they then make of it; return what that changes.
+
+        Raises:
+            errors.WriteConflict: other workers kept writing to this user; nothing is written.
+        """
+        for _ in range(MAX_REWRITES):
+            snapshot = await graph.derivation.fetch_snapshot(self._connection, scope)
+            revised = replace(snapshot, readings=tuple(map(revise, snapshot.readings)))
+            readings, difference = await asyncio.to_thread(derive_memory, revised, Erasure())
+            if await self._write(scope, snapshot, Erasure(), readings, difference):
+                return difference
+        raise errors.WriteConflict(attempts=MAX_REWRITES)
+
     async def _rewrite_memory(
         self, scope: Scope, select: Callable[[MemorySnapshot], Erasure], *, is_forced: bool = False
     ) -> tuple[MemorySnapshot, Erasure, MemoryDifference]:

@@ -161,6 +161,9 @@ class Settings(BaseSettings):
     redact: Literal["secrets"] | None = Field(
         default=None, description="`secrets` removes keys, tokens, passwords and card numbers from what is remembered"
     )
+    guard: Literal["rules"] | None = Field(
+        default=None, description="`rules` holds suspicious facts for review; see [the guard](security.md#the-guard)"
+    )
     embed_dimensions: int | None = Field(
         default=None, ge=1, description="numbers per vector of a Gemini model that is chosen by name; 768 by default"
     )

@@ -72,7 +72,7 @@ async def test_each_memory_tells_whose_word_it_is(memory: GraphMemory, owner: Ow
         "Ana rows.": "user",
     }
     found = await memory.recall("Where does Ana live?", **owner)
-    assert {one.text: one.origin for one in found}["home: Faro"] == "tool"
+    assert {one.origin for one in found if "Faro" in one.text} == {"tool"}
     assert memory_codec.make_memory_entry(found[0]).custom_metadata["origin"] == found[0].origin
     id = next(fact.id for fact in [fact async for fact in memory.facts(**owner)] if "Porto" in fact.text)
     history = await memory.history(id, **owner)

@@ -56,6 +56,9 @@ MAY_SCAN = {
     "list_sessions_of_app": {"CartesianProduct"},
     "write_changes": {"CartesianProduct"},
     "rewrite_mentions": {"CartesianProduct"},
+    # Goes through the whole database, once.
+    "turn_origins": {"NodeByLabelScan"},
+    "fact_origins": {"NodeByLabelScan"},
     # A new embedder goes through the whole database, once.
     "reembed_counts": {"NodeByLabelScan"},
     "reembed_unmark": {"UnionNodeByLabelsScan"},

@@ -20,6 +20,7 @@ from pydantic import BaseModel
 from typing_extensions import override
 
 from adk_graph_memory import embeddings, extraction, graph, llm, redaction, retrieval
+from adk_graph_memory import guard as guards
 from adk_graph_memory.adk import memory_bank_keys, memory_codec, profile_codec
 from adk_graph_memory.adk.graph_service import load_agent_dotenv
 from adk_graph_memory.closing import Closeable
@@ -80,6 +81,7 @@ class Neo4jMemoryService(Closeable, BaseMemoryService):
         topics: Sequence[extraction.Topic | str] | None = None,
         weights: retrieval.Weights | None = None,
         reranker: retrieval.Reranker | None = None,
+        guard: guards.GuardOption = None,
         profile_schemas: Sequence[type[BaseModel]] = (),
         agents_dir: str | None = None,
     ) -> None:
@@ -99,6 +101,7 @@ class Neo4jMemoryService(Closeable, BaseMemoryService):
             topics=topics,
             weights=weights,
             reranker=reranker,
+            guard=guard,
         )
         self._agents_dir, self._profile_schemas = agents_dir, tuple(profile_schemas)
         self._is_filled, self._empty_searches = False, 0

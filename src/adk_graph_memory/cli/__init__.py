@@ -8,6 +8,7 @@ try:
     from adk_graph_memory.cli import memory_commands
     from adk_graph_memory.cli import history_commands
     from adk_graph_memory.cli import correction_commands
+    from adk_graph_memory.cli import review_commands
     from adk_graph_memory.cli import prune_command
     from adk_graph_memory.cli import doctor_command
     from adk_graph_memory.cli import ingest_command
@@ -31,5 +32,6 @@ __all__ = [
     "ingest_command",
     "memory_commands",
     "prune_command",
+    "review_commands",
     "server_commands",
 ]

@@ -16,7 +16,13 @@ from adk_graph_memory.consolidation.provenance import trace_entity, trace_fact
 from adk_graph_memory.consolidation.readings import record_reading
 from adk_graph_memory.consolidation.reconciliation import reconcile_claims
 from adk_graph_memory.consolidation.replay import replay_readings
-from adk_graph_memory.consolidation.restriction import Removal, find_lost_words, find_read_facts, restrict_readings
+from adk_graph_memory.consolidation.restriction import (
+    Removal,
+    find_lost_words,
+    find_read_facts,
+    restrict_readings,
+    withhold_facts,
+)
 from adk_graph_memory.consolidation.unrecorded import make_unrecorded_reading
 
 __all__ = [
@@ -45,4 +51,5 @@ __all__ = [
     "restrict_readings",
     "trace_entity",
     "trace_fact",
+    "withhold_facts",
 ]

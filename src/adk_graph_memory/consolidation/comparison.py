@@ -205,14 +205,32 @@ def _add_extracted_facts(
     known_ids = {key: id for id, group in groups.items() for fact in group.facts for key in fact.equivalent_signatures}
     claim_ids: dict[int, str] = {}
     wordings_by_id: dict[str, list[SupportedWording]] = {}
-    for fact, proposition in facts:
+    # What people said comes first: an agent may repeat it in the same window.
+    for fact, proposition in sorted(facts, key=lambda item: fact_rules.is_machine_word(item[0])):
         signature = proposition.signature
         id = signature if signature in groups else known_ids.get(signature, signature)
+        if fact_rules.is_machine_word(fact) and id not in groups and id not in wordings_by_id:
+            id = _find_repeated_claim(proposition, groups, wordings_by_id) or id
+            if id in groups or id in wordings_by_id:
+                claim_ids[fact.ref] = id  # it says what is known already, and adds no second fact
+                continue
         claim_ids[fact.ref] = id
         wordings_by_id.setdefault(id, []).append((proposition, fact.sources))
     for id, wordings in wordings_by_id.items():
         groups[id] = add_support(groups.get(id, ClaimGroup(id, (), ())), wordings)
     return claim_ids
+
+
+def _find_repeated_claim(
+    proposition: Proposition, groups: Mapping[str, ClaimGroup], new_wordings: Mapping[str, Sequence[SupportedWording]]
+) -> str | None:
+    """Find the claim of the same subject and predicate that has all words of this proposition, if there is one."""
+    if proposition.predicate == STATES_PREDICATE:
+        return None
+    wordings = [(id, wording) for id, group in groups.items() for wording in group.wordings]
+    wordings += [(id, wording) for id, supported in new_wordings.items() for wording, _ in supported]
+    ids = (id for id, wording in wordings if fact_rules.is_repetition(proposition, wording))
+    return min(ids, default=None)
 
 
 def _find_replacements(

@@ -200,6 +200,17 @@ def is_wording_contained(wording: Proposition, others: Sequence[Proposition]) ->
     return any(words <= set(other.comparison_text.split()) for other in others)
 
 
+def is_machine_word(fact: ExtractedFact) -> bool:
+    """Whether only agents and tools say it."""
+    return all(source.origin in ("agent", "tool") for source in fact.sources)
+
+
+def is_repetition(wording: Proposition, other: Proposition) -> bool:
+    """Whether the other states the same of the same subject in words that contain this wording's."""
+    mine, theirs = ((one.subject, one.predicate, one.modality) for one in (wording, other))
+    return mine == theirs and is_wording_contained(wording, [other])
+
+
 def plan_statement(statement: Statement) -> PlannedFact:
     """Plan a fact for a statement made directly to memory; the fact is its own source."""
     id = _hash_statement_id(statement.id) if statement.id else digest("told", fold_text(statement.text))

@@ -10,7 +10,7 @@ from adk_graph_memory.consolidation.comparison import Comparison
 from adk_graph_memory.consolidation.decisions import Decision, JudgeDecisions
 from adk_graph_memory.consolidation.restriction import refuse_turns
 from adk_graph_memory.records import Extraction
-from adk_graph_memory.records.readings import ClaimDecision, ClaimRef, Reading, rename_turns
+from adk_graph_memory.records.readings import ClaimDecision, ClaimRef, Reading, WithheldFact, rename_turns
 
 
 def record_reading(
@@ -23,6 +23,7 @@ def record_reading(
     memory_ids: Mapping[str, str],
     functional_predicates: Collection[str],
     versions: tuple[str, str],
+    withheld: tuple[WithheldFact, ...] = (),
 ) -> Reading:
     """Record what the plan of a window is made from.
 
@@ -34,6 +35,7 @@ def record_reading(
         memory_ids: the memory ids of the window's turns, by turn id.
         functional_predicates: predicates that have one value at a time.
         versions: of the extractor and the judge.
+        withheld: facts of the extraction that the comparison was made without.
     """
     groups = comparison.claim_groups
     refs = {id: _make_claim_ref(group, memory_ids) for id, group in groups.items()}
@@ -59,6 +61,7 @@ def record_reading(
         extractor=versions[0],
         judge=versions[1],
         heard_turn_ids=tuple(memory_ids.values()),
+        held=withheld,
     )
 
 

@@ -16,6 +16,7 @@ from adk_graph_memory.consolidation.comparison import Comparison, GraphLookup, c
 from adk_graph_memory.consolidation.derived_entities import EntityLedger
 from adk_graph_memory.consolidation.readings import adopt_entity_keys, recall_decisions
 from adk_graph_memory.consolidation.reconciliation import reconcile_claims
+from adk_graph_memory.consolidation.restriction import withhold_facts
 from adk_graph_memory.records import (
     Candidates,
     Extraction,
@@ -73,7 +74,8 @@ class _Replay:
         """Do what the reading did to the graph."""
         if reading.ruling is not None and reading.at is not None:
             self._apply_ruling(reading.ruling, reading.at)
-        extraction = adopt_entity_keys(reading.extraction, self._ledger.new_keys)
+        extraction = withhold_facts(reading.extraction, {fact.ref for fact in reading.held})
+        extraction = adopt_entity_keys(extraction, self._ledger.new_keys)
         extraction = self._ledger.part_names(extraction)
         candidates = self._select_candidates(reading, extraction)
         answers = {

@@ -93,6 +93,7 @@ def _restrict_reading(reading: Reading, removal: Removal) -> Reading | None:
         authors = {removal.authors[id] for id in kept_ids if id in removal.authors}
         extraction = replace(extraction, authors=tuple(author for author in extraction.authors if author in authors))
     refs = {entity.ref for entity in extraction.entities}
+    fact_refs = {fact.ref for fact in extraction.facts}
     dependencies = [(_restrict_ref(a, removal), _restrict_ref(b, removal)) for a, b in reading.dependencies]
     return replace(
         reading,
@@ -103,6 +104,7 @@ def _restrict_reading(reading: Reading, removal: Removal) -> Reading | None:
         doubt_answers={ref: key for ref, key in reading.doubt_answers.items() if ref in refs},
         heard_turn_ids=kept_ids,
         ruling=ruling,
+        held=tuple(fact for fact in reading.held if fact.ref in fact_refs),
     )
 
 
@@ -157,6 +159,20 @@ def refuse_turns(extraction: Extraction, turn_ids: Collection[str]) -> Extractio
         {"forgotten on request": len(extraction.facts) - len(facts)}
     )
     return replace(extraction, facts=facts, mentions=mentions, entities=entities, drop_counts=+drop_counts)
+
+
+def withhold_facts(extraction: Extraction, refs: Collection[int]) -> Extraction:
+    """Leave out facts by their references, and the mentions and entities that nothing but these facts names."""
+    if not refs:
+        return extraction
+    facts = tuple(fact for fact in extraction.facts if fact.ref not in refs)
+    gone = [fact for fact in extraction.facts if fact.ref in refs]
+    supported = {(source.turn_id, ref) for fact in facts for source in fact.sources for ref in _list_refs([fact], ())}
+    lost = {(source.turn_id, ref) for fact in gone for source in fact.sources for ref in _list_refs([fact], ())}
+    mentions = tuple(mention for mention in extraction.mentions if mention in supported or mention not in lost)
+    lost_refs = _list_refs(gone, extraction.mentions) - _list_refs(facts, mentions)
+    entities = tuple(entity for entity in extraction.entities if entity.ref not in lost_refs)
+    return replace(extraction, facts=facts, mentions=mentions, entities=entities)
 
 
 def _restrict_facts(reading: Reading, removal: Removal) -> list[ExtractedFact]:

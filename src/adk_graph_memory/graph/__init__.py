@@ -7,6 +7,7 @@ from adk_graph_memory.graph import (
     candidates,
     derivation,
     forgetting,
+    held_facts,
     imports,
     ingest_queue,
     invariants,
@@ -40,4 +41,5 @@ __all__ = [
     "prepare_connection",
 ]
 __all__ += ["artifacts", "candidates", "derivation", "forgetting", "imports", "ingest_queue", "knowledge", "memories"]
-__all__ += ["invariants", "migrate", "profile_facts", "pruning", "reembed", "sessions", "user_export", "user_import"]
+__all__ += ["held_facts", "invariants", "migrate", "profile_facts", "pruning", "reembed", "sessions"]
+__all__ += ["user_export", "user_import"]

@@ -281,9 +281,15 @@ async def begin_rewrite(
         return False
     kept = {reading.id: reading for reading in readings}
     changed_rows = [
-        {"id": reading.id, "reading": encode_reading(kept[reading.id]) if reading.id in kept else None}
+        _make_reading_row(reading.id, kept.get(reading.id))
         for reading in snapshot.readings
         if kept.get(reading.id) != reading
     ]
     await transaction.run_rows("rewrite_readings", changed_rows, scope=scope.key)
     return True
+
+
+def _make_reading_row(id: str, reading: Reading | None) -> dict[str, Any]:
+    if reading is None:
+        return {"id": id, "reading": None, "held": None}
+    return {"id": id, "reading": encode_reading(reading), "held": len(reading.held) or None}

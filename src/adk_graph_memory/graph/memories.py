@@ -50,6 +50,7 @@ async def apply_plan(
             writes=writes,
             report=json.dumps(asdict(report)),
             reading=encoded_reading,
+            held=len(reading.held) or None,
             extractor=report.extractor,
             authors=sorted({turn.author for turn in window.turns}),
         )

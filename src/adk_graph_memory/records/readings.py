@@ -57,6 +57,15 @@ class OwnerRuling:
 
 
 @dataclass(frozen=True, slots=True)
+class WithheldFact:
+    """A fact of a reading, by its ``ref``, that a guard holds for review: by which rule, and why."""
+
+    ref: int
+    rule: str
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Reading:
     """One window of turns as memory read it: what was extracted, and what was decided about it.
 
@@ -80,6 +89,8 @@ class Reading:
     """when it was written to the graph"""
     ruling: OwnerRuling | None = None
     """of a reading that the owner made"""
+    held: tuple[WithheldFact, ...] = ()
+    """facts of the extraction that nothing is derived from until they are released"""
     outdated_turn_ids: frozenset[str] = frozenset()
     """ids of its turns that were edited and read again since"""
 

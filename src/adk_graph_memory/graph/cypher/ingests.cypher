@@ -91,7 +91,7 @@ WHERE i.state = 'claimed' AND NOT EXISTS { MATCH (i)-[:READS]->(e:@Event) WHERE 
 WITH u, i, coalesce(u.writes, 0) = $writes AS is_current
 FOREACH (_ IN CASE WHEN is_current THEN [1] ELSE [] END |
   SET u.writes = $writes + 1, i.state = 'done', i.done_at = datetime(), i.report = $report, i.extractor = $extractor,
-      i.reading = $reading, i.written = $writes + 1, i.reason = null, u.authors = coalesce(u.authors, []) + [name IN $authors WHERE NOT name IN coalesce(u.authors, [])])
+      i.reading = $reading, i.held = $held, i.written = $writes + 1, i.reason = null, u.authors = coalesce(u.authors, []) + [name IN $authors WHERE NOT name IN coalesce(u.authors, [])])
 RETURN is_current
 
 // fail_ingest

@@ -1,0 +1,122 @@
+"""Ready rules for a guard: each is a pure function that knows nothing but the fact it is asked about.
+
+A rule looks for what does not depend on a language where it can: who speaks, of whom, and the marks of chat templates.
+Words that give orders to an assistant are matched in the languages of ``_ORDERS``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+from adk_graph_memory.records import fold_text
+from adk_graph_memory.records.guard import GuardCandidate, GuardVerdict
+from adk_graph_memory.redaction import secrets
+
+GuardRule = Callable[[GuardCandidate], GuardVerdict | None]
+
+_TEMPLATE_MARKS = re.compile(
+    r"<\|\w+\|>|\[/?INST\]|<</?SYS>>|</?(?:system|assistant|instructions?)>|^#{2,}\s*(?:system|instructions?)\b"
+    r"|\bsystem[ _-]?(?:prompt|override|message)\b|[\U000e0000-\U000e007f]",
+    re.IGNORECASE | re.MULTILINE,
+)
+"""Marks of chat templates, and characters that nobody sees but a model."""
+_ORDERS: tuple[tuple[str, str], ...] = (
+    (r"\b(?:ignore|disregard|override|bypass)\b", r"\b(?:previous|prior|earlier|above|all|your|system)\b.{0,30}"
+                                                 r"\b(?:instructions?|rules?|prompts?|guidelines?|directions?)\b"),
+    (r"\b(?:ignor\w*|olvid\w*|descart\w*)\b", r"\binstrucciones\b"),
+    (r"\b(?:ignor\w*|esque[cç]\w*|desconsider\w*)\b", r"\binstruções\b"),
+    (r"\b(?:ignor\w*|oubli\w*)\b", r"\b(?:instructions|consignes)\b.{0,20}\bprécéden\w*"),
+    (r"\b(?:ignorier\w*|vergiss|vergesst|missachte\w*)\b", r"\b(?:anweisungen|instruktionen|vorgaben)\b"),
+    (r"\b(?:ignora\w*|dimentica\w*)\b", r"\bistruzioni\b"),
+    (r"\b(?:negeer|vergeet)\b", r"\binstructies\b"),
+    (r"\b(?:z?ignoruj\w*|zapomnij)\b", r"\b(?:instrukcj\w*|polece\w*)"),
+    (r"(?:игнорир\w*|забудь\w*)", r"(?:инструкци|указани)\w*"),
+    (r"(?:ігнору\w*|забудь\w*)", r"(?:інструкц|вказів)\w*"),
+    (r"(?:yok say|görmezden gel|unut)\w*", r"talimat\w*"),
+    (r"(?:忽略|无视|無視|忘记|忘掉)", r"(?:指令|指示|提示|规则)"),
+    (r"(?:無視|忘れ)", r"(?:指示|命令|ルール)"),
+    (r"무시", r"(?:지시|명령|지침)"),
+    (r"تجاهل", r"(?:تعليمات|التعليمات|الأوامر)"),
+    (r"(?:अनदेखा|नज़रअंदाज़)", r"निर्देश"),
+)  # fmt: skip
+"""In each language, a word for ignoring and words for what an assistant was told, near each other in either order."""
+_NEAR = r".{0,60}?"
+_ORDER_PATTERNS = tuple(
+    re.compile(f"{verb}{_NEAR}{noun}|{noun}{_NEAR}{verb}", re.IGNORECASE | re.DOTALL) for verb, noun in _ORDERS
+)
+_MACHINE = (
+    r"(?:ai|a\.i\.|llms?|chatbots?|(?:ai |virtual |digital )?assistants?|language models?|ai agents?|ki|ia|ии|"
+    r"人工智能|助手|アシスタント)"
+)
+_ADDRESS_PATTERNS = tuple(
+    re.compile(pattern, re.IGNORECASE)
+    for pattern in (
+        rf"\b(?:note|notice|message|instructions?|attention|reminder|nota|hinweis|anweisung|remarque|mensaje)\W+"
+        rf"(?:to|for|para|an|für|pour|per)?\W*(?:the|any|all|your|el|la|die|den|l['’])?\W*{_MACHINE}\b",
+        r"\b(?:do not|don['’]t|never|without)\s+(?:tell|inform|mention\w*|reveal\w*|alert\w*|notify\w*|warn\w*|telling|"
+        r"informing|asking)\b.{0,40}\bthe (?:user|human|customer|owner)\b",
+        r"\b(?:remember|memori[sz]e|note|store|save|record|assume|conclude)\b[^.\n]{0,40}\bthe (?:user|human)\b",
+        r"\b(?:save|store|write|record|add|commit)\b[^.\n]{0,60}\b(?:to|in|into)\s+"
+        r"(?:your|the|its|long[- ]term|persistent)\s+(?:\S+\s+)?(?:memory|memories)\b",
+    )
+)
+
+
+def hold_instructions(candidate: GuardCandidate) -> GuardVerdict | None:
+    """Hold what stands in a text that gives orders to the assistant, beside what a person asks of it themselves."""
+    text = candidate.turn_text
+    patterns = (_TEMPLATE_MARKS, *_ORDER_PATTERNS, *_ADDRESS_PATTERNS)
+    if match := next(filter(None, (pattern.search(text) for pattern in patterns)), None):
+        words = " ".join(match[0].split())[:80]
+        return GuardVerdict("hold", "instructions", f"its turn gives orders to the assistant: {words!r}")
+    return None
+
+
+def drop_secrets(candidate: GuardCandidate) -> GuardVerdict | None:
+    """Drop keys, tokens, passwords and card numbers."""
+    texts = (candidate.text, *candidate.quotes)
+    if any(secrets.remove_secrets(text) != text for text in texts):
+        return GuardVerdict("drop", "secrets", "it tells a secret")
+    return None
+
+
+def hold_claims_about_others(candidate: GuardCandidate) -> GuardVerdict | None:
+    """Hold what one person of a group says about another, who may see it otherwise."""
+    subject, author = fold_text(candidate.subject), fold_text(candidate.author)
+    if candidate.origin != "user" or not subject:
+        return None
+    for names in (tuple(map(fold_text, names)) for names in candidate.speakers):
+        if subject in names and author not in names:
+            reason = f"{candidate.author} says it about {candidate.subject}, who speaks here too"
+            return GuardVerdict("hold", "about another", reason)
+    return None
+
+
+def hold_drift(candidate: GuardCandidate) -> GuardVerdict | None:
+    """Hold what would change a fact that the owner pinned."""
+    if candidate.pinned_texts and candidate.origin != "owner":
+        return GuardVerdict("hold", "pinned fact", f"it would change what is pinned: {candidate.pinned_texts[0]!r}")
+    return None
+
+
+def hold_machine_words(candidate: GuardCandidate) -> GuardVerdict | None:
+    """Hold what no person said, only an agent or a tool."""
+    if candidate.origin in ("agent", "tool"):
+        return GuardVerdict("hold", f"only {candidate.origin}", f"only {candidate.origin} words tell it")
+    return None
+
+
+RULES: tuple[GuardRule, ...] = (
+    drop_secrets,
+    hold_instructions,
+    hold_drift,
+    hold_machine_words,
+    hold_claims_about_others,
+)
+"""All rules; the first that has something to say decides."""
+
+
+def apply_rules(candidate: GuardCandidate) -> GuardVerdict | None:
+    """Ask all rules."""
+    return next(filter(None, (rule(candidate) for rule in RULES)), None)
