@@ -8,9 +8,9 @@ import re
 import struct
 from datetime import timedelta, timezone
 from typing import Any
-from zoneinfo import ZoneInfo
 
 import pytest
+import pytz
 from hypothesis import given
 from hypothesis import strategies as st
 from neo4j.spatial import CartesianPoint
@@ -76,9 +76,9 @@ def test_floats_that_json_lacks(value: float) -> None:
 
 
 def test_zones_points_and_times() -> None:
-    lisbon = DateTime(2026, 7, 2, 12, 0, 1, 5, tzinfo=ZoneInfo("Europe/Lisbon"))
+    lisbon = pytz.timezone("Europe/Lisbon").localize(DateTime(2026, 7, 2, 12, 0, 1, 5))
     decoded = pass_through(lisbon)
-    assert (decoded, decoded.tzinfo.key) == (lisbon, "Europe/Lisbon")
+    assert (decoded, decoded.tzinfo.zone) == (lisbon, "Europe/Lisbon")
     point = pass_through(CartesianPoint((1.5, 2.0)))
     assert (tuple(point), point.srid) == ((1.5, 2.0), 7203)
     moment = Time(12, 0, 1, 5, tzinfo=timezone(timedelta(hours=5, minutes=30)))

@@ -9,8 +9,8 @@ import struct
 from collections.abc import Callable, Mapping, Sequence
 from datetime import tzinfo
 from typing import Any
-from zoneinfo import ZoneInfo
 
+import pytz
 from neo4j.spatial import Point
 from neo4j.time import Date, DateTime, Duration, Time
 
@@ -105,7 +105,8 @@ def _decode_datetime(text: str) -> DateTime:
     if zoned is None:
         return DateTime.from_iso_format(text)
     moment: DateTime = DateTime.from_iso_format(zoned["moment"])
-    return moment.as_timezone(ZoneInfo(zoned["zone"]))
+    # The driver's own zones: Python's read what is no datetime of theirs beyond its end.
+    return moment.as_timezone(pytz.timezone(zoned["zone"]))
 
 
 def _decode_floats(text: str) -> list[float]:
