@@ -52,7 +52,7 @@ WITH n ORDER BY n.scope, n.id LIMIT $limit
 // exported_events
 // a row for each of the next nodes of this label, in the order of their key
 MATCH (n:@Event {scope: $scope})
-WHERE n.session_uid >= $after[0] AND (n.session_uid > $after[0] OR n.id > $after[1])
+WHERE n.session_uid >= $after[0] AND n.id IS NOT NULL AND (n.session_uid > $after[0] OR n.id > $after[1])
 WITH n ORDER BY n.scope, n.session_uid, n.id LIMIT $limit
 // include exported_node
 
@@ -73,7 +73,7 @@ WITH n ORDER BY n.scope, n.id LIMIT $limit
 // exported_revisions
 // a row for each of the next nodes of this label, in the order of their key
 MATCH (n:@Revision {scope: $scope})
-WHERE n.fact_id >= $after[0] AND (n.fact_id > $after[0] OR n.n > $after[1])
+WHERE n.fact_id >= $after[0] AND n.n IS NOT NULL AND (n.fact_id > $after[0] OR n.n > $after[1])
 WITH n ORDER BY n.scope, n.fact_id, n.n LIMIT $limit
 // include exported_node
 
@@ -94,14 +94,14 @@ WITH n ORDER BY n.scope, n.key LIMIT $limit
 // exported_artifacts
 // a row for each of the next nodes of this label, in the order of their key
 MATCH (n:@Artifact {scope: $scope})
-WHERE n.session_id >= $after[0] AND (n.session_id > $after[0] OR n.name > $after[1])
+WHERE n.session_id >= $after[0] AND n.name IS NOT NULL AND (n.session_id > $after[0] OR n.name > $after[1])
 WITH n ORDER BY n.scope, n.session_id, n.name LIMIT $limit
 // include exported_node
 
 // exported_artifact_versions
 // a row for each of the next nodes of this label, in the order of their key
 MATCH (n:@ArtifactVersion {scope: $scope})
-WHERE n.session_id >= $after[0]
+WHERE n.session_id >= $after[0] AND n.name IS NOT NULL AND n.version IS NOT NULL
   AND (n.session_id > $after[0] OR n.name > $after[1] OR (n.name = $after[1] AND n.version > $after[2]))
 WITH n ORDER BY n.scope, n.session_id, n.name, n.version LIMIT $limit
 // include exported_node
