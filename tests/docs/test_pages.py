@@ -32,9 +32,10 @@ from tests.import_sources import (
 )
 from typer.testing import CliRunner
 
-from adk_graph_memory import Neo4jMemoryService, Neo4jSessionService
+from adk_graph_memory import GraphMemory, Neo4jMemoryService, Neo4jSessionService, Turn
 from adk_graph_memory.adk import memory_codec
 from adk_graph_memory.cli import app
+from adk_graph_memory.guard import GuardVerdict
 from adk_graph_memory.records import Manner, Modality, Recollection
 
 PAGES = ["README.md", *sorted(str(path.relative_to(ROOT)) for path in (ROOT / "docs").rglob("*.md"))]
@@ -134,12 +135,24 @@ def run_command(arguments: list[str], *options: str) -> None:
         id = json.loads(CliRunner().invoke(app, ["facts", *owner]).stdout)[0]["id"]
         [entry, *_] = json.loads(CliRunner().invoke(app, ["history", id, *owner]).stdout)["entries"]
         arguments = [entry["ingest_id"] if word == "an-ingest-id" else word for word in arguments]
+    if "a-held-id" in arguments:
+        arguments = [asyncio.run(hold_fact()) if word == "a-held-id" else word for word in arguments]
     if "a-revision" in arguments:
         arguments[1:3] = find_revision()
     result = CliRunner().invoke(app, [*arguments, *options])
     assert result.exit_code == 0, f"{arguments}: {result.output}"
     if arguments[0] in ("recall", "facts"):
         assert "thunder" in result.output
+
+
+async def hold_fact() -> str:
+    """Let a guard hold a fact of Ana's; return its id."""
+    owner = {"app_name": "home", "user_id": "ana"}
+    turn = Turn(uuid.uuid4().hex, "user", "My cat Tom is afraid of thunder.", datetime.now(UTC))
+    verdict = GuardVerdict("hold", "all", "nothing is trusted")
+    async with GraphMemory(embedder=False, model="rules", guard=lambda candidate: verdict) as memory:
+        await memory.remember([turn], session_id=turn.id, **owner)
+        return (await memory.held_facts(**owner))[0].id
 
 
 def find_revision() -> tuple[str, str]:

@@ -45,7 +45,7 @@ async def memory(neo4j_server: Any, app_name: str) -> AsyncIterator[GraphMemory]
         yield memory
 
 
-async def run(memory: GraphMemory, app_name: str, statement: str) -> list[Any]:
+async def run_statement(memory: GraphMemory, app_name: str, statement: str) -> list[Any]:
     """Run a statement by hand, as somebody with a browser does."""
     driver, prefix = await memory.connection.get_driver(), memory.connection.settings.label_prefix
     keys = {"scope": Scope(app_name, "ada").key, "other": Scope(app_name, "bob").key}
@@ -146,7 +146,7 @@ async def test_what_is_broken_is_found_and_mended(
 ) -> None:
     healthy = await check(memory, app_name)
     assert not any(one.is_ill or one.findings or one.unembedded for one in healthy.values())
-    await run(memory, app_name, statement)
+    await run_statement(memory, app_name, statement)
     ill = (await check(memory, app_name))["ada"]
     assert ill.is_ill and describe(ill) == {kind: (count, False) for kind, count in broken.items()}
     assert all(finding.text and finding.way_out for finding in ill.findings)
@@ -158,13 +158,15 @@ async def test_what_is_broken_is_found_and_mended(
 
 
 async def test_a_word_of_the_owner_needs_no_quote(memory: GraphMemory, app_name: str) -> None:
-    await run(memory, app_name, PORTO + "MATCH (f)-[s:SUPPORTED_BY]->() SET f.origin = 'owner', f.support = 0 DELETE s")
+    await run_statement(
+        memory, app_name, PORTO + "MATCH (f)-[s:SUPPORTED_BY]->() SET f.origin = 'owner', f.support = 0 DELETE s"
+    )
     assert describe((await check(memory, app_name))["ada"]) == {}
 
 
 async def test_dates_of_a_statement_are_for_its_owner_to_set_right(memory: GraphMemory, app_name: str) -> None:
     dates = "SET f.valid_from = datetime('2027-01-01'), f.valid_to = datetime('2026-01-01')"
-    await run(memory, app_name, f"MATCH (f:@Fact {{scope: $scope, direct: true}}) {dates}")
+    await run_statement(memory, app_name, f"MATCH (f:@Fact {{scope: $scope, direct: true}}) {dates}")
     left = (await check(memory, app_name, mend=True))["ada"]
     assert left.is_ill and describe(left) == {"malformed_intervals": (1, False)}
     assert "forget it and add it again" in left.findings[0].way_out
@@ -178,7 +180,7 @@ async def test_dates_of_a_statement_are_for_its_owner_to_set_right(memory: Graph
 async def test_facts_stand_for_a_reading_that_cannot_be_read(memory: GraphMemory, app_name: str) -> None:
     owner = {"app_name": app_name, "user_id": "ada"}
     texts = [fact.text async for fact in memory.facts(**owner, past=True)]
-    await run(memory, app_name, "MATCH (i:@Ingest {scope: $scope}) SET i.reading = '{\"id\": 1}'")
+    await run_statement(memory, app_name, "MATCH (i:@Ingest {scope: $scope}) SET i.reading = '{\"id\": 1}'")
     with pytest.raises(errors.GraphMemoryError, match="doctor --mend"):
         await memory.forget_session("s0", **owner)
     found = await check(memory, app_name)
@@ -210,15 +212,15 @@ async def test_a_memory_that_cannot_be_derived_is_reported_and_holds_up_no_other
 async def test_what_lacks_its_vector_gets_it_now_or_later(
     neo4j_server: Any, memory: GraphMemory, app_name: str, has_embedder: bool
 ) -> None:
-    await run(memory, app_name, PORTO + "SET f.embedding_a = null, f.tokens_a = null")
-    await run(memory, app_name, "MATCH (n:@Entity {scope: $scope, name: 'Porto'}) SET n.embedding_a = null")
+    await run_statement(memory, app_name, PORTO + "SET f.embedding_a = null, f.tokens_a = null")
+    await run_statement(memory, app_name, "MATCH (n:@Entity {scope: $scope, name: 'Porto'}) SET n.embedding_a = null")
     found = (await check(memory, app_name))["ada"]
     assert found.unembedded == 2 and not found.is_ill
     settings = memory.connection.settings
     async with GraphMemory(settings=settings, model="rules", embedder=HashEmbedder() if has_embedder else False) as one:
         mended = (await check(one, app_name, mend=True))["ada"]
     assert mended.unembedded == (0 if has_embedder else 2)
-    vectors = await run(memory, app_name, PORTO + "RETURN size(f.embedding_a), f.unembedded")
+    vectors = await run_statement(memory, app_name, PORTO + "RETURN size(f.embedding_a), f.unembedded")
     assert vectors == [[DIMENSIONS, None] if has_embedder else [None, True]]
 
 
@@ -228,16 +230,16 @@ async def test_indexes_are_those_of_our_labels_and_there(neo4j_server: Any) -> N
     async with GraphMemory(settings=settings, model="rules", embedder=HashEmbedder()) as memory:
         assert await memory.check_store() == []
         fact_key, text, order = (name_index(word, settings) for word in ("fact_key", "entity_text", "event_order"))
-        await run(memory, "app", f"DROP CONSTRAINT {fact_key}")
-        await run(memory, "app", f"DROP INDEX {text}")
-        await run(memory, "app", f"DROP INDEX {order}")
-        await run(memory, "app", f"CREATE INDEX {order} FOR (n:SomebodyElses) ON (n.scope)")
+        await run_statement(memory, "app", f"DROP CONSTRAINT {fact_key}")
+        await run_statement(memory, "app", f"DROP INDEX {text}")
+        await run_statement(memory, "app", f"DROP INDEX {order}")
+        await run_statement(memory, "app", f"CREATE INDEX {order} FOR (n:SomebodyElses) ON (n.scope)")
         [missing] = await memory.check_store()
         assert (missing.invariant, missing.count) == ("missing_indexes", 3)
         assert set(missing.details) == {fact_key, text, order}
         [taken] = await memory.check_store(mend=True)
         assert not taken.is_mended and "SomebodyElses" in taken.details[-1]
-        await run(memory, "app", f"DROP INDEX {order}")
+        await run_statement(memory, "app", f"DROP INDEX {order}")
         [mended] = await memory.check_store(mend=True)
         assert mended.is_mended and await memory.check_store() == []
 
@@ -248,7 +250,7 @@ async def test_settings_that_forbid_schema_changes_are_kept(neo4j_server: Any) -
     async with GraphMemory(settings=settings, model="rules", embedder=False) as memory:
         await memory.check_store()
         name = name_index("user_app", settings)
-        await run(memory, "app", f"DROP INDEX {name}")
+        await run_statement(memory, "app", f"DROP INDEX {name}")
         checking = settings.model_copy(update={"schema_mode": "check"})
         async with GraphMemory(settings=checking, model="rules", embedder=False) as other:
             [left] = await other.check_store(mend=True)
@@ -260,11 +262,13 @@ async def test_settings_that_forbid_schema_changes_are_kept(neo4j_server: Any) -
 async def test_nodes_of_nobody_are_counted(neo4j_server: Any) -> None:
     async with GraphMemory(settings=neo4j_server.settings(label_prefix="TestDoctor"), embedder=False) as memory:
         assert await memory.check_store() == []
-        await run(memory, "lost", "CREATE (:@Entity {scope: $scope, key: 'k'}), (:@Ingest {scope: $scope, id: 'i'})")
+        await run_statement(
+            memory, "lost", "CREATE (:@Entity {scope: $scope, key: 'k'}), (:@Ingest {scope: $scope, id: 'i'})"
+        )
         [lost] = await memory.check_store(mend=True)
         assert (lost.invariant, lost.count, lost.is_mended) == ("ownerless_nodes", 2, False)
         assert await memory.check_store(owners=False) == []
-        await run(memory, "lost", "MATCH (n {scope: $scope}) DELETE n")
+        await run_statement(memory, "lost", "MATCH (n {scope: $scope}) DELETE n")
 
 
 # -- the command --------------------------------------------------------------------------------------------------
@@ -276,7 +280,7 @@ async def test_the_command_says_what_is_wrong_and_its_exit_code_too(
     async with GraphMemory(settings=neo4j_server.settings(), model="rules", embedder=False) as memory:
         turn = Turn("t0", "user", "I live in Faro.", NOON)
         await memory.remember([turn], app_name=app_name, user_id="ada", session_id="s")
-        await run(memory, app_name, "MATCH (f:Fact {scope: $scope}) SET f.support = 9")
+        await run_statement(memory, app_name, "MATCH (f:Fact {scope: $scope}) SET f.support = 9")
     whose = ("--app", app_name)
     shown = await command("doctor", *whose)
     assert shown.exit_code == 1

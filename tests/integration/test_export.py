@@ -425,10 +425,12 @@ async def test_another_embedder_s_vectors_are_dropped_and_made_anew(
     receipt = await take_over(memory, path, owner["app_name"])
     assert receipt.dropped_vectors == 4
     [checkup] = [checkup async for checkup in memory.check_memories(**owner)]
-    assert (checkup.unembedded, checkup.differences) == (4, 0)
+    assert (checkup.unembedded, checkup.differences) == (4 + 3, 0)  # turns and facts, and three names
     assert (await memory.recall("Who is afraid of thunder?", **owner))[0].text == "My dog Rex is afraid of thunder."
     await memory.remember(say("", "", "I keep bees."), **owner, session_id="s")
     [checkup] = [checkup async for checkup in memory.check_memories(**owner)]
+    assert checkup.unembedded == 3
+    [checkup] = [checkup async for checkup in memory.check_memories(**owner, mend=True)]
     assert checkup.unembedded == 0
     rows = await memory.connection.run_cypher(
         "MATCH (n:TestHashMemory {scope: $scope}) RETURN size(n.embedding_a) AS size", {"scope": Scope(**owner).key}

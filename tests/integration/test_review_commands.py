@@ -27,16 +27,28 @@ async def held(neo4j_server: Any, app_name: str) -> tuple[str, ...]:
     return "--app", app_name, "--user", "ana"
 
 
-async def test_what_is_held_is_reviewed(command: Any, held: tuple[str, ...]) -> None:
+async def find_fact(command: Any, held: tuple[str, ...]) -> str:
+    [fact] = json.loads((await command("facts", *held, "--json")).stdout)
+    return fact["id"]
+
+
+async def test_what_is_held_is_reviewed(command: Any, held: tuple[str, ...], neo4j_server: Any) -> None:
     shown = (await command("review", *held)).output
     assert all(
         part in " ".join(shown.split()) for part in ("My dog is called Rex.", "all", "nothing is trusted", "(user)")
     )
     rex, tom = json.loads((await command("review", *held, "--json")).stdout)
     assert (await command("facts", *held)).output.count("called") == 0
+    async with GraphMemory(settings=neo4j_server.settings(), embedder=False, model="rules") as memory:
+        owner = {"app_name": held[1], "user_id": "ana"}
+        await memory.remember([Turn("t2", "user", "My owl is called Eve.", NOON)], session_id="s1", **owner)
+        [eve] = [fact.id async for fact in memory.facts(**owner)]
+        assert (await memory.history(eve, **owner)).entries
+        assert (await memory.forget(eve, **owner)).facts == 1
     assert "Remembered: My dog" in (await command("release", rex["id"], *held)).output
     assert "Deleted: My cat" in (await command("reject", tom["id"], *held, "--yes")).output
     assert "Nothing is held." in (await command("review", *held)).output
+    assert "said" in (await command("history", await find_fact(command, held), *held)).output
     facts = (await command("facts", *held)).output
     assert ("Rex" in facts, "Tom" in facts) == (True, False)
     missing = await command("release", rex["id"], *held)

@@ -11,7 +11,7 @@ from dataclasses import replace
 from datetime import datetime
 from uuid import uuid4
 
-from adk_graph_memory.consolidation import fact_rules
+from adk_graph_memory.consolidation.restriction import make_read_proposition
 from adk_graph_memory.records import (
     ExtractedEntity,
     ExtractedFact,
@@ -183,5 +183,5 @@ def find_read_wording(readings: Iterable[Reading], fact: KnownFact, text: str) -
     for reading in readings:
         for read in reading.extraction.facts:
             if read.text == text and not keys.isdisjoint(source.key for source in read.sources):
-                return fact_rules.make_proposition(read, reading.entity_keys, reading.functional_predicates)
+                return make_read_proposition(reading, read)
     return replace(fact.proposition, text=text)

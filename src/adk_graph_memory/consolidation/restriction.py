@@ -12,6 +12,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from adk_graph_memory.consolidation import fact_rules
+from adk_graph_memory.consolidation.entity_resolution import make_entity_key
 from adk_graph_memory.consolidation.spelling import normalize_words
 from adk_graph_memory.language.detection import WIDE_RUN, detect_languages, load_stop_words
 from adk_graph_memory.records import (
@@ -19,6 +20,7 @@ from adk_graph_memory.records import (
     ExtractedFact,
     Extraction,
     KnownFact,
+    Proposition,
     Role,
     fold_text,
     has_wide_character,
@@ -224,8 +226,14 @@ def find_read_facts(readings: Iterable[Reading], fact: KnownFact) -> frozenset[R
         for read in reading.extraction.facts:
             if source_keys.isdisjoint(source.key for source in read.sources):
                 continue
-            proposition = fact_rules.make_proposition(read, reading.entity_keys, reading.functional_predicates)
+            proposition = make_read_proposition(reading, read)
             is_same = proposition.wording_key == fact.proposition.wording_key or proposition.signature in signatures
             closeness = 2 if is_same else 1 if proposition.predicate == fact.proposition.predicate else 0
             by_closeness.setdefault(closeness, set()).add((reading.id, read.ref))
     return frozenset(by_closeness[max(by_closeness)]) if by_closeness else frozenset()
+
+
+def make_read_proposition(reading: Reading, fact: ExtractedFact) -> Proposition:
+    """Make the proposition of a fact as it was read; an entity that was held back then goes by the key of its name."""
+    keys = {entity.ref: make_entity_key(entity.name) for entity in reading.extraction.entities}
+    return fact_rules.make_proposition(fact, {**keys, **reading.entity_keys}, reading.functional_predicates)

@@ -265,7 +265,7 @@ class Checkup:
     waiting: int
     """requests to remember that nobody has read yet"""
     unembedded: int
-    """memories and names that lack their vector; ``mend`` or the next ingest embeds them"""
+    """memories and names that lack their vector; ``mend`` embeds them, and the next ingest the memories"""
     findings: tuple[Finding, ...] = ()
     """which invariants were broken, how often, and whether that is mended"""
 
