@@ -9,7 +9,7 @@ from types import EllipsisType
 from uuid import uuid4
 
 from adk_graph_memory import consolidation, errors, graph, redaction, telemetry
-from adk_graph_memory.graph.derivation import MemoryDifference, MemorySnapshot
+from adk_graph_memory.graph.derivation import MemorySnapshot
 from adk_graph_memory.graph_vectors import GraphVectors
 from adk_graph_memory.records import KnownFact, Proposition, Scope, Source, Turn, check_timezone_aware
 from adk_graph_memory.records.dates import infer_precision
@@ -17,7 +17,7 @@ from adk_graph_memory.records.derived_memory import DerivedEntity, DerivedFact, 
 from adk_graph_memory.records.history import EntityChange, FactChange, FactVersion, MemoryChange
 from adk_graph_memory.records.readings import OWNER, OwnerRuling, OwnerWord, RulingOperation
 from adk_graph_memory.records.turns import OWNER_SESSION, check_text
-from adk_graph_memory.rewriting import Rewriter
+from adk_graph_memory.rewriting import Rewrite, Rewriter
 
 _MakeWord = Callable[[MemorySnapshot, DerivedMemory], OwnerWord]
 Change = datetime | EllipsisType | None
@@ -216,8 +216,8 @@ class Corrections:
     async def _add_word(self, app_name: str, user_id: str, make_word: _MakeWord, preview: bool) -> MemoryChange:
         connection, scope = await graph.prepare_connection(self.connection), Scope(app_name, user_id)
         rewriter = Rewriter(connection, self.vectors)
-        word, difference = await rewriter.add_owner_word(scope, make_word, is_preview=preview)
-        return _describe_change(word.reading.id, difference)
+        rewrite = await rewriter.add_owner_word(scope, make_word, is_preview=preview)
+        return _describe_change(rewrite)
 
 
 def _make_word(ruling: OwnerRuling) -> OwnerWord:
@@ -288,7 +288,8 @@ def _find_entity(memory: DerivedMemory, name: str) -> DerivedEntity:
     return ranked[0]
 
 
-def _describe_change(ingest_id: str, difference: MemoryDifference) -> MemoryChange:
+def _describe_change(rewrite: Rewrite) -> MemoryChange:
+    difference = rewrite.difference
     stored, derived = difference.stored, difference.derived
     ids = sorted({fact.known.id for fact in difference.facts} | set(difference.erased_facts))
     after = {id: fact.known for id, fact in derived.facts.items()}
@@ -300,7 +301,7 @@ def _describe_change(ingest_id: str, difference: MemoryDifference) -> MemoryChan
         EntityChange(key, _list_names(stored.entities.get(key)), _list_names(derived.entities.get(key))) for key in keys
     )
     return MemoryChange(
-        ingest_id,
+        rewrite.readings[-1].id,
         tuple(change for change in facts if change.before != change.after),
         tuple(change for change in entities if change.before != change.after),
     )

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from adk_graph_memory import consolidation, graph
+from adk_graph_memory.graph import fact_rows
 from adk_graph_memory.graph.derivation import MemorySnapshot
 from adk_graph_memory.language.zones import restore_datetime
 from adk_graph_memory.records import AsOf, Recollection, Scope, StoredFact
@@ -138,21 +139,5 @@ def _list_statements(
     for id, row in statements.items():
         at = restore_datetime(row["timestamp"], row["offset"])
         if row["stands"] and at <= valid and row["recorded_at"].to_native() <= recorded:
-            yield StoredFact(
-                id=id,
-                text=row["text"],
-                subject=None,
-                predicate=row["predicate"],
-                object=None,
-                modality=row["modality"],
-                topic=row["topic"] or None,
-                author=row["author"],
-                at=at,
-                valid_from=None,
-                valid_to=None,
-                state="current",
-                is_stale=False,
-                holds=True,
-                status="holds",
-                origin=row["origin"],
-            )
+            fact = {**row, "id": id, "state": "current", "pinned": None}
+            yield fact_rows.read_stored_fact(fact, valid, subject=None, object=None)

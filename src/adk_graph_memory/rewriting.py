@@ -62,6 +62,20 @@ class Erasure:
         return tuple(sorted(self.turn_ids | self.statement_ids | self.fact_ids | self.reading_ids))
 
 
+NOTHING = Erasure()
+
+
+@dataclass(frozen=True, slots=True)
+class Rewrite:
+    """What becomes of a user's memory: the readings that it then rests on, and what differs from the graph."""
+
+    snapshot: MemorySnapshot
+    readings: list[Reading]
+    difference: MemoryDifference
+    erasure: Erasure
+    word: OwnerWord | None = None
+
+
 class Rewriter:
     """Rewrites what the graph derived from a user's words.
 
@@ -79,7 +93,10 @@ class Rewriter:
         Raises:
             errors.WriteConflict: other workers kept writing to this user; nothing is erased.
         """
-        snapshot, erasure, difference = await self._rewrite_memory(scope, select)
+        rewrite = await self._rewrite_memory(
+            scope, lambda snapshot: _plan_erasure(snapshot, select(snapshot)), lambda rewrite: bool(rewrite.erasure.ids)
+        )
+        snapshot, erasure, difference = rewrite.snapshot, rewrite.erasure, rewrite.difference
         if not erasure.ids:
             return Receipt()
         facts = len(erasure.statement_ids) + len(snapshot.stored.facts) - len(difference.derived.facts)
@@ -100,7 +117,7 @@ class Rewriter:
 
     async def add_owner_word(
         self, scope: Scope, make_word: Callable[[MemorySnapshot, DerivedMemory], OwnerWord], *, is_preview: bool
-    ) -> tuple[OwnerWord, MemoryDifference]:
+    ) -> Rewrite:
         """Add what the owner says of their memory as it is, and return what that changes.
 
         Args:
@@ -111,16 +128,22 @@ class Rewriter:
         Raises:
             errors.WriteConflict: other workers kept writing to this user; nothing is written.
         """
-        for _ in range(MAX_REWRITES):
-            snapshot = await graph.derivation.fetch_snapshot(self._connection, scope)
-            word, readings, difference = await asyncio.to_thread(_derive_with_word, snapshot, make_word)
-            if is_preview or await self._write(scope, snapshot, Erasure(), readings, difference, word):
-                return word, difference
-        raise errors.WriteConflict(attempts=MAX_REWRITES)
+
+        def plan(snapshot: MemorySnapshot) -> Rewrite:
+            readings = _restrict_readings(snapshot, NOTHING)
+            word = make_word(snapshot, consolidation.replay_readings(readings))
+            return _plan_rewrite(snapshot, [*readings, word.reading], word=word)
+
+        return await self._rewrite_memory(scope, plan, lambda rewrite: not is_preview)
 
     async def restore_derivation(self, scope: Scope) -> MemoryDifference:
         """Let the graph become what the user's readings make of it; return what was different."""
-        return (await self._rewrite_memory(scope, lambda snapshot: Erasure(), is_forced=True))[2]
+        rewrite = await self._rewrite_memory(
+            scope,
+            lambda snapshot: _plan_erasure(snapshot, NOTHING),
+            lambda rewrite: not rewrite.difference.is_empty,
+        )
+        return rewrite.difference
 
     async def compare_derivation(self, scope: Scope) -> MemoryDifference:
         """Return what of the graph is not as the user's readings make it; nothing is written.
@@ -129,7 +152,7 @@ class Rewriter:
         """
         snapshot = await graph.derivation.fetch_snapshot(self._connection, scope)
         for _ in range(MAX_REWRITES):
-            difference = (await asyncio.to_thread(derive_memory, snapshot, Erasure()))[1]
+            difference = (await asyncio.to_thread(derive_memory, snapshot, NOTHING))[1]
             if difference.is_empty:
                 break
             earlier, snapshot = snapshot, await graph.derivation.fetch_snapshot(self._connection, scope)
@@ -143,38 +166,31 @@ class Rewriter:
         Raises:
             errors.WriteConflict: other workers kept writing to this user; nothing is written.
         """
-        for _ in range(MAX_REWRITES):
-            snapshot = await graph.derivation.fetch_snapshot(self._connection, scope)
+
+        def plan(snapshot: MemorySnapshot) -> Rewrite:
             revised = replace(snapshot, readings=tuple(map(revise, snapshot.readings)))
-            readings, difference = await asyncio.to_thread(derive_memory, revised, Erasure())
-            if await self._write(scope, snapshot, Erasure(), readings, difference):
-                return difference
-        raise errors.WriteConflict(attempts=MAX_REWRITES)
+            return _plan_rewrite(snapshot, _restrict_readings(revised, NOTHING))
+
+        return (await self._rewrite_memory(scope, plan, lambda rewrite: True)).difference
 
     async def _rewrite_memory(
-        self, scope: Scope, select: Callable[[MemorySnapshot], Erasure], *, is_forced: bool = False
-    ) -> tuple[MemorySnapshot, Erasure, MemoryDifference]:
-        # Without the lock that ingests hold: forgetting does not wait until a model has answered.
+        self, scope: Scope, plan: Callable[[MemorySnapshot], Rewrite], is_due: Callable[[Rewrite], bool]
+    ) -> Rewrite:
+        """Plan a rewrite and write it if it is due; start over if others wrote to the user meanwhile.
+
+        It takes no lock that ingests hold: forgetting does not wait until a model has answered.
+        """
         for _ in range(MAX_REWRITES):
             snapshot = await graph.derivation.fetch_snapshot(self._connection, scope)
-            erasure = select(snapshot)
-            readings, difference = await asyncio.to_thread(derive_memory, snapshot, erasure)
-            is_idle = not erasure.ids and (difference.is_empty or not is_forced)
-            if is_idle or await self._write(scope, snapshot, erasure, readings, difference):
-                return snapshot, erasure, difference
+            rewrite = await asyncio.to_thread(plan, snapshot)
+            if not is_due(rewrite) or await self._write(scope, rewrite):
+                return rewrite
         raise errors.WriteConflict(attempts=MAX_REWRITES)
 
-    async def _write(
-        self,
-        scope: Scope,
-        snapshot: MemorySnapshot,
-        erasure: Erasure,
-        readings: list[Reading],
-        difference: MemoryDifference,
-        word: OwnerWord | None = None,
-    ) -> bool:
+    async def _write(self, scope: Scope, rewrite: Rewrite) -> bool:
         """Write a rewrite unless the user was written to since the snapshot; return whether it was written."""
-        connection, batch = self._connection, await self._embed_passages(difference)
+        snapshot, erasure = rewrite.snapshot, rewrite.erasure
+        connection, batch = self._connection, await self._embed_passages(rewrite.difference)
         fact_turn_ids = {
             source.turn_id
             for id in erasure.fact_ids
@@ -183,15 +199,15 @@ class Rewriter:
         tombstones = {graph.forgetting.make_fact_tombstone(connection, id) for id in fact_turn_ids - erasure.turn_ids}
 
         async def work(transaction: graph.Transaction) -> bool:
-            if not await graph.derivation.begin_rewrite(transaction, scope, snapshot, readings):
+            if not await graph.derivation.begin_rewrite(transaction, scope, snapshot, rewrite.readings):
                 return False
-            if word:
-                await graph.derivation.write_owner_word(transaction, scope, snapshot, word)
+            if rewrite.word:
+                await graph.derivation.write_owner_word(transaction, scope, snapshot, rewrite.word)
             await graph.forgetting.entomb(transaction, scope, tombstones)
             ids, is_final = sorted(erasure.turn_ids), erasure.is_final
             await graph.forgetting.erase_events(connection, transaction, scope, ids, is_final=is_final)
             await graph.forgetting.erase_statements(transaction, scope, sorted(erasure.statement_ids))
-            await graph.derivation.write_difference(transaction, scope, difference, batch)
+            await graph.derivation.write_difference(transaction, scope, rewrite.difference, batch)
             return True
 
         return await connection.transact(work)
@@ -206,20 +222,25 @@ class Rewriter:
 
 def derive_memory(snapshot: MemorySnapshot, erasure: Erasure) -> tuple[list[Reading], MemoryDifference]:
     """Derive the memory without what is erased; return the readings that are left, and what differs from the graph."""
-    all_readings = _list_readings(snapshot)
-    readings = consolidation.restrict_readings(all_readings, _make_removal(snapshot, erasure, all_readings))
-    derived = consolidation.replay_readings(readings)
-    return readings, graph.derivation.compare_memory(snapshot.stored, derived)
+    rewrite = _plan_erasure(snapshot, erasure)
+    return rewrite.readings, rewrite.difference
 
 
-def _derive_with_word(
-    snapshot: MemorySnapshot, make_word: Callable[[MemorySnapshot, DerivedMemory], OwnerWord]
-) -> tuple[OwnerWord, list[Reading], MemoryDifference]:
-    readings, difference = derive_memory(snapshot, Erasure())
-    word = make_word(snapshot, difference.derived)
-    readings = [*readings, word.reading]
+def _plan_erasure(snapshot: MemorySnapshot, erasure: Erasure) -> Rewrite:
+    return _plan_rewrite(snapshot, _restrict_readings(snapshot, erasure), erasure)
+
+
+def _plan_rewrite(
+    snapshot: MemorySnapshot, readings: list[Reading], erasure: Erasure = NOTHING, word: OwnerWord | None = None
+) -> Rewrite:
     derived = consolidation.replay_readings(readings)
-    return word, readings, graph.derivation.compare_memory(snapshot.stored, derived)
+    difference = graph.derivation.compare_memory(snapshot.stored, derived)
+    return Rewrite(snapshot, readings, difference, erasure, word)
+
+
+def _restrict_readings(snapshot: MemorySnapshot, erasure: Erasure) -> list[Reading]:
+    readings = _list_readings(snapshot)
+    return consolidation.restrict_readings(readings, _make_removal(snapshot, erasure, readings))
 
 
 def _list_readings(snapshot: MemorySnapshot) -> list[Reading]:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from datetime import datetime
-from types import EllipsisType
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.console import Group, RenderableType
@@ -19,7 +18,8 @@ from adk_graph_memory.records.history import FactVersion, MemoryChange
 
 FactArgument = Annotated[str, typer.Argument(metavar="ID", help="A fact's id, as `facts` and `recall` print it.")]
 ReasonOption = Annotated[str, typer.Option("--reason", help="Why, for the history.")]
-_Apply = Callable[[GraphMemory, bool], Awaitable[MemoryChange]]
+_Method = Callable[..., Awaitable[MemoryChange]]
+"""A method of :class:`GraphMemory`, or what calls one."""
 
 
 def _parse_date(text: str) -> datetime | None:
@@ -38,27 +38,18 @@ async def correct(
     yes: YesOption = False,
 ) -> Output:
     """Replace a fact that is wrong by what you say; nothing that was extracted outranks it."""
-    since = ... if valid_from is None else _parse_date(valid_from)
-    until = ... if valid_to is None else _parse_date(valid_to)
+    dates = {"valid_from": valid_from, "valid_to": valid_to}
+    changes = {name: _parse_date(date) for name, date in dates.items() if date is not None}
+    whose = {"app_name": app_name, "user_id": user_id}
+    return await _change_memory(_correct_in_zone, id, **whose, text=text, **changes, reason=reason, yes=yes)
 
-    async def apply(memory: GraphMemory, preview: bool) -> MemoryChange:
-        zone = await memory.speakers.find_zone(Scope(app_name, user_id))
 
-        def place(moment: datetime | EllipsisType | None) -> datetime | EllipsisType | None:
-            return set_timezone(moment, zone) if isinstance(moment, datetime) else moment
-
-        return await memory.correct(
-            id,
-            app_name=app_name,
-            user_id=user_id,
-            text=text,
-            valid_from=place(since),
-            valid_to=place(until),
-            reason=reason,
-            preview=preview,
-        )
-
-    return await _change_memory(apply, yes=yes)
+async def _correct_in_zone(memory: GraphMemory, id: str, app_name: str, user_id: str, **options: Any) -> MemoryChange:
+    """Correct a fact; dates without a zone are of the user's."""
+    zone = await memory.speakers.find_zone(Scope(app_name, user_id))
+    for name, value in options.items():
+        options[name] = set_timezone(value, zone) if isinstance(value, datetime) else value
+    return await memory.correct(id, app_name=app_name, user_id=user_id, **options)
 
 
 @command(MEMORY_PANEL)
@@ -67,9 +58,7 @@ async def pin(
 ) -> Output:
     """Pin a fact: nothing that is said ends or rewords it until you say otherwise."""
     whose = {"app_name": app_name, "user_id": user_id}
-    return await _change_memory(
-        lambda memory, preview: memory.pin(id, **whose, reason=reason, preview=preview), yes=yes
-    )
+    return await _change_memory(GraphMemory.pin, id, **whose, reason=reason, yes=yes)
 
 
 @command(MEMORY_PANEL)
@@ -78,9 +67,7 @@ async def unpin(
 ) -> Output:
     """Unpin a fact: what is said counts again, and what was said meanwhile."""
     whose = {"app_name": app_name, "user_id": user_id}
-    return await _change_memory(
-        lambda memory, preview: memory.unpin(id, **whose, reason=reason, preview=preview), yes=yes
-    )
+    return await _change_memory(GraphMemory.unpin, id, **whose, reason=reason, yes=yes)
 
 
 @command(MEMORY_PANEL)
@@ -89,9 +76,7 @@ async def retract(
 ) -> Output:
     """Say that a fact was never true; its words stay."""
     whose = {"app_name": app_name, "user_id": user_id}
-    return await _change_memory(
-        lambda memory, preview: memory.retract(id, **whose, reason=reason, preview=preview), yes=yes
-    )
+    return await _change_memory(GraphMemory.retract, id, **whose, reason=reason, yes=yes)
 
 
 @command(MEMORY_PANEL)
@@ -105,9 +90,7 @@ async def rollback(
 ) -> Output:
     """Return a fact to what it was before a change."""
     whose = {"app_name": app_name, "user_id": user_id}
-    return await _change_memory(
-        lambda memory, preview: memory.rollback(id, revision, **whose, reason=reason, preview=preview), yes=yes
-    )
+    return await _change_memory(GraphMemory.rollback, id, revision, **whose, reason=reason, yes=yes)
 
 
 @command(MEMORY_PANEL)
@@ -121,9 +104,7 @@ async def merge(
 ) -> Output:
     """Say that two people or things are one."""
     whose = {"app_name": app_name, "user_id": user_id}
-    return await _change_memory(
-        lambda memory, preview: memory.merge(name, other, **whose, reason=reason, preview=preview), yes=yes
-    )
+    return await _change_memory(GraphMemory.merge, name, other, **whose, reason=reason, yes=yes)
 
 
 @command(MEMORY_PANEL)
@@ -136,20 +117,18 @@ async def split(
 ) -> Output:
     """Say that an alias is somebody else's name."""
     whose = {"app_name": app_name, "user_id": user_id}
-    return await _change_memory(
-        lambda memory, preview: memory.split(alias, **whose, reason=reason, preview=preview), yes=yes
-    )
+    return await _change_memory(GraphMemory.split, alias, **whose, reason=reason, yes=yes)
 
 
-async def _change_memory(apply: _Apply, *, yes: bool) -> Output:
+async def _change_memory(method: _Method, *names: str, yes: bool, **options: Any) -> Output:
     """Show what would change, ask, and change it."""
     announce("Waiting for Neo4j")
     async with GraphMemory() as memory:
         if not yes:
-            preview = await apply(memory, True)
+            preview = await method(memory, *names, **options, preview=True)
             confirm("\n".join([*_list_lines(preview), "Change this?"]), yes=yes)
         announce("Changing")
-        change = await apply(memory, False)
+        change = await method(memory, *names, **options)
     hint = f"`adk-graph-memory undo {change.ingest_id}` takes it back."
     return Output(change, Group(_make_change_grid(change), hint))
 
