@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Any
@@ -38,8 +39,14 @@ async def show_owner_methods(scope: Scope, memory: GraphMemory, console: Console
 
 
 def _choose_example(facts: list[StoredFact]) -> StoredFact:
-    """Choose a fact that ended, in English if there is one, for its history has most to tell."""
-    return max(facts, key=lambda fact: (fact.state == "superseded", detect_language(fact.text, "en") == "en"))
+    """Choose a fact that ended: one in English and in whose place a single fact stands now, if there are such."""
+    current = Counter((fact.subject, fact.predicate) for fact in facts if fact.holds)
+
+    def rate(fact: StoredFact) -> tuple[bool, ...]:
+        is_ended = fact.state == "superseded" and fact.modality == "asserted"
+        return is_ended, current[fact.subject, fact.predicate] == 1, detect_language(fact.text, "en") == "en"
+
+    return max(facts, key=rate)
 
 
 def _format_entry(entry: HistoryEntry) -> tuple[str, str]:
@@ -49,8 +56,7 @@ def _format_entry(entry: HistoryEntry) -> tuple[str, str]:
 
 
 async def _look_back(fact: StoredFact, owner: dict[str, Any], memory: GraphMemory, console: Console) -> None:
-    then = fact.valid_from or fact.at
-    rows = []
+    rows, then = list[tuple[str, str]](), fact.at
     for name, moment in ((f"{then:%Y-%m-%d}", then), ("now", datetime.now(UTC))):
         listing = [item async for item in memory.facts(**owner, about=fact.subject, as_of=AsOf(valid=moment))]
         texts = [item.text for item in listing if item.predicate == fact.predicate]
@@ -80,9 +86,10 @@ async def _forget_guest(scope: Scope, memory: GraphMemory, console: Console) -> 
 
 
 def _describe(receipt: Receipt) -> str:
-    stays = ", ".join(f"{count} {kind}" for kind, count in receipt.stays.items())
-    counts = f"{receipt.events} events, {receipt.facts} facts, {receipt.sessions} sessions forgotten"
-    return f"{counts} at {receipt.at:%Y-%m-%d %H:%M}" + (f"; what stays: {stays}" if stays else "")
+    stays = ", ".join(f"{kind}: {count}" for kind, count in receipt.stays.items())
+    counts = {"events": receipt.events, "facts": receipt.facts, "sessions": receipt.sessions}
+    gone = ", ".join(f"{kind}: {count}" for kind, count in counts.items())
+    return f"forgotten at {receipt.at:%Y-%m-%d %H:%M}: {gone}" + (f"; what stays: {stays}" if stays else "")
 
 
 def _print_section(console: Console, title: str, rows: Iterable[tuple[str, str]]) -> None:
