@@ -170,7 +170,7 @@ class Bench:
 
             async def search(user_id: str, query: str) -> list[MemoryEntry]:
                 options = RecallOptions(language=few_words.get_language(user_id))
-                memories = await recall.recall_memories(Scope(data_set.app_name, user_id), query, options)
+                memories = await recall.recall_memories([Scope(data_set.app_name, user_id)], query, options)
                 return [memory_codec.make_memory_entry(memory) for memory in memories]
 
             await memory.prepare()

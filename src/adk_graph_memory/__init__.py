@@ -28,6 +28,7 @@ __all__ = [
     "Recollection",
     "Reranker",
     "Settings",
+    "SharedMemory",
     "Statement",
     "Topic",
     "Turn",
@@ -58,6 +59,7 @@ if TYPE_CHECKING:
         PruneReport,
         Receipt,
         Recollection,
+        SharedMemory,
         Statement,
         Turn,
     )
@@ -87,6 +89,7 @@ else:
             "PruneReport",
             "Receipt",
             "Recollection",
+            "SharedMemory",
             "Statement",
             "Turn",
         ),

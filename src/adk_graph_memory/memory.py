@@ -24,9 +24,19 @@ from adk_graph_memory.problem_log import ProblemLog
 from adk_graph_memory.profiles import Profiles
 from adk_graph_memory.pruning import Pruning
 from adk_graph_memory.recall import Recall, RecallOptions
-from adk_graph_memory.records import AsOf, Filters, IngestReport, Passage, Recollection, Scope, Statement, Turn
+from adk_graph_memory.records import (
+    AsOf,
+    Filters,
+    IngestReport,
+    Recollection,
+    Scope,
+    SharedMemory,
+    Turn,
+)
 from adk_graph_memory.reviews import Reviews
 from adk_graph_memory.settings import Settings
+from adk_graph_memory.sharing import SharedOption, Sharing
+from adk_graph_memory.statements import check_authors
 
 logger = logging.getLogger(__name__)
 
@@ -37,7 +47,17 @@ STAYS_STORED = "The turns are stored and pending: add them again, or run `adk-gr
 
 
 class GraphMemory(
-    Checkups, Corrections, Exporting, Forgetting, Histories, Listings, Profiles, Pruning, Reviews, Closeable
+    Checkups,
+    Corrections,
+    Exporting,
+    Forgetting,
+    Histories,
+    Listings,
+    Profiles,
+    Pruning,
+    Reviews,
+    Sharing,
+    Closeable,
 ):
     """The memory of many users in one graph.
 
@@ -63,6 +83,8 @@ class GraphMemory(
         guard: asked before a fact or statement is written whether to keep, hold or drop it: a function from
             :class:`GuardCandidate` to :class:`GuardVerdict` or None, or ``"rules"`` (:mod:`adk_graph_memory.guard`; the
             extra ``privacy``). Defaults to ADK_GRAPH_MEMORY_GUARD, else to none.
+        shared: the shared memories that a user's searches read besides the user's own: the same for all users, or a
+            function of app_name and user_id, which may be async. Defaults to ADK_GRAPH_MEMORY_SHARED, else to none.
         reranker: reorders the best fifty memories, if it finishes within the setting ``rerank_timeout``.
 
     Example:
@@ -92,8 +114,9 @@ class GraphMemory(
         weights: retrieval.Weights | None = None,
         reranker: retrieval.Reranker | None = None,
         guard: guards.GuardOption = None,
+        shared: SharedOption | None = None,
     ) -> None:
-        self._model, self._redact, self._topics, self._guard = model, redact, topics, guard
+        self._model, self._redact, self._topics, self._guard, self._shared = model, redact, topics, guard, shared
         self.connection = graph.Connection(
             uri,
             auth=auth,
@@ -148,12 +171,11 @@ class GraphMemory(
         if not turns:
             return IngestReport(extractor=self.extractor.version)
         telemetry.annotate_memories(turns)
-        connection, scope = await graph.prepare_connection(self.connection), Scope(app_name, user_id)
+        scope = Scope(app_name, user_id)
+        check_authors(scope, turns)
+        await graph.prepare_connection(self.connection)
         delta = JsonMapDelta.from_values(redacted or {}, replaces=replace_metadata)
-        try:
-            return await self._make_ingestion(connection).ingest_turns(scope, session_id, turns, delta, allowed_topics)
-        except (errors.EmbeddingError, errors.EmbedderMismatch, errors.ModelError, errors.WriteConflict) as error:
-            raise error.add_sentence(STAYS_STORED) from error.__cause__
+        return await self._ingest_turns(scope, session_id, turns, delta, topics=allowed_topics)
 
     @telemetry.trace_operation("queue_memory")
     async def enqueue(self, turns: Sequence[Turn], *, app_name: str, user_id: str, session_id: str) -> int:
@@ -168,6 +190,7 @@ class GraphMemory(
         turns = await self._clean_turns(turns)
         telemetry.annotate_memories(turns)
         connection, scope = await graph.prepare_connection(self.connection), Scope(app_name, user_id)
+        check_authors(scope, turns)
         ingestion = self._make_ingestion(connection)
         return await ingestion.enqueue_turns(scope, session_id, turns) if turns else 0
 
@@ -220,11 +243,13 @@ class GraphMemory(
         first_wait: float | None = None,
         embed_timeout: float | None = None,
         as_of: AsOf | None = None,
+        shared: Sequence[SharedMemory] | None = None,
     ) -> list[Recollection]:
         """Return the user's memories that fit the question best, best first.
 
-        A search takes one embedding and two statements, and no model. The first search of a process, and the first
-        after a write, runs one more statement to learn who speaks.
+        A search takes one embedding and two statements, and no model; each shared memory takes two more statements,
+        side by side. The first search of a process, and the first after a write, runs one more statement to learn who
+        speaks.
 
         Args:
             query: a question or any words; query syntax has no effect in it.
@@ -242,6 +267,8 @@ class GraphMemory(
                 full text alone answers (``degraded``).
             as_of: return what was so then, as far as memory knew then, in the wording of then. All that was read is
                 derived anew for that.
+            shared: the shared memories to search besides the user's own; defaults to those that this memory was made
+                with. Give none that the user may not see.
 
         Raises:
             errors.InvalidArgument: the query is no text, or an option is out of range.
@@ -252,6 +279,7 @@ class GraphMemory(
         if not isinstance(query, str):
             raise errors.InvalidArgument(reason=f"the question {query!r} is no text")
         await graph.prepare_connection(self.connection)
+        scopes = await self._list_scopes(app_name, user_id, shared)
         options = RecallOptions(
             limit,
             token_budget,
@@ -265,28 +293,9 @@ class GraphMemory(
         )
         query = await self.redactor.redact_text(query)
         telemetry.annotate_query(query)
-        memories = await self._recall.recall_memories(Scope(app_name, user_id), query, options)
+        memories = await self._recall.recall_memories(scopes, query, options)
         telemetry.annotate_memories(memories)
         return memories
-
-    @telemetry.trace_operation("create_memory")
-    async def add_statements(self, statements: Sequence[Statement], *, app_name: str, user_id: str) -> IngestReport:
-        """Store statements as facts, word for word; adding one again only updates its metadata.
-
-        What the guard does not keep is left out, and counted in ``dropped``.
-        """
-        statements = await self.redactor.redact_statements(statements)
-        statements, refused = await guards.screen_statements(self.guard, statements, Scope(app_name, user_id))
-        telemetry.annotate_memories(statements)
-        connection, scope = await graph.prepare_connection(self.connection), Scope(app_name, user_id)
-        facts = sorted(
-            {fact.id: fact for fact in map(consolidation.plan_statement, statements)}.values(), key=lambda fact: fact.id
-        )
-        await self.vectors.slot_tracker.refresh_slot()
-        batch = await self.vectors.embed_passages([Passage(fact.proposition.text) for fact in facts])
-        await graph.memories.add_facts(connection, scope, facts, batch)
-        done = {"ADD": len(facts)}
-        return IngestReport(facts=done, dropped=refused, embedded=len(batch.embeddings), extractor="direct")
 
     async def make_retriever(self, *, app_name: str, user_id: str) -> retrieval.GraphMemoryRetriever:
         """Make a neo4j-graphrag retriever over this user's memory, for ``GraphRAG`` and the like.
@@ -327,10 +336,34 @@ class GraphMemory(
         """The turns that say something, redacted."""
         return [turn for turn in await self.redactor.redact_turns(turns) if turn.text.strip()]
 
-    def _make_ingestion(self, connection: graph.Connection, model_name: str | None = None) -> Ingestion:
-        """Make an ingestion with this memory's model, or with that of another name."""
+    async def _ingest_turns(
+        self,
+        scope: Scope,
+        session_id: str,
+        turns: Sequence[Turn],
+        metadata: JsonMapDelta | None = None,
+        *,
+        topics: Sequence[str] = (),
+        extractor: extraction.Extractor | None = None,
+    ) -> IngestReport:
+        """Ingest turns, with another extractor than this memory's if one is given."""
+        ingestion = self._make_ingestion(self.connection, extractor=extractor)
+        try:
+            return await ingestion.ingest_turns(scope, session_id, turns, metadata or JsonMapDelta(), topics)
+        except (errors.EmbeddingError, errors.EmbedderMismatch, errors.ModelError, errors.WriteConflict) as error:
+            raise error.add_sentence(STAYS_STORED) from error.__cause__
+
+    def _make_ingestion(
+        self,
+        connection: graph.Connection,
+        model_name: str | None = None,
+        *,
+        extractor: extraction.Extractor | None = None,
+    ) -> Ingestion:
+        """Make an ingestion with this memory's model, or with that of another name, or with another extractor."""
         if model_name in (None, self._language_model.model if self._language_model else RULES):
-            return Ingestion(connection, self.vectors, self.extractor, self.judge, self.problems, self.guard)
+            parts = extractor or self.extractor, self.judge, self.problems, self.guard
+            return Ingestion(connection, self.vectors, *parts)
         model = None if model_name == RULES else llm.resolve_queued_model(model_name or RULES)
         parts = self._make_extractor(model), self._make_judge(model), self.problems, self.guard
         return Ingestion(connection, self.vectors, *parts)

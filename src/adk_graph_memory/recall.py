@@ -6,10 +6,11 @@ A search takes one embedding and two statements, and no model.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
+from typing import NamedTuple
 
 from neo4j import exceptions as driver_errors
 from neo4j_graphrag.types import RawSearchResult
@@ -18,7 +19,7 @@ from adk_graph_memory import errors, graph, past_memory, retrieval
 from adk_graph_memory.graph_vectors import GraphVectors
 from adk_graph_memory.past_memory import PastMemory
 from adk_graph_memory.problem_log import ProblemLog
-from adk_graph_memory.records import AsOf, Filters, Recollection, Scope, check_timezone_aware
+from adk_graph_memory.records import AsOf, Filters, Recollection, Scope, SharedMemory, check_timezone_aware
 from adk_graph_memory.settings import Settings
 
 CHARACTERS_PER_TOKEN = 5
@@ -70,6 +71,13 @@ class RecallOptions:
         return replace(self, limit=limit, token_budget=token_budget, min_score=min_score, filters=filters)
 
 
+class _Answer(NamedTuple):
+    """What one scope answers: the question as it was parsed there, and the memories, best first."""
+
+    question: retrieval.ParsedQuestion
+    recollections: list[Recollection]
+
+
 class Recall:
     """Answers questions from memory.
 
@@ -97,8 +105,13 @@ class Recall:
         self._speakers, self._retrieval_query, self._weights = speakers, retrieval_query, weights
         self._reranker, self._is_query_checked = reranker, retrieval_query is None
 
-    async def recall_memories(self, scope: Scope, query: str, options: RecallOptions) -> list[Recollection]:
-        """Return the user's memories that fit the question best, best first.
+    async def recall_memories(self, scopes: Sequence[Scope], query: str, options: RecallOptions) -> list[Recollection]:
+        """Return the memories of these scopes that fit the question best, best first.
+
+        Args:
+            scopes: the user's own first, then the memories that are shared with them; each is searched by itself.
+            query: the question.
+            options: which memories, and how many.
 
         Raises:
             errors.InvalidArgument: an option is out of range.
@@ -106,10 +119,31 @@ class Recall:
             errors.DatabaseError: the graph could not be read.
         """
         options = options.apply_settings(self._connection.settings)
-        past = await self._derive_past_memory(scope, options.as_of)
         limit, token_budget = options.limit or 0, options.token_budget or 0
         if not limit or not token_budget:
             return []
+        answers = await asyncio.gather(*(self._search_scope(scope, query, options) for scope in scopes))
+        question = answers[0].question
+        recollections = [memory for answer in answers for memory in answer.recollections]
+        if len(answers) > 1:
+            recollections.sort(key=lambda memory: -memory.score)
+        if self._reranker is not None:
+            seconds = self._connection.settings.limits.rerank_timeout
+            recollections = await retrieval.rerank_recollections(
+                recollections, query, self._reranker, seconds=seconds, problems=self._problems
+            )
+        return await asyncio.to_thread(  # cutting a long text blocks
+            retrieval.pack_recollections,
+            recollections,
+            query=" ".join(question.terms),
+            language=question.stop_word_language,
+            limit=limit,
+            token_budget=token_budget,
+        )
+
+    async def _search_scope(self, scope: Scope, query: str, options: RecallOptions) -> _Answer:
+        limit, token_budget = options.limit or 0, options.token_budget or 0
+        past = await self._derive_past_memory(scope, options.as_of)
         retriever = await self.make_retriever(scope, None, options=options)
         question = await asyncio.to_thread(retriever.parse_question, query)
         embedding, retriever.slot, degraded = await self._vectors.embed_question(
@@ -132,19 +166,9 @@ class Recall:
             self._speakers.drop_outdated(scope, metadata["writes"])
         now = options.now or datetime.now(retriever.zone)
         recollections = await asyncio.to_thread(_make_recollections, result, options, degraded, now, past)
-        if self._reranker is not None:
-            seconds = self._connection.settings.limits.rerank_timeout
-            recollections = await retrieval.rerank_recollections(
-                recollections, query, self._reranker, seconds=seconds, problems=self._problems
-            )
-        return await asyncio.to_thread(  # cutting a long text blocks
-            retrieval.pack_recollections,
-            recollections,
-            query=" ".join(question.terms),
-            language=question.stop_word_language,
-            limit=limit,
-            token_budget=token_budget,
-        )
+        if isinstance(scope.user_id, SharedMemory):
+            recollections = [replace(memory, shared=scope.user_id) for memory in recollections]
+        return _Answer(question, recollections)
 
     async def _derive_past_memory(self, scope: Scope, as_of: AsOf | None) -> PastMemory | None:
         return None if as_of is None else await past_memory.derive_past_memory(self._connection, scope, as_of)

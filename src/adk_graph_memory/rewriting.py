@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -16,6 +16,7 @@ from adk_graph_memory.graph_vectors import GraphVectors
 from adk_graph_memory.records import Receipt, Role, Scope
 from adk_graph_memory.records.derived_memory import DerivedMemory
 from adk_graph_memory.records.readings import OwnerWord, Reading
+from adk_graph_memory.records.turns import is_evidence
 
 MAX_REWRITES = 10
 """Attempts at one rewrite, at most, when other workers keep writing to the same user."""
@@ -40,7 +41,8 @@ class Erasure:
         """Select those of the ids that the user's memory has."""
         wanted = frozenset(ids)
         facts = frozenset(f"fact:{id}" for id in snapshot.stored.facts)
-        return cls(wanted & snapshot.turns.keys(), wanted & snapshot.statements.keys(), wanted & facts)
+        turns = (wanted & snapshot.turns.keys()) | _find_idle_evidence(snapshot, wanted)
+        return cls(turns, wanted & snapshot.statements.keys(), wanted & facts)
 
     @classmethod
     def select_session(cls, snapshot: MemorySnapshot, session_id: str) -> Erasure:
@@ -218,6 +220,15 @@ class Rewriter:
             with suppress(errors.EmbeddingError, errors.EmbedderMismatch, errors.ConfigurationError):
                 return await self._vectors.embed_passages(difference.passages)
         return EmbeddingBatch(has_embedder=True)
+
+
+def _find_idle_evidence(snapshot: MemorySnapshot, gone_ids: Collection[str]) -> frozenset[str]:
+    """Find the turns that are there for these facts alone: nobody could see, and forget, what stays of them."""
+    gone, kept = set[str](), set[str]()
+    for fact in snapshot.stored.facts.values():
+        turn_ids = {source.turn_id for source in fact.sources if is_evidence(source.session_id)}
+        (gone if f"fact:{fact.id}" in gone_ids else kept).update(turn_ids)
+    return frozenset(gone - kept)
 
 
 def derive_memory(snapshot: MemorySnapshot, erasure: Erasure) -> tuple[list[Reading], MemoryDifference]:

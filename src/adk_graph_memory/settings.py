@@ -204,6 +204,9 @@ class Settings(BaseSettings):
         description="a search leaves out what scores less; about 0.28 leaves out most of what answers nothing, and "
         "some of what does",
     )
+    shared: tuple[str, ...] = Field(
+        default=(), description="shared memories that every user's searches read too: `:app:`, `:group:NAME`"
+    )
 
     session_ttl: Period = Field(default=None, description="how long a session is kept after its last activity")
     event_ttl: Period = Field(default=None, description="how long an event is kept in its session")

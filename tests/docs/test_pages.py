@@ -36,7 +36,7 @@ from adk_graph_memory import GraphMemory, Neo4jMemoryService, Neo4jSessionServic
 from adk_graph_memory.adk import memory_codec
 from adk_graph_memory.cli import app
 from adk_graph_memory.guard import GuardVerdict
-from adk_graph_memory.records import Manner, Modality, Recollection
+from adk_graph_memory.records import Manner, Modality, Recollection, SharedMemory
 
 PAGES = ["README.md", *sorted(str(path.relative_to(ROOT)) for path in (ROOT / "docs").rglob("*.md"))]
 README = (ROOT / "README.md").read_text("utf-8")
@@ -256,6 +256,7 @@ def test_the_page_of_memory_entries_lists_every_key_and_value():
         origin="user",
         previously=("Rex is shy.",),
         degraded="no embedder",
+        shared=SharedMemory(group="night shift"),
     )
     listed = {key for cell in cells for key in re.findall(r"`(\w+)`", cell)}
     assert listed == memory_codec.make_memory_entry(memory).custom_metadata.keys()

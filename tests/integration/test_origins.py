@@ -232,7 +232,7 @@ def test_adk_s_events_tell_whose_word_they_are(
 )
 def test_adk_s_entries_tell_whose_word_they_are(author: str | None, role: str | None, origin: str) -> None:
     entry = MemoryEntry(content=types.Content(role=role, parts=[PART]), author=author)
-    [statement] = memory_codec.make_statements([entry], None)
+    [(statement, _)] = memory_codec.make_statements([entry], None)
     assert statement.origin == origin
 
 

@@ -347,7 +347,7 @@ async def test_a_missing_configuration_is_an_error_of_the_operation_too(seen: Se
 
 
 async def everything_is_done(world: World, text: str) -> None:
-    memory = world.reading(ScriptedLlm.from_replies(answered(text), RuntimeError(text)))
+    memory = world.reading(ScriptedLlm.from_replies(answered(text), answered(text), RuntimeError(text)))
     async with memory:
         session = await world.sessions.create_session(state={"user:mood": text}, **world.owner)
         await world.sessions.append_event(session, said(text))

@@ -115,8 +115,8 @@ def _find_origin(event: Event) -> Origin:
 
 def make_statements(
     entries: Iterable[MemoryEntry], custom_metadata: Mapping[str, object] | None, zone: tzinfo = UTC
-) -> list[Statement]:
-    """Make statements of the entries with text; ``zone`` completes timestamps.
+) -> list[tuple[Statement, bool]]:
+    """Make statements of the entries with text, and whether each is to be consolidated; ``zone`` completes timestamps.
 
     The call's metadata wins over an entry's; of Memory Bank's keys the entry's own win, as they do there.
 
@@ -136,21 +136,25 @@ def _make_statement(
     custom_metadata: Mapping[str, object],
     call_metadata: Mapping[str, Any],
     zone: tzinfo,
-) -> Statement:
+) -> tuple[Statement, bool]:
     options = memory_bank_keys.read_options({**custom_metadata, **(entry.custom_metadata or {})})
     if len(options.topics) > 1:
         raise InputValidationError(f"A memory has one topic, not {', '.join(options.topics)}.")
-    return Statement(
+    id = options.memory_id or entry.id
+    if id and options.is_consolidated:
+        raise InputValidationError(f"The memory {id!r} has an id of its own and is not consolidated: leave one out.")
+    statement = Statement(
         text=text,
         at=_parse_timestamp(entry.timestamp, zone),
         author=entry.author,
-        id=options.memory_id or entry.id,
+        id=id,
         metadata={**options.metadata, **call_metadata},
         replaces_metadata=options.replaces_metadata,
         topic=options.topics[0] if options.topics else "",
         expires_at=options.expires_at,
         origin=_find_entry_origin(entry),
     )
+    return statement, not id and options.is_consolidated is not False
 
 
 def _find_entry_origin(entry: MemoryEntry) -> Origin:
@@ -201,6 +205,7 @@ def make_memory_entry(memory: Recollection) -> MemoryEntry:
         "origin": memory.origin,
         "verified": None if memory.is_verified else False,
         "degraded": memory.degraded,
+        "shared": str(memory.shared) if memory.shared else None,
     }
     metadata = {key: value for key, value in provenance.items() if value not in (None, [])}
     metadata |= {key: value for key, value in memory.metadata.items() if key not in provenance}

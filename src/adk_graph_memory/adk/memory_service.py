@@ -29,6 +29,7 @@ from adk_graph_memory.memory import GraphMemory
 from adk_graph_memory.profiles import PROFILE_TOKENS
 from adk_graph_memory.records import NO_SESSION, IngestReport, Profile, Receipt, Scope
 from adk_graph_memory.settings import Settings
+from adk_graph_memory.sharing import SharedOption
 
 logger = logging.getLogger(__name__)
 
@@ -44,7 +45,7 @@ class Neo4jMemoryService(Closeable, BaseMemoryService):
         uri: Neo4j's address, which may carry settings; else NEO4J_URI, or the database of ``adk-graph-memory up``.
         memory: a memory to use instead of one made from the other arguments.
         auth, database, driver, sync_driver, settings, schema, timezone, model, embedder, retrieval_query, redact,
-            topics, weights, reranker: as :class:`adk_graph_memory.GraphMemory` takes them.
+            topics, weights, reranker, guard, shared: as :class:`adk_graph_memory.GraphMemory` takes them.
         profile_schemas: pydantic models, of each of which :meth:`retrieve_profiles` returns a profile.
         agents_dir: the agents' folder, whose ``.env`` files are read; ADK's command line passes it.
 
@@ -82,6 +83,7 @@ class Neo4jMemoryService(Closeable, BaseMemoryService):
         weights: retrieval.Weights | None = None,
         reranker: retrieval.Reranker | None = None,
         guard: guards.GuardOption = None,
+        shared: SharedOption | None = None,
         profile_schemas: Sequence[type[BaseModel]] = (),
         agents_dir: str | None = None,
     ) -> None:
@@ -102,6 +104,7 @@ class Neo4jMemoryService(Closeable, BaseMemoryService):
             weights=weights,
             reranker=reranker,
             guard=guard,
+            shared=shared,
         )
         self._agents_dir, self._profile_schemas = agents_dir, tuple(profile_schemas)
         self._is_filled, self._empty_searches = False, 0
@@ -177,10 +180,11 @@ class Neo4jMemoryService(Closeable, BaseMemoryService):
         memories: Sequence[MemoryEntry],
         custom_metadata: Mapping[str, object] | None = None,
     ) -> None:
-        """Store entries as they are; the call's metadata wins over an entry's.
+        """Remember entries, consolidated with what memory holds; the call's metadata wins over an entry's.
 
-        Memory Bank's keys act as they do there, and an entry's win over the call's: ``ttl`` or ``expire_time``,
-        ``memory_id``, ``topics`` (one), ``metadata`` and ``metadata_merge_strategy``.
+        An entry is read as what its author said, by the model if there is one. With ``disable_consolidation``, or an id
+        of its own, it is stored as it is. Memory Bank's other keys act as they do there, and an entry's win over the
+        call's: ``ttl`` or ``expire_time``, ``memory_id``, ``topics`` (one), ``metadata``, ``metadata_merge_strategy``.
 
         Raises:
             InputValidationError: such a key cannot have this value.
@@ -188,8 +192,10 @@ class Neo4jMemoryService(Closeable, BaseMemoryService):
         memory, self._is_filled = self._get_memory(app_name), True
         zone = await memory.speakers.find_zone(Scope(app_name, user_id))
         statements = memory_codec.make_statements(memories, custom_metadata, zone)
-        if statements:
-            await memory.add_statements(statements, app_name=app_name, user_id=user_id)
+        for consolidate in (False, True):
+            chosen = [statement for statement, is_consolidated in statements if is_consolidated is consolidate]
+            if chosen:
+                await memory.add_statements(chosen, app_name=app_name, user_id=user_id, consolidate=consolidate)
 
     @override
     async def search_memory(self, *, app_name: str, user_id: str, query: str) -> SearchMemoryResponse:

@@ -109,7 +109,7 @@ class Neo4jSessionService(GraphService, BaseSessionService):
         try:
             record = await graph.sessions.store_session(
                 connection,
-                Scope(session_codec.check_id("app_name", app_name), user_id),
+                Scope(session_codec.check_id("app_name", app_name), str(user_id)),  # no shared memory has sessions
                 id=id,
                 uid=platform_uuid.new_uuid(),
                 now=now,

@@ -28,6 +28,7 @@ from adk_graph_memory.cli.output import (
     print_output,
     start_command,
 )
+from adk_graph_memory.records import SharedMemory
 
 T = TypeVar("T")
 
@@ -61,9 +62,14 @@ SERVER_PANEL, CONVERSATIONS_PANEL, MEMORY_PANEL, EXAMPLE_PANEL = "Server", "Conv
 """Headings of the help text."""
 
 AppOption = Annotated[str, typer.Option("--app", help="The app's name.")]
-UserOption = Annotated[str, typer.Option("--user", help="The user's id.")]
+OWNER: Any = {"parser": SharedMemory.parse, "metavar": "TEXT"}
+"""An operator may name a shared memory where a user's id stands."""
+UserArgument = Annotated[str, typer.Argument(**OWNER | {"metavar": "USER"}, help="The user's id.")]
+UserOption = Annotated[
+    str, typer.Option("--user", **OWNER, help="The user's id; :app: or :group:NAME for what users share.")
+]
 AppFilterOption = Annotated[str | None, typer.Option("--app", help="Of this app only.")]
-UserFilterOption = Annotated[str | None, typer.Option("--user", help="Of this user only.")]
+UserFilterOption = Annotated[str | None, typer.Option("--user", **OWNER, help="Of this user only.")]
 LimitOption = Annotated[int, typer.Option("--limit", min=1, help="How many at most.")]
 AfterOption = Annotated[str | None, typer.Option("--after", help="The last id of the page before.")]
 YesOption = Annotated[bool, typer.Option("--yes", help="Do not ask first.")]

@@ -11,7 +11,7 @@ import typer
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from adk_graph_memory.cli.application import MEMORY_PANEL, check_owner, command
+from adk_graph_memory.cli.application import MEMORY_PANEL, UserFilterOption, check_owner, command
 from adk_graph_memory.cli.output import (
     Output,
     announce,
@@ -65,7 +65,7 @@ class CheckupTally:
 @command(MEMORY_PANEL)
 async def doctor(
     app_name: Annotated[str | None, typer.Option("--app", help="Of this app only.")] = None,
-    user_id: Annotated[str | None, typer.Option("--user", help="Of this user only.")] = None,
+    user_id: UserFilterOption = None,
     mend: Annotated[bool, typer.Option("--mend", help="Also mend what can be mended.")] = False,
 ) -> Output:
     """Check that every memory is what was said makes of it, and that no invariant is broken.

@@ -9,7 +9,15 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from adk_graph_memory import graph
-from adk_graph_memory.cli.application import MEMORY_PANEL, AppOption, UserOption, YesOption, check_owner, command
+from adk_graph_memory.cli.application import (
+    MEMORY_PANEL,
+    AppOption,
+    UserArgument,
+    UserOption,
+    YesOption,
+    check_owner,
+    command,
+)
 from adk_graph_memory.cli.output import Output, add_details, announce, confirm, format_count, format_day, make_grid
 from adk_graph_memory.memory import GraphMemory
 from adk_graph_memory.records import Scope
@@ -65,7 +73,7 @@ async def undo(
 
 @command(MEMORY_PANEL, name="forget-user")
 async def forget_user(
-    user_id: Annotated[str, typer.Argument(metavar="USER", help="The user's id.")],
+    user_id: UserArgument,
     app_name: AppOption,
     sessions: Annotated[bool, typer.Option("--sessions", help="Also sessions, events and state.")] = False,
     artifacts: Annotated[bool, typer.Option("--artifacts", help="Also artifacts.")] = False,

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from adk_graph_memory import errors, importing
-from adk_graph_memory.cli.application import MEMORY_PANEL, UsageError, command
+from adk_graph_memory.cli.application import MEMORY_PANEL, OWNER, UsageError, command
 from adk_graph_memory.cli.output import Output, announce, format_count, make_grid, print_error
 from adk_graph_memory.importing import ImportOptions, ImportReceipt
 from adk_graph_memory.memory import GraphMemory
@@ -42,7 +42,7 @@ async def import_from(
     user_id: Annotated[
         str | None,
         typer.Option(
-            "--user", help="Of this user only; what names no user is this one's. Names an export's user anew."
+            "--user", **OWNER, help="Of this user only; what names no user is this one's. Names an export's user anew."
         ),
     ] = None,
     remember: Annotated[

@@ -20,6 +20,7 @@ from adk_graph_memory.adk.memory_service import Neo4jMemoryService
 from adk_graph_memory.cli.application import (
     EXPECTED_ERRORS,
     MEMORY_PANEL,
+    OWNER,
     AppFilterOption,
     UsageError,
     UserFilterOption,
@@ -90,7 +91,9 @@ async def ingest(
         bool, typer.Option("--pending", help="Requests that are not finished, each with the model it was queued for.")
     ] = False,
     app_name: Annotated[str | None, typer.Option("--app", help="Its app; of a FILE, instead of its own.")] = None,
-    user_id: Annotated[str | None, typer.Option("--user", help="Its user; of a FILE, instead of its own.")] = None,
+    user_id: Annotated[
+        str | None, typer.Option("--user", **OWNER, help="Its user; of a FILE, instead of its own.")
+    ] = None,
     model: Annotated[str | None, typer.Option(help="What extracts facts, now: a model's name, or rules.")] = None,
 ) -> Output | None:
     """Remember the sessions in FILE, a stored session, or the requests left when a process died or a model failed.

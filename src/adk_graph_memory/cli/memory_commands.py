@@ -18,6 +18,7 @@ from adk_graph_memory.cli.application import (
     AppOption,
     LimitOption,
     UsageError,
+    UserArgument,
     UserOption,
     YesOption,
     check_owner,
@@ -85,9 +86,7 @@ async def _make_as_of(
 
 
 @command(MEMORY_PANEL)
-async def profile(
-    user_id: Annotated[str, typer.Argument(metavar="USER", help="The user's id.")], app_name: AppOption
-) -> Output:
+async def profile(user_id: UserArgument, app_name: AppOption) -> Output:
     """Print what is always worth knowing about a user, as a prompt gets it."""
     announce("Waiting for Neo4j")
     async with GraphMemory() as memory:

@@ -12,6 +12,7 @@ from adk_graph_memory.consolidation.owner_words import (
     make_ruling_reading,
 )
 from adk_graph_memory.consolidation.past_facts import list_past_facts
+from adk_graph_memory.consolidation.promotion import Promotion, make_promotion
 from adk_graph_memory.consolidation.provenance import trace_entity, trace_fact
 from adk_graph_memory.consolidation.readings import record_reading
 from adk_graph_memory.consolidation.reconciliation import reconcile_claims
@@ -32,6 +33,7 @@ __all__ = [
     "Judge",
     "JudgeDecisions",
     "OpenQuestion",
+    "Promotion",
     "Removal",
     "choose_object",
     "compare_extraction",
@@ -41,6 +43,7 @@ __all__ = [
     "list_past_facts",
     "make_claim_ref",
     "make_correction_reading",
+    "make_promotion",
     "make_ruling_reading",
     "make_statement_id",
     "make_unrecorded_reading",

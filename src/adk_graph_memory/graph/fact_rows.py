@@ -20,6 +20,7 @@ from adk_graph_memory.records import (
     Ruling,
     Source,
     Standing,
+    Statement,
     StoredFact,
 )
 from adk_graph_memory.records.dates import infer_precision
@@ -185,6 +186,12 @@ def read_stored_fact(row: Mapping[str, Any], now: datetime, subject: str | None,
         is_pinned=bool(row["pinned"]),
         origin=row["origin"],
     )
+
+
+def read_statement(row: Mapping[str, Any]) -> Statement:
+    """Read a statement that was added directly, from its fact's properties; its id and metadata stay behind."""
+    at = restore_datetime(row["timestamp"], row["offset"])
+    return Statement(row["text"], at, row["author"], topic=row["topic"] or "", origin=row["origin"])
 
 
 def read_source(row: Mapping[str, Any]) -> Source:

@@ -34,6 +34,17 @@ def list_fact_tombstones(connection: Connection, memory_id: str) -> list[str]:
     return [make_fact_tombstone(connection, memory_id), f"facts:{memory_id}"]
 
 
+async def find_forgotten_turns(connection: Connection, scope: Scope, memory_ids: Sequence[str]) -> set[str]:
+    """Find those of the turns that were forgotten, or from which a fact was: nothing is read in them any more."""
+    keys = {
+        key: id
+        for id in memory_ids
+        for key in (*list_turn_tombstones(connection, id), *list_fact_tombstones(connection, id))
+    }
+    rows = await connection.run_statement("tombstones", scope=scope.key, keys=list(keys))
+    return {keys[row["key"]] for row in rows}
+
+
 async def erase_events(
     connection: Connection, transaction: Transaction, scope: Scope, ids: Sequence[str], *, is_final: bool = True
 ) -> None:

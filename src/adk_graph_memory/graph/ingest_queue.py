@@ -19,6 +19,7 @@ from adk_graph_memory.graph.json_map import JsonMapDelta
 from adk_graph_memory.graph.queries import make_scope_parameters
 from adk_graph_memory.language.zones import get_utc_offset, restore_datetime
 from adk_graph_memory.records import KnownEntity, Passage, Scope, Turn, digest
+from adk_graph_memory.records.turns import is_evidence
 
 MAX_KNOWN_ENTITIES = 300
 """Entities offered to an extractor; more would crowd out the conversation."""
@@ -47,8 +48,18 @@ class Lease:
         """Memory ids by turn id."""
         return {turn.id: turn.make_memory_id(self.session_id) for turn in self.turns}
 
+    @property
+    def is_evidence(self) -> bool:
+        """Whether a search finds the facts that rest on these turns, and not the turns."""
+        return is_evidence(self.session_id)
+
     def make_passages(self, forget: Collection[str]) -> dict[str, Passage]:
-        """Make each turn's passage: its text and that of the turn before it, leaving out the turns to forget."""
+        """Make each turn's passage: its text and that of the turn before it, leaving out the turns to forget.
+
+        Evidence has none: nobody searches for it.
+        """
+        if self.is_evidence:
+            return {}
         turns = [turn for turn in (*self.context, *self.turns) if turn.id not in forget]
         passages = {later.id: Passage(later.text, earlier.text) for earlier, later in pairwise(turns)}
         return {turn.id: passages.get(turn.id, Passage(turn.text)) for turn in self.turns if turn.id not in forget}
@@ -173,7 +184,9 @@ async def _annotate_turns(
     if metadata.keys:
         merge = {"ids": [turn.make_memory_id(session_id) for turn in turns], "metadata": metadata.to_parameter()}
         await transaction.run_statement("merge_metadata", merge, scope=scope.key)
-    if rows := [_make_expiry_row(turn, session_id) for turn in turns if turn.expires_at or turn.revisions_expire_at]:
+    # Evidence that is given again without an expiry is to stay from now on.
+    dated_turns = [turn for turn in turns if turn.expires_at or turn.revisions_expire_at or is_evidence(session_id)]
+    if rows := [_make_expiry_row(turn, session_id) for turn in dated_turns]:
         await transaction.run_statement("date_turns", scope=scope.key, rows=rows)
 
 
@@ -223,7 +236,7 @@ async def fetch_pending_ingests(
         rows = await connection.run_statement("pending_ingests", filters, app_name=app_name, user_id=user_id)
     return [
         PendingIngest(
-            scope=Scope(row["app_name"], row["user_id"]),
+            scope=Scope.from_graph(row["app_name"], row["user_id"]),
             session_id=row["session_id"],
             turns=tuple(map(_read_turn, row["turns"])),
             attempts=row["attempts"],
@@ -302,6 +315,7 @@ def make_turn_row(turn: Turn, session_id: str) -> dict[str, Any]:
 def _make_expiry_row(turn: Turn, session_id: str) -> dict[str, Any]:
     return {
         "memory_id": turn.make_memory_id(session_id),
+        "is_evidence": is_evidence(session_id),
         "expires_at": turn.expires_at and turn.expires_at.timestamp(),
         "revisions_expire_at": turn.revisions_expire_at and turn.revisions_expire_at.timestamp(),
     }

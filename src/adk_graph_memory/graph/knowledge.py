@@ -133,7 +133,7 @@ async def iterate_owners(connection: Connection, app_name: str | None, user_id: 
     after, whose = "", {"app_name": app_name, "user_id": user_id}
     while rows := await connection.run_statement("owners", whose, after=after, limit=PAGE_SIZE):
         for row in rows:
-            yield Scope(row["app_name"], row["user_id"])
+            yield Scope.from_graph(row["app_name"], row["user_id"])
         after = rows[-1]["scope"]
 
 

@@ -136,10 +136,11 @@ def _make_event_rows(window: Lease, plan: WritePlan, batch: EmbeddingBatch, extr
     return [
         {
             "memory_id": memory_ids[turn.id],
+            "is_evidence": window.is_evidence,
             "words": word_parts.extract_word_parts(turn.text),
             "extracted": f"{extractor}:{turn.text_key}",
             "mentions": entity_keys.get(turn.id, []),
-            **batch.make_vector_columns(passages[turn.id]),
+            **batch.make_vector_columns(passages.get(turn.id)),
             "manner": remarks[turn.id].manner if turn.id in remarks else None,
             "writer": remarks[turn.id].writer or None if turn.id in remarks else None,
         }

@@ -61,7 +61,7 @@ async def iterate_expired(connection: Connection, request: PruneRequest) -> Asyn
         for row in rows:
             report = PruneReport(**{kind: row[kind] for kind in request.kinds})
             if report.total:
-                yield Scope(row["app_name"], row["user_id"]), report
+                yield Scope.from_graph(row["app_name"], row["user_id"]), report
         after = rows[-1]["scope"]
 
 

@@ -85,7 +85,7 @@ async def _fetch_refusals(
         kinds |= dict.fromkeys(forgetting.list_turn_tombstones(connection, memory_id), (event, "turn"))
         kinds |= dict.fromkeys(forgetting.list_fact_tombstones(connection, memory_id), (event, "facts"))
     refusals: dict[tuple[str, str], dict[str, Any]] = {}
-    for row in await connection.run_statement("exported_tombstones_of_turns", scope=scope.key, keys=list(kinds)):
+    for row in await connection.run_statement("tombstones", scope=scope.key, keys=list(kinds)):
         event, kind = kinds[row["key"]]
         refusals.setdefault(event, {})[kind] = row["at"]
     return refusals

@@ -98,7 +98,7 @@ async def _find_refused(
         if "facts" not in node.refusals:  # what the file itself refuses is derived without it
             ids["facts"] |= dict.fromkeys(forgetting.list_fact_tombstones(connection, id), id)
     keys = [*ids["turn"], *ids["facts"]]
-    rows = await transaction.run_statement("exported_tombstones_of_turns", scope=scope.key, keys=keys)
+    rows = await transaction.run_statement("tombstones", scope=scope.key, keys=keys)
     found = {row["key"] for row in rows}
     turn_ids, fact_turn_ids = (frozenset(id for key, id in kind.items() if key in found) for kind in ids.values())
     return turn_ids, fact_turn_ids - turn_ids

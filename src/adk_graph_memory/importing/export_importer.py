@@ -85,7 +85,8 @@ class ExportImporter:
             self._count_section(section)
             return
         connection = self._memory.connection
-        scope = Scope(self._app_name or properties["app_name"], self._user_id or properties["user_id"])
+        owner = self._app_name or properties["app_name"], self._user_id or properties["user_id"]
+        scope = Scope.from_graph(*owner)
         outcome, has_tombstones = await graph.user_import.begin_user(connection, scope, import_id, properties)
         if outcome == "taken":
             self.tally.skip(section.place, TAKEN, _describe_taken(scope))

@@ -13,7 +13,7 @@ from adk_graph_memory.records.dates import Precision
 from adk_graph_memory.records.extraction_result import Modality, Source, Usage
 from adk_graph_memory.records.fact_validity import FactStatus
 from adk_graph_memory.records.findings import Finding
-from adk_graph_memory.records.turns import Origin, check_origin, check_timezone_aware
+from adk_graph_memory.records.turns import Origin, SharedMemory, check_origin, check_timezone_aware
 from adk_graph_memory.records.write_plan import FactState
 
 MemoryKind = Literal["fact", "event"]
@@ -167,6 +167,8 @@ class Recollection:
     metadata: Mapping[str, Any] = field(default_factory=dict)
     degraded: str | None = None
     """why the search used full text alone, if it should have used vectors"""
+    shared: SharedMemory | None = None
+    """the shared memory that holds it; None if it is the user's own"""
 
     @property
     def prompt_text(self) -> str:

@@ -6,7 +6,7 @@ import unicodedata
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, Literal, NamedTuple, Self, get_args
 
 from adk_graph_memory import errors
 from adk_graph_memory.language.zones import apply_fixed_offset
@@ -22,11 +22,54 @@ NO_SESSION = ":no-session:"
 """The session of a user's turns that came without a session id."""
 OWNER_SESSION = ":owner:"
 """The session of what the owner of a memory said about it."""
+STATEMENT_SESSION = ":statements:"
+"""The session of statements that are consolidated with what memory holds."""
+PROMOTED_SESSION = ":promoted:"
+"""How the session of a fact's quotes begins in a shared memory; the fact's id follows."""
+
+
+class SharedMemory(str):
+    """Stands in place of a user's id for a memory that users share: a group's, or without a group the app's.
+
+    Its text, ``:app:`` or ``:group:NAME``, is how commands and settings name it. No user can have such an id.
+    """
+
+    __slots__ = ()
+    _APP, _GROUP = ":app:", ":group:"
+
+    def __new__(cls, group: str | None = None) -> Self:
+        """Raises :class:`errors.InvalidArgument` if the group is no text or an empty one."""
+        if group is not None and not (isinstance(group, str) and group.strip()):
+            raise errors.InvalidArgument(reason=f"the group {group!r} is no name")
+        return super().__new__(cls, cls._APP if group is None else f"{cls._GROUP}{group}")
+
+    def __getnewargs__(self) -> tuple[str | None]:  # type: ignore[override]  # copies are made from the group
+        return (self.group,)
+
+    @property
+    def group(self) -> str | None:
+        """The name of the group; None for the app's memory."""
+        return None if self == self._APP else self.removeprefix(self._GROUP)
+
+    @classmethod
+    def parse(cls, id: str) -> str:
+        """Return the shared memory that an id names, or else the id, which is a user's.
+
+        For ids that an operator or the graph gives, never for a user's own: those could name themselves so.
+        """
+        if id == cls._APP:
+            return cls()
+        return cls(id.removeprefix(cls._GROUP)) if id.startswith(cls._GROUP) else id
+
+    @classmethod
+    def is_reserved(cls, id: str) -> bool:
+        """Whether a text that is no shared memory looks like one."""
+        return not isinstance(id, cls) and (id == cls._APP or id.startswith(cls._GROUP))
 
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """One user of one app; everything stored belongs to exactly one scope."""
+    """One user of one app, or a memory that users share; everything stored belongs to exactly one scope."""
 
     app_name: str
     user_id: str
@@ -34,11 +77,24 @@ class Scope:
     def __post_init__(self) -> None:
         check_text("app_name", self.app_name)
         check_text("user_id", self.user_id)
+        if SharedMemory.is_reserved(self.user_id):
+            reason = f"{self.user_id!r} cannot be a user's id; for a memory that users share give SharedMemory(…)"
+            raise errors.InvalidArgument(reason=reason)
+
+    @classmethod
+    def from_graph(cls, app_name: str, user_id: str) -> Self:
+        """The scope of a user or a shared memory that the graph holds."""
+        return cls(app_name, SharedMemory.parse(user_id))
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether it is a memory that users share."""
+        return isinstance(self.user_id, SharedMemory)
 
     @property
     def key(self) -> str:
         """The scope as nodes store it: 32 hex characters, whatever the ids' length and script."""
-        return digest(self.app_name, self.user_id)
+        return digest(self.app_name, self.user_id, *(["shared"] if self.is_shared else []))
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +140,7 @@ class Turn:
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """A text to remember word for word, added directly rather than said in a session; it is its own source.
+    """A text to remember that nobody said in a session.
 
     If a statement of this id is known, its metadata is merged, or replaced if ``replaces_metadata`` is set. Without an
     ``origin`` it is the user's if the author is ``user``, and else imported.
@@ -122,6 +178,11 @@ class Embedding(NamedTuple):
 
     vector: list[float]
     tokens: bytes | None = None
+
+
+def is_evidence(session_id: str) -> bool:
+    """Whether a session's turns are evidence alone: a search finds the facts that rest on them, and not the turns."""
+    return session_id == STATEMENT_SESSION or session_id.startswith(PROMOTED_SESSION)
 
 
 def make_memory_id(session_id: str, turn_id: str) -> str:

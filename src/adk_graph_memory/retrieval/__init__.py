@@ -1,6 +1,7 @@
 """Answer a question from one user's memories: find candidates, score them, and pack the best for a prompt."""
 
 from adk_graph_memory.retrieval.packing import pack_recollections
+from adk_graph_memory.retrieval.question import ParsedQuestion
 from adk_graph_memory.retrieval.ranking import Ranking
 from adk_graph_memory.retrieval.recollections import make_recollection
 from adk_graph_memory.retrieval.reranking import RERANK_LIMIT, CrossEncoderReranker, Reranker, rerank_recollections
@@ -11,6 +12,7 @@ __all__ = [
     "RERANK_LIMIT",
     "CrossEncoderReranker",
     "GraphMemoryRetriever",
+    "ParsedQuestion",
     "Ranking",
     "Reranker",
     "Weights",

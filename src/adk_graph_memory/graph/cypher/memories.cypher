@@ -172,12 +172,13 @@ WITH n, row WHERE row.vector IS NOT NULL
 CALL db.create.setNodeVectorProperty(n, $slot, row.vector)
 
 // write_events
-// nothing
+// nothing; evidence is no memory that a search could find
 UNWIND $rows AS row
 MATCH (e:@Event {scope: $scope, memory_id: row.memory_id})
-SET e:@Memory, e.kind = 'event', e.open = true, e.words = row.words, e.extracted = row.extracted,
-    e.manner = row.manner, e.writer = row.writer,
-    e.unembedded = CASE WHEN row.vector IS NULL AND $embeds THEN true END
+SET e.extracted = row.extracted, e.manner = row.manner, e.writer = row.writer
+FOREACH (_ IN CASE WHEN row.is_evidence THEN [] ELSE [1] END |
+  SET e:@Memory, e.kind = 'event', e.open = true, e.words = row.words,
+      e.unembedded = CASE WHEN row.vector IS NULL AND $embeds THEN true END)
 FOREACH (key IN row.mentions | MERGE (n:@Entity {scope: $scope, key: key}) MERGE (e)-[:MENTIONS]->(n))
 WITH e, row WHERE row.vector IS NOT NULL
 SET e[$tokens] = row.tokens

@@ -241,14 +241,15 @@ WITH node, score, CASE node.kind WHEN 'fact' THEN [node] ELSE COLLECT {
 // include memory_stands
   WITH support, memory AS source
   RETURN {id: source.id, quote: support.quote, session: source.session_id, verified: coalesce(support.verified, true),
-    manner: source.manner, writer: source.writer} ORDER BY source.timestamp, source.seq
+    manner: source.manner, writer: source.writer, metadata: source.metadata} ORDER BY source.timestamp, source.seq
 } ELSE [] END AS sources
 WITH *, [source IN sources WHERE source.manner IS NOT NULL] AS indirect
 ORDER BY score DESC, node.memory_id
 RETURN node.text AS text, score, node.memory_id AS id, node.kind AS kind, node.author AS author,
        node.timestamp AS timestamp, node.offset AS offset, node.valid_from AS valid_from, node.valid_to AS valid_to,
        node.valid_from_precision AS valid_from_precision, node.valid_to_precision AS valid_to_precision,
-       node.modality AS modality, node.metadata AS metadata,
+       node.modality AS modality,
+       head([given IN [node.metadata] + [source IN sources | source.metadata] WHERE given <> []]) AS metadata,
        CASE node.kind WHEN 'event' THEN [node.id] ELSE [source IN sources | source.id] END AS source_event_ids,
        CASE node.kind WHEN 'event' THEN node.session_id ELSE head(sources).session END AS session_id,
        CASE WHEN node.kind = 'fact' THEN head([source IN sources WHERE source.quote IS NOT NULL | source.quote])

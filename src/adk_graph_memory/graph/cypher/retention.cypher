@@ -44,10 +44,10 @@ head(COLLECT { MATCH (f)-[:SUPPORTED_BY]->(e) RETURN e.expires_at ORDER BY e.exp
 head(COLLECT { MATCH (f)-[:SUPPORTED_BY]->(e) RETURN e.timestamp ORDER BY e.timestamp DESC LIMIT 1 })
 
 // date_turns
-// nothing; turns expire when a caller says, and with them the facts that rest on no other
+// nothing; turns expire when a caller says, and with them the facts that rest on no other; what is given again as evidence counts
 UNWIND $rows AS row
 MATCH (e:@Event {scope: $scope, memory_id: row.memory_id})
-SET e.expires_at = coalesce(row.expires_at, e.expires_at),
+SET e.expires_at = CASE WHEN row.is_evidence THEN row.expires_at ELSE coalesce(row.expires_at, e.expires_at) END,
     e.revisions_expire_at = coalesce(row.revisions_expire_at, e.revisions_expire_at)
 WITH collect(e) AS events
 UNWIND events AS turn

@@ -36,7 +36,7 @@ OPTIONAL MATCH (u:@User {scope: $scope})
 RETURN coalesce(u.writes, 0) AS writes,
        COUNT { MATCH (e:@Event {scope: $scope}) WHERE e.session_uid IS NOT NULL AND e.id IS NOT NULL } AS events
 
-// exported_tombstones_of_turns
+// tombstones
 // a row for each of these keys of tombstones that the user has, and when it was made
 UNWIND $keys AS key
 MATCH (grave:@Tombstone {scope: $scope, key: key})

@@ -1,0 +1,177 @@
+"""Remember statements that nobody said in a session: word for word, or compared with what memory holds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from adk_graph_memory import consolidation, errors, extraction, graph, telemetry
+from adk_graph_memory import guard as guards
+from adk_graph_memory.graph.json_map import JsonMapDelta
+from adk_graph_memory.graph_vectors import GraphVectors
+from adk_graph_memory.records import (
+    Extraction,
+    IngestReport,
+    KnownEntity,
+    Passage,
+    Scope,
+    SharedMemory,
+    Statement,
+    Turn,
+    digest,
+    fold_text,
+)
+from adk_graph_memory.records.turns import STATEMENT_SESSION
+from adk_graph_memory.redaction import Redactor
+
+
+class Statements:
+    """What remembers statements; :class:`adk_graph_memory.GraphMemory` does."""
+
+    connection: graph.Connection
+    vectors: GraphVectors
+
+    @property
+    def redactor(self) -> Redactor:
+        """Redacts what is remembered."""
+        raise NotImplementedError
+
+    @property
+    def guard(self) -> guards.Guard | None:
+        """Is asked before a statement is written."""
+        raise NotImplementedError
+
+    @property
+    def extractor(self) -> extraction.Extractor:
+        """Extracts entities and facts from turns."""
+        raise NotImplementedError
+
+    async def _ingest_turns(
+        self,
+        scope: Scope,
+        session_id: str,
+        turns: Sequence[Turn],
+        metadata: JsonMapDelta | None = None,
+        *,
+        extractor: extraction.Extractor | None = None,
+    ) -> IngestReport:
+        """Extract from turns and store what that gives."""
+        raise NotImplementedError
+
+    @telemetry.trace_operation("create_memory")
+    async def add_statements(
+        self, statements: Sequence[Statement], *, app_name: str, user_id: str, consolidate: bool = False
+    ) -> IngestReport:
+        """Store statements as facts, word for word; adding one again only updates its metadata.
+
+        What the guard does not keep is left out, and counted in ``dropped``.
+
+        Args:
+            statements: what to remember.
+            app_name, user_id: whose memory it is.
+            consolidate: read each statement as its author's turn, with the model if there is one: it reinforces or ends
+                what memory holds, and can be corrected. If nothing is read in it, it is kept in its own words.
+
+        Raises:
+            errors.InvalidArgument: a statement with its own id is to be consolidated.
+            errors.RedactionFailed: the redaction failed; nothing is stored.
+            errors.ModelError: the model failed; the statements are stored and pending.
+            errors.DatabaseError: the graph could not be written.
+        """
+        scope, statements = Scope(app_name, user_id), await self.redactor.redact_statements(statements)
+        check_authors(scope, statements)
+        statements, refused = await guards.screen_statements(self.guard, statements, scope)
+        telemetry.annotate_memories(statements)
+        await graph.prepare_connection(self.connection)
+        store = self._consolidate_statements if consolidate else self._store_statements
+        report = await store(statements, scope)
+        return replace(report, dropped={**report.dropped, **refused})
+
+    async def _store_statements(self, statements: Sequence[Statement], scope: Scope) -> IngestReport:
+        facts = sorted(
+            {fact.id: fact for fact in map(consolidation.plan_statement, statements)}.values(), key=lambda fact: fact.id
+        )
+        await self.vectors.slot_tracker.refresh_slot()
+        batch = await self.vectors.embed_passages([Passage(fact.proposition.text) for fact in facts])
+        await graph.memories.add_facts(self.connection, scope, facts, batch)
+        done = {"ADD": len(facts)}
+        return IngestReport(facts=done, embedded=len(batch.embeddings), extractor="direct")
+
+    async def _consolidate_statements(self, statements: Sequence[Statement], scope: Scope) -> IngestReport:
+        if named := [statement.id for statement in statements if statement.id]:
+            reason = f"statement {named[0]!r} has an id of its own and is kept as it is: add it without consolidate"
+            raise errors.InvalidArgument(reason=reason)
+        report = IngestReport(extractor=self.extractor.version)
+        for (metadata, replaces), group in _group_by_metadata(statements):
+            turns = [_make_turn(statement, scope) for statement in group]
+            turns = await renew_turns(self.connection, scope, STATEMENT_SESSION, turns)
+            topics = {turn.id: item.topic for turn, item in zip(turns, group, strict=True) if item.topic}
+            extractor = extraction.PreparedExtractor(self._make_reader(topics), self.extractor)
+            delta = JsonMapDelta.from_values(metadata, replaces=replaces)
+            report += await self._ingest_turns(scope, STATEMENT_SESSION, turns, delta, extractor=extractor)
+        return report
+
+    def _make_reader(self, topics: Mapping[str, str]) -> extraction.Prepare:
+        async def read_statements(turns: Sequence[Turn], known_entities: Sequence[KnownEntity]) -> Extraction:
+            result = await self.extractor.extract(turns, known_entities)
+            return extraction.keep_statements(result, turns, topics)
+
+        return read_statements
+
+
+def _make_turn(statement: Statement, scope: Scope) -> Turn:
+    author = statement.author or _name_owner(scope)
+    return Turn(
+        id=digest("statement", author, fold_text(statement.text)),
+        author=author,
+        text=statement.text,
+        at=statement.at,
+        role="model" if statement.origin in ("agent", "tool") else "user",
+        origin=statement.origin,
+        expires_at=statement.expires_at,
+    )
+
+
+def _name_owner(scope: Scope) -> str:
+    """Name who speaks where nobody is named: the user, the group or the app."""
+    if isinstance(scope.user_id, SharedMemory):
+        return scope.user_id.group or scope.app_name
+    return "user"
+
+
+def _group_by_metadata(statements: Sequence[Statement]) -> list[tuple[tuple[Mapping[str, Any], bool], list[Statement]]]:
+    """Group statements with equal metadata, which an ingest stores with all of its turns."""
+    groups: list[tuple[tuple[Mapping[str, Any], bool], list[Statement]]] = []
+    for statement in statements:
+        key = statement.metadata, statement.replaces_metadata
+        group = next((group for other, group in groups if other == key), None)
+        if group is None:
+            groups.append((key, [statement]))
+        else:
+            group.append(statement)
+    return groups
+
+
+async def renew_turns(connection: graph.Connection, scope: Scope, session_id: str, turns: Sequence[Turn]) -> list[Turn]:
+    """Give those of the turns that were forgotten another id: whoever adds one again on purpose means it."""
+    renewed = list(turns)
+    while forgotten := await graph.forgetting.find_forgotten_turns(
+        connection, scope, [turn.make_memory_id(session_id) for turn in renewed]
+    ):
+        renewed = [
+            replace(turn, id=digest(turn.id)) if turn.make_memory_id(session_id) in forgotten else turn
+            for turn in renewed
+        ]
+    return renewed
+
+
+def check_authors(scope: Scope, words: Iterable[Turn | Statement]) -> None:
+    """Refuse words for a shared memory that do not tell who says them.
+
+    Raises:
+        errors.InvalidArgument: an author is ``user``.
+    """
+    if scope.is_shared and any(word.author == "user" for word in words):
+        reason = "several people share this memory, so author 'user' could be any of them: give the person's name"
+        raise errors.InvalidArgument(reason=reason)
