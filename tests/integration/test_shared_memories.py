@@ -269,6 +269,13 @@ async def test_an_operator_names_a_shared_memory(
     assert await list_texts(memory, app_name, DAY) == ["My door code is day1234."]
 
 
+async def test_a_list_of_users_names_shared_memories_too(memory: GraphMemory, app_name: str) -> None:
+    users = [user async for user in memory.users(app_name=app_name)]
+    assert {user.user_id: user.facts for user in users} == dict.fromkeys(("ana", "bob", APP, NIGHT, DAY), 1)
+    for user in users:
+        assert len(await list_texts(memory, app_name, user.user_id)) == 1
+
+
 async def test_an_export_keeps_what_is_shared(
     memory: GraphMemory, app_name: str, command: Command, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -10,7 +10,7 @@ from typing import Any, Protocol, TypeVar
 from adk_graph_memory import errors
 from adk_graph_memory.graph import fact_rows
 from adk_graph_memory.graph.connection import Connection
-from adk_graph_memory.records import AppSummary, Scope, StoredEntity, StoredFact, UserSummary
+from adk_graph_memory.records import AppSummary, Scope, SharedMemory, StoredEntity, StoredFact, UserSummary
 
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
@@ -117,7 +117,8 @@ async def fetch_users(
 ) -> list[UserSummary]:
     """List an app's users behind the id ``after``, by id, with the sessions and facts that they have at ``now``."""
     parameters = {"app_name": app_name, "now": now, "limit": limit, "after": after}
-    return [UserSummary(**row.data()) for row in await connection.run_statement("users", parameters)]
+    rows = await connection.run_statement("users", parameters)
+    return [UserSummary(**row.data() | {"user_id": SharedMemory.parse(row["user_id"])}) for row in rows]
 
 
 async def fetch_apps(

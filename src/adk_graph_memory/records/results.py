@@ -235,7 +235,7 @@ class StoredEntity:
 
 @dataclass(frozen=True, slots=True)
 class UserSummary:
-    """A user of an app, with the number of their sessions, of the turns in memory and of the facts that hold."""
+    """A user of an app, or a memory that users share: how many sessions, turns in memory and facts that hold it has."""
 
     app_name: str
     user_id: str
