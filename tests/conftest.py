@@ -43,8 +43,11 @@ ENVIRONMENT = {
 prices."""
 SHORT_LIVED_JAVA = "-XX:TieredStopAtLevel=1"
 """Servers other than the run's do not live long enough to be worth the time of Java's thorough compiler."""
-SERVER_CONF = {"dbms.cypher.min_replan_interval": "3h"}
-"""Plans last though the store grows under them."""
+SERVER_CONF = {
+    "dbms.cypher.min_replan_interval": "3h",
+    "server.memory.query_cache.per_db_cache_num_entries": "5000",
+}
+"""Plans last though the store grows under them, and those of all graphs fit."""
 SERVER, PREPARATION = pytest.StashKey[LocalNeo4j](), pytest.StashKey[threading.Thread]()
 
 

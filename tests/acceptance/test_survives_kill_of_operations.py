@@ -30,7 +30,7 @@ CASES = [
         operation,
         fatal,
         marks=[
-            *([] if fatal == USUAL[operation] else [pytest.mark.full]),
+            *([] if fatal == USUAL[operation] and operation != "reembed" else [pytest.mark.full]),
             *(CHANGES_SCHEMA if operation == "reembed" else []),
         ],
     )

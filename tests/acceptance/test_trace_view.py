@@ -54,7 +54,7 @@ REFUSES = re.compile(r"attrEventId:\w+\.string\(\{message:`'\$\{\w+\}' is requir
 """How the view's code refuses a ``generate_content`` that names no event."""
 
 
-pytestmark = pytest.mark.xdist_group("trace_view")  # one worker plays the run for all
+pytestmark = [pytest.mark.full, pytest.mark.xdist_group("trace_view")]  # one worker plays the run for all
 
 
 @pytest.fixture(scope="module")

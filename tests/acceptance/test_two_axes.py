@@ -277,5 +277,5 @@ class TwoAxes(RuleBasedStateMachine):
 
 TestTwoAxes = TwoAxes.TestCase
 TestTwoAxes.settings = settings(
-    max_examples=50, stateful_step_count=12, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True
+    max_examples=25, stateful_step_count=12, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True
 )

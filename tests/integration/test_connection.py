@@ -408,6 +408,7 @@ def event(number: int) -> Event:
 
 
 @pytest.mark.xdist_group("own-server")
+@pytest.mark.full
 async def test_an_append_while_the_server_dies_and_returns_happened_once_or_raised(
     own_server: LocalNeo4j, app_name: str
 ) -> None:

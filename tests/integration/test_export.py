@@ -55,6 +55,7 @@ def write_lines(path: Path, lines: list[Any]) -> None:
 
 
 @pytest.mark.schema
+@pytest.mark.full
 async def test_the_copy_in_another_graph_equals_the_user_and_goes_on(
     memory: GraphMemory, neo4j_server: Any, app_name: str, tmp_path: Path
 ) -> None:

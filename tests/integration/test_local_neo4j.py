@@ -39,6 +39,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalNeo4j]:
     assert server.home.exists()
 
 
+@pytest.mark.full
 def test_it_is_the_version_that_was_asked_for(server: LocalNeo4j) -> None:
     query = "CALL dbms.components() YIELD name, versions, edition WHERE name = 'Neo4j Kernel' RETURN versions, edition"
     assert asked(server, query) == [[[jars.resolve_version()], "community"]]

@@ -237,6 +237,7 @@ async def test_a_text_is_embedded_once_however_many_said_it(deployed: Deployed) 
 # -- searches -------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.full
 async def test_searches_go_on_throughout(deployed: Deployed) -> None:
     db = await deployed()
     new = Scripted()

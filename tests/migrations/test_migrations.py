@@ -394,7 +394,7 @@ async def test_a_migrated_database_is_not_asked_again(
     await graph.prepare_connection(deployed(label_prefix=migrated_prefix))
 
 
-@pytest.mark.parametrize(("one", "other"), [("Left", "Right"), ("Same", "SAME")])
+@pytest.mark.parametrize(("one", "other"), [("Left", "Right"), pytest.param("Same", "SAME", marks=pytest.mark.full)])
 async def test_two_label_prefixes_do_not_see_each_other(
     deployed: Callable[..., Connection], dba: neo4j.Session, one: str, other: str
 ) -> None:
@@ -559,7 +559,8 @@ async def remembered(deployed: Callable[..., Connection], dba: neo4j.Session) ->
     return remember
 
 
-@pytest.mark.parametrize("index_prefix", [pytest.param("adk_", marks=pytest.mark.full), "own_"])
+@pytest.mark.full
+@pytest.mark.parametrize("index_prefix", ["adk_", "own_"])
 async def test_a_graph_of_former_names_gets_its_names_and_still_remembers(
     deployed: Callable[..., Connection], dba: neo4j.Session, prefix: str, remembered: Any, index_prefix: str
 ) -> None:
@@ -666,7 +667,8 @@ async def test_somebody_elses_indexes_of_our_labels_stay(
     assert names == named_by_migrations(prefix) | {f"mine_{prefix}session_key"}
 
 
-@pytest.mark.parametrize("is_fresh", [True, pytest.param(False, marks=pytest.mark.full)])
+@pytest.mark.full
+@pytest.mark.parametrize("is_fresh", [True, False])
 async def test_a_name_that_another_graph_has_is_told_before_anything_is_dropped(
     deployed: Callable[..., Connection], dba: neo4j.Session, prefix: str, is_fresh: bool
 ) -> None:
