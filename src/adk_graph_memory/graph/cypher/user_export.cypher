@@ -105,3 +105,17 @@ WHERE n.session_id >= $after[0] AND n.name IS NOT NULL AND n.version IS NOT NULL
   AND (n.session_id > $after[0] OR n.name > $after[1] OR (n.name = $after[1] AND n.version > $after[2]))
 WITH n ORDER BY n.scope, n.session_id, n.name, n.version LIMIT $limit
 // include exported_node
+
+// exported_event_places
+// a row for each event: its key, its number, when it was said and when it expires, its id in memory, the key of the next one,
+// and when its session was created, if there is that session
+MATCH (e:@Event {scope: $scope}) WHERE e.session_uid IS NOT NULL AND e.id IS NOT NULL
+RETURN e.session_uid AS session_uid, e.id AS id, coalesce(e.seq, 0) AS seq, e.timestamp AS timestamp,
+       e.expires_at AS expires_at, e.revisions_expire_at AS revisions_expire_at, e.memory_id AS memory_id,
+       head(COLLECT { MATCH (e)-[:NEXT]->(later) RETURN [later.session_uid, later.id] }) AS next,
+       head(COLLECT { MATCH (e)<-[:HAS_EVENT]-(s) RETURN s.create_time }) AS began
+
+// exported_version_counts
+// a row for each artifact that had been saved by a time: its key, and how many versions it had
+MATCH (v:@ArtifactVersion {scope: $scope}) WHERE v.id IS NOT NULL AND v.create_time <= $at
+RETURN v.session_id AS session_id, v.name AS name, max(v.version) + 1 AS versions
