@@ -10,11 +10,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from benchmarks.quality import replies
 from google.adk.events.event import Event
 from google.genai import types
-from tests.exported_graphs import fill_user
+from tests.exported_graphs import fill_user, make_memory
 
 from adk_graph_memory import AsOf, GraphMemory, Neo4jArtifactService, Neo4jSessionService, Statement, Turn, errors
+from adk_graph_memory.adk import memory_codec
+from adk_graph_memory.demo.recorded_replies import RecordedLlm
 from adk_graph_memory.importing import ImportOptions, import_source
 from adk_graph_memory.records import Checkup, StoredFact
 from adk_graph_memory.testing import HashEmbedder, ScriptedLlm
@@ -78,13 +81,15 @@ async def copy(memory: GraphMemory, owner: Owner, path: Path, recorded: datetime
     return copied
 
 
-def list_lines(path: Path, *, without: str = "") -> list[str]:
-    """The lines of an export in an order of their own, but for the first and the last, and for the count of writes."""
+def list_lines(path: Path, *, vectors: bool = True) -> list[str]:
+    """The lines of an export in an order of their own, without the first and the last, and what counts writes."""
     lines = [json.loads(line) for line in path.read_text("utf-8").splitlines()[1:-1]]
     for line in lines:
-        if line["node"] == ["User"]:
-            line["properties"].pop("writes", None)
-    return sorted(json.dumps(line, sort_keys=True) for line in lines if not without or without not in line["node"])
+        line["properties"].pop("writes" if line["node"] == ["User"] else "", None)
+        if not vectors:
+            line["properties"].pop("unembedded", None)
+            line.pop("vector", None)
+    return sorted(json.dumps(line, sort_keys=True) for line in lines)
 
 
 async def test_each_moment_of_a_life_is_what_it_was(memory: GraphMemory, owner: Owner, tmp_path: Path) -> None:
@@ -125,6 +130,29 @@ async def test_the_file_of_then_is_the_file_that_was_written_then(
     await memory.merge("Porto", "Faro", **owner)
     await memory.export(tmp_path / "derived", **owner, as_of=AsOf(recorded=at))
     assert list_lines(tmp_path / "derived") == list_lines(tmp_path / "written")
+
+
+@pytest.mark.parametrize(
+    "name", ["workshop", *(pytest.param(name, marks=pytest.mark.full) for name in ("demo", "shigoto"))]
+)
+async def test_so_it_is_of_a_conversation_that_a_model_read(
+    neo4j_server: Any, owner: Owner, tmp_path: Path, name: str
+) -> None:
+    """Where a fact is worded otherwise since, it lacks its vector."""
+    talk, model = replies.load_conversation(name), RecordedLlm.from_recording(replies.load_recording(name))
+    moments = dict[str, datetime]()
+    async with make_memory(neo4j_server, model=model) as memory:
+        for told in talk.sessions:
+            turns = memory_codec.make_turns(told.make_events(), zone=talk.zone)
+            await memory.remember(turns, **owner, session_id=told.id)
+            moments[f"{len(moments)}"] = await pause(memory)
+            await memory.export(tmp_path / f"written-{len(moments) - 1}", **owner)
+        for number, at in moments.items():
+            copied = await copy(memory, owner, tmp_path / number, at)
+            lines, written = (list_lines(tmp_path / file, vectors=False) for file in (number, f"written-{number}"))
+            assert lines == written
+            as_of = AsOf(recorded=at)
+            assert await list_facts(memory, copied, as_of) == await list_facts(memory, owner, as_of)
 
 
 async def test_the_file_of_now_lacks_nothing(
