@@ -82,10 +82,11 @@ async def copy(memory: GraphMemory, owner: Owner, path: Path, recorded: datetime
 
 
 def list_lines(path: Path, *, vectors: bool = True) -> list[str]:
-    """The lines of an export in an order of their own, without the first and the last, and what counts writes."""
+    """The lines of an export in an order of their own, without first and last, and what the user's node has of now."""
     lines = [json.loads(line) for line in path.read_text("utf-8").splitlines()[1:-1]]
     for line in lines:
-        line["properties"].pop("writes" if line["node"] == ["User"] else "", None)
+        for name in ("writes", "offset") if line["node"] == ["User"] else ():
+            line["properties"].pop(name, None)
         if not vectors:
             line["properties"].pop("unembedded", None)
             line.pop("vector", None)
