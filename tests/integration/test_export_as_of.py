@@ -19,7 +19,7 @@ from adk_graph_memory import AsOf, GraphMemory, Neo4jArtifactService, Neo4jSessi
 from adk_graph_memory.adk import memory_codec
 from adk_graph_memory.demo.recorded_replies import RecordedLlm
 from adk_graph_memory.importing import ImportOptions, import_source
-from adk_graph_memory.records import Checkup, StoredFact
+from adk_graph_memory.records import Checkup, Scope, StoredFact
 from adk_graph_memory.testing import HashEmbedder, ScriptedLlm
 
 NOON = datetime(2026, 3, 2, 12, tzinfo=UTC)
@@ -274,6 +274,29 @@ async def test_an_event_that_was_read_later_is_no_turn_of_then(
         assert read_texts(told) == ["I live in Faro"]
         report = await memory.remember([turn], session_id="s0", **copied)
     assert report.turns == 1
+
+
+async def test_the_words_of_a_session_that_is_gone_follow_each_other(
+    memory: GraphMemory, owner: Owner, tmp_path: Path
+) -> None:
+    """The one between them was read later."""
+    async with Neo4jSessionService(settings=memory.connection.settings) as sessions:
+        session = await sessions.create_session(**owner, session_id="s")
+        events = [await sessions.append_event(session, make_event(text)) for text in ("I live in Faro", "No", "Yes")]
+        first, second, third = (
+            Turn(one.id, "user", text, datetime.fromtimestamp(one.timestamp, UTC))
+            for one, text in zip(events, read_texts(session), strict=True)
+        )
+        await memory.remember([first, third], session_id="s", **owner)
+        at = await pause(memory)
+        await memory.remember([second], session_id="s", **owner)
+        await sessions.delete_session(**owner, session_id="s")
+    copied = await copy(memory, owner, tmp_path / "copy", at)
+    rows = await memory.connection.run_cypher(
+        "MATCH (e:TestHashEvent {scope: $scope})-[:NEXT]->(later) RETURN e.text AS text, later.text AS next",
+        {"scope": Scope(**copied).key},
+    )
+    assert [row.data() for row in rows] == [{"text": "I live in Faro", "next": "Yes"}]
 
 
 # -- what is refused, and the command -----------------------------------------------------------------------------

@@ -29,7 +29,7 @@ async def iterate_past_nodes(
 ) -> AsyncIterator[PortableNode]:
     """Yield the nodes of a user as of then, the user's own first; none if nothing was there of the user.
 
-    What memory has no more, or in other words, comes last.
+    What the graph has no node of today comes last.
     """
     places = await fetch_past_places(connection, scope, memory)
     past = await asyncio.to_thread(_PastUser, snapshot, memory, places, is_embedded=live is not None)
