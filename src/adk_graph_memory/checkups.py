@@ -127,7 +127,7 @@ class UserChecker:
         if kinds := [kind for kind in MENDED_LAST if kind in after.broken]:
             await graph.invariants.mend_user(self._connection, self._scope, kinds)
         if after.unembedded:
-            await self._embed_missing()
+            await embed_missing_nodes(self._connection, self._vectors, self._scope)
         return await self._make_checkup(before, await self._examine(), before.difference or restored)
 
     async def _examine(self) -> Examination:
@@ -147,17 +147,6 @@ class UserChecker:
         except Exception:
             logger.warning("The memory of user %r cannot be derived", self._scope.user_id, exc_info=True)
             return None
-
-    async def _embed_missing(self) -> None:
-        """Embed what lacks its vector; what cannot be embedded now is marked for the next ingest."""
-        with suppress(errors.EmbeddingError, errors.EmbedderMismatch, errors.ConfigurationError):
-            while nodes := await graph.invariants.fetch_unembedded_nodes(
-                self._connection, self._scope, EMBEDDED_AT_ONCE
-            ):
-                batch = await self._vectors.embed_passages([node.passage for node in nodes])
-                if not await graph.invariants.write_missing_vectors(self._connection, self._scope, nodes, batch):
-                    break
-        await graph.invariants.mark_unembedded_memories(self._connection, self._scope)
 
     async def _make_checkup(
         self, before: Examination, after: Examination, difference: MemoryDifference | None
@@ -183,3 +172,13 @@ class UserChecker:
                 for kind, count in before.broken.items()
             ),
         )
+
+
+async def embed_missing_nodes(connection: graph.Connection, vectors: GraphVectors, scope: Scope) -> None:
+    """Embed what lacks its vector of a user; what cannot be embedded now is marked for the next ingest."""
+    with suppress(errors.EmbeddingError, errors.EmbedderMismatch, errors.ConfigurationError):
+        while nodes := await graph.invariants.fetch_unembedded_nodes(connection, scope, EMBEDDED_AT_ONCE):
+            batch = await vectors.embed_passages([node.passage for node in nodes])
+            if not await graph.invariants.write_missing_vectors(connection, scope, nodes, batch):
+                break
+    await graph.invariants.mark_unembedded_memories(connection, scope)

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import asyncio
 import uuid
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
 from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
 from typing import Any, TextIO
 
-from adk_graph_memory import errors, graph, telemetry
+from adk_graph_memory import errors, graph, past_memory, telemetry
 from adk_graph_memory.graph import export_lines, vector_slots
 from adk_graph_memory.graph.vector_slots import VectorSlot
-from adk_graph_memory.records import Scope
+from adk_graph_memory.records import AsOf, Scope
 from adk_graph_memory.records.portable_rows import ExportHeader, ExportReport, PortableNode
 
+_HALF_A_HISTORY = (
+    "an export cannot be of what was so at a time: half a history could not be derived again. Give AsOf(recorded=…) "
+    "alone; what was so then lists `adk-graph-memory facts --valid-at TIME --json`"
+)
 CHANGED_USERS_KEPT = 100
 """Users whose names a report tells if somebody wrote to them meanwhile."""
 
@@ -27,7 +32,12 @@ class Exporting:
 
     @telemetry.trace_operation("export_memory")
     async def export(
-        self, target: str | Path | TextIO, *, app_name: str | None = None, user_id: str | None = None
+        self,
+        target: str | Path | TextIO,
+        *,
+        app_name: str | None = None,
+        user_id: str | None = None,
+        as_of: AsOf | None = None,
     ) -> ExportReport:
         """Write all that the graph holds into a file of JSON Lines: sessions, memory, and the artifacts of the graph.
 
@@ -38,18 +48,25 @@ class Exporting:
             target: a path, where the file appears once it is complete, or a text file that is open.
             app_name: of this app only.
             user_id: of this user only.
+            as_of: write the memory as it was recorded then, derived anew of what had been read; that takes as much
+                memory as one user has. What was forgotten since stays forgotten. Sessions, events and artifacts count
+                by their own times. A state is left out if it was written since; an app's always is.
 
         Raises:
+            errors.InvalidArgument: ``as_of`` has a time at which something was so.
             errors.NotFound: there is no such app or user; no file is written.
             errors.ConfigurationError: the file cannot be written.
             errors.DatabaseError: the graph could not be read to its end.
         """
+        if as_of is not None and as_of.valid is not None:
+            raise errors.InvalidArgument(reason=_HALF_A_HISTORY)
         connection = await graph.prepare_connection(self.connection)
         owner = {"user": user_id, "app": app_name}
         what = " of ".join(f"{kind} {id!r}" for kind, id in owner.items() if id is not None)
         if what and not await graph.knowledge.is_known_owner(connection, app_name, user_id):
             raise errors.NotFound(what=what, where="`adk-graph-memory users` and `adk-graph-memory apps`")
-        export = _Export(connection, app_name, user_id)
+        recorded_at = (as_of.recorded or datetime.now(UTC)) if as_of else None
+        export = _Export(connection, app_name, user_id, recorded_at)
         if not isinstance(target, str | Path):
             return await export.write_lines(target)
         path = Path(target)
@@ -73,10 +90,14 @@ class _Export:
     Args:
         connection: a prepared connection.
         app_name, user_id: whose rows are exported; everybody's if both are None.
+        recorded_at: as of when; None for now, with what waits to be read.
     """
 
-    def __init__(self, connection: graph.Connection, app_name: str | None, user_id: str | None) -> None:
+    def __init__(
+        self, connection: graph.Connection, app_name: str | None, user_id: str | None, recorded_at: datetime | None
+    ) -> None:
         self._connection, self._app_name, self._user_id = connection, app_name, user_id
+        self._recorded_at = recorded_at
         self._lines = self._apps = self._users = self._bytes = 0
         self._nodes: Counter[str] = Counter()
         self._relationships: Counter[str] = Counter()
@@ -91,6 +112,8 @@ class _Export:
         if self._user_id is None:  # an app's state is not one user's
             async for properties in graph.user_export.iterate_apps(self._connection, self._app_name):
                 self._apps += 1
+                if self._recorded_at is not None:
+                    properties["state"] = []  # nothing tells since when it is as it is
                 self._write_line(file, export_lines.encode_app(properties))
         async for scope in graph.knowledge.iterate_owners(self._connection, self._app_name, self._user_id):
             await self._write_user(file, scope, state.live_slot)
@@ -110,17 +133,25 @@ class _Export:
             self._user_id,
             live.embedder if live else None,
             live.dimensions if live else None,
+            self._recorded_at.isoformat() if self._recorded_at else None,
         )
 
     async def _write_user(self, file: TextIO, scope: Scope, live: VectorSlot | None) -> None:
         marks = await graph.user_export.fetch_marks(self._connection, scope)
-        self._users += 1
-        async for node in graph.user_export.iterate_nodes(self._connection, scope, live):
+        async for node in await self._open_nodes(scope, live):
+            self._users += node.place.label == "User"
             self._count(node)
             self._write_line(file, export_lines.encode_node(node, self._users))
         if marks != await graph.user_export.fetch_marks(self._connection, scope):
             self._changed_users.append((scope.app_name, scope.user_id))
             del self._changed_users[CHANGED_USERS_KEPT:]
+
+    async def _open_nodes(self, scope: Scope, live: VectorSlot | None) -> AsyncIterator[PortableNode]:
+        if self._recorded_at is None:
+            return graph.user_export.iterate_nodes(self._connection, scope, live)
+        snapshot = await graph.derivation.fetch_snapshot(self._connection, scope)
+        memory = await asyncio.to_thread(past_memory.derive_recorded_memory, snapshot, self._recorded_at)
+        return graph.past_export.iterate_past_nodes(self._connection, scope, live, snapshot, memory)
 
     def _count(self, node: PortableNode) -> None:
         self._nodes[node.place.label] += 1

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
 from adk_graph_memory import consolidation, graph
 from adk_graph_memory.graph import fact_rows
-from adk_graph_memory.graph.derivation import MemorySnapshot
+from adk_graph_memory.graph.derivation import MemoryDifference, MemorySnapshot
 from adk_graph_memory.language.zones import restore_datetime
 from adk_graph_memory.records import AsOf, Recollection, Scope, StoredFact
+from adk_graph_memory.records.derived_memory import RecordedMemory
 from adk_graph_memory.rewriting import Erasure, derive_memory
 
 _STATUSES = ("holds", "planned", "lapsed", "happened")
@@ -106,12 +107,9 @@ async def derive_past_memory(connection: graph.Connection, scope: Scope, as_of: 
 def _derive_past_memory(snapshot: MemorySnapshot, as_of: AsOf) -> PastMemory:
     now = datetime.now(UTC)
     valid, recorded = as_of.valid or as_of.recorded or now, as_of.recorded or now
-    expired_ids = frozenset(id for id, turn in snapshot.turns.items() if not turn["stands"])
-    readings, difference = derive_memory(snapshot, Erasure(expired_ids, takes_words=False))
-    known = [reading for reading in readings if reading.at is None or reading.at <= recorded]
-    memory = consolidation.replay_readings(known)
-    facts = [*consolidation.list_past_facts(memory, valid)]
-    facts += _list_statements(snapshot.statements, valid, recorded)
+    memory, difference = _derive_recorded_memory(snapshot, recorded)
+    facts = [*consolidation.list_past_facts(memory.derived, valid)]
+    facts += _list_statements(snapshot.statements, valid, memory.statement_ids)
     facts.sort(key=lambda fact: fact.id)
     facts.sort(key=lambda fact: fact.at, reverse=True)
     replaced_ids: dict[str, list[str]] = {}
@@ -122,9 +120,30 @@ def _derive_past_memory(snapshot: MemorySnapshot, as_of: AsOf) -> PastMemory:
     return PastMemory(
         valid,
         {fact.id: _name_events(fact, event_ids) for fact in facts},
-        frozenset(id for reading in known for id in reading.heard_turn_ids),
+        memory.heard_turn_ids,
         replaced_ids,
     )
+
+
+def derive_recorded_memory(snapshot: MemorySnapshot, recorded: datetime) -> RecordedMemory:
+    """Derive what memory had recorded at a time; what a release without readings read counts as recorded ever since."""
+    memory, _ = _derive_recorded_memory(snapshot, recorded)
+    return replace(memory, stale_ids=consolidation.find_stale_facts(memory.derived))
+
+
+def _derive_recorded_memory(snapshot: MemorySnapshot, recorded: datetime) -> tuple[RecordedMemory, MemoryDifference]:
+    """Return also how the memory of today differs from the graph."""
+    expired_ids = frozenset(id for id, turn in snapshot.turns.items() if not turn["stands"])
+    readings, difference = derive_memory(snapshot, Erasure(expired_ids, takes_words=False))
+    known = tuple(
+        consolidation.drop_unnamed_entities(reading) if reading.at is None else reading
+        for reading in readings
+        if reading.at is None or reading.at <= recorded
+    )
+    statements = snapshot.statements.items()
+    statement_ids = (id for id, row in statements if row["stands"] and row["recorded_at"].to_native() <= recorded)
+    derived = consolidation.replay_readings(known)
+    return RecordedMemory(recorded, known, frozenset(statement_ids), derived), difference
 
 
 def _name_events(fact: StoredFact, event_ids: Mapping[str, str]) -> StoredFact:
@@ -133,11 +152,11 @@ def _name_events(fact: StoredFact, event_ids: Mapping[str, str]) -> StoredFact:
 
 
 def _list_statements(
-    statements: Mapping[str, Mapping[str, Any]], valid: datetime, recorded: datetime
+    statements: Mapping[str, Mapping[str, Any]], valid: datetime, recorded_ids: Collection[str]
 ) -> Iterator[StoredFact]:
     """Yield the statements that had been added and made; they hold until they are forgotten."""
     for id, row in statements.items():
         at = restore_datetime(row["timestamp"], row["offset"])
-        if row["stands"] and at <= valid and row["recorded_at"].to_native() <= recorded:
+        if id in recorded_ids and at <= valid:
             fact = {**row, "id": id, "state": "current", "pinned": None}
             yield fact_rows.read_stored_fact(fact, valid, subject=None, object=None)

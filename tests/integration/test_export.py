@@ -26,6 +26,7 @@ from adk_graph_memory import GraphMemory, Neo4jArtifactService, Neo4jSessionServ
 from adk_graph_memory.adk import memory_codec
 from adk_graph_memory.graph import export_lines
 from adk_graph_memory.graph.connection import Connection, Transaction
+from adk_graph_memory.graph.queries import PARAMETER_MAP
 from adk_graph_memory.importing import ImportOptions, ImportReceipt, import_source
 from adk_graph_memory.records import Scope
 
@@ -549,6 +550,25 @@ async def test_no_statement_takes_or_returns_more_rows_for_a_larger_user(
     assert len(sizes["exported_events"]) == 10 and max(sizes["exported_events"]) <= 100 * 3
     assert sizes["exported_facts"] == [200, 200, 200, 200, 100, 0]
     assert sizes["import_nodes"] == [250] * 5 + [101] and max(sizes["import_edges"]) == 250
+
+
+async def test_a_late_page_of_a_long_session_reads_no_more_than_the_first(memory: GraphMemory, app_name: str) -> None:
+    scope = Scope(app_name, "ada")
+    await fill_birds(memory, scope, 900)
+    statement = f"PROFILE {memory.connection.statements['exported_events']}"
+
+    async def count_hits(*after: str) -> int:
+        given = {"scope": scope.key, "after": after, "limit": 100}
+        run = memory.connection.sync_driver.execute_query
+        done = await asyncio.to_thread(run, statement, {PARAMETER_MAP: given})
+        assert len(done.records) == 100
+        return add_up_hits(done.summary.profile)
+
+    assert await count_hits("u1", "e75") < 1.05 * await count_hits("", "")
+
+
+def add_up_hits(plan: Any) -> int:
+    return int(plan.get("dbHits", 0)) + sum(map(add_up_hits, plan.get("children", ())))
 
 
 @pytest.mark.full

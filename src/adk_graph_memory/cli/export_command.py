@@ -10,8 +10,10 @@ from typing import Annotated
 import typer
 
 from adk_graph_memory.cli.application import MEMORY_PANEL, AppFilterOption, UsageError, UserFilterOption, command
+from adk_graph_memory.cli.memory_commands import RecordedOption, make_as_of
 from adk_graph_memory.cli.output import Output, announce, error_console, format_count, make_grid, wants_json
 from adk_graph_memory.memory import GraphMemory
+from adk_graph_memory.records import Scope
 from adk_graph_memory.records.portable_rows import ExportReport
 
 
@@ -22,19 +24,23 @@ async def export(
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="The file; without it the lines go to the standard output.")
     ] = None,
+    recorded_at: RecordedOption = None,
 ) -> Output | None:
     """Write sessions, memory and artifacts of a user, an app or everybody into a file that another graph can import.
 
-    `import --from export` reads it. The content of artifacts that lies in a store, and secrets, stay here.
+    `import --from export` reads it. The content of artifacts that lies in a store, and secrets, stay here. With
+    `--recorded-at` it is the memory of then, derived anew of what had been read, without what was forgotten since.
     """
     if output is None and wants_json.get():
         raise UsageError("--json describes a file: name it with --output.")
     async with GraphMemory() as memory:
+        scope = Scope(app_name, user_id) if app_name is not None and user_id is not None else None
+        as_of = await make_as_of(memory, scope, None, recorded_at)
         announce("Exporting")
         if output is not None:
-            report = await memory.export(output, app_name=app_name, user_id=user_id)
+            report = await memory.export(output, app_name=app_name, user_id=user_id, as_of=as_of)
             return Output(report, make_grid([("file", str(output)), *describe_report(report)]), list(_warn(report)))
-        report = await memory.export(sys.stdout, app_name=app_name, user_id=user_id)
+        report = await memory.export(sys.stdout, app_name=app_name, user_id=user_id, as_of=as_of)
     for warning in _warn(report):
         error_console.print(warning, style="dim", soft_wrap=True)
     return None

@@ -74,13 +74,14 @@ ValidOption = Annotated[
 RecordedOption = Annotated[datetime | None, MomentOption("--recorded-at", help="What memory knew then.")]
 
 
-async def _make_as_of(
-    memory: GraphMemory, scope: Scope, valid_at: datetime | None, recorded_at: datetime | None
+async def make_as_of(
+    memory: GraphMemory, scope: Scope | None, valid_at: datetime | None, recorded_at: datetime | None
 ) -> AsOf | None:
-    """Make the point in time; a date without a time is the end of that day."""
+    """Make the point in time, in the user's zone if it is one user's; a date without a time is the end of that day."""
     if valid_at is None and recorded_at is None:
         return None
-    zone = await memory.speakers.find_zone(scope)
+    connection = await graph.prepare_connection(memory.connection)
+    zone = await memory.speakers.find_zone(scope) if scope else connection.settings.timezone
     moments = (moment and set_timezone(_extend_to_day_end(moment), zone) for moment in (valid_at, recorded_at))
     return AsOf(*moments)
 
@@ -110,7 +111,7 @@ async def facts(
     """List what is known of a user, newest first: what is so, what was planned, and what happened once."""
     whose = {"app_name": app_name, "user_id": user_id}
     async with GraphMemory() as memory:
-        as_of = await _make_as_of(memory, Scope(**whose), valid_at, recorded_at)
+        as_of = await make_as_of(memory, Scope(**whose), valid_at, recorded_at)
         listing = memory.facts(**whose, about=about, past=past, limit=limit, after=after, as_of=as_of)
         page = await collect_page(listing, app_name, user_id)
     sections = [
@@ -197,7 +198,7 @@ async def recall(
             min_score=min_score,
             filters=make_filters(zone),
             explain=explain,
-            as_of=await _make_as_of(memory, scope, valid_at, recorded_at),
+            as_of=await make_as_of(memory, scope, valid_at, recorded_at),
         )
     if not memories:
         await check_owner(app_name, user_id)

@@ -11,7 +11,7 @@ from adk_graph_memory.consolidation.owner_words import (
     make_correction_reading,
     make_ruling_reading,
 )
-from adk_graph_memory.consolidation.past_facts import list_past_facts
+from adk_graph_memory.consolidation.past_facts import find_stale_facts, list_past_facts
 from adk_graph_memory.consolidation.promotion import Promotion, make_promotion
 from adk_graph_memory.consolidation.provenance import trace_entity, trace_fact
 from adk_graph_memory.consolidation.readings import record_reading
@@ -19,6 +19,7 @@ from adk_graph_memory.consolidation.reconciliation import reconcile_claims
 from adk_graph_memory.consolidation.replay import replay_readings
 from adk_graph_memory.consolidation.restriction import (
     Removal,
+    drop_unnamed_entities,
     find_lost_words,
     find_read_facts,
     restrict_readings,
@@ -37,9 +38,11 @@ __all__ = [
     "Removal",
     "choose_object",
     "compare_extraction",
+    "drop_unnamed_entities",
     "find_lost_words",
     "find_read_facts",
     "find_read_wording",
+    "find_stale_facts",
     "list_past_facts",
     "make_claim_ref",
     "make_correction_reading",

@@ -34,6 +34,11 @@ def _find_beginning(memory: DerivedMemory, fact: DerivedFact) -> datetime:
     return min([proposition.at, *(other.at for other in replaced if other.predicate == proposition.predicate)])
 
 
+def find_stale_facts(memory: DerivedMemory) -> frozenset[str]:
+    """Find the facts, by their ids, that rest on one which no longer holds."""
+    return frozenset(id for id in memory.facts if _is_stale(memory, id))
+
+
 def _make_stored_fact(memory: DerivedMemory, fact: DerivedFact, valid: datetime) -> StoredFact:
     known = fact.known
     proposition, standing = known.proposition, known.standing

@@ -141,6 +141,15 @@ def _restrict_extraction(reading: Reading, removal: Removal) -> Extraction:
     return replace(extraction, facts=facts, mentions=mentions, entities=kept_entities)
 
 
+def drop_unnamed_entities(reading: Reading) -> Reading:
+    """Leave out the entities that no fact and no turn of the reading names."""
+    extraction = reading.extraction
+    refs = _list_refs(extraction.facts, extraction.mentions)
+    entities = tuple(entity for entity in extraction.entities if entity.ref in refs)
+    keys = {ref: key for ref, key in reading.entity_keys.items() if ref in refs}
+    return replace(reading, extraction=replace(extraction, entities=entities), entity_keys=keys)
+
+
 def _list_refs(facts: Iterable[ExtractedFact], mentions: Iterable[tuple[str, int]]) -> set[int | None]:
     """List the references of the entities that facts and turns speak of."""
     return {ref for fact in facts for ref in (fact.subject, fact.object)} | {ref for _, ref in mentions}

@@ -14,6 +14,7 @@ from adk_graph_memory.graph import (
     knowledge,
     memories,
     migrate,
+    past_export,
     profile_facts,
     pruning,
     reembed,
@@ -42,4 +43,4 @@ __all__ = [
 ]
 __all__ += ["artifacts", "candidates", "derivation", "forgetting", "imports", "ingest_queue", "knowledge", "memories"]
 __all__ += ["held_facts", "invariants", "migrate", "profile_facts", "pruning", "reembed", "sessions"]
-__all__ += ["user_export", "user_import"]
+__all__ += ["past_export", "user_export", "user_import"]

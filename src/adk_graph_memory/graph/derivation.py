@@ -206,7 +206,7 @@ async def write_difference(
     await transaction.run_rows("erase_entities", difference.erased_entities, scope=key)
     entity_rows = [asdict(entity) | {"vector": batch.find_vector(entity.name)} for entity in difference.entities]
     await transaction.run_rows("rewrite_entities", entity_rows, scope=key, **slot)
-    rows = [_make_fact_row(fact, difference, batch) for fact in difference.facts]
+    rows = [make_fact_row(fact, difference, batch) for fact in difference.facts]
     await transaction.run_rows("write_facts", rows, scope=key, **slot)
     rulings = [{"id": f.known.id, **fact_rows.make_ruling_columns(f.known.ruling)} for f in difference.facts]
     await transaction.run_rows("write_rulings", rulings, scope=key)
@@ -216,10 +216,11 @@ async def write_difference(
         for turn_id, entity_key in difference.mentions
     ]
     await transaction.run_rows("rewrite_mentions", mention_rows, scope=key)
-    await memories.write_changes(transaction, scope, _make_change_rows(difference))
+    await memories.write_changes(transaction, scope, make_change_rows(difference))
 
 
-def _make_fact_row(fact: DerivedFact, difference: MemoryDifference, batch: EmbeddingBatch) -> dict[str, Any]:
+def make_fact_row(fact: DerivedFact, difference: MemoryDifference, batch: EmbeddingBatch) -> dict[str, Any]:
+    """Make a derived fact's row for ``write_facts``."""
     known, stored = fact.known, difference.stored.facts.get(fact.known.id)
     kept_keys = {source.key for source in known.sources}
     planned = PlannedFact(
@@ -239,7 +240,8 @@ def _make_fact_row(fact: DerivedFact, difference: MemoryDifference, batch: Embed
     }
 
 
-def _make_change_rows(difference: MemoryDifference) -> dict[str, list[Any]]:
+def make_change_rows(difference: MemoryDifference) -> dict[str, list[Any]]:
+    """Make the rows of what changed for ``write_changes``."""
     derived = difference.derived
     revision_rows = []
     for id, key in difference.revisions:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from typing import Any
 
 from neo4j import Record
@@ -104,11 +104,16 @@ def _read_node(
         NodePlace(label, _read_key(label, properties)),
         tuple(name for name in (label, *sorted(SECOND_LABELS)) if name in _list_labels(connection, row["labels"])),
         _free_ingest(_drop_local(properties)) if label == "Ingest" else _drop_local(properties),
-        tuple(sorted(edges, key=lambda edge: (edge.type, repr(edge.other.key), str(edge.properties.get("key"))))),
+        sort_edges(edges),
         properties.get(live.vector_property) if live else None,
         properties.get(live.token_property) if live else None,
         refusals.get((properties.get("session_id", ""), properties.get("id", "")), {}) if label == "Event" else {},
     )
+
+
+def sort_edges(edges: Iterable[PortableEdge]) -> tuple[PortableEdge, ...]:
+    """Sort the relationships of a node, so that the same node makes the same line."""
+    return tuple(sorted(edges, key=lambda edge: (edge.type, repr(edge.other.key), str(edge.properties.get("key")))))
 
 
 def _read_edge(connection: Connection, edge: Mapping[str, Any]) -> PortableEdge | None:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from adk_graph_memory import errors, graph
 from adk_graph_memory.adk import foreign_records
+from adk_graph_memory.checkups import embed_missing_nodes
 from adk_graph_memory.graph import vector_slots
 from adk_graph_memory.graph.user_import import VectorTarget
 from adk_graph_memory.importing.export_file import ExportedApp, ExportFile, UserSection
@@ -59,7 +60,7 @@ class ExportImporter:
             elif isinstance(entry, ExportedApp):
                 await self._import_app(entry)
             else:
-                await self._import_user(entry, header.id)
+                await self._import_user(entry, header)
         return self.tally.make_receipt("export", is_dry_run=self._memory is None)
 
     def _check_names(self, header: ExportHeader) -> None:
@@ -78,7 +79,7 @@ class ExportImporter:
             is_new = await graph.user_import.import_app(self._memory.connection, properties)
             self.tally.count("apps", "new" if is_new else "known")
 
-    async def _import_user(self, section: UserSection, import_id: str) -> None:
+    async def _import_user(self, section: UserSection, header: ExportHeader) -> None:
         properties, count = section.node.properties, self.tally.count
         count("users")
         if self._memory is None:
@@ -87,7 +88,7 @@ class ExportImporter:
         connection = self._memory.connection
         owner = self._app_name or properties["app_name"], self._user_id or properties["user_id"]
         scope = Scope.from_graph(*owner)
-        outcome, has_tombstones = await graph.user_import.begin_user(connection, scope, import_id, properties)
+        outcome, has_tombstones = await graph.user_import.begin_user(connection, scope, header.id, properties)
         if outcome == "taken":
             self.tally.skip(section.place, TAKEN, _describe_taken(scope))
             return
@@ -99,7 +100,9 @@ class ExportImporter:
         count("nodes", "new" if outcome == "new" else "known")
         writer = SectionWriter(self._memory, scope, self.tally, self._target, checks_tombstones=has_tombstones)
         if await writer.write_section(section, self._on_progress):
-            await graph.user_import.finish_user(connection, scope, import_id)
+            if header.recorded_at is not None and self._target.slot is not None:  # other wordings than those of today
+                await embed_missing_nodes(connection, self._memory.vectors, scope)
+            await graph.user_import.finish_user(connection, scope, header.id)
 
     def _count_section(self, section: UserSection) -> None:
         """Count what is in a user's lines, and write nothing."""

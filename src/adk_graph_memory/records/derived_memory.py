@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from adk_graph_memory.records.readings import Reading
 from adk_graph_memory.records.turns import Origin
 from adk_graph_memory.records.write_plan import FactLink, KnownFact, PlannedRevision
 
@@ -72,6 +73,25 @@ class DerivedMemory:
     mentions: dict[tuple[str, str], str | None] = field(default_factory=dict)
     entity_keys: dict[tuple[str, int], str] = field(default_factory=dict)
     """(id of a reading, reference of an entity in it) → key that it got then"""
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedMemory:
+    """What memory had recorded at a time, without what was forgotten, undone or has expired since.
+
+    ``statement_ids`` are the memory ids of the statements that had been added, ``stale_ids`` those of stale facts.
+    """
+
+    at: datetime
+    readings: tuple[Reading, ...]
+    statement_ids: frozenset[str]
+    derived: DerivedMemory
+    stale_ids: frozenset[str] = frozenset()
+
+    @property
+    def heard_turn_ids(self) -> frozenset[str]:
+        """The ids of all turns that had been read."""
+        return frozenset(id for reading in self.readings for id in reading.heard_turn_ids)
 
 
 @dataclass(frozen=True, slots=True)

@@ -74,6 +74,8 @@ class ExportHeader:
     user_id: str | None = None
     embedder: str | None = None
     dimensions: int | None = None
+    recorded_at: str | None = None
+    """as of when the memory is, if it is not that of now"""
 
 
 @dataclass(frozen=True, slots=True)

@@ -50,9 +50,17 @@ WITH n ORDER BY n.scope, n.id LIMIT $limit
 // include exported_node
 
 // exported_events
-// a row for each of the next nodes of this label, in the order of their key
-MATCH (n:@Event {scope: $scope})
-WHERE n.session_uid >= $after[0] AND n.id IS NOT NULL AND (n.session_uid > $after[0] OR n.id > $after[1])
+// a row for each of the next nodes of this label, in the order of their key; a seek for each part of it finds them, so that no
+// page walks over those before it
+CALL () {
+  MATCH (n:@Event {scope: $scope, session_uid: $after[0]}) WHERE n.id > $after[1]
+  WITH n ORDER BY n.scope, n.session_uid, n.id LIMIT $limit
+  RETURN n
+  UNION ALL
+  MATCH (n:@Event {scope: $scope}) WHERE n.session_uid > $after[0] AND n.id IS NOT NULL
+  WITH n ORDER BY n.scope, n.session_uid, n.id LIMIT $limit
+  RETURN n
+}
 WITH n ORDER BY n.scope, n.session_uid, n.id LIMIT $limit
 // include exported_node
 
@@ -71,9 +79,17 @@ WITH n ORDER BY n.scope, n.id LIMIT $limit
 // include exported_node
 
 // exported_revisions
-// a row for each of the next nodes of this label, in the order of their key
-MATCH (n:@Revision {scope: $scope})
-WHERE n.fact_id >= $after[0] AND n.n IS NOT NULL AND (n.fact_id > $after[0] OR n.n > $after[1])
+// a row for each of the next nodes of this label, in the order of their key; a seek for each part of it finds them, so that no
+// page walks over those before it
+CALL () {
+  MATCH (n:@Revision {scope: $scope, fact_id: $after[0]}) WHERE n.n > $after[1]
+  WITH n ORDER BY n.scope, n.fact_id, n.n LIMIT $limit
+  RETURN n
+  UNION ALL
+  MATCH (n:@Revision {scope: $scope}) WHERE n.fact_id > $after[0] AND n.n IS NOT NULL
+  WITH n ORDER BY n.scope, n.fact_id, n.n LIMIT $limit
+  RETURN n
+}
 WITH n ORDER BY n.scope, n.fact_id, n.n LIMIT $limit
 // include exported_node
 
@@ -92,16 +108,49 @@ WITH n ORDER BY n.scope, n.key LIMIT $limit
 // include exported_node
 
 // exported_artifacts
-// a row for each of the next nodes of this label, in the order of their key
-MATCH (n:@Artifact {scope: $scope})
-WHERE n.session_id >= $after[0] AND n.name IS NOT NULL AND (n.session_id > $after[0] OR n.name > $after[1])
+// a row for each of the next nodes of this label, in the order of their key; a seek for each part of it finds them, so that no
+// page walks over those before it
+CALL () {
+  MATCH (n:@Artifact {scope: $scope, session_id: $after[0]}) WHERE n.name > $after[1]
+  WITH n ORDER BY n.scope, n.session_id, n.name LIMIT $limit
+  RETURN n
+  UNION ALL
+  MATCH (n:@Artifact {scope: $scope}) WHERE n.session_id > $after[0] AND n.name IS NOT NULL
+  WITH n ORDER BY n.scope, n.session_id, n.name LIMIT $limit
+  RETURN n
+}
 WITH n ORDER BY n.scope, n.session_id, n.name LIMIT $limit
 // include exported_node
 
 // exported_artifact_versions
-// a row for each of the next nodes of this label, in the order of their key
-MATCH (n:@ArtifactVersion {scope: $scope})
-WHERE n.session_id >= $after[0] AND n.name IS NOT NULL AND n.version IS NOT NULL
-  AND (n.session_id > $after[0] OR n.name > $after[1] OR (n.name = $after[1] AND n.version > $after[2]))
+// a row for each of the next nodes of this label, in the order of their key; a seek for each part of it finds them, so that no
+// page walks over those before it
+CALL () {
+  MATCH (n:@ArtifactVersion {scope: $scope, session_id: $after[0], name: $after[1]}) WHERE n.version > $after[2]
+  WITH n ORDER BY n.scope, n.session_id, n.name, n.version LIMIT $limit
+  RETURN n
+  UNION ALL
+  MATCH (n:@ArtifactVersion {scope: $scope, session_id: $after[0]}) WHERE n.name > $after[1] AND n.version IS NOT NULL
+  WITH n ORDER BY n.scope, n.session_id, n.name, n.version LIMIT $limit
+  RETURN n
+  UNION ALL
+  MATCH (n:@ArtifactVersion {scope: $scope}) WHERE n.session_id > $after[0] AND n.name IS NOT NULL AND n.version IS NOT NULL
+  WITH n ORDER BY n.scope, n.session_id, n.name, n.version LIMIT $limit
+  RETURN n
+}
 WITH n ORDER BY n.scope, n.session_id, n.name, n.version LIMIT $limit
 // include exported_node
+
+// exported_event_places
+// a row for each event: its key, its number, when it was said and when it expires, its id in memory, the key of the next one,
+// and when its session was created, if there is that session
+MATCH (e:@Event {scope: $scope}) WHERE e.session_uid IS NOT NULL AND e.id IS NOT NULL
+RETURN e.session_uid AS session_uid, e.id AS id, coalesce(e.seq, 0) AS seq, e.timestamp AS timestamp,
+       e.expires_at AS expires_at, e.revisions_expire_at AS revisions_expire_at, e.memory_id AS memory_id,
+       head(COLLECT { MATCH (e)-[:NEXT]->(later) RETURN [later.session_uid, later.id] }) AS next,
+       head(COLLECT { MATCH (e)<-[:HAS_EVENT]-(s) RETURN s.create_time }) AS began
+
+// exported_version_counts
+// a row for each artifact that had been saved by a time: its key, and how many versions it had
+MATCH (v:@ArtifactVersion {scope: $scope}) WHERE v.id IS NOT NULL AND v.create_time <= $at
+RETURN v.session_id AS session_id, v.name AS name, max(v.version) + 1 AS versions

@@ -1,0 +1,326 @@
+"""An export as of a time holds what memory had recorded then, and its import is a memory like any other."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from benchmarks.quality import replies
+from google.adk.events.event import Event
+from google.genai import types
+from tests.exported_graphs import fill_user, make_memory
+
+from adk_graph_memory import AsOf, GraphMemory, Neo4jArtifactService, Neo4jSessionService, Statement, Turn, errors
+from adk_graph_memory.adk import memory_codec
+from adk_graph_memory.demo.recorded_replies import RecordedLlm
+from adk_graph_memory.importing import ImportOptions, import_source
+from adk_graph_memory.records import Checkup, Scope, StoredFact
+from adk_graph_memory.testing import HashEmbedder, ScriptedLlm
+
+NOON = datetime(2026, 3, 2, 12, tzinfo=UTC)
+DAY = timedelta(days=1)
+Owner = dict[str, str]
+
+
+def make_reply(city: str, **fields: Any) -> str:
+    entities = [{"ref": 1, "name": "user", "type": "person"}, {"ref": 2, "name": city, "type": "place"}]
+    fact = {"subject": 1, "predicate": "lives_in", "object": 2, "text": f"The user lives in {city}", "turns": [0]}
+    return json.dumps({"entities": entities, "facts": [fact | {"quote": f"I live in {city}"} | fields]})
+
+
+@pytest.fixture
+async def memory(neo4j_server: Any) -> AsyncIterator[GraphMemory]:
+    cities = ("Faro", "Porto", "Braga", "Évora")
+    model = ScriptedLlm.from_replies(*map(make_reply, cities))
+    settings = neo4j_server.settings(label_prefix="TestHash", model_retries=0, functional_predicates=("lives_in",))
+    async with GraphMemory(settings=settings, model=model, embedder=HashEmbedder()) as memory:
+        yield memory
+
+
+@pytest.fixture
+def owner(app_name: str) -> Owner:
+    return {"app_name": app_name, "user_id": "ada"}
+
+
+async def say(memory: GraphMemory, owner: Owner, day: int, city: str) -> datetime:
+    """Say where one lives, and return a time after which memory knows it, and before whatever it hears next."""
+    turn = Turn(f"t{day}", "user", f"I live in {city}", NOON + day * DAY)
+    await memory.remember([turn], session_id=f"s{day}", **owner)
+    return await pause(memory)
+
+
+async def pause(memory: GraphMemory) -> datetime:
+    """Return the server's time, once it is over."""
+    [row] = await memory.connection.run_cypher("RETURN datetime() AS now", {})
+    await asyncio.sleep(0.01)
+    return row["now"].to_native() + timedelta(milliseconds=5)
+
+
+async def list_facts(memory: GraphMemory, owner: Owner, as_of: AsOf | None = None) -> list[StoredFact]:
+    return [fact async for fact in memory.facts(**owner, past=True, as_of=as_of)]
+
+
+async def check(memory: GraphMemory, owner: Owner) -> Checkup:
+    [checkup] = [checkup async for checkup in memory.check_memories(**owner)]
+    return checkup
+
+
+async def copy(memory: GraphMemory, owner: Owner, path: Path, recorded: datetime) -> Owner:
+    """Export as of then, and import under another name; doctor finds nothing, and no text lacks its vector."""
+    await memory.export(path, **owner, as_of=AsOf(recorded=recorded))
+    copied = {**owner, "app_name": f"{owner['app_name']}-{path.name}"}
+    receipt = await import_source(memory, str(path), ImportOptions("export", copied["app_name"]))
+    assert (receipt.skipped, receipt.users) == ({}, {"new": 1, "read": 1})
+    checkup = await check(memory, copied)
+    assert (checkup.differences, checkup.findings, checkup.unembedded, checkup.waiting) == (0, (), 0, 0)
+    return copied
+
+
+def list_lines(path: Path, *, vectors: bool = True) -> list[str]:
+    """The lines of an export in an order of their own, without first and last, and what the user's node has of now."""
+    lines = [json.loads(line) for line in path.read_text("utf-8").splitlines()[1:-1]]
+    for line in lines:
+        for name in ("writes", "offset") if line["node"] == ["User"] else ():
+            line["properties"].pop(name, None)
+        if not vectors:
+            line["properties"].pop("unembedded", None)
+            line.pop("vector", None)
+    return sorted(json.dumps(line, sort_keys=True) for line in lines)
+
+
+async def test_each_moment_of_a_life_is_what_it_was(memory: GraphMemory, owner: Owner, tmp_path: Path) -> None:
+    moments = {"faro": await say(memory, owner, 0, "Faro"), "porto": await say(memory, owner, 5, "Porto")}
+    [faro] = await list_facts(memory, owner, AsOf(recorded=moments["faro"]))
+    [porto] = [fact.id async for fact in memory.facts(**owner)]
+    change = await memory.correct(porto, text="The user lives in Lagos", **owner)
+    moments["lagos"] = await pause(memory)
+    await memory.add_statements([Statement("The door code is 1234", NOON)], **owner)
+    moments["code"] = await pause(memory)
+    await memory.pin(faro.id, **owner)
+    moments["pinned"] = await pause(memory)
+    moments["braga"] = await say(memory, owner, 9, "Braga")
+    wanted = {name: await list_facts(memory, owner, AsOf(recorded=at)) for name, at in moments.items()}
+    assert [len(facts) for facts in wanted.values()] == [1, 2, 3, 4, 4, 5]
+    for name, at in moments.items():
+        copied = await copy(memory, owner, tmp_path / name, at)
+        assert await list_facts(memory, copied, AsOf(recorded=at)) == wanted[name], name
+        assert sorted(fact.text for fact in await list_facts(memory, copied)) == sorted(f.text for f in wanted[name])
+    assert "Porto" not in (tmp_path / "faro").read_text("utf-8")
+    assert "Lagos" not in (tmp_path / "porto").read_text("utf-8")
+    await memory.undo(change.ingest_id, **owner)
+    undone = await copy(memory, owner, tmp_path / "undone", moments["lagos"])
+    facts = await list_facts(memory, undone, AsOf(recorded=moments["lagos"]))
+    assert facts == await list_facts(memory, owner, AsOf(recorded=moments["lagos"]))
+    assert {fact.text for fact in facts} == {"The user lives in Faro", "The user lives in Porto"}
+
+
+async def test_the_file_of_then_is_the_file_that_was_written_then(
+    memory: GraphMemory, owner: Owner, tmp_path: Path
+) -> None:
+    await say(memory, owner, 0, "Faro")
+    at = await say(memory, owner, 5, "Porto")
+    await memory.export(tmp_path / "written", **owner)
+    [porto] = [fact.id async for fact in memory.facts(**owner)]
+    await memory.correct(porto, text="The user lives in Lagos", **owner)
+    await say(memory, owner, 2, "Braga")
+    await memory.merge("Porto", "Faro", **owner)
+    await memory.export(tmp_path / "derived", **owner, as_of=AsOf(recorded=at))
+    assert list_lines(tmp_path / "derived") == list_lines(tmp_path / "written")
+
+
+@pytest.mark.parametrize(
+    "name", ["workshop", *(pytest.param(name, marks=pytest.mark.full) for name in ("demo", "shigoto"))]
+)
+async def test_so_it_is_of_a_conversation_that_a_model_read(
+    neo4j_server: Any, owner: Owner, tmp_path: Path, name: str
+) -> None:
+    """Where a fact is worded otherwise since, it lacks its vector."""
+    talk, model = replies.load_conversation(name), RecordedLlm.from_recording(replies.load_recording(name))
+    moments = dict[str, datetime]()
+    async with make_memory(neo4j_server, model=model) as memory:
+        for told in talk.sessions:
+            turns = memory_codec.make_turns(told.make_events(), zone=talk.zone)
+            await memory.remember(turns, **owner, session_id=told.id)
+            moments[f"{len(moments)}"] = await pause(memory)
+            await memory.export(tmp_path / f"written-{len(moments) - 1}", **owner)
+        for number, at in moments.items():
+            copied = await copy(memory, owner, tmp_path / number, at)
+            lines, written = (list_lines(tmp_path / file, vectors=False) for file in (number, f"written-{number}"))
+            assert lines == written
+            as_of = AsOf(recorded=at)
+            assert await list_facts(memory, copied, as_of) == await list_facts(memory, owner, as_of)
+
+
+async def test_the_file_of_now_lacks_nothing(
+    memory: GraphMemory, neo4j_server: Any, owner: Owner, tmp_path: Path
+) -> None:
+    await fill_user(neo4j_server, tmp_path, owner["app_name"], "ada")
+    await memory.export(tmp_path / "all", **owner)
+    await memory.export(tmp_path / "now", **owner, as_of=AsOf())
+    assert list_lines(tmp_path / "now") == list_lines(tmp_path / "all")
+
+
+async def test_what_was_forgotten_stays_forgotten(memory: GraphMemory, owner: Owner, tmp_path: Path) -> None:
+    await say(memory, owner, 0, "Faro")
+    at = await say(memory, owner, 5, "Porto")
+    await memory.forget_session("s0", **owner)
+    copied = await copy(memory, owner, tmp_path / "copy", at)
+    assert "Faro" not in (tmp_path / "copy").read_text("utf-8")
+    assert [fact.text for fact in await list_facts(memory, copied)] == ["The user lives in Porto"]
+    nothing = await memory.export(tmp_path / "nothing", **owner, as_of=AsOf(recorded=NOON))
+    assert (nothing.users, nothing.nodes) == (0, {})
+
+
+async def test_another_wording_of_then_gets_a_vector_of_its_own(
+    neo4j_server: Any, monkeypatch: pytest.MonkeyPatch, owner: Owner, tmp_path: Path
+) -> None:
+    settings, longer = neo4j_server.settings(label_prefix="TestHash"), "The user lives in Faro near the river"
+    refine = {"fact": 0, "op": "REFINE", "targets": [1], "reason": "more exact"}
+    replies = make_reply("Faro"), make_reply("Faro", text=longer), json.dumps({"ops": [refine]})
+    model = ScriptedLlm.from_replies(*replies)
+    embedder, embedded = HashEmbedder(), list[str]()
+    embed = embedder.embed_documents
+    monkeypatch.setattr(embedder, "embed_documents", lambda texts: embedded.extend(texts) or embed(texts))
+    async with GraphMemory(settings=settings, model=model, embedder=embedder) as memory:
+        at = await say(memory, owner, 0, "Faro")
+        await say(memory, owner, 5, "Faro")
+        assert [fact.text for fact in await list_facts(memory, owner)] == [longer]
+        embedded.clear()
+        copied = await copy(memory, owner, tmp_path / "copy", at)
+        assert embedded == ["The user lives in Faro"]
+        assert [fact.text for fact in await list_facts(memory, copied)] == ["The user lives in Faro"]
+        embedded.clear()
+        await copy(memory, owner, tmp_path / "again", datetime.now(UTC))
+        assert embedded == []
+
+
+# -- sessions, states and artifacts -------------------------------------------------------------------------------
+
+
+def make_event(text: str) -> Event:
+    return Event(author="user", content=types.Content(role="user", parts=[types.Part(text=text)]))
+
+
+async def test_sessions_end_where_they_ended_then(
+    memory: GraphMemory, neo4j_server: Any, owner: Owner, tmp_path: Path
+) -> None:
+    settings = memory.connection.settings
+    async with Neo4jSessionService(settings=settings) as sessions, Neo4jArtifactService(settings=settings) as artifacts:
+        state = {"app:mood": "fine", "user:diet": "vegan", "step": 1}
+        quiet = await sessions.create_session(**owner, session_id="quiet", state=state)
+        await sessions.append_event(quiet, make_event("I keep bees"))
+        open_session = await sessions.create_session(**owner, session_id="open", state={"step": 1})
+        await sessions.append_event(open_session, make_event("Good morning"))
+        await save_note(artifacts, owner, "first")
+        at = await pause(memory)
+        await sessions.append_event(open_session, make_event("Good night"))
+        await sessions.create_session(**owner, session_id="later")
+        await save_note(artifacts, owner, "second")
+        copied = await copy(memory, owner, tmp_path / "copy", at)
+        assert {one.id for one in (await sessions.list_sessions(**copied)).sessions} == {"quiet", "open"}
+        told = {id: await sessions.get_session(**copied, session_id=id) for id in ("quiet", "open")}
+        assert [read_texts(session) for session in told.values()] == [["I keep bees"], ["Good morning"]]
+        assert told["quiet"].state == {"user:diet": "vegan", "step": 1} and "step" not in told["open"].state
+        await sessions.append_event(told["open"], make_event("Good day"))
+        gone_on = await sessions.get_session(**copied, session_id="open")
+        assert read_texts(gone_on) == ["Good morning", "Good day"]
+        assert await artifacts.list_versions(**copied, filename="user:note") == [0]
+        note = await artifacts.load_artifact(**copied, filename="user:note")
+        assert note is not None and note.text == "first"
+
+
+def read_texts(session: Any) -> list[str]:
+    return [event.content.parts[0].text for event in session.events]
+
+
+async def save_note(artifacts: Neo4jArtifactService, owner: Owner, text: str) -> None:
+    await artifacts.save_artifact(**owner, filename="user:note", artifact=types.Part.from_text(text=text))
+
+
+async def test_an_app_of_then_has_those_users_of_whom_something_was_there(
+    memory: GraphMemory, owner: Owner, tmp_path: Path
+) -> None:
+    target, path = f"{owner['app_name']}-copy", tmp_path / "app"
+    async with Neo4jSessionService(settings=memory.connection.settings) as sessions:
+        await sessions.create_session(**owner, state={"app:mood": "fine", "user:diet": "vegan"})
+        at = await say(memory, owner, 0, "Faro")
+        await say(memory, {**owner, "user_id": "bea"}, 0, "Porto")
+        report = await memory.export(path, app_name=owner["app_name"], as_of=AsOf(recorded=at))
+        assert (report.apps, report.users) == (1, 1) and "bea" not in path.read_text("utf-8")
+        await import_source(memory, str(path), ImportOptions("export", target))
+        copied = await sessions.create_session(app_name=target, user_id="ada")
+        assert copied.state == {"user:diet": "vegan"}
+    assert await list_facts(memory, {**owner, "app_name": target}) == await list_facts(memory, owner)
+
+
+async def test_an_event_that_was_read_later_is_no_turn_of_then(
+    memory: GraphMemory, owner: Owner, tmp_path: Path
+) -> None:
+    async with Neo4jSessionService(settings=memory.connection.settings) as sessions:
+        session = await sessions.create_session(**owner, session_id="s0")
+        event = await sessions.append_event(session, make_event("I live in Faro"))
+        at = await pause(memory)
+        turn = Turn(event.id, "user", "I live in Faro", datetime.fromtimestamp(event.timestamp, UTC))
+        await memory.remember([turn], session_id="s0", **owner)
+        assert len(await list_facts(memory, owner)) == 1
+        copied = await copy(memory, owner, tmp_path / "copy", at)
+        assert await list_facts(memory, copied) == [] == await memory.recall("Faro", **copied)
+        told = await sessions.get_session(**copied, session_id="s0")
+        assert read_texts(told) == ["I live in Faro"]
+        report = await memory.remember([turn], session_id="s0", **copied)
+    assert report.turns == 1
+
+
+async def test_the_words_of_a_session_that_is_gone_follow_each_other(
+    memory: GraphMemory, owner: Owner, tmp_path: Path
+) -> None:
+    """The one between them was read later."""
+    async with Neo4jSessionService(settings=memory.connection.settings) as sessions:
+        session = await sessions.create_session(**owner, session_id="s")
+        events = [await sessions.append_event(session, make_event(text)) for text in ("I live in Faro", "No", "Yes")]
+        first, second, third = (
+            Turn(one.id, "user", text, datetime.fromtimestamp(one.timestamp, UTC))
+            for one, text in zip(events, read_texts(session), strict=True)
+        )
+        await memory.remember([first, third], session_id="s", **owner)
+        at = await pause(memory)
+        await memory.remember([second], session_id="s", **owner)
+        await sessions.delete_session(**owner, session_id="s")
+    copied = await copy(memory, owner, tmp_path / "copy", at)
+    rows = await memory.connection.run_cypher(
+        "MATCH (e:TestHashEvent {scope: $scope})-[:NEXT]->(later) RETURN e.text AS text, later.text AS next",
+        {"scope": Scope(**copied).key},
+    )
+    assert [row.data() for row in rows] == [{"text": "I live in Faro", "next": "Yes"}]
+
+
+# -- what is refused, and the command -----------------------------------------------------------------------------
+
+
+async def test_half_a_history_is_refused(memory: GraphMemory, owner: Owner, tmp_path: Path) -> None:
+    await say(memory, owner, 0, "Faro")
+    with pytest.raises(errors.InvalidArgument, match=r"facts --valid-at TIME --json"):
+        await memory.export(tmp_path / "file", **owner, as_of=AsOf(valid=NOON))
+    assert list(tmp_path.iterdir()) == []
+
+
+async def test_the_command_exports_as_of_a_time(
+    command: Any, memory: GraphMemory, monkeypatch: pytest.MonkeyPatch, owner: Owner, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("ADK_GRAPH_MEMORY_LABEL_PREFIX", "TestHash")
+    at = await say(memory, owner, 0, "Faro")
+    await say(memory, owner, 5, "Porto")
+    whose, path = ("--app", owner["app_name"], "--user", "ada"), tmp_path / "ada.jsonl"
+    result = await command("export", *whose, "--recorded-at", at.isoformat(), "--output", str(path))
+    assert result.exit_code == 0 and "1 Fact" in result.stdout, result.output
+    text = path.read_text("utf-8")
+    assert json.loads(text.splitlines()[0])["recorded_at"] == at.isoformat() and "Porto" not in text
+    piped = await command("export", "--app", owner["app_name"], "--recorded-at", "2020-01-01")
+    assert [json.loads(line)["end"]["users"] for line in piped.stdout.splitlines()[-1:]] == [0]
+    bad = await command("export", *whose, "--recorded-at", "yesterday")
+    assert bad.exit_code == 2 and "is not a date" in bad.output
