@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import AsyncIterator, Callable
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,8 +14,9 @@ from google.adk.errors.input_validation_error import InputValidationError
 from google.adk.memory.memory_entry import MemoryEntry
 from google.genai import types
 
-from adk_graph_memory import Filters, GraphMemory, Neo4jMemoryService, Statement, Turn, errors
+from adk_graph_memory import AsOf, Filters, GraphMemory, Neo4jMemoryService, Statement, Turn, errors
 from adk_graph_memory.guard import GuardVerdict
+from adk_graph_memory.importing import ImportOptions, import_source
 from adk_graph_memory.records import Scope
 from adk_graph_memory.testing import HashEmbedder, ScriptedLlm
 
@@ -179,3 +182,21 @@ async def test_entries_of_other_metadata_are_read_apart(make: Make, owner: dict[
     for batch in (0, 1):
         recalled = await service.memory.recall("goats", filters=Filters(metadata={"batch": batch}), **owner)
         assert {int(one.text.split()[2]) % 2 for one in recalled} == {batch} and len(recalled) == 2
+
+
+async def test_an_entry_goes_with_an_export_of_now_and_of_then(
+    make: Make, owner: dict[str, str], tmp_path: Path
+) -> None:
+    service, kept, late = make(), "I keep two goats.", "I keep nine geese."
+    memory = service.memory
+    await service.add_memory(memories=[make_entry(kept, author="ada")], **owner)
+    then = datetime.now(UTC) + timedelta(seconds=1)
+    await asyncio.sleep(1.1)
+    await service.add_memory(memories=[make_entry(late, author="ada")], **owner)
+    for as_of, texts in ((None, {kept, late}), (AsOf(recorded=then), {kept})):
+        path, copied = tmp_path / f"{len(texts)}.jsonl", {**owner, "app_name": f"{owner['app_name']}-{len(texts)}"}
+        await memory.export(path, as_of=as_of, **owner)
+        await import_source(memory, str(path), ImportOptions("export", copied["app_name"]))
+        assert set(await list_states(memory, copied)) == texts
+        assert [one.is_ill async for one in memory.check_memories(**copied)] == [False]
+        assert {one.kind for one in await memory.recall("What do I keep?", **copied)} == {"fact"}
