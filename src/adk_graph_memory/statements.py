@@ -65,7 +65,8 @@ class Statements:
     ) -> IngestReport:
         """Store statements as facts, word for word; adding one again only updates its metadata.
 
-        What the guard does not keep is left out, and counted in ``dropped``.
+        What the guard does not keep is left out, and counted in ``dropped``. What it holds is refused too, but with
+        ``consolidate``, where it waits for a review.
 
         Args:
             statements: what to remember.
@@ -81,7 +82,7 @@ class Statements:
         """
         scope, statements = Scope(app_name, user_id), await self.redactor.redact_statements(statements)
         check_authors(scope, statements)
-        statements, refused = await guards.screen_statements(self.guard, statements, scope)
+        statements, refused = await guards.screen_statements(self.guard, statements, scope, holds=consolidate)
         telemetry.annotate_memories(statements)
         await graph.prepare_connection(self.connection)
         store = self._consolidate_statements if consolidate else self._store_statements

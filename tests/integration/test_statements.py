@@ -175,6 +175,19 @@ async def test_a_guard_refuses_an_entry_before_it_is_read(make: Make, owner: dic
     assert await count_nodes(service.memory, owner, "money") == 0
 
 
+async def test_a_guard_holds_what_is_read_in_an_entry(make: Make, owner: dict[str, str]) -> None:
+    service = make(guard=lambda candidate: GuardVerdict("hold", "all"))
+    await service.add_memory(memories=[make_entry("I keep two goats.")], **owner)
+    assert (await service.search_memory(query="goats", **owner)).memories == []
+    [held] = await service.memory.held_facts(**owner)
+    await service.memory.release(held.id, **owner)
+    assert [
+        (entry.content.parts or [])[0].text for entry in (await service.search_memory(query="goats", **owner)).memories
+    ]
+    report = await service.memory.add_statements([Statement("I keep nine geese.", NOON)], **owner)
+    assert report.dropped == {"refused by the guard: all": 1}
+
+
 async def test_entries_of_other_metadata_are_read_apart(make: Make, owner: dict[str, str]) -> None:
     service = make()
     entries = [make_entry(f"I keep {n} goats.", custom_metadata={"batch": n % 2}) for n in range(4)]

@@ -171,11 +171,12 @@ def _list_speakers(
 
 
 async def screen_statements(
-    guard: Guard | None, statements: Sequence[Statement], scope: Scope
+    guard: Guard | None, statements: Sequence[Statement], scope: Scope, *, holds: bool
 ) -> tuple[list[Statement], Mapping[str, int]]:
-    """Ask about statements that are added directly; return those that are kept, and counts of the others by rule.
+    """Ask about statements that are added directly; return those to go on with, and counts of the others by rule.
 
-    A statement is held by nobody: whoever adds it is there to read the counts.
+    With ``holds``, a statement that is to be held goes on: what is read in it is held then. Without, it is refused like
+    one that is to be dropped.
 
     Raises:
         errors.ConfigurationError: the guard raised, or returned no verdict; nothing is written.
@@ -195,6 +196,7 @@ async def screen_statements(
         for statement in statements
     ]
     verdicts = await asyncio.to_thread(_ask_guard, guard, candidates)
-    counts = Counter(f"refused by the guard: {verdict.rule}" for verdict in verdicts if verdict.action != "keep")
-    kept = [item for item, verdict in zip(statements, verdicts, strict=True) if verdict.action == "keep"]
+    passing = ("keep", "hold") if holds else ("keep",)
+    counts = Counter(f"refused by the guard: {verdict.rule}" for verdict in verdicts if verdict.action not in passing)
+    kept = [item for item, verdict in zip(statements, verdicts, strict=True) if verdict.action in passing]
     return kept, counts
