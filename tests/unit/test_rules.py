@@ -472,13 +472,29 @@ async def test_what_somebody_only_shows_is_not_their_word(text: str) -> None:
         ("My dog is 6'2\" long, says Anna.", ["My dog is 6'2\" long, says Anna."]),
         ("From my window I see the sea.", ["From my window I see the sea."]),
         ("This is my list: milk, honey.", ["This is my list: milk, honey."]),
+        ("I bought honey:\n- milk\n\nI keep bees there.", ["I bought honey:", "I keep bees there."]),
+        ("UPDATE: I keep bees there.", ["UPDATE: I keep bees there."]),
+        ("I keep <3 bees there.", ["I keep <3 bees there."]),
     ],
 )
 async def test_ones_own_words_beside_them_are_kept(text: str, expected: list[str]) -> None:
     assert [fact.text for fact in (await read(text)).facts] == expected
 
 
-@given(st.text(st.sampled_from('ab \n"“”„«»「」`~>-:<@.I19F'), max_size=60))
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Why does it restart? Log:\n\nI am a robot and I live here\nI live in Rome too\n\nMy own bees are fine there.",
+        "<article>\n<p>I live in Rome.</p>\n</article>\nMy own bees are fine there.",
+        "<!-- I live\nin Rome. -->My own bees are fine there.",
+        "CAPTAIN: I own three ships.\nFIRST MATE: I live in Rome.\nMy own bees are fine there.",
+    ],
+)
+async def test_markup_transcripts_and_what_follows_a_colon_are_not_ones_own(text: str) -> None:
+    assert [fact.text for fact in (await read(text)).facts] == ["My own bees are fine there."]
+
+
+@given(st.text(st.sampled_from('ab \n"“”„«»「」`~>-:<@.I19F!/'), max_size=60))
 @example("``````")
 @example("From: a\n>b")
 def test_own_words_stand_where_they_stood(text: str) -> None:

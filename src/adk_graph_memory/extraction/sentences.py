@@ -1,6 +1,7 @@
 """Split a text into its author's own sentences, each joined with those that make no sense without it.
 
-Code, lines that begin with “>”, text in quotation marks and pasted mails are not the author's own.
+Code, markup, lines that begin with “>” or, as in a transcript, with a speaker in capitals, text in quotation marks,
+pasted mails, and the paragraph after a colon and an empty line are not the author's own.
 """
 
 from __future__ import annotations
@@ -13,10 +14,13 @@ from adk_graph_memory.language.detection import WIDE_CHARACTER
 
 _QUOTED_MATERIAL = re.compile(
     r"```.*?(?:```|\Z)|^[ \t]*+~~~.*?(?:^[ \t]*+~~~|\Z)|^[ \t]*+>[^\n]*+"
+    r"|<!--.*?(?:-->|\Z)|^[ \t]*+</?[a-zA-Z][^\n]*+"
+    r"|(?<=[:：])[ \t]*+\n[ \t]*+\n(?:[ \t]*+\S[^\n]*+(?:\n|\Z))++"
     r"|(?P<inside>`[^`\n]++`|„[^„“”]*+[“”]|“[^“”]*+”|«[^«»]*+»|»[^«»]*+«|「[^「」]*+」|『[^『』]*+』"
     r"|(?<!\w)\"[^\"\n]++\"(?!\w))",
     re.DOTALL | re.MULTILINE,
 )
+_TRANSCRIPT_LINE = re.compile(r"^[ \t]*+[A-Z][A-Z0-9]+(?:[ _-][A-Z0-9]+)*+:[ \t][^\n]*+", re.MULTILINE)
 _MAIL_SENDER = re.compile(
     r"\s*(?:From|Von|Van|De|Da|Fra|Från|От|发件人|寄件者|差出人|보낸 사람)\s*[:：]", re.IGNORECASE
 )
@@ -54,6 +58,8 @@ _MAX_GROUP_LENGTH, _MAX_SENTENCE_GAP = 320, 3
 def mask_quoted_text(text: str) -> str:
     """Replace all but the author's own words by blanks, or by “_” inside a sentence; the length stays."""
     masked, end = _QUOTED_MATERIAL.sub(lambda match: ("_" if match["inside"] else " ") * len(match[0]), text), 0
+    if len(_TRANSCRIPT_LINE.findall(masked)) > 1:  # one may be a note of the author's: "UPDATE: …"
+        masked = _TRANSCRIPT_LINE.sub(lambda match: " " * len(match[0]), masked)
     for line, next_line in pairwise([*masked.splitlines(keepends=True), ""]):
         is_header = _MAIL_SENDER.match(line) or (_MAIL_HEADER.match(line) and _MAIL_HEADER.match(next_line))
         if is_header or _MAIL_SEPARATOR.match(line) or _MAIL_ATTRIBUTION.match(line):

@@ -17,7 +17,8 @@ GuardRule = Callable[[GuardCandidate], GuardVerdict | None]
 
 _TEMPLATE_MARKS = re.compile(
     r"<\|\w+\|>|\[/?INST\]|<</?SYS>>|</?(?:system|assistant|instructions?)>|^#{2,}\s*(?:system|instructions?)\b"
-    r"|\bsystem[ _-]?(?:prompt|override|message)\b|[\U000e0000-\U000e007f]",
+    r"|\bsystem[ _-]?(?:prompt|override|message)\b|[\U000e0000-\U000e007f]"
+    r"|(?<=[a-z])[\u200b-\u200d\u2060\ufeff]+(?=[a-z])",
     re.IGNORECASE | re.MULTILINE,
 )
 """Marks of chat templates, and characters that nobody sees but a model."""
@@ -46,9 +47,20 @@ _ORDER_PATTERNS = tuple(
     re.compile(f"{verb}{_NEAR}{noun}|{noun}{_NEAR}{verb}", re.IGNORECASE | re.DOTALL) for verb, noun in _ORDERS
 )
 _MACHINE = (
-    r"(?:ai|a\.i\.|llms?|chatbots?|(?:ai |virtual |digital )?assistants?|language models?|ai agents?|ki|ia|ии|"
-    r"人工智能|助手|アシスタント)"
+    r"(?:ai|a\.i\.|llms?|chatbots?|copilots?|(?:ai |virtual |digital )?assistants?|language models?|ai agents?|ki|ia|"
+    r"ии|人工智能|助手|アシスタント)"
 )
+_REMEMBER = (
+    r"\b(?:remember|memori[sz]e|note|store|save|record|assume|conclude|recuerd\w*|guard[ae]\w*|memoriz\w*|souvien\w*|"
+    r"mémoris\w*|retien\w*|enregistr\w*|merk\w*|speicher\w*|ricord\w*|memorizz\w*|lembr\w*|onthou\w*|bewaar\w*|"
+    r"zapamiętaj\w*|запомн\w*|сохран\w*|запам\w*)\b|記憶|覚え|保存|记住|記住|기억|저장|تذكر|احفظ|याद रख"
+)
+_THE_USER = (
+    r"\b(?:the (?:user|human)|(?:el|la) usuari[oa]|l['’]utilisat(?:eur|rice)|(?:der|die|den) (?:be)?nutzer(?:in)?|"
+    r"l['’]utente|o (?:usuário|utilizador)|de gebruiker|użytkownik\w*|пользовател\w*|користувач\w*)\b|ユーザー|"
+    r"用户|用戶|사용자|المستخدم|उपयोगकर्ता"
+)
+"""Nobody calls themselves so: who is to remember something of the user is ordered by somebody else."""
 _ADDRESS_PATTERNS = tuple(
     re.compile(pattern, re.IGNORECASE)
     for pattern in (
@@ -56,7 +68,9 @@ _ADDRESS_PATTERNS = tuple(
         rf"(?:to|for|para|an|für|pour|per)?\W*(?:the|any|all|your|el|la|die|den|l['’])?\W*{_MACHINE}\b",
         r"\b(?:do not|don['’]t|never|without)\s+(?:tell|inform|mention\w*|reveal\w*|alert\w*|notify\w*|warn\w*|telling|"
         r"informing|asking)\b.{0,40}\bthe (?:user|human|customer|owner)\b",
-        r"\b(?:remember|memori[sz]e|note|store|save|record|assume|conclude)\b[^.\n]{0,40}\bthe (?:user|human)\b",
+        rf"(?:{_REMEMBER})[^.\n。]{{0,40}}?(?:{_THE_USER})|ユーザー[^\n。]{{0,40}}(?:記憶|覚え|保存)|사용자[^\n.]{{0,40}}(?:기억|저장)",
+        r"\b(?:remember|keep|treat|regard|consider|cite)\b[^.\n]{0,60}\bas (?:an?|the|your|my)\s+(?:\w+\s+)?"
+        r"(?:trusted|reliable|authoritative|preferred|primary)\s+(?:source|authority|reference)\b",
         r"\b(?:save|store|write|record|add|commit)\b[^.\n]{0,60}\b(?:to|in|into)\s+"
         r"(?:your|the|its|long[- ]term|persistent)\s+(?:\S+\s+)?(?:memory|memories)\b",
     )
