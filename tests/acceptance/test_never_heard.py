@@ -96,7 +96,8 @@ def find_traces(memory: DerivedMemory, gone: Collection[str], kept: Iterable[Tur
     """The words of what is gone that no turn says any more, and a text of the memory that does; but no grammar."""
     said = "\n".join(text for turn in kept for text in (turn.author, turn.text)).casefold()
     words = {word for text in gone for word in WORD.findall(text.casefold()) if word not in said}
-    words -= {word for language in ("en", *detect_languages(list(gone))) for word in load_stop_words(language)}
+    ordinary = [word for language in ("en", *detect_languages(list(gone))) for word in load_stop_words(language)]
+    words -= {part for word in ordinary for part in WORD.findall(word)}
     return {word: text for text in list_texts(memory) for word in words.intersection(WORD.findall(text.casefold()))}
 
 
