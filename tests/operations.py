@@ -11,7 +11,9 @@ import os
 import signal
 import sys
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +22,7 @@ from google.adk.events import Event
 from google.adk.runners import Runner
 from google.genai import types
 
-from adk_graph_memory import GraphMemory, Neo4jArtifactService, Neo4jMemoryService, Neo4jSessionService, Turn
+from adk_graph_memory import GraphMemory, Neo4jArtifactService, Neo4jMemoryService, Neo4jSessionService, Turn, errors
 from adk_graph_memory.adk.plugin import GraphMemoryPlugin
 from adk_graph_memory.embeddings import EmbedderAdapter
 from adk_graph_memory.graph import Connection, forgetting
@@ -161,13 +163,30 @@ async def alternate(world: World, name: str, rounds: int, kinds: list[str]) -> N
     """Each round remember something to keep, and something to take back by each kind of operation."""
     for number in range(rounds):
         for kind in ("keep", *kinds):
-            text = f"My {kind} friend {name}{number} lives here."
+            text = tell_friend(kind, name, number)
             at = LONG_AGO + timedelta(minutes=number)
             turn = Turn(f"{name}-{kind}-{number}", "user", text, at)
             await world.memory.remember([turn], **world.owner, session_id=f"s{number % 3}")
             if kind != "keep":
-                await TAKE_BACK[kind](world, turn, f"s{number % 3}")
+                await insist(partial(TAKE_BACK[kind], world, turn, f"s{number % 3}"))
     print("DONE", flush=True)
+
+
+async def insist(operation: Callable[[], Awaitable[None]]) -> None:
+    """Ask again while others keep writing to the same user: a refusal has changed nothing."""
+    while True:
+        with suppress(errors.WriteConflict):
+            return await operation()
+
+
+def tell_friend(kind: str, name: str, number: int) -> str:
+    """What a process says in a round."""
+    return f"My {kind} friend {name}{number} lives here."
+
+
+def correct_friend(text: str) -> str:
+    """What is so in place of what a process said."""
+    return text.replace("lives here", "moved away")
 
 
 async def undo_turn(world: World, turn: Turn, session_id: str) -> None:
@@ -182,7 +201,13 @@ async def forget_turn(world: World, turn: Turn, session_id: str) -> None:
     await world.memory.forget_event(turn.id, **world.owner, session_id=session_id)
 
 
-TAKE_BACK = {"undo": undo_turn, "forget": forget_turn}
+async def correct_turn(world: World, turn: Turn, session_id: str) -> None:
+    """Correct what a turn says."""
+    fact = await world.find_fact(turn.text)
+    await world.memory.correct(fact or "", **world.owner, text=correct_friend(turn.text))
+
+
+TAKE_BACK = {"undo": undo_turn, "forget": forget_turn, "correct": correct_turn}
 
 
 class Counter:

@@ -1,71 +1,141 @@
-"""Life histories remembered without a database: what was read, and the memory that it makes."""
+"""Conversations remembered without a database: what was read, and the memory that it makes."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
 from benchmarks.quality.histories import History
 from benchmarks.quality.reader import make_reader
 from benchmarks.quality.truth import Fact, Portion
+from google.adk.models.base_llm import BaseLlm
 
-from adk_graph_memory import Limits, consolidation, extraction
+from adk_graph_memory import Limits, Turn, consolidation, extraction
+from adk_graph_memory.consolidation import Comparison, JudgeDecisions
+from adk_graph_memory.consolidation.entity_resolution import make_entity_key
 from adk_graph_memory.consolidation.readings import recall_decisions
-from adk_graph_memory.records import Candidates, KnownEntity, KnownFact
+from adk_graph_memory.records import Candidates, Extraction, KnownEntity, KnownFact
 from adk_graph_memory.records.derived_memory import DerivedMemory
 from adk_graph_memory.records.readings import Reading, rename_turns
 
+Compare = Callable[[Mapping[int, str | None] | None], Comparison]
+"""Compares what a portion says with the memory, given whom names in doubt mean."""
 
-async def read_portions(
-    history: History, portions: Sequence[Portion], decided: Sequence[Reading] | None = None
-) -> list[Reading]:
-    """What memory reads of these portions, one after the other; portions without turns are left out.
 
-    ``decided`` are readings of the same portions with more turns: what was decided then about words that these portions
-    still hold is decided again, and nothing else.
+class Reader:
+    """Reads portions with a model, as memory does."""
+
+    def __init__(self, model: BaseLlm, functional_predicates: Collection[str] = ()) -> None:
+        self.functional_predicates = functional_predicates
+        vocabulary = extraction.Vocabulary(functional_predicates=frozenset(functional_predicates))
+        self._extractor = extraction.ModelExtractor(model, limits=Limits(), vocabulary=vocabulary)
+        self._judge = consolidation.Judge(model, Limits())
+
+    async def extract(self, number: int, turns: Sequence[Turn], memory: DerivedMemory) -> Extraction:
+        """What the portion of this number says, given what memory holds so far."""
+        return await self._extractor.extract(turns, list_known_entities(memory))
+
+    async def decide(self, number: int, compare: Compare, memory: DerivedMemory) -> tuple[Comparison, JudgeDecisions]:
+        """The comparison of what was extracted with the memory, and what the model says about it."""
+        draft = compare(None)
+        replies = (await self._judge.decide(draft))[0] if draft.has_open_questions else JudgeDecisions()
+        comparison = compare(replies.doubt_answers)
+        return comparison, replies.remap_ids(draft, comparison)
+
+
+class Rereader(Reader):
+    """Reads portions of which words are gone, without a judge: it decides what these readings of all words hold.
+
+    What was decided about words that are gone is decided no more.
     """
-    model, readings, predicates = make_reader(history), list[Reading](), history.functional_predicates
-    vocabulary = extraction.Vocabulary(functional_predicates=frozenset(predicates))
-    extractor = extraction.ModelExtractor(model, limits=Limits(), vocabulary=vocabulary)
-    judge = consolidation.Judge(model, Limits())
+
+    def __init__(
+        self, model: BaseLlm, readings: Sequence[Reading], functional_predicates: Collection[str] = ()
+    ) -> None:
+        super().__init__(model, functional_predicates)
+        self.readings = readings
+
+    async def decide(self, number: int, compare: Compare, memory: DerivedMemory) -> tuple[Comparison, JudgeDecisions]:
+        """The comparison as far as names in doubt still mean somebody, and the decisions that are still about words."""
+        keys, reading = self.map_entity_keys(memory), self.readings[number]
+        answers = {ref: key and keys[key] for ref, key in reading.doubt_answers.items() if key is None or key in keys}
+        comparison = compare(answers)
+        return comparison, replace(recall_decisions(reading, comparison), doubt_answers=answers)
+
+    def map_entity_keys(self, memory: DerivedMemory) -> dict[str, str]:
+        """Map the key that an entity had among all words to the one that the same words gave it without the others."""
+        authors = {make_entity_key(name) for reading in self.readings for name, _ in reading.extraction.authors}
+        pairs = {
+            key: memory.entity_keys[reading.id, ref]
+            for reading in self.readings
+            for ref, key in reading.entity_keys.items()
+            if (reading.id, ref) in memory.entity_keys
+        }
+        return {key: key for key in authors if key in memory.entities} | pairs
+
+
+@dataclass(frozen=True, slots=True)
+class Conversation:
+    """What was said, who reads all of it, and who reads what is left of it.
+
+    The latter is made from the readings of all of it, and the words that are told no more.
+    """
+
+    portions: list[Portion]
+    make_reader: Callable[[], Reader]
+    make_rereader: Callable[[Sequence[Reading], frozenset[str]], Rereader]
+
+
+def tell_history(history: History, portions: list[Portion]) -> Conversation:
+    """A life history in these portions; whoever reads what is left of it reads no more than that."""
+    model, predicates = make_reader(history), history.functional_predicates
+    return Conversation(
+        portions,
+        lambda: Reader(model, predicates),
+        lambda readings, lost_words: Rereader(model, readings, predicates),
+    )
+
+
+async def read_portions(reader: Reader, portions: Sequence[Portion]) -> list[Reading]:
+    """What memory reads of these portions, one after the other; portions without turns are left out."""
+    readings = list[Reading]()
     for number, portion in enumerate(portions):
-        if not portion.turns:
-            continue
-        turns = [replace(turn, session_id=portion.session) for turn in portion.turns]
-        memory = consolidation.replay_readings(readings)
-        known = _list_known_entities(memory)
-        read = await extractor.extract(turns, known)
-        memory_ids = {turn.id: turn.make_memory_id(portion.session) for turn in turns}
-        read = rename_turns(read, memory_ids)
-        read = replace(read, authors=tuple(sorted({(turn.author, turn.role) for turn in turns})))
-        candidates = _list_candidates(memory, known, consolidation.GraphLookup(read, predicates))
-        draft = consolidation.compare_extraction(read, candidates, functional_predicates=predicates)
-        if decided is not None:
-            comparison, decisions = draft, recall_decisions(decided[number], draft)
-        else:
-            replies = (await judge.decide(draft))[0] if draft.has_open_questions else consolidation.JudgeDecisions()
-            comparison = consolidation.compare_extraction(
-                read, candidates, functional_predicates=predicates, doubt_answers=replies.doubt_answers
-            )
-            decisions = replies.remap_ids(draft, comparison)
-        readings.append(
-            consolidation.record_reading(
-                read,
-                comparison,
-                decisions,
-                ingest_id=f"reading-{number}",
-                session_id=portion.session,
-                memory_ids={id: id for id in memory_ids.values()},
-                functional_predicates=predicates,
-                versions=("scripted", "scripted"),
-            )
-        )
+        if portion.turns:
+            memory = consolidation.replay_readings(readings)
+            readings.append(await _read_portion(reader, number, portion, memory))
     return readings
 
 
-def _list_known_entities(memory: DerivedMemory) -> tuple[KnownEntity, ...]:
+async def _read_portion(reader: Reader, number: int, portion: Portion, memory: DerivedMemory) -> Reading:
+    turns = [replace(turn, session_id=portion.session) for turn in portion.turns]
+    memory_ids = {turn.id: turn.make_memory_id(portion.session) for turn in turns}
+    read = rename_turns(await reader.extract(number, turns, memory), memory_ids)
+    read = replace(read, authors=tuple(sorted({(turn.author, turn.role) for turn in turns})))
+    predicates = reader.functional_predicates
+    candidates = _list_candidates(memory, consolidation.GraphLookup(read, predicates))
+
+    def compare(doubt_answers: Mapping[int, str | None] | None) -> Comparison:
+        return consolidation.compare_extraction(
+            read, candidates, functional_predicates=predicates, doubt_answers=doubt_answers
+        )
+
+    comparison, decisions = await reader.decide(number, compare, memory)
+    return consolidation.record_reading(
+        read,
+        comparison,
+        decisions,
+        ingest_id=f"reading-{number}",
+        session_id=portion.session,
+        memory_ids={id: id for id in memory_ids.values()},
+        functional_predicates=predicates,
+        versions=("scripted", "scripted"),
+    )
+
+
+def list_known_entities(memory: DerivedMemory) -> tuple[KnownEntity, ...]:
+    """The entities that an extractor is offered."""
     return tuple(
         KnownEntity(
             entity.key,
@@ -80,17 +150,17 @@ def _list_known_entities(memory: DerivedMemory) -> tuple[KnownEntity, ...]:
     )
 
 
-def _list_candidates(
-    memory: DerivedMemory, known: Sequence[KnownEntity], wanted: consolidation.GraphLookup
-) -> Candidates:
+def _list_candidates(memory: DerivedMemory, wanted: consolidation.GraphLookup) -> Candidates:
     """All that is known; facts of the same two entities count as alike."""
+    known = list_known_entities(memory)
     facts = tuple(fact.known for fact in memory.facts.values())
     near: dict[str, tuple[str, ...]] = {}
     for said in wanted.make_propositions(known):
         same = [fact.id for fact in facts if said.object and _get_pair(fact) == (said.subject, said.object)]
         near[said.text] = (*near.get(said.text, ()), *sorted(same))
     links = tuple(link.link for link in memory.links.values())
-    return Candidates(tuple(known), facts, links, near, dependencies=tuple(sorted(memory.dependencies)))
+    recent_ids = tuple(fact.id for fact in facts)
+    return Candidates(known, facts, links, near, recent_ids, dependencies=tuple(sorted(memory.dependencies)))
 
 
 def _get_pair(fact: KnownFact) -> tuple[str | None, str | None]:

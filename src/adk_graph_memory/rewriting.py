@@ -278,6 +278,7 @@ def _make_removal(snapshot: MemorySnapshot, erasure: Erasure, readings: Sequence
     return consolidation.Removal(
         turn_ids=erasure.turn_ids,
         authors=_list_authors(kept_turns),
+        texts={id: turn["text"] for id, turn in kept_turns.items()},
         words=consolidation.find_lost_words(gone_texts, kept_texts) if erasure.takes_words else frozenset(),
         facts=frozenset().union(*(consolidation.find_read_facts(readings, fact) for fact in facts)),
         reading_ids=erasure.reading_ids,

@@ -6,13 +6,19 @@ from itertools import permutations
 
 import pytest
 from benchmarks.quality.histories import History, make_histories
-from benchmarks.quality.truth import list_expected_facts, make_portions, remember_portions
+from benchmarks.quality.truth import Portion, list_expected_facts, make_portions, remember_portions
 from tests import paper
 
 from adk_graph_memory import consolidation
+from adk_graph_memory.records.derived_memory import DerivedMemory
 
 EACH = pytest.mark.parametrize("history", make_histories(), ids=lambda history: history.name)
 MOST_ORDERS = 24
+
+
+async def remember_on_paper(history: History, portions: list[Portion]) -> DerivedMemory:
+    reader = paper.tell_history(history, portions).make_reader()
+    return consolidation.replay_readings(await paper.read_portions(reader, portions))
 
 
 def test_there_are_enough_histories() -> None:
@@ -24,14 +30,14 @@ def test_there_are_enough_histories() -> None:
 async def test_on_paper_every_order_ends_the_same(history: History) -> None:
     told = make_portions(history)["told"]
     for order in list(permutations(told))[:MOST_ORDERS]:
-        memory = consolidation.replay_readings(await paper.read_portions(history, list(order)))
+        memory = await remember_on_paper(history, list(order))
         assert paper.list_held(memory) == list_expected_facts(history), [portion.session for portion in order]
 
 
 @EACH
 @pytest.mark.parametrize("way", ["turn by turn", "at once"])
 async def test_on_paper_every_portion_ends_the_same(history: History, way: str) -> None:
-    memory = consolidation.replay_readings(await paper.read_portions(history, make_portions(history)[way]))
+    memory = await remember_on_paper(history, make_portions(history)[way])
     assert paper.list_held(memory) == list_expected_facts(history)
 
 

@@ -1,4 +1,4 @@
-"""Two processes that remember, undo and forget for one user at a time lose nothing, and leave a sound memory."""
+"""Two processes that remember, correct, undo and forget for one user at a time lose nothing, and leave all sound."""
 
 from __future__ import annotations
 
@@ -6,15 +6,16 @@ import asyncio
 import json
 import subprocess
 import sys
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.operations import World
+from tests.operations import World, correct_friend, tell_friend
 
 ROOT = Path(__file__).parents[2]
 NAMES = ("Left", "Right")
-KINDS = ["undo", "forget"]
+KINDS = ["undo", "forget", "correct"]
 """What takes back what was remembered, each round."""
 
 
@@ -35,7 +36,7 @@ def run_side_by_side(server: Any, app_name: str, rounds: int) -> None:
     processes = [start(server, app_name, name, rounds) for name in NAMES]
     for process in processes:
         with process:
-            output, problems = process.communicate(timeout=1200)
+            output, problems = process.communicate(timeout=3600)
         assert (process.returncode, output) == (0, "DONE\n"), problems
 
 
@@ -45,10 +46,11 @@ async def test_two_processes_on_one_user_lose_nothing(
 ) -> None:
     await asyncio.to_thread(run_side_by_side, neo4j_server, app_name, rounds)
     world = World(neo4j_server.settings(label_prefix="TestHash"), app_name, str(tmp_path))
-    facts = [fact async for fact in world.memory.facts(**world.owner)]
+    facts = sorted([(fact.text, fact.state) async for fact in world.memory.facts(**world.owner, past=True)])
     [checkup] = [one async for one in world.memory.check_memories(**world.owner)]
     await world.close()
-    kept = {f"My keep friend {name}{number} lives here." for name in NAMES for number in range(rounds)}
-    assert {fact.text for fact in facts} == kept and len(facts) == len(kept)
-    assert (checkup.facts, checkup.differences, checkup.findings) == (len(kept), 0, ())
+    kept, wrong = ([tell_friend(kind, *said) for said in product(NAMES, range(rounds))] for kind in ("keep", "correct"))
+    held = [(text, "current") for text in (*kept, *map(correct_friend, wrong))]
+    assert facts == sorted([*held, *((text, "retracted") for text in wrong)])
+    assert (checkup.facts, checkup.differences, checkup.findings) == (len(facts), 0, ())
     assert (checkup.waiting, checkup.unembedded) == (0, 0)

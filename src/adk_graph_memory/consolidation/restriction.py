@@ -22,12 +22,13 @@ from adk_graph_memory.records import (
     KnownFact,
     Proposition,
     Role,
+    Source,
     fold_text,
-    has_wide_character,
 )
 from adk_graph_memory.records.readings import ClaimDecision, ClaimRef, OwnerRuling, Reading
 
 _POSSESSIVE = re.compile(r"(?<=\w)['’]s\b")
+_GRAMMAR = re.compile(r"[\u3040-\u309f・]")
 ReadFact = tuple[str, int]
 """The id of a reading, and the reference of a fact in it."""
 
@@ -36,12 +37,13 @@ ReadFact = tuple[str, int]
 class Removal:
     """What to take away from readings.
 
-    ``words`` are those that only forgotten turns said; ``authors`` are name and role of the author of each turn that
-    stays, by turn id; ``reading_ids`` are readings that go as a whole.
+    ``words`` are those that only forgotten turns said. ``authors`` are name and role of the author of each turn that
+    stays, and ``texts`` what it says, by turn id. ``reading_ids`` are readings that go as a whole.
     """
 
     turn_ids: frozenset[str]
     authors: Mapping[str, tuple[str, Role]]
+    texts: Mapping[str, str]
     words: frozenset[str] = frozenset()
     facts: frozenset[ReadFact] = frozenset()
     reading_ids: frozenset[str] = frozenset()
@@ -61,17 +63,15 @@ def find_lost_words(forgotten_texts: Sequence[str], kept_texts: Iterable[str]) -
 def collect_words(texts: Iterable[str]) -> set[str]:
     """Collect the words and numbers of texts; of text written without spaces, each pair of characters.
 
-    Pairs with hiragana are left out: they are grammar.
+    Pairs with hiragana are left out: they are grammar. Katakana writes words and names.
     """
     words = set[str]()
     for text in texts:
-        spaced = WIDE_RUN.sub(lambda run: f" {run[0]} ", _POSSESSIVE.sub("", fold_text(text)))
-        for word in normalize_words(spaced):
-            if has_wide_character(word):
-                pairs = (word[place : place + 2] for place in range(max(1, len(word) - 1)))
-                words.update(pair for pair in pairs if not any("\u3040" <= letter <= "\u309f" for letter in pair))
-            else:
-                words.add(word)
+        folded = _POSSESSIVE.sub("", fold_text(text))
+        for run in WIDE_RUN.findall(folded):
+            pairs = (run[place : place + 2] for place in range(max(1, len(run) - 1)))
+            words.update(pair for pair in pairs if not _GRAMMAR.search(pair))
+        words.update(normalize_words(WIDE_RUN.sub(" ", folded)))
     return words
 
 
@@ -121,7 +121,7 @@ def _restrict_ruling(ruling: OwnerRuling, removal: Removal) -> OwnerRuling | Non
 def _restrict_extraction(reading: Reading, removal: Removal) -> Extraction:
     """Take facts, mentions and names away, and the entities that nothing refers to any more."""
     extraction = reading.extraction
-    restricted = (_restrict_entity(entity, extraction, removal) for entity in extraction.entities)
+    restricted = (_restrict_entity(entity, reading, removal) for entity in extraction.entities)
     entities = {entity.ref: entity for entity in restricted if entity}
     facts = tuple(
         fact
@@ -129,9 +129,12 @@ def _restrict_extraction(reading: Reading, removal: Removal) -> Extraction:
         if fact.subject in entities and (fact.object is None or fact.object in entities)
     )
     mentions = tuple(
-        (turn_id, ref) for turn_id, ref in extraction.mentions if turn_id not in removal.turn_ids and ref in entities
+        mention
+        for mention in _keep_mentions(extraction, facts)
+        if mention[0] not in removal.turn_ids and mention[1] in entities
     )
     lost_refs = _list_refs(extraction.facts, extraction.mentions) - _list_refs(facts, mentions)
+    lost_refs |= _list_unheard_refs(reading, removal)
     quotes = {source.quote for fact in facts for source in fact.sources}
     kept_entities = tuple(
         replace(entity, quotes=tuple(quote for quote in entity.quotes if quote in quotes))
@@ -148,6 +151,31 @@ def drop_unnamed_entities(reading: Reading) -> Reading:
     entities = tuple(entity for entity in extraction.entities if entity.ref in refs)
     keys = {ref: key for ref, key in reading.entity_keys.items() if ref in refs}
     return replace(reading, extraction=replace(extraction, entities=entities), entity_keys=keys)
+
+
+def _list_unheard_refs(reading: Reading, removal: Removal) -> set[int | None]:
+    """List the entities that neither fact nor mention speaks of, but those whose name a turn that is left says."""
+    if removal.turn_ids.isdisjoint(reading.heard_turn_ids):
+        return set()
+    kept_ids = [id for id in reading.heard_turn_ids if id not in removal.turn_ids and id in removal.texts]
+    said = "\n".join(fold_text(text) for id in kept_ids for text in (removal.authors[id][0], removal.texts[id]))
+    spoken_of = _list_refs(reading.extraction.facts, reading.extraction.mentions)
+    return {
+        entity.ref
+        for entity in reading.extraction.entities
+        if entity.ref not in spoken_of and not any(fold_text(name) in said for name in (entity.name, *entity.aliases))
+    }
+
+
+def _keep_mentions(extraction: Extraction, facts: Iterable[ExtractedFact]) -> tuple[tuple[str, int], ...]:
+    """Keep the mentions that do not come from facts which are gone, given those that are left."""
+    lost = _list_mentions(extraction.facts) - _list_mentions(facts)
+    return tuple(mention for mention in extraction.mentions if mention not in lost)
+
+
+def _list_mentions(facts: Iterable[ExtractedFact]) -> set[tuple[str, int | None]]:
+    """List the turns that facts rest on, each with the references of whom the facts speak of."""
+    return {(source.turn_id, ref) for fact in facts for source in fact.sources for ref in _list_refs([fact], ())}
 
 
 def _list_refs(facts: Iterable[ExtractedFact], mentions: Iterable[tuple[str, int]]) -> set[int | None]:
@@ -178,9 +206,7 @@ def withhold_facts(extraction: Extraction, refs: Collection[int]) -> Extraction:
         return extraction
     facts = tuple(fact for fact in extraction.facts if fact.ref not in refs)
     gone = [fact for fact in extraction.facts if fact.ref in refs]
-    supported = {(source.turn_id, ref) for fact in facts for source in fact.sources for ref in _list_refs([fact], ())}
-    lost = {(source.turn_id, ref) for fact in gone for source in fact.sources for ref in _list_refs([fact], ())}
-    mentions = tuple(mention for mention in extraction.mentions if mention in supported or mention not in lost)
+    mentions = _keep_mentions(extraction, facts)
     lost_refs = _list_refs(gone, extraction.mentions) - _list_refs(facts, mentions)
     entities = tuple(entity for entity in extraction.entities if entity.ref not in lost_refs)
     return replace(extraction, facts=facts, mentions=mentions, entities=entities)
@@ -192,33 +218,44 @@ def _restrict_facts(reading: Reading, removal: Removal) -> list[ExtractedFact]:
         sources = tuple(source for source in fact.sources if source.turn_id not in removal.turn_ids)
         is_forgotten = (reading.id, fact.ref) in removal.facts or not sources
         if not is_forgotten and not _tells_lost_word(fact.text, removal):
-            facts.append(replace(fact, sources=sources))
+            facts.append(_rest_on(fact, sources))
     return facts
+
+
+def _rest_on(fact: ExtractedFact, sources: tuple[Source, ...]) -> ExtractedFact:
+    """Let the fact rest on these of its sources: it is the word of whoever said the first of them, and then."""
+    if sources[0] == fact.sources[0]:
+        return replace(fact, sources=sources)
+    speaker = sources[0].author if fact.speaker == fact.sources[0].author else fact.speaker
+    return replace(fact, sources=sources, speaker=speaker, at=sources[0].at)
 
 
 def _tells_lost_word(text: str, removal: Removal) -> bool:
     return bool(removal.words) and not removal.words.isdisjoint(collect_words([text]))
 
 
-def _restrict_entity(entity: ExtractedEntity, extraction: Extraction, removal: Removal) -> ExtractedEntity | None:
+def _restrict_entity(entity: ExtractedEntity, reading: Reading, removal: Removal) -> ExtractedEntity | None:
     """Take away names that tell a lost word, and a context that a forgotten turn may have given."""
     names = [name for name in (entity.name, *entity.aliases) if not _tells_lost_word(name, removal)]
     if not names:
         return None
-    turn_ids = {turn_id for turn_id, ref in extraction.mentions if ref == entity.ref}
-    for fact in extraction.facts:
+    turn_ids = {turn_id for turn_id, ref in reading.extraction.mentions if ref == entity.ref}
+    for fact in reading.extraction.facts:
         if entity.ref in (fact.subject, fact.object):
             turn_ids |= {source.turn_id for source in fact.sources}
-    is_doubtful = not turn_ids.isdisjoint(removal.turn_ids) or _tells_lost_word(entity.about, removal)
-    return replace(entity, name=names[0], aliases=tuple(names[1:]), about="" if is_doubtful else entity.about)
+    is_doubtful = not removal.turn_ids.isdisjoint(turn_ids or reading.heard_turn_ids)
+    about = "" if is_doubtful or _tells_lost_word(entity.about, removal) else entity.about
+    return replace(entity, name=names[0], aliases=tuple(names[1:]), about=about)
 
 
 def _restrict_decisions(decisions: Iterable[ClaimDecision], removal: Removal) -> Iterable[ClaimDecision]:
+    """Keep the decisions whose claim and target are left; a reason that tells a lost word goes."""
     for decision in decisions:
         claim = _restrict_ref(decision.claim, removal)
         targets = tuple(target for ref in decision.targets if (target := _restrict_ref(ref, removal)))
-        if claim and targets and not _tells_lost_word(decision.reason, removal):
-            yield replace(decision, claim=claim, targets=targets)
+        reason = "" if _tells_lost_word(decision.reason, removal) else decision.reason
+        if claim and targets:
+            yield replace(decision, claim=claim, targets=targets, reason=reason)
 
 
 def _restrict_ref(ref: ClaimRef, removal: Removal) -> ClaimRef | None:

@@ -1,0 +1,89 @@
+"""What is left of readings when words are taken away."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+from adk_graph_memory.consolidation.restriction import Removal, find_lost_words, restrict_readings
+from adk_graph_memory.records import ExtractedEntity, ExtractedFact, Extraction, Source
+from adk_graph_memory.records.readings import ClaimDecision, ClaimRef, Reading
+
+NOON = datetime(2026, 3, 2, 12, tzinfo=UTC)
+TEXTS = {"t0": "She visits Ada in Faro", "t1": "Grace comes on Mondays", "t2": "Has anything changed?"}
+
+
+def make_fact(ref: int, text: str, turn_id: str, object: int | None = None) -> ExtractedFact:
+    source = Source(turn_id, TEXTS[turn_id], 0, len(TEXTS[turn_id]), NOON)
+    return ExtractedFact(1, "visits", object, text, (source,), "user", NOON, ref=ref)
+
+
+def make_claim(fact: ExtractedFact) -> ClaimRef:
+    return ClaimRef(fact.text, tuple(source.key for source in fact.sources))
+
+
+FACTS = (make_fact(0, "Grace visits Ada", "t0", 2), make_fact(1, "Grace comes on Mondays", "t1"))
+NAMES = {1: "Grace", 2: "Ada", 3: "Faro", 4: "Porto"}
+READING = Reading(
+    "r",
+    "s",
+    Extraction(
+        tuple(ExtractedEntity(ref, name, about="a word about it") for ref, name in NAMES.items()),
+        FACTS,
+        (("t0", 1), ("t0", 2), ("t1", 1)),
+    ),
+    claim_decisions=(ClaimDecision("SUPERSEDE", make_claim(FACTS[1]), (make_claim(FACTS[0]),), "It changed."),),
+    heard_turn_ids=tuple(TEXTS),
+)
+
+
+def forget(*turn_ids: str, reading: Reading = READING) -> Reading:
+    kept = {id: text for id, text in TEXTS.items() if id not in turn_ids}
+    words = find_lost_words([TEXTS[id] for id in turn_ids], kept.values())
+    removal = Removal(frozenset(turn_ids), dict.fromkeys(kept, ("user", "user")), kept, words)
+    [restricted] = restrict_readings([reading], removal)
+    return restricted
+
+
+def list_names(reading: Reading) -> set[str]:
+    return {entity.name for entity in reading.extraction.entities}
+
+
+def test_a_decision_outlives_its_reason_while_both_facts_are_said() -> None:
+    [decision] = forget("t2").claim_decisions
+    assert (decision.op, decision.reason) == ("SUPERSEDE", "")
+    assert forget("t1").claim_decisions == ()
+
+
+def test_who_is_named_by_a_fact_alone_goes_with_the_fact_wherever_its_words_stand() -> None:
+    worded = replace(FACTS[0], text="Grace, who comes on Mondays, visits Ada")
+    reading = replace(READING, extraction=replace(READING.extraction, facts=(worded, FACTS[1])))
+    left = forget("t1", reading=reading)
+    assert (left.extraction.facts, left.extraction.mentions) == ((), ())
+    assert list_names(left) == {"Faro"}
+
+
+def test_who_is_named_by_no_fact_stays_while_a_turn_says_the_name_but_what_tells_them_apart_goes() -> None:
+    assert list_names(READING) == set(NAMES.values())
+    left = forget("t2")
+    assert list_names(left) == {"Grace", "Ada", "Faro"}
+    assert {entity.name: entity.about for entity in left.extraction.entities if entity.about} == {
+        "Grace": "a word about it",
+        "Ada": "a word about it",
+    }
+    assert list_names(forget("t0")) == {"Grace"}
+
+
+def test_what_two_said_is_the_word_of_whoever_is_left() -> None:
+    later = replace(FACTS[1].sources[0], author="Bea", at=NOON + timedelta(minutes=1))
+    sources = (replace(FACTS[0].sources[0], author="Ada"), later)
+    both = replace(FACTS[0], object=None, sources=sources, text="All agree", speaker="Ada")
+    reading = replace(READING, extraction=Extraction((ExtractedEntity(1, "all"),), (both,)))
+    for gone, speaker, at in (("t0", "Bea", later.at), ("t1", "Ada", NOON)):
+        [left] = forget(gone, reading=reading).extraction.facts
+        assert (left.speaker, left.at) == (speaker, at)
+
+
+def test_katakana_writes_words_and_hiragana_grammar() -> None:
+    assert find_lost_words(["トムはインスリンを打つ"], ["トムも打つ"]) == {"イン", "ンス", "スリ", "リン"}
+    assert find_lost_words(["それはです"], ["トムも打つ"]) == set()
