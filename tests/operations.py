@@ -11,9 +11,7 @@ import os
 import signal
 import sys
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
 from datetime import UTC, datetime, timedelta
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +20,7 @@ from google.adk.events import Event
 from google.adk.runners import Runner
 from google.genai import types
 
-from adk_graph_memory import GraphMemory, Neo4jArtifactService, Neo4jMemoryService, Neo4jSessionService, Turn, errors
+from adk_graph_memory import GraphMemory, Neo4jArtifactService, Neo4jMemoryService, Neo4jSessionService, Turn
 from adk_graph_memory.adk.plugin import GraphMemoryPlugin
 from adk_graph_memory.embeddings import EmbedderAdapter
 from adk_graph_memory.graph import Connection, forgetting
@@ -168,15 +166,8 @@ async def alternate(world: World, name: str, rounds: int, kinds: list[str]) -> N
             turn = Turn(f"{name}-{kind}-{number}", "user", text, at)
             await world.memory.remember([turn], **world.owner, session_id=f"s{number % 3}")
             if kind != "keep":
-                await insist(partial(TAKE_BACK[kind], world, turn, f"s{number % 3}"))
+                await TAKE_BACK[kind](world, turn, f"s{number % 3}")
     print("DONE", flush=True)
-
-
-async def insist(operation: Callable[[], Awaitable[None]]) -> None:
-    """Ask again while others keep writing to the same user: a refusal has changed nothing."""
-    while True:
-        with suppress(errors.WriteConflict):
-            return await operation()
 
 
 def tell_friend(kind: str, name: str, number: int) -> str:

@@ -75,7 +75,6 @@ class Corrections:
         Raises:
             errors.NotFound: this user has no such fact.
             errors.InvalidArgument: nothing would change, or a date has no time zone.
-            errors.WriteConflict: others kept writing to this user; nothing is changed.
         """
         if text is not None:
             check_text("the text", text)
@@ -127,7 +126,6 @@ class Corrections:
 
         Raises:
             errors.NotFound: this user has no such fact, or the fact no such revision.
-            errors.WriteConflict: others kept writing to this user; nothing is changed.
         """
         check_text("the revision", revision)
         why = await self._redact_reason(reason)
@@ -154,7 +152,6 @@ class Corrections:
         Raises:
             errors.NotFound: this user's memory knows nobody and nothing of this name.
             errors.InvalidArgument: both names mean one entity already.
-            errors.WriteConflict: others kept writing to this user; nothing is changed.
         """
         why = await self._redact_reason(reason)
 
@@ -182,7 +179,6 @@ class Corrections:
         Raises:
             errors.NotFound: this user's memory knows nobody and nothing of this name.
             errors.InvalidArgument: it is the name of an entity and not an alias.
-            errors.WriteConflict: others kept writing to this user; nothing is changed.
         """
         why = await self._redact_reason(reason)
 

@@ -45,7 +45,6 @@ class Forgetting:
             app_name, user_id: whose memory it is.
 
         Raises:
-            errors.WriteConflict: others kept writing to this user; nothing is forgotten.
             errors.DatabaseError: the graph could not be written; nothing is forgotten.
         """
         ids = [ids] if isinstance(ids, str) else ids

@@ -35,7 +35,6 @@ class Reviews:
 
         Raises:
             errors.NotFound: nothing of this id is held of this user.
-            errors.WriteConflict: others kept writing to this user; nothing is changed.
         """
         return await self._review(id, Scope(app_name, user_id), _release_fact)
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 from adk_graph_memory import consolidation, errors, graph
@@ -18,8 +19,10 @@ from adk_graph_memory.records.derived_memory import DerivedMemory
 from adk_graph_memory.records.readings import OwnerWord, Reading
 from adk_graph_memory.records.turns import is_evidence
 
-MAX_REWRITES = 10
-"""Attempts at one rewrite, at most, when other workers keep writing to the same user."""
+FREE_REWRITES = 3
+"""Attempts at one rewrite while other workers may write to the same user; then they wait for it."""
+MAX_COMPARISONS = 10
+"""Looks at a user whom others keep writing to."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,11 +93,7 @@ class Rewriter:
         self._connection, self._vectors = connection, vectors
 
     async def erase_memories(self, scope: Scope, select: Callable[[MemorySnapshot], Erasure]) -> Receipt:
-        """Erase what ``select`` chooses of a user's memory, and what was derived from it alone.
-
-        Raises:
-            errors.WriteConflict: other workers kept writing to this user; nothing is erased.
-        """
+        """Erase what ``select`` chooses of a user's memory, and what was derived from it alone."""
         rewrite = await self._rewrite_memory(
             scope, lambda snapshot: _plan_erasure(snapshot, select(snapshot)), lambda rewrite: bool(rewrite.erasure.ids)
         )
@@ -126,9 +125,6 @@ class Rewriter:
             scope: whose memory it is.
             make_word: makes the word from the memory.
             is_preview: whether nothing is written.
-
-        Raises:
-            errors.WriteConflict: other workers kept writing to this user; nothing is written.
         """
 
         def plan(snapshot: MemorySnapshot) -> Rewrite:
@@ -153,7 +149,7 @@ class Rewriter:
         If anything differs, a second look makes sure that nobody wrote to the user during the first.
         """
         snapshot = await graph.derivation.fetch_snapshot(self._connection, scope)
-        for _ in range(MAX_REWRITES):
+        for _ in range(MAX_COMPARISONS):
             difference = (await asyncio.to_thread(derive_memory, snapshot, NOTHING))[1]
             if difference.is_empty:
                 break
@@ -163,11 +159,7 @@ class Rewriter:
         return difference
 
     async def revise_readings(self, scope: Scope, revise: Callable[[Reading], Reading]) -> MemoryDifference:
-        """Change readings, and let the graph become what they then make of it; return what that changes.
-
-        Raises:
-            errors.WriteConflict: other workers kept writing to this user; nothing is written.
-        """
+        """Change readings, and let the graph become what they then make of it; return what that changes."""
 
         def plan(snapshot: MemorySnapshot) -> Rewrite:
             revised = replace(snapshot, readings=tuple(map(revise, snapshot.readings)))
@@ -180,39 +172,53 @@ class Rewriter:
     ) -> Rewrite:
         """Plan a rewrite and write it if it is due; start over if others wrote to the user meanwhile.
 
-        It takes no lock that ingests hold: forgetting does not wait until a model has answered.
+        It takes no lock that ingests hold: forgetting does not wait until a model has answered. Only if others keep
+        writing do they wait until it is done.
         """
-        for _ in range(MAX_REWRITES):
+        for _ in range(FREE_REWRITES):
             snapshot = await graph.derivation.fetch_snapshot(self._connection, scope)
             rewrite = await asyncio.to_thread(plan, snapshot)
-            if not is_due(rewrite) or await self._write(scope, rewrite):
+            if not is_due(rewrite):
                 return rewrite
-        raise errors.WriteConflict(attempts=MAX_REWRITES)
+            batch = await self._embed_passages(rewrite.difference)
+            write = partial(self._write, scope=scope, rewrite=rewrite, batch=batch)
+            if await self._connection.transact(write):
+                return rewrite
 
-    async def _write(self, scope: Scope, rewrite: Rewrite) -> bool:
-        """Write a rewrite unless the user was written to since the snapshot; return whether it was written."""
-        snapshot, erasure = rewrite.snapshot, rewrite.erasure
-        connection, batch = self._connection, await self._embed_passages(rewrite.difference)
+        async def rewrite_alone(transaction: graph.Transaction) -> Rewrite:
+            await graph.derivation.lock_user(transaction, scope)
+            snapshot = await graph.derivation.read_snapshot(transaction, scope)
+            rewrite = await asyncio.to_thread(plan, snapshot)
+            if is_due(rewrite):
+                await self._write(transaction, scope, rewrite, EmbeddingBatch(has_embedder=True))
+            return rewrite
+
+        return await self._connection.transact(rewrite_alone)
+
+    async def _write(
+        self, transaction: graph.Transaction, scope: Scope, rewrite: Rewrite, batch: EmbeddingBatch
+    ) -> bool:
+        """Write a rewrite unless the user was written to since the snapshot; return whether it was written.
+
+        What lacks its vector gets one with the next ingest.
+        """
+        snapshot, erasure, connection = rewrite.snapshot, rewrite.erasure, self._connection
+        if not await graph.derivation.begin_rewrite(transaction, scope, snapshot, rewrite.readings):
+            return False
+        if rewrite.word:
+            await graph.derivation.write_owner_word(transaction, scope, snapshot, rewrite.word)
         fact_turn_ids = {
             source.turn_id
             for id in erasure.fact_ids
             for source in snapshot.stored.facts[id.removeprefix("fact:")].sources
         }
         tombstones = {graph.forgetting.make_fact_tombstone(connection, id) for id in fact_turn_ids - erasure.turn_ids}
-
-        async def work(transaction: graph.Transaction) -> bool:
-            if not await graph.derivation.begin_rewrite(transaction, scope, snapshot, rewrite.readings):
-                return False
-            if rewrite.word:
-                await graph.derivation.write_owner_word(transaction, scope, snapshot, rewrite.word)
-            await graph.forgetting.entomb(transaction, scope, tombstones)
-            ids, is_final = sorted(erasure.turn_ids), erasure.is_final
-            await graph.forgetting.erase_events(connection, transaction, scope, ids, is_final=is_final)
-            await graph.forgetting.erase_statements(transaction, scope, sorted(erasure.statement_ids))
-            await graph.derivation.write_difference(transaction, scope, rewrite.difference, batch)
-            return True
-
-        return await connection.transact(work)
+        await graph.forgetting.entomb(transaction, scope, tombstones)
+        ids, is_final = sorted(erasure.turn_ids), erasure.is_final
+        await graph.forgetting.erase_events(connection, transaction, scope, ids, is_final=is_final)
+        await graph.forgetting.erase_statements(transaction, scope, sorted(erasure.statement_ids))
+        await graph.derivation.write_difference(transaction, scope, rewrite.difference, batch)
+        return True
 
     async def _embed_passages(self, difference: MemoryDifference) -> EmbeddingBatch:
         """Embed new wordings and names; if that fails, the next ingest does. Forgetting does not fail for it."""

@@ -10,7 +10,11 @@ from typing import Any
 import pytest
 
 from adk_graph_memory import GraphMemory, Statement, Turn, errors
+from adk_graph_memory.graph import Connection, derivation
+from adk_graph_memory.graph.derivation import MemorySnapshot
+from adk_graph_memory.records import Scope
 from adk_graph_memory.records.history import MemoryChange
+from adk_graph_memory.rewriting import FREE_REWRITES
 from adk_graph_memory.testing import HashEmbedder, ScriptedLlm
 
 NOON = datetime(2026, 3, 2, 12, tzinfo=UTC)
@@ -254,3 +258,22 @@ async def test_an_alias_becomes_somebody_else_on_the_owners_word(neo4j_server: A
         await memory.undo(change.ingest_id, **owner)
         assert (await memory.entity("Bob", **owner)).entity.name == "Robert Lund"
         await check_derived(memory, owner)
+
+
+async def test_who_keeps_writing_makes_no_correction_fail(
+    memory: GraphMemory, owner: Owner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After each look at the graph somebody else writes, until they have to wait."""
+    id, fetch, looks = await find_id(memory, owner, "Porto"), derivation.fetch_snapshot, list[MemorySnapshot]()
+
+    async def fetch_and_be_overtaken(connection: Connection, scope: Scope) -> MemorySnapshot:
+        looks.append(await fetch(connection, scope))
+        await connection.transact(lambda transaction: derivation.lock_user(transaction, scope))
+        return looks[-1]
+
+    monkeypatch.setattr(derivation, "fetch_snapshot", fetch_and_be_overtaken)
+    await memory.correct(id, text="The user lives in Faro", **owner)
+    monkeypatch.undo()
+    assert len(looks) == FREE_REWRITES
+    assert await list_facts(memory, owner, past=False) == {"The user lives in Faro": "current"}
+    await check_derived(memory, owner)

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 from adk_graph_memory.consolidation.restriction import Removal, find_lost_words, restrict_readings
 from adk_graph_memory.records import ExtractedEntity, ExtractedFact, Extraction, Source
-from adk_graph_memory.records.readings import ClaimDecision, ClaimRef, Reading
+from adk_graph_memory.records.readings import ClaimDecision, ClaimRef, OwnerRuling, Reading
 
 NOON = datetime(2026, 3, 2, 12, tzinfo=UTC)
 TEXTS = {"t0": "She visits Ada in Faro", "t1": "Grace comes on Mondays", "t2": "Has anything changed?"}
@@ -53,6 +53,14 @@ def test_a_decision_outlives_its_reason_while_both_facts_are_said() -> None:
     [decision] = forget("t2").claim_decisions
     assert (decision.op, decision.reason) == ("SUPERSEDE", "")
     assert forget("t1").claim_decisions == ()
+
+
+def test_an_owner_s_ruling_outlives_its_reason_but_not_what_it_is_about() -> None:
+    ruling = OwnerRuling("pin", make_claim(FACTS[1]), reason="That changed.")
+    ruled = replace(READING, ruling=ruling)
+    left = forget("t2", reading=ruled).ruling
+    assert left and (left.op, left.claim, left.reason) == ("pin", ruling.claim, "pinned by the owner")
+    assert forget("t1", reading=ruled).ruling is None
 
 
 def test_who_is_named_by_a_fact_alone_goes_with_the_fact_wherever_its_words_stand() -> None:

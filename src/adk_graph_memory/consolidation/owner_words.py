@@ -22,24 +22,13 @@ from adk_graph_memory.records import (
     fold_text,
 )
 from adk_graph_memory.records.derived_memory import DerivedEntity, DerivedFact, DerivedRevision
-from adk_graph_memory.records.readings import OWNER, ClaimDecision, ClaimRef, OwnerRuling, Reading
+from adk_graph_memory.records.readings import OWNER, RULING_REASONS, ClaimDecision, ClaimRef, OwnerRuling, Reading
 from adk_graph_memory.records.write_plan import PlannedRevision, Ruling
-
-REASONS = {
-    "correct": "corrected by the owner",
-    "pin": "pinned by the owner",
-    "unpin": "unpinned by the owner",
-    "retract": "retracted by the owner",
-    "rollback": "rolled back by the owner",
-    "merge": "merged by the owner",
-    "split": "kept apart by the owner",
-}
-"""What a ruling without a reason of its own says."""
 
 
 def make_ruling_reading(ruling: OwnerRuling, at: datetime) -> Reading:
     """Make the reading of a ruling."""
-    ruling = replace(ruling, reason=ruling.reason or REASONS[ruling.op])
+    ruling = replace(ruling, reason=ruling.reason or RULING_REASONS[ruling.op])
     return Reading(f"{OWNER}:{uuid4().hex}", "", Extraction(), extractor=OWNER, judge=OWNER, at=at, ruling=ruling)
 
 
@@ -72,6 +61,7 @@ def make_correction_reading(
         valid_from_precision=correction.valid_from_precision,
         valid_to_precision=correction.valid_to_precision,
     )
+    reason = reason or RULING_REASONS["correct"]
     ruling = OwnerRuling("correct", make_claim_ref(fact), reason=reason)
     reading = make_ruling_reading(ruling, source.at)
     new = ClaimRef(correction.wording_key, (source.key,))
@@ -80,7 +70,7 @@ def make_correction_reading(
         session_id=source.session_id,
         extraction=Extraction(tuple(_name_entity(entities[key], ref) for key, ref in refs.items()), (extracted,)),
         entity_keys={ref: key for key, ref in refs.items()},
-        claim_decisions=(ClaimDecision("SUPERSEDE", new, (make_claim_ref(fact),), reason or REASONS["correct"]),),
+        claim_decisions=(ClaimDecision("SUPERSEDE", new, (make_claim_ref(fact),), reason),),
         functional_predicates=(correction.predicate,) if correction.is_functional else (),
         heard_turn_ids=(source.turn_id,),
     )

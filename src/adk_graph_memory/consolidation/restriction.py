@@ -25,7 +25,7 @@ from adk_graph_memory.records import (
     Source,
     fold_text,
 )
-from adk_graph_memory.records.readings import ClaimDecision, ClaimRef, OwnerRuling, Reading
+from adk_graph_memory.records.readings import RULING_REASONS, ClaimDecision, ClaimRef, OwnerRuling, Reading
 
 _POSSESSIVE = re.compile(r"(?<=\w)['’]s\b")
 _GRAMMAR = re.compile(r"[\u3040-\u309f・]")
@@ -111,11 +111,13 @@ def _restrict_reading(reading: Reading, removal: Removal) -> Reading | None:
 
 
 def _restrict_ruling(ruling: OwnerRuling, removal: Removal) -> OwnerRuling | None:
-    """Take the ruling away if what it is about is gone, or if it tells a lost word."""
+    """Take the ruling away if what it is about is gone, or told in a lost word; a reason that tells one goes alone."""
     claim = ruling.claim and _restrict_ref(ruling.claim, removal)
-    texts = [ruling.reason, *ruling.names, *([ruling.wording.text] if ruling.wording else [])]
-    is_gone = ruling.claim is not None and claim is None
-    return None if is_gone or any(_tells_lost_word(text, removal) for text in texts) else replace(ruling, claim=claim)
+    texts = [*ruling.names, *([ruling.wording.text] if ruling.wording else [])]
+    if (ruling.claim is not None and claim is None) or any(_tells_lost_word(text, removal) for text in texts):
+        return None
+    reason = RULING_REASONS[ruling.op] if _tells_lost_word(ruling.reason, removal) else ruling.reason
+    return replace(ruling, claim=claim, reason=reason)
 
 
 def _restrict_extraction(reading: Reading, removal: Removal) -> Extraction:

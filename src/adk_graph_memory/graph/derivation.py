@@ -87,15 +87,21 @@ class MemoryDifference:
 
 async def fetch_snapshot(connection: Connection, scope: Scope) -> MemorySnapshot:
     """Fetch all of a user in one transaction."""
+    return await connection.transact(lambda transaction: read_snapshot(transaction, scope))
 
-    async def work(transaction: Transaction) -> MemorySnapshot:
-        [words] = await transaction.run_statement("user_words", scope=scope.key)
-        reading_rows = await transaction.run_statement("readings", scope=scope.key)
-        entity_rows = await transaction.run_statement("derived_entities", scope=scope.key)
-        rows = await transaction.run_statement("derived_facts", scope=scope.key)
-        return await asyncio.to_thread(_read_snapshot, words, reading_rows, entity_rows, rows)
 
-    return await connection.transact(work)
+async def read_snapshot(transaction: Transaction, scope: Scope) -> MemorySnapshot:
+    """Read all of a user within an open transaction."""
+    [words] = await transaction.run_statement("user_words", scope=scope.key)
+    reading_rows = await transaction.run_statement("readings", scope=scope.key)
+    entity_rows = await transaction.run_statement("derived_entities", scope=scope.key)
+    rows = await transaction.run_statement("derived_facts", scope=scope.key)
+    return await asyncio.to_thread(_read_snapshot, words, reading_rows, entity_rows, rows)
+
+
+async def lock_user(transaction: Transaction, scope: Scope) -> None:
+    """Let nobody else write to the user until the transaction ends."""
+    await transaction.run_statement("begin_mending", scope=scope.key)
 
 
 def _read_snapshot(

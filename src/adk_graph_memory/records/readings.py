@@ -17,6 +17,16 @@ from adk_graph_memory.records.write_plan import FactOperation, Proposition
 RulingOperation = Literal["correct", "pin", "unpin", "retract", "rollback", "merge", "split"]
 OWNER = "owner"
 """Who made an owner's reading, in place of a model."""
+RULING_REASONS: Mapping[RulingOperation, str] = {
+    "correct": "corrected by the owner",
+    "pin": "pinned by the owner",
+    "unpin": "unpinned by the owner",
+    "retract": "retracted by the owner",
+    "rollback": "rolled back by the owner",
+    "merge": "merged by the owner",
+    "split": "kept apart by the owner",
+}
+"""What a ruling without a reason of its own says."""
 
 
 @dataclass(frozen=True, slots=True)
