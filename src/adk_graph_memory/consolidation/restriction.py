@@ -130,9 +130,11 @@ def _restrict_extraction(reading: Reading, removal: Removal) -> Extraction:
         for fact in _restrict_facts(reading, removal)
         if fact.subject in entities and (fact.object is None or fact.object in entities)
     )
+    # Who forgets a fact and not its turn does not forget whom the turn names.
+    forgotten_facts = [fact for fact in extraction.facts if (reading.id, fact.ref) in removal.facts]
     mentions = tuple(
         mention
-        for mention in _keep_mentions(extraction, facts)
+        for mention in _keep_mentions(extraction, [*facts, *forgotten_facts])
         if mention[0] not in removal.turn_ids and mention[1] in entities
     )
     lost_refs = _list_refs(extraction.facts, extraction.mentions) - _list_refs(facts, mentions)
