@@ -36,6 +36,7 @@ test: setup lint
 
 test-all: setup lint $(VENV)/agent-framework-oldest
 	$(BIN)/python -m pytest -n 2 --dist loadgroup $(ARGS)
+	ADK_GRAPH_MEMORY_NEO4J=5.26 $(BIN)/python -m pytest -n 2 -m 'not full' tests/migrations tests/contract
 	PYTHONPATH=$(VENV)/agent-framework-oldest $(BIN)/python -m pytest -n 2 tests/unit/test_message_ids.py tests/integration/test_agent_framework.py tests/integration/test_agent_framework_history.py tests/integration/test_index_service.py
 
 # The oldest release of Agent Framework that the package takes, before the one in $(VENV).

@@ -11,7 +11,7 @@ from adk_graph_memory import errors, graph
 from adk_graph_memory.graph.derivation import MemoryDifference
 from adk_graph_memory.graph.invariants import MENDED_FIRST, MENDED_LAST, InvariantCounts
 from adk_graph_memory.graph_vectors import GraphVectors
-from adk_graph_memory.records import Checkup, Scope
+from adk_graph_memory.records import Checkup, Scope, SharedMemory
 from adk_graph_memory.records.findings import Finding, Invariant
 from adk_graph_memory.rewriting import Rewriter
 
@@ -39,7 +39,11 @@ class Checkups:
             app_name: of this app only.
             user_id: of this user only.
             mend: also write what differs, mend what can be mended, and embed what lacks its vector.
+
+        Raises:
+            errors.InvalidArgument: ``user_id`` looks like a shared memory, and is none.
         """
+        SharedMemory.check_user_id(user_id)
         connection = await graph.prepare_connection(self.connection)
         async for scope in graph.knowledge.iterate_owners(connection, app_name, user_id):
             checker = UserChecker(connection, self.vectors, scope)

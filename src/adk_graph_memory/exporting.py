@@ -14,12 +14,12 @@ from typing import Any, TextIO
 from adk_graph_memory import errors, graph, past_memory, telemetry
 from adk_graph_memory.graph import export_lines, vector_slots
 from adk_graph_memory.graph.vector_slots import VectorSlot
-from adk_graph_memory.records import AsOf, Scope
+from adk_graph_memory.records import AsOf, Scope, SharedMemory
 from adk_graph_memory.records.portable_rows import ExportHeader, ExportReport, PortableNode
 
 _HALF_A_HISTORY = (
-    "an export cannot be of what was so at a time: half a history could not be derived again. Give AsOf(recorded=…) "
-    "alone; what was so then lists `adk-graph-memory facts --valid-at TIME --json`"
+    "an export cannot be limited to what was so at a time: half a history could not be derived again. Give "
+    "AsOf(recorded=…) alone; `adk-graph-memory facts --valid-at TIME --json` lists what was so then"
 )
 CHANGED_USERS_KEPT = 100
 """Users whose names a report tells if somebody wrote to them meanwhile."""
@@ -53,13 +53,15 @@ class Exporting:
                 by their own times. A state is left out if it was written since; an app's always is.
 
         Raises:
-            errors.InvalidArgument: ``as_of`` has a time at which something was so.
+            errors.InvalidArgument: ``as_of`` has a time at which something was so, or ``user_id`` looks like a shared
+                memory and is none.
             errors.NotFound: there is no such app or user; no file is written.
             errors.ConfigurationError: the file cannot be written.
             errors.DatabaseError: the graph could not be read to its end.
         """
         if as_of is not None and as_of.valid is not None:
             raise errors.InvalidArgument(reason=_HALF_A_HISTORY)
+        SharedMemory.check_user_id(user_id)
         connection = await graph.prepare_connection(self.connection)
         owner = {"user": user_id, "app": app_name}
         what = " of ".join(f"{kind} {id!r}" for kind, id in owner.items() if id is not None)

@@ -317,6 +317,8 @@ async def _extract_window(
     async with model_slots:
         clock = Stopwatch()
         result = await extractor.extract(window.turns, window.known_entities, window.context)
+        if window.is_evidence:  # whoever resumes it may not know that it was added on purpose
+            result = extraction.keep_statements(result, window.turns, {})
         clock.lap("extract")
         return replace(result, authors=tuple(sorted({(turn.author, turn.role) for turn in window.turns}))), clock
 

@@ -24,15 +24,7 @@ from adk_graph_memory.problem_log import ProblemLog
 from adk_graph_memory.profiles import Profiles
 from adk_graph_memory.pruning import Pruning
 from adk_graph_memory.recall import Recall, RecallOptions
-from adk_graph_memory.records import (
-    AsOf,
-    Filters,
-    IngestReport,
-    Recollection,
-    Scope,
-    SharedMemory,
-    Turn,
-)
+from adk_graph_memory.records import AsOf, Filters, IngestReport, Recollection, Scope, SharedMemory, Turn
 from adk_graph_memory.reviews import Reviews
 from adk_graph_memory.settings import Settings
 from adk_graph_memory.sharing import SharedOption, Sharing
@@ -42,8 +34,8 @@ logger = logging.getLogger(__name__)
 
 RULES = "rules"
 """Stands for no model in its place."""
-STAYS_STORED = "The turns are stored and pending: add them again, or run `adk-graph-memory ingest --pending`."
-"""What an error of :meth:`GraphMemory.remember` says of the turns that could not be read."""
+STAYS_STORED = "The words are stored and pending: add them again, or run `adk-graph-memory ingest --pending`."
+"""What an error of :meth:`GraphMemory.remember` says of words that could not be read."""
 
 
 class GraphMemory(
@@ -215,10 +207,12 @@ class GraphMemory(
                 instead of this memory's own. Empty: only requests of earlier releases, which name no model.
 
         Raises:
+            errors.InvalidArgument: ``user_id`` looks like a shared memory, and is none.
             errors.QueuedModelMissing: ADK knows no model of this name.
             errors.DatabaseUnavailable: the requests not yet ingested stay pending.
             Exception: the first error of a request that stays pending; the other requests were still ingested.
         """
+        SharedMemory.check_user_id(user_id)
         connection = await graph.prepare_connection(self.connection)
         ingests = await graph.ingest_queue.fetch_pending_ingests(
             connection, app_name=app_name, user_id=user_id, before=before, max_attempts=max_attempts
@@ -247,9 +241,9 @@ class GraphMemory(
     ) -> list[Recollection]:
         """Return the user's memories that fit the question best, best first.
 
-        A search takes one embedding and two statements, and no model; each shared memory takes two more statements,
-        side by side. The first search of a process, and the first after a write, runs one more statement to learn who
-        speaks.
+        A search takes one embedding and two statements, and no model. Each shared memory takes two more statements,
+        side by side, and another embedding if the question names somebody who speaks there. The first search of a
+        process, and the first after a write, runs one more statement to learn who speaks.
 
         Args:
             query: a question or any words; query syntax has no effect in it.
@@ -345,9 +339,10 @@ class GraphMemory(
         *,
         topics: Sequence[str] = (),
         extractor: extraction.Extractor | None = None,
+        guard: guards.Guard | None = None,
     ) -> IngestReport:
-        """Ingest turns, with another extractor than this memory's if one is given."""
-        ingestion = self._make_ingestion(self.connection, extractor=extractor)
+        """Ingest turns, with another extractor or guard than this memory's if one is given."""
+        ingestion = self._make_ingestion(self.connection, extractor=extractor, guard=guard)
         try:
             return await ingestion.ingest_turns(scope, session_id, turns, metadata or JsonMapDelta(), topics)
         except (errors.EmbeddingError, errors.EmbedderMismatch, errors.ModelError, errors.WriteConflict) as error:
@@ -359,10 +354,11 @@ class GraphMemory(
         model_name: str | None = None,
         *,
         extractor: extraction.Extractor | None = None,
+        guard: guards.Guard | None = None,
     ) -> Ingestion:
-        """Make an ingestion with this memory's model, or with that of another name, or with another extractor."""
+        """Make an ingestion with this memory's model, or that of another name, or with another extractor or guard."""
         if model_name in (None, self._language_model.model if self._language_model else RULES):
-            parts = extractor or self.extractor, self.judge, self.problems, self.guard
+            parts = extractor or self.extractor, self.judge, self.problems, guard or self.guard
             return Ingestion(connection, self.vectors, *parts)
         model = None if model_name == RULES else llm.resolve_queued_model(model_name or RULES)
         parts = self._make_extractor(model), self._make_judge(model), self.problems, self.guard

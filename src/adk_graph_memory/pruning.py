@@ -12,7 +12,7 @@ from adk_graph_memory.blobs import BlobStore
 from adk_graph_memory.graph.pruning import PrunedBatch, PruneRequest
 from adk_graph_memory.graph_vectors import GraphVectors
 from adk_graph_memory.language.durations import parse_duration
-from adk_graph_memory.records import PruneKind, PruneReport
+from adk_graph_memory.records import PruneKind, PruneReport, SharedMemory
 from adk_graph_memory.rewriting import Rewriter
 
 logger = logging.getLogger(__name__)
@@ -50,8 +50,10 @@ class Pruning:
             How much of each kind went, or would go.
 
         Raises:
-            errors.InvalidArgument: there is no such kind, or ``older_than`` is no length of time.
+            errors.InvalidArgument: there is no such kind, ``older_than`` is no length of time, or ``user_id`` looks
+                like a shared memory and is none.
         """
+        SharedMemory.check_user_id(user_id)
         if isinstance(only, str):
             raise errors.InvalidArgument(reason=f"only={only!r} is no list of kinds: give [{only!r}]")
         if unknown := [kind for kind in only if kind not in get_args(PruneKind)]:

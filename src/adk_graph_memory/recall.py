@@ -6,7 +6,7 @@ A search takes one embedding and two statements, and no model.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
@@ -15,7 +15,7 @@ from typing import NamedTuple
 from neo4j import exceptions as driver_errors
 from neo4j_graphrag.types import RawSearchResult
 
-from adk_graph_memory import errors, graph, past_memory, retrieval
+from adk_graph_memory import embeddings, errors, graph, past_memory, retrieval
 from adk_graph_memory.graph_vectors import GraphVectors
 from adk_graph_memory.past_memory import PastMemory
 from adk_graph_memory.problem_log import ProblemLog
@@ -26,6 +26,8 @@ CHARACTERS_PER_TOKEN = 5
 """More than most tokens have, so that the budget is filled even if some memories are duplicates."""
 DUPLICATE_MARGIN = 10
 """Memories fetched beyond the limit, to make up for duplicates."""
+_QuestionVector = tuple[embeddings.QuestionEmbedding | None, graph.VectorSlot | None, str | None]
+"""A question's embedding, the slot to compare it with, and why there is none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +124,15 @@ class Recall:
         limit, token_budget = options.limit or 0, options.token_budget or 0
         if not limit or not token_budget:
             return []
-        answers = await asyncio.gather(*(self._search_scope(scope, query, options) for scope in scopes))
+        tasks: dict[str, asyncio.Task[_QuestionVector]] = {}
+
+        def embed(text: str) -> asyncio.Task[_QuestionVector]:
+            if text not in tasks:
+                question = self._vectors.embed_question(text, options.first_wait, options.embed_timeout)
+                tasks[text] = asyncio.create_task(question)
+            return tasks[text]
+
+        answers = await asyncio.gather(*(self._search_scope(scope, query, options, embed) for scope in scopes))
         question = answers[0].question
         recollections = [memory for answer in answers for memory in answer.recollections]
         if len(answers) > 1:
@@ -141,14 +151,14 @@ class Recall:
             token_budget=token_budget,
         )
 
-    async def _search_scope(self, scope: Scope, query: str, options: RecallOptions) -> _Answer:
+    async def _search_scope(
+        self, scope: Scope, query: str, options: RecallOptions, embed: Callable[[str], Awaitable[_QuestionVector]]
+    ) -> _Answer:
         limit, token_budget = options.limit or 0, options.token_budget or 0
         past = await self._derive_past_memory(scope, options.as_of)
         retriever = await self.make_retriever(scope, None, options=options)
         question = await asyncio.to_thread(retriever.parse_question, query)
-        embedding, retriever.slot, degraded = await self._vectors.embed_question(
-            question.first_person_text, options.first_wait, options.embed_timeout
-        )
+        embedding, retriever.slot, degraded = await embed(question.first_person_text)
         try:
             top_k = max(limit + DUPLICATE_MARGIN, retrieval.RERANK_LIMIT if self._reranker or past else 0)
             # A reranker or the caller's own traversal may need more text than fits the budget.

@@ -10,7 +10,8 @@ from adk_graph_memory.graph_vectors import GraphVectors
 from adk_graph_memory.records import Scope
 from adk_graph_memory.records.guard import HeldFact
 from adk_graph_memory.records.readings import Reading
-from adk_graph_memory.rewriting import Rewriter
+from adk_graph_memory.records.turns import is_evidence
+from adk_graph_memory.rewriting import Erasure, Rewriter
 
 
 class Reviews:
@@ -40,11 +41,16 @@ class Reviews:
 
     @telemetry.trace_operation("delete_memory")
     async def reject(self, id: str, *, app_name: str, user_id: str) -> HeldFact:
-        """Delete a held fact for good; return what was held. The turns that it was read from stay.
+        """Delete a held fact for good; return what was held.
 
-        The errors are those of :meth:`release`.
+        The turns of a session that it was read from stay. A statement goes if nothing else was read in it. The errors
+        are those of :meth:`release`.
         """
-        return await self._review(id, Scope(app_name, user_id), _reject_fact)
+        scope = Scope(app_name, user_id)
+        held = await self._review(id, scope, _reject_fact)
+        if is_evidence(held.session_id):
+            await Rewriter(self.connection, self.vectors).erase_memories(scope, Erasure.select_idle_evidence)
+        return held
 
     async def _review(self, id: str, scope: Scope, change: Callable[[Reading, int], Reading]) -> HeldFact:
         connection = await graph.prepare_connection(self.connection)

@@ -54,6 +54,15 @@ class Erasure:
         return cls(turn_ids=frozenset(turns))
 
     @classmethod
+    def select_idle_evidence(cls, snapshot: MemorySnapshot) -> Erasure:
+        """Select what was added directly and read, and of which nothing is kept; it may be added again."""
+        heard = {id for reading in snapshot.readings for id in reading.heard_turn_ids}
+        facts = (fact for reading in snapshot.readings for fact in reading.extraction.facts)
+        heard -= {source.turn_id for fact in facts for source in fact.sources}
+        idle = (id for id in heard if id in snapshot.turns and is_evidence(snapshot.turns[id]["session_id"]))
+        return cls(frozenset(idle), is_final=False, takes_words=False)
+
+    @classmethod
     def select_ingest(cls, snapshot: MemorySnapshot, ingest_id: str) -> Erasure:
         """Select the turns that were read by one ingest last, which may be read again, and what the owner ruled."""
         readings = [reading for reading in snapshot.readings if reading.id == ingest_id]
@@ -189,8 +198,10 @@ class Rewriter:
             await graph.derivation.lock_user(transaction, scope)
             snapshot = await graph.derivation.read_snapshot(transaction, scope)
             rewrite = await asyncio.to_thread(plan, snapshot)
-            if is_due(rewrite):
-                await self._write(transaction, scope, rewrite, EmbeddingBatch(has_embedder=True))
+            if is_due(rewrite) and not await self._write(
+                transaction, scope, rewrite, EmbeddingBatch(has_embedder=True)
+            ):
+                raise errors.WriteConflict(attempts=FREE_REWRITES + 1)
             return rewrite
 
         return await self._connection.transact(rewrite_alone)

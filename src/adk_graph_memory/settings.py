@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -15,7 +16,15 @@ from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 from zoneinfo import ZoneInfo
 
 import platformdirs
-from pydantic import BeforeValidator, Field, SecretStr, StringConstraints, ValidationError, field_validator
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Field,
+    SecretStr,
+    StringConstraints,
+    ValidationError,
+    field_validator,
+)
 from pydantic_settings import (
     BaseSettings,
     EnvSettingsSource,
@@ -33,6 +42,8 @@ from adk_graph_memory.language.zones import parse_timezone
 AnalyzerName = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_-]*$")]
 """The name of a Neo4j full-text analyzer."""
 
+SharedName = Annotated[str, AfterValidator(lambda name: _check_shared_name(name))]
+"""The name of a memory that users share."""
 Period = Annotated[float | None, BeforeValidator(lambda value: None if value in (None, "") else parse_duration(value))]
 """A length of time in seconds; a text may have a unit, as ``30d`` has."""
 
@@ -204,7 +215,7 @@ class Settings(BaseSettings):
         description="a search leaves out what scores less; about 0.28 leaves out most of what answers nothing, and "
         "some of what does",
     )
-    shared: tuple[str, ...] = Field(
+    shared: tuple[SharedName, ...] = Field(
         default=(), description="shared memories that every user's searches read too: `:app:`, `:group:NAME`"
     )
 
@@ -368,3 +379,9 @@ def is_text_captured() -> bool:
     """
     mode = os.environ.get("OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT", "")
     return mode.strip().upper() in ("SPAN_ONLY", "SPAN_AND_EVENT")
+
+
+def _check_shared_name(name: str) -> str:
+    if not re.fullmatch(r":app:|:group:.*\S.*", name):
+        raise ValueError(f"{name!r} names no shared memory: give `:app:` or `:group:NAME`")
+    return name

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
 
 from adk_graph_memory import consolidation, errors, extraction, graph, telemetry
 from adk_graph_memory.records import (
@@ -11,6 +13,7 @@ from adk_graph_memory.records import (
     IngestReport,
     KnownEntity,
     KnownFact,
+    Proposition,
     Scope,
     SharedMemory,
     Turn,
@@ -46,11 +49,13 @@ class Sharing(Statements):
             id: of the fact, as in ``Recollection.id`` or ``StoredFact.id``.
             app_name, user_id: whose memory it is.
             to: the shared memory.
-            author: how the shared memory calls the user, whom their own calls ``user``; the user's id by default.
+            author: what the shared memory calls the user, whom their own calls ``user``; the user's id by default.
 
         Raises:
             errors.NotFound: this user has no such fact.
-            errors.InvalidArgument: the fact is over, or ``to`` is no shared memory.
+            errors.InvalidArgument: the fact is over, no quote that still stands supports it, or ``to`` is no shared
+                memory.
+            errors.RedactionFailed: the redaction failed; nothing is stored.
             errors.DatabaseError: the graph could not be read or written.
         """
         check_text("the id", id)
@@ -59,8 +64,10 @@ class Sharing(Statements):
             raise errors.InvalidArgument(reason=f"the fact is in {to!s} already")
         connection = await graph.prepare_connection(self.connection)
         snapshot = await graph.derivation.fetch_snapshot(connection, scope)
-        if (row := snapshot.statements.get(id)) is not None:
+        author = await self.redactor.redact_text(author or user_id)
+        if (row := snapshot.statements.get(id)) is not None and row["stands"]:
             statement = graph.fact_rows.read_statement(row)
+            statement = replace(statement, author=author if statement.author == "user" else statement.author)
             return await self.add_statements([statement], app_name=app_name, user_id=to)
         fact = snapshot.stored.facts.get(id.removeprefix("fact:"))
         if fact is None:
@@ -68,11 +75,16 @@ class Sharing(Statements):
         if fact.standing.state != "current":
             reason = f"{fact.proposition.text!r} is over: promote what stands in its place"
             raise errors.InvalidArgument(reason=reason)
-        promotion = consolidation.make_promotion(fact, snapshot.stored.entities, author or user_id)
-        check_authors(target, promotion.turns)
+        turns = await self.redactor.redact_turns(_quote_turns(fact, snapshot.turns, scope, author))
+        check_authors(target, turns)
+        fact = replace(fact, proposition=await self._redact_proposition(fact.proposition))
+        promotion = consolidation.make_promotion(fact, turns, snapshot.stored.entities, author)
         session_id = f"{PROMOTED_SESSION}{fact.id}"
-        turns = await renew_turns(connection, target, session_id, promotion.turns)
+        turns = await renew_turns(connection, target, session_id, turns)
         return await self._ingest_turns(target, session_id, turns, extractor=self._prepare_extractor(fact, promotion))
+
+    async def _redact_proposition(self, proposition: Proposition) -> Proposition:
+        return replace(proposition, text=await self.redactor.redact_text(proposition.text))
 
     def _prepare_extractor(self, fact: KnownFact, promotion: consolidation.Promotion) -> extraction.PreparedExtractor:
         async def read_promotion(turns: Sequence[Turn], known_entities: Sequence[KnownEntity]) -> Extraction:
@@ -88,6 +100,8 @@ class Sharing(Statements):
         own = Scope(app_name, user_id)
         if shared is None:
             shared = () if own.is_shared else await self._find_shared(app_name, user_id)
+        if isinstance(shared, str):  # a SharedMemory is a text
+            shared = [shared]
         others = dict.fromkeys(Scope(app_name, check_shared(memory)) for memory in shared)
         return own, *(scope for scope in others if scope != own)
 
@@ -97,7 +111,19 @@ class Sharing(Statements):
         if not callable(self._shared):
             return self._shared
         memories = self._shared(app_name, user_id)
-        return await memories if inspect.isawaitable(memories) else memories
+        return (await memories if inspect.isawaitable(memories) else memories) or ()
+
+
+def _quote_turns(fact: KnownFact, turns: Mapping[str, Mapping[str, Any]], scope: Scope, author: str) -> list[Turn]:
+    """Make a turn of each quote of the fact that was found in its turn, if that has not expired."""
+    quotes = [source for source in fact.sources if source.is_verified and turns[source.turn_id]["stands"]]
+    if not quotes:
+        reason = f"no quote that still stands supports {fact.proposition.text!r}, and nothing else can be shared of it"
+        raise errors.InvalidArgument(reason=reason)
+    return [
+        consolidation.make_quote_turn(source, scope, author, graph.fact_rows.read_expiry(turns[source.turn_id]))
+        for source in quotes
+    ]
 
 
 def check_shared(memory: object) -> SharedMemory:

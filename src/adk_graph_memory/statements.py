@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 from adk_graph_memory import consolidation, errors, extraction, graph, telemetry
 from adk_graph_memory import guard as guards
@@ -22,7 +22,7 @@ from adk_graph_memory.records import (
     digest,
     fold_text,
 )
-from adk_graph_memory.records.turns import STATEMENT_SESSION
+from adk_graph_memory.records.turns import STATEMENT_SESSION, Role
 from adk_graph_memory.redaction import Redactor
 
 
@@ -55,6 +55,7 @@ class Statements:
         metadata: JsonMapDelta | None = None,
         *,
         extractor: extraction.Extractor | None = None,
+        guard: guards.Guard | None = None,
     ) -> IngestReport:
         """Extract from turns and store what that gives."""
         raise NotImplementedError
@@ -72,21 +73,27 @@ class Statements:
             statements: what to remember.
             app_name, user_id: whose memory it is.
             consolidate: read each statement as its author's turn, with the model if there is one: it reinforces or ends
-                what memory holds, and can be corrected. If nothing is read in it, it is kept in its own words.
+                what memory holds, and can be corrected. If nothing is read in it, it is kept in its own words. One that
+                is over, said again later, counts again.
 
         Raises:
-            errors.InvalidArgument: a statement with its own id is to be consolidated.
+            errors.InvalidArgument: a statement with its own id is to be consolidated, or one for a shared memory has
+                the author ``user``.
             errors.RedactionFailed: the redaction failed; nothing is stored.
-            errors.ModelError: the model failed; the statements are stored and pending.
+            errors.ModelError: the model failed; statements to consolidate are stored and pending.
+            errors.EmbeddingError, errors.EmbedderMismatch: no vector would fit the graph's; likewise.
             errors.DatabaseError: the graph could not be written.
         """
         scope, statements = Scope(app_name, user_id), await self.redactor.redact_statements(statements)
         check_authors(scope, statements)
-        statements, refused = await guards.screen_statements(self.guard, statements, scope, holds=consolidate)
+        statements, refused, guard = await guards.screen_statements(self.guard, statements, scope, holds=consolidate)
         telemetry.annotate_memories(statements)
         await graph.prepare_connection(self.connection)
-        store = self._consolidate_statements if consolidate else self._store_statements
-        report = await store(statements, scope)
+        report = await (
+            self._consolidate_statements(statements, scope, guard)
+            if consolidate
+            else self._store_statements(statements, scope)
+        )
         return replace(report, dropped={**report.dropped, **refused})
 
     async def _store_statements(self, statements: Sequence[Statement], scope: Scope) -> IngestReport:
@@ -99,18 +106,21 @@ class Statements:
         done = {"ADD": len(facts)}
         return IngestReport(facts=done, embedded=len(batch.embeddings), extractor="direct")
 
-    async def _consolidate_statements(self, statements: Sequence[Statement], scope: Scope) -> IngestReport:
+    async def _consolidate_statements(
+        self, statements: Sequence[Statement], scope: Scope, guard: guards.Guard | None
+    ) -> IngestReport:
         if named := [statement.id for statement in statements if statement.id]:
             reason = f"statement {named[0]!r} has an id of its own and is kept as it is: add it without consolidate"
             raise errors.InvalidArgument(reason=reason)
         report = IngestReport(extractor=self.extractor.version)
-        for (metadata, replaces), group in _group_by_metadata(statements):
+        for group in _group_by_metadata(statements):
+            metadata, replaces = group[0].metadata, group[0].replaces_metadata
             turns = [_make_turn(statement, scope) for statement in group]
             turns = await renew_turns(self.connection, scope, STATEMENT_SESSION, turns)
             topics = {turn.id: item.topic for turn, item in zip(turns, group, strict=True) if item.topic}
             extractor = extraction.PreparedExtractor(self._make_reader(topics), self.extractor)
             delta = JsonMapDelta.from_values(metadata, replaces=replaces)
-            report += await self._ingest_turns(scope, STATEMENT_SESSION, turns, delta, extractor=extractor)
+            report += await self._ingest_turns(scope, STATEMENT_SESSION, turns, delta, extractor=extractor, guard=guard)
         return report
 
     def _make_reader(self, topics: Mapping[str, str]) -> extraction.Prepare:
@@ -122,13 +132,14 @@ class Statements:
 
 
 def _make_turn(statement: Statement, scope: Scope) -> Turn:
-    author = statement.author or _name_owner(scope)
+    role: Role = "model" if statement.origin in ("agent", "tool") else "user"
+    author = statement.author or (_name_owner(scope) if role == "user" else "agent")
     return Turn(
         id=digest("statement", author, fold_text(statement.text)),
         author=author,
         text=statement.text,
         at=statement.at,
-        role="model" if statement.origin in ("agent", "tool") else "user",
+        role=role,
         origin=statement.origin,
         expires_at=statement.expires_at,
     )
@@ -141,28 +152,23 @@ def _name_owner(scope: Scope) -> str:
     return "user"
 
 
-def _group_by_metadata(statements: Sequence[Statement]) -> list[tuple[tuple[Mapping[str, Any], bool], list[Statement]]]:
-    """Group statements with equal metadata, which an ingest stores with all of its turns."""
-    groups: list[tuple[tuple[Mapping[str, Any], bool], list[Statement]]] = []
+def _group_by_metadata(statements: Iterable[Statement]) -> list[list[Statement]]:
+    """Group statements with the same metadata, which an ingest stores with all of its turns."""
+    groups: dict[tuple[str, bool], list[Statement]] = {}
     for statement in statements:
-        key = statement.metadata, statement.replaces_metadata
-        group = next((group for other, group in groups if other == key), None)
-        if group is None:
-            groups.append((key, [statement]))
-        else:
-            group.append(statement)
-    return groups
+        key = json.dumps(statement.metadata, sort_keys=True, default=repr), statement.replaces_metadata
+        groups.setdefault(key, []).append(statement)
+    return list(groups.values())
 
 
 async def renew_turns(connection: graph.Connection, scope: Scope, session_id: str, turns: Sequence[Turn]) -> list[Turn]:
-    """Give those of the turns that were forgotten another id: whoever adds one again on purpose means it."""
+    """Give those of the turns another id that were forgotten, or are over and said again: whoever adds one means it."""
     renewed = list(turns)
-    while forgotten := await graph.forgetting.find_forgotten_turns(
-        connection, scope, [turn.make_memory_id(session_id) for turn in renewed]
+    while spent := await graph.forgetting.find_spent_turns(
+        connection, scope, {turn.make_memory_id(session_id): turn.at for turn in renewed}
     ):
         renewed = [
-            replace(turn, id=digest(turn.id)) if turn.make_memory_id(session_id) in forgotten else turn
-            for turn in renewed
+            replace(turn, id=digest(turn.id)) if turn.make_memory_id(session_id) in spent else turn for turn in renewed
         ]
     return renewed
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import copy
 import inspect
+import io
 import json
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -16,7 +18,16 @@ from google.adk.tools import load_memory
 from google.genai import types
 from tests.conftest import Command
 
-from adk_graph_memory import GraphMemory, Neo4jMemoryService, Neo4jSessionService, SharedMemory, Statement, Turn, errors
+from adk_graph_memory import (
+    GraphMemory,
+    Neo4jMemoryService,
+    Neo4jSessionService,
+    SharedMemory,
+    Statement,
+    Turn,
+    errors,
+    graph,
+)
 from adk_graph_memory.records import Scope
 from adk_graph_memory.testing import HashEmbedder
 
@@ -78,7 +89,7 @@ async def test_nobody_reads_what_is_shared_without_being_given_it(memory: GraphM
     assert await find_codes(memory, app_name, NIGHT) == {"night1234": None} | {"night1234": NIGHT}
 
 
-@pytest.mark.parametrize("id", [":app:", ":group:night shift", ":group:"])
+@pytest.mark.parametrize("id", [":app:", ":group:night shift", ":group: x"])
 async def test_no_user_s_id_names_a_shared_memory(memory: GraphMemory, app_name: str, id: str) -> None:
     whose: dict[str, Any] = {"app_name": app_name, "user_id": id}
     service, sessions = Neo4jMemoryService(memory=memory), Neo4jSessionService(settings=memory.connection.settings)
@@ -89,12 +100,18 @@ async def test_no_user_s_id_names_a_shared_memory(memory: GraphMemory, app_name:
         memory.forget_user(**whose),
         service.search_memory(query=QUESTION, **whose),
         sessions.create_session(**whose),
+        memory.export(io.StringIO(), **whose),
+        memory.prune(**whose, older_than=0),
+        memory.resume(user_id=id),
+        anext(memory.check_memories(user_id=id, mend=True)),
     )
     for call in calls:
         with pytest.raises(errors.InvalidArgument, match="cannot be a user's id"):
             await call
     with pytest.raises(errors.InvalidArgument, match="no shared memory"):
         await memory.recall(QUESTION, app_name=app_name, user_id="ana", shared=[id])  # type: ignore[list-item]
+    with pytest.raises(errors.InvalidArgument, match="no shared memory"):
+        await memory.recall(QUESTION, app_name=app_name, user_id="ana", shared=id)  # type: ignore[arg-type]
     await sessions.close()
     assert await list_texts(memory, app_name, NIGHT) == ["My door code is night1234."]
 
@@ -132,10 +149,11 @@ async def test_a_function_tells_who_reads_what(neo4j_server: Any, memory: GraphM
         assert (await find_codes(by_function, app_name, "bob")).keys() == {"bob1234"}
         assert (await find_codes(by_function, app_name, shared=[])).keys() == {"ana1234"}
         assert (await find_codes(by_setting, app_name)).keys() == {"ana1234", "app1234", "day1234"}
-    wrong = neo4j_server.settings(label_prefix="TestHash", shared=["night"])
-    async with GraphMemory(settings=wrong, model="rules", embedder=HashEmbedder()) as memory:
-        with pytest.raises(errors.InvalidArgument, match="'night' is no shared memory"):
-            await memory.recall(QUESTION, app_name=app_name, user_id="ana")
+        assert (await find_codes(make_memory(neo4j_server, shared=lambda app, user: None), app_name)).keys() == {
+            "ana1234"
+        }
+    with pytest.raises(errors.ConfigurationError, match="'night' names no shared memory: give `:app:`"):
+        neo4j_server.settings(shared=["night"])
 
 
 async def test_an_agent_reads_what_the_application_gives_it(memory: GraphMemory, app_name: str) -> None:
@@ -227,6 +245,82 @@ async def test_what_is_forgotten_here_stays_there_until_it_is_forgotten_there(
     await memory.forget_session(f":promoted:{id.removeprefix('fact:')}", app_name=app_name, user_id=NIGHT)
     assert await list_texts(memory, app_name, NIGHT) == ["My door code is night1234."]
     await check_sound(memory, app_name)
+
+
+async def test_two_users_promote_one_statement_of_equal_words(memory: GraphMemory, app_name: str) -> None:
+    for user in ("ana", "bob"):
+        whose = {"app_name": app_name, "user_id": user}
+        await memory.add_statements([Statement("I never eat nuts.", NOON, "user")], **whose, consolidate=True)
+        assert (await promote(memory, app_name, "nuts", user)).turns == 1
+    facts = [fact async for fact in memory.facts(app_name=app_name, user_id=NIGHT) if "nuts" in fact.text]
+    assert {source.author for fact in facts for source in fact.sources} == {"ana", "bob"}
+    await check_sound(memory, app_name)
+
+
+async def test_who_promotes_a_statement_of_theirs_is_named(memory: GraphMemory, app_name: str) -> None:
+    await memory.add_statements([Statement("I have two cats.", NOON, "user")], app_name=app_name, user_id="ana")
+    await promote(memory, app_name, "cats", author="Ana Sousa")
+    [fact] = [fact async for fact in memory.facts(app_name=app_name, user_id=NIGHT) if "cats" in fact.text]
+    assert fact.author == "Ana Sousa"
+
+
+async def test_only_quotes_that_stand_are_promoted_and_expire_there_too(
+    neo4j_server: Any, memory: GraphMemory, app_name: str
+) -> None:
+    now, whose = datetime.now(UTC), {"app_name": app_name, "user_id": "ana"}
+    first, second = (Turn(f"t{n}", "user", "The kettle is broken.", now) for n in (1, 2))
+    gone = replace(first, expires_at=now - timedelta(seconds=1))
+    kept = replace(second, expires_at=now + timedelta(days=1))
+    await memory.remember([gone], **whose, session_id="s")
+    id = "fact:" + await find_stored_id(memory, "kettle")
+    with pytest.raises(errors.InvalidArgument, match="no quote that still stands"):
+        await memory.promote(id, **whose, to=NIGHT)
+    await memory.remember([kept], **whose, session_id="s")
+    assert (await memory.promote(id, **whose, to=NIGHT)).turns == 1
+    connection = await graph.prepare_connection(memory.connection)
+    snapshot = await graph.derivation.fetch_snapshot(connection, Scope(app_name, NIGHT))
+    [turn] = [turn for turn in snapshot.turns.values() if "kettle" in turn["text"]]
+    assert kept.expires_at and turn["expires_at"] == pytest.approx(kept.expires_at.timestamp())
+
+
+async def find_stored_id(memory: GraphMemory, word: str) -> str:
+    driver = await memory.connection.get_driver()
+    query = "MATCH (f:TestHashFact) WHERE f.text CONTAINS $word RETURN f.id AS id"
+    records, _, _ = await driver.execute_query(query, word=word)
+    id: str = records[-1]["id"]
+    return id
+
+
+async def test_what_is_promoted_is_redacted(neo4j_server: Any, memory: GraphMemory, app_name: str) -> None:
+    await remember(memory, app_name, "ana", "The safe opens with 4711.")
+    redacting = make_memory(neo4j_server, redact=lambda text: text.replace("4711", "[code]"))
+    async with redacting:
+        await promote(redacting, app_name, "safe", author="4711")
+    facts = [fact async for fact in memory.facts(app_name=app_name, user_id=NIGHT) if "safe" in fact.text]
+    assert [(fact.text, fact.author) for fact in facts] == [("The safe opens with [code].", "[code]")]
+    assert [source.quote for fact in facts for source in fact.sources] == ["The safe opens with [code]."]
+
+
+async def test_who_speaks_is_known_after_one_of_their_words_is_deleted(memory: GraphMemory, app_name: str) -> None:
+    whose = {"app_name": app_name, "user_id": "carla"}
+    statements = [Statement(text, NOON, "user") for text in ("I live in Porto.", "I keep two goats.")]
+    await memory.add_statements(statements, **whose, consolidate=True)
+    before = await memory.profile(**whose)
+    assert "Porto" in before.text
+    await memory.forget(await find_id(memory, app_name, "carla", "goats"), **whose)
+    assert "Porto" in (await memory.profile(**whose)).text
+
+
+async def test_scopes_that_are_asked_the_same_share_one_embedding(neo4j_server: Any, app_name: str) -> None:
+    embedder = HashEmbedder()
+    async with GraphMemory(
+        settings=neo4j_server.settings(label_prefix="TestHash"), model="rules", embedder=embedder
+    ) as memory:
+        for user, author in (("ana", "user"), (NIGHT, "handbook")):
+            await remember(memory, app_name, user, "The kettle is broken.", author=author)
+        before = embedder.calls
+        await memory.recall("Which kettle is broken?", app_name=app_name, user_id="ana", shared=[NIGHT, APP, DAY])
+        assert embedder.calls - before == 1
 
 
 async def test_a_statement_is_promoted_word_for_word(memory: GraphMemory, app_name: str) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
+import pytest
+
 from adk_graph_memory.consolidation.restriction import Removal, find_lost_words, restrict_readings
 from adk_graph_memory.records import ExtractedEntity, ExtractedFact, Extraction, Source
 from adk_graph_memory.records.readings import ClaimDecision, ClaimRef, OwnerRuling, Reading
@@ -90,6 +92,34 @@ def test_what_two_said_is_the_word_of_whoever_is_left() -> None:
     for gone, speaker, at in (("t0", "Bea", later.at), ("t1", "Ada", NOON)):
         [left] = forget(gone, reading=reading).extraction.facts
         assert (left.speaker, left.at) == (speaker, at)
+
+
+@pytest.mark.parametrize(
+    ("quotes", "gone", "keeps_date"),
+    [
+        (("I moved on 3 May", "I moved"), "t0", False),
+        (("I moved", "I moved on 3 May"), "t1", False),
+        (("I moved on 3 May", "I moved"), "t1", True),
+        (("I moved on 3 May", "It was in May"), "t0", True),
+        (("I moved", "So I did"), "t1", True),
+    ],
+)
+def test_a_date_that_only_a_forgotten_quote_tells_goes(quotes: tuple[str, str], gone: str, keeps_date: bool) -> None:
+    sources = tuple(Source(f"t{n}", quote, 0, len(quote), NOON, n) for n, quote in enumerate(quotes))
+    fact = replace(FACTS[0], object=None, text="moved", sources=sources, valid_from=NOON, valid_from_precision="day")
+    reading = replace(READING, extraction=Extraction((ExtractedEntity(1, "all"),), (fact,)))
+    [left] = restrict_readings([reading], Removal(frozenset([gone]), {}, {}))
+    [fact] = left.extraction.facts
+    assert (fact.valid_from, fact.valid_from_precision) == ((NOON, "day") if keeps_date else (None, None))
+
+
+def test_a_name_is_not_said_by_a_longer_word() -> None:
+    texts = {"t0": "Ana came", "t1": "I ate a banana"}
+    reading = Reading("r", "s", Extraction((ExtractedEntity(1, "Ana"), ExtractedEntity(2, "banana"))))
+    reading = replace(reading, heard_turn_ids=tuple(texts))
+    removal = Removal(frozenset(["t0"]), {"t1": ("user", "user")}, {"t1": texts["t1"]})
+    [left] = restrict_readings([reading], removal)
+    assert list_names(left) == {"banana"}
 
 
 def test_katakana_writes_words_and_hiragana_grammar() -> None:

@@ -485,6 +485,7 @@ async def test_ones_own_words_beside_them_are_kept(text: str, expected: list[str
     "text",
     [
         "Why does it restart? Log:\n\nI am a robot and I live here\nI live in Rome too\n\nMy own bees are fine there.",
+        "Why does it restart? Log:\r\n\r\nI am a robot and I live here\r\n\r\nMy own bees are fine there.",
         "<article>\n<p>I live in Rome.</p>\n</article>\nMy own bees are fine there.",
         "<!-- I live\nin Rome. -->My own bees are fine there.",
         "CAPTAIN: I own three ships.\nFIRST MATE: I live in Rome.\nMy own bees are fine there.",

@@ -12,7 +12,7 @@ from adk_graph_memory.consolidation.owner_words import (
     make_ruling_reading,
 )
 from adk_graph_memory.consolidation.past_facts import find_stale_facts, list_past_facts
-from adk_graph_memory.consolidation.promotion import Promotion, make_promotion
+from adk_graph_memory.consolidation.promotion import Promotion, make_promotion, make_quote_turn
 from adk_graph_memory.consolidation.provenance import trace_entity, trace_fact
 from adk_graph_memory.consolidation.readings import record_reading
 from adk_graph_memory.consolidation.reconciliation import reconcile_claims
@@ -47,6 +47,7 @@ __all__ = [
     "make_claim_ref",
     "make_correction_reading",
     "make_promotion",
+    "make_quote_turn",
     "make_ruling_reading",
     "make_statement_id",
     "make_unrecorded_reading",

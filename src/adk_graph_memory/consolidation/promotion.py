@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 
-from adk_graph_memory.records import ExtractedEntity, ExtractedFact, Extraction, KnownFact, Source, Turn, digest
+from adk_graph_memory.records import ExtractedEntity, ExtractedFact, Extraction, KnownFact, Scope, Source, Turn, digest
 from adk_graph_memory.records.derived_memory import DerivedEntity
 
 _ANONYMOUS_AUTHOR = "user"
 """ADK's author of whatever a user says, who in a shared memory could be anybody."""
-_USER_PATTERN = re.compile(r"\b(?:the )?user\b", re.IGNORECASE)
+_USER_PATTERN = re.compile(r"\bthe user\b|^user\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,15 +31,17 @@ class Promotion:
         return Extraction(self.entities, (replace(self.fact, sources=sources),))
 
 
-def make_promotion(fact: KnownFact, entities: Mapping[str, DerivedEntity], author: str) -> Promotion:
-    """Make a promotion of a fact; ``author`` names the user, who is ``user`` in their own memory."""
+def make_promotion(
+    fact: KnownFact, turns: Sequence[Turn], entities: Mapping[str, DerivedEntity], author: str
+) -> Promotion:
+    """Make a promotion of a fact with these turns; ``author`` names the user, who is ``user`` in their own memory."""
     proposition = fact.proposition
     quotes = {source.quote for source in fact.sources}
-    text = proposition.text if proposition.text in quotes else _USER_PATTERN.sub(author, proposition.text)
+    text = proposition.text if proposition.text in quotes else _USER_PATTERN.sub(lambda match: author, proposition.text)
     keys = dict.fromkeys(key for key in (proposition.subject, proposition.object) if key)
     refs = {key: ref for ref, key in enumerate(keys)}
     return Promotion(
-        turns=tuple(_make_turn(source, author) for source in fact.sources),
+        turns=tuple(turns),
         entities=tuple(_name_entity(entities[key], ref, author) for key, ref in refs.items()),
         fact=ExtractedFact(
             subject=refs[proposition.subject or ""],
@@ -58,16 +61,17 @@ def make_promotion(fact: KnownFact, entities: Mapping[str, DerivedEntity], autho
     )
 
 
-def _make_turn(source: Source, author: str) -> Turn:
-    """Make a turn of a quote. The owner of the user's memory is a user here."""
+def make_quote_turn(source: Source, scope: Scope, author: str, expires_at: datetime | None) -> Turn:
+    """Make a turn of a quote from the memory of this scope. The owner of the user's memory is a user here."""
     origin = "user" if source.is_owner else source.origin
     return Turn(
-        id=digest("promoted", *source.key),
+        id=digest("promoted", scope.key, *source.key),
         author=author if source.is_owner else _name_author(source.author, author),
         text=source.quote,
         at=source.at,
         role="user" if origin in ("user", "import") else "model",
         origin=origin,
+        expires_at=expires_at,
     )
 
 

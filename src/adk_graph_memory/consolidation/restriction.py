@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from adk_graph_memory.consolidation import fact_rules
 from adk_graph_memory.consolidation.entity_resolution import make_entity_key
 from adk_graph_memory.consolidation.spelling import normalize_words
+from adk_graph_memory.language.date_finder import has_date_hint
 from adk_graph_memory.language.detection import WIDE_RUN, detect_languages, load_stop_words
 from adk_graph_memory.records import (
     ExtractedEntity,
@@ -162,12 +163,18 @@ def _list_unheard_refs(reading: Reading, removal: Removal) -> set[int | None]:
     if removal.turn_ids.isdisjoint(reading.heard_turn_ids):
         return set()
     kept_ids = [id for id in reading.heard_turn_ids if id not in removal.turn_ids and id in removal.texts]
-    said = "\n".join(fold_text(text) for id in kept_ids for text in (removal.authors[id][0], removal.texts[id]))
+    said = [text for id in kept_ids for text in (removal.authors[id][0], removal.texts[id])]
+    said_words, said_texts = collect_words(said), {fold_text(text) for text in said}
+
+    def is_said(name: str) -> bool:
+        words = collect_words([name])
+        return words <= said_words if words else any(fold_text(name) in text for text in said_texts)
+
     spoken_of = _list_refs(reading.extraction.facts, reading.extraction.mentions)
     return {
         entity.ref
         for entity in reading.extraction.entities
-        if entity.ref not in spoken_of and not any(fold_text(name) in said for name in (entity.name, *entity.aliases))
+        if entity.ref not in spoken_of and not any(map(is_said, (entity.name, *entity.aliases)))
     }
 
 
@@ -227,11 +234,25 @@ def _restrict_facts(reading: Reading, removal: Removal) -> list[ExtractedFact]:
 
 
 def _rest_on(fact: ExtractedFact, sources: tuple[Source, ...]) -> ExtractedFact:
-    """Let the fact rest on these of its sources: it is the word of whoever said the first of them, and then."""
-    if sources[0] == fact.sources[0]:
+    """Let the fact rest on these of its sources: it is the word of whoever said the first of them, and then.
+
+    Its dates go unless a quote that is left tells one.
+    """
+    if sources == fact.sources:
+        return fact
+    lost_quotes = [source.quote for source in fact.sources if source not in sources]
+    is_first_lost = sources[0] != fact.sources[0]
+    if (is_first_lost or _tell_date(lost_quotes)) and not _tell_date([source.quote for source in sources]):
+        fact = replace(fact, valid_from=None, valid_to=None, valid_from_precision=None, valid_to_precision=None)
+    if not is_first_lost:
         return replace(fact, sources=sources)
     speaker = sources[0].author if fact.speaker == fact.sources[0].author else fact.speaker
     return replace(fact, sources=sources, speaker=speaker, at=sources[0].at)
+
+
+def _tell_date(quotes: Sequence[str]) -> bool:
+    languages = ("en", *detect_languages(quotes))
+    return any(has_date_hint(quote, language) for quote in quotes for language in languages)
 
 
 def _tells_lost_word(text: str, removal: Removal) -> bool:

@@ -15,7 +15,7 @@ from adk_graph_memory.language.detection import WIDE_CHARACTER
 _QUOTED_MATERIAL = re.compile(
     r"```.*?(?:```|\Z)|^[ \t]*+~~~.*?(?:^[ \t]*+~~~|\Z)|^[ \t]*+>[^\n]*+"
     r"|<!--.*?(?:-->|\Z)|^[ \t]*+</?[a-zA-Z][^\n]*+"
-    r"|(?<=[:：])[ \t]*+\n[ \t]*+\n(?:[ \t]*+\S[^\n]*+(?:\n|\Z))++"
+    r"|(?<=[:：])[ \t]*+\r?\n[ \t]*+\r?\n(?:[ \t]*+\S[^\n]*+(?:\n|\Z))++"
     r"|(?P<inside>`[^`\n]++`|„[^„“”]*+[“”]|“[^“”]*+”|«[^«»]*+»|»[^«»]*+«|「[^「」]*+」|『[^『』]*+』"
     r"|(?<!\w)\"[^\"\n]++\"(?!\w))",
     re.DOTALL | re.MULTILINE,

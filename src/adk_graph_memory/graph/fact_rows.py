@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import replace
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 from adk_graph_memory.graph import word_parts
@@ -190,8 +190,15 @@ def read_stored_fact(row: Mapping[str, Any], now: datetime, subject: str | None,
 
 def read_statement(row: Mapping[str, Any]) -> Statement:
     """Read a statement that was added directly, from its fact's properties; its id and metadata stay behind."""
-    at = restore_datetime(row["timestamp"], row["offset"])
-    return Statement(row["text"], at, row["author"], topic=row["topic"] or "", origin=row["origin"])
+    at, expires_at = restore_datetime(row["timestamp"], row["offset"]), read_expiry(row)
+    return Statement(
+        row["text"], at, row["author"], topic=row["topic"] or "", expires_at=expires_at, origin=row["origin"]
+    )
+
+
+def read_expiry(row: Mapping[str, Any]) -> datetime | None:
+    """Read when a memory expires by itself."""
+    return None if row["expires_at"] is None else datetime.fromtimestamp(row["expires_at"], UTC)
 
 
 def read_source(row: Mapping[str, Any]) -> Source:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
 from functools import partial
 
 from adk_graph_memory.graph.connection import Connection, Transaction
@@ -34,15 +35,21 @@ def list_fact_tombstones(connection: Connection, memory_id: str) -> list[str]:
     return [make_fact_tombstone(connection, memory_id), f"facts:{memory_id}"]
 
 
-async def find_forgotten_turns(connection: Connection, scope: Scope, memory_ids: Sequence[str]) -> set[str]:
-    """Find those of the turns that were forgotten, or from which a fact was: nothing is read in them any more."""
-    keys = {
-        key: id
-        for id in memory_ids
-        for key in (*list_turn_tombstones(connection, id), *list_fact_tombstones(connection, id))
-    }
-    rows = await connection.run_statement("tombstones", scope=scope.key, keys=list(keys))
-    return {keys[row["key"]] for row in rows}
+async def find_spent_turns(connection: Connection, scope: Scope, times: Mapping[str, datetime]) -> set[str]:
+    """Find those of the turns in which nothing is read any more, given when each is said (now) by memory id.
+
+    They were forgotten, or a fact of theirs was; or they were said before, and all that was read in them is over.
+    """
+    rows = [
+        {
+            "memory_id": id,
+            "timestamp": at.timestamp(),
+            "tombstones": [*list_turn_tombstones(connection, id), *list_fact_tombstones(connection, id)],
+        }
+        for id, at in times.items()
+    ]
+    spent = await connection.run_statement("spent_turns", scope=scope.key, rows=rows)
+    return {row["memory_id"] for row in spent}
 
 
 async def erase_events(

@@ -238,7 +238,7 @@ async def fetch_pending_ingests(
         PendingIngest(
             scope=Scope.from_graph(row["app_name"], row["user_id"]),
             session_id=row["session_id"],
-            turns=tuple(map(_read_turn, row["turns"])),
+            turns=tuple(map(_read_pending_turn, row["turns"])),
             attempts=row["attempts"],
             reason=row["reason"],
             topics=tuple(row["topics"]),
@@ -326,3 +326,9 @@ def _read_turn(row: Mapping[str, Any]) -> Turn:
     at = restore_datetime(row["timestamp"], row["offset"])
     role: Literal["user", "model"] = "model" if row["role"] == "model" else "user"
     return Turn(row["id"], row["author"], row["text"], at, role, row["seq"] or 0, origin=row["origin"])
+
+
+def _read_pending_turn(row: Mapping[str, Any]) -> Turn:
+    expiries = (row["expires_at"], row["revisions_expire_at"])
+    expires_at, revisions_expire_at = (None if time is None else datetime.fromtimestamp(time, UTC) for time in expiries)
+    return replace(_read_turn(row), expires_at=expires_at, revisions_expire_at=revisions_expire_at)

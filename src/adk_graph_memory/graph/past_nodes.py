@@ -118,7 +118,10 @@ class PastNodes:
             quotes = self._find_turns(row["evidence"])
             expiries = [turn["revisions_expire_at"] for _, turn in quotes if turn["revisions_expire_at"]]
             properties = {**row["properties"], "fact_id": row["fact_id"], "n": row["n"]}
-            properties |= {"recorded_at": row["recorded_at"] or self._memory.at, "expires_at": [None, *expiries][-1]}
+            properties |= {
+                "recorded_at": row["recorded_at"] or self._memory.at,
+                "expires_at": max(expiries, default=None),
+            }
             edges = [PortableEdge("HAS_REVISION", False, NodePlace("Fact", (row["fact_id"],)))]
             for said, turn in quotes:
                 quote = {name: said[name] for name in ("key", "start", "end")}

@@ -172,17 +172,20 @@ def _list_speakers(
 
 async def screen_statements(
     guard: Guard | None, statements: Sequence[Statement], scope: Scope, *, holds: bool
-) -> tuple[list[Statement], Mapping[str, int]]:
-    """Ask about statements that are added directly; return those to go on with, and counts of the others by rule.
+) -> tuple[list[Statement], Mapping[str, int], Guard | None]:
+    """Ask about statements that are added directly.
 
-    With ``holds``, a statement that is to be held goes on: what is read in it is held then. Without, it is refused like
-    one that is to be dropped.
+    With ``holds``, a statement that is to be held goes on. Without, it is refused like one that is to be dropped.
+
+    Returns:
+        The statements to go on with, counts of the others by rule, and the guard to ask about what is read in these
+        statements: it holds whatever is read in one that is to be held.
 
     Raises:
         errors.ConfigurationError: the guard raised, or returned no verdict; nothing is written.
     """
     if guard is None:
-        return list(statements), {}
+        return list(statements), {}, None
     candidates = [
         GuardCandidate(
             text=statement.text,
@@ -199,4 +202,10 @@ async def screen_statements(
     passing = ("keep", "hold") if holds else ("keep",)
     counts = Counter(f"refused by the guard: {verdict.rule}" for verdict in verdicts if verdict.action not in passing)
     kept = [item for item, verdict in zip(statements, verdicts, strict=True) if verdict.action in passing]
-    return kept, counts
+    held = {item.text: verdict for item, verdict in zip(statements, verdicts, strict=True) if verdict.action == "hold"}
+
+    def ask_guard(candidate: GuardCandidate) -> GuardVerdict | None:
+        texts = (candidate.turn_text, *candidate.turn_text.split("\n\n"))
+        return next((held[text] for text in texts if text in held), None) or guard(candidate)
+
+    return kept, counts, ask_guard if held else guard

@@ -59,12 +59,24 @@ class SharedMemory(str):
         """
         if id == cls._APP:
             return cls()
-        return cls(id.removeprefix(cls._GROUP)) if id.startswith(cls._GROUP) else id
+        return cls(id.removeprefix(cls._GROUP)) if cls.is_reserved(id) else id
 
     @classmethod
     def is_reserved(cls, id: str) -> bool:
         """Whether a text that is no shared memory looks like one."""
-        return not isinstance(id, cls) and (id == cls._APP or id.startswith(cls._GROUP))
+        is_group = id.startswith(cls._GROUP) and bool(id.removeprefix(cls._GROUP).strip())
+        return not isinstance(id, cls) and (id == cls._APP or is_group)
+
+    @classmethod
+    def check_user_id(cls, id: str | None) -> None:
+        """Refuse a text that looks like a shared memory where a user's id, or none, is expected.
+
+        Raises:
+            errors.InvalidArgument: it looks like one, and is none.
+        """
+        if id is not None and cls.is_reserved(id):
+            reason = f"{id!r} cannot be a user's id; for a memory that users share give SharedMemory(…)"
+            raise errors.InvalidArgument(reason=reason)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,9 +89,7 @@ class Scope:
     def __post_init__(self) -> None:
         check_text("app_name", self.app_name)
         check_text("user_id", self.user_id)
-        if SharedMemory.is_reserved(self.user_id):
-            reason = f"{self.user_id!r} cannot be a user's id; for a memory that users share give SharedMemory(…)"
-            raise errors.InvalidArgument(reason=reason)
+        SharedMemory.check_user_id(self.user_id)
 
     @classmethod
     def from_graph(cls, app_name: str, user_id: str) -> Self:

@@ -4,12 +4,12 @@
 OPTIONAL MATCH (u:@User {scope: $scope})
 RETURN coalesce(u.writes, 0) AS writes,
        COLLECT { MATCH (e:@Event {scope: $scope}) WHERE e.memory_id IS NOT NULL WITH e, e AS memory
-         RETURN e {.memory_id, .id, .session_id, .author, .role, .origin, .text, .timestamp, stands:
+         RETURN e {.memory_id, .id, .session_id, .author, .role, .origin, .text, .timestamp, .expires_at, stands:
 // include memory_stands
          }
        } AS turns,
        COLLECT { MATCH (f:@Fact {scope: $scope}) WHERE f.id IS NOT NULL AND f.direct
-         RETURN f {.memory_id, .text, .predicate, .modality, .topic, .author, .origin, .timestamp, .offset, .recorded_at, stands:
+         RETURN f {.memory_id, .text, .predicate, .modality, .topic, .author, .origin, .timestamp, .offset, .recorded_at, .expires_at, stands:
 // include fact_stands
          }
        } AS statements,

@@ -72,8 +72,18 @@ DETACH DELETE i
 // nothing; who still speaks in this memory
 MATCH (u:@User {scope: $scope})
 SET u.authors = [name IN u.authors WHERE EXISTS {
-  MATCH (e:@Memory {scope: $scope}) WHERE e.memory_id STARTS WITH 'event:' AND e.author = name
+  MATCH (e:@Event {scope: $scope}) WHERE e.memory_id IS NOT NULL AND e.extracted IS NOT NULL AND e.author = name
 }]
+
+// spent_turns
+// a row for each of these turns in which nothing is read any more: forgotten, or said before with nothing of it that still holds
+UNWIND $rows AS row
+OPTIONAL MATCH (e:@Event {scope: $scope, memory_id: row.memory_id})
+WITH row, e
+WHERE EXISTS { MATCH (grave:@Tombstone {scope: $scope}) WHERE grave.key IN row.tombstones }
+  OR (e.extracted IS NOT NULL AND e.timestamp < row.timestamp
+    AND EXISTS { (e)<-[:SUPPORTED_BY]-(:@Fact) } AND NOT EXISTS { (e)<-[:SUPPORTED_BY]-(f:@Fact) WHERE f.state = 'current' })
+RETURN row.memory_id AS memory_id
 
 // user_counts
 // one row: how much of each kind the graph holds of a user

@@ -141,7 +141,7 @@ WHERE (i.state = 'pending' OR i.lease_until <= $now) AND ($max_attempts IS NULL 
   AND ($before IS NULL OR i.requested_at.epochMillis <= $before * 1000)
 MATCH (i)-[:READS]->(e:@Event) WHERE e.ingest = i.id AND e.memory_id IS NOT NULL
 WITH u, i, e ORDER BY e.seq
-WITH u, i, collect(e {.id, .author, .role, .origin, .text, .timestamp, .offset, .seq}) AS turns
+WITH u, i, collect(e {.id, .author, .role, .origin, .text, .timestamp, .offset, .seq, .expires_at, .revisions_expire_at}) AS turns
 RETURN u.app_name AS app_name, u.user_id AS user_id, i.session_id AS session_id, i.attempts AS attempts,
        i.reason AS reason, coalesce(i.topics, []) AS topics, coalesce(i.model, '') AS model, turns,
        (datetime().epochMillis - i.requested_at.epochMillis) / 1000.0 AS waited

@@ -268,7 +268,8 @@ CALL () {
   MATCH (e:@Event {scope: $scope, memory_id: said.event})
   MERGE (r)-[b:BECAUSE_OF {key: said.key}]->(e)
   ON CREATE SET b.start = said.start, b.end = said.end
-  SET r.expires_at = coalesce(e.revisions_expire_at, r.expires_at)
+  SET r.expires_at = CASE WHEN r.expires_at > e.revisions_expire_at THEN r.expires_at
+    ELSE coalesce(e.revisions_expire_at, r.expires_at) END
 }
 CALL () {
   UNWIND $touched AS id
@@ -313,7 +314,7 @@ CALL db.create.setNodeVectorProperty(n, $slot, row.vector)
 // counts
 // one row: how much of each kind the graph holds of a user
 RETURN COUNT { MATCH (s:@Session {scope: $scope}) WHERE s.id IS NOT NULL } AS sessions,
-       COUNT { MATCH (e:@Memory {scope: $scope}) WHERE e.memory_id STARTS WITH 'event:' } AS turns,
+       COUNT { MATCH (e:@Event {scope: $scope}) WHERE e.memory_id IS NOT NULL } AS turns,
        COUNT { MATCH (n:@Entity {scope: $scope}) WHERE n.key IS NOT NULL AND NOT (n)-[:MERGED_INTO]->() } AS entities,
        COUNT { MATCH (f:@Fact {scope: $scope}) WHERE f.id IS NOT NULL } AS facts
 

@@ -211,7 +211,8 @@ CALL (s, last, outcome) {
     e.timestamp = coalesce(timestamp, event.properties.timestamp)
   MERGE (s)-[:HAS_EVENT]->(e)
   WITH s, last, e ORDER BY e.seq
-  WITH s, CASE WHEN last IS NULL THEN [] ELSE [last] END + collect(e) AS chain
+  WITH s, last, collect(e) AS events
+  WITH s, CASE WHEN last IS NULL THEN [] ELSE [last] END + events AS chain
   SET s.revision = chain[-1].seq, s.last_update_time = chain[-1].timestamp
   FOREACH (i IN range(0, size(chain) - 2) |
     FOREACH (earlier IN [chain[i]] | FOREACH (later IN [chain[i + 1]] | MERGE (earlier)-[:NEXT]->(later))))
