@@ -149,9 +149,8 @@ async def test_a_function_tells_who_reads_what(neo4j_server: Any, memory: GraphM
         assert (await find_codes(by_function, app_name, "bob")).keys() == {"bob1234"}
         assert (await find_codes(by_function, app_name, shared=[])).keys() == {"ana1234"}
         assert (await find_codes(by_setting, app_name)).keys() == {"ana1234", "app1234", "day1234"}
-        assert (await find_codes(make_memory(neo4j_server, shared=lambda app, user: None), app_name)).keys() == {
-            "ana1234"
-        }
+    async with make_memory(neo4j_server, shared=lambda app, user: None) as by_nothing:
+        assert (await find_codes(by_nothing, app_name)).keys() == {"ana1234"}
     with pytest.raises(errors.ConfigurationError, match="'night' names no shared memory: give `:app:`"):
         neo4j_server.settings(shared=["night"])
 
