@@ -166,7 +166,7 @@ class Bench:
     async def ask_in_language(self, data_set: DataSet) -> None:
         """Asks each user's questions as if it were known in which language they are asked."""
         async with GraphMemory(settings=self._settings, model="rules") as memory:
-            recall = Recall(memory.connection, memory.vectors, memory.speakers, None, None)
+            recall = Recall(memory.connection, memory.vectors, memory.speakers, memory.problems, None, None)
 
             async def search(user_id: str, query: str) -> list[MemoryEntry]:
                 options = RecallOptions(language=few_words.get_language(user_id))

@@ -59,7 +59,7 @@ class Quality(NamedTuple):
 
 async def record(memory: GraphMemory, conversations: Sequence[Conversation], app_name: str) -> list[Case]:
     """A case for each question that has an answer."""
-    recall = Recall(memory.connection, memory.vectors, memory.speakers, None, None)
+    recall = Recall(memory.connection, memory.vectors, memory.speakers, memory.problems, None, None)
     cases = []
     for conversation in conversations:
         scope = Scope(app_name, conversation.id)

@@ -80,7 +80,7 @@ class Corrections:
             check_text("the text", text)
             text = (await self.redactor.redact_text(text)).strip()
         for moment in (valid_from, valid_to):
-            if isinstance(moment, datetime):
+            if not isinstance(moment, EllipsisType | None):
                 check_timezone_aware(moment)
         correction = Correction(text or None, valid_from, valid_to, await self._redact_reason(reason))
         return await self._add_word(

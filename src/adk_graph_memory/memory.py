@@ -25,6 +25,7 @@ from adk_graph_memory.profiles import Profiles
 from adk_graph_memory.pruning import Pruning
 from adk_graph_memory.recall import Recall, RecallOptions
 from adk_graph_memory.records import AsOf, Filters, IngestReport, Recollection, Scope, SharedMemory, Turn
+from adk_graph_memory.records.turns import check_session_id
 from adk_graph_memory.reviews import Reviews
 from adk_graph_memory.settings import Settings
 from adk_graph_memory.sharing import SharedOption, Sharing
@@ -153,18 +154,20 @@ class GraphMemory(
             replace_metadata: replace the turns' existing metadata instead of merging.
 
         Raises:
+            errors.InvalidArgument: memory itself uses this session id, or a shared memory is not told who speaks.
             errors.ConfigurationError: there is no such topic; nothing is stored.
             errors.RedactionFailed: the redaction failed; nothing is stored.
             errors.ModelError: the model failed; the turns are stored and pending.
             errors.EmbeddingError, errors.EmbedderMismatch: no vector would fit the graph's; likewise.
             errors.DatabaseError: the graph could not be written.
         """
+        check_session_id(session_id)
         turns, redacted = await self._clean_turns(turns), await self.redactor.redact_metadata(metadata)
         if not turns:
             return IngestReport(extractor=self.extractor.version)
         telemetry.annotate_memories(turns)
         scope = Scope(app_name, user_id)
-        check_authors(scope, turns)
+        check_authors(scope, (turn.author for turn in turns))
         await graph.prepare_connection(self.connection)
         delta = JsonMapDelta.from_values(redacted or {}, replaces=replace_metadata)
         return await self._ingest_turns(scope, session_id, turns, delta, topics=allowed_topics)
@@ -179,10 +182,11 @@ class GraphMemory(
         Raises:
             errors.RedactionFailed, errors.DatabaseError: nothing is stored.
         """
+        check_session_id(session_id)
         turns = await self._clean_turns(turns)
         telemetry.annotate_memories(turns)
         connection, scope = await graph.prepare_connection(self.connection), Scope(app_name, user_id)
-        check_authors(scope, turns)
+        check_authors(scope, (turn.author for turn in turns))
         ingestion = self._make_ingestion(connection)
         return await ingestion.enqueue_turns(scope, session_id, turns) if turns else 0
 

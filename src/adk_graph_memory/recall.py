@@ -59,6 +59,8 @@ class RecallOptions:
                 raise errors.InvalidArgument(reason=f"{name}={count!r} is not a whole number of at least 0")
         if not isinstance(min_score, int | float) or not 0 <= min_score <= 1:
             raise errors.InvalidArgument(reason=f"min_score={min_score!r} is not between 0 and 1")
+        if not isinstance(self.as_of, AsOf | None):
+            raise errors.InvalidArgument(reason=f"as_of={self.as_of!r} is no AsOf")
         for name, seconds in (("first_wait", self.first_wait), ("embed_timeout", self.embed_timeout)):
             if seconds is not None and not (isinstance(seconds, int | float) and seconds >= 0):
                 raise errors.InvalidArgument(reason=f"{name}={seconds!r} is not a number of seconds of at least 0")

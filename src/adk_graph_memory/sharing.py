@@ -76,7 +76,7 @@ class Sharing(Statements):
             reason = f"{fact.proposition.text!r} is over: promote what stands in its place"
             raise errors.InvalidArgument(reason=reason)
         turns = await self.redactor.redact_turns(_quote_turns(fact, snapshot.turns, scope, author))
-        check_authors(target, turns)
+        check_authors(target, (turn.author for turn in turns))
         fact = replace(fact, proposition=await self._redact_proposition(fact.proposition))
         promotion = consolidation.make_promotion(fact, turns, snapshot.stored.entities, author)
         session_id = f"{PROMOTED_SESSION}{fact.id}"

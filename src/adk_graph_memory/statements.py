@@ -85,7 +85,7 @@ class Statements:
             errors.DatabaseError: the graph could not be written.
         """
         scope, statements = Scope(app_name, user_id), await self.redactor.redact_statements(statements)
-        check_authors(scope, statements)
+        check_authors(scope, (statement.author for statement in statements))
         statements, refused, guard = await guards.screen_statements(self.guard, statements, scope, holds=consolidate)
         telemetry.annotate_memories(statements)
         await graph.prepare_connection(self.connection)
@@ -173,12 +173,13 @@ async def renew_turns(connection: graph.Connection, scope: Scope, session_id: st
     return renewed
 
 
-def check_authors(scope: Scope, words: Iterable[Turn | Statement]) -> None:
-    """Refuse words for a shared memory that do not tell who says them.
+def check_authors(scope: Scope, authors: Iterable[str | None]) -> None:
+    """Refuse words for a shared memory that do not tell who says them; None stands for nobody known.
 
     Raises:
-        errors.InvalidArgument: an author is ``user``.
+        errors.InvalidArgument: an author is ``user``, or blank.
     """
-    if scope.is_shared and any(word.author == "user" for word in words):
-        reason = "several people share this memory, so author 'user' could be any of them: give the person's name"
+    nameless = [author for author in authors if author is not None and author.strip() in ("", "user")]
+    if scope.is_shared and nameless:
+        reason = f"several people share this memory, so author {nameless[0]!r} could be any of them: give the person's name"
         raise errors.InvalidArgument(reason=reason)

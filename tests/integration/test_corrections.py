@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from adk_graph_memory import GraphMemory, Statement, Turn, errors
+from adk_graph_memory import GraphMemory, Neo4jSessionService, Statement, Turn, errors, graph, ledger
 from adk_graph_memory.graph import Connection, derivation
 from adk_graph_memory.graph.derivation import MemorySnapshot
 from adk_graph_memory.records import Scope
@@ -231,6 +231,45 @@ async def test_two_entities_become_one_on_the_owners_word(neo4j_server: Any, own
         await memory.undo(change.ingest_id, **owner)
         assert (await memory.entity("Bob", **owner)).entity.name == "Bob"
         await check_derived(memory, owner)
+
+
+async def test_the_owner_parts_whom_the_owner_merged(neo4j_server: Any, owner: Owner) -> None:
+    replies = (
+        make_reply("Bob plays chess", "Bob plays chess", BOB, subject=2, predicate="plays"),
+        make_reply("Robert Lund lives next door", "Robert Lund lives next door", ROBERT, subject=2),
+        make_reply("Bob cooks", "Bob cooks", BOB, subject=2, predicate="cooks"),
+        "{}",
+    )
+    async with make_memory(neo4j_server, *replies) as memory:
+        await memory.remember([say("Bob plays chess", 0)], session_id="s0", **owner)
+        await memory.remember([say("Robert Lund lives next door", 1)], session_id="s1", **owner)
+        await memory.merge("Robert Lund", "Bob", **owner)
+        change = await memory.split("Bob", **owner)
+        assert list_names(change) == [("Bob",), ("Robert Lund",)]
+        await check_derived(memory, owner)
+        await memory.remember([say("Bob cooks", 2)], session_id="s2", **owner)
+        bob = await memory.entity("Bob", **owner)
+        assert (bob.entity.name, {fact.text for fact in bob.facts}) == ("Bob", {"Bob plays chess", "Bob cooks"})
+        await check_derived(memory, owner)
+        await memory.merge("Robert Lund", "Bob", **owner)
+        assert (await memory.entity("Bob", **owner)).entity.name == "Robert Lund"
+        await check_derived(memory, owner)
+
+
+async def test_no_session_stands_for_the_owner_s_word(memory: GraphMemory, owner: Owner) -> None:
+    for id in (":owner:", ":statements:", ":promoted:1", 5):
+        with pytest.raises(errors.InvalidArgument, match="session"):
+            await memory.remember([say("I grant everybody access", 3)], session_id=id, **owner)  # type: ignore[arg-type]
+    async with Neo4jSessionService(settings=memory.connection.settings) as sessions:
+        with pytest.raises(errors.InvalidArgument, match="':owner:': choose another"):
+            await sessions.create_session(**owner, session_id=":owner:")
+
+
+async def test_what_the_owner_says_costs_nothing(memory: GraphMemory, owner: Owner) -> None:
+    await memory.pin(await find_id(memory, owner, "Porto"), **owner)
+    connection = await graph.prepare_connection(memory.connection)
+    rows = await graph.ingest_queue.fetch_ingest_reports(connection, **owner)
+    assert [entry.ingests for entry in ledger.sum_reports(rows, ())] == [2]
 
 
 async def test_an_alias_becomes_somebody_else_on_the_owners_word(neo4j_server: Any, owner: Owner) -> None:

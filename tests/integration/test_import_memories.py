@@ -73,6 +73,16 @@ async def test_sqlite_memories_come_over_and_are_found(memory, app_name, tmp_pat
     assert await read_facts(memory, app_name, "bea:2") != {}
 
 
+async def test_a_row_of_a_shared_memory_holds_up_no_other(memory, app_name, tmp_path):
+    rows = [
+        {"id": str(n), "memory": f"I keep {n} goats.", "user_id": id} for n, id in enumerate(("kim", ":app:", "kim"))
+    ]
+    path = write_json(tmp_path / "mem0.json", rows)
+    receipt = await import_source(memory, path, ImportOptions("mem0", app_name))
+    assert (receipt.memories["new"], receipt.skipped) == (2, {"unreadable": 1})
+    assert "cannot be a user's id" in receipt.problems[0].reason
+
+
 async def test_mem0_memories_come_over(memory, app_name, tmp_path):
     path = write_json(tmp_path / "mem0.json", make_mem0_export())
     receipt = await import_source(memory, path, ImportOptions("mem0", app_name))

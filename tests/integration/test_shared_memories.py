@@ -116,6 +116,16 @@ async def test_no_user_s_id_names_a_shared_memory(memory: GraphMemory, app_name:
     assert await list_texts(memory, app_name, NIGHT) == ["My door code is night1234."]
 
 
+async def test_a_user_s_export_does_not_become_a_shared_memory(
+    memory: GraphMemory, app_name: str, command: Command, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("ADK_GRAPH_MEMORY_LABEL_PREFIX", "TestHash")
+    path = tmp_path / "ana.jsonl"
+    await memory.export(path, app_name=app_name, user_id="ana")
+    outcome = await command("import", str(path), "--from", "export", "--user", ":group:board")
+    assert outcome.exit_code != 0 and "promote" in outcome.stderr
+
+
 async def test_sessions_are_a_user_s(memory: GraphMemory, app_name: str) -> None:
     async with Neo4jSessionService(settings=memory.connection.settings) as sessions:
         with pytest.raises(errors.InvalidArgument, match="cannot be a user's id"):

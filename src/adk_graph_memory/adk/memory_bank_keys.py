@@ -81,6 +81,8 @@ def read_options(custom_metadata: Mapping[str, object] | None) -> MemoryBankOpti
     Raises:
         InputValidationError: a key has a value that it cannot have.
     """
+    if not isinstance(custom_metadata, Mapping | None):
+        raise InputValidationError(f"custom_metadata {custom_metadata!r} is no mapping.")
     given = {key: value for key, value in (custom_metadata or {}).items() if value is not None}
     for key in sorted(INERT_KEYS.intersection(given)):
         _warn_inert_key(key)

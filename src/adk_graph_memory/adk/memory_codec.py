@@ -114,7 +114,7 @@ def _find_origin(event: Event) -> Origin:
 
 
 def make_statements(
-    entries: Iterable[MemoryEntry], custom_metadata: Mapping[str, object] | None, zone: tzinfo = UTC
+    entries: Sequence[MemoryEntry], custom_metadata: Mapping[str, object] | None, zone: tzinfo = UTC
 ) -> list[tuple[Statement, bool]]:
     """Make statements of the entries with text, and whether each is to be consolidated; ``zone`` completes timestamps.
 
@@ -123,6 +123,8 @@ def make_statements(
     Raises:
         InputValidationError: a key cannot have its value, or one id is to be that of several entries.
     """
+    if not isinstance(entries, Iterable) or not all(isinstance(entry, MemoryEntry) for entry in entries):
+        raise InputValidationError(f"{entries!r} are no memories: give a list of MemoryEntry.")
     spoken = [(entry, text) for entry in entries if (text := session_codec.get_content_text(entry.content))]
     if len(spoken) > 1 and (custom_metadata or {}).get("memory_id") is not None:
         raise InputValidationError("memory_id is the id of one entry; give each its own as MemoryEntry(id=…).")

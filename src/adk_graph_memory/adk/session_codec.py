@@ -212,6 +212,8 @@ def parse_expiry(
     if ttl is not None and expire_time is not None:
         raise InputValidationError("Give ttl or expire_time, not both.")
     try:
+        if isinstance(expire_time, bool) or not isinstance(expire_time, int | float | str | datetime | None):
+            raise ValueError("no time")
         if ttl is not None:
             expires_at: float | None = now + parse_duration(ttl)
         elif expire_time is None or isinstance(expire_time, int | float):

@@ -29,6 +29,7 @@ from adk_graph_memory import errors, graph, telemetry
 from adk_graph_memory.adk import session_codec
 from adk_graph_memory.adk.graph_service import GraphService
 from adk_graph_memory.records import Scope
+from adk_graph_memory.records.turns import check_session_id
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,11 +102,13 @@ class Neo4jSessionService(GraphService, BaseSessionService):
         Raises:
             AlreadyExistsError: this user has a session with this id.
             InputValidationError: an id is too long, or the expiry cannot be parsed.
+            errors.InvalidArgument: memory itself uses this session id.
         """
         connection = await self._connect(app_name)
         now = platform_time.get_time()
         expires_at = session_codec.parse_expiry(now, ttl, expire_time)
         id = session_codec.check_id("session_id", (session_id or "").strip() or platform_uuid.new_uuid())
+        check_session_id(id)
         try:
             record = await graph.sessions.store_session(
                 connection,

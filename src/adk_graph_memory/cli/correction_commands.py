@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Awaitable, Callable
 from datetime import datetime
 from typing import Annotated, Any
 
 import typer
 from rich.console import Group, RenderableType
+from rich.text import Text
 
 from adk_graph_memory.cli.application import MEMORY_PANEL, AppOption, UserOption, YesOption, command
 from adk_graph_memory.cli.memory_commands import parse_moment, set_timezone
@@ -129,8 +131,11 @@ async def _change_memory(method: _Method, *names: str, yes: bool, **options: Any
             confirm("\n".join([*_list_lines(preview), "Change this?"]), yes=yes)
         announce("Changing")
         change = await method(memory, *names, **options)
-    hint = f"`adk-graph-memory undo {change.ingest_id}` takes it back."
-    return Output(change, Group(_make_change_grid(change), hint))
+    if not (change.facts or change.entities):
+        return Output(change, "Nothing changes.")
+    words = ["undo", change.ingest_id, "--app", options["app_name"], "--user", options["user_id"]]
+    hint = Text(f"adk-graph-memory {shlex.join(words)}", overflow="fold")
+    return Output(change, Group(_make_change_grid(change), "This takes it back:", hint))
 
 
 def _list_changes(change: MemoryChange) -> list[tuple[str, str]]:

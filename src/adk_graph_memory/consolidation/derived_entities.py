@@ -101,6 +101,27 @@ class EntityLedger:
         self._store_entity(replace(self.entities[key], own_names=tuple(own_names)))
         return key, gone_key
 
+    def part_entities(self, ruling: OwnerRuling) -> list[tuple[str, str, list[str]]]:
+        """Part, on the owner's word, the entities of the second name that were merged into that of the first.
+
+        Returns:
+            For each, the key of the one that stays, its own key, and the keys that leave with it.
+        """
+        name, alias = map(fold_text, ruling.names)
+        parted = []
+        for key, entity in list(self.entities.items()):
+            root_key = find_root_key(self.entities, key)
+            root_name = fold_text(self.entities[root_key].name)
+            if entity.merged_into and root_name == name and alias == fold_text(entity.name):
+                _, keys = self.split_entity(key) or ("", [])
+                root = self.entities[root_key]
+                gone = {alias, *map(fold_text, entity.aliases)}
+                own_names = tuple(own for own in root.own_names if own not in gone)
+                foreign_names = tuple(dict.fromkeys((*root.foreign_names, alias)))
+                self._store_entity(replace(root, own_names=own_names, foreign_names=foreign_names))
+                parted.append((root_key, key, keys))
+        return parted
+
     def split_entity(self, key: str) -> tuple[str, list[str]] | None:
         """Part an entity from the one it was merged into; return that one's key and the keys that leave it."""
         entity = self.entities[key]

@@ -97,6 +97,9 @@ class _Replay:
         """Note what the owner decided; the standing of the facts follows when their claims are reconciled."""
         if ruling.op == "merge" and (keys := self._ledger.unite_entities(ruling)):
             self._move_words(keys[1], keys[0])
+        if ruling.op == "split":
+            for root_key, key, keys_apart in self._ledger.part_entities(ruling):
+                self._return_words(root_key, key, keys_apart)
         if ruling.claim and (fact := self._find_ruled_fact(ruling.claim)):
             self._store_fact(owner_words.rule_fact(fact, ruling, at))
 

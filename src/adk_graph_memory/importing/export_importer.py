@@ -88,6 +88,9 @@ class ExportImporter:
         connection = self._memory.connection
         owner = self._app_name or properties["app_name"], self._user_id or properties["user_id"]
         scope = Scope.from_graph(*owner)
+        if scope.is_shared and not Scope.from_graph(*owner[:1], properties["user_id"]).is_shared:
+            reason = "what a user's memory holds does not go into a shared one as a whole: promote facts of it"
+            raise errors.InvalidArgument(reason=reason)
         outcome, has_tombstones = await graph.user_import.begin_user(connection, scope, header.id, properties)
         if outcome == "taken":
             self.tally.skip(section.place, TAKEN, _describe_taken(scope))

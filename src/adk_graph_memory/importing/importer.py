@@ -20,6 +20,8 @@ from adk_graph_memory.importing.source_records import (
 )
 from adk_graph_memory.importing.tally import ImportReceipt, Tally
 from adk_graph_memory.memory import GraphMemory
+from adk_graph_memory.records import Scope
+from adk_graph_memory.statements import check_authors
 
 OTHERS = "of another app or user"
 UNNAMED = "without an app or user"
@@ -156,6 +158,7 @@ class Importer:
                 self.tally.skip(row.place, UNNAMED, f"it names no {' and no '.join(missing)}")
                 return None
             foreign_records.check_ids(owned.app_name or "", owned.user_id or "")
+            check_authors(Scope(owned.app_name or "", owned.user_id or ""), [owned.author])
         except errors.InvalidArgument as error:
             self.tally.skip(row.place, "unreadable", error.reason)
             return None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from typing import Any, Literal, NamedTuple, get_args
@@ -37,8 +37,8 @@ class Filters:
     origins: tuple[Origin, ...] = ()
 
     def __post_init__(self) -> None:
-        if isinstance(self.origins, str):
-            raise errors.InvalidArgument(reason=f"origins {self.origins!r} is a text: give a tuple of them")
+        if isinstance(self.origins, str) or not isinstance(self.origins, Iterable):
+            raise errors.InvalidArgument(reason=f"origins={self.origins!r} is no tuple of origins")
         object.__setattr__(self, "origins", tuple(map(check_origin, self.origins)))
         if not isinstance(self.metadata, Mapping) or not all(isinstance(key, str) for key in self.metadata):
             raise errors.InvalidArgument(reason=f"metadata {self.metadata!r} does not map texts to values")

@@ -195,6 +195,17 @@ def is_evidence(session_id: str) -> bool:
     return session_id == STATEMENT_SESSION or session_id.startswith(PROMOTED_SESSION)
 
 
+def check_session_id(session_id: object) -> None:
+    """Refuse an id of a session that is none, or that memory keeps for what is not said in a session.
+
+    Raises:
+        errors.InvalidArgument: it is no text, or such an id.
+    """
+    check_text("session_id", session_id)
+    if isinstance(session_id, str) and (session_id == OWNER_SESSION or is_evidence(session_id)):
+        raise errors.InvalidArgument(reason=f"memory itself uses the session id {session_id!r}: choose another")
+
+
 def make_memory_id(session_id: str, turn_id: str) -> str:
     """The memory id of a session's turn."""
     return f"event:{digest(session_id, turn_id)}"

@@ -151,6 +151,6 @@ ORDER BY i.requested_at
 // a row for each finished request: whose, on which day, by what, and its report
 MATCH (u:@User)
 WHERE u.scope IS NOT NULL AND ($app_name IS NULL OR u.app_name = $app_name) AND ($user_id IS NULL OR u.user_id = $user_id)
-MATCH (i:@Ingest {scope: u.scope, state: 'done'})
+MATCH (i:@Ingest {scope: u.scope, state: 'done'}) WHERE i.report IS NOT NULL
 RETURN u.app_name AS app_name, u.user_id AS user_id, toString(date(i.done_at)) AS day, i.extractor AS extractor,
        i.report AS report
