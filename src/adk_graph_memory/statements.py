@@ -181,5 +181,7 @@ def check_authors(scope: Scope, authors: Iterable[str | None]) -> None:
     """
     nameless = [author for author in authors if author is not None and author.strip() in ("", "user")]
     if scope.is_shared and nameless:
-        reason = f"several people share this memory, so author {nameless[0]!r} could be any of them: give the person's name"
+        reason = (
+            f"several people share this memory, so author {nameless[0]!r} could be any of them: give the person's name"
+        )
         raise errors.InvalidArgument(reason=reason)

@@ -9,8 +9,10 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest
+from google.adk.errors.input_validation_error import InputValidationError
 from google.adk.events import Event, EventActions
 from google.adk.events._rewind_events import _apply_rewinds  # what ADK itself goes by
+from google.adk.memory.memory_entry import MemoryEntry
 from google.genai import types
 from hypothesis import given
 from hypothesis import strategies as st
@@ -19,6 +21,8 @@ from adk_graph_memory.adk import memory_codec
 from adk_graph_memory.extraction import RuleExtractor
 from adk_graph_memory.language import zones
 from adk_graph_memory.records import Recollection
+
+ENTRY = MemoryEntry(content=types.Content(parts=[types.Part(text="I keep goats.")]))
 
 
 def event(number: int, invocation: int, rewound: int | None) -> Event:
@@ -134,3 +138,21 @@ async def test_what_stands_beside_a_functions_response_is_nobodys_own_word(autho
     [turn] = memory_codec.make_turns([Event(id="1", author=author, content=content)])
     assert turn.role == "model"
     assert (await RuleExtractor().extract([turn], [])).facts == ()
+
+
+@pytest.mark.parametrize(
+    ("entries", "metadata", "message"),
+    [
+        ([None], None, "give a list of MemoryEntry"),
+        (None, None, "give a list of MemoryEntry"),
+        (["I keep goats."], None, "give a list of MemoryEntry"),
+        ([ENTRY], "x", "is no mapping"),
+        ([ENTRY], [1], "is no mapping"),
+        ([ENTRY], {"expire_time": True}, "give seconds"),
+        ([ENTRY], {"expire_time": []}, "give seconds"),
+        ([ENTRY], {"ttl": True}, "give seconds"),
+    ],
+)
+def test_what_is_no_entry_or_no_option_is_refused(entries: Any, metadata: Any, message: str) -> None:
+    with pytest.raises(InputValidationError, match=message):
+        memory_codec.make_statements(entries, metadata)

@@ -140,7 +140,8 @@ class EmbedderAdapter:
         def report_error(_: Future[object]) -> None:
             if not (error := self._loading_error) or self._is_failure_raised:
                 return
-            if threading.main_thread().is_alive() or not isinstance(error.__cause__, RuntimeError):
+            is_ending = not threading.main_thread().is_alive() or "after shutdown" in str(error.__cause__)
+            if not (is_ending and isinstance(error.__cause__, RuntimeError)):
                 report(error)
 
         if self._loading_future is not None:
