@@ -38,7 +38,7 @@ class Filters:
 
     def __post_init__(self) -> None:
         if isinstance(self.origins, str) or not isinstance(self.origins, Iterable):
-            raise errors.InvalidArgument(reason=f"origins={self.origins!r} is no tuple of origins")
+            raise errors.InvalidArgument(reason=f"origins={self.origins!r}: give a tuple of origins")
         object.__setattr__(self, "origins", tuple(map(check_origin, self.origins)))
         if not isinstance(self.metadata, Mapping) or not all(isinstance(key, str) for key in self.metadata):
             raise errors.InvalidArgument(reason=f"metadata {self.metadata!r} does not map texts to values")
