@@ -114,6 +114,12 @@ async def reembed(world: World) -> None:
     await reembed_texts(world.memory.connection, vectors, batch=BATCH, force=True)
 
 
+async def reextract(world: World) -> None:
+    sessions = [session async for session in world.memory.outdated_sessions(**world.owner, force=True)]
+    for session in sessions:
+        await world.memory.reextract(session, force=True)
+
+
 async def run_plugin(world: World) -> None:
     """Tell an agent something, unless its session has it, and let the plugin remember; then read what waits."""
     plugin = GraphMemoryPlugin(every=1)
@@ -153,6 +159,7 @@ OPERATIONS: dict[str, Callable[[World], Awaitable[None]]] = {
     "prune": prune,
     "import": bring_over,
     "reembed": reembed,
+    "reextract": reextract,
     "plugin": run_plugin,
 }
 

@@ -11,13 +11,14 @@ from uuid import uuid4
 from adk_graph_memory import consolidation, errors, graph, redaction, telemetry
 from adk_graph_memory.graph.derivation import MemorySnapshot
 from adk_graph_memory.graph_vectors import GraphVectors
-from adk_graph_memory.records import KnownFact, Proposition, Scope, Source, Turn, check_timezone_aware
+from adk_graph_memory.memory_changes import describe_change
+from adk_graph_memory.records import Proposition, Scope, Source, Turn, check_timezone_aware
 from adk_graph_memory.records.dates import infer_precision
 from adk_graph_memory.records.derived_memory import DerivedEntity, DerivedFact, DerivedMemory
-from adk_graph_memory.records.history import EntityChange, FactChange, FactVersion, MemoryChange
+from adk_graph_memory.records.history import MemoryChange
 from adk_graph_memory.records.readings import OWNER, OwnerRuling, OwnerWord, RulingOperation
 from adk_graph_memory.records.turns import OWNER_SESSION, check_text
-from adk_graph_memory.rewriting import Rewrite, Rewriter
+from adk_graph_memory.rewriting import Rewriter
 
 _MakeWord = Callable[[MemorySnapshot, DerivedMemory], OwnerWord]
 Change = datetime | EllipsisType | None
@@ -213,7 +214,7 @@ class Corrections:
         connection, scope = await graph.prepare_connection(self.connection), Scope(app_name, user_id)
         rewriter = Rewriter(connection, self.vectors)
         rewrite = await rewriter.add_owner_word(scope, make_word, is_preview=preview)
-        return _describe_change(rewrite)
+        return describe_change(rewrite.readings[-1].id, rewrite.difference)
 
 
 def _make_word(ruling: OwnerRuling) -> OwnerWord:
@@ -282,34 +283,3 @@ def _find_entity(memory: DerivedMemory, name: str) -> DerivedEntity:
         where = "`adk-graph-memory entities`"
         raise errors.NotFound(what=f"person or thing {name!r} in this user's memory", where=where)
     return ranked[0]
-
-
-def _describe_change(rewrite: Rewrite) -> MemoryChange:
-    difference = rewrite.difference
-    stored, derived = difference.stored, difference.derived
-    ids = sorted({fact.known.id for fact in difference.facts} | set(difference.erased_facts))
-    after = {id: fact.known for id, fact in derived.facts.items()}
-    facts = (
-        FactChange(f"fact:{id}", _describe_fact(stored.facts.get(id)), _describe_fact(after.get(id))) for id in ids
-    )
-    keys = sorted({entity.key for entity in difference.entities} | set(difference.erased_entities))
-    entities = (
-        EntityChange(key, _list_names(stored.entities.get(key)), _list_names(derived.entities.get(key))) for key in keys
-    )
-    return MemoryChange(
-        rewrite.readings[-1].id,
-        tuple(change for change in facts if change.before != change.after),
-        tuple(change for change in entities if change.before != change.after),
-    )
-
-
-def _describe_fact(fact: KnownFact | None) -> FactVersion | None:
-    if fact is None:
-        return None
-    proposition, standing = fact.proposition, fact.standing
-    until = standing.valid_to or proposition.valid_to
-    return FactVersion(proposition.text, standing.state, proposition.valid_from, until, fact.ruling.is_pinned)
-
-
-def _list_names(entity: DerivedEntity | None) -> tuple[str, ...]:
-    return () if entity is None or entity.merged_into else (entity.name, *entity.aliases)

@@ -12,7 +12,7 @@ from adk_graph_memory.records.derived_memory import DerivedMemory
 from adk_graph_memory.records.history import EntityHistory, FactHistory
 from adk_graph_memory.records.readings import Reading
 from adk_graph_memory.records.turns import check_text
-from adk_graph_memory.rewriting import Erasure, Rewriter, derive_memory
+from adk_graph_memory.rewriting import Erasure, Rewriter, derive_memory, select_current_readings
 
 
 class Histories:
@@ -65,6 +65,8 @@ class Histories:
     async def undo(self, ingest_id: str, *, app_name: str, user_id: str) -> Receipt:
         """Take back all that one ingest wrote, also if later ones built on it; adding its turns again reads them anew.
 
+        Turns that :meth:`~adk_graph_memory.GraphMemory.reextract` read again count as they were read before.
+
         Args:
             ingest_id: as in ``HistoryEntry.ingest_id``.
             app_name, user_id: whose memory it is.
@@ -83,4 +85,4 @@ class Histories:
     async def _derive_memory(self, connection: graph.Connection, scope: Scope) -> tuple[list[Reading], DerivedMemory]:
         snapshot = await graph.derivation.fetch_snapshot(connection, scope)
         readings, difference = await asyncio.to_thread(derive_memory, snapshot, Erasure())
-        return readings, difference.derived
+        return select_current_readings(snapshot, readings), difference.derived

@@ -63,6 +63,15 @@ class _Judgement(NamedTuple):
         return _Judgement(draft, answers, self.usage + usage)
 
 
+class WindowPlan(NamedTuple):
+    """What is to be written of a window, and the user's count of writes when its candidates were fetched."""
+
+    plan: WritePlan
+    reading: Reading
+    report: IngestReport
+    writes: int
+
+
 class Ingestion:
     """Turns the words of a session into entities and facts.
 
@@ -201,7 +210,7 @@ class Ingestion:
     async def _write_window(self, scope: Scope, window: Lease, result: Extraction, clock: Stopwatch) -> IngestReport:
         clock.lap("wait")
         await self._vectors.slot_tracker.follow_switch(window.live_slot_name)
-        new_passages = set(_iterate_passages(window, result))
+        new_passages = set(self._iterate_passages(window, result))
         # Memories that an earlier ingest could not embed come last: the embedder may refuse them again.
         passages = [*sorted(new_passages), *sorted({*window.unembedded_passages.values()} - new_passages)]
         batch = await self._vectors.embed_passages(passages)
@@ -215,10 +224,12 @@ class Ingestion:
         )
         await self._forget_on_request(scope, window, result)
         async with self._connection.locks.hold_lock(("write", scope.key)):
-            report = await self._consolidate_window(scope, window, result, batch, report, clock)
-        if window.edited_turn_ids and not report.busy:  # what rested on the former words alone goes
-            await Rewriter(self._connection, self._vectors).restore_derivation(scope)
-        return report
+            return await self._consolidate_window(scope, window, result, batch, report, clock)
+
+    def _iterate_passages(self, window: Lease, result: Extraction) -> Iterator[Passage]:
+        """Iterate over the passages that need a vector: the turns, and what was extracted from them."""
+        yield from window.make_passages(result.forget_turn_ids).values()
+        yield from iterate_extracted_passages(result)
 
     async def _forget_on_request(self, scope: Scope, window: Lease, result: Extraction) -> None:
         """Forget the turns that their author asked to forget: of this window, or the turns before it."""
@@ -260,15 +271,23 @@ class Ingestion:
                 continue
             total = _add_plan_counts(report, plan, judgement.usage, clock)
             reading = self._record_reading(window, screening, draft, decisions, report)
-            outcome = await graph.memories.apply_plan(
-                self._connection, scope, window, plan, batch, total, reading, writes
-            )
+            outcome = await self._store_plan(scope, window, WindowPlan(plan, reading, total, writes), batch)
             clock.lap("write")
             if outcome == "written":
                 return replace(total, milliseconds=clock.laps)
             if outcome == "taken":
                 return IngestReport(busy=len(window.turns), usage=total.usage, extractor=self._extractor.version)
         raise errors.WriteConflict(attempts=MAX_WRITE_ATTEMPTS)
+
+    async def _store_plan(
+        self, scope: Scope, window: Lease, planned: WindowPlan, batch: EmbeddingBatch
+    ) -> graph.memories.WriteOutcome:
+        """Write the plan, unless somebody wrote to the user or took over the window meanwhile."""
+        plan, reading, report, writes = planned
+        outcome = await graph.memories.apply_plan(self._connection, scope, window, plan, batch, report, reading, writes)
+        if window.edited_turn_ids and outcome == "written":  # what rested on the former words alone goes
+            await Rewriter(self._connection, self._vectors).restore_derivation(scope)
+        return outcome
 
     async def _fetch_candidates(
         self, scope: Scope, window: Lease, result: Extraction, batch: EmbeddingBatch
@@ -333,8 +352,8 @@ def _group_by_session(ingests: Sequence[PendingIngest]) -> list[PendingIngest]:
     return list(groups.values())
 
 
-def _iterate_passages(window: Lease, result: Extraction) -> Iterator[Passage]:
-    yield from window.make_passages(result.forget_turn_ids).values()
+def iterate_extracted_passages(result: Extraction) -> Iterator[Passage]:
+    """Iterate over the names and facts that were extracted."""
     yield from map(Passage, (*(entity.name for entity in result.entities), *(fact.text for fact in result.facts)))
 
 

@@ -38,7 +38,10 @@ def sum_reports(rows: Iterable[Mapping[str, Any]], prices: Prices) -> list[CostE
         key = row["app_name"], row["user_id"], row["day"], row["extractor"]
         entry = entries.get(key, CostEntry(*key, 0, IngestReport(extractor=key[3])))
         entries[key] = replace(entry, ingests=entry.ingests + 1, report=entry.report + _parse_report(row["report"]))
-    return [replace(entry, cost=_compute_cost(entry, prices)) for _, entry in sorted(entries.items())]
+    return [
+        replace(entry, cost=compute_cost(entry.extractor.partition(" ")[0], entry.report.usage, prices))
+        for _, entry in sorted(entries.items())
+    ]
 
 
 def _parse_report(text: str) -> IngestReport:
@@ -49,10 +52,10 @@ def _parse_report(text: str) -> IngestReport:
     return IngestReport(**{name: value for name, value in members.items() if name in names} | {"usage": usage})
 
 
-def _compute_cost(entry: CostEntry, prices: Prices) -> float | None:
-    model_prices = next((costs for model, *costs in prices if model == entry.extractor.partition(" ")[0]), None)
+def compute_cost(model: str, usage: Usage, prices: Prices) -> float | None:
+    """Compute what a model's usage costs; None if the model has no price."""
+    model_prices = next((costs for name, *costs in prices if name == model), None)
     if model_prices is None:
         return None
-    usage = entry.report.usage
     tokens = (usage.input_tokens - usage.cached_tokens, usage.output_tokens, usage.cached_tokens)
     return sum(count * price for count, price in zip(tokens, model_prices, strict=True)) / 1_000_000

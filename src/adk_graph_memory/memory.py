@@ -26,13 +26,13 @@ from adk_graph_memory.pruning import Pruning
 from adk_graph_memory.recall import Recall, RecallOptions
 from adk_graph_memory.records import AsOf, Filters, IngestReport, Recollection, Scope, SharedMemory, Turn
 from adk_graph_memory.records.turns import check_session_id
+from adk_graph_memory.reextraction import Reextraction, Rereader
 from adk_graph_memory.reviews import Reviews
 from adk_graph_memory.settings import Settings
 from adk_graph_memory.sharing import SharedOption, Sharing
 from adk_graph_memory.statements import check_authors
 
 logger = logging.getLogger(__name__)
-
 RULES = "rules"
 """Stands for no model in its place."""
 STAYS_STORED = "The words are stored and pending: add them again, or run `adk-graph-memory ingest --pending`."
@@ -48,6 +48,7 @@ class GraphMemory(
     Listings,
     Profiles,
     Pruning,
+    Reextraction,
     Reviews,
     Sharing,
     Closeable,
@@ -261,8 +262,7 @@ class GraphMemory(
             first_wait: for an agent, whose reply must not fail for want of vectors: seconds the first search waits for
                 the embedder before it uses full text alone (``degraded``), as any search does whose embedder cannot be
                 used; that is logged once.
-            embed_timeout: seconds this search waits for the question's vector, the embedder's loading included; then
-                full text alone answers (``degraded``).
+            embed_timeout: seconds this search waits for the question's vector, loading included; then likewise.
             as_of: return what was so then, as far as memory knew then, in the wording of then. All that was read is
                 derived anew for that.
             shared: the shared memories to search besides the user's own; defaults to those that this memory was made
@@ -296,10 +296,7 @@ class GraphMemory(
         return memories
 
     async def make_retriever(self, *, app_name: str, user_id: str) -> retrieval.GraphMemoryRetriever:
-        """Make a neo4j-graphrag retriever over this user's memory, for ``GraphRAG`` and the like.
-
-        Once the memory is prepared, this only asks the graph who speaks.
-        """
+        """Make a neo4j-graphrag retriever over this user's memory; once prepared, this only asks who speaks."""
         await graph.prepare_connection(self.connection)
         if self.vectors.slot_tracker.slot is None:
             await self.vectors.embed_question("ready?")
@@ -309,9 +306,9 @@ class GraphMemory(
     async def prepare(self) -> None:
         """Check all that a conversation needs, so that what is wrong is known before the first one.
 
-        Checks the redaction, the topics and the model, connects, migrates or checks the schema, loads the embedder,
-        embeds one word and checks that the graph's vectors are the embedder's. The model is not called: a name that ADK
-        does not know, a package that is missing and Gemini without credentials are noticed without.
+        Checks redaction, topics and model, connects, migrates or checks the schema, loads the embedder, embeds one word
+        and checks that the graph's vectors are the embedder's. The model is not called: a name that ADK does not know,
+        a missing package and Gemini without credentials are noticed without.
 
         Raises:
             errors.ConfigurationError: the model, a topic or another setting cannot be used.
@@ -362,11 +359,14 @@ class GraphMemory(
     ) -> Ingestion:
         """Make an ingestion with this memory's model, or that of another name, or with another extractor or guard."""
         if model_name in (None, self._language_model.model if self._language_model else RULES):
-            parts = extractor or self.extractor, self.judge, self.problems, guard or self.guard
-            return Ingestion(connection, self.vectors, *parts)
-        model = None if model_name == RULES else llm.resolve_queued_model(model_name or RULES)
-        parts = self._make_extractor(model), self._make_judge(model), self.problems, self.guard
-        return Ingestion(connection, self.vectors, *parts)
+            readers = extractor or self.extractor, self.judge
+        else:
+            model = None if model_name == RULES else llm.resolve_queued_model(model_name or RULES)
+            readers = self._make_extractor(model), self._make_judge(model)
+        return Ingestion(connection, self.vectors, *readers, self.problems, guard or self.guard)
+
+    def _make_rereader(self) -> Rereader:
+        return Rereader(self.connection, self.vectors, self.extractor, self.judge, self.problems, self.guard)
 
     @cached_property
     def extractor(self) -> extraction.Extractor:
@@ -391,7 +391,7 @@ class GraphMemory(
 
     @cached_property
     def redactor(self) -> redaction.Redactor:
-        """Redacts every text before it is stored, sent or embedded."""
+        """Redacts every text before anything else gets it."""
         return redaction.Redactor(self._redact or self.connection.settings.redact)
 
     @cached_property

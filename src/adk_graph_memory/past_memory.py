@@ -14,7 +14,7 @@ from adk_graph_memory.graph.derivation import MemoryDifference, MemorySnapshot
 from adk_graph_memory.language.zones import restore_datetime
 from adk_graph_memory.records import AsOf, Recollection, Scope, StoredFact
 from adk_graph_memory.records.derived_memory import RecordedMemory
-from adk_graph_memory.rewriting import Erasure, derive_memory
+from adk_graph_memory.rewriting import Erasure, derive_memory, select_current_readings
 
 _STATUSES = ("holds", "planned", "lapsed", "happened")
 """What a listing shows; the rest is over."""
@@ -140,10 +140,15 @@ def _derive_recorded_memory(snapshot: MemorySnapshot, recorded: datetime) -> tup
         for reading in readings
         if reading.at is None or reading.at <= recorded
     )
+    known = tuple(replace(reading, reread_at=_cut_times(reading.reread_at, recorded)) for reading in known)
     statements = snapshot.statements.items()
     statement_ids = (id for id, row in statements if row["stands"] and row["recorded_at"].to_native() <= recorded)
-    derived = consolidation.replay_readings(known)
+    derived = consolidation.replay_readings(select_current_readings(snapshot, known))
     return RecordedMemory(recorded, known, frozenset(statement_ids), derived), difference
+
+
+def _cut_times(times: Mapping[str, datetime], until: datetime) -> dict[str, datetime]:
+    return {id: time for id, time in times.items() if time <= until}
 
 
 def _name_events(fact: StoredFact, event_ids: Mapping[str, str]) -> StoredFact:

@@ -12,6 +12,7 @@ from typing import Any
 
 from adk_graph_memory import consolidation, errors, graph
 from adk_graph_memory.graph.derivation import MemoryDifference, MemorySnapshot
+from adk_graph_memory.graph.rereads import Rereading
 from adk_graph_memory.graph.vector_slots import EmbeddingBatch
 from adk_graph_memory.graph_vectors import GraphVectors
 from adk_graph_memory.records import Receipt, Role, Scope
@@ -64,11 +65,22 @@ class Erasure:
 
     @classmethod
     def select_ingest(cls, snapshot: MemorySnapshot, ingest_id: str) -> Erasure:
-        """Select the turns that were read by one ingest last, which may be read again, and what the owner ruled."""
-        readings = [reading for reading in snapshot.readings if reading.id == ingest_id]
-        turn_ids = frozenset(id for reading in readings for id in reading.heard_turn_ids) & snapshot.turns.keys()
-        rulings = frozenset(reading.id for reading in readings if reading.ruling)
-        return cls(turn_ids, is_final=False, takes_words=False, reading_ids=rulings)
+        """Select what one ingest read, which may be read again, and what the owner ruled.
+
+        Turns that it read again count as they were read before.
+        """
+        ids = {reading.id for reading in snapshot.readings if is_part_of(reading.id, ingest_id)}
+        readings = [reading for reading in snapshot.readings if reading.id in ids]
+        former_ids = {
+            id
+            for reading in readings
+            for former in snapshot.readings
+            for id, time in former.reread_at.items()
+            if time == reading.at and former.id not in ids
+        }
+        turn_ids = {id for reading in readings for id in reading.heard_turn_ids} & snapshot.turns.keys() - former_ids
+        whole_ids = (reading.id for reading in readings if reading.ruling or reading.is_rereading)
+        return cls(frozenset(turn_ids), is_final=False, takes_words=False, reading_ids=frozenset(whole_ids))
 
     @property
     def ids(self) -> tuple[str, ...]:
@@ -88,6 +100,7 @@ class Rewrite:
     difference: MemoryDifference
     erasure: Erasure
     word: OwnerWord | None = None
+    rereading: Rereading | None = None
 
 
 class Rewriter:
@@ -138,10 +151,32 @@ class Rewriter:
 
         def plan(snapshot: MemorySnapshot) -> Rewrite:
             readings = _restrict_readings(snapshot, NOTHING)
-            word = make_word(snapshot, consolidation.replay_readings(readings))
+            current = select_current_readings(snapshot, readings)
+            word = make_word(snapshot, consolidation.replay_readings(current))
             return _plan_rewrite(snapshot, [*readings, word.reading], word=word)
 
         return await self._rewrite_memory(scope, plan, lambda rewrite: not is_preview)
+
+    async def replace_reading(
+        self, scope: Scope, rereading: Rereading, snapshot: MemorySnapshot, *, is_preview: bool = False
+    ) -> Rewrite | None:
+        """Let a new reading of turns count instead of what was read in them before, which stays for history.
+
+        Args:
+            scope: whose memory it is.
+            rereading: the new reading.
+            snapshot: the memory when its candidates were fetched.
+            is_preview: whether nothing is written.
+
+        Returns:
+            What changes; None if the user was written to meanwhile, and nothing is written.
+        """
+        rewrite = await asyncio.to_thread(_plan_rereading, snapshot, rereading)
+        if is_preview:
+            return rewrite
+        batch = await self._embed_passages(rewrite.difference)
+        write = partial(self._write, scope=scope, rewrite=rewrite, batch=batch)
+        return rewrite if await self._connection.transact(write) else None
 
     async def restore_derivation(self, scope: Scope) -> MemoryDifference:
         """Let the graph become what the user's readings make of it; return what was different."""
@@ -214,10 +249,15 @@ class Rewriter:
         What lacks its vector gets one with the next ingest.
         """
         snapshot, erasure, connection = rewrite.snapshot, rewrite.erasure, self._connection
-        if not await graph.derivation.begin_rewrite(transaction, scope, snapshot, rewrite.readings):
+        undone_ids = sorted(erasure.reading_ids)
+        if not await graph.derivation.begin_rewrite(transaction, scope, snapshot, rewrite.readings, undone_ids):
             return False
         if rewrite.word:
             await graph.derivation.write_owner_word(transaction, scope, snapshot, rewrite.word)
+        if rewrite.rereading:
+            if not await graph.rereads.are_turns_as_read(transaction, scope, rewrite.rereading):
+                return False
+            await graph.rereads.write_rereading(transaction, scope, snapshot, rewrite.rereading)
         fact_turn_ids = {
             source.turn_id
             for id in erasure.fact_ids
@@ -249,7 +289,7 @@ def _find_idle_evidence(snapshot: MemorySnapshot, gone_ids: Collection[str]) -> 
 
 
 def derive_memory(snapshot: MemorySnapshot, erasure: Erasure) -> tuple[list[Reading], MemoryDifference]:
-    """Derive the memory without what is erased; return the readings that are left, and what differs from the graph."""
+    """Derive the memory without what is erased; return all readings that are left, and what differs from the graph."""
     rewrite = _plan_erasure(snapshot, erasure)
     return rewrite.readings, rewrite.difference
 
@@ -261,14 +301,59 @@ def _plan_erasure(snapshot: MemorySnapshot, erasure: Erasure) -> Rewrite:
 def _plan_rewrite(
     snapshot: MemorySnapshot, readings: list[Reading], erasure: Erasure = NOTHING, word: OwnerWord | None = None
 ) -> Rewrite:
-    derived = consolidation.replay_readings(readings)
+    derived = consolidation.replay_readings(select_current_readings(snapshot, readings))
     difference = graph.derivation.compare_memory(snapshot.stored, derived)
     return Rewrite(snapshot, readings, difference, erasure, word)
 
 
+def _plan_rereading(snapshot: MemorySnapshot, rereading: Rereading) -> Rewrite:
+    new = rereading.reading
+    turn_ids = frozenset(new.heard_turn_ids)
+    snapshot = replace(snapshot, unrecorded_turn_ids=snapshot.unrecorded_turn_ids - turn_ids)
+    readings = [replace(former, reread_at=_date_turns(former, new)) for former in _restrict_readings(snapshot, NOTHING)]
+    return replace(_plan_rewrite(snapshot, [*readings, new]), rereading=rereading)
+
+
+def _date_turns(former: Reading, new: Reading) -> dict[str, datetime]:
+    """Until when each turn of a reading counts as it reads it, once the new one has read some of them again."""
+    at = new.at or datetime.now(UTC)
+    ids = set(new.heard_turn_ids).intersection(former.heard_turn_ids)
+    return {**dict.fromkeys(ids, at), **former.reread_at}
+
+
 def _restrict_readings(snapshot: MemorySnapshot, erasure: Erasure) -> list[Reading]:
     readings = _list_readings(snapshot)
+    for gone in (reading for reading in snapshot.readings if reading.id in erasure.reading_ids):
+        readings = [_forget_rereading(reading, gone) for reading in readings]
     return consolidation.restrict_readings(readings, _make_removal(snapshot, erasure, readings))
+
+
+def _forget_rereading(reading: Reading, gone: Reading) -> Reading:
+    """Let the turns that the reading which goes had read again count as they did before, until they were again."""
+    times = {id: gone.reread_at.get(id) if time == gone.at else time for id, time in reading.reread_at.items()}
+    return replace(reading, reread_at={id: time for id, time in times.items() if time is not None})
+
+
+def derive_memory_without(snapshot: MemorySnapshot, turn_ids: Collection[str]) -> DerivedMemory:
+    """Derive the memory that has not read these turns, but all others."""
+    return derive_memory(snapshot, Erasure(frozenset(turn_ids), takes_words=False))[1].derived
+
+
+def select_current_readings(
+    snapshot: MemorySnapshot, readings: Sequence[Reading], at: datetime | None = None
+) -> list[Reading]:
+    """Leave out of the readings the turns that were read again, until a time or, without, until now."""
+    if not any(reading.reread_at for reading in readings):
+        return list(readings)
+    removal = consolidation.Removal(
+        frozenset(), _list_authors(snapshot.turns), {id: turn["text"] for id, turn in snapshot.turns.items()}
+    )
+    return consolidation.select_current_readings(readings, removal, at)
+
+
+def is_part_of(reading_id: str, ingest_id: str) -> bool:
+    """Whether a reading belongs to an ingest: it has its id, or that of one of its windows."""
+    return reading_id == ingest_id or reading_id.startswith(f"{ingest_id}/")
 
 
 def _list_readings(snapshot: MemorySnapshot) -> list[Reading]:

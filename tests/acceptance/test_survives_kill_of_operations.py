@@ -20,9 +20,27 @@ from adk_graph_memory.records import Scope
 ROOT = Path(__file__).parents[2]
 LEASE = 1.0
 """Seconds after which what a killed process held is free."""
-POINTS = {"forget_user": 63, "forget": 34, "undo": 22, "prune": 25, "import": 9, "reembed": 44, "plugin": 36}
+POINTS = {
+    "forget_user": 63,
+    "forget": 34,
+    "undo": 22,
+    "prune": 25,
+    "import": 9,
+    "reembed": 44,
+    "plugin": 36,
+    "reextract": 75,
+}
 """How many answers of the graph each operation gets, about: a point behind the last one is no kill."""
-USUAL = {"forget_user": 30, "forget": 13, "undo": 16, "prune": 9, "import": 4, "reembed": 20, "plugin": 9}
+USUAL = {
+    "forget_user": 30,
+    "forget": 13,
+    "undo": 16,
+    "prune": 9,
+    "import": 4,
+    "reembed": 20,
+    "plugin": 9,
+    "reextract": 30,
+}
 CHANGES_SCHEMA = [pytest.mark.schema, pytest.mark.xdist_group("reembed")]
 """Re-embedding makes indexes anew, and one run at a time."""
 CASES = [

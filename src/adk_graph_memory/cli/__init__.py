@@ -12,6 +12,7 @@ try:
     from adk_graph_memory.cli import prune_command
     from adk_graph_memory.cli import doctor_command
     from adk_graph_memory.cli import ingest_command
+    from adk_graph_memory.cli import reextract_command
     from adk_graph_memory.cli import export_command
     from adk_graph_memory.cli import import_command
     from adk_graph_memory.cli import demo_command
@@ -32,6 +33,7 @@ __all__ = [
     "ingest_command",
     "memory_commands",
     "prune_command",
+    "reextract_command",
     "review_commands",
     "server_commands",
 ]

@@ -128,7 +128,7 @@ async def _change_memory(method: _Method, *names: str, yes: bool, **options: Any
     async with GraphMemory() as memory:
         if not yes:
             preview = await method(memory, *names, **options, preview=True)
-            confirm("\n".join([*_list_lines(preview), "Change this?"]), yes=yes)
+            confirm("\n".join([*list_change_lines(preview), "Change this?"]), yes=yes)
         announce("Changing")
         change = await method(memory, *names, **options)
     if not (change.facts or change.entities):
@@ -145,7 +145,8 @@ def _list_changes(change: MemoryChange) -> list[tuple[str, str]]:
     return [(before or "(nothing)", after or "(nothing)") for before, after in rows]
 
 
-def _list_lines(change: MemoryChange) -> list[str]:
+def list_change_lines(change: MemoryChange) -> list[str]:
+    """List what changes, a line for each fact and name."""
     return [f"{before} → {after}" for before, after in _list_changes(change)] or ["Nothing changes."]
 
 

@@ -23,6 +23,7 @@ from adk_graph_memory.consolidation.restriction import (
     find_lost_words,
     find_read_facts,
     restrict_readings,
+    select_current_readings,
     withhold_facts,
 )
 from adk_graph_memory.consolidation.unrecorded import make_unrecorded_reading
@@ -56,6 +57,7 @@ __all__ = [
     "record_reading",
     "replay_readings",
     "restrict_readings",
+    "select_current_readings",
     "trace_entity",
     "trace_fact",
     "withhold_facts",

@@ -60,6 +60,7 @@ class _Replay:
         self._dependencies: set[FactPair] = set()
         self._mentions: dict[tuple[str, str], str | None] = {}
         self._entity_keys: dict[tuple[str, int], str] = {}
+        self._name_rulings: list[OwnerRuling] = []
         self._ids_by_place: dict[object, set[str]] = defaultdict(set)
         """signature, (subject, predicate), source key or entity key → ids of facts"""
         self._neighbours: dict[str, set[str]] = defaultdict(set)
@@ -92,16 +93,24 @@ class _Replay:
         plan = reconcile_claims(comparison, recall_decisions(reading, comparison))
         self._apply_plan(plan, reading)
         self._note_keys(reading, comparison)
+        if reading.is_rereading:  # the owner knew whom it names before
+            for ruling in self._name_rulings:
+                self._apply_name_ruling(ruling)
 
     def _apply_ruling(self, ruling: OwnerRuling, at: datetime) -> None:
         """Note what the owner decided; the standing of the facts follows when their claims are reconciled."""
+        if ruling.names:
+            self._name_rulings.append(ruling)
+            self._apply_name_ruling(ruling)
+        if ruling.claim and (fact := self._find_ruled_fact(ruling.claim)):
+            self._store_fact(owner_words.rule_fact(fact, ruling, at))
+
+    def _apply_name_ruling(self, ruling: OwnerRuling) -> None:
         if ruling.op == "merge" and (keys := self._ledger.unite_entities(ruling)):
             self._move_words(keys[1], keys[0])
         if ruling.op == "split":
             for root_key, key, keys_apart in self._ledger.part_entities(ruling):
                 self._return_words(root_key, key, keys_apart)
-        if ruling.claim and (fact := self._find_ruled_fact(ruling.claim)):
-            self._store_fact(owner_words.rule_fact(fact, ruling, at))
 
     def _find_ruled_fact(self, claim: ClaimRef) -> DerivedFact | None:
         ids = {id for key in claim.source_keys for id in self._ids_by_place.get(key, ())}

@@ -10,6 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 
 from adk_graph_memory.consolidation import fact_rules
 from adk_graph_memory.consolidation.entity_resolution import make_entity_key
@@ -82,6 +83,25 @@ def restrict_readings(readings: Iterable[Reading], removal: Removal) -> list[Rea
     return [reading for reading in restricted if reading is not None]
 
 
+def select_current_readings(readings: Iterable[Reading], removal: Removal, at: datetime | None = None) -> list[Reading]:
+    """Leave out of each reading the turns that were read again, until a time or, without, until now.
+
+    Args:
+        readings: all readings.
+        removal: tells the authors and texts of the turns.
+        at: as of when.
+    """
+    current = []
+    for reading in readings:
+        gone_ids = frozenset(id for id, time in reading.reread_at.items() if at is None or time <= at)
+        if gone_ids:
+            gone = Removal(gone_ids, removal.authors, removal.texts)
+            current += [kept for kept in [_restrict_reading(reading, gone)] if kept is not None]
+        else:
+            current.append(reading)
+    return current
+
+
 def _restrict_reading(reading: Reading, removal: Removal) -> Reading | None:
     if reading.outdated_turn_ids:
         removal = replace(removal, turn_ids=removal.turn_ids | reading.outdated_turn_ids)
@@ -106,6 +126,7 @@ def _restrict_reading(reading: Reading, removal: Removal) -> Reading | None:
         dependencies=tuple((claim, base) for claim, base in dependencies if claim and base),
         doubt_answers={ref: key for ref, key in reading.doubt_answers.items() if ref in refs},
         heard_turn_ids=kept_ids,
+        reread_at={id: time for id, time in reading.reread_at.items() if id in kept_ids},
         ruling=ruling,
         held=tuple(fact for fact in reading.held if fact.ref in fact_refs),
     )
@@ -289,7 +310,17 @@ def _restrict_ref(ref: ClaimRef, removal: Removal) -> ClaimRef | None:
 
 
 def find_read_facts(readings: Iterable[Reading], fact: KnownFact) -> frozenset[ReadFact]:
-    """Find what of the readings became this fact, by its words: if in doubt, all that was read in them."""
+    """Find what of the readings became this fact, by its words: if in doubt, all that was read in them.
+
+    What was read in them before they were read again goes by itself.
+    """
+    readings = list(readings)
+    current = [reading for reading in readings if not reading.reread_at]
+    former = [reading for reading in readings if reading.reread_at]
+    return _find_closest_facts(current, fact) | _find_closest_facts(former, fact)
+
+
+def _find_closest_facts(readings: Iterable[Reading], fact: KnownFact) -> frozenset[ReadFact]:
     source_keys = {source.key for source in fact.sources}
     signatures = {fact.proposition.signature, *fact.equivalent_signatures}
     by_closeness: dict[int, set[ReadFact]] = {}

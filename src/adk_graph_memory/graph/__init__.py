@@ -18,6 +18,7 @@ from adk_graph_memory.graph import (
     profile_facts,
     pruning,
     reembed,
+    rereads,
     sessions,
     user_export,
     user_import,
@@ -42,5 +43,5 @@ __all__ = [
     "prepare_connection",
 ]
 __all__ += ["artifacts", "candidates", "derivation", "forgetting", "imports", "ingest_queue", "knowledge", "memories"]
-__all__ += ["held_facts", "invariants", "migrate", "profile_facts", "pruning", "reembed", "sessions"]
+__all__ += ["held_facts", "invariants", "migrate", "profile_facts", "pruning", "reembed", "rereads", "sessions"]
 __all__ += ["past_export", "user_export", "user_import"]

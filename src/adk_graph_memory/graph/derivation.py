@@ -119,7 +119,9 @@ def _read_snapshot(
 
 
 def _read_reading(row: Record, turns: Mapping[str, Mapping[str, Any]]) -> Reading:
-    reading = decode_reading(row["reading"], fact_rows.convert_datetime(row["at"]), row["turn_ids"])
+    times = {turn["id"]: fact_rows.convert_datetime(turn["reread_at"]) for turn in row["turns"]}
+    reread_at = {id: time for id, time in times.items() if time is not None}
+    reading = decode_reading(row["reading"], fact_rows.convert_datetime(row["at"]), times.keys(), reread_at)
     return attribute_words(reading, {id: (turn["author"], turn["origin"]) for id, turn in turns.items()})
 
 
@@ -281,17 +283,25 @@ async def write_owner_word(transaction: Transaction, scope: Scope, snapshot: Mem
 
 
 async def begin_rewrite(
-    transaction: Transaction, scope: Scope, snapshot: MemorySnapshot, readings: Sequence[Reading]
+    transaction: Transaction,
+    scope: Scope,
+    snapshot: MemorySnapshot,
+    readings: Sequence[Reading],
+    undone_ids: Sequence[str] = (),
 ) -> bool:
-    """Lock the user and store the readings that are left; return False if the user was written to meanwhile."""
+    """Lock the user and store the readings that are left; return False if the user was written to meanwhile.
+
+    Turns that the undone ingests had read again count as they were read before.
+    """
     rows = await transaction.run_statement("begin_rewrite", scope=scope.key, writes=snapshot.writes)
     if not rows or not rows[0]["is_current"]:
         return False
-    kept = {reading.id: reading for reading in readings}
+    await transaction.run_rows("restore_former_readings", undone_ids, scope=scope.key)
+    kept = {reading.id: replace(reading, reread_at={}) for reading in readings}
     changed_rows = [
         _make_reading_row(reading.id, kept.get(reading.id))
         for reading in snapshot.readings
-        if kept.get(reading.id) != reading
+        if kept.get(reading.id) != replace(reading, reread_at={})
     ]
     await transaction.run_rows("rewrite_readings", changed_rows, scope=scope.key)
     return True

@@ -192,7 +192,7 @@ async def _annotate_turns(
 
 def _add_context(windows: Sequence[Lease], row: Record) -> tuple[Lease, ...]:
     """Add context turns and known entities to each window, and memories without a vector to the first."""
-    contexts = {context["ingest"]: tuple(map(_read_turn, context["turns"])) for context in row["contexts"]}
+    contexts = {context["ingest"]: tuple(map(read_turn, context["turns"])) for context in row["contexts"]}
     entities = tuple(map(read_known_entity, row["entities"]))
     first, *others = (
         replace(window, context=contexts.get(window.ingest_id, ()), known_entities=entities) for window in windows
@@ -321,7 +321,7 @@ def _make_expiry_row(turn: Turn, session_id: str) -> dict[str, Any]:
     }
 
 
-def _read_turn(row: Mapping[str, Any]) -> Turn:
+def read_turn(row: Mapping[str, Any]) -> Turn:
     """Read a turn from the map that statements return."""
     at = restore_datetime(row["timestamp"], row["offset"])
     role: Literal["user", "model"] = "model" if row["role"] == "model" else "user"
@@ -331,4 +331,4 @@ def _read_turn(row: Mapping[str, Any]) -> Turn:
 def _read_pending_turn(row: Mapping[str, Any]) -> Turn:
     expiries = (row["expires_at"], row["revisions_expire_at"])
     expires_at, revisions_expire_at = (None if time is None else datetime.fromtimestamp(time, UTC) for time in expiries)
-    return replace(_read_turn(row), expires_at=expires_at, revisions_expire_at=revisions_expire_at)
+    return replace(read_turn(row), expires_at=expires_at, revisions_expire_at=revisions_expire_at)

@@ -63,6 +63,12 @@ class _PastUser:
         self._nodes = PastNodes(memory, difference, places, is_embedded=is_embedded)
         self._readings = {reading.id: reading for reading in memory.readings}
         self._stored_readings = {reading.id: reading for reading in snapshot.readings}
+        self._reading_ids = {
+            id: reading.id
+            for reading in memory.readings
+            for id in reading.heard_turn_ids
+            if id not in reading.reread_at and reading.at is not None
+        }
         derived = memory.derived
         self._missing_entities, self._missing_facts = set(derived.entities), set(derived.facts)
         self._revision_keys = {
@@ -150,6 +156,8 @@ class _PastUser:
         if not is_in_session:
             properties.pop("body", None)
         if is_heard:
+            if id := self._reading_ids.get(properties["memory_id"]):
+                properties["ingest"] = id
             edges += self._mentions.get(properties["memory_id"], ())
             return replace(node, properties=properties, edges=tuple(edges))
         properties = {name: value for name, value in properties.items() if name not in _MEMORY_PROPERTIES}
@@ -178,11 +186,18 @@ class _PastUser:
         if properties.get("state") != "done" or (id not in self._readings and "reading" in properties):
             return None
         reading = self._readings.get(id)
+        edges = tuple(self._restore_reads(edge) for edge in node.edges)
+        node = replace(node, edges=edges)
         if reading is None or reading == self._stored_readings.get(id):
             return node
         changes = {"reading": encode_reading(reading)} | ({"held": len(reading.held)} if reading.held else {})
         others = {name: value for name, value in properties.items() if name != "held"}
         return replace(node, properties=others | changes)
+
+    def _restore_reads(self, edge: PortableEdge) -> PortableEdge:
+        """Restore what a request read: nothing of it was read again later."""
+        time = edge.properties.get("reread_at")
+        return edge if time is None or time.to_native() <= self._memory.at else replace(edge, properties={})
 
     def _restore_artifact(self, node: PortableNode) -> PortableNode | None:
         count = self._places.version_counts.get(node.place.key)

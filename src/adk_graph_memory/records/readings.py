@@ -101,8 +101,12 @@ class Reading:
     """of a reading that the owner made"""
     held: tuple[WithheldFact, ...] = ()
     """facts of the extraction that nothing is derived from until they are released"""
+    is_rereading: bool = False
+    """whether its turns were read before"""
     outdated_turn_ids: frozenset[str] = frozenset()
     """ids of its turns that were edited and read again since"""
+    reread_at: Mapping[str, datetime] = field(default_factory=dict)
+    """when its turns were read again as they are, by their ids; until then this reading counted"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,12 +126,20 @@ _LEFT_TO_TURNS: Any = {"extraction": {"facts": {"__all__": {"sources": {"__all__
 def encode_reading(reading: Reading) -> str:
     """Encode a reading as JSON, without what the graph holds beside it."""
     extraction = replace(reading.extraction, usage=Usage(), drop_counts={}, remarks=(), forget_turn_ids=())
-    reading = replace(reading, extraction=extraction, at=None, outdated_turn_ids=frozenset())
+    reading = replace(reading, extraction=extraction, at=None, outdated_turn_ids=frozenset(), reread_at={})
     return _ADAPTER.dump_json(reading, exclude=_LEFT_TO_TURNS, exclude_defaults=True).decode()
 
 
-def decode_reading(text: str, at: datetime | None, current_turn_ids: Collection[str]) -> Reading:
-    """Decode a reading that was written at this time and is the last one of these turns.
+def decode_reading(
+    text: str, at: datetime | None, current_turn_ids: Collection[str], reread_at: Mapping[str, datetime] | None = None
+) -> Reading:
+    """Decode a reading that was written at this time.
+
+    Args:
+        text: the JSON.
+        at: when it was written.
+        current_turn_ids: the ids of its turns that nobody has edited since.
+        reread_at: when which of them were read again.
 
     Raises:
         errors.GraphMemoryError: it is not what this release writes.
@@ -136,7 +148,8 @@ def decode_reading(text: str, at: datetime | None, current_turn_ids: Collection[
         reading = _ADAPTER.validate_json(text)
     except ValidationError as error:
         raise errors.GraphMemoryError(_UNREADABLE) from error
-    return replace(reading, at=at, outdated_turn_ids=frozenset(reading.heard_turn_ids).difference(current_turn_ids))
+    outdated_ids = frozenset(reading.heard_turn_ids).difference(current_turn_ids)
+    return replace(reading, at=at, outdated_turn_ids=outdated_ids, reread_at=reread_at or {})
 
 
 def attribute_words(reading: Reading, authors: Mapping[str, tuple[str, Origin]]) -> Reading:

@@ -20,12 +20,15 @@ RETURN coalesce(u.writes, 0) AS writes,
        } AS unrecorded
 
 // readings
-// a row for each window that was read and written, in the order of writing: what was read, when, and which of its turns nobody
-// has read again since
+// a row for each window that was read and written, in the order of writing: what was read, when, and its turns that nobody has
+// edited since, with when they were read again
 MATCH (i:@Ingest {scope: $scope, state: 'done'})
 WHERE i.reading IS NOT NULL
 RETURN i.reading AS reading, i.done_at AS at,
-       COLLECT { MATCH (i)-[:READS]->(e:@Event) WHERE e.ingest = i.id RETURN e.memory_id } AS turn_ids
+       COLLECT {
+         MATCH (i)-[r:READS]->(e:@Event) WHERE e.ingest = i.id OR r.reread_at IS NOT NULL
+         RETURN {id: e.memory_id, reread_at: r.reread_at}
+       } AS turns
 ORDER BY i.written
 
 // derived_facts

@@ -40,6 +40,9 @@ CALL () {
     CREATE (new:@Event {scope: $scope, session_uid: $foreign_uid, session_id: $session_id, id: turn.id, seq: turn.seq,
       author: turn.author, timestamp: turn.timestamp, offset: turn.offset, role: turn.role, origin: turn.origin, text: turn.text, memory_id: turn.memory_id, ingest: i.id})
     CREATE (i)-[:READS]->(new))
+  OPTIONAL MATCH (:@Ingest)-[former:READS]->(event) WHERE former.reread_at IS NOT NULL
+  WITH i, turn, event, collect(former) AS formers
+  FOREACH (former IN formers | SET former.reread_at = null)
   FOREACH (known IN CASE WHEN event IS NULL THEN [] ELSE [event] END |
     SET known.text = turn.text, known.role = turn.role, known.origin = turn.origin, known.offset = turn.offset, known.memory_id = turn.memory_id,
       known.ingest = i.id
@@ -58,10 +61,7 @@ CALL () {
 CALL () {
   UNWIND CASE WHEN $pending_reason IS NULL THEN $windows ELSE [] END AS window
   MATCH (first:@Event {scope: $scope, memory_id: head(window.turns).memory_id})
-  OPTIONAL MATCH (before:@Event {scope: $scope, session_uid: first.session_uid})
-  WHERE before.seq >= first.seq - $context AND before.seq < first.seq AND before.memory_id IS NOT NULL
-  WITH window, before ORDER BY before.seq
-  WITH window, collect(before {.id, .author, .role, .origin, .text, .timestamp, .offset, .seq}) AS turns
+// include turns_before
   RETURN collect({ingest: window.ingest, turns: turns}) AS contexts
 }
 CALL () {
@@ -80,6 +80,13 @@ CALL () {
   RETURN collect({id: m.memory_id, text: m.text, before: coalesce(head([(before:@Memory)-[:NEXT]->(m) | before.text]), '')}) AS unembedded
 }
 RETURN contexts, entities, unembedded
+
+// turns_before @fragment
+// the turns before the first one of a window
+  OPTIONAL MATCH (before:@Event {scope: $scope, session_uid: first.session_uid})
+  WHERE before.seq >= first.seq - $context AND before.seq < first.seq AND before.memory_id IS NOT NULL
+  WITH window, before ORDER BY before.seq
+  WITH window, collect(before {.id, .author, .role, .origin, .text, .timestamp, .offset, .seq}) AS turns
 
 // finish_ingest
 // one row if the claim still stands: whether nothing of this user was written since the candidates were looked up

@@ -1,0 +1,212 @@
+"""The command ``reextract``: read again what another model, or another version of the prompt, has read."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass
+from datetime import datetime, timedelta
+from typing import Annotated, Any
+
+import typer
+from rich.console import Group, RenderableType
+
+from adk_graph_memory import batches, errors, graph, ledger
+from adk_graph_memory.cli.application import (
+    EXPECTED_ERRORS,
+    MEMORY_PANEL,
+    AppFilterOption,
+    UsageError,
+    UserFilterOption,
+    check_owner,
+    command,
+)
+from adk_graph_memory.cli.correction_commands import list_change_lines
+from adk_graph_memory.cli.memory_commands import MomentOption
+from adk_graph_memory.cli.output import Output, announce, describe_error, format_count, print_error, replace_controls
+from adk_graph_memory.graph.rereads import OutdatedSession
+from adk_graph_memory.memory import GraphMemory
+from adk_graph_memory.records import IngestReport
+from adk_graph_memory.reextraction import ReextractReport
+
+CHARACTERS_PER_TOKEN = 4
+CALLS_PER_WINDOW = 2
+"""Calls of a model for a window at most: to extract, and to decide what new and stored facts have to do."""
+EXIT_BUDGET_SPENT = 3
+FATAL_ERRORS = (errors.DatabaseUnavailable, errors.AuthenticationFailed, errors.SchemaError, errors.EmbeddingError)
+WorkersOption = Annotated[int, typer.Option(min=1, help="Users that are read at a time.")]
+MaxCallsOption = Annotated[int | None, typer.Option(min=0, help="Begin nothing that may need more model calls.")]
+MaxCostOption = Annotated[float | None, typer.Option(min=0, help="Begin nothing more once that much is spent.")]
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """What there is to read again, and what that takes; ``cost`` goes by what this model has read in this graph."""
+
+    extractor: str
+    users: int
+    sessions: int
+    turns: int
+    max_calls: int
+    cost: float | None
+
+
+@command(MEMORY_PANEL)
+async def reextract(
+    app_name: AppFilterOption = None,
+    user_id: UserFilterOption = None,
+    since: Annotated[datetime | None, MomentOption("--since", help="Only what was said since.")] = None,
+    model: Annotated[str | None, typer.Option(help="What reads it now: a model's name, or rules.")] = None,
+    force: Annotated[bool, typer.Option("--force", help="Even if it was read by this model and prompt.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what there is to do.")] = False,
+    sample: Annotated[
+        int | None, typer.Option(min=1, help="Read that many sessions, show what would change, and write nothing.")
+    ] = None,
+    workers: WorkersOption = 4,
+    max_calls: MaxCallsOption = None,
+    max_cost: MaxCostOption = None,
+) -> Output:
+    """Read sessions again that another model, or another version of the prompt, has read.
+
+    What is read now counts instead of what was read before; `undo` returns to that. What the owner corrected, pinned or
+    retracted stays. Exit code 1 means that something failed, 3 that the budget is spent. Whatever stopped it, the same
+    command goes on from there.
+    """
+    announce("Waiting for Neo4j")
+    async with GraphMemory(model=model) as memory:
+        timestamp = None if since is None else since.astimezone().timestamp()
+        whose: dict[str, Any] = {"app_name": app_name, "user_id": user_id, "since": timestamp, "force": force}
+        sessions = [session async for session in memory.outdated_sessions(**whose)]
+        if not sessions:
+            await check_owner(app_name, user_id)
+            return Output({"total": 0}, f"Nothing to do: {memory.extractor.version} has read everything.")
+        if dry_run:
+            estimate = await _estimate(memory, sessions)
+            return Output(estimate, _format_estimate(estimate))
+        announce("Loading the embedding model")
+        await memory.prepare()
+        if sample is not None:
+            return await _show_sample(memory, sessions[:sample], timestamp, force=force)
+        budget = _make_budget(memory, max_calls, max_cost)
+        reports = list[ReextractReport]()
+        jobs = [_make_job(memory, session, timestamp, reports, force=force) for session in sessions]
+        errors_of_jobs = {"expected": EXPECTED_ERRORS, "fatal": FATAL_ERRORS}
+        outcome = await batches.run_jobs(
+            jobs, workers=workers, budget=budget, **errors_of_jobs, on_progress=_announce_progress
+        )
+    return _report_outcome(outcome, budget, reports)
+
+
+def _make_job(
+    memory: GraphMemory,
+    session: OutdatedSession,
+    since: float | None,
+    reports: list[ReextractReport],
+    *,
+    force: bool,
+) -> batches.BatchJob:
+    async def run() -> IngestReport:
+        report = await memory.reextract(session, since=since, force=force)
+        reports.append(report)
+        return report.report
+
+    scope = session.scope
+    name = f"{session.session_id} of user {scope.user_id} of {scope.app_name}"
+    return batches.BatchJob(name, scope.key, run, _count_calls(memory, session))
+
+
+def _count_calls(memory: GraphMemory, session: OutdatedSession) -> int:
+    """How many calls a session takes at most, if no reply has to be asked for again."""
+    if memory.judge is None:
+        return 0
+    tokens = session.characters / CHARACTERS_PER_TOKEN
+    return CALLS_PER_WINDOW * max(1, math.ceil(tokens / memory.connection.settings.limits.window_tokens))
+
+
+def _make_budget(memory: GraphMemory, max_calls: int | None, max_cost: float | None) -> batches.Budget:
+    name, prices = memory.extractor.model_name, memory.connection.settings.prices
+    budget = batches.Budget(max_calls, max_cost, prices, name)
+    if max_cost is not None and memory.judge is not None and budget.cost is None:
+        raise UsageError(f"--max-cost: {name} has no price; set ADK_GRAPH_MEMORY_PRICES.")
+    return budget
+
+
+async def _estimate(memory: GraphMemory, sessions: list[OutdatedSession]) -> Estimate:
+    rows = await graph.ingest_queue.fetch_ingest_reports(memory.connection)
+    name, prices = memory.extractor.model_name, memory.connection.settings.prices
+    entries = [one for one in ledger.sum_reports(rows, prices) if one.extractor.partition(" ")[0] == name]
+    turns, read_turns = sum(session.turns for session in sessions), sum(one.report.turns for one in entries)
+    cost = sum(one.cost or 0.0 for one in entries) / read_turns * turns if read_turns and prices else None
+    return Estimate(
+        memory.extractor.version,
+        len({session.scope for session in sessions}),
+        len(sessions),
+        turns,
+        sum(_count_calls(memory, session) for session in sessions),
+        0.0 if memory.judge is None else cost,
+    )
+
+
+def _format_estimate(estimate: Estimate) -> str:
+    lines = [
+        f"to    {estimate.extractor}",
+        f"{estimate.users:>9,} users",
+        f"{estimate.sessions:>9,} sessions",
+        f"{estimate.turns:>9,} turns",
+        f"{estimate.max_calls:>9,} calls of the model at most",
+    ]
+    if estimate.cost is None:
+        lines.append("  The cost is unknown until the model has a price and has read something in this graph.")
+    else:
+        lines.append(f"{estimate.cost:>9,.2f} is about what it costs")
+    return "\n".join(lines)
+
+
+async def _show_sample(
+    memory: GraphMemory, sessions: list[OutdatedSession], since: float | None, *, force: bool
+) -> Output:
+    reports, lines = list[ReextractReport](), list[RenderableType]()
+    for number, session in enumerate(sessions, start=1):
+        announce(f"Reading {session.session_id} ({number} of {len(sessions)})")
+        report = await memory.reextract(session, since=since, force=force, preview=True)
+        reports.append(report)
+        lines.append(f"{session.session_id} of user {session.scope.user_id} of {session.scope.app_name}")
+        changes = [line for change in report.changes for line in list_change_lines(change)]
+        lines += [f"  {line}" for line in changes]
+    calls = sum(report.report.usage.calls for report in reports)
+    lines.append(f"Nothing was written; {format_count(calls, 'call')} of the model.")
+    return Output(reports, Group(*(replace_controls(str(line)) for line in lines)))
+
+
+def _announce_progress(outcome: batches.BatchOutcome) -> None:
+    text = f"Reading sessions again: {outcome.done:,} of {outcome.total:,}"
+    if outcome.done and outcome.seconds:
+        rate = outcome.done / outcome.seconds
+        text += f", {rate:,.1f}/s, {timedelta(seconds=round((outcome.total - outcome.done) / rate))} left"
+    announce(text + (f", {len(outcome.failures)} failed" if outcome.failures else ""))
+
+
+def _report_outcome(outcome: batches.BatchOutcome, budget: batches.Budget, reports: list[ReextractReport]) -> Output:
+    for name, error in outcome.failures.items():
+        print_error(error, of=name)
+    changes = sum(len(change.facts) for report in reports for change in report.changes)
+    cost = "" if budget.cost is None else f", {budget.cost:,.4f}"
+    lines = [
+        f"{outcome.done:,} of {format_count(outcome.total, 'session')} read again: {format_count(changes, 'fact')} "
+        f"changed; {format_count(outcome.report.usage.calls, 'call')} of the model{cost}."
+    ]
+    if outcome.left:
+        lines.append("The budget does not allow the next one; the same command goes on.")
+    elif outcome.failures:
+        lines.append("What failed is as it was; the same command tries it again.")
+    value = {
+        "total": outcome.total,
+        "done": outcome.done,
+        "left": outcome.left,
+        "failed": {name: describe_error(error) for name, error in outcome.failures.items()},
+        "usage": asdict(budget.usage),
+        "cost": budget.cost,
+        "ingests": [report.ingest_id for report in reports],
+    }
+    return Output(
+        value, "\n".join(lines), exit_code=1 if outcome.failures else EXIT_BUDGET_SPENT if outcome.left else 0
+    )

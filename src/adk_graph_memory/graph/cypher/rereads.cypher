@@ -1,0 +1,70 @@
+// outdated_turn @fragment
+// whether turn e may be read again, and was said late enough: neither the owner ruled on what was read in it
+e.ingest = i.id AND e.memory_id IS NOT NULL AND ($since IS NULL OR e.timestamp >= $since)
+  AND NOT EXISTS {
+    MATCH (e)<-[:SUPPORTED_BY]-(f:@Fact)
+    WHERE f.pinned OR f.upheld_until IS NOT NULL OR f.owner_retracted_at IS NOT NULL
+  }
+
+// outdated_ingest @fragment
+// whether request i was read by another extractor than $extractor, if there is one; what was added directly is read once
+i.is_ruling IS NULL AND ($extractor IS NULL OR coalesce(i.extractor, '') <> $extractor)
+  AND i.session_id <> ':statements:' AND NOT i.session_id STARTS WITH ':promoted:'
+
+// outdated_sessions
+// a row for each session with turns to be read again, the oldest first: how many, and their characters
+MATCH (i:@Ingest {scope: $scope, state: 'done'})
+WHERE
+// include outdated_ingest
+MATCH (i)-[:READS]->(e:@Event)
+WHERE
+// include outdated_turn
+RETURN i.session_id AS session_id, count(e) AS turns, sum(size(e.text)) AS characters, min(e.timestamp) AS began
+ORDER BY began, session_id
+
+// outdated_turns
+// a row for the turns of a session to be read again of each set of topics, in order, and which ingest read them last
+MATCH (i:@Ingest {scope: $scope, state: 'done'})
+WHERE i.session_id = $session_id AND
+// include outdated_ingest
+MATCH (i)-[:READS]->(e:@Event)
+WHERE
+// include outdated_turn
+WITH i, e ORDER BY e.seq
+RETURN coalesce(i.topics, []) AS topics,
+       collect(e {.id, .author, .role, .origin, .text, .timestamp, .offset, .seq, .ingest}) AS turns
+
+// contexts
+// a row for each window: the turns before its first one
+UNWIND $windows AS window
+MATCH (first:@Event {scope: $scope, memory_id: window.first})
+// include turns_before
+RETURN window.ingest AS ingest, turns
+
+// turns_as_read
+// one row: how many of the turns no other request has taken since
+UNWIND $turns AS turn
+MATCH (e:@Event {scope: $scope, memory_id: turn.memory_id}) WHERE e.ingest = turn.ingest
+RETURN count(e) AS turns
+
+// write_rereading
+// nothing; a request that read turns again, and until when the former ones counted
+CREATE (i:@Ingest {scope: $scope, id: $id})
+SET i.session_id = $session_id, i.requested_at = $at, i.attempts = 1, i.state = 'done', i.done_at = $at, i.written = $writes,
+  i.report = $report, i.extractor = $extractor, i.model = $model, i.topics = $topics, i.reading = $reading, i.held = $held
+WITH i
+UNWIND $turns AS turn
+MATCH (e:@Event {scope: $scope, memory_id: turn.memory_id})
+OPTIONAL MATCH (:@Ingest {scope: $scope, id: turn.ingest})-[former:READS]->(e)
+SET former.reread_at = $at, former.manner = e.manner, former.writer = e.writer
+SET e.ingest = i.id, e.extracted = turn.extracted, e.manner = turn.manner, e.writer = turn.writer
+MERGE (i)-[:READS]->(e)
+
+// restore_former_readings
+// nothing; what these requests had read again counts as it was read before, until it was read again after them
+UNWIND $rows AS id
+MATCH (i:@Ingest {scope: $scope, id: id})-[undone:READS]->(e:@Event)
+MATCH (former_ingest:@Ingest)-[former:READS]->(e) WHERE former.reread_at = i.done_at
+SET former.reread_at = undone.reread_at
+FOREACH (_ IN CASE WHEN undone.reread_at IS NULL THEN [1] ELSE [] END |
+  SET e.ingest = former_ingest.id, e.manner = former.manner, e.writer = former.writer, former.manner = null, former.writer = null)

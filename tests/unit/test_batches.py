@@ -1,0 +1,84 @@
+"""Many ingests at a time: one after another of each user, within a budget, failed ones again and then listed."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+import pytest
+
+from adk_graph_memory.batches import BatchJob, BatchOutcome, Budget, run_jobs
+from adk_graph_memory.records import IngestReport, Usage
+
+PRICES = (("bard", 1.0, 10.0, 0.0),)
+
+
+class Fatal(Exception):
+    pass
+
+
+class Clerk:
+    """Runs jobs and notes how many ran at a time, in all and of each group."""
+
+    def __init__(self, failing: dict[str, int] | None = None) -> None:
+        self.failing, self.running, self.most, self.order = dict(failing or {}), list[str](), 0, list[str]()
+
+    def make(self, name: str, group: str, calls: int = 1) -> BatchJob:
+        async def run() -> IngestReport:
+            assert group not in self.running
+            self.running.append(group)
+            self.most = max(self.most, len(self.running))
+            await asyncio.sleep(0.01)
+            self.running.remove(group)
+            self.order.append(name)
+            if self.failing.get(name, 0):
+                self.failing[name] -= 1
+                raise (Fatal if name.startswith("fatal") else ValueError)(name)
+            return IngestReport(turns=1, usage=Usage(calls, 1_000_000, 0))
+
+        return BatchJob(name, group, run, calls)
+
+
+async def run(jobs: Sequence[BatchJob], workers: int = 3, budget: Budget | None = None) -> BatchOutcome:
+    return await run_jobs(jobs, workers=workers, budget=budget or Budget(), expected=(ValueError,), fatal=(Fatal,))
+
+
+async def test_groups_run_side_by_side_and_their_jobs_one_after_another() -> None:
+    clerk = Clerk()
+    outcome = await run([clerk.make(f"{group}{n}", group) for n in range(3) for group in "abcde"])
+    assert (outcome.done, outcome.left, outcome.is_complete, clerk.most) == (15, 0, True, 3)
+    assert [name for name in clerk.order if name[0] == "a"] == ["a0", "a1", "a2"]
+    assert outcome.report.turns == 15
+    assert (await run([])).is_complete
+
+
+async def test_what_fails_is_tried_again_after_the_others_and_then_listed() -> None:
+    clerk = Clerk({"a0": 1, "b0": 9})
+    outcome = await run([clerk.make(name, name[0]) for name in ("a0", "a1", "b0", "b1")])
+    assert [name for name in clerk.order if name[0] == "a"] == ["a0", "a1", "a0"]
+    assert (outcome.done, outcome.left, outcome.failures.keys()) == (3, 0, {"b0"})
+    assert clerk.failing["b0"] == 7
+
+
+@pytest.mark.parametrize(("max_calls", "done"), [(0, 0), (1, 0), (2, 1), (5, 2), (100, 4)])
+async def test_no_more_calls_are_made_than_allowed(max_calls: int, done: int) -> None:
+    clerk, budget = Clerk(), Budget(max_calls)
+    outcome = await run([clerk.make(f"{group}0", group, calls=2) for group in "abcd"], budget=budget)
+    assert (outcome.done, outcome.left) == (done, 4 - done)
+    assert budget.usage.calls == 2 * done <= max_calls
+
+
+async def test_nothing_more_begins_once_the_cost_is_reached() -> None:
+    clerk, budget = Clerk(), Budget(max_cost=2.0, prices=PRICES, model="bard")
+    outcome = await run([clerk.make(f"a{n}", "a") for n in range(5)], budget=budget)
+    assert (outcome.done, outcome.left, budget.cost) == (2, 3, 2.0)
+    free = await run([clerk.make(f"b{n}", "b", calls=0) for n in range(3)], budget=budget)
+    assert free.is_complete  # rules cost nothing
+
+
+async def test_what_would_fail_every_job_ends_the_run() -> None:
+    clerk = Clerk({"fatal": 1})
+    jobs = [clerk.make("a0", "a"), clerk.make("fatal", "b"), *(clerk.make(f"c{n}", "c") for n in range(9))]
+    with pytest.raises(Fatal):
+        await run(jobs, workers=2)
+    assert "c8" not in clerk.order
