@@ -6,6 +6,7 @@ The database alone knows what is left: whatever stops a run, the next one goes o
 from __future__ import annotations
 
 import asyncio
+import math
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Hashable, Sequence
@@ -14,8 +15,9 @@ from dataclasses import dataclass, field
 from adk_graph_memory import ledger
 from adk_graph_memory.records import IngestReport, Usage
 
-MAX_ATTEMPTS = 2
-"""Attempts at a job, the second one after all others of its group."""
+CHARACTERS_PER_TOKEN = 4
+CALLS_PER_WINDOW = 2
+"""Calls of a model for a window at most: to extract, and to decide what new and stored facts have to do."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -80,6 +82,11 @@ class BatchOutcome:
         return self.done == self.total
 
 
+def count_calls(characters: int, window_tokens: int) -> int:
+    """Count the calls of a model that turns of so many characters take at most, if no reply is asked for again."""
+    return CALLS_PER_WINDOW * max(1, math.ceil(characters / CHARACTERS_PER_TOKEN / window_tokens))
+
+
 async def run_jobs(
     jobs: Sequence[BatchJob],
     *,
@@ -88,6 +95,7 @@ async def run_jobs(
     expected: tuple[type[Exception], ...],
     fatal: tuple[type[Exception], ...],
     on_progress: Callable[[BatchOutcome], None] = lambda outcome: None,
+    attempts: int = 2,
 ) -> BatchOutcome:
     """Run the jobs.
 
@@ -98,8 +106,9 @@ async def run_jobs(
         expected: errors after which the other jobs go on.
         fatal: errors that would fail every further job too; they are raised once the running jobs have ended.
         on_progress: called after every job.
+        attempts: how often a job is tried, again only after all others of its group.
     """
-    run = _BatchRun(jobs, budget, expected, fatal, on_progress)
+    run = _BatchRun(jobs, budget, expected, fatal, on_progress, attempts)
     results = await asyncio.gather(*(run.work() for _ in range(workers)), return_exceptions=True)
     for result in results:
         if isinstance(result, BaseException):
@@ -118,7 +127,9 @@ class _BatchRun:
         expected: tuple[type[Exception], ...],
         fatal: tuple[type[Exception], ...],
         on_progress: Callable[[BatchOutcome], None],
+        attempts: int,
     ) -> None:
+        self._max_attempts = attempts
         self._budget, self._expected, self._fatal, self._on_progress = budget, expected, fatal, on_progress
         self.outcome, self._attempts = BatchOutcome(len(jobs)), dict[BatchJob, int]()
         self._start_time, self._is_stopped = time.monotonic(), False
@@ -156,4 +167,4 @@ class _BatchRun:
             self._budget.settle_calls(job.calls, usage)
             outcome.seconds = time.monotonic() - self._start_time
         self._on_progress(outcome)
-        return job.name in outcome.failures and self._attempts[job] < MAX_ATTEMPTS
+        return job.name in outcome.failures and self._attempts[job] < self._max_attempts

@@ -266,3 +266,20 @@ async def test_a_request_of_an_earlier_release_is_read_with_the_configured_model
     result = await command("ingest", "--pending", "--app", app_name)
     assert "1 turn remembered: 1 add." in result.stdout and "QueuedModelMissing" in result.stderr
     assert await facts(command, app_name) == {"I keep bees."}
+
+
+async def test_a_budget_ends_it_and_the_same_command_goes_on(command, neo4j_server, moody, app_name):
+    async with GraphMemory(settings=neo4j_server.settings(), model="moody") as memory:
+        for n in range(3):
+            turn = Turn("t", "user", f"I keep {n} goats.", datetime.now(UTC))
+            await memory.enqueue([turn], app_name=app_name, user_id=f"u{n}", session_id="s")
+    pending = ("ingest", "--pending", "--app", app_name, "--json")
+    spent = await command(*pending, "--max-calls", "3", "--workers", "1")  # each may take two calls, and takes one
+    outcome = json.loads(spent.stdout)
+    assert (spent.exit_code, outcome["total"]["usage"]["calls"], len(outcome["jobs"])) == (3, 2, 2)
+    shown = await command("ingest", "--pending", "--app", app_name, "--max-calls", "1")
+    assert shown.exit_code == 3 and "the same command goes on" in shown.output
+    assert "moody has no price" in (await command(*pending, "--max-cost", "1")).stderr
+    done = await command(*pending, "--workers", "8")
+    assert done.exit_code == 0
+    assert json.loads((await command(*pending)).stdout)["jobs"] == []

@@ -51,11 +51,7 @@ async def test_it_reads_what_is_outdated_once(command: Command, app_name: str, s
 
 async def test_a_sample_writes_nothing(command: Command, app_name: str, sessions: list[str]) -> None:
     shown = await command("reextract", "--app", app_name, "--sample", "1")
-    assert (
-        "s0 of user ana" in shown.stdout
-        and "Nothing changes." in shown.stdout
-        and "Nothing was written" in shown.stdout
-    )
+    assert " of user " in shown.stdout and "Nothing changes." in shown.stdout and "Nothing was written" in shown.stdout
     plan = json.loads((await command("reextract", "--app", app_name, "--dry-run", "--json")).stdout)
     assert plan["sessions"] == 3
 

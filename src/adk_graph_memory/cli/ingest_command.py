@@ -14,8 +14,8 @@ from rich.console import Group
 from rich.table import Column
 from rich.text import Text
 
-from adk_graph_memory import errors, graph, ledger
-from adk_graph_memory.adk import transcripts
+from adk_graph_memory import batches, errors, graph, ledger
+from adk_graph_memory.adk import session_codec, transcripts
 from adk_graph_memory.adk.memory_service import Neo4jMemoryService
 from adk_graph_memory.cli.application import (
     EXPECTED_ERRORS,
@@ -27,6 +27,16 @@ from adk_graph_memory.cli.application import (
     check_owner,
     command,
     load_session,
+)
+from adk_graph_memory.cli.batch_options import (
+    BUDGET_SPENT,
+    EXIT_BUDGET_SPENT,
+    FATAL_ERRORS,
+    MaxCallsOption,
+    MaxCostOption,
+    WorkersOption,
+    make_budget,
+    run_batch,
 )
 from adk_graph_memory.cli.output import (
     Output,
@@ -41,12 +51,10 @@ from adk_graph_memory.cli.output import (
     text_column,
 )
 from adk_graph_memory.graph.ingest_queue import ClaimedIngest
-from adk_graph_memory.memory import GraphMemory
+from adk_graph_memory.memory import RULES, GraphMemory
 from adk_graph_memory.records import IngestReport
 
 STDIN_PATH = Path("-")
-FATAL_ERRORS = (errors.DatabaseUnavailable, errors.AuthenticationFailed, errors.SchemaError, errors.EmbeddingError)
-"""Errors that would fail every further session too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +67,10 @@ class IngestJob:
     session_id: str | None = None
     is_empty: bool = False
     """whether the session has no events"""
+    characters: int = 0
+    """of what is to be read, at most"""
+    model: str = ""
+    """the name of the model that is to read it; empty for the configured one"""
     report: IngestReport | None = None
     error: Exception | None = None
     is_pending: bool = False
@@ -95,10 +107,14 @@ async def ingest(
         str | None, typer.Option("--user", **OWNER, help="Its user; of a FILE, instead of its own.")
     ] = None,
     model: Annotated[str | None, typer.Option(help="What extracts facts, now: a model's name, or rules.")] = None,
+    workers: WorkersOption = 4,
+    max_calls: MaxCallsOption = None,
+    max_cost: MaxCostOption = None,
 ) -> Output | None:
     """Remember the sessions in FILE, a stored session, or the requests left when a process died or a model failed.
 
-    What was remembered before costs nothing and changes nothing; a session that fails holds up no other.
+    What was remembered before costs nothing and changes nothing; a session that fails holds up no other. Exit code 1
+    means that something failed, 3 that the budget is spent.
     """
     if sum((file is not None, session_id is not None, pending)) != 1:
         raise UsageError("Give one of FILE, --session and --pending.")
@@ -114,16 +130,13 @@ async def ingest(
         elif session_id is not None:
             jobs = [_make_job(service, await load_session(app_name or "", user_id or "", session_id))]
         else:
-            jobs = await _list_pending_jobs(memory, app_name, user_id, model)
-            claims = await graph.ingest_queue.fetch_claimed_ingests(
-                memory.connection, app_name=app_name, user_id=user_id
-            )
-            if not (jobs or claims):
-                await check_owner(app_name, user_id)
+            jobs, claims = await _list_pending_jobs(memory, app_name, user_id, model)
         if jobs:
             announce("Loading the embedding model")
             await (memory.vectors.check_embedder() if pending else memory.prepare())  # each has a model of its own
-        finished, fatal_error = await _run_jobs(jobs, memory)
+        models = [job.model or memory.extractor.model_name for job in jobs]
+        budget = make_budget(memory.connection.settings, models, max_calls, max_cost)
+        finished, fatal_error = await _run_jobs(jobs, memory, workers, budget)
     return _report_jobs(jobs, finished, fatal_error, claims)
 
 
@@ -151,42 +164,67 @@ def _make_job(service: Neo4jMemoryService, session: Session | errors.UnreadableT
 
     if isinstance(session, errors.UnreadableTranscript):
         return IngestJob(run_ingest)
-    return IngestJob(run_ingest, session.app_name, session.user_id, session.id, is_empty=not session.events)
+    characters = sum(len(session_codec.get_content_text(event.content)) for event in session.events)
+    names = session.app_name, session.user_id, session.id
+    return IngestJob(run_ingest, *names, is_empty=not session.events, characters=characters)
 
 
 async def _list_pending_jobs(
     memory: GraphMemory, app_name: str | None, user_id: str | None, model: str | None
-) -> list[IngestJob]:
-    """Make a job of each user's pending requests for one model."""
+) -> tuple[list[IngestJob], list[ClaimedIngest]]:
+    """Make a job of each user's pending requests for one model; list those that are being read, too."""
 
-    def make_job(app_name: str, user_id: str, queued_model: str | None) -> IngestJob:
+    def make_job(app_name: str, user_id: str, queued_model: str | None, characters: int) -> IngestJob:
         async def run_ingest() -> IngestReport:
             reports = await memory.resume(app_name=app_name, user_id=user_id, queued_for=queued_model)
             return sum(reports, IngestReport())
 
-        return IngestJob(run_ingest, app_name, user_id)
+        return IngestJob(run_ingest, app_name, user_id, characters=characters, model=queued_model or "")
 
     connection = await graph.prepare_connection(memory.connection)
     ingests = await graph.ingest_queue.fetch_pending_ingests(connection, app_name=app_name, user_id=user_id)
-    keys = [(ingest.scope.app_name, ingest.scope.user_id, None if model else ingest.model) for ingest in ingests]
-    return [make_job(*key) for key in dict.fromkeys(keys)]
+    characters: dict[tuple[str, str, str | None], int] = {}
+    for ingest in ingests:
+        key = ingest.scope.app_name, ingest.scope.user_id, None if model else ingest.model
+        characters[key] = characters.get(key, 0) + sum(len(turn.text) for turn in ingest.turns)
+    claims = await graph.ingest_queue.fetch_claimed_ingests(connection, app_name=app_name, user_id=user_id)
+    if not (characters or claims):
+        await check_owner(app_name, user_id)
+    return [make_job(*key, count) for key, count in characters.items()], claims
 
 
 # -- running them -----------------------------------------------------------------------------------------------
 
 
-async def _run_jobs(jobs: Sequence[IngestJob], memory: GraphMemory) -> tuple[list[IngestJob], Exception | None]:
-    """Run the jobs one by one; go on after a failed job unless its error would fail every further one."""
-    finished = list[IngestJob]()
-    for number, job in enumerate(jobs, start=1):
-        announce(f"Remembering {job.name}" + (f" ({number} of {len(jobs)})" if len(jobs) > 1 else ""))
-        try:
-            finished.append(replace(job, report=await job.run_ingest()))
-        except FATAL_ERRORS as error:
-            return finished, error
-        except EXPECTED_ERRORS as error:
-            finished.append(replace(job, error=error, is_pending=await _is_job_pending(job, memory)))
-    return finished, None
+async def _run_jobs(
+    jobs: Sequence[IngestJob], memory: GraphMemory, workers: int, budget: batches.Budget
+) -> tuple[list[IngestJob], Exception | None]:
+    """Run the jobs, those of one user one after another; a failed one holds up no other unless all would fail."""
+    finished: dict[int, IngestJob] = {}
+
+    def make_batch_job(number: int, job: IngestJob) -> batches.BatchJob:
+        async def run() -> IngestReport:
+            try:
+                report = await job.run_ingest()
+            except FATAL_ERRORS:
+                raise
+            except EXPECTED_ERRORS as error:
+                finished[number] = replace(job, error=error, is_pending=await _is_job_pending(job, memory))
+                raise
+            finished[number] = replace(job, report=report)
+            return report
+
+        window_tokens = memory.connection.settings.limits.window_tokens
+        model = job.model or memory.extractor.model_name
+        calls = 0 if model == RULES else batches.count_calls(job.characters, window_tokens)
+        return batches.BatchJob(f"{number}: {job.name}", (job.app_name, job.user_id), run, calls)
+
+    batch, fatal_error = [make_batch_job(number, job) for number, job in enumerate(jobs)], None
+    try:
+        await run_batch(batch, "Remembering", workers=workers, budget=budget, attempts=1)
+    except FATAL_ERRORS as error:
+        fatal_error = error
+    return [job for _, job in sorted(finished.items())], fatal_error
 
 
 async def _is_job_pending(job: IngestJob, memory: GraphMemory) -> bool:
@@ -216,13 +254,16 @@ def _report_jobs(
         if not finished:
             raise typer.Exit(1)
     total = sum((job.report for job in finished if job.report), IngestReport())
-    is_pending = any(job.is_pending for job in failed)
+    is_pending, is_spent = any(job.is_pending for job in failed), not fatal_error and len(finished) < len(jobs)
     lines = [*_summarize_jobs(jobs, finished, total), *_describe_claims(claims)]
     return Output(
         value={"total": total, "jobs": [job.to_dict() for job in finished], "claimed": claims},
         text="\n".join(lines) if lines or jobs else "Nothing is pending.",
-        hints=["What failed is stored: `adk-graph-memory ingest --pending` tries it again." if is_pending else None],
-        exit_code=1 if failed or fatal_error else 0,
+        hints=[
+            "What failed is stored: `adk-graph-memory ingest --pending` tries it again." if is_pending else None,
+            BUDGET_SPENT if is_spent else None,
+        ],
+        exit_code=1 if failed or fatal_error else EXIT_BUDGET_SPENT if is_spent else 0,
     )
 
 

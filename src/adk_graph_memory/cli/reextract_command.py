@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import asdict, dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Annotated, Any
 
 import typer
 from rich.console import Group, RenderableType
 
-from adk_graph_memory import batches, errors, graph, ledger
-from adk_graph_memory.cli.application import (
-    EXPECTED_ERRORS,
-    MEMORY_PANEL,
-    AppFilterOption,
-    UsageError,
-    UserFilterOption,
-    check_owner,
-    command,
+from adk_graph_memory import batches, graph, ledger
+from adk_graph_memory.cli.application import MEMORY_PANEL, AppFilterOption, UserFilterOption, check_owner, command
+from adk_graph_memory.cli.batch_options import (
+    BUDGET_SPENT,
+    EXIT_BUDGET_SPENT,
+    MaxCallsOption,
+    MaxCostOption,
+    WorkersOption,
+    make_budget,
+    run_batch,
 )
 from adk_graph_memory.cli.correction_commands import list_change_lines
 from adk_graph_memory.cli.memory_commands import MomentOption
@@ -27,15 +27,6 @@ from adk_graph_memory.graph.rereads import OutdatedSession
 from adk_graph_memory.memory import GraphMemory
 from adk_graph_memory.records import IngestReport
 from adk_graph_memory.reextraction import ReextractReport
-
-CHARACTERS_PER_TOKEN = 4
-CALLS_PER_WINDOW = 2
-"""Calls of a model for a window at most: to extract, and to decide what new and stored facts have to do."""
-EXIT_BUDGET_SPENT = 3
-FATAL_ERRORS = (errors.DatabaseUnavailable, errors.AuthenticationFailed, errors.SchemaError, errors.EmbeddingError)
-WorkersOption = Annotated[int, typer.Option(min=1, help="Users that are read at a time.")]
-MaxCallsOption = Annotated[int | None, typer.Option(min=0, help="Begin nothing that may need more model calls.")]
-MaxCostOption = Annotated[float | None, typer.Option(min=0, help="Begin nothing more once that much is spent.")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,13 +77,10 @@ async def reextract(
         await memory.prepare()
         if sample is not None:
             return await _show_sample(memory, sessions[:sample], timestamp, force=force)
-        budget = _make_budget(memory, max_calls, max_cost)
+        budget = make_budget(memory.connection.settings, [memory.extractor.model_name], max_calls, max_cost)
         reports = list[ReextractReport]()
         jobs = [_make_job(memory, session, timestamp, reports, force=force) for session in sessions]
-        errors_of_jobs = {"expected": EXPECTED_ERRORS, "fatal": FATAL_ERRORS}
-        outcome = await batches.run_jobs(
-            jobs, workers=workers, budget=budget, **errors_of_jobs, on_progress=_announce_progress
-        )
+        outcome = await run_batch(jobs, "Reading sessions again", workers=workers, budget=budget, attempts=2)
     return _report_outcome(outcome, budget, reports)
 
 
@@ -116,18 +104,8 @@ def _make_job(
 
 def _count_calls(memory: GraphMemory, session: OutdatedSession) -> int:
     """How many calls a session takes at most, if no reply has to be asked for again."""
-    if memory.judge is None:
-        return 0
-    tokens = session.characters / CHARACTERS_PER_TOKEN
-    return CALLS_PER_WINDOW * max(1, math.ceil(tokens / memory.connection.settings.limits.window_tokens))
-
-
-def _make_budget(memory: GraphMemory, max_calls: int | None, max_cost: float | None) -> batches.Budget:
-    name, prices = memory.extractor.model_name, memory.connection.settings.prices
-    budget = batches.Budget(max_calls, max_cost, prices, name)
-    if max_cost is not None and memory.judge is not None and budget.cost is None:
-        raise UsageError(f"--max-cost: {name} has no price; set ADK_GRAPH_MEMORY_PRICES.")
-    return budget
+    window_tokens = memory.connection.settings.limits.window_tokens
+    return 0 if memory.judge is None else batches.count_calls(session.characters, window_tokens)
 
 
 async def _estimate(memory: GraphMemory, sessions: list[OutdatedSession]) -> Estimate:
@@ -177,14 +155,6 @@ async def _show_sample(
     return Output(reports, Group(*(replace_controls(str(line)) for line in lines)))
 
 
-def _announce_progress(outcome: batches.BatchOutcome) -> None:
-    text = f"Reading sessions again: {outcome.done:,} of {outcome.total:,}"
-    if outcome.done and outcome.seconds:
-        rate = outcome.done / outcome.seconds
-        text += f", {rate:,.1f}/s, {timedelta(seconds=round((outcome.total - outcome.done) / rate))} left"
-    announce(text + (f", {len(outcome.failures)} failed" if outcome.failures else ""))
-
-
 def _report_outcome(outcome: batches.BatchOutcome, budget: batches.Budget, reports: list[ReextractReport]) -> Output:
     for name, error in outcome.failures.items():
         print_error(error, of=name)
@@ -195,7 +165,7 @@ def _report_outcome(outcome: batches.BatchOutcome, budget: batches.Budget, repor
         f"changed; {format_count(outcome.report.usage.calls, 'call')} of the model{cost}."
     ]
     if outcome.left:
-        lines.append("The budget does not allow the next one; the same command goes on.")
+        lines.append(BUDGET_SPENT)
     elif outcome.failures:
         lines.append("What failed is as it was; the same command tries it again.")
     value = {

@@ -1,0 +1,61 @@
+"""What commands that run many ingests share: their options, the budget, and how they tell where they are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import timedelta
+from typing import Annotated
+
+import typer
+
+from adk_graph_memory import batches, errors
+from adk_graph_memory.cli.application import EXPECTED_ERRORS, UsageError
+from adk_graph_memory.cli.output import announce
+from adk_graph_memory.memory import RULES
+from adk_graph_memory.settings import Settings
+
+EXIT_BUDGET_SPENT = 3
+BUDGET_SPENT = "The budget does not allow the next one; the same command goes on."
+FATAL_ERRORS = (errors.DatabaseUnavailable, errors.AuthenticationFailed, errors.SchemaError, errors.EmbeddingError)
+"""Errors that would fail every further session too."""
+WorkersOption = Annotated[int, typer.Option(min=1, help="Users that are read at a time.")]
+MaxCallsOption = Annotated[
+    int | None, typer.Option(min=0, help="Begin nothing that may take more calls of the model than are left of these.")
+]
+MaxCostOption = Annotated[float | None, typer.Option(min=0, help="Begin nothing more once that much is spent.")]
+
+
+def make_budget(
+    settings: Settings, models: Iterable[str], max_calls: int | None, max_cost: float | None
+) -> batches.Budget:
+    """Make a budget for what these models are to read; a cost needs one model that has a price."""
+    names = sorted(set(models) - {RULES})
+    budget = batches.Budget(max_calls, max_cost, settings.prices, names[0] if names else RULES)
+    if max_cost is not None and len(names) > 1:
+        raise UsageError(f"--max-cost: several models are to read ({', '.join(names)}); choose one with --model.")
+    if max_cost is not None and names and budget.cost is None:
+        raise UsageError(f"--max-cost: {names[0]} has no price; set ADK_GRAPH_MEMORY_PRICES.")
+    return budget
+
+
+async def run_batch(
+    jobs: Sequence[batches.BatchJob], phase: str, *, workers: int, budget: batches.Budget, attempts: int
+) -> batches.BatchOutcome:
+    """Run jobs, and tell in the status line how far they are."""
+
+    def announce_progress(outcome: batches.BatchOutcome) -> None:
+        text = f"{phase}: {outcome.done:,} of {outcome.total:,}"
+        if outcome.done and outcome.seconds:
+            rate = outcome.done / outcome.seconds
+            text += f", {rate:,.1f}/s, {timedelta(seconds=round((outcome.total - outcome.done) / rate))} left"
+        announce(text + (f", {len(outcome.failures)} failed" if outcome.failures else ""))
+
+    return await batches.run_jobs(
+        jobs,
+        workers=workers,
+        budget=budget,
+        expected=EXPECTED_ERRORS,
+        fatal=FATAL_ERRORS,
+        on_progress=announce_progress,
+        attempts=attempts,
+    )
