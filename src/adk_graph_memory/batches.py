@@ -15,14 +15,15 @@ from dataclasses import dataclass, field
 from adk_graph_memory import ledger
 from adk_graph_memory.records import IngestReport, Usage
 
-CHARACTERS_PER_TOKEN = 4
+CHARACTERS_PER_TOKEN = 3
+"""Few enough for most languages."""
 CALLS_PER_WINDOW = 2
 """Calls of a model for a window at most: to extract, and to decide what new and stored facts have to do."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BatchJob:
-    """An ingest to run; ``calls`` is how many calls of a model it takes at most if no reply has to be asked for again.
+    """An ingest to run; ``calls`` is how many calls of a model it is expected to take at most.
 
     Jobs of one ``group`` run one after another: they write to the same user.
     """
@@ -83,7 +84,7 @@ class BatchOutcome:
 
 
 def count_calls(characters: int, window_tokens: int) -> int:
-    """Count the calls of a model that turns of so many characters take at most, if no reply is asked for again."""
+    """Estimate the calls of a model that turns of so many characters take at most, if no reply is asked for again."""
     return CALLS_PER_WINDOW * max(1, math.ceil(characters / CHARACTERS_PER_TOKEN / window_tokens))
 
 
@@ -102,9 +103,10 @@ async def run_jobs(
     Args:
         jobs: what to run.
         workers: how many groups run at a time.
-        budget: what may be spent; a job begins only if what it takes at most fits in.
+        budget: what may be spent; a job begins only if what it is expected to take fits in.
         expected: errors after which the other jobs go on.
-        fatal: errors that would fail every further job too; they are raised once the running jobs have ended.
+        fatal: those of them that would fail every further job too. Like any other error, they are raised once the
+            running jobs have ended.
         on_progress: called after every job.
         attempts: how often a job is tried, again only after all others of its group.
     """
@@ -113,6 +115,7 @@ async def run_jobs(
     for result in results:
         if isinstance(result, BaseException):
             raise result
+    await run.run_postponed()
     run.outcome.left = run.outcome.total - run.outcome.done - len(run.outcome.failures)
     return run.outcome
 
@@ -132,34 +135,43 @@ class _BatchRun:
         self._max_attempts = attempts
         self._budget, self._expected, self._fatal, self._on_progress = budget, expected, fatal, on_progress
         self.outcome, self._attempts = BatchOutcome(len(jobs)), dict[BatchJob, int]()
-        self._start_time, self._is_stopped = time.monotonic(), False
+        self._start_time, self._is_stopped, self._postponed = time.monotonic(), False, list[BatchJob]()
         groups: dict[Hashable, deque[BatchJob]] = {}
         for job in jobs:
             groups.setdefault(job.group, deque()).append(job)
         self._groups = deque(groups.values())
 
     async def work(self) -> None:
-        """Run group after group until none is left, or the run is stopped."""
-        while self._groups:
+        """Run group after group until none is left or the run is stopped; put off what the budget does not allow."""
+        while self._groups and not self._is_stopped:
             group = self._groups.popleft()
             while group and not self._is_stopped:
                 job = group.popleft()
                 if not self._budget.reserve_calls(job.calls):
-                    self._is_stopped = True
+                    self._postponed.append(job)
                 elif await self._is_to_be_repeated(job):
                     group.append(job)
 
+    async def run_postponed(self) -> None:
+        """Run what fits now that the others have not used all that was reserved for them."""
+        for job in self._postponed:
+            if self._budget.reserve_calls(job.calls):
+                await self._is_to_be_repeated(job)
+
     async def _is_to_be_repeated(self, job: BatchJob) -> bool:
         """Run a job; return whether it failed and is tried again."""
-        outcome, usage = self.outcome, Usage(calls=min(job.calls, 1))  # of a failed job nobody knows more
+        outcome, usage = self.outcome, Usage(calls=job.calls)  # what a failed job has used nobody knows
         try:
             report = await job.run()
-        except self._fatal:
-            self._is_stopped = True
-            raise
         except self._expected as error:
+            if isinstance(error, self._fatal):
+                self._is_stopped = True
+                raise
             outcome.failures[job.name] = error
             self._attempts[job] = self._attempts.get(job, 0) + 1
+        except BaseException:
+            self._is_stopped = True
+            raise
         else:
             usage, outcome.report, outcome.done = report.usage, outcome.report + report, outcome.done + 1
             outcome.failures.pop(job.name, None)

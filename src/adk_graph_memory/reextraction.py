@@ -11,19 +11,31 @@ import asyncio
 import json
 import time
 import uuid
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
+from typing import Any
 
-from adk_graph_memory import extraction, graph, telemetry
+from adk_graph_memory import consolidation, extraction, graph, telemetry
 from adk_graph_memory.graph.ingest_queue import MAX_KNOWN_ENTITIES, Lease, LeasedWindows
 from adk_graph_memory.graph.rereads import OutdatedSession, OutdatedTurns, Rereading
 from adk_graph_memory.graph.vector_slots import EmbeddingBatch
 from adk_graph_memory.ingest import Ingestion, WindowPlan, iterate_extracted_passages
 from adk_graph_memory.memory_changes import describe_change
-from adk_graph_memory.records import Candidates, Extraction, IngestReport, Passage, Scope, SharedMemory
+from adk_graph_memory.records import (
+    Candidates,
+    Extraction,
+    IngestReport,
+    Passage,
+    Remark,
+    Scope,
+    SharedMemory,
+    Turn,
+)
+from adk_graph_memory.records.derived_memory import DerivedMemory
 from adk_graph_memory.records.history import MemoryChange
-from adk_graph_memory.rewriting import Rewriter, derive_memory_without
+from adk_graph_memory.records.readings import Reading
+from adk_graph_memory.rewriting import Rewriter, list_readings_without
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +95,8 @@ class Rereader(Ingestion):
         contexts = await graph.rereads.fetch_contexts(self._connection, scope, windows)
         snapshot = await graph.derivation.fetch_snapshot(self._connection, scope)
         turn_ids = {id for window in windows for id in window.memory_ids.values()}
-        memory = await asyncio.to_thread(derive_memory_without, snapshot, turn_ids)
+        readings = await asyncio.to_thread(list_readings_without, snapshot, turn_ids)
+        memory = await asyncio.to_thread(consolidation.replay_readings, readings)
         entities = memory.list_known_entities(MAX_KNOWN_ENTITIES)  # whom only these turns name is not known yet
         return [
             replace(window, context=contexts.get(window.ingest_id, ()), known_entities=entities) for window in windows
@@ -100,44 +113,71 @@ class Rereader(Ingestion):
     async def _fetch_candidates(
         self, scope: Scope, window: Lease, result: Extraction, batch: EmbeddingBatch
     ) -> tuple[Candidates, int]:
-        """Fetch what the graph would hold if the window's turns had not been read yet."""
-        while True:
-            candidates, writes = await super()._fetch_candidates(scope, window, result, batch)
-            self._snapshot = await graph.derivation.fetch_snapshot(self._connection, scope)
-            if self._snapshot.writes == writes:
-                break
-        memory = await asyncio.to_thread(derive_memory_without, self._snapshot, window.memory_ids.values())
-        entities = memory.list_known_entities(len(memory.entities))
-        return replace(candidates.drop_unsupported(), entities=entities), writes
+        """Fetch what the extraction may be about if the window's turns had not been read yet."""
+        found, _ = await super()._fetch_candidates(scope, window, result, batch)
+        snapshot = await graph.derivation.fetch_snapshot(self._connection, scope)
+        self._snapshot = snapshot
+        near_ids = {*found.recent_ids, *(id for ids in found.similar_ids.values() for id in ids)}
+        reopened_ids = set[str]()
+
+        def choose_ids(memory: DerivedMemory) -> set[str]:
+            """Choose what the graph finds near, and what only words of the window had ended."""
+            current = {id for id, fact in memory.facts.items() if fact.known.standing.state == "current"}
+            stored = snapshot.stored.facts
+            reopened_ids.update(id for id in current if id not in stored or stored[id].standing.state != "current")
+            return near_ids | reopened_ids
+
+        def select() -> Candidates:
+            readings = list_readings_without(snapshot, window.memory_ids.values())
+            predicates = self._extractor.functional_predicates
+            return consolidation.select_candidates(readings, result, predicates, choose_ids)
+
+        candidates = await asyncio.to_thread(select)
+        if self._judge is None:
+            return replace(candidates, forgotten_turn_ids=found.forgotten_turn_ids), snapshot.writes
+        ids = {fact.id for fact in candidates.facts}
+        texts = {fact.text: found.similar_ids.get(fact.text, ()) for fact in result.facts}
+        return replace(
+            candidates,
+            similar_ids={text: _join_ids(near, reopened_ids, ids) for text, near in texts.items()},
+            recent_ids=_join_ids(found.recent_ids, reopened_ids, ids),
+            forgotten_turn_ids=found.forgotten_turn_ids,
+        ), snapshot.writes
 
     async def _store_plan(
         self, scope: Scope, window: Lease, planned: WindowPlan, batch: EmbeddingBatch
     ) -> graph.memories.WriteOutcome:
-        reading = replace(planned.reading, is_rereading=True, at=datetime.now(UTC))
-        remarks = {remark.turn_id: remark for remark in planned.plan.remarks}
+        turns = [turn for turn in window.turns if turn.id not in planned.plan.forget_turn_ids]
+        if not turns:
+            return "written"  # their author asked to forget them all, and they are forgotten
+        heard_ids, remarks = [window.memory_ids[turn.id] for turn in turns], planned.plan.remarks
+        reading = replace(planned.reading, is_rereading=True, at=datetime.now(UTC), heard_turn_ids=tuple(heard_ids))
         rereading = Rereading(
             reading,
             json.dumps(asdict(planned.report)),
             self._extractor.model_name,
             self._group.topics,
-            [
-                {
-                    "memory_id": window.memory_ids[turn.id],
-                    "ingest": self._group.ingest_ids[turn.id],
-                    "extracted": f"{reading.extractor}:{turn.text_key}",
-                    "manner": remarks[turn.id].manner if turn.id in remarks else None,
-                    "writer": remarks[turn.id].writer or None if turn.id in remarks else None,
-                }
-                for turn in window.turns
-                if turn.id not in planned.plan.forget_turn_ids
-            ],
+            [self._make_turn_row(turn, window, reading, remarks) for turn in turns],
         )
         rewriter = Rewriter(self._connection, self._vectors)
-        rewrite = await rewriter.replace_reading(scope, rereading, self._snapshot, is_preview=self._is_preview)
-        if rewrite is None:
-            return "outdated"
-        self._changes.append(describe_change(reading.id, rewrite.difference))
-        return "written"
+        outcome, rewrite = await rewriter.replace_reading(scope, rereading, self._snapshot, is_preview=self._is_preview)
+        if outcome == "written":
+            self._changes.append(describe_change(reading.id, rewrite.difference))
+        return outcome
+
+    def _make_turn_row(self, turn: Turn, window: Lease, reading: Reading, remarks: Sequence[Remark]) -> dict[str, Any]:
+        remark = next((one for one in remarks if one.turn_id == turn.id), None)
+        return {
+            "memory_id": window.memory_ids[turn.id],
+            "ingest": self._group.ingest_ids[turn.id],
+            "extracted": f"{reading.extractor}:{turn.text_key}",
+            "manner": remark and remark.manner,
+            "writer": (remark and remark.writer) or None,
+        }
+
+
+def _join_ids(near_ids: Iterable[str], further_ids: Iterable[str], kept_ids: Collection[str]) -> tuple[str, ...]:
+    return tuple(id for id in dict.fromkeys((*near_ids, *sorted(further_ids))) if id in kept_ids)
 
 
 class Reextraction:

@@ -68,7 +68,7 @@ class Reviews:
 
 
 def _release_fact(reading: Reading, ref: int) -> Reading:
-    return replace(reading, held=tuple(fact for fact in reading.held if fact.ref != ref))
+    return replace(reading, held=tuple(fact for fact in reading.held if fact.ref != ref), is_reviewed=True)
 
 
 def _reject_fact(reading: Reading, ref: int) -> Reading:

@@ -78,7 +78,8 @@ class Erasure:
             for id, time in former.reread_at.items()
             if time == reading.at and former.id not in ids
         }
-        turn_ids = {id for reading in readings for id in reading.heard_turn_ids} & snapshot.turns.keys() - former_ids
+        turn_ids = {id for reading in readings for id in reading.heard_turn_ids if id not in reading.outdated_turn_ids}
+        turn_ids &= snapshot.turns.keys() - former_ids
         whole_ids = (reading.id for reading in readings if reading.ruling or reading.is_rereading)
         return cls(frozenset(turn_ids), is_final=False, takes_words=False, reading_ids=frozenset(whole_ids))
 
@@ -159,7 +160,7 @@ class Rewriter:
 
     async def replace_reading(
         self, scope: Scope, rereading: Rereading, snapshot: MemorySnapshot, *, is_preview: bool = False
-    ) -> Rewrite | None:
+    ) -> tuple[graph.memories.WriteOutcome, Rewrite]:
         """Let a new reading of turns count instead of what was read in them before, which stays for history.
 
         Args:
@@ -169,14 +170,20 @@ class Rewriter:
             is_preview: whether nothing is written.
 
         Returns:
-            What changes; None if the user was written to meanwhile, and nothing is written.
+            ``written`` and what changes; ``outdated`` if the user was written to meanwhile; ``taken`` if one of the
+            turns was edited, forgotten, claimed or ruled on: nothing is written then.
         """
         rewrite = await asyncio.to_thread(_plan_rereading, snapshot, rereading)
         if is_preview:
-            return rewrite
+            return "written", rewrite
         batch = await self._embed_passages(rewrite.difference)
-        write = partial(self._write, scope=scope, rewrite=rewrite, batch=batch)
-        return rewrite if await self._connection.transact(write) else None
+
+        async def work(transaction: graph.Transaction) -> graph.memories.WriteOutcome:
+            if not await graph.rereads.are_turns_as_read(transaction, scope, rereading):
+                return "taken"
+            return "written" if await self._write(transaction, scope, rewrite, batch) else "outdated"
+
+        return await self._connection.transact(work), rewrite
 
     async def restore_derivation(self, scope: Scope) -> MemoryDifference:
         """Let the graph become what the user's readings make of it; return what was different."""
@@ -255,8 +262,6 @@ class Rewriter:
         if rewrite.word:
             await graph.derivation.write_owner_word(transaction, scope, snapshot, rewrite.word)
         if rewrite.rereading:
-            if not await graph.rereads.are_turns_as_read(transaction, scope, rewrite.rereading):
-                return False
             await graph.rereads.write_rereading(transaction, scope, snapshot, rewrite.rereading)
         fact_turn_ids = {
             source.turn_id
@@ -316,9 +321,8 @@ def _plan_rereading(snapshot: MemorySnapshot, rereading: Rereading) -> Rewrite:
 
 def _date_turns(former: Reading, new: Reading) -> dict[str, datetime]:
     """Until when each turn of a reading counts as it reads it, once the new one has read some of them again."""
-    at = new.at or datetime.now(UTC)
-    ids = set(new.heard_turn_ids).intersection(former.heard_turn_ids)
-    return {**dict.fromkeys(ids, at), **former.reread_at}
+    ids = set(new.heard_turn_ids).intersection(former.heard_turn_ids) if new.at else ()
+    return {**{id: new.at for id in ids if new.at}, **former.reread_at}
 
 
 def _restrict_readings(snapshot: MemorySnapshot, erasure: Erasure) -> list[Reading]:
@@ -334,21 +338,19 @@ def _forget_rereading(reading: Reading, gone: Reading) -> Reading:
     return replace(reading, reread_at={id: time for id, time in times.items() if time is not None})
 
 
-def derive_memory_without(snapshot: MemorySnapshot, turn_ids: Collection[str]) -> DerivedMemory:
-    """Derive the memory that has not read these turns, but all others."""
-    return derive_memory(snapshot, Erasure(frozenset(turn_ids), takes_words=False))[1].derived
+def list_readings_without(snapshot: MemorySnapshot, turn_ids: Collection[str]) -> list[Reading]:
+    """List the readings of a memory that has not read these turns, but all others."""
+    erasure = Erasure(frozenset(snapshot.turns.keys() & frozenset(turn_ids)), takes_words=False)
+    return select_current_readings(snapshot, _restrict_readings(snapshot, erasure))
 
 
-def select_current_readings(
-    snapshot: MemorySnapshot, readings: Sequence[Reading], at: datetime | None = None
-) -> list[Reading]:
-    """Leave out of the readings the turns that were read again, until a time or, without, until now."""
+def select_current_readings(snapshot: MemorySnapshot, readings: Sequence[Reading]) -> list[Reading]:
+    """Leave out of the readings the turns that were read again."""
     if not any(reading.reread_at for reading in readings):
         return list(readings)
-    removal = consolidation.Removal(
-        frozenset(), _list_authors(snapshot.turns), {id: turn["text"] for id, turn in snapshot.turns.items()}
-    )
-    return consolidation.select_current_readings(readings, removal, at)
+    texts = {id: turn["text"] for id, turn in snapshot.turns.items()}
+    removal = consolidation.Removal(frozenset(), _list_authors(snapshot.turns), texts)
+    return consolidation.select_current_readings(readings, removal)
 
 
 def is_part_of(reading_id: str, ingest_id: str) -> bool:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from adk_graph_memory import AsOf, GraphMemory, Turn
+from adk_graph_memory.importing import ImportOptions, import_source
 from adk_graph_memory.records import Scope, SharedMemory, Statement
 from adk_graph_memory.testing import HashEmbedder, ScriptedLlm
 
@@ -203,3 +205,131 @@ async def test_users_and_shared_memories_are_apart(make: Callable[..., GraphMemo
         assert [one async for one in memory.outdated_sessions(app_name=app_name, user_id="eve", force=True)] == []
         late = (NOON + timedelta(days=1)).timestamp()
         assert [one async for one in memory.outdated_sessions(app_name=app_name, force=True, since=late)] == []
+
+
+async def test_who_asks_to_be_forgotten_is_forgotten_when_a_newer_model_hears_it(
+    make: Callable[..., GraphMemory], owner: Owner
+) -> None:
+    async with make() as memory:
+        turns = [say("I live in Porto", 0), say("Please forget where I live", 1)]
+        await memory.remember(turns, session_id="s", **owner)
+    reply = json.dumps({"entities": [], "facts": [], "forget": [{"request": 1, "turns": [0, 1]}]})
+    async with make(reply, "{}", name="second") as memory:
+        [report] = await reread(memory, owner)
+        assert report.report.forgotten == 2
+        assert await list_facts(memory, owner) == {}
+        await check_sound(memory, owner)
+
+
+async def test_a_turn_from_which_a_fact_was_forgotten_keeps_its_others(
+    make: Callable[..., GraphMemory], owner: Owner
+) -> None:
+    async with make() as memory:
+        await memory.remember([say("I live in Porto. I work at Acme.", 0)], session_id="s", **owner)
+        ids = {fact.text: fact.id async for fact in memory.facts(**owner)}
+        await memory.forget(ids["I work at Acme."], **owner)
+        assert [one async for one in memory.outdated_sessions(**owner, force=True)] == []
+        assert (await list_facts(memory, owner)).keys() == {"I live in Porto."}
+
+
+async def test_what_is_forgotten_leaves_former_readings_that_quote_more(
+    make: Callable[..., GraphMemory], owner: Owner
+) -> None:
+    said = "I live in Porto with Inés"
+    async with make(make_fact("The user has a home in Porto", "I live in Porto", "Porto", "has")) as memory:
+        await memory.remember([say(said, 0)], session_id="s", **owner)
+        then = datetime.now(UTC)
+    async with make(make_fact("The user lives there", said, "Porto"), "{}", name="second") as memory:
+        await reread(memory, owner)
+        [id] = [fact.id async for fact in memory.facts(**owner)]
+        await memory.forget(id, **owner)
+        assert await list_facts(memory, owner, as_of=AsOf(recorded=then)) == {}
+
+
+NEIGHBOUR, MOVE = "Ana has the flat beside mine", "Ana has the flat beside mine no more"
+ENDING = json.dumps({"ops": [{"fact": 0, "op": "SUPERSEDE", "targets": [1], "quotes": [MOVE, NEIGHBOUR]}]})
+
+
+def tell_of_ana(text: str, predicate: str) -> str:
+    entities = [USER, {"ref": 2, "name": "Ana", "type": "person"}]
+    fact = {"subject": 2, "predicate": predicate, "object": None, "text": text, "quote": text, "turns": [0]}
+    return json.dumps({"entities": entities, "facts": [fact]})
+
+
+async def test_a_judge_ends_again_what_the_former_words_had_ended(
+    make: Callable[..., GraphMemory], owner: Owner
+) -> None:
+    replies = (tell_of_ana(NEIGHBOUR, "is"), tell_of_ana(MOVE, "moved_to"), ENDING)
+    async with make(*replies) as memory:
+        await memory.remember([say(NEIGHBOUR, 0)], session_id="s0", **owner)
+        await memory.remember([say(MOVE, 1)], session_id="s1", **owner)
+        before = await digest_graph(memory, owner)
+        assert (await list_facts(memory, owner)).keys() == {MOVE}
+    async with make(tell_of_ana(MOVE, "moved_to"), ENDING) as memory:
+        [session] = [one async for one in memory.outdated_sessions(**owner, force=True) if one.session_id == "s1"]
+        report = await memory.reextract(session, force=True)
+        assert report.report.usage.calls == 2
+        assert (await list_facts(memory, owner)).keys() == {MOVE}
+        assert await digest_graph(memory, owner) == before
+        await check_sound(memory, owner)
+
+
+async def test_what_is_ruled_on_while_a_model_reads_stays(make: Callable[..., GraphMemory], owner: Owner) -> None:
+    async with make() as memory:
+        await memory.remember([say("I live in Porto", 0)], session_id="s", **owner)
+        [session] = [one async for one in memory.outdated_sessions(**owner, force=True)]
+        [id] = [fact.id async for fact in memory.facts(**owner)]
+        real = memory.extractor.extract
+
+        async def pin_meanwhile(*parts: Any) -> Any:
+            await memory.pin(id, **owner)
+            return await real(*parts)
+
+        memory.extractor.extract = pin_meanwhile  # type: ignore[method-assign]
+        report = await memory.reextract(session, force=True)
+        assert (report.report.turns, report.report.busy) == (0, 1)
+        [fact] = [fact async for fact in memory.facts(**owner)]
+        assert fact.is_pinned
+        await check_sound(memory, owner)
+
+
+async def test_it_may_be_read_again_and_again_and_undone_step_by_step(
+    make: Callable[..., GraphMemory], owner: Owner
+) -> None:
+    texts = [f"The user lives in Porto, version {n}" for n in range(3)]
+    moments, ids = list[datetime](), list[str]()
+    for n, text in enumerate(texts):
+        async with make(make_fact(text, "I live in Porto", "Porto"), "{}", name=f"m{n}") as memory:
+            if n == 0:
+                await memory.remember([say("I live in Porto", 0)], session_id="s", **owner)
+            else:
+                ids += [report.ingest_id for report in await reread(memory, owner)]
+            moments.append(datetime.now(UTC))
+    async with make() as memory:
+        for text, moment in zip(texts, moments, strict=True):
+            assert (await list_facts(memory, owner, as_of=AsOf(recorded=moment))).keys() == {text}
+        await memory.undo(ids[0], **owner)  # the one in between
+        assert (await list_facts(memory, owner)).keys() == {texts[2]}
+        assert (await list_facts(memory, owner, as_of=AsOf(recorded=moments[1]))).keys() == {texts[0]}
+        await check_sound(memory, owner)
+        await memory.undo(ids[1], **owner)
+        assert (await list_facts(memory, owner)).keys() == {texts[0]}
+        await check_sound(memory, owner)
+
+
+async def test_an_export_of_then_holds_what_was_read_then(
+    make: Callable[..., GraphMemory], owner: Owner, tmp_path: Path
+) -> None:
+    async with make(make_fact("The user has a home in Porto", "I live in Porto", "Porto", "has")) as memory:
+        await memory.remember([say("I live in Porto", 0)], session_id="s", **owner)
+        then = datetime.now(UTC)
+    async with make(make_fact("The user lives in Porto", "I live in Porto", "Porto"), "{}", name="second") as memory:
+        await reread(memory, owner)
+        for moment, text in ((then, "The user has a home in Porto"), (None, "The user lives in Porto")):
+            path, app_name = tmp_path / f"{moment is None}.jsonl", f"{owner['app_name']}-{moment is None}"
+            await memory.export(path, **owner, as_of=AsOf(recorded=moment) if moment else None)
+            await import_source(memory, str(path), ImportOptions("export", app_name))
+            copy = {**owner, "app_name": app_name}
+            assert (await list_facts(memory, copy)).keys() == {text}
+            await check_sound(memory, copy)
+        assert (await list_facts(memory, copy, as_of=AsOf(recorded=then))).keys() == {"The user has a home in Porto"}

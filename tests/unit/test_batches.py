@@ -13,7 +13,7 @@ from adk_graph_memory.records import IngestReport, Usage
 PRICES = (("bard", 1.0, 10.0, 0.0),)
 
 
-class Fatal(Exception):
+class Fatal(ValueError):
     pass
 
 
@@ -82,3 +82,34 @@ async def test_what_would_fail_every_job_ends_the_run() -> None:
     with pytest.raises(Fatal):
         await run(jobs, workers=2)
     assert "c8" not in clerk.order
+
+
+async def test_what_is_too_large_for_the_budget_holds_up_nothing() -> None:
+    clerk, budget = Clerk(), Budget(10)
+    outcome = await run([clerk.make("large", "a", calls=20), clerk.make("small", "b", calls=2)], budget=budget)
+    assert (clerk.order, outcome.done, outcome.left) == (["small"], 1, 1)
+
+
+async def test_what_was_reserved_and_not_used_is_used_by_others() -> None:
+    clerk, budget = Clerk(), Budget(4)
+    jobs = [clerk.make(f"{group}0", group, calls=1) for group in "abc"]
+    greedy = [BatchJob(job.name, job.group, job.run, calls=2) for job in jobs]  # each takes one
+    outcome = await run(greedy, budget=budget)
+    assert (outcome.done, outcome.left, budget.usage.calls) == (3, 0, 3)
+
+
+async def test_a_failed_job_counts_as_if_it_had_used_all() -> None:
+    clerk, budget = Clerk({"a0": 1}), Budget(3)
+    outcome = await run([clerk.make("a0", "a", calls=2)], budget=budget)
+    assert (outcome.done, outcome.failures.keys(), budget.usage.calls) == (0, {"a0"}, 2)
+
+
+async def test_a_bug_ends_the_run_too() -> None:
+    async def fail() -> IngestReport:
+        raise KeyError("bug")
+
+    clerk = Clerk()
+    jobs = [BatchJob("bug", "z", fail), *(clerk.make(f"a{n}", "a") for n in range(9))]
+    with pytest.raises(KeyError):
+        await run(jobs, workers=2)
+    assert "a8" not in clerk.order

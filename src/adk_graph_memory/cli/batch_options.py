@@ -15,14 +15,21 @@ from adk_graph_memory.memory import RULES
 from adk_graph_memory.settings import Settings
 
 EXIT_BUDGET_SPENT = 3
-BUDGET_SPENT = "The budget does not allow the next one; the same command goes on."
-FATAL_ERRORS = (errors.DatabaseUnavailable, errors.AuthenticationFailed, errors.SchemaError, errors.EmbeddingError)
+BUDGET_SPENT = "The budget does not allow the rest; the same command goes on."
+FATAL_ERRORS = (
+    errors.DatabaseUnavailable,
+    errors.AuthenticationFailed,
+    errors.PermissionDenied,
+    errors.DatabaseReadOnly,
+    errors.SchemaError,
+    errors.EmbeddingError,
+)
 """Errors that would fail every further session too."""
-WorkersOption = Annotated[int, typer.Option(min=1, help="Users that are read at a time.")]
+WorkersOption = Annotated[int, typer.Option(min=1, help="How many users are read at a time.")]
 MaxCallsOption = Annotated[
-    int | None, typer.Option(min=0, help="Begin nothing that may take more calls of the model than are left of these.")
+    int | None, typer.Option(min=0, help="Calls of the model in all; what is expected to need more is not begun.")
 ]
-MaxCostOption = Annotated[float | None, typer.Option(min=0, help="Begin nothing more once that much is spent.")]
+MaxCostOption = Annotated[float | None, typer.Option(min=0, help="Begin nothing more once this much is spent.")]
 
 
 def make_budget(

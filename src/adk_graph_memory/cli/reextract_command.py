@@ -45,9 +45,12 @@ class Estimate:
 async def reextract(
     app_name: AppFilterOption = None,
     user_id: UserFilterOption = None,
-    since: Annotated[datetime | None, MomentOption("--since", help="Only what was said since.")] = None,
+    since: Annotated[datetime | None, MomentOption("--since", help="Only what was said since then.")] = None,
     model: Annotated[str | None, typer.Option(help="What reads it now: a model's name, or rules.")] = None,
-    force: Annotated[bool, typer.Option("--force", help="Even if it was read by this model and prompt.")] = False,
+    force: Annotated[
+        bool,
+        typer.Option("--force", help="Also what this model and prompt have read: all, each time."),
+    ] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what there is to do.")] = False,
     sample: Annotated[
         int | None, typer.Option(min=1, help="Read that many sessions, show what would change, and write nothing.")
@@ -69,7 +72,7 @@ async def reextract(
         sessions = [session async for session in memory.outdated_sessions(**whose)]
         if not sessions:
             await check_owner(app_name, user_id)
-            return Output({"total": 0}, f"Nothing to do: {memory.extractor.version} has read everything.")
+            return Output({"total": 0}, "Nothing to do: there is nothing to be read again.")
         if dry_run:
             estimate = await _estimate(memory, sessions)
             return Output(estimate, _format_estimate(estimate))
@@ -113,7 +116,8 @@ async def _estimate(memory: GraphMemory, sessions: list[OutdatedSession]) -> Est
     name, prices = memory.extractor.model_name, memory.connection.settings.prices
     entries = [one for one in ledger.sum_reports(rows, prices) if one.extractor.partition(" ")[0] == name]
     turns, read_turns = sum(session.turns for session in sessions), sum(one.report.turns for one in entries)
-    cost = sum(one.cost or 0.0 for one in entries) / read_turns * turns if read_turns and prices else None
+    costs = [one.cost for one in entries if one.cost is not None]
+    cost = sum(costs) / read_turns * turns if read_turns and len(costs) == len(entries) else None
     return Estimate(
         memory.extractor.version,
         len({session.scope for session in sessions}),
@@ -130,7 +134,7 @@ def _format_estimate(estimate: Estimate) -> str:
         f"{estimate.users:>9,} users",
         f"{estimate.sessions:>9,} sessions",
         f"{estimate.turns:>9,} turns",
-        f"{estimate.max_calls:>9,} calls of the model at most",
+        f"{estimate.max_calls:>9,} calls of the model at most (an estimate)",
     ]
     if estimate.cost is None:
         lines.append("  The cost is unknown until the model has a price and has read something in this graph.")
@@ -150,6 +154,9 @@ async def _show_sample(
         lines.append(f"{session.session_id} of user {session.scope.user_id} of {session.scope.app_name}")
         changes = [line for change in report.changes for line in list_change_lines(change)]
         lines += [f"  {line}" for line in changes]
+        if report.report.forgotten:
+            turns = format_count(report.report.forgotten, "turn")
+            lines.append(f"  {turns} would be forgotten for good, as their author asked.")
     calls = sum(report.report.usage.calls for report in reports)
     lines.append(f"Nothing was written; {format_count(calls, 'call')} of the model.")
     return Output(reports, Group(*(replace_controls(str(line)) for line in lines)))
@@ -167,7 +174,7 @@ def _report_outcome(outcome: batches.BatchOutcome, budget: batches.Budget, repor
     if outcome.left:
         lines.append(BUDGET_SPENT)
     elif outcome.failures:
-        lines.append("What failed is as it was; the same command tries it again.")
+        lines.append("What failed was not read to its end; the same command goes on with it.")
     value = {
         "total": outcome.total,
         "done": outcome.done,

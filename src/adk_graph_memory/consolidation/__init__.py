@@ -16,7 +16,7 @@ from adk_graph_memory.consolidation.promotion import Promotion, make_promotion, 
 from adk_graph_memory.consolidation.provenance import trace_entity, trace_fact
 from adk_graph_memory.consolidation.readings import record_reading
 from adk_graph_memory.consolidation.reconciliation import reconcile_claims
-from adk_graph_memory.consolidation.replay import replay_readings
+from adk_graph_memory.consolidation.replay import replay_readings, select_candidates
 from adk_graph_memory.consolidation.restriction import (
     Removal,
     drop_unnamed_entities,
@@ -57,6 +57,7 @@ __all__ = [
     "record_reading",
     "replay_readings",
     "restrict_readings",
+    "select_candidates",
     "select_current_readings",
     "trace_entity",
     "trace_fact",

@@ -50,6 +50,28 @@ def replay_readings(readings: Iterable[Reading]) -> DerivedMemory:
     return replay.make_memory()
 
 
+def select_candidates(
+    readings: Iterable[Reading],
+    extraction: Extraction,
+    functional_predicates: Collection[str],
+    choose_ids: Callable[[DerivedMemory], Iterable[str]],
+) -> Candidates:
+    """Select what the extraction may be about in the memory that these readings make.
+
+    Args:
+        readings: in the order in which they were written.
+        extraction: what was extracted.
+        functional_predicates: predicates of which a subject has one value at a time.
+        choose_ids: chooses further facts of the memory by their ids.
+    """
+    readings = list(readings)
+    replay = _Replay(owner_words.list_foreign_names(readings))
+    for reading in readings:
+        replay.add_reading(reading)
+    reading = Reading("", "", extraction, functional_predicates=tuple(functional_predicates))
+    return replay.select_candidates(reading, extraction, choose_ids(replay.make_memory()))
+
+
 class _Replay:
     """The memory so far, indexed by what a reading looks up."""
 
@@ -78,7 +100,7 @@ class _Replay:
         extraction = withhold_facts(reading.extraction, {fact.ref for fact in reading.held})
         extraction = adopt_entity_keys(extraction, self._ledger.new_keys)
         extraction = self._ledger.part_names(extraction)
-        candidates = self._select_candidates(reading, extraction)
+        candidates = self.select_candidates(reading, extraction)
         answers = {
             ref: self._ledger.new_keys.get(key) if key else None
             for ref, key in reading.doubt_answers.items()
@@ -121,8 +143,8 @@ class _Replay:
         self._entity_keys |= {(reading.id, ref): key for ref, key in comparison.resolution.keys_by_ref.items()}
         self._ledger.note_keys(reading, comparison.resolution.keys_by_ref, author_keys)
 
-    def _select_candidates(self, reading: Reading, extraction: Extraction) -> Candidates:
-        """Select the facts that the extraction may be about, with all that ended them or rests on them."""
+    def select_candidates(self, reading: Reading, extraction: Extraction, fact_ids: Iterable[str] = ()) -> Candidates:
+        """Select the facts that the extraction may be about, and these, with all that ended them or rests on them."""
         entities = self._ledger.select_known_entities(extraction, ())
         propositions = GraphLookup(extraction, reading.functional_predicates).make_propositions(entities)
         places: set[object] = {place for proposition in propositions for place in _list_places(proposition)}
@@ -130,7 +152,8 @@ class _Replay:
         refs += [ref for pair in reading.dependencies for ref in pair]
         refs += [reading.ruling.claim] if reading.ruling and reading.ruling.claim else []
         places |= {key for ref in refs for key in ref.source_keys}
-        ids = self._collect_component(id for place in places for id in self._ids_by_place.get(place, ()))
+        ids = {id for place in places for id in self._ids_by_place.get(place, ())}
+        ids = self._collect_component(ids | self._facts.keys() & set(fact_ids))
         facts = [self._facts[id].known for id in sorted(ids)]
         keys = {key for fact in facts for key in (fact.proposition.subject, fact.proposition.object) if key}
         entities = self._ledger.select_known_entities(extraction, keys)

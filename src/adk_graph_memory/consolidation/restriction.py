@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
 
 from adk_graph_memory.consolidation import fact_rules
 from adk_graph_memory.consolidation.entity_resolution import make_entity_key
@@ -83,22 +82,14 @@ def restrict_readings(readings: Iterable[Reading], removal: Removal) -> list[Rea
     return [reading for reading in restricted if reading is not None]
 
 
-def select_current_readings(readings: Iterable[Reading], removal: Removal, at: datetime | None = None) -> list[Reading]:
-    """Leave out of each reading the turns that were read again, until a time or, without, until now.
-
-    Args:
-        readings: all readings.
-        removal: tells the authors and texts of the turns.
-        at: as of when.
-    """
+def select_current_readings(readings: Iterable[Reading], removal: Removal) -> list[Reading]:
+    """Leave out of each reading the turns that were read again; the removal tells the authors and texts of turns."""
     current = []
     for reading in readings:
-        gone_ids = frozenset(id for id, time in reading.reread_at.items() if at is None or time <= at)
-        if gone_ids:
-            gone = Removal(gone_ids, removal.authors, removal.texts)
-            current += [kept for kept in [_restrict_reading(reading, gone)] if kept is not None]
-        else:
-            current.append(reading)
+        gone = Removal(frozenset(reading.reread_at), removal.authors, removal.texts)
+        kept = _restrict_reading(reading, gone) if reading.reread_at else reading
+        if kept is not None:
+            current.append(kept)
     return current
 
 
@@ -312,21 +303,33 @@ def _restrict_ref(ref: ClaimRef, removal: Removal) -> ClaimRef | None:
 def find_read_facts(readings: Iterable[Reading], fact: KnownFact) -> frozenset[ReadFact]:
     """Find what of the readings became this fact, by its words: if in doubt, all that was read in them.
 
-    What was read in them before they were read again goes by itself.
+    In readings of turns that were read again, words may be quoted otherwise: there, each by itself, what shares a word
+    of the turn with a quote counts.
     """
     readings = list(readings)
-    current = [reading for reading in readings if not reading.reread_at]
-    former = [reading for reading in readings if reading.reread_at]
-    return _find_closest_facts(current, fact) | _find_closest_facts(former, fact)
+    found = _find_closest_facts([reading for reading in readings if not reading.reread_at], fact, _share_quote)
+    for reading in readings:
+        if reading.reread_at:
+            found |= _find_closest_facts([reading], fact, _overlap)
+    return found
 
 
-def _find_closest_facts(readings: Iterable[Reading], fact: KnownFact) -> frozenset[ReadFact]:
-    source_keys = {source.key for source in fact.sources}
+def _share_quote(source: Source, other: Source) -> bool:
+    return source.key == other.key
+
+
+def _overlap(source: Source, other: Source) -> bool:
+    return source.turn_id == other.turn_id and source.start < other.end and other.start < source.end
+
+
+def _find_closest_facts(
+    readings: Iterable[Reading], fact: KnownFact, is_same_place: Callable[[Source, Source], bool]
+) -> frozenset[ReadFact]:
     signatures = {fact.proposition.signature, *fact.equivalent_signatures}
     by_closeness: dict[int, set[ReadFact]] = {}
     for reading in readings:
         for read in reading.extraction.facts:
-            if source_keys.isdisjoint(source.key for source in read.sources):
+            if not any(is_same_place(source, own) for source in read.sources for own in fact.sources):
                 continue
             proposition = make_read_proposition(reading, read)
             is_same = proposition.wording_key == fact.proposition.wording_key or proposition.signature in signatures

@@ -309,5 +309,6 @@ async def begin_rewrite(
 
 def _make_reading_row(id: str, reading: Reading | None) -> dict[str, Any]:
     if reading is None:
-        return {"id": id, "reading": None, "held": None}
-    return {"id": id, "reading": encode_reading(reading), "held": len(reading.held) or None}
+        return {"id": id, "reading": None, "held": None, "reviewed": None}
+    held, reviewed = len(reading.held) or None, reading.is_reviewed or None
+    return {"id": id, "reading": encode_reading(reading), "held": held, "reviewed": reviewed}

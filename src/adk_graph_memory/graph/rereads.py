@@ -6,7 +6,9 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from adk_graph_memory.graph import ingest_queue
+from neo4j import Record
+
+from adk_graph_memory.graph import forgetting, ingest_queue
 from adk_graph_memory.graph.connection import Connection, Transaction
 from adk_graph_memory.graph.derivation import MemorySnapshot
 from adk_graph_memory.graph.ingest_queue import CONTEXT_TURNS, Lease
@@ -55,9 +57,9 @@ async def iterate_outdated_sessions(
     user_id: str | None = None,
     since: float | None = None,
 ) -> AsyncIterator[OutdatedSession]:
-    """Yield the sessions of which an extractor of another version has read a turn last.
+    """Yield the sessions of which an extractor of another version has read a turn last, user by user.
 
-    What the owner ruled on, and what was added directly, is never read again.
+    Never read again are turns on which the owner ruled, from which a fact was forgotten, or which were added directly.
 
     Args:
         connection: a prepared connection.
@@ -67,26 +69,42 @@ async def iterate_outdated_sessions(
         since: only turns said since this time, in epoch seconds.
     """
     async for scope in iterate_owners(connection, app_name, user_id):
-        rows = await connection.run_statement("outdated_sessions", scope=scope.key, extractor=extractor, since=since)
-        for row in rows:
-            yield OutdatedSession(scope, row["session_id"], row["turns"], row["characters"])
+        characters: dict[str, list[int]] = {}
+        for row in await _fetch_rows(connection, scope, None, extractor, since):
+            characters.setdefault(row["session_id"], []).append(row["characters"])
+        for session_id, counts in characters.items():
+            yield OutdatedSession(scope, session_id, len(counts), sum(counts))
 
 
 async def fetch_outdated_turns(
     connection: Connection, scope: Scope, session_id: str, extractor: str | None, since: float | None = None
 ) -> list[OutdatedTurns]:
     """Fetch the turns of a session that :func:`iterate_outdated_sessions` counts, those of the same topics together."""
-    rows = await connection.run_statement(
-        "outdated_turns", scope=scope.key, session_id=session_id, extractor=extractor, since=since
-    )
+    groups: dict[tuple[str, ...], list[Record]] = {}
+    for row in await _fetch_rows(connection, scope, session_id, extractor, since):
+        groups.setdefault(tuple(row["topics"]), []).append(row["turn"])
     return [
         OutdatedTurns(
-            tuple(replace(ingest_queue.read_turn(turn), session_id=session_id) for turn in row["turns"]),
-            tuple(row["topics"]),
-            {turn["id"]: turn["ingest"] for turn in row["turns"]},
+            tuple(replace(ingest_queue.read_turn(turn), session_id=session_id) for turn in turns),
+            topics,
+            {turn["id"]: turn["ingest"] for turn in turns},
         )
-        for row in rows
+        for topics, turns in groups.items()
     ]
+
+
+async def _fetch_rows(
+    connection: Connection, scope: Scope, session_id: str | None, extractor: str | None, since: float | None
+) -> list[Record]:
+    """Fetch rows of turns to be read again, without those from which a fact was forgotten: nothing is read in them."""
+    given = {"session_id": session_id, "extractor": extractor, "since": since}
+    rows = await connection.run_statement("outdated_turns", given, scope=scope.key)
+    keys = {
+        key: row["memory_id"] for row in rows for key in forgetting.list_fact_tombstones(connection, row["memory_id"])
+    }
+    graves = await connection.run_statement("tombstones", scope=scope.key, keys=list(keys)) if keys else []
+    refused_ids = {keys[grave["key"]] for grave in graves}
+    return [row for row in rows if row["memory_id"] not in refused_ids]
 
 
 async def fetch_contexts(connection: Connection, scope: Scope, windows: Sequence[Lease]) -> dict[str, tuple[Turn, ...]]:

@@ -101,6 +101,8 @@ class Reading:
     """of a reading that the owner made"""
     held: tuple[WithheldFact, ...] = ()
     """facts of the extraction that nothing is derived from until they are released"""
+    is_reviewed: bool = False
+    """whether the owner released or rejected a held fact of it"""
     is_rereading: bool = False
     """whether its turns were read before"""
     outdated_turn_ids: frozenset[str] = frozenset()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal
 
@@ -186,18 +186,6 @@ class Candidates:
     forgotten_turn_ids: frozenset[str] = frozenset()
     """ids of turns from which something was forgotten: no new fact may be made of them"""
     dependencies: tuple[tuple[str, str], ...] = ()
-
-    def drop_unsupported(self) -> Candidates:
-        """Return the candidates without facts that no source supports."""
-        ids = {fact.id for fact in self.facts if fact.sources}
-        return replace(
-            self,
-            facts=tuple(fact for fact in self.facts if fact.id in ids),
-            links=tuple(link for link in self.links if {link.later, link.earlier} <= ids),
-            similar_ids={text: tuple(id for id in found if id in ids) for text, found in self.similar_ids.items()},
-            recent_ids=tuple(id for id in self.recent_ids if id in ids),
-            dependencies=tuple(pair for pair in self.dependencies if ids.issuperset(pair)),
-        )
 
 
 # -- consolidation → graph --------------------------------------------------------------------------------------

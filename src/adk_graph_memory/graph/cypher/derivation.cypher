@@ -92,7 +92,7 @@ SET f.pinned = row.pinned, f.upheld_until = row.upheld_until, f.owner_retracted_
 // nothing; a request of which nothing is left to be read goes
 UNWIND $rows AS row
 MATCH (i:@Ingest {scope: $scope, id: row.id})
-SET i.reading = row.reading, i.held = row.held
+SET i.reading = row.reading, i.held = row.held, i.reviewed = row.reviewed
 WITH i WHERE i.reading IS NULL
 DETACH DELETE i
 

@@ -1,38 +1,26 @@
-// outdated_turn @fragment
-// whether turn e may be read again, and was said late enough: neither the owner ruled on what was read in it
-e.ingest = i.id AND e.memory_id IS NOT NULL AND ($since IS NULL OR e.timestamp >= $since)
-  AND NOT EXISTS {
-    MATCH (e)<-[:SUPPORTED_BY]-(f:@Fact)
-    WHERE f.pinned OR f.upheld_until IS NOT NULL OR f.owner_retracted_at IS NOT NULL
-  }
-
-// outdated_ingest @fragment
-// whether request i was read by another extractor than $extractor, if there is one; what was added directly is read once
-i.is_ruling IS NULL AND ($extractor IS NULL OR coalesce(i.extractor, '') <> $extractor)
-  AND i.session_id <> ':statements:' AND NOT i.session_id STARTS WITH ':promoted:'
-
-// outdated_sessions
-// a row for each session with turns to be read again, the oldest first: how many, and their characters
-MATCH (i:@Ingest {scope: $scope, state: 'done'})
-WHERE
-// include outdated_ingest
-MATCH (i)-[:READS]->(e:@Event)
-WHERE
-// include outdated_turn
-RETURN i.session_id AS session_id, count(e) AS turns, sum(size(e.text)) AS characters, min(e.timestamp) AS began
-ORDER BY began, session_id
+// ruled_on @fragment
+// whether the owner ruled on what was read in turn e
+EXISTS {
+  MATCH (e)<-[:SUPPORTED_BY]-(f:@Fact)
+  WHERE f.pinned OR f.upheld_until IS NOT NULL OR f.owner_retracted_at IS NOT NULL
+}
 
 // outdated_turns
-// a row for the turns of a session to be read again of each set of topics, in order, and which ingest read them last
+// a row for each turn that another extractor has read last, of one session or all, in order: what was added directly, has
+// expired, was reviewed or ruled on is not read again
 MATCH (i:@Ingest {scope: $scope, state: 'done'})
-WHERE i.session_id = $session_id AND
-// include outdated_ingest
+WHERE i.reading IS NOT NULL AND i.is_ruling IS NULL AND i.reviewed IS NULL
+  AND ($extractor IS NULL OR coalesce(i.extractor, '') <> $extractor) AND ($session_id IS NULL OR i.session_id = $session_id)
+  AND i.session_id <> ':statements:' AND NOT i.session_id STARTS WITH ':promoted:'
 MATCH (i)-[:READS]->(e:@Event)
+WHERE e.ingest = i.id AND e.memory_id IS NOT NULL AND ($since IS NULL OR e.timestamp >= $since) AND NOT
+// include ruled_on
+WITH i, e, e AS memory
 WHERE
-// include outdated_turn
-WITH i, e ORDER BY e.seq
-RETURN coalesce(i.topics, []) AS topics,
-       collect(e {.id, .author, .role, .origin, .text, .timestamp, .offset, .seq, .ingest}) AS turns
+// include memory_stands
+RETURN e.memory_id AS memory_id, i.session_id AS session_id, coalesce(i.topics, []) AS topics, size(e.text) AS characters,
+       CASE WHEN $session_id IS NULL THEN null ELSE e {.id, .author, .role, .origin, .text, .timestamp, .offset, .seq, .ingest} END AS turn
+ORDER BY session_id, e.seq
 
 // contexts
 // a row for each window: the turns before its first one
@@ -42,9 +30,15 @@ MATCH (first:@Event {scope: $scope, memory_id: window.first})
 RETURN window.ingest AS ingest, turns
 
 // turns_as_read
-// one row: how many of the turns no other request has taken since
+// one row: how many of the turns no other request has taken, and the owner has not ruled on, since; nobody writes to the user
+// until this transaction ends
+MATCH (u:@User {scope: $scope})
+SET u.lock = 0
+WITH u
 UNWIND $turns AS turn
-MATCH (e:@Event {scope: $scope, memory_id: turn.memory_id}) WHERE e.ingest = turn.ingest
+MATCH (e:@Event {scope: $scope, memory_id: turn.memory_id})
+WHERE e.ingest = turn.ingest AND NOT
+// include ruled_on
 RETURN count(e) AS turns
 
 // write_rereading
