@@ -92,7 +92,8 @@ async def forget_user(
         confirm(f"Forget {', '.join(what)} of {user_id!r} for good?", yes=yes)
         announce("Forgetting")
         receipt = await memory.forget_user(app_name=app_name, user_id=user_id, sessions=sessions, artifacts=artifacts)
-    gone = {"event": receipt.events, "fact": receipt.facts, "session": receipt.sessions, "artifact": receipt.artifacts}
+    words = "event" if sessions else "turn"
+    gone = {words: receipt.events, "fact": receipt.facts, "session": receipt.sessions, "artifact": receipt.artifacts}
     stays = ", ".join(_count_kind(count, kind) for kind, count in receipt.stays.items())
     text = ", ".join(format_count(count, noun) for noun, count in gone.items())
     return Output(receipt, f"Forgotten: {text}." + (f" What stays: {stays}." if stays else ""))
