@@ -36,12 +36,12 @@ CALL () {
   OPTIONAL MATCH (remembered:@Event {scope: $scope, memory_id: turn.memory_id})
   OPTIONAL MATCH (stored:@Event {scope: $scope, session_uid: $uid, id: turn.id})
   WITH i, turn, coalesce(remembered, stored) AS event
+  OPTIONAL MATCH (:@Ingest)-[former:READS]->(event) WHERE former.reread_at IS NOT NULL
+  WITH i, turn, event, collect(former) AS formers
   FOREACH (_ IN CASE WHEN event IS NULL THEN [1] ELSE [] END |
     CREATE (new:@Event {scope: $scope, session_uid: $foreign_uid, session_id: $session_id, id: turn.id, seq: turn.seq,
       author: turn.author, timestamp: turn.timestamp, offset: turn.offset, role: turn.role, origin: turn.origin, text: turn.text, memory_id: turn.memory_id, ingest: i.id})
     CREATE (i)-[:READS]->(new))
-  OPTIONAL MATCH (:@Ingest)-[former:READS]->(event) WHERE former.reread_at IS NOT NULL
-  WITH i, turn, event, collect(former) AS formers
   FOREACH (former IN formers | SET former.reread_at = null)
   FOREACH (known IN CASE WHEN event IS NULL THEN [] ELSE [event] END |
     SET known.text = turn.text, known.role = turn.role, known.origin = turn.origin, known.offset = turn.offset, known.memory_id = turn.memory_id,
