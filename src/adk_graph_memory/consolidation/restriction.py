@@ -176,11 +176,12 @@ def _list_unheard_refs(reading: Reading, removal: Removal) -> set[int | None]:
         return set()
     kept_ids = [id for id in reading.heard_turn_ids if id not in removal.turn_ids and id in removal.texts]
     said = [text for id in kept_ids for text in (removal.authors[id][0], removal.texts[id])]
-    said_words, said_texts = collect_words(said), {fold_text(text) for text in said}
+    folded_words = [(fold_text(text), collect_words([text])) for text in said]
 
     def is_said(name: str) -> bool:
-        words = collect_words([name])
-        return words <= said_words if words else any(fold_text(name) in text for text in said_texts)
+        """Whether a text says the name, and not only a longer word that contains it."""
+        folded, words = fold_text(name), collect_words([name])
+        return any(folded in text and words <= text_words for text, text_words in folded_words)
 
     spoken_of = _list_refs(reading.extraction.facts, reading.extraction.mentions)
     return {
@@ -248,15 +249,14 @@ def _restrict_facts(reading: Reading, removal: Removal) -> list[ExtractedFact]:
 def _rest_on(fact: ExtractedFact, sources: tuple[Source, ...]) -> ExtractedFact:
     """Let the fact rest on these of its sources: it is the word of whoever said the first of them, and then.
 
-    Its dates go unless a quote that is left tells one.
+    Its dates go if a quote that is gone told one, and none that is left does.
     """
     if sources == fact.sources:
         return fact
     lost_quotes = [source.quote for source in fact.sources if source not in sources]
-    is_first_lost = sources[0] != fact.sources[0]
-    if (is_first_lost or _tell_date(lost_quotes)) and not _tell_date([source.quote for source in sources]):
+    if _tell_date(lost_quotes) and not _tell_date([source.quote for source in sources]):
         fact = replace(fact, valid_from=None, valid_to=None, valid_from_precision=None, valid_to_precision=None)
-    if not is_first_lost:
+    if sources[0] == fact.sources[0]:
         return replace(fact, sources=sources)
     speaker = sources[0].author if fact.speaker == fact.sources[0].author else fact.speaker
     return replace(fact, sources=sources, speaker=speaker, at=sources[0].at)
