@@ -97,7 +97,9 @@ class Rereader(Ingestion):
         turn_ids = {id for window in windows for id in window.memory_ids.values()}
         readings = await asyncio.to_thread(list_readings_without, snapshot, turn_ids)
         memory = await asyncio.to_thread(consolidation.replay_readings, readings)
-        entities = memory.list_known_entities(MAX_KNOWN_ENTITIES)  # whom only these turns name is not known yet
+        entities = consolidation.list_known_entities(
+            memory, MAX_KNOWN_ENTITIES
+        )  # whom only these turns name is not known yet
         return [
             replace(window, context=contexts.get(window.ingest_id, ()), known_entities=entities) for window in windows
         ]

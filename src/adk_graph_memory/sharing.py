@@ -120,9 +120,10 @@ def _quote_turns(fact: KnownFact, turns: Mapping[str, Mapping[str, Any]], scope:
     if not quotes:
         reason = f"no quote that still stands supports {fact.proposition.text!r}, and nothing else can be shared of it"
         raise errors.InvalidArgument(reason=reason)
+    expiries = (graph.fact_rows.read_expiry(turns[source.turn_id]["expires_at"]) for source in quotes)
     return [
-        consolidation.make_quote_turn(source, scope, author, graph.fact_rows.read_expiry(turns[source.turn_id]))
-        for source in quotes
+        consolidation.make_quote_turn(source, scope, author, expires_at)
+        for source, expires_at in zip(quotes, expiries, strict=True)
     ]
 
 

@@ -24,7 +24,7 @@ class Clerk:
         self.failing, self.running, self.most, self.order = dict(failing or {}), list[str](), 0, list[str]()
 
     def make(self, name: str, group: str, calls: int = 1) -> BatchJob:
-        async def run() -> IngestReport:
+        async def run_clerk_job() -> IngestReport:
             assert group not in self.running
             self.running.append(group)
             self.most = max(self.most, len(self.running))
@@ -36,25 +36,25 @@ class Clerk:
                 raise (Fatal if name.startswith("fatal") else ValueError)(name)
             return IngestReport(turns=1, usage=Usage(calls, 1_000_000, 0))
 
-        return BatchJob(name, group, run, calls)
+        return BatchJob(name, group, run_clerk_job, calls)
 
 
-async def run(jobs: Sequence[BatchJob], workers: int = 3, budget: Budget | None = None) -> BatchOutcome:
+async def run_all_jobs(jobs: Sequence[BatchJob], workers: int = 3, budget: Budget | None = None) -> BatchOutcome:
     return await run_jobs(jobs, workers=workers, budget=budget or Budget(), expected=(ValueError,), fatal=(Fatal,))
 
 
 async def test_groups_run_side_by_side_and_their_jobs_one_after_another() -> None:
     clerk = Clerk()
-    outcome = await run([clerk.make(f"{group}{n}", group) for n in range(3) for group in "abcde"])
+    outcome = await run_all_jobs([clerk.make(f"{group}{n}", group) for n in range(3) for group in "abcde"])
     assert (outcome.done, outcome.left, outcome.is_complete, clerk.most) == (15, 0, True, 3)
     assert [name for name in clerk.order if name[0] == "a"] == ["a0", "a1", "a2"]
     assert outcome.report.turns == 15
-    assert (await run([])).is_complete
+    assert (await run_all_jobs([])).is_complete
 
 
 async def test_what_fails_is_tried_again_after_the_others_and_then_listed() -> None:
     clerk = Clerk({"a0": 1, "b0": 9})
-    outcome = await run([clerk.make(name, name[0]) for name in ("a0", "a1", "b0", "b1")])
+    outcome = await run_all_jobs([clerk.make(name, name[0]) for name in ("a0", "a1", "b0", "b1")])
     assert [name for name in clerk.order if name[0] == "a"] == ["a0", "a1", "a0"]
     assert (outcome.done, outcome.left, outcome.failures.keys()) == (3, 0, {"b0"})
     assert clerk.failing["b0"] == 7
@@ -63,16 +63,16 @@ async def test_what_fails_is_tried_again_after_the_others_and_then_listed() -> N
 @pytest.mark.parametrize(("max_calls", "done"), [(0, 0), (1, 0), (2, 1), (5, 2), (100, 4)])
 async def test_no_more_calls_are_made_than_allowed(max_calls: int, done: int) -> None:
     clerk, budget = Clerk(), Budget(max_calls)
-    outcome = await run([clerk.make(f"{group}0", group, calls=2) for group in "abcd"], budget=budget)
+    outcome = await run_all_jobs([clerk.make(f"{group}0", group, calls=2) for group in "abcd"], budget=budget)
     assert (outcome.done, outcome.left) == (done, 4 - done)
     assert budget.usage.calls == 2 * done <= max_calls
 
 
 async def test_nothing_more_begins_once_the_cost_is_reached() -> None:
     clerk, budget = Clerk(), Budget(max_cost=2.0, prices=PRICES, model="bard")
-    outcome = await run([clerk.make(f"a{n}", "a") for n in range(5)], budget=budget)
+    outcome = await run_all_jobs([clerk.make(f"a{n}", "a") for n in range(5)], budget=budget)
     assert (outcome.done, outcome.left, budget.cost) == (2, 3, 2.0)
-    free = await run([clerk.make(f"b{n}", "b", calls=0) for n in range(3)], budget=budget)
+    free = await run_all_jobs([clerk.make(f"b{n}", "b", calls=0) for n in range(3)], budget=budget)
     assert free.is_complete  # rules cost nothing
 
 
@@ -80,13 +80,13 @@ async def test_what_would_fail_every_job_ends_the_run() -> None:
     clerk = Clerk({"fatal": 1})
     jobs = [clerk.make("a0", "a"), clerk.make("fatal", "b"), *(clerk.make(f"c{n}", "c") for n in range(9))]
     with pytest.raises(Fatal):
-        await run(jobs, workers=2)
+        await run_all_jobs(jobs, workers=2)
     assert "c8" not in clerk.order
 
 
 async def test_what_is_too_large_for_the_budget_holds_up_nothing() -> None:
     clerk, budget = Clerk(), Budget(10)
-    outcome = await run([clerk.make("large", "a", calls=20), clerk.make("small", "b", calls=2)], budget=budget)
+    outcome = await run_all_jobs([clerk.make("large", "a", calls=20), clerk.make("small", "b", calls=2)], budget=budget)
     assert (clerk.order, outcome.done, outcome.left) == (["small"], 1, 1)
 
 
@@ -94,13 +94,13 @@ async def test_what_was_reserved_and_not_used_is_used_by_others() -> None:
     clerk, budget = Clerk(), Budget(4)
     jobs = [clerk.make(f"{group}0", group, calls=1) for group in "abc"]
     greedy = [BatchJob(job.name, job.group, job.run, calls=2) for job in jobs]  # each takes one
-    outcome = await run(greedy, budget=budget)
+    outcome = await run_all_jobs(greedy, budget=budget)
     assert (outcome.done, outcome.left, budget.usage.calls) == (3, 0, 3)
 
 
 async def test_a_failed_job_counts_as_if_it_had_used_all() -> None:
     clerk, budget = Clerk({"a0": 1}), Budget(3)
-    outcome = await run([clerk.make("a0", "a", calls=2)], budget=budget)
+    outcome = await run_all_jobs([clerk.make("a0", "a", calls=2)], budget=budget)
     assert (outcome.done, outcome.failures.keys(), budget.usage.calls) == (0, {"a0"}, 2)
 
 
@@ -111,5 +111,5 @@ async def test_a_bug_ends_the_run_too() -> None:
     clerk = Clerk()
     jobs = [BatchJob("bug", "z", fail), *(clerk.make(f"a{n}", "a") for n in range(9))]
     with pytest.raises(KeyError):
-        await run(jobs, workers=2)
+        await run_all_jobs(jobs, workers=2)
     assert "a8" not in clerk.order

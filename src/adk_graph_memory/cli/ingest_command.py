@@ -203,7 +203,7 @@ async def _run_jobs(
     finished: dict[int, IngestJob] = {}
 
     def make_batch_job(number: int, job: IngestJob) -> batches.BatchJob:
-        async def run() -> IngestReport:
+        async def note_outcome() -> IngestReport:
             try:
                 report = await job.run_ingest()
             except FATAL_ERRORS:
@@ -217,7 +217,7 @@ async def _run_jobs(
         window_tokens = memory.connection.settings.limits.window_tokens
         model = job.model or memory.extractor.model_name
         calls = 0 if model == RULES else batches.count_calls(job.characters, window_tokens)
-        return batches.BatchJob(f"{number}: {job.name}", (job.app_name, job.user_id), run, calls)
+        return batches.BatchJob(f"{number}: {job.name}", (job.app_name, job.user_id), note_outcome, calls)
 
     batch, fatal_error = [make_batch_job(number, job) for number, job in enumerate(jobs)], None
     try:

@@ -95,14 +95,14 @@ def _make_job(
     *,
     force: bool,
 ) -> batches.BatchJob:
-    async def run() -> IngestReport:
+    async def reextract_session() -> IngestReport:
         report = await memory.reextract(session, since=since, force=force)
         reports.append(report)
         return report.report
 
     scope = session.scope
     name = f"{session.session_id} of user {scope.user_id} of {scope.app_name}"
-    return batches.BatchJob(name, scope.key, run, _count_calls(memory, session))
+    return batches.BatchJob(name, scope.key, reextract_session, _count_calls(memory, session))
 
 
 def _count_calls(memory: GraphMemory, session: OutdatedSession) -> int:

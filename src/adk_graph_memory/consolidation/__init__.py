@@ -2,6 +2,7 @@
 
 from adk_graph_memory.consolidation.comparison import Comparison, GraphLookup, OpenQuestion, compare_extraction
 from adk_graph_memory.consolidation.decisions import Decision, JudgeDecisions
+from adk_graph_memory.consolidation.derived_entities import list_known_entities
 from adk_graph_memory.consolidation.fact_rules import make_statement_id, plan_statement
 from adk_graph_memory.consolidation.judge import Judge
 from adk_graph_memory.consolidation.owner_words import (
@@ -44,6 +45,7 @@ __all__ = [
     "find_read_facts",
     "find_read_wording",
     "find_stale_facts",
+    "list_known_entities",
     "list_past_facts",
     "make_claim_ref",
     "make_correction_reading",

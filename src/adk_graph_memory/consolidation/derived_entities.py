@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 
 from adk_graph_memory.consolidation import comparison, entity_groups
 from adk_graph_memory.consolidation.entity_groups import EntityGroup
 from adk_graph_memory.records import Extraction, KnownEntity, PlannedEntity, fold_text
-from adk_graph_memory.records.derived_memory import DerivedEntity
+from adk_graph_memory.records.derived_memory import DerivedEntity, DerivedMemory
 from adk_graph_memory.records.readings import OWNER, OwnerRuling, Reading
 
 
@@ -18,6 +18,25 @@ def find_root_key(entities: Mapping[str, DerivedEntity], key: str) -> str:
     while (entity := entities.get(key)) and entity.merged_into:
         key = entity.merged_into
     return key
+
+
+def list_known_entities(memory: DerivedMemory, limit: int) -> tuple[KnownEntity, ...]:
+    """List the entities of most facts, as an extractor is offered them."""
+    weights: Counter[str | None] = Counter()
+    for fact in memory.facts.values():
+        weights.update({fact.known.proposition.subject, fact.known.proposition.object})
+    merged_keys: dict[str, list[str]] = defaultdict(list)
+    for key in memory.entities:
+        if (root_key := find_root_key(memory.entities, key)) != key:
+            merged_keys[root_key].append(key)
+    entities = [entity for entity in memory.entities.values() if not entity.merged_into]
+    entities.sort(key=lambda entity: (-weights[entity.key], entity.key))
+    return tuple(_make_known_entity(entity, merged_keys[entity.key]) for entity in entities[:limit])
+
+
+def _make_known_entity(entity: DerivedEntity, merged_keys: Iterable[str]) -> KnownEntity:
+    names = entity.own_names, entity.foreign_names
+    return KnownEntity(entity.key, entity.name, entity.type, entity.aliases, entity.about, tuple(merged_keys), *names)
 
 
 class EntityLedger:
@@ -47,12 +66,7 @@ class EntityLedger:
         for entity in extraction.entities:
             for block in EntityGroup.from_extracted([entity]).blocking_keys:
                 keys |= self._keys_by_block.get(block, set())
-        return tuple(self._make_known_entity(self.entities[key]) for key in sorted(keys))
-
-    def _make_known_entity(self, entity: DerivedEntity) -> KnownEntity:
-        merged_keys = tuple(self.list_merged_keys(entity.key))
-        names = entity.own_names, entity.foreign_names
-        return KnownEntity(entity.key, entity.name, entity.type, entity.aliases, entity.about, merged_keys, *names)
+        return tuple(_make_known_entity(self.entities[key], self.list_merged_keys(key)) for key in sorted(keys))
 
     def write_entity(self, planned: PlannedEntity, merged_by: str) -> None:
         """Write a planned entity as the graph does: new names become aliases, a context is kept."""

@@ -190,15 +190,15 @@ def read_stored_fact(row: Mapping[str, Any], now: datetime, subject: str | None,
 
 def read_statement(row: Mapping[str, Any]) -> Statement:
     """Read a statement that was added directly, from its fact's properties; its id and metadata stay behind."""
-    at, expires_at = restore_datetime(row["timestamp"], row["offset"]), read_expiry(row)
+    at, expires_at = restore_datetime(row["timestamp"], row["offset"]), read_expiry(row["expires_at"])
     return Statement(
         row["text"], at, row["author"], topic=row["topic"] or "", expires_at=expires_at, origin=row["origin"]
     )
 
 
-def read_expiry(row: Mapping[str, Any]) -> datetime | None:
-    """Read when a memory expires by itself."""
-    return None if row["expires_at"] is None else datetime.fromtimestamp(row["expires_at"], UTC)
+def read_expiry(timestamp: float | None) -> datetime | None:
+    """Read when something expires, from epoch seconds; None if it never does."""
+    return None if timestamp is None else datetime.fromtimestamp(timestamp, UTC)
 
 
 def read_source(row: Mapping[str, Any]) -> Source:

@@ -13,7 +13,7 @@ from typing import Any, Literal
 from neo4j import Record
 
 from adk_graph_memory import telemetry
-from adk_graph_memory.graph import forgetting
+from adk_graph_memory.graph import fact_rows, forgetting
 from adk_graph_memory.graph.connection import Connection, Transaction
 from adk_graph_memory.graph.json_map import JsonMapDelta
 from adk_graph_memory.graph.queries import make_scope_parameters
@@ -329,6 +329,5 @@ def read_turn(row: Mapping[str, Any]) -> Turn:
 
 
 def _read_pending_turn(row: Mapping[str, Any]) -> Turn:
-    expiries = (row["expires_at"], row["revisions_expire_at"])
-    expires_at, revisions_expire_at = (None if time is None else datetime.fromtimestamp(time, UTC) for time in expiries)
+    expires_at, revisions_expire_at = map(fact_rows.read_expiry, (row["expires_at"], row["revisions_expire_at"]))
     return replace(read_turn(row), expires_at=expires_at, revisions_expire_at=revisions_expire_at)

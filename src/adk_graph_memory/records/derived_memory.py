@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import dataclass, field
 from datetime import datetime
 
 from adk_graph_memory.records.readings import Reading
 from adk_graph_memory.records.turns import Origin
-from adk_graph_memory.records.write_plan import FactLink, KnownEntity, KnownFact, PlannedRevision
+from adk_graph_memory.records.write_plan import FactLink, KnownFact, PlannedRevision
 
 FactPair = tuple[str, str]
 
@@ -74,35 +73,6 @@ class DerivedMemory:
     mentions: dict[tuple[str, str], str | None] = field(default_factory=dict)
     entity_keys: dict[tuple[str, int], str] = field(default_factory=dict)
     """(id of a reading, reference of an entity in it) → key that it got then"""
-
-    def list_known_entities(self, limit: int) -> tuple[KnownEntity, ...]:
-        """List the entities of most facts, as an extractor is offered them."""
-        weights = Counter(
-            key
-            for fact in self.facts.values()
-            for key in {fact.known.proposition.subject, fact.known.proposition.object}
-        )
-        merged_keys: dict[str, list[str]] = {}
-        for key, entity in self.entities.items():
-            while entity.merged_into and entity.merged_into in self.entities:
-                entity = self.entities[entity.merged_into]
-            if entity.key != key:
-                merged_keys.setdefault(entity.key, []).append(key)
-        entities = [entity for entity in self.entities.values() if not entity.merged_into]
-        entities.sort(key=lambda entity: (-weights[entity.key], entity.key))
-        return tuple(
-            KnownEntity(
-                entity.key,
-                entity.name,
-                entity.type,
-                entity.aliases,
-                entity.about,
-                tuple(merged_keys.get(entity.key, ())),
-                entity.own_names,
-                entity.foreign_names,
-            )
-            for entity in entities[:limit]
-        )
 
 
 @dataclass(frozen=True, slots=True)
