@@ -16,7 +16,7 @@ from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
-from adk_graph_memory import consolidation, extraction, graph, telemetry
+from adk_graph_memory import consolidation, errors, extraction, graph, telemetry
 from adk_graph_memory.graph.ingest_queue import MAX_KNOWN_ENTITIES, Lease, LeasedWindows
 from adk_graph_memory.graph.rereads import OutdatedSession, OutdatedTurns, Rereading
 from adk_graph_memory.graph.vector_slots import EmbeddingBatch
@@ -212,10 +212,11 @@ class Reextraction:
             force: all sessions, whatever has read them.
 
         Raises:
-            errors.InvalidArgument: ``user_id`` looks like a shared memory, and is none.
+            errors.InvalidArgument: ``user_id`` looks like a shared memory, and is none; or ``since`` is no number.
             errors.DatabaseError: the graph could not be read.
         """
         SharedMemory.check_user_id(user_id)
+        _check_since(since)
         connection = await graph.prepare_connection(self.connection)
         async for session in graph.rereads.iterate_outdated_sessions(
             connection, None if force else self.extractor.version, app_name=app_name, user_id=user_id, since=since
@@ -237,11 +238,20 @@ class Reextraction:
             preview: read, and write nothing.
 
         Raises:
+            errors.InvalidArgument: the session is none of :meth:`outdated_sessions`, or ``since`` is no number.
             errors.ModelError: the model failed; windows that it has read are kept, the others are as they were.
             errors.WriteConflict: others kept writing to the user; likewise.
             errors.EmbeddingError, errors.EmbedderMismatch: no vector would fit the graph's; nothing is changed.
             errors.DatabaseError: the graph could not be written.
         """
+        if not isinstance(session, OutdatedSession):
+            raise errors.InvalidArgument(reason=f"{session!r} is no session of outdated_sessions")
+        _check_since(since)
         await graph.prepare_connection(self.connection)
         rereader = self._make_rereader()
         return await rereader.reread_session(session, is_forced=force, since=since, is_preview=preview)
+
+
+def _check_since(since: object) -> None:
+    if since is not None and (isinstance(since, bool) or not isinstance(since, int | float)):
+        raise errors.InvalidArgument(reason=f"since={since!r} is no time in epoch seconds")

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from adk_graph_memory import AsOf, GraphMemory, Turn
+from adk_graph_memory import AsOf, GraphMemory, Turn, errors
 from adk_graph_memory.importing import ImportOptions, import_source
 from adk_graph_memory.records import Scope, SharedMemory, Statement
 from adk_graph_memory.testing import HashEmbedder, ScriptedLlm
@@ -333,3 +333,12 @@ async def test_an_export_of_then_holds_what_was_read_then(
             assert (await list_facts(memory, copy)).keys() == {text}
             await check_sound(memory, copy)
         assert (await list_facts(memory, copy, as_of=AsOf(recorded=then))).keys() == {"The user has a home in Porto"}
+
+
+async def test_what_is_no_session_and_no_time_is_refused(make: Callable[..., GraphMemory], owner: Owner) -> None:
+    async with make() as memory:
+        with pytest.raises(errors.InvalidArgument, match="is no session of outdated_sessions"):
+            await memory.reextract("s")  # type: ignore[arg-type]
+        for since in ("2026-01-01", NOON, True):
+            with pytest.raises(errors.InvalidArgument, match="epoch seconds"):
+                await anext(memory.outdated_sessions(**owner, since=since))  # type: ignore[arg-type]
