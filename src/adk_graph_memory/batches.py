@@ -9,11 +9,15 @@ import asyncio
 import math
 import time
 from collections import deque
-from collections.abc import Awaitable, Callable, Hashable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Sequence
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from adk_graph_memory import ledger
 from adk_graph_memory.records import IngestReport, Usage
+
+P = TypeVar("P")
+R = TypeVar("R")
 
 CHARACTERS_PER_TOKEN = 3
 """Few enough for most languages."""
@@ -86,6 +90,34 @@ class BatchOutcome:
 def count_calls(characters: int, window_tokens: int) -> int:
     """Estimate the calls of a model that turns of so many characters take at most, if no reply is asked for again."""
     return CALLS_PER_WINDOW * max(1, math.ceil(characters / CHARACTERS_PER_TOKEN / window_tokens))
+
+
+async def map_pages(
+    process_page: Callable[[P], Awaitable[R]], pages: AsyncIterator[P], workers: int
+) -> AsyncIterator[tuple[P, R]]:
+    """Process so many pages at a time in this process; yield each with its result, in any order.
+
+    Raises:
+        Exception: what a page failed with; the others are cancelled.
+    """
+    tasks = set[asyncio.Task[tuple[P, R]]]()
+
+    async def process(page: P) -> tuple[P, R]:
+        return page, await process_page(page)
+
+    try:
+        async for page in pages:
+            tasks.add(asyncio.create_task(process(page)))
+            if len(tasks) >= workers:
+                done, tasks = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+                for task in done:
+                    yield task.result()
+        for next_task in asyncio.as_completed(tasks):
+            yield await next_task
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
 
 
 async def run_jobs(

@@ -15,7 +15,7 @@ GraphMemoryError
 ├── UnreadableTranscript
 ├── ArtifactError                 ArtifactStoreUnusable  ContentMissing
 ├── EmbeddingError                EmbedderMissing  EmbeddingModelMissing  EmbedderFailed  CredentialsMissing
-├── RerankerFailed
+├── RerankerFailed                BatchStalled
 ├── ModelError                    ModelFailed  ReplyUnusable  ReplyTruncated
 ├── RedactionError                RedactionFailed  RedactorMissing
 └── LocalServerError              UnsupportedPlatform  JavaMissing  JarsMissing  PortTaken  StoreInUse  DiskFull
@@ -166,8 +166,7 @@ class InvalidUnicode(DatabaseError, ValueError):
 
 
 class WriteConflict(DatabaseError):
-    template = """
-    This user's memory was written by others each of the {attempts} times that a plan for it was ready."""
+    template = "This user's memory was written by others each of the {attempts} times that a plan for it was ready."
     attempts: int
 
 
@@ -194,8 +193,7 @@ class SchemaTooNew(SchemaError):
 class LabelConflict(SchemaError):
     template = """
     Database {database!r} already holds nodes labelled {labels} that are not ours. Set ADK_GRAPH_MEMORY_LABEL_PREFIX
-    (for example AdkMemory) to keep the graphs apart, or ADK_GRAPH_MEMORY_SHARED_DATABASE=true if these labels may be
-    shared."""
+    (for example AdkMemory) to keep the graphs apart, or ADK_GRAPH_MEMORY_SHARED_DATABASE=true to share these labels."""
     database: str
     labels: str
 
@@ -291,6 +289,13 @@ class RerankerFailed(GraphMemoryError):
     name: str
 
 
+class BatchStalled(GraphMemoryError):
+    template = (
+        "The batch job stopped, with {pages} pages left of this pass: {reason}. The same command goes on from there."
+    )
+    pages: int
+
+
 class CredentialsMissing(EmbeddingError):
     template = """
     The embedder {model} has no credentials ({reason}). Set GOOGLE_API_KEY, or for Vertex AI GOOGLE_CLOUD_PROJECT,
@@ -313,8 +318,7 @@ class ReplyUnusable(ModelError):
 
 
 class ReplyTruncated(ModelError):
-    template = """
-    The model {model} may not answer as long as it would have to: make ADK_GRAPH_MEMORY_WINDOW_TOKENS smaller."""
+    template = "The model {model} may not answer as long as it has to: make ADK_GRAPH_MEMORY_WINDOW_TOKENS smaller."
     model: str
     answer: Any
     """The part of the reply that could still be parsed, or None."""
@@ -328,8 +332,7 @@ class RedactionError(GraphMemoryError):
 
 class RedactionFailed(RedactionError):
     template = """
-    The redaction {name} failed, so nothing was stored or sent: {reason}. It has to be a plain function from text to
-    text."""
+    The redaction {name} failed, so nothing was stored or sent: {reason}. It has to be a function from text to text."""
     name: str
 
 
@@ -373,9 +376,9 @@ class PortTaken(LocalServerError):
 
 
 class StoreInUse(LocalServerError):
-    template = """
-    The store in {home} is in use by another Neo4j process: stop that one (`adk-graph-memory down`), or choose another
-    home."""
+    template = (
+        "The store in {home} is in use by another Neo4j: stop it (`adk-graph-memory down`), or choose another home."
+    )
     home: Path
 
 

@@ -2,7 +2,8 @@
 
 The new vectors fill the slot that no search reads. When it is complete, one statement switches the searches to it.
 Then the texts written meanwhile are embedded and the old slot is emptied. After an interruption, even ``kill -9``, the
-same call continues: the database alone knows which texts are left.
+same call continues: the database alone knows which texts are left. The work is cut into pages, which this process or
+the actors of a cluster embed and write.
 """
 
 from __future__ import annotations
@@ -10,16 +11,28 @@ from __future__ import annotations
 import asyncio
 import math
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
 
 import tenacity
 
-from adk_graph_memory import embeddings, errors, graph
-from adk_graph_memory.graph.reembed import NODE_KINDS, NodeKind, ReembedRun, ReembedTarget, TextCount
-from adk_graph_memory.records import Embedding, Passage
+from adk_graph_memory import batches, embeddings, errors, graph, ray_engine
+from adk_graph_memory.graph.reembed import (
+    ALL_TEXTS,
+    ReembedRun,
+    ReembedTarget,
+    TextCount,
+    TextPage,
+    TextSelection,
+)
+from adk_graph_memory.records import Embedding, Passage, Usage
 
+PAGES_AT_A_TIME = 2
+"""Pages in this process: while the texts of one are embedded, another one is read or written."""
+MAX_FAILED_PAGES = 20
+"""Failed pages after which a pass is given up."""
 MAX_ROUNDS = 10
 """Maximum passes over the texts that were written meanwhile; a busy database would never run out of them."""
 CONTROL_PASSAGE = Passage("ready?")
@@ -31,6 +44,8 @@ MAX_REASON_CHARACTERS = 500
 
 EmbeddingOrReason = Embedding | str
 """An embedding, or why there is none."""
+MapPages = Callable[[ReembedRun, AsyncIterator[TextPage]], AsyncIterator[tuple[TextPage, int | Exception]]]
+"""Embeds pages, in any order; returns each with how many of its texts have a vector now, or with why it failed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +78,9 @@ class ReembedOutcome:
     failed: int = 0
     left: int = 0
     seconds: float = 0.0
+    is_switched: bool = False
+    """whether the searches read these vectors"""
+    is_budget_spent: bool = False
 
     @property
     def is_done(self) -> bool:
@@ -71,7 +89,12 @@ class ReembedOutcome:
 
 
 async def plan_reembedding(
-    connection: graph.Connection, vectors: embeddings.EmbedderAdapter, *, batch: int, force: bool
+    connection: graph.Connection,
+    vectors: embeddings.EmbedderAdapter,
+    *,
+    batch: int,
+    force: bool,
+    selection: TextSelection = ALL_TEXTS,
 ) -> ReembedPlan:
     """Plan what :func:`reembed_texts` would do, without writing anything."""
     await graph.prepare_connection(connection)
@@ -81,11 +104,15 @@ async def plan_reembedding(
     live, configured = target.live, (vectors.name, len(control.vector))
     if live and (live.embedder, live.dimensions) == configured and not (target.is_begun or force):
         return ReembedPlan(target, (), 0, is_needed=False)
-    counts = await graph.reembed.count_texts(connection, target.slot)
+    counts = await graph.reembed.count_texts(connection, target.slot, selection)
     if not target.is_begun:  # the slot holds another embedder's vectors, which will be deleted
         counts = [TextCount(count.kind, count.texts, count.texts, 0) for count in counts]
-    size = min(batch, vectors.texts_per_call or batch)
-    return ReembedPlan(target, counts, sum(math.ceil((count.left + count.failed) / size) for count in counts))
+    calls = sum(_count_calls(vectors, count.left + count.failed, batch) for count in counts)
+    return ReembedPlan(target, counts, calls)
+
+
+def _count_calls(vectors: embeddings.EmbedderAdapter, texts: int, batch: int) -> int:
+    return math.ceil(texts / min(batch, vectors.texts_per_call or batch))
 
 
 async def reembed_texts(
@@ -96,6 +123,9 @@ async def reembed_texts(
     progress: Callable[[ProgressStep], None] = lambda step: None,
     force: bool = False,
     keep_old: bool = False,
+    selection: TextSelection = ALL_TEXTS,
+    budget: batches.Budget | None = None,
+    map_pages: MapPages | None = None,
 ) -> ReembedOutcome:
     """Embed every stored text with this embedder and switch the searches to the new vectors.
 
@@ -108,79 +138,192 @@ async def reembed_texts(
         progress: called with every step.
         force: re-embed even if the live vectors are this embedder's, because the texts or the model have changed.
         keep_old: keep the old vectors.
+        selection: embed these texts only; the searches switch once no text is left.
+        budget: what may be spent; the searches do not switch if it ends before the texts.
+        map_pages: embeds the stored texts elsewhere, as :func:`map_pages_on_ray` does; None for this process. Texts
+            that come in meanwhile are embedded in this process.
 
     Raises:
         errors.EmbedderFailed: every retry failed; the same call continues later.
-        errors.DatabaseError: the database cannot be used; the same call continues later.
+        errors.BatchStalled: no page was finished for too long; likewise.
+        errors.DatabaseError: the database cannot be used; likewise.
     """
     start_time = time.monotonic()
-    plan = await plan_reembedding(connection, vectors, batch=batch, force=force)
+    plan = await plan_reembedding(connection, vectors, batch=batch, force=force, selection=selection)
     if not plan.is_needed:
-        return ReembedOutcome(plan.target.slot.embedder, plan.target.slot.dimensions)
+        return ReembedOutcome(plan.target.slot.embedder, plan.target.slot.dimensions, is_switched=True)
     progress(ProgressStep("Emptying the new slot"))
     run = await graph.reembed.begin_reembedding(connection, plan.target)
-    job = ReembedJob(connection, RefusalSorter(vectors, plan.target.slot.dimensions), run, batch, progress)
-    await job.embed_missing("Embedding texts", rounds=2)
-    await graph.reembed.switch_live_slot(connection, run)
-    await job.await_running_ingests()
-    await graph.reembed.clear_stale_vectors(connection, run)
-    await job.embed_missing("Embedding new texts")
-    if not keep_old:
-        progress(ProgressStep("Emptying the old slot"))
-        await graph.reembed.empty_slot(connection, plan.target.other_slot_name)
-        await job.embed_missing("Embedding new texts")
-    await graph.reembed.finish_reembedding(connection, run, is_done=job.outcome.is_done)
+    embedder = PageEmbedder(connection, RefusalSorter(vectors, plan.target.slot.dimensions), run)
+    job = ReembedJob(embedder, batch, progress, budget or batches.Budget())
+    await job.embed_missing("Embedding texts", selection=selection, map_pages=map_pages)
+    if not job.outcome.is_budget_spent and (selection == ALL_TEXTS or not await job.count_remaining()):
+        await job.switch_searches(keep_old=keep_old)
+    await job.count_remaining()
     job.outcome.seconds = round(time.monotonic() - start_time, 1)
     return job.outcome
 
 
 @dataclass(slots=True)
 class ReembedJob:
-    """One run, which reads texts page by page, embeds them and writes the vectors."""
+    """One run, which plans pages, has them embedded and switches the searches."""
 
-    connection: graph.Connection
-    embedder: RefusalSorter
-    run: ReembedRun
+    embedder: PageEmbedder
     batch: int
     progress: Callable[[ProgressStep], None]
+    budget: batches.Budget
     outcome: ReembedOutcome = field(init=False)
 
     def __post_init__(self) -> None:
-        self.outcome = ReembedOutcome(self.run.target.slot.embedder, self.run.target.slot.dimensions)
+        slot = self.embedder.run.target.slot
+        self.outcome = ReembedOutcome(slot.embedder, slot.dimensions)
 
-    async def embed_missing(self, phase: str, rounds: int = MAX_ROUNDS) -> None:
-        """Embed texts without a vector until the database counts none, in at most ``rounds`` passes."""
-        while (total := await self._count_remaining()) and rounds:
-            rounds, done, start_time = rounds - 1, 0, time.monotonic()
-            for nodes in NODE_KINDS:
-                async for size in self._embed_pages(nodes):
-                    done += size
-                    self.progress(ProgressStep(phase, done, max(done, total), time.monotonic() - start_time))
+    async def embed_missing(
+        self, phase: str, selection: TextSelection = ALL_TEXTS, map_pages: MapPages | None = None
+    ) -> None:
+        """Embed texts without a vector until the database counts none, in at most ``MAX_ROUNDS`` passes.
+
+        Raises:
+            Exception: what a page failed with, if it still fails when all that can be embedded is.
+        """
+        total, failure = await self.count_remaining(selection), None
+        for _ in range(MAX_ROUNDS):
+            if not total or self.outcome.is_budget_spent:
+                return
+            failure = await self._embed_pages(phase, total, selection, map_pages or self._map_pages_here)
+            total, former_total = await self.count_remaining(selection), total
+            if failure and total >= former_total:
+                break
+        if failure:
+            raise failure
+
+    async def switch_searches(self, *, keep_old: bool) -> None:
+        """Let searches read the new vectors, embed what came in meanwhile, and empty the old slot."""
+        connection, run = self.embedder.connection, self.embedder.run
+        await graph.reembed.switch_live_slot(connection, run)
+        self.outcome.is_switched = True
+        await self.await_running_ingests()
+        await graph.reembed.clear_stale_vectors(connection, run)
+        await self.embed_missing("Embedding new texts")
+        if not keep_old:
+            self.progress(ProgressStep("Emptying the old slot"))
+            await graph.reembed.empty_slot(connection, run.target.other_slot_name)
+            await self.embed_missing("Embedding new texts")
+        await graph.reembed.finish_reembedding(connection, run, is_done=self.outcome.is_done)
 
     async def await_running_ingests(self) -> None:
         """Wait for ingests that began before the switch, since they may still write to the old slot."""
-        earlier = running = await graph.reembed.fetch_running_ingests(self.connection)
+        connection = self.embedder.connection
+        earlier = running = await graph.reembed.fetch_running_ingests(connection)
         while running := {lease: seconds for lease, seconds in running.items() if lease in earlier}:
             seconds = max(running.values())
             self.progress(ProgressStep(f"Waiting for ingests that run ({len(running)}), {seconds:.0f} s at most"))
             await asyncio.sleep(1.0)
-            running = await graph.reembed.fetch_running_ingests(self.connection)
+            running = await graph.reembed.fetch_running_ingests(connection)
 
-    async def _count_remaining(self) -> int:
-        counts = await graph.reembed.count_texts(self.connection, self.run.target.slot)
+    async def count_remaining(self, selection: TextSelection = ALL_TEXTS) -> int:
+        """Count the texts without a vector that were not refused."""
+        connection, slot = self.embedder.connection, self.embedder.run.target.slot
+        counts = await graph.reembed.count_texts(connection, slot, selection)
         self.outcome.left = sum(count.left for count in counts)
         self.outcome.failed = sum(count.failed for count in counts)
         return self.outcome.left
 
-    async def _embed_pages(self, nodes: NodeKind) -> AsyncIterator[int]:
-        slot, after = self.run.target.slot, None
-        while page := await graph.reembed.fetch_unembedded_texts(self.connection, nodes, slot, after, self.batch):
-            by_passage = await self.embedder.embed_passages([text.passage for text in page])
-            results = [by_passage[text.passage] for text in page]
-            await graph.reembed.write_embeddings(self.connection, self.run, nodes, page, results)
-            self.outcome.embedded += sum(not isinstance(result, str) for result in results)
-            after = page[-1]
-            yield len(page)
+    async def _embed_pages(
+        self, phase: str, total: int, selection: TextSelection, map_pages: MapPages
+    ) -> Exception | None:
+        """Have each page embedded once; return why one failed, if one did."""
+        done, failures, start_time = 0, list[Exception](), time.monotonic()
+        async for page, result in map_pages(self.embedder.run, self._plan_pages(selection)):
+            if isinstance(result, Exception):
+                failures.append(result)
+                if len(failures) >= MAX_FAILED_PAGES:
+                    raise result
+                continue
+            self.outcome.embedded += result
+            done += page.texts
+            self.progress(ProgressStep(phase, done, max(done, total), time.monotonic() - start_time))
+        return failures[0] if failures else None
+
+    async def _plan_pages(self, selection: TextSelection) -> AsyncIterator[TextPage]:
+        """Plan pages as far as the budget allows."""
+        connection, slot, vectors = (
+            self.embedder.connection,
+            self.embedder.run.target.slot,
+            self.embedder.sorter.vectors,
+        )
+        async for page in graph.reembed.iterate_pages(connection, slot, self.batch, selection):
+            calls = _count_calls(vectors, page.texts, self.batch)
+            if not self.budget.reserve_calls(calls):
+                self.outcome.is_budget_spent = True
+                return
+            tokens = math.ceil(page.characters / batches.CHARACTERS_PER_TOKEN)
+            self.budget.settle_calls(calls, Usage(calls=calls, input_tokens=tokens))
+            yield page
+
+    def _map_pages_here(
+        self, run: ReembedRun, pages: AsyncIterator[TextPage]
+    ) -> AsyncIterator[tuple[TextPage, int | Exception]]:
+        return batches.map_pages(self.embedder.embed_page, pages, PAGES_AT_A_TIME)
+
+
+@dataclass(frozen=True, slots=True)
+class PageEmbedder:
+    """Embeds the texts of a page for a run, and writes their vectors."""
+
+    connection: graph.Connection
+    sorter: RefusalSorter
+    run: ReembedRun
+
+    async def embed_page(self, page: TextPage) -> int:
+        """Embed the texts of a page that still lack a vector; return how many have one now.
+
+        Raises:
+            errors.EmbedderFailed: all attempts failed, those with the control passage too.
+            errors.DatabaseError: the database cannot be used.
+            errors.GraphMemoryError: another run has taken over.
+        """
+        texts = await graph.reembed.fetch_unembedded_texts(self.connection, page, self.run.target.slot)
+        if not texts:
+            return 0
+        by_passage = await self.sorter.embed_passages([text.passage for text in texts])
+        results = [by_passage[text.passage] for text in texts]
+        await graph.reembed.write_embeddings(self.connection, self.run, page.nodes, texts, results)
+        return sum(not isinstance(result, str) for result in results)
+
+
+def map_pages_on_ray(
+    options: ray_engine.RayOptions,
+    choose_embedder: Callable[[], embeddings.EmbedderChoice],
+    run: ReembedRun,
+    pages: AsyncIterator[TextPage],
+) -> AsyncIterator[tuple[TextPage, int | Exception]]:
+    """Embed pages on a Ray cluster.
+
+    Args:
+        options: the cluster, and how much of it to use.
+        choose_embedder: called in each actor, as an embedder hardly travels; None for the actor's configured one.
+        run: the run that the pages belong to.
+        pages: the pages.
+    """
+    return ray_engine.map_pages(partial(open_page_embedder, choose_embedder, run), pages, options)
+
+
+@asynccontextmanager
+async def open_page_embedder(
+    choose_embedder: Callable[[], embeddings.EmbedderChoice], run: ReembedRun
+) -> AsyncIterator[Callable[[TextPage], Awaitable[int]]]:
+    """Open what embeds pages in another process, with the settings of its own environment."""
+    async with graph.Connection(schema="check") as connection:
+        await graph.prepare_connection(connection)
+        vectors = embeddings.EmbedderAdapter(choose_embedder() or connection.settings.embedder, connection.settings)
+        await vectors.wait_until_ready()
+        slot = run.target.slot
+        if vectors.name != slot.embedder:
+            raise errors.ConfigurationError(
+                reason=f"this node embeds with {vectors.name}, the run with {slot.embedder}"
+            )
+        yield PageEmbedder(connection, RefusalSorter(vectors, slot.dimensions), run).embed_page
 
 
 @dataclass(frozen=True, slots=True)

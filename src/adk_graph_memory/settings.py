@@ -226,6 +226,12 @@ class Settings(BaseSettings):
     artifact_ttl: Period = Field(default=None, description="how long a version of an artifact is kept")
     user_state_ttl: Period = Field(default=None, description="how long a user's state is kept after its last change")
 
+    ray_address: str = Field(
+        default="local",
+        validation_alias="RAY_ADDRESS",
+        description="the Ray cluster of `--engine ray`; `local` starts one on this machine",
+    )
+
     limits: Limits = Field(default_factory=Limits)
 
     def __init__(self, *, schema: str | None = None, **values: Any) -> None:

@@ -38,11 +38,13 @@ CATCH_ALL = {
     "maf/": "the answer was given, so no error of memory may cost it",
     "checkups.py": "a user whose memory cannot be derived, for whatever reason, is reported and holds up no other",
     "ingest.py": "a request that cannot be read, for whatever reason, holds up no other",
+    "ray_engine.py": "what an actor raises, Ray drops or retries for ever",
 }
 """Rooms besides adk/ where everything may be caught, and why."""
 
 ENVIRONMENT = {
     "settings.py": "the one place",
+    "ray_engine.py": "a cluster reports its use to Ray's makers, unless a variable forbids it",
     "local_neo4j/folders.py": "where jars are kept is no setting of a service",
     "local_neo4j/jars.py": "which server line to start, for tests and make",
     "local_neo4j/java.py": "JAVA_HOME belongs to Java",

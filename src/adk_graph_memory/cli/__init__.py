@@ -4,6 +4,7 @@
 # isort: off
 try:
     from adk_graph_memory.cli import server_commands
+    from adk_graph_memory.cli import reembed_command
     from adk_graph_memory.cli import conversation_commands
     from adk_graph_memory.cli import memory_commands
     from adk_graph_memory.cli import history_commands
@@ -33,6 +34,7 @@ __all__ = [
     "ingest_command",
     "memory_commands",
     "prune_command",
+    "reembed_command",
     "reextract_command",
     "review_commands",
     "server_commands",

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from datetime import timedelta
+from enum import StrEnum
 from typing import Annotated
 
 import typer
 
-from adk_graph_memory import batches, errors
+from adk_graph_memory import batches, errors, ray_engine
 from adk_graph_memory.cli.application import EXPECTED_ERRORS, UsageError
 from adk_graph_memory.cli.output import announce
 from adk_graph_memory.memory import RULES
@@ -30,6 +31,31 @@ MaxCallsOption = Annotated[
     int | None, typer.Option(min=0, help="Calls of the model in all; what is expected to need more is not begun.")
 ]
 MaxCostOption = Annotated[float | None, typer.Option(min=0, help="Begin nothing more once this much is spent.")]
+
+
+class EngineName(StrEnum):
+    """Where a batch job runs."""
+
+    LOCAL = "local"
+    RAY = "ray"
+
+
+EngineOption = Annotated[
+    EngineName,
+    typer.Option(help="local: this process; ray: the cluster of RAY_ADDRESS, or one that is started here."),
+]
+WorkerCpusOption = Annotated[float, typer.Option(min=0, help="With --engine ray: CPUs of each worker.")]
+WorkerGpusOption = Annotated[float, typer.Option(min=0, help="With --engine ray: GPUs of each worker.")]
+StallTimeoutOption = Annotated[
+    float, typer.Option(min=1, help="With --engine ray: seconds without progress until it is given up.")
+]
+
+
+def make_ray_options(
+    settings: Settings, workers: int, cpus: float, gpus: float, stall_timeout: float
+) -> ray_engine.RayOptions:
+    """Make the options of the engine ``ray``."""
+    return ray_engine.RayOptions(settings.ray_address, workers, cpus, gpus, stall_timeout)
 
 
 def make_budget(

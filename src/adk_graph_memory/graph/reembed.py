@@ -7,20 +7,27 @@ run that started last may write; in an earlier one that is still alive, writing 
 
 from __future__ import annotations
 
+import sys
 import time
 import uuid
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from adk_graph_memory import errors
-from adk_graph_memory.graph import vector_slots
+from adk_graph_memory.graph import knowledge, vector_slots
 from adk_graph_memory.graph.connection import Connection, Transaction
 from adk_graph_memory.graph.vector_slots import VectorSlot
 from adk_graph_memory.records import Embedding, Passage
 
 NodeKind = Literal["memory", "entity"]
 NODE_KINDS: tuple[NodeKind, ...] = ("memory", "entity")
+Key = tuple[str, str]
+"""A scope's key and the id of a node in it."""
+LAST_ID = chr(sys.maxunicode)
+"""Behind every key and id."""
+PAGES_PER_PLAN = 32
+"""Pages that one statement plans."""
 _NO_EMBEDDING: dict[str, Any] = {"vector": None, "tokens": None}
 
 
@@ -40,6 +47,38 @@ class UnembeddedText:
 
 
 @dataclass(frozen=True, slots=True)
+class TextPage:
+    """Texts without a vector to embed together: those behind the key ``after`` up to ``until``."""
+
+    nodes: NodeKind
+    after: Key
+    until: Key
+    texts: int
+    characters: int
+    since: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TextSelection:
+    """The texts to embed: of an app, of an id's users, said since a time in epoch seconds (which names have not)."""
+
+    app_name: str | None = None
+    user_id: str | None = None
+    since: float | None = None
+
+    async def iterate_scope_ranges(self, connection: Connection) -> AsyncIterator[tuple[str, str]]:
+        """Yield the first and the last scope's key of each range of scopes; a single range if all are selected."""
+        if self.app_name is None and self.user_id is None:
+            yield "", LAST_ID
+            return
+        async for scope in knowledge.iterate_owners(connection, self.app_name, self.user_id):
+            yield scope.key, scope.key
+
+
+ALL_TEXTS = TextSelection()
+
+
+@dataclass(frozen=True, slots=True)
 class TextCount:
     """Texts of one kind (event, fact or entity): all, those still without a vector, and those that failed."""
 
@@ -47,6 +86,10 @@ class TextCount:
     texts: int
     left: int
     failed: int
+
+    def add(self, texts: int, left: int, failed: int) -> TextCount:
+        """The count with further texts."""
+        return TextCount(self.kind, self.texts + texts, self.left + left, self.failed + failed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,24 +140,52 @@ async def begin_reembedding(connection: Connection, target: ReembedTarget) -> Re
     return run
 
 
-async def count_texts(connection: Connection, slot: VectorSlot) -> list[TextCount]:
-    """Count texts, and texts without this slot's vector, by kind; reads every node once."""
-    rows = await connection.run_statement("reembed_counts", slot=slot.vector_property)
-    return [TextCount(row["kind"], row["texts"], row["left"], row["failed"]) for row in rows]
+async def count_texts(
+    connection: Connection, slot: VectorSlot, selection: TextSelection = ALL_TEXTS
+) -> list[TextCount]:
+    """Count texts, and texts without this slot's vector, by kind; reads each of their nodes once."""
+    counts: dict[str, TextCount] = {}
+    async for first, last in selection.iterate_scope_ranges(connection):
+        given = {"first_scope": first, "last_scope": last, "since": selection.since}
+        for row in await connection.run_statement("reembed_counts", given, slot=slot.vector_property):
+            count = counts.get(row["kind"], TextCount(row["kind"], 0, 0, 0))
+            counts[row["kind"]] = count.add(row["texts"], row["left"], row["failed"])
+    return list(counts.values())
 
 
-async def fetch_unembedded_texts(
-    connection: Connection, nodes: NodeKind, slot: VectorSlot, after: UnembeddedText | None, limit: int
-) -> list[UnembeddedText]:
-    """Fetch the page of texts without a vector behind ``after``, in the order of their nodes' keys."""
+async def iterate_pages(
+    connection: Connection, slot: VectorSlot, size: int, selection: TextSelection = ALL_TEXTS
+) -> AsyncIterator[TextPage]:
+    """Plan pages of so many texts without a vector, in the order of their nodes' keys; no text is fetched."""
+    for nodes in NODE_KINDS if selection.since is None else NODE_KINDS[:1]:
+        async for first, last in selection.iterate_scope_ranges(connection):
+            after, until = (first, ""), (last, LAST_ID)
+            while rows := await connection.run_statement(
+                f"reembed_{nodes}_pages",
+                _make_range(after, until) | {"limit": size * PAGES_PER_PLAN, "page": size},
+                slot=slot.vector_property,
+                since=selection.since,
+            ):
+                for row in rows:
+                    end = row["owner"], row["id"]
+                    yield TextPage(nodes, after, end, row["texts"], row["characters"], selection.since)
+                    after = end
+
+
+async def fetch_unembedded_texts(connection: Connection, page: TextPage, slot: VectorSlot) -> list[UnembeddedText]:
+    """Fetch the texts of a page that have no vector yet, in the order of their nodes' keys."""
     rows = await connection.run_statement(
-        "reembed_memories" if nodes == "memory" else "reembed_entities",
+        "reembed_memories" if page.nodes == "memory" else "reembed_entities",
+        _make_range(page.after, page.until),
         slot=slot.vector_property,
-        after_scope=after.owner if after else "",
-        after_id=after.id if after else "",
-        limit=limit,
+        limit=page.texts,
+        since=page.since,
     )
     return [UnembeddedText(row["owner"], row["id"], row["text"], row["before"]) for row in rows]
+
+
+def _make_range(after: Key, until: Key) -> dict[str, str]:
+    return {"after_scope": after[0], "after_id": after[1], "until_scope": until[0], "until_id": until[1]}
 
 
 async def write_embeddings(

@@ -14,47 +14,98 @@ MATCH (m:@Meta {key: 'schema', reembedding: $run}) SET m.lock = 0
 RETURN m.live AS live
 
 // reembed_counts @unbounded
-// a row a kind: how many texts there are, how many still lack this slot's vector, and how many could not be embedded
-MATCH (n:@Memory) WHERE n.text IS NOT NULL
+// a row a kind, of the scopes from the first to the last: how many texts there are, how many still lack this slot's vector, and
+// how many could not be embedded
+MATCH (n:@Memory)
+WHERE n.scope >= $first_scope AND n.scope <= $last_scope AND n.memory_id IS NOT NULL AND n.text IS NOT NULL
+  AND ($since IS NULL OR n.timestamp >= $since)
 RETURN n.kind AS kind, count(*) AS texts,
        sum(CASE WHEN n[$slot] IS NULL AND n.embedding_error IS NULL THEN 1 ELSE 0 END) AS left,
        sum(CASE WHEN n[$slot] IS NULL AND n.embedding_error IS NOT NULL THEN 1 ELSE 0 END) AS failed
 UNION ALL
-MATCH (n:@Entity) WHERE n.name IS NOT NULL
+MATCH (n:@Entity)
+WHERE n.scope >= $first_scope AND n.scope <= $last_scope AND n.key IS NOT NULL AND n.name IS NOT NULL AND $since IS NULL
 RETURN 'entity' AS kind, count(*) AS texts,
        sum(CASE WHEN n[$slot] IS NULL AND n.embedding_error IS NULL THEN 1 ELSE 0 END) AS left,
        sum(CASE WHEN n[$slot] IS NULL AND n.embedding_error IS NOT NULL THEN 1 ELSE 0 END) AS failed
 
-// reembed_memories @unbounded
-// a row for each of the next memories, in the order of their key, that lack this slot's vector
+// lacks_vector @fragment
+// whether a memory that was said since then has a text without this slot's vector, which is not known to fail
+n.text IS NOT NULL AND n[$slot] IS NULL AND n.embedding_error IS NULL AND ($since IS NULL OR n.timestamp >= $since)
+
+// unembedded_memories @fragment
+// n: the next memories behind a key, up to another, that lack this slot's vector, in the order of their keys
 CALL () {
   MATCH (n:@Memory)
-  WHERE n.scope = $after_scope AND n.memory_id > $after_id
-    AND n.text IS NOT NULL AND n[$slot] IS NULL AND n.embedding_error IS NULL
+  WHERE n.scope = $after_scope AND n.memory_id > $after_id AND (n.scope < $until_scope OR n.memory_id <= $until_id) AND
+// include lacks_vector
   RETURN n ORDER BY n.scope, n.memory_id LIMIT $limit
   UNION ALL
   MATCH (n:@Memory)
-  WHERE n.scope > $after_scope AND n.memory_id IS NOT NULL
-    AND n.text IS NOT NULL AND n[$slot] IS NULL AND n.embedding_error IS NULL
+  WHERE n.scope > $after_scope AND n.scope < $until_scope AND n.memory_id IS NOT NULL AND
+// include lacks_vector
+  RETURN n ORDER BY n.scope, n.memory_id LIMIT $limit
+  UNION ALL
+  MATCH (n:@Memory)
+  WHERE n.scope = $until_scope AND n.scope > $after_scope AND n.memory_id <= $until_id AND
+// include lacks_vector
   RETURN n ORDER BY n.scope, n.memory_id LIMIT $limit
 }
-RETURN n.scope AS owner, n.memory_id AS id, n.text AS text, coalesce(head([(before:@Memory)-[:NEXT]->(n) | before.text]), '') AS before
-ORDER BY owner, id LIMIT $limit
+WITH n ORDER BY n.scope, n.memory_id LIMIT $limit
+
+// unembedded_entities @fragment
+// n: the next entities behind a key, up to another, whose names lack this slot's vector, in the order of their keys
+CALL () {
+  MATCH (n:@Entity)
+  WHERE n.scope = $after_scope AND n.key > $after_id AND (n.scope < $until_scope OR n.key <= $until_id)
+    AND n.name IS NOT NULL AND n[$slot] IS NULL AND n.embedding_error IS NULL
+  RETURN n ORDER BY n.scope, n.key LIMIT $limit
+  UNION ALL
+  MATCH (n:@Entity)
+  WHERE n.scope > $after_scope AND n.scope < $until_scope AND n.key IS NOT NULL
+    AND n.name IS NOT NULL AND n[$slot] IS NULL AND n.embedding_error IS NULL
+  RETURN n ORDER BY n.scope, n.key LIMIT $limit
+  UNION ALL
+  MATCH (n:@Entity)
+  WHERE n.scope = $until_scope AND n.scope > $after_scope AND n.key <= $until_id
+    AND n.name IS NOT NULL AND n[$slot] IS NULL AND n.embedding_error IS NULL
+  RETURN n ORDER BY n.scope, n.key LIMIT $limit
+}
+WITH n ORDER BY n.scope, n.key LIMIT $limit
+
+// reembed_memories @unbounded
+// a row for each of these memories
+// include unembedded_memories
+RETURN n.scope AS owner, n.memory_id AS id, n.text AS text,
+       coalesce(head([(before:@Memory)-[:NEXT]->(n) | before.text]), '') AS before
+ORDER BY owner, id
 
 // reembed_entities @unbounded
-// a row for each of the next entities, in the order of their key, whose name lacks this slot's vector
-CALL () {
-  MATCH (n:@Entity)
-  WHERE n.scope = $after_scope AND n.key > $after_id
-    AND n.name IS NOT NULL AND n[$slot] IS NULL AND n.embedding_error IS NULL
-  RETURN n ORDER BY n.scope, n.key LIMIT $limit
-  UNION ALL
-  MATCH (n:@Entity)
-  WHERE n.scope > $after_scope AND n.key IS NOT NULL
-    AND n.name IS NOT NULL AND n[$slot] IS NULL AND n.embedding_error IS NULL
-  RETURN n ORDER BY n.scope, n.key LIMIT $limit
-}
-RETURN n.scope AS owner, n.key AS id, n.name AS text, '' AS before ORDER BY owner, id LIMIT $limit
+// a row for each of these entities
+// include unembedded_entities
+RETURN n.scope AS owner, n.key AS id, n.name AS text, '' AS before ORDER BY owner, id
+
+// reembed_memory_pages @unbounded
+// a row for each page of these memories: the key of its last one, how many there are, and their characters
+// include unembedded_memories
+WITH collect({owner: n.scope, id: n.memory_id, characters: size(n.text)}) AS rows
+WITH rows, CASE WHEN rows = [] THEN [] ELSE range(0, size(rows) - 1, $page) END AS starts
+UNWIND starts AS start
+WITH start, rows[start..start + $page] AS page
+RETURN last(page).owner AS owner, last(page).id AS id, size(page) AS texts,
+       reduce(characters = 0, row IN page | characters + row.characters) AS characters
+ORDER BY start
+
+// reembed_entity_pages @unbounded
+// a row for each page of these entities: the key of its last one, how many there are, and their characters
+// include unembedded_entities
+WITH collect({owner: n.scope, id: n.key, characters: size(n.name)}) AS rows
+WITH rows, CASE WHEN rows = [] THEN [] ELSE range(0, size(rows) - 1, $page) END AS starts
+UNWIND starts AS start
+WITH start, rows[start..start + $page] AS page
+RETURN last(page).owner AS owner, last(page).id AS id, size(page) AS texts,
+       reduce(characters = 0, row IN page | characters + row.characters) AS characters
+ORDER BY start
 
 // reembed_memory_vectors
 // one row if the run stands; a text that was edited since it was read gets nothing and is read again
