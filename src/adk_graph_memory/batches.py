@@ -1,4 +1,4 @@
-"""Run many ingests, several at a time, within a budget; what fails is tried again, then listed.
+"""Run many ingests, several at a time, here or on a cluster, within a budget; what fails is tried again, then listed.
 
 The database alone knows what is left: whatever stops a run, the next one goes on from there.
 """
@@ -9,11 +9,13 @@ import asyncio
 import math
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Iterable, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
-from typing import TypeVar
+from functools import partial
+from typing import Any, TypeVar
 
-from adk_graph_memory import ledger
+from adk_graph_memory import ledger, ray_engine
 from adk_graph_memory.records import IngestReport, Usage
 
 P = TypeVar("P")
@@ -23,19 +25,32 @@ CHARACTERS_PER_TOKEN = 3
 """Few enough for most languages."""
 CALLS_PER_WINDOW = 2
 """Calls of a model for a window at most: to extract, and to decide what new and stored facts have to do."""
+GROUPS_PER_ACTOR = 4
+"""Groups that each actor gets in a round, if what they cost has to be known before the next."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True)
 class BatchJob:
-    """An ingest to run; ``calls`` is how many calls of a model it is expected to take at most.
+    """An ingest to run: a task, and how many calls of a model it is expected to take at most.
 
-    Jobs of one ``group`` run one after another: they write to the same user.
+    Jobs of one ``group`` run one after another: they write to the same user. Names differ.
     """
 
     name: str
     group: Hashable
-    run: Callable[[], Awaitable[IngestReport]]
+    task: Any
     calls: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class JobResult:
+    """What a job came to: its report, and what else its caller wants to know."""
+
+    report: IngestReport
+    value: Any = None
+
+
+RunTask = Callable[[Any], Awaitable[JobResult]]
 
 
 @dataclass(slots=True)
@@ -72,14 +87,25 @@ class Budget:
 
 @dataclass(slots=True)
 class BatchOutcome:
-    """What a run came to: jobs in all, done and not begun, and the last error of each that failed, by name."""
+    """What a run came to: jobs in all, and not begun; by name the results, and the last error of each that failed."""
 
     total: int
-    done: int = 0
     left: int = 0
+    results: dict[str, JobResult] = field(default_factory=dict)
     failures: dict[str, Exception] = field(default_factory=dict)
-    report: IngestReport = field(default_factory=IngestReport)
+    fatal_error: Exception | None = None
+    """what would have failed every further job too"""
     seconds: float = 0.0
+
+    @property
+    def done(self) -> int:
+        """Jobs that were done."""
+        return len(self.results)
+
+    @property
+    def report(self) -> IngestReport:
+        """The reports of what was done, added up."""
+        return sum((result.report for result in self.results.values()), IngestReport())
 
     @property
     def is_complete(self) -> bool:
@@ -120,29 +146,40 @@ async def map_pages(
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
+@dataclass(frozen=True, slots=True)
+class FailureRules:
+    """Errors after which other jobs go on; those of them that end the run; how often a job is tried in all."""
+
+    expected: tuple[type[Exception], ...]
+    fatal: tuple[type[Exception], ...]
+    attempts: int = 2
+    """a failed job is tried again only after all others of its group"""
+
+
+def ignore_progress(outcome: BatchOutcome) -> None:
+    """Do nothing."""
+
+
 async def run_jobs(
     jobs: Sequence[BatchJob],
+    run_task: RunTask,
+    rules: FailureRules,
     *,
     workers: int,
     budget: Budget,
-    expected: tuple[type[Exception], ...],
-    fatal: tuple[type[Exception], ...],
-    on_progress: Callable[[BatchOutcome], None] = lambda outcome: None,
-    attempts: int = 2,
+    on_progress: Callable[[BatchOutcome], None] = ignore_progress,
 ) -> BatchOutcome:
-    """Run the jobs.
+    """Run the jobs in this process.
 
     Args:
         jobs: what to run.
+        run_task: runs a job's task.
+        rules: what a failure means; an error that is not expected is raised once the running jobs have ended.
         workers: how many groups run at a time.
         budget: what may be spent; a job begins only if what it is expected to take fits in.
-        expected: errors after which the other jobs go on.
-        fatal: those of them that would fail every further job too. Like any other error, they are raised once the
-            running jobs have ended.
         on_progress: called after every job.
-        attempts: how often a job is tried, again only after all others of its group.
     """
-    run = _BatchRun(jobs, budget, expected, fatal, on_progress, attempts)
+    run = _BatchRun(jobs, run_task, rules, budget, on_progress)
     results = await asyncio.gather(*(run.work() for _ in range(workers)), return_exceptions=True)
     for result in results:
         if isinstance(result, BaseException):
@@ -152,26 +189,105 @@ async def run_jobs(
     return run.outcome
 
 
+async def run_jobs_on_ray(
+    jobs: Sequence[BatchJob],
+    open_runner: Callable[[], AbstractAsyncContextManager[RunTask]],
+    rules: FailureRules,
+    *,
+    options: ray_engine.RayOptions,
+    budget: Budget,
+    on_progress: Callable[[BatchOutcome], None] = ignore_progress,
+) -> BatchOutcome:
+    """Run the jobs on a Ray cluster, each group in one actor.
+
+    Args:
+        jobs: what to run; their tasks are pickled.
+        open_runner: opens what runs tasks, once in each actor; pickled.
+        rules: what a failure means.
+        options: the cluster, and how much of it to use.
+        budget: what may be spent. If it is limited, the groups go in rounds: what each has used is known at its end.
+        on_progress: called after every group.
+
+    Raises:
+        errors.ConfigurationError: Ray is not installed, or the cluster cannot be used.
+        errors.BatchStalled: no group was finished for too long, or Ray gave up.
+    """
+    outcome, start_time = BatchOutcome(len(jobs)), time.monotonic()
+    open_worker = partial(_open_group_runner, open_runner, rules)
+    groups = [deque(group) for group in _group_jobs(jobs)]
+    most = len(groups) if budget.max_cost is None else options.actors * GROUPS_PER_ACTOR
+    while outcome.fatal_error is None and (pages := _take_affordable(groups, budget, most)):
+        async for page, result in ray_engine.map_pages(open_worker, _iterate(pages), options):
+            reserved_calls = sum(job.calls for job in page)
+            if isinstance(result, Exception):
+                outcome.failures |= {job.name: result for job in page}
+                budget.settle_calls(reserved_calls, Usage(calls=reserved_calls))
+            else:
+                outcome.results |= result.results
+                outcome.failures |= result.failures
+                outcome.fatal_error = outcome.fatal_error or result.fatal_error
+                budget.settle_calls(reserved_calls, result.report.usage)
+            outcome.seconds = time.monotonic() - start_time
+            on_progress(outcome)
+    outcome.left = outcome.total - outcome.done - len(outcome.failures)
+    return outcome
+
+
+@asynccontextmanager
+async def _open_group_runner(
+    open_runner: Callable[[], AbstractAsyncContextManager[RunTask]], rules: FailureRules
+) -> AsyncIterator[Callable[[tuple[BatchJob, ...]], Awaitable[BatchOutcome]]]:
+    async with open_runner() as run_task:
+
+        async def run_group(jobs: tuple[BatchJob, ...]) -> BatchOutcome:
+            outcome = await run_jobs(jobs, run_task, rules, workers=1, budget=Budget())
+            outcome.failures = {name: ray_engine.simplify_error(error) for name, error in outcome.failures.items()}
+            return outcome
+
+        yield run_group
+
+
+def _take_affordable(groups: list[deque[BatchJob]], budget: Budget, most: int) -> list[tuple[BatchJob, ...]]:
+    """Take the next jobs of at most so many groups off them, and reserve their calls."""
+    pages = list[tuple[BatchJob, ...]]()
+    for group in groups:
+        if len(pages) == most:
+            break
+        page = [job for job in group if budget.reserve_calls(job.calls)]
+        for job in page:
+            group.remove(job)
+        if page:
+            pages.append(tuple(page))
+    return pages
+
+
+async def _iterate(pages: Iterable[P]) -> AsyncIterator[P]:
+    for page in pages:
+        yield page
+
+
+def _group_jobs(jobs: Iterable[BatchJob]) -> list[list[BatchJob]]:
+    groups: dict[Hashable, list[BatchJob]] = {}
+    for job in jobs:
+        groups.setdefault(job.group, []).append(job)
+    return list(groups.values())
+
+
 class _BatchRun:
     """The jobs that have not begun, group by group, and the outcome so far."""
 
     def __init__(
         self,
         jobs: Sequence[BatchJob],
+        run_task: RunTask,
+        rules: FailureRules,
         budget: Budget,
-        expected: tuple[type[Exception], ...],
-        fatal: tuple[type[Exception], ...],
         on_progress: Callable[[BatchOutcome], None],
-        attempts: int,
     ) -> None:
-        self._max_attempts = attempts
-        self._budget, self._expected, self._fatal, self._on_progress = budget, expected, fatal, on_progress
-        self.outcome, self._attempts = BatchOutcome(len(jobs)), dict[BatchJob, int]()
+        self._run_task, self._rules, self._budget, self._on_progress = run_task, rules, budget, on_progress
+        self.outcome, self._attempts = BatchOutcome(len(jobs)), dict[str, int]()
         self._start_time, self._is_stopped, self._postponed = time.monotonic(), False, list[BatchJob]()
-        groups: dict[Hashable, deque[BatchJob]] = {}
-        for job in jobs:
-            groups.setdefault(job.group, deque()).append(job)
-        self._groups = deque(groups.values())
+        self._groups = deque(deque(group) for group in _group_jobs(jobs))
 
     async def work(self) -> None:
         """Run group after group until none is left or the run is stopped; put off what the budget does not allow."""
@@ -187,28 +303,27 @@ class _BatchRun:
     async def run_postponed(self) -> None:
         """Run what fits now that the others have not used all that was reserved for them."""
         for job in self._postponed:
-            if self._budget.reserve_calls(job.calls):
+            if not self._is_stopped and self._budget.reserve_calls(job.calls):
                 await self._is_to_be_repeated(job)
 
     async def _is_to_be_repeated(self, job: BatchJob) -> bool:
         """Run a job; return whether it failed and is tried again."""
         outcome, usage = self.outcome, Usage(calls=job.calls)  # what a failed job has used nobody knows
         try:
-            report = await job.run()
-        except self._expected as error:
-            if isinstance(error, self._fatal):
-                self._is_stopped = True
-                raise
+            result = await self._run_task(job.task)
+        except self._rules.expected as error:
             outcome.failures[job.name] = error
-            self._attempts[job] = self._attempts.get(job, 0) + 1
+            self._attempts[job.name] = self._attempts.get(job.name, 0) + 1
+            if isinstance(error, self._rules.fatal):
+                self._is_stopped, outcome.fatal_error = True, error
         except BaseException:
             self._is_stopped = True
             raise
         else:
-            usage, outcome.report, outcome.done = report.usage, outcome.report + report, outcome.done + 1
+            usage, outcome.results[job.name] = result.report.usage, result
             outcome.failures.pop(job.name, None)
         finally:
             self._budget.settle_calls(job.calls, usage)
             outcome.seconds = time.monotonic() - self._start_time
         self._on_progress(outcome)
-        return job.name in outcome.failures and self._attempts[job] < self._max_attempts
+        return job.name in outcome.failures and self._attempts[job.name] < self._rules.attempts

@@ -26,8 +26,6 @@ OpenWorker = Callable[[], AbstractAsyncContextManager[Callable[[P], Awaitable[R]
 MAX_BLOCKS = 1_000
 """Blocks that pages travel in; Ray's own bookkeeping grows with their number."""
 ATTEMPTS = 3
-RETRY_PAUSE = 2.0
-"""Seconds before the second attempt at a page, and twice as many before the third."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +38,7 @@ class RayOptions:
         cpus: CPUs of each actor.
         gpus: GPUs of each actor.
         stall_timeout: seconds without a finished page until the run is given up.
+        retry_pause: seconds before the second attempt at a page; before the third one, twice as many.
     """
 
     address: str = "local"
@@ -47,6 +46,7 @@ class RayOptions:
     cpus: float = 1.0
     gpus: float = 0.0
     stall_timeout: float = 1_800.0
+    retry_pause: float = 2.0
 
 
 async def map_pages(
@@ -62,7 +62,7 @@ async def map_pages(
     if not planned:
         return
     results, is_closed, left = asyncio.Queue[Any](), threading.Event(), set(range(len(planned)))
-    with _connect_ray(options.address) as ray:
+    with connect_ray(options.address) as ray:
         stream = _iterate_results(ray, open_worker, planned, options)
         _feed_queue(stream, results, is_closed)
         try:
@@ -116,7 +116,7 @@ def _iterate_results(
     rows = [{"number": number, "page": page} for number, page in enumerate(pages)]
     results = ray.data.from_items(rows, override_num_blocks=min(len(rows), MAX_BLOCKS)).map_batches(
         PageActor,
-        fn_constructor_args=(open_worker,),
+        fn_constructor_args=(open_worker, options.retry_pause),
         batch_size=1,
         batch_format="numpy",
         compute=ray.data.ActorPoolStrategy(min_size=1, max_size=options.actors),
@@ -128,7 +128,7 @@ def _iterate_results(
 
 
 @contextmanager
-def _connect_ray(address: str) -> Iterator[Any]:
+def connect_ray(address: str) -> Iterator[Any]:
     """Import Ray and connect to the cluster, unless this process is connected to one; leave as it was before."""
     # Ray would report the use of a cluster to its makers, and complain of what its own stage does.
     for name, value in (("RAY_USAGE_STATS_ENABLED", "0"), ("RAY_BACKEND_LOG_LEVEL", "fatal")):
@@ -157,8 +157,8 @@ def _connect_ray(address: str) -> Iterator[Any]:
 class PageActor:
     """Processes pages in a Ray actor, in one event loop; opens its worker at the first page."""
 
-    def __init__(self, open_worker: OpenWorker[Any, Any]) -> None:
-        self._open_worker = open_worker
+    def __init__(self, open_worker: OpenWorker[Any, Any], retry_pause: float) -> None:
+        self._open_worker, self._retry_pause = open_worker, retry_pause
         self._runner, self._stack = asyncio.Runner(), AsyncExitStack()
         self._process_page: Callable[[Any], Awaitable[Any]] | None = None
 
@@ -176,7 +176,13 @@ class PageActor:
                 return await self._process_page(page)
             except Exception as error:  # noqa: BLE001  raised, it would cost other pages or never end
                 if attempt == ATTEMPTS or isinstance(error, errors.ConfigurationError):
-                    is_ours = isinstance(error, errors.GraphMemoryError)  # another one may not survive the way
-                    return error if is_ours else errors.GraphMemoryError(f"{type(error).__name__}: {error}")
-                await asyncio.sleep(RETRY_PAUSE * attempt)
+                    return simplify_error(error)
+                await asyncio.sleep(self._retry_pause * attempt)
         raise AssertionError
+
+
+def simplify_error(error: Exception) -> errors.GraphMemoryError:
+    """The error as it can be sent to another process; those of other packages may not survive the way."""
+    if isinstance(error, errors.GraphMemoryError):
+        return error
+    return errors.GraphMemoryError(f"{type(error).__name__}: {error}")

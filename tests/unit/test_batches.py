@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from adk_graph_memory.batches import BatchJob, BatchOutcome, Budget, run_jobs
+from adk_graph_memory.batches import BatchJob, BatchOutcome, Budget, FailureRules, JobResult, run_jobs
 from adk_graph_memory.records import IngestReport, Usage
 
 PRICES = (("bard", 1.0, 10.0, 0.0),)
@@ -24,7 +24,7 @@ class Clerk:
         self.failing, self.running, self.most, self.order = dict(failing or {}), list[str](), 0, list[str]()
 
     def make(self, name: str, group: str, calls: int = 1) -> BatchJob:
-        async def run_clerk_job() -> IngestReport:
+        async def run_clerk_job() -> JobResult:
             assert group not in self.running
             self.running.append(group)
             self.most = max(self.most, len(self.running))
@@ -34,13 +34,14 @@ class Clerk:
             if self.failing.get(name, 0):
                 self.failing[name] -= 1
                 raise (Fatal if name.startswith("fatal") else ValueError)(name)
-            return IngestReport(turns=1, usage=Usage(calls, 1_000_000, 0))
+            return JobResult(IngestReport(turns=1, usage=Usage(calls, 1_000_000, 0)), name)
 
         return BatchJob(name, group, run_clerk_job, calls)
 
 
 async def run_all_jobs(jobs: Sequence[BatchJob], workers: int = 3, budget: Budget | None = None) -> BatchOutcome:
-    return await run_jobs(jobs, workers=workers, budget=budget or Budget(), expected=(ValueError,), fatal=(Fatal,))
+    rules = FailureRules(expected=(ValueError,), fatal=(Fatal,))
+    return await run_jobs(jobs, lambda task: task(), rules, workers=workers, budget=budget or Budget())
 
 
 async def test_groups_run_side_by_side_and_their_jobs_one_after_another() -> None:
@@ -49,6 +50,7 @@ async def test_groups_run_side_by_side_and_their_jobs_one_after_another() -> Non
     assert (outcome.done, outcome.left, outcome.is_complete, clerk.most) == (15, 0, True, 3)
     assert [name for name in clerk.order if name[0] == "a"] == ["a0", "a1", "a2"]
     assert outcome.report.turns == 15
+    assert {result.value for result in outcome.results.values()} == set(clerk.order)
     assert (await run_all_jobs([])).is_complete
 
 
@@ -79,9 +81,10 @@ async def test_nothing_more_begins_once_the_cost_is_reached() -> None:
 async def test_what_would_fail_every_job_ends_the_run() -> None:
     clerk = Clerk({"fatal": 1})
     jobs = [clerk.make("a0", "a"), clerk.make("fatal", "b"), *(clerk.make(f"c{n}", "c") for n in range(9))]
-    with pytest.raises(Fatal):
-        await run_all_jobs(jobs, workers=2)
+    outcome = await run_all_jobs(jobs, workers=2)
+    assert isinstance(outcome.fatal_error, Fatal)
     assert "c8" not in clerk.order
+    assert outcome.left == len(jobs) - outcome.done - 1 > 0
 
 
 async def test_what_is_too_large_for_the_budget_holds_up_nothing() -> None:
@@ -93,7 +96,7 @@ async def test_what_is_too_large_for_the_budget_holds_up_nothing() -> None:
 async def test_what_was_reserved_and_not_used_is_used_by_others() -> None:
     clerk, budget = Clerk(), Budget(4)
     jobs = [clerk.make(f"{group}0", group, calls=1) for group in "abc"]
-    greedy = [BatchJob(job.name, job.group, job.run, calls=2) for job in jobs]  # each takes one
+    greedy = [BatchJob(job.name, job.group, job.task, calls=2) for job in jobs]  # each takes one
     outcome = await run_all_jobs(greedy, budget=budget)
     assert (outcome.done, outcome.left, budget.usage.calls) == (3, 0, 3)
 
@@ -105,7 +108,7 @@ async def test_a_failed_job_counts_as_if_it_had_used_all() -> None:
 
 
 async def test_a_bug_ends_the_run_too() -> None:
-    async def fail() -> IngestReport:
+    async def fail() -> JobResult:
         raise KeyError("bug")
 
     clerk = Clerk()

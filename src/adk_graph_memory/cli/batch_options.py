@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
 from typing import Annotated
@@ -51,11 +53,23 @@ StallTimeoutOption = Annotated[
 ]
 
 
-def make_ray_options(
-    settings: Settings, workers: int, cpus: float, gpus: float, stall_timeout: float
-) -> ray_engine.RayOptions:
-    """Make the options of the engine ``ray``."""
-    return ray_engine.RayOptions(settings.ray_address, workers, cpus, gpus, stall_timeout)
+@dataclass(frozen=True, slots=True)
+class EngineOptions:
+    """The options of the engine, as a command takes them."""
+
+    engine: EngineName
+    workers: int
+    worker_cpus: float
+    worker_gpus: float
+    stall_timeout: float
+
+    def make_ray_options(self, settings: Settings) -> ray_engine.RayOptions | None:
+        """Make the options of Ray; None if another engine is chosen."""
+        if self.engine is not EngineName.RAY:
+            return None
+        return ray_engine.RayOptions(
+            settings.ray_address, self.workers, self.worker_cpus, self.worker_gpus, self.stall_timeout
+        )
 
 
 def make_budget(
@@ -72,9 +86,16 @@ def make_budget(
 
 
 async def run_batch(
-    jobs: Sequence[batches.BatchJob], phase: str, *, workers: int, budget: batches.Budget, attempts: int
+    jobs: Sequence[batches.BatchJob],
+    phase: str,
+    open_runner: Callable[[], AbstractAsyncContextManager[batches.RunTask]],
+    *,
+    workers: int,
+    budget: batches.Budget,
+    attempts: int,
+    ray_options: ray_engine.RayOptions | None = None,
 ) -> batches.BatchOutcome:
-    """Run jobs, and tell in the status line how far they are."""
+    """Run jobs in this process, or with ``ray_options`` on Ray, and tell in the status line how far they are."""
 
     def announce_progress(outcome: batches.BatchOutcome) -> None:
         text = f"{phase}: {outcome.done:,} of {outcome.total:,}"
@@ -83,12 +104,12 @@ async def run_batch(
             text += f", {rate:,.1f}/s, {timedelta(seconds=round((outcome.total - outcome.done) / rate))} left"
         announce(text + (f", {len(outcome.failures)} failed" if outcome.failures else ""))
 
-    return await batches.run_jobs(
-        jobs,
-        workers=workers,
-        budget=budget,
-        expected=EXPECTED_ERRORS,
-        fatal=FATAL_ERRORS,
-        on_progress=announce_progress,
-        attempts=attempts,
-    )
+    rules = batches.FailureRules(EXPECTED_ERRORS, FATAL_ERRORS, attempts)
+    if ray_options is not None:
+        return await batches.run_jobs_on_ray(
+            jobs, open_runner, rules, options=ray_options, budget=budget, on_progress=announce_progress
+        )
+    async with open_runner() as run_task:
+        return await batches.run_jobs(
+            jobs, run_task, rules, workers=workers, budget=budget, on_progress=announce_progress
+        )

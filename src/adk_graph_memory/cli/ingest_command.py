@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager, nullcontext
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -18,7 +20,6 @@ from adk_graph_memory import batches, errors, graph, ledger
 from adk_graph_memory.adk import session_codec, transcripts
 from adk_graph_memory.adk.memory_service import Neo4jMemoryService
 from adk_graph_memory.cli.application import (
-    EXPECTED_ERRORS,
     MEMORY_PANEL,
     OWNER,
     AppFilterOption,
@@ -32,8 +33,14 @@ from adk_graph_memory.cli.batch_options import (
     BUDGET_SPENT,
     EXIT_BUDGET_SPENT,
     FATAL_ERRORS,
+    EngineName,
+    EngineOption,
+    EngineOptions,
     MaxCallsOption,
     MaxCostOption,
+    StallTimeoutOption,
+    WorkerCpusOption,
+    WorkerGpusOption,
     WorkersOption,
     make_budget,
     run_batch,
@@ -61,7 +68,10 @@ STDIN_PATH = Path("-")
 class IngestJob:
     """A session or a user's pending requests, and the outcome of ingesting them."""
 
-    run_ingest: Callable[[], Awaitable[IngestReport]]
+    session: Session | errors.UnreadableTranscript | None = None
+    """None for pending requests"""
+    queued_model: str | None = None
+    """the model that pending requests were queued for; None for any"""
     app_name: str | None = None
     user_id: str | None = None
     session_id: str | None = None
@@ -69,8 +79,6 @@ class IngestJob:
     """whether the session has no events"""
     characters: int = 0
     """of what is to be read, at most"""
-    model: str = ""
-    """the name of the model that is to read it; empty for the configured one"""
     report: IngestReport | None = None
     error: Exception | None = None
     is_pending: bool = False
@@ -110,6 +118,10 @@ async def ingest(
     workers: WorkersOption = 4,
     max_calls: MaxCallsOption = None,
     max_cost: MaxCostOption = None,
+    engine: EngineOption = EngineName.LOCAL,
+    worker_cpus: WorkerCpusOption = 1.0,
+    worker_gpus: WorkerGpusOption = 0.0,
+    stall_timeout: StallTimeoutOption = 1_800.0,
 ) -> Output | None:
     """Remember the sessions in FILE, a stored session, or the requests left when a process died or a model failed.
 
@@ -120,23 +132,37 @@ async def ingest(
         raise UsageError("Give one of FILE, --session and --pending.")
     if session_id is not None and not (app_name and user_id):
         raise UsageError("Give --app and --user with --session.")
+    if engine is EngineName.RAY and not pending:
+        raise UsageError("--engine ray reads what is pending: give --pending.")
     entries = _read_sessions(file, app_name, user_id) if file is not None else []
     claims = list[ClaimedIngest]()
     announce("Waiting for Neo4j")
     async with Neo4jMemoryService(model=model) as service:
         memory = service.memory
         if file is not None:
-            jobs = [_make_job(service, entry) for entry in entries]
+            jobs = [_make_job(entry) for entry in entries]
         elif session_id is not None:
-            jobs = [_make_job(service, await load_session(app_name or "", user_id or "", session_id))]
+            jobs = [_make_job(await load_session(app_name or "", user_id or "", session_id))]
         else:
             jobs, claims = await _list_pending_jobs(memory, app_name, user_id, model)
         if jobs:
             announce("Loading the embedding model")
             await (memory.vectors.check_embedder() if pending else memory.prepare())  # each has a model of its own
-        models = [job.model or memory.extractor.model_name for job in jobs]
-        budget = make_budget(memory.connection.settings, models, max_calls, max_cost)
-        finished, fatal_error = await _run_jobs(jobs, memory, workers, budget)
+        settings = memory.connection.settings
+        models = [job.queued_model or memory.extractor.model_name for job in jobs]
+        budget = make_budget(settings, models, max_calls, max_cost)
+        ray_options = EngineOptions(engine, workers, worker_cpus, worker_gpus, stall_timeout).make_ray_options(settings)
+        outcome = await run_batch(
+            _make_batch(jobs, memory),
+            "Remembering",
+            partial(open_ingester, model) if ray_options else (lambda: nullcontext(_make_ingester(service))),
+            workers=workers,
+            budget=budget,
+            attempts=1,
+            ray_options=ray_options,
+        )
+        finished = await _list_finished(jobs, outcome, memory)
+        fatal_error = outcome.fatal_error
     return _report_jobs(jobs, finished, fatal_error, claims)
 
 
@@ -156,75 +182,76 @@ def _read_sessions(
     return transcripts.parse_transcript(text, name, app_name=app_name, user_id=user_id)
 
 
-def _make_job(service: Neo4jMemoryService, session: Session | errors.UnreadableTranscript) -> IngestJob:
-    async def run_ingest() -> IngestReport:
-        if isinstance(session, errors.UnreadableTranscript):
-            raise session
-        return await service.remember(session)
-
+def _make_job(session: Session | errors.UnreadableTranscript) -> IngestJob:
     if isinstance(session, errors.UnreadableTranscript):
-        return IngestJob(run_ingest)
+        return IngestJob(session)
     characters = sum(len(session_codec.get_content_text(event.content)) for event in session.events)
     names = session.app_name, session.user_id, session.id
-    return IngestJob(run_ingest, *names, is_empty=not session.events, characters=characters)
+    return IngestJob(session, None, *names, is_empty=not session.events, characters=characters)
 
 
 async def _list_pending_jobs(
     memory: GraphMemory, app_name: str | None, user_id: str | None, model: str | None
 ) -> tuple[list[IngestJob], list[ClaimedIngest]]:
     """Make a job of each user's pending requests for one model; list those that are being read, too."""
-
-    def make_job(app_name: str, user_id: str, queued_model: str | None, characters: int) -> IngestJob:
-        async def run_ingest() -> IngestReport:
-            reports = await memory.resume(app_name=app_name, user_id=user_id, queued_for=queued_model)
-            return sum(reports, IngestReport())
-
-        return IngestJob(run_ingest, app_name, user_id, characters=characters, model=queued_model or "")
-
     connection = await graph.prepare_connection(memory.connection)
     ingests = await graph.ingest_queue.fetch_pending_ingests(connection, app_name=app_name, user_id=user_id)
-    characters: dict[tuple[str, str, str | None], int] = {}
+    characters: dict[tuple[str | None, str, str], int] = {}
     for ingest in ingests:
-        key = ingest.scope.app_name, ingest.scope.user_id, None if model else ingest.model
+        key = None if model else ingest.model, ingest.scope.app_name, ingest.scope.user_id
         characters[key] = characters.get(key, 0) + sum(len(turn.text) for turn in ingest.turns)
     claims = await graph.ingest_queue.fetch_claimed_ingests(connection, app_name=app_name, user_id=user_id)
     if not (characters or claims):
         await check_owner(app_name, user_id)
-    return [make_job(*key, count) for key, count in characters.items()], claims
+    return [IngestJob(None, *key, characters=count) for key, count in characters.items()], claims
 
 
 # -- running them -----------------------------------------------------------------------------------------------
 
 
-async def _run_jobs(
-    jobs: Sequence[IngestJob], memory: GraphMemory, workers: int, budget: batches.Budget
-) -> tuple[list[IngestJob], Exception | None]:
-    """Run the jobs, those of one user one after another; a failed one holds up no other unless all would fail."""
-    finished: dict[int, IngestJob] = {}
+@asynccontextmanager
+async def open_ingester(model: str | None) -> AsyncIterator[batches.RunTask]:
+    """Open what ingests in another process, with the settings of its own environment."""
+    async with Neo4jMemoryService(model=model) as service:
+        await service.memory.vectors.check_embedder()
+        yield _make_ingester(service)
+
+
+def _make_ingester(service: Neo4jMemoryService) -> batches.RunTask:
+    async def run_ingest(job: IngestJob) -> batches.JobResult:
+        if isinstance(job.session, errors.UnreadableTranscript):
+            raise job.session
+        if job.session is not None:
+            return batches.JobResult(await service.remember(job.session))
+        reports = await service.memory.resume(app_name=job.app_name, user_id=job.user_id, queued_for=job.queued_model)
+        return batches.JobResult(sum(reports, IngestReport()))
+
+    return run_ingest
+
+
+def _make_batch(jobs: Sequence[IngestJob], memory: GraphMemory) -> list[batches.BatchJob]:
+    """Make jobs of which those of one user run one after another; a failed one holds up no other."""
 
     def make_batch_job(number: int, job: IngestJob) -> batches.BatchJob:
-        async def note_outcome() -> IngestReport:
-            try:
-                report = await job.run_ingest()
-            except FATAL_ERRORS:
-                raise
-            except EXPECTED_ERRORS as error:
-                finished[number] = replace(job, error=error, is_pending=await _is_job_pending(job, memory))
-                raise
-            finished[number] = replace(job, report=report)
-            return report
-
         window_tokens = memory.connection.settings.limits.window_tokens
-        model = job.model or memory.extractor.model_name
+        model = job.queued_model or memory.extractor.model_name
         calls = 0 if model == RULES else batches.count_calls(job.characters, window_tokens)
-        return batches.BatchJob(f"{number}: {job.name}", (job.app_name, job.user_id), note_outcome, calls)
+        return batches.BatchJob(str(number), (job.app_name, job.user_id), job, calls)
 
-    batch, fatal_error = [make_batch_job(number, job) for number, job in enumerate(jobs)], None
-    try:
-        await run_batch(batch, "Remembering", workers=workers, budget=budget, attempts=1)
-    except FATAL_ERRORS as error:
-        fatal_error = error
-    return [job for _, job in sorted(finished.items())], fatal_error
+    return [make_batch_job(number, job) for number, job in enumerate(jobs)]
+
+
+async def _list_finished(
+    jobs: Sequence[IngestJob], outcome: batches.BatchOutcome, memory: GraphMemory
+) -> list[IngestJob]:
+    """The jobs that were done or failed, in order, with what they came to; not those that would fail all others."""
+    finished = list[IngestJob]()
+    for number, job in enumerate(jobs):
+        if result := outcome.results.get(str(number)):
+            finished.append(replace(job, report=result.report))
+        elif (error := outcome.failures.get(str(number))) and not isinstance(error, FATAL_ERRORS):
+            finished.append(replace(job, error=error, is_pending=await _is_job_pending(job, memory)))
+    return finished
 
 
 async def _is_job_pending(job: IngestJob, memory: GraphMemory) -> bool:

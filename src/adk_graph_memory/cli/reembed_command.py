@@ -25,12 +25,12 @@ from adk_graph_memory.cli.batch_options import (
     EXIT_BUDGET_SPENT,
     EngineName,
     EngineOption,
+    EngineOptions,
     MaxCostOption,
     StallTimeoutOption,
     WorkerCpusOption,
     WorkerGpusOption,
     make_budget,
-    make_ray_options,
 )
 from adk_graph_memory.cli.memory_commands import MomentOption
 from adk_graph_memory.cli.output import Output, announce, replace_controls
@@ -92,10 +92,10 @@ async def reembed(
                 connection, vectors, batch=batch, force=force, selection=selection
             )
             return Output(plan, _format_plan(plan))
-        map_pages = None
-        if engine is EngineName.RAY:
-            options = make_ray_options(connection.settings, workers, worker_cpus, worker_gpus, stall_timeout)
-            map_pages = partial(reembedding.map_pages_on_ray, options, partial(resolve_embedder, embedder))
+        ray_options = EngineOptions(engine, workers, worker_cpus, worker_gpus, stall_timeout).make_ray_options(
+            connection.settings
+        )
+        on_ray = ray_options and partial(reembedding.map_pages_on_ray, ray_options, partial(resolve_embedder, embedder))
         outcome = await reembedding.reembed_texts(
             connection,
             vectors,
@@ -105,7 +105,7 @@ async def reembed(
             keep_old=keep_old,
             selection=selection,
             budget=make_budget(connection.settings, [_name_model(vectors)], max_calls, max_cost),
-            map_pages=map_pages,
+            map_pages=on_ray or None,
         )
         return Output(outcome, _format_outcome(outcome), exit_code=_choose_exit_code(outcome))
 

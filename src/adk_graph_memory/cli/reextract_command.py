@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, nullcontext
 from dataclasses import asdict, dataclass
 from datetime import datetime
+from functools import partial
 from typing import Annotated, Any
 
 import typer
@@ -14,8 +17,14 @@ from adk_graph_memory.cli.application import MEMORY_PANEL, AppFilterOption, User
 from adk_graph_memory.cli.batch_options import (
     BUDGET_SPENT,
     EXIT_BUDGET_SPENT,
+    EngineName,
+    EngineOption,
+    EngineOptions,
     MaxCallsOption,
     MaxCostOption,
+    StallTimeoutOption,
+    WorkerCpusOption,
+    WorkerGpusOption,
     WorkersOption,
     make_budget,
     run_batch,
@@ -25,7 +34,6 @@ from adk_graph_memory.cli.memory_commands import MomentOption
 from adk_graph_memory.cli.output import Output, announce, describe_error, format_count, print_error, replace_controls
 from adk_graph_memory.graph.rereads import OutdatedSession
 from adk_graph_memory.memory import GraphMemory
-from adk_graph_memory.records import IngestReport
 from adk_graph_memory.reextraction import ReextractReport
 
 
@@ -58,6 +66,10 @@ async def reextract(
     workers: WorkersOption = 4,
     max_calls: MaxCallsOption = None,
     max_cost: MaxCostOption = None,
+    engine: EngineOption = EngineName.LOCAL,
+    worker_cpus: WorkerCpusOption = 1.0,
+    worker_gpus: WorkerGpusOption = 0.0,
+    stall_timeout: StallTimeoutOption = 1_800.0,
 ) -> Output:
     """Read sessions again that another model, or another version of the prompt, has read.
 
@@ -81,28 +93,42 @@ async def reextract(
         if sample is not None:
             return await _show_sample(memory, sessions[:sample], timestamp, force=force)
         budget = make_budget(memory.connection.settings, [memory.extractor.model_name], max_calls, max_cost)
-        reports = list[ReextractReport]()
-        jobs = [_make_job(memory, session, timestamp, reports, force=force) for session in sessions]
-        outcome = await run_batch(jobs, "Reading sessions again", workers=workers, budget=budget, attempts=2)
-    return _report_outcome(outcome, budget, reports)
+        ray_options = EngineOptions(engine, workers, worker_cpus, worker_gpus, stall_timeout).make_ray_options(
+            memory.connection.settings
+        )
+        rereader = _make_rereader(memory, timestamp, force=force)
+        outcome = await run_batch(
+            [_make_job(memory, session) for session in sessions],
+            "Reading sessions again",
+            partial(open_rereader, model, timestamp, force=force) if ray_options else (lambda: nullcontext(rereader)),
+            workers=workers,
+            budget=budget,
+            attempts=2,
+            ray_options=ray_options,
+        )
+    return _report_outcome(outcome, budget)
 
 
-def _make_job(
-    memory: GraphMemory,
-    session: OutdatedSession,
-    since: float | None,
-    reports: list[ReextractReport],
-    *,
-    force: bool,
-) -> batches.BatchJob:
-    async def reextract_session() -> IngestReport:
+@asynccontextmanager
+async def open_rereader(model: str | None, since: float | None, *, force: bool) -> AsyncIterator[batches.RunTask]:
+    """Open what reads sessions again in another process, with the settings of its own environment."""
+    async with GraphMemory(model=model) as memory:
+        await memory.prepare()
+        yield _make_rereader(memory, since, force=force)
+
+
+def _make_rereader(memory: GraphMemory, since: float | None, *, force: bool) -> batches.RunTask:
+    async def reextract_session(session: OutdatedSession) -> batches.JobResult:
         report = await memory.reextract(session, since=since, force=force)
-        reports.append(report)
-        return report.report
+        return batches.JobResult(report.report, report)
 
+    return reextract_session
+
+
+def _make_job(memory: GraphMemory, session: OutdatedSession) -> batches.BatchJob:
     scope = session.scope
     name = f"{session.session_id} of user {scope.user_id} of {scope.app_name}"
-    return batches.BatchJob(name, scope.key, reextract_session, _count_calls(memory, session))
+    return batches.BatchJob(name, scope.key, session, _count_calls(memory, session))
 
 
 def _count_calls(memory: GraphMemory, session: OutdatedSession) -> int:
@@ -162,7 +188,10 @@ async def _show_sample(
     return Output(reports, Group(*(replace_controls(str(line)) for line in lines)))
 
 
-def _report_outcome(outcome: batches.BatchOutcome, budget: batches.Budget, reports: list[ReextractReport]) -> Output:
+def _report_outcome(outcome: batches.BatchOutcome, budget: batches.Budget) -> Output:
+    if outcome.fatal_error:
+        raise outcome.fatal_error
+    reports: list[ReextractReport] = [result.value for result in outcome.results.values()]
     for name, error in outcome.failures.items():
         print_error(error, of=name)
     changes = sum(len(change.facts) for report in reports for change in report.changes)
