@@ -144,7 +144,8 @@ def connect_ray(address: str) -> Iterator[Any]:
         yield ray
         return
     try:
-        ray.init(address=address, log_to_driver=False, configure_logging=False)
+        choices = {"include_dashboard": False} if address == "local" else {}
+        ray.init(address=address, log_to_driver=False, configure_logging=False, **choices)
     except (ConnectionError, RuntimeError, ValueError) as error:
         reason = f"the Ray cluster {address!r} cannot be used ({error}); RAY_ADDRESS names it."
         raise errors.ConfigurationError(reason=" ".join(reason.split())) from error
