@@ -274,6 +274,8 @@ class PageEmbedder:
     connection: graph.Connection
     sorter: RefusalSorter
     run: ReembedRun
+    turn: asyncio.Lock = field(default_factory=asyncio.Lock)
+    """whoever holds it embeds: of two half-embedded pages a kill would lose more than of one"""
 
     async def embed_page(self, page: TextPage) -> int:
         """Embed the texts of a page that still lack a vector; return how many have one now.
@@ -286,7 +288,8 @@ class PageEmbedder:
         texts = await graph.reembed.fetch_unembedded_texts(self.connection, page, self.run.target.slot)
         if not texts:
             return 0
-        by_passage = await self.sorter.embed_passages([text.passage for text in texts])
+        async with self.turn:
+            by_passage = await self.sorter.embed_passages([text.passage for text in texts])
         results = [by_passage[text.passage] for text in texts]
         await graph.reembed.write_embeddings(self.connection, self.run, page.nodes, texts, results)
         return sum(not isinstance(result, str) for result in results)
