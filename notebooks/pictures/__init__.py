@@ -5,12 +5,14 @@ The notebooks draw with it, and so does ``python -m benchmarks.pictures``. It ne
 
 from .changes import draw_changes
 from .graph import draw_graph, select_facts
-from .look import LABEL_COLORS, TYPE_COLORS, name_value, tint
+from .look import INK, LABEL_COLORS, LINK_STYLES, TYPE_COLORS, name_value, tint
 from .measurements import compute_interval, draw_hits, draw_times
 from .timeline import draw_timeline
 
 __all__ = [
+    "INK",
     "LABEL_COLORS",
+    "LINK_STYLES",
     "TYPE_COLORS",
     "compute_interval",
     "draw_changes",

@@ -26,6 +26,15 @@ BLUE, GREEN, ORANGE, SKY, PINK, YELLOW, RED, GREY = (
     "#9aa5b1",
 )
 LABEL_COLORS = {"Session": GREY, "Event": BLUE, "Fact": GREEN, "Entity": ORANGE}
+LINK_STYLES = {
+    "HAS_EVENT": (GREY, "solid"),
+    "NEXT": (GREY, "dashed"),
+    "SUPPORTED_BY": (BLUE, "solid"),
+    "SUBJECT": (ORANGE, "dashed"),
+    "OBJECT": (ORANGE, "solid"),
+    "MENTIONS": (SKY, "dotted"),
+}
+"""A color and a style of line for each relationship, those of a fact's words like the words."""
 TYPE_COLORS = {"person": ORANGE, "place": SKY, "organization": PINK, "animal": YELLOW, "event": GREEN, "other": GREY}
 DASHED, DOTTED = (0, (4, 3)), (0, (1, 1.5))
 STYLE = {
