@@ -15,6 +15,8 @@ import pytest
 from matplotlib import image
 from nbclient import NotebookClient
 
+from adk_graph_memory import demo
+
 NOTEBOOKS = sorted((Path(__file__).parents[2] / "notebooks").glob("*.ipynb"))
 SECONDS_A_CELL = 300
 
@@ -102,6 +104,17 @@ def assert_is_drawn(png: bytes) -> None:
     assert 0.4 < is_paper.mean() < 0.98
     assert is_colored.mean() > 0.003
     assert (pixels.max(axis=2) < 0.3).mean() > 0.001
+
+
+def test_a_conversation_of_one_s_own_may_look_as_the_notebook_says(tmp_path: Path) -> None:
+    [notebook] = [path for path in NOTEBOOKS if path.stem == "03_measure"]
+    text = "".join(cell.source for cell in nbformat.read(notebook, as_version=4).cells)
+    [example] = re.findall(r"```json\n(.+?)```", text, re.DOTALL)
+    path = tmp_path / "rex.json"
+    path.write_text(example, "utf-8")
+    conversation = demo.load_conversation(path)
+    event_ids = [event.id for session in conversation.sessions for event in session.make_events()]
+    assert [question.evidence for question in conversation.questions] == [event_ids[:1]]
 
 
 @each_notebook
