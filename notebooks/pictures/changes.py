@@ -51,7 +51,14 @@ def draw_changes(
     return figure
 
 
-def _draw_values(axes: Axes, x: float, y: int, facts: Sequence[StoredFact], captions, types) -> Text | None:
+def _draw_values(
+    axes: Axes,
+    x: float,
+    y: int,
+    facts: Sequence[StoredFact],
+    captions: Mapping[str, str],
+    types: Mapping[str | None, str],
+) -> Text | None:
     if not facts:
         return None
     text = " / ".join(dict.fromkeys(name_value(fact, captions) for fact in facts))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import textwrap
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 import matplotlib.pyplot as plt
 import networkx as nx
@@ -25,7 +25,11 @@ def select_facts(facts: Iterable[StoredFact], center: str, limit: int) -> list[S
 
     What only happened once, plans and denials are left out: a drawing of everything is a hairball.
     """
-    links = [fact for fact in facts if fact.object and fact.modality == "asserted" and fact.status in ("holds", "over")]
+    links = [
+        fact
+        for fact in facts
+        if fact.subject and fact.object and fact.modality == "asserted" and fact.status in ("holds", "over")
+    ]
     counts = defaultdict(float)
     for fact in links:
         for name in (fact.subject, fact.object):
@@ -56,10 +60,30 @@ def draw_graph(
     figure, axes = plt.subplots(figsize=(13, 8.2))
     types = list_types(entities)
     places = _place_around(facts, center)
+    boxes = _draw_boxes(axes, places, facts, types, center, captions or {})
+    axes.set(xlim=(-1.13, 1.13), ylim=(-1.1, 1.1), title=title)
+    axes.axis("off")
+    figure.subplots_adjust(left=0.01, right=0.99, top=0.93, bottom=0.06)
+    for (start, end, is_current), group in _group_links(facts).items():
+        bend = _choose_bend(facts, start, end, is_current=is_current)
+        _draw_link(axes, boxes[start], boxes[end], group, bend, is_long=center in (start, end))
+    _draw_key(axes, facts, {types.get(name, "other") for name in places})
+    return figure
+
+
+def _draw_boxes(
+    axes: Axes,
+    places: Mapping[str, tuple[float, float]],
+    facts: Sequence[StoredFact],
+    types: Mapping[str | None, str],
+    center: str,
+    captions: Mapping[str, str],
+) -> dict[str, Text]:
+    """Draw a box for each entity, pale if nothing that holds is said of it."""
     boxes = {}
     current_names = {center} | {name for fact in facts if fact.holds for name in (fact.subject, fact.object)}
     for name, (x, y) in places.items():
-        caption = textwrap.fill((captions or {}).get(name, name), 17)
+        caption = textwrap.fill(captions.get(name, name), 17)
         color, is_center = TYPE_COLORS[types.get(name, "other")], name == center
         box = {"boxstyle": "round,pad=0.45", "facecolor": tint(color, 0.75 if is_center else 0.4), "edgecolor": color}
         if name not in current_names:
@@ -67,15 +91,12 @@ def draw_graph(
         font = {"fontsize": 14, "weight": "bold"} if is_center else {"fontsize": 10.5}
         font["color"] = INK if name in current_names else PALE
         boxes[name] = axes.text(x, y, caption, ha="center", va="center", bbox=box, zorder=1, **font)
-    axes.set(xlim=(-1.13, 1.13), ylim=(-1.1, 1.1), title=title)
-    axes.axis("off")
-    figure.subplots_adjust(left=0.01, right=0.99, top=0.93, bottom=0.06)
-    figure.draw_without_rendering()  # only now do the boxes have a size at which arrows can end
-    for (start, end, is_current), group in _group_links(facts).items():
-        bend = _choose_bend(facts, start, end, is_current=is_current)
-        _draw_link(axes, boxes[start], boxes[end], group, bend, is_long=center in (start, end))
-    used = [kind for kind in TYPE_COLORS if kind in {types.get(name, "other") for name in places}]
-    keys = [Patch(facecolor=tint(TYPE_COLORS[kind]), edgecolor=TYPE_COLORS[kind], label=kind) for kind in used]
+    return boxes
+
+
+def _draw_key(axes: Axes, facts: Iterable[StoredFact], types: Collection[str]) -> None:
+    kinds = [kind for kind in TYPE_COLORS if kind in types]
+    keys = [Patch(facecolor=tint(TYPE_COLORS[kind]), edgecolor=TYPE_COLORS[kind], label=kind) for kind in kinds]
     keys += [
         Line2D([], [], color=INK, lw=1.3, label="holds"),
         Line2D([], [], color=PALE, lw=1.3, ls=DASHED, alpha=0.7, label="has ended"),
@@ -83,13 +104,12 @@ def draw_graph(
     if any(fact.state == "retracted" for fact in facts):
         keys.append(Line2D([], [], color=RED, lw=1.3, ls=DOTTED, label="was never true"))
     axes.legend(handles=keys, ncols=len(keys), loc="upper center", bbox_to_anchor=(0.5, 0.0))
-    return figure
 
 
 def _place_around(facts: Sequence[StoredFact], center: str) -> dict[str, tuple[float, float]]:
     """Place the entities on an ellipse, those beside each other that facts connect."""
     graph = nx.Graph((fact.subject, fact.object) for fact in facts)
-    graph.remove_node(center)
+    graph.remove_nodes_from([center])  # which may not be there: a memory may know nothing of it
     groups = sorted(nx.connected_components(graph), key=lambda group: (-len(group), min(group)))
     order = [name for group in groups for name in _order_group(graph.subgraph(group))]
     angles = np.pi * (0.5 - 2 * (np.arange(len(order)) + 0.5) / len(order))
@@ -133,9 +153,8 @@ def _draw_link(axes: Axes, start: Text, end: Text, facts: Sequence[StoredFact], 
         "shrinkA": 2,
         "shrinkB": 2,
     }
-    axes.annotate(
-        "", end.get_position(), start.get_position(), arrowprops=arrow, zorder=2
-    )  # after the boxes at which it ends
+    # It is drawn after the boxes at which it ends: only then have they the size at which the figure is drawn.
+    axes.annotate("", end.get_position(), start.get_position(), arrowprops=arrow, zorder=2)
     share = 0.5
     if is_long:  # nearer to the rim, where there is more room
         share = 0.7 if bend and not is_current else 0.58

@@ -78,8 +78,10 @@ def name_value(fact: StoredFact, captions: Mapping[str, str] | None = None) -> s
 
 
 def name_row(subject: str | None, predicate: str, captions: Mapping[str, str]) -> str:
+    """Name a subject and a predicate as a reader would."""
     return f"{captions.get(subject or '', subject)} · {predicate.replace('_', ' ')}"
 
 
 def list_types(entities: Iterable[StoredEntity]) -> dict[str | None, str]:
+    """List the entities' types by name; those without a color of their own are ``other``."""
     return {entity.name: entity.type if entity.type in TYPE_COLORS else "other" for entity in entities}

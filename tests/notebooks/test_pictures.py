@@ -87,6 +87,12 @@ def test_no_box_of_a_graph_hides_another_and_what_ended_is_faded() -> None:
     assert names["Vigo"].get_color() == PALE
 
 
+def test_a_memory_that_knows_nothing_is_drawn_too() -> None:
+    assert select_facts([], "user", limit=10) == []
+    figure = draw_graph([], [], "user", title="Nothing yet")
+    assert [text.get_text() for text in figure.axes[0].texts] == ["user"]
+
+
 def test_the_bars_of_a_timeline_stand_in_their_order_and_on_no_other() -> None:
     facts = [
         make_ended_fact("user", "lives_in", "Vigo", 8),
