@@ -1,13 +1,15 @@
-"""Draw the two pictures of the README from a real run of the demo: its output, and a part of the graph it leaves.
+"""Draw the pictures of the README and of the documentation, all in the look of the notebooks.
 
     python -m benchmarks.pictures
 
-They are written to ``docs/assets``.
+Two are from a real run of the demo: its output, and a part of the graph it leaves. A notebook draws the others. All are
+written to ``docs/assets``.
 """
 
 from __future__ import annotations
 
 import asyncio
+import base64
 import io
 import re
 import textwrap
@@ -19,13 +21,19 @@ from itertools import dropwhile, takewhile
 from pathlib import Path
 from typing import Any
 
+import nbformat
+from nbclient import NotebookClient
+from notebooks.pictures.look import BLUE, GREEN, GREY, INK, ORANGE, PALE, RED
 from rich.console import Console
 from rich.terminal_theme import DIMMED_MONOKAI
 from rich.text import Text
 
 from adk_graph_memory import GraphMemory, LocalNeo4j, Neo4jSessionService, Settings, demo
 
-ASSETS = Path(__file__).parents[1] / "docs" / "assets"
+ROOT = Path(__file__).parents[1]
+ASSETS = ROOT / "docs" / "assets"
+NOTEBOOK_PICTURES = {"02_look_at_the_graph": ("person", "timeline", "changes")}
+"""The names of the pictures that a notebook draws, in their order."""
 QUESTIONS, WIDTH_IN_LETTERS = 3, 104
 QUOTES = [
     "I live in Berlin, in Moabit",
@@ -49,12 +57,12 @@ RETURN f.id AS fact, f.text AS text, f.state AS state, toString(f.valid_to) AS e
 
 WIDTH, QUOTE_X, FACT_X, ENTITY_X = 1240, 30, 450, 1010
 QUOTE_WIDTH, FACT_WIDTH, ENTITY_WIDTH, GAP = 320, 400, 200, 16
-INK, PALE, BLUE, GREEN, GREY, RED, ORANGE = "#1f2933", "#6b7785", "#3b82c4", "#2f9e63", "#8a94a0", "#c2504a", "#d98324"
 STATE_COLORS = {"current": GREEN, "superseded": GREY, "retracted": RED}
 STYLE = (
-    "text{font-family:system-ui,-apple-system,'Segoe UI',Helvetica,Arial,sans-serif;fill:#1f2933;font-size:15px}"
-    ".small{font-size:12px;fill:#6b7785}.head{font-size:13px;font-weight:600;fill:#6b7785;letter-spacing:.08em}"
-    ".gone{fill:#6b7785}.retracted{text-decoration:line-through}.edge{font-size:11px;font-weight:600}"
+    f"text{{font-family:system-ui,-apple-system,'Segoe UI',Helvetica,Arial,sans-serif;fill:{INK};font-size:15px}}"
+    f".small{{font-size:12px;fill:{PALE}}}.head{{font-size:13px;font-weight:600;fill:{PALE};letter-spacing:.08em}}"
+    f".gone{{fill:{PALE}}}"
+    ".retracted{text-decoration:line-through}.edge{font-size:11px;font-weight:600}"
 )
 
 
@@ -228,5 +236,18 @@ def _draw_console(lines: Iterable[str]) -> None:
     (ASSETS / "demo.svg").write_text(drawing, "utf-8")
 
 
+def draw_notebook_pictures() -> None:
+    """Execute the notebooks and write what they draw."""
+    for notebook_name, picture_names in NOTEBOOK_PICTURES.items():
+        path = ROOT / "notebooks" / f"{notebook_name}.ipynb"
+        notebook = nbformat.read(path, as_version=4)
+        NotebookClient(notebook, kernel_name="python3", resources={"metadata": {"path": str(path.parent)}}).execute()
+        outputs = [output.get("data", {}) for cell in notebook.cells for output in cell.get("outputs", ())]
+        pictures = [output["image/png"] for output in outputs if "image/png" in output]
+        for picture_name, picture in zip(picture_names, pictures, strict=True):
+            (ASSETS / f"{picture_name}.png").write_bytes(base64.b64decode(picture))
+
+
 if __name__ == "__main__":
     asyncio.run(draw_pictures())
+    draw_notebook_pictures()
