@@ -25,7 +25,7 @@ async def serve(prefix: str) -> AsyncIterator[tuple[Settings, str]]:
         auth = os.environ.get("NEO4J_TEST_USERNAME", "neo4j"), os.environ["NEO4J_TEST_PASSWORD"]
         yield _make_settings(uri, auth, prefix), "the server of NEO4J_TEST_URI"
         return
-    async with LocalNeo4j(page_cache=PAGE_CACHE, heap=HEAP) as server:
+    async with LocalNeo4j(page_cache=PAGE_CACHE, heap=HEAP, jvm_flags=()) as server:
         about = f"its own Neo4j {server.version}, page cache {PAGE_CACHE}, heap {HEAP}"
         yield _make_settings(server.uri, server.auth, prefix), about
 

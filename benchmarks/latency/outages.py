@@ -137,7 +137,7 @@ async def measure(server: LocalNeo4j, wire: Wire, settings: Settings) -> dict[st
 
 async def main() -> None:
     before = machine.read_load()
-    async with LocalNeo4j() as server:
+    async with LocalNeo4j(jvm_flags=()) as server:
         with Wire(server.uri) as wire:
             username, password = server.auth
             settings = load_settings(uri=wire.uri, username=username, password=password, model="rules")

@@ -353,12 +353,13 @@ def test_command(tmp_path: Path, version: int, allows: bool) -> None:
         java=java.Java(Path("/j"), version),
         classpath=classpath,
         heap="9m",
+        jvm_flags=["-XX:+More"],
     )
     assert command[:3] == ["/j", f"@{tmp_path}/conf/java.args", "org.neo4j.server.Neo4jCommunity"]
     assert command[3:] == server_home.make_home_arguments(tmp_path)
     flags = (tmp_path / "conf/java.args").read_text()
     assert '-classpath\n"/a b.jar:/c.jar"' in flags
-    assert "-Xmx9m" in flags
+    assert "-Xmx9m" in flags and "-XX:+More" in flags
     assert ("--sun-misc-unsafe-memory-access=allow" in flags) is allows
 
 

@@ -58,7 +58,13 @@ def start_server(
             return running
         _stop_processes()  # a killed `up` may have left one without a connection file
         server = LocalNeo4j(
-            home=home, port=port, version=full_version, heap=HEAP, page_cache=PAGE_CACHE, progress=progress
+            home=home,
+            port=port,
+            version=full_version,
+            heap=HEAP,
+            page_cache=PAGE_CACHE,
+            jvm_flags=(),
+            progress=progress,
         ).start(outlive=True)
         running = RunningServer(server.uri, *server.auth, server.pid or 0, full_version, str(home))
         server_home.write_private_file(settings.get_connection_file(), json.dumps(dataclasses.asdict(running)))

@@ -154,9 +154,18 @@ def write_configuration(home: Path, *, version: str, port: int, page_cache: str,
         (home / "conf" / "neo4j.conf").write_text(text, "utf-8")
 
 
-def make_command(home: Path, *, version: str, java: Java, classpath: Sequence[Path], heap: str) -> list[str]:
+def make_command(
+    home: Path, *, version: str, java: Java, classpath: Sequence[Path], heap: str, jvm_flags: Sequence[str]
+) -> list[str]:
     """Write conf/java.args and return the server's command line."""
-    flags = [*JVM_FLAGS, f"-Xms{heap}", f"-Xmx{heap}", "-classpath", f'"{os.pathsep.join(map(str, classpath))}"']
+    flags = [
+        *JVM_FLAGS,
+        *jvm_flags,
+        f"-Xms{heap}",
+        f"-Xmx{heap}",
+        "-classpath",
+        f'"{os.pathsep.join(map(str, classpath))}"',
+    ]
     if java.version >= 24:
         flags.insert(0, "--sun-misc-unsafe-memory-access=allow")
     with folders.translate_disk_full(home, needed=MIN_DISK_SPACE):
