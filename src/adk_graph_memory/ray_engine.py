@@ -144,8 +144,8 @@ def connect_ray(address: str) -> Iterator[Any]:
         yield ray
         return
     try:
-        choices = {"include_dashboard": False} if address == "local" else {}
-        ray.init(address=address, log_to_driver=False, configure_logging=False, **choices)
+        has_dashboard = False if address == "local" else None  # a dozen processes that nobody looks at
+        ray.init(address=address, include_dashboard=has_dashboard, log_to_driver=False, configure_logging=False)
     except (ConnectionError, RuntimeError, ValueError) as error:
         reason = f"the Ray cluster {address!r} cannot be used ({error}); RAY_ADDRESS names it."
         raise errors.ConfigurationError(reason=" ".join(reason.split())) from error
