@@ -13,13 +13,16 @@ import statistics
 import tempfile
 import time
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from rich.table import Table
 
-from adk_graph_memory.embeddings import LightEmbedder, LocalEmbedder, QuestionEmbedding, TokenEncoder
+from adk_graph_memory.embeddings import LightEmbedder, LocalEmbedder, Projection, QuestionEmbedding, TokenEncoder
+from adk_graph_memory.embeddings.torch_model import TorchModel
 from adk_graph_memory.records import Embedding, Passage
 from benchmarks import machine
 from benchmarks.percentile import compute_percentile
@@ -27,6 +30,7 @@ from benchmarks.quality import chats
 
 EXPORT = Path(__file__).parents[1] / "pipelines" / "export_onnx.py"
 PASSAGES, QUESTIONS, ROUNDS, BATCH = 320, 100, 3, 32
+LOCAL, FLOAT32, LIGHT = "sentence-transformers", "the same in float32", "light"
 ASKED_COSINE, ASKED_MAXSIM = 0.999, 0.01
 
 
@@ -68,40 +72,53 @@ def time_by_turns(calls: dict[str, Callable[[int], object]], repetitions: int) -
     return times
 
 
+class Float32Model(TorchModel):
+    """The model on PyTorch, on a CPU that does not compute in bfloat16."""
+
+    def reduce_precision(self) -> AbstractContextManager[Any]:
+        return nullcontext()
+
+
 def load_encoders(export: Path) -> dict[str, TokenEncoder]:
-    """The default model on both runtimes."""
-    encoders: dict[str, TokenEncoder] = {}
-    for name, embedder in {"sentence-transformers": LocalEmbedder(), "light": LightEmbedder(folder=export)}.items():
-        encoder = TokenEncoder.from_model(embedder.loaded_model, embedder.model)
-        assert encoder
-        encoders[name] = encoder
-    return encoders
+    """The default model on PyTorch, as it is and in float32, and on the ONNX runtime."""
+    local, light = LocalEmbedder(), LightEmbedder(folder=export)
+    projection = Projection.from_model(local.model, light.loaded_model.dimension)
+    exact = Float32Model(local.loaded_model, light.loaded_model.dimension)
+    as_it_is = TorchModel(local.loaded_model, light.loaded_model.dimension)
+    models = {LOCAL: as_it_is, FLOAT32: exact, LIGHT: light.loaded_model}
+    return {name: TokenEncoder(model, projection) for name, model in models.items()}
 
 
 def compare_embeddings(encoders: dict[str, TokenEncoder], passages: list[Passage], questions: list[str]) -> Table:
     """How far the vectors and MaxSim of one are from the other's."""
-    theirs, ours = (encoder.embed_passages(passages) for encoder in encoders.values())
-    asked_theirs, asked_ours = (
-        [encoder.embed_question(question) for question in questions] for encoder in encoders.values()
-    )
+    stored = {name: encoder.embed_passages(passages) for name, encoder in encoders.items()}
+    asked = {name: [encoders[name].embed_question(text) for text in questions] for name in (LOCAL, LIGHT)}
     table = Table(title=f"The same {len(passages)} turns and {len(questions)} questions")
-    for column in ("compared", "median", "worst", "asked"):
+    for column in ("compared", "median", "worst of 1,000", "worst", "asked"):
         table.add_column(column, justify="left" if column == "compared" else "right")
-    for what, one, other in (("turns", theirs, ours), ("questions", asked_theirs, asked_ours)):
-        cosines = compute_cosines([item.vector for item in one], [item.vector for item in other])
-        figures = (f"{np.median(cosines):.5f}", f"{cosines.min():.5f}", f"≥ {ASKED_COSINE}")
-        table.add_row(f"cosine of {what}", *figures)
-    for what, stored in (("light alone", ours), ("light, in a graph of sentence-transformers", theirs)):
-        differences = np.abs(compute_maxsims(asked_ours, stored) - compute_maxsims(asked_theirs, theirs))
-        figures = (f"{np.median(differences):.5f}", f"{differences.max():.5f}", f"≤ {ASKED_MAXSIM}")
-        table.add_row(f"difference of MaxSim: {what}", *figures)
-    are_equal = [len(one.tokens or b"") == len(other.tokens or b"") for one, other in zip(theirs, ours, strict=True)]
-    table.add_row("turns with the same number of tokens", "", f"{sum(are_equal)}", f"{len(are_equal)}")
+    pairs = ((LIGHT, LOCAL), (LIGHT, FLOAT32), (FLOAT32, LOCAL))
+    for one, other in pairs:
+        cosines = compute_cosines([item.vector for item in stored[one]], [item.vector for item in stored[other]])
+        table.add_row(f"cosine of turns: {one} and {other}", *describe_spread(cosines, -1), f"≥ {ASKED_COSINE}")
+    cosines = compute_cosines([item.vector for item in asked[LIGHT]], [item.vector for item in asked[LOCAL]])
+    table.add_row(f"cosine of questions: {LIGHT} and {LOCAL}", *describe_spread(cosines, -1), f"≥ {ASKED_COSINE}")
+    for one, other in pairs:
+        maxsims = compute_maxsims(asked[LIGHT], stored[one]), compute_maxsims(asked[LOCAL], stored[other])
+        difference = np.abs(maxsims[0] - maxsims[1]).ravel()
+        table.add_row(f"MaxSim of turns: {one} and {other}", *describe_spread(difference), f"≤ {ASKED_MAXSIM}")
+    sizes = [[len(item.tokens or b"") for item in stored[name]] for name in (LIGHT, LOCAL)]
+    equal_count = sum(one == other for one, other in zip(*sizes, strict=True))
+    table.add_row("turns with the same number of tokens", "", "", f"{equal_count}", f"{len(passages)}")
     return table
 
 
+def describe_spread(values: np.ndarray, sign: int = 1) -> list[str]:
+    """The median, the worst of a thousand and the worst; with a negative sign, less is worse."""
+    return [f"{sign * np.quantile(sign * values, share):.5f}" for share in (0.5, 0.999, 1.0)]
+
+
 def compare_times(encoders: dict[str, TokenEncoder], passages: list[Passage], questions: list[str]) -> Table:
-    """How long a question takes, and a batch of turns."""
+    """How long a question takes, which is in float32 always, and a batch of turns."""
     batches = [passages[start : start + BATCH] for start in range(0, len(passages), BATCH)]
     by_question = {name: partial(_embed_question, encoder, questions) for name, encoder in encoders.items()}
     by_batch = {name: partial(_embed_batch, encoder, batches) for name, encoder in encoders.items()}
