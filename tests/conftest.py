@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import os
+import runpy
 import threading
 import uuid
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import hypothesis
 import pytest
+from filelock import FileLock
 from typer.testing import CliRunner, Result
 
 from adk_graph_memory import graph
@@ -34,6 +37,7 @@ GRAPHS = {
     "TestGemini": (GeminiEmbedder("gemini-embedding-001"), 64),
 }
 """The label prefixes that tests share: whose vectors each graph holds, and their dimensions."""
+EXPORT = Path(__file__).parents[1] / "pipelines" / "export_onnx.py"
 KEPT = ("ADK_GRAPH_MEMORY_CACHE", "ADK_GRAPH_MEMORY_NEO4J")
 ENVIRONMENT = {
     "OMP_NUM_THREADS": "1",
@@ -65,6 +69,17 @@ class Server:
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--kills", type=int, default=2, help="how often a server is killed in the middle of its work")
+
+
+@pytest.fixture(scope="session")
+def minilm_export(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The default model as a folder for the light embedder, which one worker exports for all."""
+    folder = tmp_path_factory.getbasetemp()
+    folder = (folder.parent if "PYTEST_XDIST_WORKER" in os.environ else folder) / "minilm"
+    with FileLock(folder.with_suffix(".lock")):
+        if not folder.exists():
+            runpy.run_path(str(EXPORT))["export_model"]("all-MiniLM-L6-v2", folder)
+    return folder
 
 
 @pytest.fixture

@@ -23,6 +23,7 @@ from adk_graph_memory import (
     CrossEncoderReranker,
     Filters,
     GraphMemory,
+    LightEmbedder,
     Neo4jMemoryService,
     Neo4jSessionService,
     Weights,
@@ -119,9 +120,11 @@ class Bench:
     Args:
         settings: of the server.
         reranker: name or path of a cross-encoder that orders the best anew.
+        embedder: in place of the one that the settings name.
     """
 
-    def __init__(self, settings: Settings, reranker: str | None = None) -> None:
+    def __init__(self, settings: Settings, reranker: str | None = None, embedder: LightEmbedder | None = None) -> None:
+        self._embedder = embedder
         self._reranker = CrossEncoderReranker(reranker) if reranker else None
         single = tuple(map(changes.name_predicate, range(MOST_CHANGES)))
         self._settings = settings.model_copy(update={"functional_predicates": single})
@@ -135,7 +138,7 @@ class Bench:
     async def tell(self, data_set: DataSet) -> InMemoryMemoryService:
         """Ingests through ADK's interface; ADK's own memory hears the same."""
         in_memory = InMemoryMemoryService()
-        memory = GraphMemory(settings=self._settings, model=data_set.model)
+        memory = GraphMemory(settings=self._settings, model=data_set.model, embedder=self._embedder)
         async with Neo4jSessionService(settings=self._settings) as sessions, memory:
             service = Neo4jMemoryService(memory=memory)
             for conversation in data_set.conversations:
@@ -153,7 +156,7 @@ class Bench:
         kinds: bool = False,
     ) -> list[Answer]:
         """Asks our search, as ADK's interface hands it on."""
-        options = {"weights": weights, "reranker": self._reranker}
+        options = {"weights": weights, "reranker": self._reranker, "embedder": self._embedder}
         async with GraphMemory(settings=self._settings, model="rules", **options) as memory:
 
             async def search(user_id: str, query: str) -> list[MemoryEntry]:
@@ -165,7 +168,7 @@ class Bench:
 
     async def ask_in_language(self, data_set: DataSet) -> None:
         """Asks each user's questions as if it were known in which language they are asked."""
-        async with GraphMemory(settings=self._settings, model="rules") as memory:
+        async with GraphMemory(settings=self._settings, model="rules", embedder=self._embedder) as memory:
             recall = Recall(memory.connection, memory.vectors, memory.speakers, memory.problems, None, None)
 
             async def search(user_id: str, query: str) -> list[MemoryEntry]:
@@ -183,7 +186,7 @@ class Bench:
         alone: list[Answer] = []
         for number, conversation in enumerate(conversations):
             settings = self._settings.model_copy(update={"label_prefix": f"{PREFIX}{number}"})
-            apart, one = Bench(settings), replace(data_set, conversations=[conversation])
+            apart, one = Bench(settings, embedder=self._embedder), replace(data_set, conversations=[conversation])
             await apart.tell(one)
             alone += await apart.ask_weighted(one, "")
         self.table.add_row(data_set.name, "the same, each in a store alone", "all", *format_cells(alone))
@@ -255,7 +258,10 @@ async def main(arguments: argparse.Namespace) -> None:
     before = machine.read_load()
     async with server.serve(PREFIX) as (settings, which):
         chosen = {"embedder": arguments.embedder} if arguments.embedder else {}
-        bench = Bench(load_settings(**settings.model_dump() | chosen, rerank_timeout=PATIENCE), arguments.reranker)
+        light = LightEmbedder(folder=arguments.light) if arguments.light else None
+        bench = Bench(
+            load_settings(**settings.model_dump() | chosen, rerank_timeout=PATIENCE), arguments.reranker, light
+        )
         for data_set in load_data_sets(arguments):
             if not arguments.only or data_set.name in arguments.only:
                 print(f"{data_set.name} …", file=sys.stderr, flush=True)
@@ -271,6 +277,7 @@ parser = argparse.ArgumentParser(prog="python -m benchmarks.quality", descriptio
 parser.add_argument("--locomo", type=Path, metavar="PATH", help="a file in LoCoMo's JSON format")
 parser.add_argument("--xquad", type=Path, metavar="FOLDER", help="a folder with xquad.*.json")
 parser.add_argument("--embedder", metavar="MODEL", help="name or path of another model of sentence-transformers")
+parser.add_argument("--light", type=Path, metavar="FOLDER", help="an export of the default model, without PyTorch")
 parser.add_argument("--reranker", metavar="MODEL", help="name or path of a cross-encoder that orders the best anew")
 parser.add_argument("--ablate", action="store_true", help="ask LoCoMo again without each signal")
 parser.add_argument("--only", action="append", metavar="NAME", help="only this set; may be given again")

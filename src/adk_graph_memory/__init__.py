@@ -15,6 +15,7 @@ __all__ = [
     "GraphMemoryPlugin",
     "IndexRetrieval",
     "IngestReport",
+    "LightEmbedder",
     "Limits",
     "LoadProfileTool",
     "LocalNeo4j",
@@ -46,7 +47,7 @@ if TYPE_CHECKING:
     from adk_graph_memory.adk.profile_tool import LoadProfileTool, load_profile
     from adk_graph_memory.adk.registry import register
     from adk_graph_memory.adk.session_service import Neo4jSessionService
-    from adk_graph_memory.embeddings import GeminiEmbedder
+    from adk_graph_memory.embeddings import GeminiEmbedder, LightEmbedder
     from adk_graph_memory.extraction import Topic
     from adk_graph_memory.index_retrieval import IndexRetrieval
     from adk_graph_memory.local_neo4j import LocalNeo4j
@@ -76,7 +77,7 @@ else:
         "adk.profile_tool": ("LoadProfileTool", "load_profile"),
         "adk.registry": ("register",),
         "adk.session_service": ("Neo4jSessionService",),
-        "embeddings": ("GeminiEmbedder",),
+        "embeddings": ("GeminiEmbedder", "LightEmbedder"),
         "extraction": ("Topic",),
         "index_retrieval": ("IndexRetrieval",),
         "local_neo4j": ("LocalNeo4j",),

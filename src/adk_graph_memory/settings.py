@@ -166,8 +166,8 @@ class Settings(BaseSettings):
     model: str | None = Field(default=None, description="what reads facts: a model's name, or `rules`, the default")
     embedder: str | None = Field(
         default=None,
-        description="name or path of a sentence-transformers model (default: all-MiniLM-L6-v2), or the name of a "
-        "Gemini model such as `gemini-embedding-001`",
+        description="name or path of a sentence-transformers model (default: all-MiniLM-L6-v2) or of its ONNX export, "
+        "or the name of a Gemini model such as `gemini-embedding-001`",
     )
     redact: Literal["secrets"] | None = Field(
         default=None, description="`secrets` removes keys, tokens, passwords and card numbers from what is remembered"

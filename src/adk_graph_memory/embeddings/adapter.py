@@ -11,12 +11,14 @@ import time
 from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cached_property
+from importlib.util import find_spec
 from typing import Any, Literal, Protocol, TypeVar, runtime_checkable
 
 from neo4j_graphrag.embeddings.base import Embedder
 
 from adk_graph_memory import calls, errors
 from adk_graph_memory.embeddings.gemini import GeminiEmbedder
+from adk_graph_memory.embeddings.light import LightEmbedder
 from adk_graph_memory.embeddings.local import CHUNK_SIZE, DEFAULT_MODEL, LocalEmbedder
 from adk_graph_memory.embeddings.token_encoder import QuestionEmbedding, TokenEncoder
 from adk_graph_memory.language.fluency import score_fluency
@@ -125,7 +127,7 @@ class EmbedderAdapter:
         if self._loading_future is not None and self._loading_error is None:
             return
         match self.embedder:
-            case LocalEmbedder():
+            case LocalEmbedder() | LightEmbedder():
                 self._loading_future = self._executor.submit(lambda: self.token_embedder)
             case GeminiEmbedder() as gemini:
                 self._loading_future = self._executor.submit(lambda: gemini.client)
@@ -198,13 +200,13 @@ class EmbedderAdapter:
         """
         if isinstance(self.embedder, TokenEmbedder):
             return self.embedder
-        name = self.embedder.model if isinstance(self.embedder, LocalEmbedder) else ""
+        name = self.embedder.model if isinstance(self.embedder, LocalEmbedder | LightEmbedder) else ""
         return TokenEncoder.from_model(self._model, name, self._projection_path)
 
     @property
     def _model(self) -> Any:
         """The model behind the embedder, if it exposes one. Loads a local model."""
-        if isinstance(self.embedder, LocalEmbedder):
+        if isinstance(self.embedder, LocalEmbedder | LightEmbedder):
             return self.embedder.loaded_model
         return getattr(self.embedder, "model", None)
 
@@ -264,7 +266,7 @@ class EmbedderAdapter:
             raise errors.EmbedderFailed(name=self.name, reason=calls.describe_failure(error)) from error
 
     async def _split_batches(self, texts: list[str]) -> list[list[str]]:
-        if isinstance(self.embedder, GeminiEmbedder | LocalEmbedder):
+        if isinstance(self.embedder, GeminiEmbedder | LocalEmbedder | LightEmbedder):
             return await self._run_in_thread(self.embedder.split_batches, texts)
         return [texts]
 
@@ -342,4 +344,5 @@ def choose_embedder(choice: EmbedderLike, dimensions: int | None) -> Embedder:
         return FunctionEmbedder(choice)
     if choice and choice.removeprefix("models/").startswith("gemini-embedding"):
         return GeminiEmbedder(choice, dimensions) if dimensions else GeminiEmbedder(choice)
-    return LocalEmbedder(choice or DEFAULT_MODEL)
+    is_light = not find_spec("sentence_transformers") and find_spec("onnxruntime") and find_spec("tokenizers")
+    return LightEmbedder(choice or DEFAULT_MODEL) if is_light else LocalEmbedder(choice or DEFAULT_MODEL)

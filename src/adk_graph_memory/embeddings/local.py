@@ -12,15 +12,14 @@ from typing import Any
 
 from neo4j_graphrag.embeddings.base import Embedder
 
-from adk_graph_memory import calls, errors
+from adk_graph_memory import errors
+from adk_graph_memory.embeddings import hub
 
 DEFAULT_MODEL = "all-MiniLM-L6-v2"
 BATCH_SIZE = 8
 """Texts per forward pass: each is padded to the longest, and long turns come with many short names and facts."""
 CHUNK_SIZE = 32
 """Texts per call; between two calls a question gets its turn."""
-HUB_TIMEOUT = 5.0
-"""Seconds for the hub to answer whether it has a model."""
 
 
 class LocalEmbedder(Embedder):
@@ -85,39 +84,9 @@ class LocalEmbedder(Embedder):
             yield str(get_model_path()), {"local_files_only": True}
         yield self.model, {"local_files_only": True}
         if not Path(self.model).is_dir():
-            if problem := _find_hub_problem(self.model):
+            if problem := hub.find_hub_problem(self.model):
                 raise errors.EmbeddingModelMissing(model=self.model, reason=problem)
             yield self.model, {}
-
-
-def _find_hub_problem(model: str) -> str | None:
-    """Why the hub cannot give the model, or None; without a network the library would ask for each file for minutes."""
-    from huggingface_hub import constants, model_info
-    from huggingface_hub.errors import (
-        HfHubHTTPError,
-        HFValidationError,
-        OfflineModeIsEnabled,
-        RepositoryNotFoundError,
-    )
-
-    try:
-        for name in (model,) if "/" in model else (f"sentence-transformers/{model}", model):
-            try:
-                model_info(name, timeout=HUB_TIMEOUT)
-            except RepositoryNotFoundError:
-                continue
-            return None
-    except HFValidationError:
-        return "there is no such folder"
-    except OfflineModeIsEnabled:
-        return "it is not on this machine, and HF_HUB_OFFLINE forbids downloading it"
-    except HfHubHTTPError:
-        return None  # a mirror need not have this address
-    except Exception as error:
-        if not calls.is_transient(error):
-            raise
-        return f"it is not on this machine, and {constants.ENDPOINT} cannot be reached ({type(error).__name__})"
-    return f"it is not on this machine, and {constants.ENDPOINT} has no model of this name (or only with an HF_TOKEN)"
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""Make the vector and the token vectors of a text in one pass of a sentence-transformers model.
+"""Make the vector and the token vectors of a text in one pass of a model.
 
 The model reads a turn after the end of the turn before it, so that "Yes, since May" gets the meaning of its question.
 Only the turn's own tokens are kept (late chunking: Günther et al., 2024).
@@ -7,9 +7,7 @@ Only the turn's own tokens are kept (late chunking: Günther et al., 2024).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -18,6 +16,8 @@ import numpy as np
 import numpy.typing as npt
 
 from adk_graph_memory.embeddings.projection import FloatArray, Projection, QuestionTokens
+from adk_graph_memory.embeddings.token_model import TokenModel, TokenVectors, find_prompt
+from adk_graph_memory.embeddings.torch_model import TorchModel
 from adk_graph_memory.records import Embedding, Passage
 
 CONTEXT_TOKENS = 48
@@ -56,14 +56,14 @@ class _EncodedPart:
 
 
 class TokenEncoder:
-    """Embeds texts with a sentence-transformers model, and keeps the token vectors.
+    """Embeds texts with a model, and keeps the token vectors.
 
     Args:
-        model: a ``SentenceTransformer``.
+        model: the model, on whatever runtime.
         projection: compresses its token vectors.
     """
 
-    def __init__(self, model: Any, projection: Projection) -> None:
+    def __init__(self, model: TokenModel, projection: Projection) -> None:
         self._model, self._projection = model, projection
 
     @classmethod
@@ -71,28 +71,25 @@ class TokenEncoder:
         """Make an encoder; None if the model exposes no token vectors, or its tokenizer no token offsets.
 
         Args:
-            model: any model.
+            model: a :class:`TokenModel`, a ``SentenceTransformer``, or any other.
             name: its name or path; the package has projections for some models.
             projection: the path of a projection fitted to the model.
 
         Raises:
             errors.ConfigurationError: the file is not a projection, or fits another model.
         """
-        tokenizer = getattr(model, "tokenizer", None)
-        if not (hasattr(model, "get_max_seq_length") and getattr(tokenizer, "is_fast", False)):
+        token_model = model if isinstance(model, TokenModel) else TorchModel.from_sentence_transformer(model)
+        if token_model is None:
             return None
-        size = getattr(model[0], "get_embedding_dimension", lambda: None)()
-        if not size or not model.get_max_seq_length():
-            return None
-        return cls(
-            model, Projection.from_file(Path(projection), size) if projection else Projection.from_model(name, size)
-        )
+        size = token_model.dimension
+        fitted = Projection.from_file(Path(projection), size) if projection else Projection.from_model(name, size)
+        return cls(token_model, fitted)
 
     def embed_question(self, text: str) -> QuestionEmbedding:
         """Make a question's vector, the same as ``encode_query`` makes, and its token vectors."""
-        prompt = self._find_prompt("query")
+        prompt = find_prompt(self._model, "query")
         [part] = self._encode_parts([_TextPart(prompt + text, len(prompt))])
-        [vector] = self._pool_vectors([part.vectors])
+        [vector] = self._model.pool_vectors([part.vectors])
         return QuestionEmbedding(vector, QuestionTokens(part.vectors[part.word_mask], self._projection))
 
     def embed_passages(self, passages: Sequence[Passage]) -> list[Embedding]:
@@ -100,7 +97,9 @@ class TokenEncoder:
         if not passages:
             return []
         texts = self._encode_passages(passages)
-        vectors = self._pool_vectors([np.concatenate([self._select_pooled(part) for part in parts]) for parts in texts])
+        vectors = self._model.pool_vectors(
+            [np.concatenate([self._select_pooled(part) for part in parts]) for parts in texts]
+        )
         return [
             Embedding(vector, self._projection.pack_vectors(_select_word_vectors(parts)))
             for vector, parts in zip(vectors, texts, strict=True)
@@ -118,14 +117,14 @@ class TokenEncoder:
         encoded_parts: dict[int, _EncodedPart] = {}
         for start in range(0, len(order), BATCH_SIZE):
             batch = order[start : start + BATCH_SIZE]
-            with self._enable_autocast():
+            with self._model.reduce_precision():
                 encoded_parts.update(zip(batch, self._encode_parts([parts[i] for i in batch]), strict=True))
         in_order = iter([encoded_parts[i] for i in range(len(parts))])
         return [list(islice(in_order, len(text_parts))) for text_parts in texts]
 
     def _select_pooled(self, part: _EncodedPart) -> FloatArray:
         """Select the token vectors that make up a passage's vector; all, unless the model takes their mean."""
-        return part.vectors[part.own_mask] if self._has_mean_pooling and part.own_mask.any() else part.vectors
+        return part.vectors[part.own_mask] if self._model.has_mean_pooling and part.own_mask.any() else part.vectors
 
     def _split_passage(self, passage: Passage) -> list[_TextPart]:
         """Split a passage into parts for one pass each, each with context before it.
@@ -133,11 +132,11 @@ class TokenEncoder:
         Without mean pooling, a vector cannot leave the context's tokens out. Then the only part is the start of the
         passage, without context.
         """
-        prompt, text = self._find_prompt("document"), passage.text[:MAX_TEXT_CHARACTERS]
-        if not self._has_mean_pooling:
+        prompt, text = find_prompt(self._model, "document"), passage.text[:MAX_TEXT_CHARACTERS]
+        if not self._model.has_mean_pooling:
             return [_TextPart(prompt + text, len(prompt))]
         context = f"{passage.preceding_text[-MAX_CONTEXT_CHARACTERS:]} " if passage.preceding_text else ""
-        spans = self._find_token_spans(context + text)
+        spans = self._model.find_token_spans(context + text)
         first = next((i for i, (_, end) in enumerate(spans) if end > len(context)), len(spans))
         part_tokens = max(1, self._count_free_tokens(prompt) - CONTEXT_TOKENS)
         parts = []
@@ -149,85 +148,21 @@ class TokenEncoder:
 
     def _encode_parts(self, parts: Sequence[_TextPart]) -> list[_EncodedPart]:
         """Encode parts in one forward pass."""
-        import torch
-
-        features = self._model.tokenizer(
-            [part.text for part in parts],
-            padding=True,
-            truncation=True,
-            max_length=self._model.get_max_seq_length(),
-            return_offsets_mapping=True,
-            return_special_tokens_mask=True,
-            return_tensors="pt",
-        )
-        offsets = features.pop("offset_mapping").numpy()
-        special_mask = features.pop("special_tokens_mask").numpy().astype(bool)
-        mask = features["attention_mask"].numpy().astype(bool)
-        with torch.inference_mode():
-            output = self._model[0]({name: value.to(self._model.device) for name, value in features.items()})
-        vectors = output["token_embeddings"].float().cpu().numpy()
-        return [
-            _EncodedPart(vectors[i, mask[i]], *_mask_tokens(part, offsets[i, mask[i]], special_mask[i, mask[i]]))
-            for i, part in enumerate(parts)
-        ]
-
-    def _pool_vectors(self, texts: Sequence[FloatArray]) -> list[list[float]]:
-        """Pool the token vectors of each text into its vector, with the model's own modules."""
-        import torch
-
-        pad = torch.nn.utils.rnn.pad_sequence
-        features: dict[str, Any] = {
-            "token_embeddings": pad([torch.from_numpy(vectors) for vectors in texts], True),
-            "attention_mask": pad([torch.ones(len(vectors)) for vectors in texts], True),
-        }
-        features = {name: value.to(self._model.device) for name, value in features.items()}
-        with torch.inference_mode():
-            for module in list(self._model)[1:]:
-                features = module(features)
-        vectors: list[list[float]] = features["sentence_embedding"].float().cpu().tolist()
-        return vectors
-
-    def _find_token_spans(self, text: str) -> list[tuple[int, int]]:
-        """Find where each token starts and ends."""
-        encoding = self._model.tokenizer(text, add_special_tokens=False, return_offsets_mapping=True, verbose=False)
-        return [(start, end) for start, end in encoding["offset_mapping"] if end > start]
+        texts = self._model.encode_tokens([part.text for part in parts])
+        return [_EncodedPart(text.vectors, *_mask_tokens(part, text)) for part, text in zip(parts, texts, strict=True)]
 
     def _count_free_tokens(self, prompt: str) -> int:
         """Count the tokens that one pass takes besides the prompt: context and text together."""
-        prompt_tokens = self._model.tokenizer.num_special_tokens_to_add() + len(self._find_token_spans(prompt))
-        return int(self._model.get_max_seq_length() - prompt_tokens)
-
-    def _find_prompt(self, task: str) -> str:
-        """Find the model's prompt for a kind of text, as sentence-transformers does."""
-        names = {"query": ("query",), "document": ("document", "passage", "corpus")}[task]
-        prompts: dict[str, str] = self._model.prompts or {}
-        default = prompts.get(self._model.default_prompt_name or "", "")
-        return next((prompts[name] for name in names if name in prompts), default)
-
-    @cached_property
-    def _has_mean_pooling(self) -> bool:
-        """Whether a text's vector is the mean of its token vectors, so that it can be taken over some of them only."""
-        modes = (getattr(module, "pooling_mode", None) for module in list(self._model)[1:])
-        return any(mode in ("mean", ["mean"], ("mean",)) for mode in modes)
-
-    def _enable_autocast(self) -> AbstractContextManager[Any]:
-        """Compute in bfloat16 if the hardware supports it: two to three times as fast, at cosines of .9999."""
-        import torch
-
-        device = self._model.device.type
-        is_supported = device == "cuda" or (device == "cpu" and torch.cpu.get_capabilities().get("avx512_bf16", False))
-        return torch.autocast(device, torch.bfloat16, enabled=bool(is_supported))
+        return self._model.max_text_tokens - len(self._model.find_token_spans(prompt))
 
 
 def _select_word_vectors(parts: Sequence[_EncodedPart]) -> FloatArray:
     return np.concatenate([part.vectors[part.word_mask] for part in parts])
 
 
-def _mask_tokens(
-    part: _TextPart, offsets: npt.NDArray[np.int64], special_mask: npt.NDArray[np.bool_]
-) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
+def _mask_tokens(part: _TextPart, text: TokenVectors) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
     """Mask the passage's own tokens, and those of them that are words; all of its own if none is a word."""
-    is_own = ~special_mask & (offsets[:, 1] > part.start)
-    has_letters = [any(map(str.isalnum, part.text[start:end])) for start, end in offsets]
+    is_own = ~text.special_mask & (text.offsets[:, 1] > part.start)
+    has_letters = [any(map(str.isalnum, part.text[start:end])) for start, end in text.offsets]
     is_word = is_own & np.array(has_letters, dtype=bool)
     return is_own, is_word if is_word.any() else is_own

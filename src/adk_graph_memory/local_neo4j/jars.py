@@ -103,7 +103,7 @@ def fetch_jars(jars: Sequence[Jar], progress: ProgressCallback | None = None) ->
 
 def _download_jars(missing: Sequence[Jar], folder: Path, progress: ProgressCallback) -> None:
     if not util.find_spec("jgo"):
-        reason = 'jgo, which fetches them, is not installed: pip install "adk-graph-memory[local]"'
+        reason = 'jgo, which fetches them, is not installed: pip install "adk-graph-memory[server]"'
         raise errors.JarsMissing(count=len(missing), reason=reason, cache=folder)
     fetched_bytes, total_bytes = 0, sum(jar.size for jar in missing)
     progress(fetched_bytes, total_bytes)

@@ -1,0 +1,113 @@
+"""Export a sentence-transformers model to a folder that the light embedder reads without PyTorch.
+
+    python pipelines/export_onnx.py --model all-MiniLM-L6-v2 --out minilm
+    python -c "from adk_graph_memory import LightEmbedder; print(LightEmbedder(folder='minilm').embed_query('Rex')[:3])"
+
+Many models have such an export at the hub, which the light embedder downloads by itself; this makes one of a model
+that has none, or where the hub is out of reach. Its vectors are compared with those of the model before it counts as
+made. It needs the extra `local` and `pip install onnxscript`.
+"""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+
+from adk_graph_memory import errors
+from adk_graph_memory.embeddings import LightEmbedder, LocalEmbedder
+from adk_graph_memory.embeddings.onnx_model import ONNX_FILE
+from adk_graph_memory.embeddings.torch_model import TorchModel
+
+SAMPLES = ("Where do I keep the bees?", "My aunt Clara keeps hers behind the house, next to the old shed. " * 8)
+MIN_COSINE = 0.999
+"""The least cosine between the vector of the export and that of the model, for the same text."""
+
+
+def export_model(model: str, folder: Path) -> None:
+    """Export a model; the folder must be new or empty.
+
+    Raises:
+        errors.ConfigurationError: the folder is not empty, the model's vectors are not the mean of token vectors, or
+            the export does not make them.
+        errors.EmbeddingError: the model cannot be loaded.
+    """
+    if folder.exists() and any(folder.iterdir()):
+        raise errors.ConfigurationError(reason=f"{folder} is not empty")
+    embedder = LocalEmbedder(model)
+    transformer = embedder.loaded_model.cpu()
+    token_model = TorchModel.from_sentence_transformer(transformer)
+    if not (token_model and token_model.has_mean_pooling):
+        raise errors.ConfigurationError(reason=f"the vectors of {model} are not the mean of token vectors")
+    try:
+        transformer.save_pretrained(str(folder), create_model_card=False)
+        for weights in [*folder.glob("*.safetensors"), *folder.glob("*.bin")]:
+            weights.unlink()
+        (folder / ONNX_FILE).parent.mkdir()
+        _write_onnx(transformer, folder / ONNX_FILE)
+        _compare_vectors(embedder, folder)
+    except BaseException:
+        shutil.rmtree(folder)
+        raise
+
+
+def _write_onnx(transformer: Any, path: Path) -> None:
+    """Write the first module, which makes the token vectors, for any number of texts of any length."""
+    import torch
+
+    class TokenVectors(torch.nn.Module):
+        """The first module, with tensors for arguments and result."""
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.module = transformer[0]
+
+        def forward(self, **features: torch.Tensor) -> torch.Tensor:
+            vectors: torch.Tensor = self.module(features)["token_embeddings"]
+            return vectors
+
+    features = dict(transformer.tokenizer(list(SAMPLES), padding=True, truncation=True, return_tensors="pt"))
+    shape = {0: torch.export.Dim.DYNAMIC, 1: torch.export.Dim.DYNAMIC}
+    torch.onnx.export(
+        TokenVectors().eval(),
+        (),
+        path,
+        kwargs=features,
+        input_names=list(features),
+        output_names=["last_hidden_state"],
+        dynamic_shapes={"features": dict.fromkeys(features, shape)},
+        external_data=False,
+        dynamo=True,
+        verbose=False,
+    )
+
+
+def _compare_vectors(embedder: LocalEmbedder, folder: Path) -> None:
+    texts = list(SAMPLES)
+    vectors = np.array(LightEmbedder(embedder.model, folder).embed_documents(texts))
+    expected_vectors = np.array(embedder.embed_documents(texts))
+    lengths = np.linalg.norm(vectors, axis=1) * np.linalg.norm(expected_vectors, axis=1)
+    cosine = float(((vectors * expected_vectors).sum(axis=1) / lengths).min())
+    if not cosine >= MIN_COSINE:
+        raise errors.ConfigurationError(reason=f"the export makes other vectors than the model (cosine {cosine:.4f})")
+
+
+def main(
+    out: Annotated[Path, typer.Option(help="The folder to write.")],
+    model: Annotated[str, typer.Option(help="A model's name or path.")] = "all-MiniLM-L6-v2",
+) -> None:
+    """Export a sentence-transformers model to a folder that the light embedder reads."""
+    try:
+        export_model(model, out)
+    except (OSError, errors.GraphMemoryError) as error:
+        typer.echo(error, err=True)
+        raise typer.Exit(2) from None
+    size = sum(file.stat().st_size for file in out.rglob("*") if file.is_file())
+    typer.echo(f"{out}: {size / 1e6:.0f} MB")
+
+
+if __name__ == "__main__":
+    typer.run(main)

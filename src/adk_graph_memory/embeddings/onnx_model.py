@@ -1,0 +1,175 @@
+"""Run the ONNX export of a sentence-transformers model, and keep its token vectors; without PyTorch.
+
+An export is a folder in the hub's layout: the model in ``onnx/model.onnx``, its tokenizer in ``tokenizer.json``, and
+the settings of sentence-transformers in small files beside them.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from adk_graph_memory.embeddings.projection import FloatArray
+from adk_graph_memory.embeddings.token_model import TokenVectors
+
+if TYPE_CHECKING:
+    from onnxruntime import InferenceSession
+    from tokenizers import Tokenizer
+
+ONNX_FILE = "onnx/model.onnx"
+MAX_THREADS = 4
+"""Threads of one pass; a question is too short to gain from more, and the server needs cores, too."""
+PAD_TOKENS = ("[PAD]", "<pad>")
+
+
+class PieceTokenizer:
+    """A tokenizer that does not cut texts, with the methods by which :func:`score_fluency` judges.
+
+    Args:
+        tokenizer: it cuts nothing.
+    """
+
+    def __init__(self, tokenizer: Tokenizer) -> None:
+        self._tokenizer = tokenizer
+        self.unk_token: str | None = getattr(tokenizer.model, "unk_token", None)
+
+    def __len__(self) -> int:
+        return int(self._tokenizer.get_vocab_size())
+
+    def tokenize(self, text: str) -> list[str]:
+        """Split a text into pieces."""
+        pieces: list[str] = self._tokenizer.encode(text, add_special_tokens=False).tokens
+        return pieces
+
+    def find_token_spans(self, text: str) -> list[tuple[int, int]]:
+        """Find where each token starts and ends."""
+        offsets = self._tokenizer.encode(text, add_special_tokens=False).offsets
+        return [(start, end) for start, end in offsets if end > start]
+
+
+class OnnxModel:
+    """The ONNX export of a sentence-transformers model with mean pooling, as a :class:`TokenModel`.
+
+    Args:
+        folder: where the export lies.
+
+    Raises:
+        ModuleNotFoundError: onnxruntime or tokenizers is not installed.
+        ValueError: the model needs sentence-transformers, or there is no model.
+        Exception: a file is damaged; both libraries have errors of their own.
+    """
+
+    has_mean_pooling = True
+
+    def __init__(self, folder: Path) -> None:
+        from tokenizers import Tokenizer
+
+        self._is_normalized = _read_modules(folder)
+        max_tokens = _read_max_tokens(folder)
+        settings = _read_json(folder / "config_sentence_transformers.json")
+        self.prompts: dict[str, str] = settings.get("prompts") or {}
+        self.default_prompt_name: str | None = settings.get("default_prompt_name")
+        self._tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
+        self._tokenizer.enable_truncation(max_tokens)
+        self._tokenizer.enable_padding(**_find_padding(self._tokenizer))
+        self.max_text_tokens = max_tokens - self._tokenizer.num_special_tokens_to_add(is_pair=False)
+        uncut_tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
+        uncut_tokenizer.no_truncation()
+        uncut_tokenizer.no_padding()
+        self.tokenizer = PieceTokenizer(uncut_tokenizer)
+        self._session = _open_session(folder / ONNX_FILE)
+        self._input_names = {node.name for node in self._session.get_inputs()}
+        output = next(node for node in self._session.get_outputs() if len(node.shape) == 3)
+        self._output_name, self.dimension = output.name, int(output.shape[2])
+
+    def encode_tokens(self, texts: Sequence[str]) -> list[TokenVectors]:
+        """Make the token vectors of texts in one pass; each text is cut to what a pass takes."""
+        encodings = self._tokenizer.encode_batch(list(texts))
+        columns = {"input_ids": "ids", "attention_mask": "attention_mask", "token_type_ids": "type_ids"}
+        features = {
+            name: np.array([getattr(encoding, column) for encoding in encodings], dtype=np.int64)
+            for name, column in columns.items()
+        }
+        inputs = {name: values for name, values in features.items() if name in self._input_names}
+        [vectors] = self._session.run([self._output_name], inputs)
+        masks = features["attention_mask"].astype(bool)
+        return [
+            TokenVectors(
+                vectors[i, mask],
+                np.array(encoding.offsets, dtype=np.int64)[mask],
+                np.array(encoding.special_tokens_mask, dtype=bool)[mask],
+            )
+            for i, (encoding, mask) in enumerate(zip(encodings, masks, strict=True))
+        ]
+
+    def pool_vectors(self, texts: Sequence[FloatArray]) -> list[list[float]]:
+        """Pool the token vectors of each text into its vector."""
+        vectors = np.stack([text.mean(axis=0) for text in texts])
+        if self._is_normalized:
+            vectors /= np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
+        rows: list[list[float]] = vectors.tolist()
+        return rows
+
+    def find_token_spans(self, text: str) -> list[tuple[int, int]]:
+        """Find where each token starts and ends, without cutting the text."""
+        return self.tokenizer.find_token_spans(text)
+
+    def reduce_precision(self) -> AbstractContextManager[None]:
+        """Change nothing: the weights are what they are, and computing in bfloat16 needs others."""
+        return nullcontext()
+
+
+def _open_session(path: Path) -> InferenceSession:
+    """Open a model; its threads do not spin while they wait, because the server beside it needs the core."""
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = min(MAX_THREADS, os.cpu_count() or 1)
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+    options.enable_mem_pattern = False  # it keeps a plan of memory for each of the many lengths of texts
+    return onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+
+
+def _read_modules(folder: Path) -> bool:
+    """Read whether the model normalizes its vectors; its pooling must be the mean, and there may be no other module."""
+    if not (folder / ONNX_FILE).is_file():
+        raise ValueError(f"{folder} has no {ONNX_FILE}")
+    modules = _read_json(folder / "modules.json") or []
+    kinds = [module["type"].rpartition(".")[2] for module in modules]
+    if kinds not in (["Transformer", "Pooling"], ["Transformer", "Pooling", "Normalize"]):
+        raise ValueError(f"its modules are {kinds}, which takes sentence-transformers")
+    pooling = _read_json(folder / modules[1]["path"] / "config.json")
+    flags = {name for name, value in pooling.items() if name.startswith("pooling_mode_") and value}
+    if pooling.get("pooling_mode") not in ("mean", ["mean"]) and flags != {"pooling_mode_mean_tokens"}:
+        raise ValueError("its vectors are not the mean of token vectors, which takes sentence-transformers")
+    return "Normalize" in kinds
+
+
+def _read_max_tokens(folder: Path) -> int:
+    """Read how many tokens a pass takes."""
+    settings = _read_json(folder / "sentence_bert_config.json")
+    if settings.get("do_lower_case"):
+        raise ValueError("it lowers the case of texts before they are tokens, which takes sentence-transformers")
+    limits = (
+        _read_json(folder / "tokenizer_config.json").get("model_max_length"),
+        _read_json(folder / "config.json").get("max_position_embeddings"),
+    )
+    return int(settings.get("max_seq_length") or min(limit for limit in limits if limit))
+
+
+def _find_padding(tokenizer: Tokenizer) -> dict[str, Any]:
+    """Find what pads the texts of a batch to the longest."""
+    if padding := tokenizer.padding:
+        return {name: padding[name] for name in ("pad_id", "pad_token", "pad_type_id", "direction")}
+    token = next((token for token in PAD_TOKENS if tokenizer.token_to_id(token) is not None), None)
+    return {"pad_id": tokenizer.token_to_id(token), "pad_token": token} if token else {}
+
+
+def _read_json(path: Path) -> Any:
+    return json.loads(path.read_text("utf-8")) if path.is_file() else {}
