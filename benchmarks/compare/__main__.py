@@ -1,8 +1,9 @@
 """``python -m benchmarks.compare``: our services beside what else one would use, in one run, and one page of tables.
 
 The same sessions are added to every memory service and the same questions asked, through ADK's interface, with the
-same embedder; each that needs a Neo4j gets an empty one. Peers whose packages the environment lacks are installed by
-``benchmarks/compare/locks`` into a folder of their own. One that cannot be installed, or fails, has a row that says so.
+same embedder, in turn. Each that needs a Neo4j has one to itself. Packages that the environment lacks are installed
+from ``benchmarks/compare/locks`` into a folder of their own. A peer that cannot be installed, or fails, has a row that
+says so.
 """
 
 from __future__ import annotations
@@ -13,60 +14,37 @@ import logging
 import statistics
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path
-from typing import Any
 
 from adk_graph_memory.embeddings import LocalEmbedder
 from benchmarks import machine, server
-from benchmarks.compare import memories, report, sessions
+from benchmarks.compare import memories, report, sessions, telling
 from benchmarks.compare.counter import count_statements
-from benchmarks.compare.rows import Measure, Peer, Row, Stage, make_row
-from benchmarks.latency.clock import time_call
+from benchmarks.compare.rows import Peer, Row, Stage
 from benchmarks.quality import chats, locomo
 from benchmarks.quality.dialogue import Conversation
 
 PACKAGES = Path(__file__).parents[2] / ".venv-compare"
-FIRST, PAIRS, ROUNDS = 4, 100, 20
+FIRST, PAIRS, ROUNDS = 3, 50, 20
 
 
-async def compare(peers: Sequence[Peer], names: Sequence[str], stage: Stage, measure: Measure) -> list[Row]:
-    """A row for each peer, or for each of those names."""
-    rows = []
-    for peer in peers:
-        if not names or peer.name in names:
-            print(f"{peer.name} …", file=sys.stderr, flush=True)
-            rows.append(await make_row(peer, stage, measure))
-    return rows
+async def compare(
+    arguments: argparse.Namespace, conversations: Sequence[Conversation], embedder: LocalEmbedder
+) -> tuple[list[Row], list[Row], float]:
+    """The rows of the memory services and of the session services, and the milliseconds of an embedding."""
 
+    def choose(peers: Sequence[Peer]) -> list[Peer]:
+        return [peer for peer in peers if not arguments.peer or peer.name in arguments.peer]
 
-async def time_embedding(embedder: LocalEmbedder, conversations: Sequence[Conversation]) -> float:
-    """Milliseconds in the median that the model alone takes for a question."""
-    questions = [question.text for conversation in conversations for question in conversation.questions]
-    embedder.embed_query(questions[0])  # loads it
-    return statistics.median(
-        [await time_call(partial(asyncio.to_thread, embedder.embed_query, question)) for question in questions]
-    )
-
-
-async def compare_all(arguments: argparse.Namespace, told: memories.Told, embedder: LocalEmbedder) -> list[list[Row]]:
-    """The rows of the memory services, and those of the session services."""
-
-    async def measure_memory(service: Any, peer: Peer) -> Mapping[str, float]:
-        return await memories.measure(service, peer, told, counter)
-
-    async def measure_sessions(service: Any, _: Peer) -> Mapping[str, float]:
-        return await sessions.measure(service, arguments.rounds, counter)
-
+    told = telling.Told(conversations, arguments.pairs)
     with tempfile.TemporaryDirectory(prefix="adk-graph-memory-") as folder, count_statements() as counter:
         stage = Stage(embedder, Path(folder), PACKAGES)
-        return [
-            await compare(memories.PEERS, arguments.peer, stage, measure_memory),
-            await compare(sessions.PEERS, arguments.peer, stage, measure_sessions),
-        ]
+        of_memories, embedding = await telling.compare(choose(memories.PEERS), stage, told, counter)
+        of_sessions = await sessions.compare(choose(sessions.PEERS), stage, arguments.rounds, counter)
+    return of_memories, of_sessions, embedding
 
 
 async def main(arguments: argparse.Namespace) -> int:
@@ -75,8 +53,8 @@ async def main(arguments: argparse.Namespace) -> int:
     before, embedder = machine.read_load(), LocalEmbedder()
     conversations = (locomo.load(arguments.locomo) if arguments.locomo else chats.load())[: arguments.first]
     conversations = [select_questions(conversation, arguments.questions) for conversation in conversations]
-    embedding = await time_embedding(embedder, conversations)
-    of_memories, of_sessions = await compare_all(arguments, memories.Told(conversations, arguments.pairs), embedder)
+    embedder.embed_query("Is it loaded?")
+    of_memories, of_sessions, embedding = await compare(arguments, conversations, embedder)
     about = machine.describe_machine("sentence-transformers", "neo4j-agent-memory") | {
         "server": server.describe_own(),
         "embedder": f"{embedder.model}, {embedding:.1f} ms a question, which each search by vectors contains",

@@ -36,7 +36,8 @@ def add_packages(lock: Path, folder: Path) -> None:
 
 def _install_packages(lock: Path, packages: Path) -> None:
     pip = (sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-input")
-    command = (*pip, "--no-deps", "--upgrade", "--target", str(packages), "--requirement", str(lock))
+    quickly = ("--retries", "1", "--timeout", "15")
+    command = (*pip, *quickly, "--no-deps", "--upgrade", "--target", str(packages), "--requirement", str(lock))
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         lines = [line.strip() for line in f"{done.stdout}\n{done.stderr}".splitlines() if line.strip()]

@@ -60,9 +60,9 @@ def format_markdown(memories: Sequence[Row], sessions: Sequence[Row], about: Map
 def format_table(what: str, columns: Sequence[Column], rows: Sequence[Row]) -> str:
     """A row a peer; one without figures says why in the first cell."""
     lines = [
-        _join_cells([what, *(column.heading for column in columns), "load"]),
-        f"|---|{'---:|' * (len(columns) + 1)}",
-        *(_join_cells([row.name, *_make_cells(columns, row), row.load]) for row in rows),
+        _join_cells([what, *(column.heading for column in columns)]),
+        f"|---|{'---:|' * len(columns)}",
+        *(_join_cells([row.name, *_make_cells(columns, row)]) for row in rows),
     ]
     return "\n".join(lines)
 

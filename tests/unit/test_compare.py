@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from benchmarks.compare import environment, memories, report, rows, sessions
+from benchmarks.compare import environment, memories, report, rows, sessions, telling
 from benchmarks.compare.__main__ import has_ours_failed
 from benchmarks.latency.counting import count_sql
 from google.adk.memory.memory_entry import MemoryEntry
@@ -31,35 +31,52 @@ MEASURED = rows.Row(
         "search_p50": 12.34,
         "search_p95": 20,
     },
-    load="1.00, 2.00",
 )
-FAILED = rows.Row("other", "its best", error="cannot be installed: ERROR: no a|b", load="2.00, 2.00")
+FAILED = rows.Row("other", "its best", error="cannot be installed: ERROR: no a|b")
 
 
-def make_peer(failure: Exception | None = None, **options: Any) -> rows.Peer:
+def make_peer(failure: Exception | None = None, service: str = "working", **options: Any) -> rows.Peer:
     @asynccontextmanager
     async def open_service(_: rows.Stage) -> AsyncIterator[str]:
+        if failure and service != "closing":
+            raise failure
+        yield service
         if failure:
             raise failure
-        yield "service"
 
     return rows.Peer("peer", "as it is", open_service, **options)
 
 
-async def make_row(peer: rows.Peer, folder: Path) -> rows.Row:
-    async def measure(service: str, _: rows.Peer) -> dict[str, float]:
-        return {"length": len(service)}
+class Steps:
+    """Counts the steps that are done with a service."""
 
-    return await rows.make_row(peer, rows.Stage(None, folder, folder), measure)  # type: ignore[arg-type]
+    def __init__(self, service: str) -> None:
+        self.service, self.done = service, 0
+
+    async def take(self) -> None:
+        self.done += 1
+        if self.service == "failing":
+            raise sqlite3.OperationalError("database is locked\nsomewhere")
+
+    def make_figures(self) -> dict[str, float]:
+        return {"steps": self.done}
+
+
+async def make_rows(folder: Path, *peers: rows.Peer) -> list[rows.Row]:
+    contenders = [rows.Contender(peer, Steps) for peer in peers]
+    for contender in contenders:
+        await contender.open(rows.Stage(None, folder, folder))  # type: ignore[arg-type]
+    await rows.do_in_turn(contenders, [Steps.take] * 3)
+    return [await contender.close() for contender in contenders]
 
 
 def test_a_table_has_a_row_for_each_peer_with_dashes_for_what_was_not_measured():
     assert report.format_table("memory service", report.MEMORY_COLUMNS, [MEASURED, FAILED]).splitlines() == [
         "| memory service | R | nDCG | R in 1,024 | finds another's words | finds its own | statements a session | s "
-        "| statements a search | ms p50 | p95 | load |",
-        "|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|",
-        "| theirs | 61.2 | 50.0 | 60.0 | – | – | 17 | 0.013 | 3.5 | 12.3 | 20.0 | 1.00, 2.00 |",
-        "| other | cannot be installed: ERROR: no a\\|b | – | – | – | – | – | – | – | – | – | 2.00, 2.00 |",
+        "| statements a search | ms p50 | p95 |",
+        "|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|",
+        "| theirs | 61.2 | 50.0 | 60.0 | – | – | 17 | 0.013 | 3.5 | 12.3 | 20.0 |",
+        "| other | cannot be installed: ERROR: no a\\|b | – | – | – | – | – | – | – | – | – |",
     ]
 
 
@@ -79,14 +96,7 @@ def test_the_json_holds_every_figure_and_error():
         "about": "its best",
         "figures": {},
         "error": FAILED.error,
-        "load": "2.00, 2.00",
     }
-
-
-async def test_a_peer_is_measured(tmp_path):
-    row = await make_row(make_peer(), tmp_path)
-    assert (row.figures, row.error) == ({"length": 7}, "")
-    assert re.fullmatch(r"\d+\.\d\d, \d+\.\d\d", row.load)
 
 
 @pytest.mark.parametrize(
@@ -98,14 +108,36 @@ async def test_a_peer_is_measured(tmp_path):
     ],
 )
 async def test_a_peer_that_fails_gives_a_row_with_its_error(tmp_path, failure, error):
-    row = await make_row(make_peer(failure), tmp_path)
+    [row] = await make_rows(tmp_path, make_peer(failure))
     assert (row.figures, row.error) == ({}, error)
+
+
+async def test_the_others_go_on_when_a_peer_fails_in_the_middle_or_at_the_end(tmp_path):
+    late = make_peer(RuntimeError("3 errors were logged"), "closing")
+    first, failing, closing, last = await make_rows(
+        tmp_path, make_peer(), make_peer(None, "failing"), late, make_peer()
+    )
+    assert first.figures == last.figures == {"steps": 3}
+    assert (failing.figures, failing.error) == ({}, "failed: OperationalError: database is locked")
+    assert (closing.figures, closing.error) == ({}, "failed: RuntimeError: 3 errors were logged")
+
+
+async def test_each_step_is_taken_by_all_and_another_one_is_first_each_time():
+    order: list[str] = []
+
+    class Recorder(rows.Contender):
+        async def do(self, step: rows.Step) -> None:
+            order.append(f"{step}{self.peer.name}")
+
+    contenders = [Recorder(rows.Peer(name, "", None), Steps) for name in "abc"]  # type: ignore[arg-type]
+    await rows.do_in_turn(contenders, (1, 2, 3))  # type: ignore[arg-type]
+    assert order == ["1a", "1b", "1c", "2c", "2a", "2b", "3b", "3c", "3a"]
 
 
 async def test_a_peer_that_cannot_be_installed_gives_a_row_with_the_last_line_of_pip(tmp_path, monkeypatch):
     (tmp_path / "nobody.txt").write_text("--no-index\nno-such-peer==1.0\n")
     monkeypatch.setattr(environment, "LOCKS", tmp_path)
-    row = await make_row(make_peer(lock="nobody"), tmp_path)
+    [row] = await make_rows(tmp_path, make_peer(lock="nobody"))
     assert row.error == "cannot be installed: ERROR: No matching distribution found for no-such-peer==1.0"
 
 
@@ -138,7 +170,7 @@ def test_locks_pin_exact_versions_that_agree_with_the_constraints():
 def test_an_entry_rests_on_the_events_it_names_or_else_on_the_users_turns_of_its_text(about, text, sources):
     content = types.Content(parts=[types.Part(text=text)])
     entry = MemoryEntry(id="its own id", content=content, custom_metadata=about or {})
-    named = memories.name_events(entry, {"My dog is Rex.": ["s1-1", "s2-1"]})
+    named = telling.name_events(entry, {"My dog is Rex.": ["s1-1", "s2-1"]})
     assert named.custom_metadata["source_event_ids"] == sources
 
 
