@@ -76,8 +76,9 @@ quality: setup
 	$(BIN)/python -m benchmarks.quality $(if $(DATA),--locomo '$(DATA)' --ablate) $(if $(XQUAD),--xquad '$(XQUAD)')
 
 # Beside what else one would use. FIRST=n users are told; DATA=path/to/locomo.json instead of the project's chats.
+# The model has one thread, so that it does not take the servers' cores.
 compare: setup
-	$(BIN)/python -m benchmarks.compare --json .cache/compare.json --markdown .cache/compare.md $(if $(FIRST),--first $(FIRST)) $(if $(DATA),--locomo '$(DATA)')
+	OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.compare --json .cache/compare.json --markdown .cache/compare.md $(if $(FIRST),--first $(FIRST)) $(if $(DATA),--locomo '$(DATA)')
 
 # Needs Maven; the result is src/adk_graph_memory/local_neo4j/locks/neo4j-$(VERSION).lock.json
 neo4j-lock: setup

@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import logging
+import os
 import statistics
 import sys
 import tempfile
@@ -21,7 +22,7 @@ from pathlib import Path
 
 from adk_graph_memory.embeddings import LocalEmbedder
 from benchmarks import machine, server
-from benchmarks.compare import memories, report, sessions, telling
+from benchmarks.compare import memories, memory_bench, report, sessions
 from benchmarks.compare.counter import count_statements
 from benchmarks.compare.rows import Peer, Row, Stage
 from benchmarks.quality import chats, locomo
@@ -39,10 +40,10 @@ async def compare(
     def choose(peers: Sequence[Peer]) -> list[Peer]:
         return [peer for peer in peers if not arguments.peer or peer.name in arguments.peer]
 
-    told = telling.Told(conversations, arguments.pairs)
+    material = memory_bench.Material(conversations, arguments.pairs)
     with tempfile.TemporaryDirectory(prefix="adk-graph-memory-") as folder, count_statements() as counter:
         stage = Stage(embedder, Path(folder), PACKAGES)
-        of_memories, embedding = await telling.compare(choose(memories.PEERS), stage, told, counter)
+        of_memories, embedding = await memory_bench.compare(choose(memories.PEERS), stage, material, counter)
         of_sessions = await sessions.compare(choose(sessions.PEERS), stage, arguments.rounds, counter)
     return of_memories, of_sessions, embedding
 
@@ -58,6 +59,7 @@ async def main(arguments: argparse.Namespace) -> int:
     about = machine.describe_machine("sentence-transformers", "neo4j-agent-memory") | {
         "server": server.describe_own(),
         "embedder": f"{embedder.model}, {embedding:.1f} ms a question, which each search by vectors contains",
+        "threads of the embedder": os.environ.get("OMP_NUM_THREADS", "as many as cores"),
         "told": describe_conversations(conversations, arguments),
         "date": f"{datetime.now(UTC):%Y-%m-%d}",
         "load before": before,

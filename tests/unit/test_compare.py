@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from benchmarks.compare import environment, memories, report, rows, sessions, telling
+from benchmarks.compare import environment, memories, memory_bench, report, rows, sessions
 from benchmarks.compare.__main__ import has_ours_failed
 from benchmarks.latency.counting import count_sql
 from google.adk.memory.memory_entry import MemoryEntry
@@ -170,7 +170,7 @@ def test_locks_pin_exact_versions_that_agree_with_the_constraints():
 def test_an_entry_rests_on_the_events_it_names_or_else_on_the_users_turns_of_its_text(about, text, sources):
     content = types.Content(parts=[types.Part(text=text)])
     entry = MemoryEntry(id="its own id", content=content, custom_metadata=about or {})
-    named = telling.name_events(entry, {"My dog is Rex.": ["s1-1", "s2-1"]})
+    named = memory_bench.name_events(entry, {"My dog is Rex.": ["s1-1", "s2-1"]})
     assert named.custom_metadata["source_event_ids"] == sources
 
 

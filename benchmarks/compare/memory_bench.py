@@ -34,7 +34,7 @@ SEED = 1
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class Material:
     """Conversations whose questions are asked, and pairs of tenants who are hard to tell apart."""
 
     conversations: Sequence[Conversation]
@@ -123,7 +123,7 @@ class MemoryBench:
         }
 
 
-class LonelyBench(MemoryBench):
+class RecallBench(MemoryBench):
     """A service that is told one user after the other, whose times and statements nothing is compared with."""
 
     def make_figures(self) -> dict[str, float]:
@@ -131,26 +131,26 @@ class LonelyBench(MemoryBench):
         return self.make_recall_figures()
 
 
-async def compare(peers: Sequence[Peer], stage: Stage, told: Told, counter: Counter) -> tuple[list[Row], float]:
+async def compare(peers: Sequence[Peer], stage: Stage, material: Material, counter: Counter) -> tuple[list[Row], float]:
     """A row for each peer, in their order, and the milliseconds in the median that the model takes for a question."""
-    rows: dict[str, Row] = {}
     together = [Contender(peer, partial(MemoryBench, counter=counter)) for peer in peers if not peer.forget]
     for contender in together:
         await contender.open(stage)
-    sessions = [session for conversation in told.conversations for session in await make_sessions(conversation, APP)]
+    sessions = [one for conversation in material.conversations for one in await make_sessions(conversation, APP)]
     await do_in_turn(together, _report("sessions", [methodcaller("add", session) for session in sessions]))
-    warm = [methodcaller("warm_up", *asked) for asked in told.questions[:WARM_UP]]
-    await do_in_turn(together, _report("questions", warm + [methodcaller("ask", *asked) for asked in told.questions]))
-    embedding = await _time_embedding(stage.embedder, told)
-    pairs = (tenants.make_pair(random.Random(f"{SEED} {number}")) for number in range(told.pairs))
+    questions = [methodcaller("warm_up", *asked) for asked in material.questions[:WARM_UP]]
+    questions += [methodcaller("ask", *asked) for asked in material.questions]
+    await do_in_turn(together, _report("questions", questions))
+    embedding = await _time_embedding(stage.embedder, material)
+    pairs = (tenants.make_pair(random.Random(f"{SEED} {number}")) for number in range(material.pairs))
     await do_in_turn(together, _report("tenants", [methodcaller("try_tenants", pair) for pair in pairs]))
-    for contender in together:
-        rows[contender.peer.name] = await contender.close()
+    rows = {contender.peer.name: await contender.close() for contender in together}
     for peer in peers:
         if peer.forget:
-            contender = Contender(peer, partial(LonelyBench, counter=counter))
+            contender = Contender(peer, partial(RecallBench, counter=counter))
             await contender.open(stage)
-            await do_in_turn([contender], _report(peer.name, [_make_visit(peer, user) for user in told.conversations]))
+            visits = [_make_visit(peer, conversation) for conversation in material.conversations]
+            await do_in_turn([contender], _report(peer.name, visits))
             rows[peer.name] = await contender.close()
     return [rows[peer.name] for peer in peers], embedding
 
@@ -178,8 +178,8 @@ def _report(what: str, steps: Sequence[Step]) -> Iterator[Step]:
         yield step
 
 
-async def _time_embedding(embedder: Embedder, told: Told) -> float:
-    calls = [partial(asyncio.to_thread, embedder.embed_query, question.text) for _, question in told.questions]
+async def _time_embedding(embedder: Embedder, material: Material) -> float:
+    calls = [partial(asyncio.to_thread, embedder.embed_query, question.text) for _, question in material.questions]
     return statistics.median([await time_call(call) for call in calls])
 
 
