@@ -29,7 +29,7 @@ from benchmarks.quality import chats, locomo
 from benchmarks.quality.dialogue import Conversation
 
 PACKAGES = Path(__file__).parents[2] / ".venv-compare"
-FIRST, PAIRS, ROUNDS = 3, 50, 20
+FIRST, PAIRS, ROUNDS = 2, 50, 20
 
 
 async def compare(
