@@ -9,7 +9,7 @@ export HF_HUB_OFFLINE := 1
 export TOKENIZERS_PARALLELISM := false
 export ADK_GRAPH_MEMORY_NEO4J := $(NEO4J)
 
-.PHONY: setup demo test test-all lint docs bench quality neo4j-lock clean
+.PHONY: setup demo test test-all lint docs bench quality compare neo4j-lock clean
 
 setup: $(VENV)/.ready
 
@@ -75,9 +75,14 @@ quality: setup
 	$(BIN)/python -m benchmarks.quality.sizes $(if $(DATA),--locomo '$(DATA)')
 	$(BIN)/python -m benchmarks.quality $(if $(DATA),--locomo '$(DATA)' --ablate) $(if $(XQUAD),--xquad '$(XQUAD)')
 
+# Beside what else one would use. FIRST=n users are told; DATA=path/to/locomo.json instead of the project's chats.
+# The model has one thread, so that it does not take the servers' cores.
+compare: setup
+	OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.compare --json .cache/compare.json --markdown .cache/compare.md $(if $(FIRST),--first $(FIRST)) $(if $(DATA),--locomo '$(DATA)')
+
 # Needs Maven; the result is src/adk_graph_memory/local_neo4j/locks/neo4j-$(VERSION).lock.json
 neo4j-lock: setup
 	$(BIN)/python -m adk_graph_memory.local_neo4j.jar_lock $(VERSION)
 
 clean:
-	rm -rf $(VENV) dist build site .cache .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) $(VENV)-compare dist build site .cache .pytest_cache .mypy_cache .ruff_cache

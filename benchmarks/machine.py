@@ -27,9 +27,13 @@ def read_load() -> str:
     return " ".join(f"{value:.2f}" for value in os.getloadavg())
 
 
-def describe_machine() -> dict[str, str]:
-    """Cores, Python and library versions; ``neo4j-rust-ext`` is the driver's fast codec, or missing."""
-    libraries = ", ".join(f"{name} {_read_version(name)}" for name in _LIBRARIES)
+def describe_machine(*others: str) -> dict[str, str]:
+    """Cores, Python and library versions; ``neo4j-rust-ext`` is the driver's fast codec, or missing.
+
+    Args:
+        others: names of further packages.
+    """
+    libraries = ", ".join(f"{name} {_read_version(name)}" for name in (*_LIBRARIES, *others))
     python = f"{platform.python_version()} on {os.cpu_count()} cores, SQLite {sqlite3.sqlite_version}"
     return {"Python": python, "libraries": libraries}
 

@@ -11,6 +11,8 @@ from adk_graph_memory.local_neo4j.folders import get_cache_folder
 from adk_graph_memory.settings import Settings, load_settings
 
 KEPT = ("NEO4J_TEST_", "ADK_GRAPH_MEMORY_CACHE", "ADK_GRAPH_MEMORY_NEO4J")
+CONFIGURED = ("NEO4J_", "ADK_GRAPH_MEMORY_", "GOOGLE_", "GEMINI_", "NAM_", "MEMORY_")
+"""Variables that configure us, a model, or neo4j-agent-memory start so."""
 PAGE_CACHE, HEAP = "512m", "1g"
 
 
@@ -25,9 +27,21 @@ async def serve(prefix: str) -> AsyncIterator[tuple[Settings, str]]:
         auth = os.environ.get("NEO4J_TEST_USERNAME", "neo4j"), os.environ["NEO4J_TEST_PASSWORD"]
         yield _make_settings(uri, auth, prefix), "the server of NEO4J_TEST_URI"
         return
+    async with serve_own(prefix) as served:
+        yield served
+
+
+@asynccontextmanager
+async def serve_own(prefix: str) -> AsyncIterator[tuple[Settings, str]]:
+    """The same on a server that nobody else has filled, whatever NEO4J_TEST_URI says."""
+    _forget_configuration()
     async with LocalNeo4j(page_cache=PAGE_CACHE, heap=HEAP, jvm_flags=()) as server:
-        about = f"its own Neo4j {server.version}, page cache {PAGE_CACHE}, heap {HEAP}"
-        yield _make_settings(server.uri, server.auth, prefix), about
+        yield _make_settings(server.uri, server.auth, prefix), describe_own()
+
+
+def describe_own() -> str:
+    """Version and memory of the server that a benchmark starts."""
+    return f"its own Neo4j {LocalNeo4j().version}, page cache {PAGE_CACHE}, heap {HEAP}"
 
 
 def set_apart(settings: Settings, name: str) -> Settings:
@@ -54,5 +68,5 @@ def _forget_configuration() -> None:
     """A shell may hold a production database, a paid model's key or settings that are nobody else's."""
     os.environ.setdefault("ADK_GRAPH_MEMORY_CACHE", str(get_cache_folder()))
     for name in list(os.environ):
-        if name.startswith(("NEO4J_", "ADK_GRAPH_MEMORY_", "GOOGLE_", "GEMINI_")) and not name.startswith(KEPT):
+        if name.startswith(CONFIGURED) and not name.startswith(KEPT):
             del os.environ[name]

@@ -1,10 +1,12 @@
-"""Count the transactions and statements that the driver sends to the server."""
+"""Count the transactions and statements that Neo4j's driver sends, and the statements that SQLite is given."""
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 from unittest.mock import patch
 
@@ -49,3 +51,32 @@ def _wrap_send(send: Callable[..., Any], sent: SentCounts, transactions: int, st
         return send(*arguments, **named)
 
     return count_and_send
+
+
+@contextmanager
+def count_sql() -> Iterator[SentCounts]:
+    """Counts the statements of all SQLite connections that are opened meanwhile, beginnings and commits apart."""
+    given = SentCounts()
+
+    class Cursor(sqlite3.Cursor):
+        pass
+
+    for method in ("execute", "executemany", "executescript"):
+        setattr(Cursor, method, _wrap_send(getattr(sqlite3.Cursor, method), given, 0, 1))
+
+    class Connection(sqlite3.Connection):
+        def cursor(self, factory: Any = Cursor) -> Any:
+            return super().cursor(factory)
+
+        # A connection's own shortcuts make cursors that no subclass sees.
+        def execute(self, *arguments: Any) -> Any:
+            return self.cursor().execute(*arguments)
+
+        def executemany(self, *arguments: Any) -> Any:
+            return self.cursor().executemany(*arguments)
+
+        def executescript(self, *arguments: Any) -> Any:
+            return self.cursor().executescript(*arguments)
+
+    with patch.object(sqlite3, "connect", partial(sqlite3.connect, factory=Connection)):
+        yield given

@@ -281,6 +281,15 @@ def test_every_figure_of_the_readme_stands_in_the_results():
             assert figure == "0" or figure in section, f"{what}: {figure}"
 
 
+def test_every_figure_of_the_readmes_comparison_stands_in_its_results():
+    results = (ROOT / "benchmarks" / "RESULTS.md").read_text("utf-8")
+    section = results.partition("`make compare`, which runs")[2].partition("\n## ")[0]
+    heading, table = README.partition("| `make compare`,")[2].partition("\n\n")[0].split("\n", 1)
+    figures = re.findall(r"\d[\d.,]*\d|\d", f"{heading}\n{table}")
+    assert len(figures) >= 25
+    assert [figure for figure in figures if not re.search(rf"(?<![\d.]){re.escape(figure)}(?![\d.]*\d)", section)] == []
+
+
 @pytest.mark.parametrize("page", [*PAGES, *sorted(str(p.relative_to(ROOT)) for p in ROOT.glob("notebooks/*.ipynb"))])
 def test_no_sample_pins_a_model_that_will_be_retired(page):
     assert re.findall(r"gemini-\d[\w.-]*", (ROOT / page).read_text("utf-8")) == []
