@@ -15,7 +15,8 @@ GraphMemoryError
 ├── UnreadableTranscript
 ├── ArtifactError                 ArtifactStoreUnusable  ContentMissing
 ├── EmbeddingError                EmbedderMissing  EmbeddingModelMissing  EmbedderFailed  CredentialsMissing
-├── RerankerFailed                BatchStalled
+├── RerankerFailed
+├── BatchStalled
 ├── ModelError                    ModelFailed  ReplyUnusable  ReplyTruncated
 ├── RedactionError                RedactionFailed  RedactorMissing
 └── LocalServerError              UnsupportedPlatform  JavaMissing  JarsMissing  PortTaken  StoreInUse  DiskFull
@@ -108,8 +109,8 @@ class DatabaseUnavailable(DatabaseError):
 
 class DatabaseTimeout(DatabaseUnavailable):
     template = """
-    Neo4j at {uri} took too long: {reason}. Check the network between here and there; for a server that needs more time,
-    raise ADK_GRAPH_MEMORY_DATABASE_TIMEOUT (now {seconds} s)."""
+    Neo4j at {uri} took too long: {reason}. Check the network between here and there, or raise
+    ADK_GRAPH_MEMORY_DATABASE_TIMEOUT (now {seconds} s)."""
     seconds: str
 
 
@@ -248,9 +249,7 @@ class ArtifactError(GraphMemoryError):
 
 
 class ArtifactStoreUnusable(ArtifactError):
-    template = """
-    The store of artifacts {url} cannot be used: {reason}. ADK_GRAPH_MEMORY_ARTIFACT_STORE names it: a directory, or a
-    URL such as s3://bucket/prefix."""
+    template = "The artifact store {url} of ADK_GRAPH_MEMORY_ARTIFACT_STORE cannot be used: {reason}"
     url: str
 
 
@@ -383,9 +382,7 @@ class StoreInUse(LocalServerError):
 
 
 class DiskFull(LocalServerError):
-    template = """
-    No space is left in {home}: free some ({needed} is enough to start), or choose another place with
-    ADK_GRAPH_MEMORY_HOME."""
+    template = "No space is left in {home}: free {needed} to start, or choose another place with ADK_GRAPH_MEMORY_HOME."
     home: Path
     needed: str
 

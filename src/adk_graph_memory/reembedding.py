@@ -29,8 +29,6 @@ from adk_graph_memory.graph.reembed import (
 )
 from adk_graph_memory.records import Embedding, Passage, Usage
 
-PAGES_AT_A_TIME = 2
-"""Pages in this process: while the texts of one are embedded, another one is read or written."""
 MAX_FAILED_PAGES = 20
 """Failed pages after which a pass is given up."""
 MAX_ROUNDS = 10
@@ -125,6 +123,7 @@ async def reembed_texts(
     keep_old: bool = False,
     selection: TextSelection = ALL_TEXTS,
     budget: batches.Budget | None = None,
+    workers: int = 2,
     map_pages: MapPages | None = None,
 ) -> ReembedOutcome:
     """Embed every stored text with this embedder and switch the searches to the new vectors.
@@ -140,6 +139,7 @@ async def reembed_texts(
         keep_old: keep the old vectors.
         selection: embed these texts only; the searches switch once no text is left.
         budget: what may be spent; the searches do not switch if it ends before the texts.
+        workers: pages in this process: while the texts of one are embedded, others are read and written.
         map_pages: embeds the stored texts elsewhere, as :func:`map_pages_on_ray` does; None for this process. Texts
             that come in meanwhile are embedded in this process.
 
@@ -155,7 +155,7 @@ async def reembed_texts(
     progress(ProgressStep("Emptying the new slot"))
     run = await graph.reembed.begin_reembedding(connection, plan.target)
     embedder = PageEmbedder(connection, RefusalSorter(vectors, plan.target.slot.dimensions), run)
-    job = ReembedJob(embedder, batch, progress, budget or batches.Budget())
+    job = ReembedJob(embedder, batch, progress, budget or batches.Budget(), workers)
     await job.embed_missing("Embedding texts", selection=selection, map_pages=map_pages)
     if not job.outcome.is_budget_spent and (selection == ALL_TEXTS or not await job.count_remaining()):
         await job.switch_searches(keep_old=keep_old)
@@ -172,6 +172,7 @@ class ReembedJob:
     batch: int
     progress: Callable[[ProgressStep], None]
     budget: batches.Budget
+    workers: int
     outcome: ReembedOutcome = field(init=False)
 
     def __post_init__(self) -> None:
@@ -264,7 +265,7 @@ class ReembedJob:
     def _map_pages_here(
         self, run: ReembedRun, pages: AsyncIterator[TextPage]
     ) -> AsyncIterator[tuple[TextPage, int | Exception]]:
-        return batches.map_pages(self.embedder.embed_page, pages, PAGES_AT_A_TIME)
+        return batches.map_pages(self.embedder.embed_page, pages, self.workers)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,9 +6,10 @@ import asyncio
 import inspect
 import sys
 from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import fields, is_dataclass
 from functools import wraps
 from importlib import metadata
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, TypeVar, get_type_hints
 
 import typer
 from google.adk.errors.input_validation_error import InputValidationError
@@ -109,14 +110,24 @@ def capitalize_sentence(text: str) -> str:
 def command(panel: str, name: str | None = None) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Register a function, sync or async, that returns an :class:`Output` as a command, by its own name or another.
 
-    The command gets the option ``--json`` and prints the output. An expected error becomes one line on stderr and
-    exit code 1, an argument that cannot be used a usage error and exit code 2; a bug keeps its traceback.
+    The command gets the option ``--json`` and prints the output. The fields of a parameter that is a dataclass are
+    options, which several commands may share. An expected error becomes one line on stderr and exit code 1, an argument
+    that cannot be used a usage error and exit code 2; a bug keeps its traceback.
     """
 
     def register(function: Callable[..., Any]) -> Callable[..., Any]:
+        signature = inspect.signature(function, eval_str=True)
+        option_classes: dict[str, Any] = {
+            name: parameter.annotation
+            for name, parameter in signature.parameters.items()
+            if is_dataclass(parameter.annotation)
+        }
+
         @wraps(function)
         def run_command(*, as_json: bool, **arguments: Any) -> None:
             start_command(as_json=as_json)
+            for name, kind in option_classes.items():
+                arguments[name] = kind(**{field.name: arguments.pop(field.name) for field in fields(kind)})
             try:
                 result = function(**arguments)
                 output: Output | None = asyncio.run(result) if inspect.iscoroutine(result) else result
@@ -131,16 +142,20 @@ def command(panel: str, name: str | None = None) -> Callable[[Callable[..., Any]
                 print_output(output)
                 raise typer.Exit(output.exit_code)
 
-        signature = inspect.signature(function, eval_str=True)
-        json_parameter = inspect.Parameter(
-            "as_json", inspect.Parameter.KEYWORD_ONLY, default=False, annotation=JsonOption
-        )
-        parameters = [*signature.parameters.values(), json_parameter]
+        parameters = [one for one in signature.parameters.values() if one.name not in option_classes]
+        for kind in option_classes.values():
+            hints = get_type_hints(kind, include_extras=True)
+            parameters += [_make_option(field.name, hints[field.name], field.default) for field in fields(kind)]
+        parameters.append(_make_option("as_json", JsonOption, False))
         run_command.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
         app.command(name, rich_help_panel=panel)(run_command)
         return function
 
     return register
+
+
+def _make_option(name: str, annotation: Any, default: Any) -> inspect.Parameter:
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
 
 
 async def collect_page(items: AsyncIterator[T], *whose: str) -> list[T]:

@@ -28,11 +28,6 @@ FATAL_ERRORS = (
     errors.EmbeddingError,
 )
 """Errors that would fail every further session too."""
-WorkersOption = Annotated[int, typer.Option(min=1, help="How many users are read at a time.")]
-MaxCallsOption = Annotated[
-    int | None, typer.Option(min=0, help="Calls of the model in all; what is expected to need more is not begun.")
-]
-MaxCostOption = Annotated[float | None, typer.Option(min=0, help="Begin nothing more once this much is spent.")]
 
 
 class EngineName(StrEnum):
@@ -42,26 +37,36 @@ class EngineName(StrEnum):
     RAY = "ray"
 
 
-EngineOption = Annotated[
-    EngineName,
-    typer.Option(help="local: this process; ray: the cluster of RAY_ADDRESS, or one that is started here."),
-]
-WorkerCpusOption = Annotated[float, typer.Option(min=0, help="With --engine ray: CPUs of each worker.")]
-WorkerGpusOption = Annotated[float, typer.Option(min=0, help="With --engine ray: GPUs of each worker.")]
-StallTimeoutOption = Annotated[
-    float, typer.Option(min=1, help="With --engine ray: seconds without progress until it is given up.")
-]
-
-
 @dataclass(frozen=True, slots=True)
-class EngineOptions:
-    """The options of the engine, as a command takes them."""
+class BatchOptions:
+    """The options of commands that run many jobs."""
 
-    engine: EngineName
-    workers: int
-    worker_cpus: float
-    worker_gpus: float
-    stall_timeout: float
+    workers: Annotated[
+        int, typer.Option(min=1, help="How much is done at a time: users or pages, or with --engine ray actors.")
+    ] = 4
+    max_calls: Annotated[
+        int | None, typer.Option(min=0, help="Calls of the model in all; what is expected to need more is not begun.")
+    ] = None
+    max_cost: Annotated[float | None, typer.Option(min=0, help="Begin nothing more once this much is spent.")] = None
+    engine: Annotated[
+        EngineName,
+        typer.Option(help="local: this process; ray: the cluster of RAY_ADDRESS, or one that is started here."),
+    ] = EngineName.LOCAL
+    worker_cpus: Annotated[float, typer.Option(min=0, help="With --engine ray: CPUs of each actor.")] = 1.0
+    worker_gpus: Annotated[float, typer.Option(min=0, help="With --engine ray: GPUs of each actor.")] = 0.0
+    stall_timeout: Annotated[
+        float, typer.Option(min=1, help="With --engine ray: seconds without progress until it is given up.")
+    ] = 1_800.0
+
+    def make_budget(self, settings: Settings, models: Iterable[str]) -> batches.Budget:
+        """Make a budget for calls of these models; a cost needs a single one, which has a price."""
+        names = sorted(set(models) - {RULES})
+        budget = batches.Budget(self.max_calls, self.max_cost, settings.prices, names[0] if names else RULES)
+        if self.max_cost is not None and len(names) > 1:
+            raise UsageError(f"--max-cost: several models are to read ({', '.join(names)}); choose one with --model.")
+        if self.max_cost is not None and names and budget.cost is None:
+            raise UsageError(f"--max-cost: {names[0]} has no price; set ADK_GRAPH_MEMORY_PRICES.")
+        return budget
 
     def make_ray_options(self, settings: Settings) -> ray_engine.RayOptions | None:
         """Make the options of Ray; None if another engine is chosen."""
@@ -72,30 +77,29 @@ class EngineOptions:
         )
 
 
-def make_budget(
-    settings: Settings, models: Iterable[str], max_calls: int | None, max_cost: float | None
-) -> batches.Budget:
-    """Make a budget for what these models are to read; a cost needs one model that has a price."""
-    names = sorted(set(models) - {RULES})
-    budget = batches.Budget(max_calls, max_cost, settings.prices, names[0] if names else RULES)
-    if max_cost is not None and len(names) > 1:
-        raise UsageError(f"--max-cost: several models are to read ({', '.join(names)}); choose one with --model.")
-    if max_cost is not None and names and budget.cost is None:
-        raise UsageError(f"--max-cost: {names[0]} has no price; set ADK_GRAPH_MEMORY_PRICES.")
-    return budget
-
-
 async def run_batch(
     jobs: Sequence[batches.BatchJob],
     phase: str,
-    open_runner: Callable[[], AbstractAsyncContextManager[batches.RunTask]],
+    options: BatchOptions,
+    settings: Settings,
     *,
-    workers: int,
+    run_task: batches.RunTask,
+    open_runner: Callable[[], AbstractAsyncContextManager[batches.RunTask]],
     budget: batches.Budget,
     attempts: int,
-    ray_options: ray_engine.RayOptions | None = None,
 ) -> batches.BatchOutcome:
-    """Run jobs in this process, or with ``ray_options`` on Ray, and tell in the status line how far they are."""
+    """Run jobs on the chosen engine, and tell in the status line how far they are.
+
+    Args:
+        jobs: what to run.
+        phase: what the status line says of it.
+        options: the engine.
+        settings: where a cluster is.
+        run_task: runs a job in this process.
+        open_runner: opens what runs jobs in another one.
+        budget: what may be spent.
+        attempts: how often a job is tried.
+    """
 
     def announce_progress(outcome: batches.BatchOutcome) -> None:
         text = f"{phase}: {outcome.done:,} of {outcome.total:,}"
@@ -105,11 +109,10 @@ async def run_batch(
         announce(text + (f", {len(outcome.failures)} failed" if outcome.failures else ""))
 
     rules = batches.FailureRules(EXPECTED_ERRORS, FATAL_ERRORS, attempts)
-    if ray_options is not None:
+    if ray_options := options.make_ray_options(settings):
         return await batches.run_jobs_on_ray(
             jobs, open_runner, rules, options=ray_options, budget=budget, on_progress=announce_progress
         )
-    async with open_runner() as run_task:
-        return await batches.run_jobs(
-            jobs, run_task, rules, workers=workers, budget=budget, on_progress=announce_progress
-        )
+    return await batches.run_jobs(
+        jobs, run_task, rules, workers=options.workers, budget=budget, on_progress=announce_progress
+    )

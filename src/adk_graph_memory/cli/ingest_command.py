@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager, nullcontext
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -33,16 +33,8 @@ from adk_graph_memory.cli.batch_options import (
     BUDGET_SPENT,
     EXIT_BUDGET_SPENT,
     FATAL_ERRORS,
+    BatchOptions,
     EngineName,
-    EngineOption,
-    EngineOptions,
-    MaxCallsOption,
-    MaxCostOption,
-    StallTimeoutOption,
-    WorkerCpusOption,
-    WorkerGpusOption,
-    WorkersOption,
-    make_budget,
     run_batch,
 )
 from adk_graph_memory.cli.output import (
@@ -103,6 +95,7 @@ class IngestJob:
 
 @command(MEMORY_PANEL)
 async def ingest(
+    batch: BatchOptions,
     file: Annotated[
         Path | None, typer.Argument(help="Sessions as ADK writes them, JSON or JSON Lines; - for stdin.")
     ] = None,
@@ -115,13 +108,6 @@ async def ingest(
         str | None, typer.Option("--user", **OWNER, help="Its user; of a FILE, instead of its own.")
     ] = None,
     model: Annotated[str | None, typer.Option(help="What extracts facts, now: a model's name, or rules.")] = None,
-    workers: WorkersOption = 4,
-    max_calls: MaxCallsOption = None,
-    max_cost: MaxCostOption = None,
-    engine: EngineOption = EngineName.LOCAL,
-    worker_cpus: WorkerCpusOption = 1.0,
-    worker_gpus: WorkerGpusOption = 0.0,
-    stall_timeout: StallTimeoutOption = 1_800.0,
 ) -> Output | None:
     """Remember the sessions in FILE, a stored session, or the requests left when a process died or a model failed.
 
@@ -132,38 +118,24 @@ async def ingest(
         raise UsageError("Give one of FILE, --session and --pending.")
     if session_id is not None and not (app_name and user_id):
         raise UsageError("Give --app and --user with --session.")
-    if engine is EngineName.RAY and not pending:
+    if batch.engine is EngineName.RAY and not pending:
         raise UsageError("--engine ray reads what is pending: give --pending.")
     entries = _read_sessions(file, app_name, user_id) if file is not None else []
-    claims = list[ClaimedIngest]()
     announce("Waiting for Neo4j")
     async with Neo4jMemoryService(model=model) as service:
-        memory = service.memory
-        if file is not None:
-            jobs = [_make_job(entry) for entry in entries]
-        elif session_id is not None:
-            jobs = [_make_job(await load_session(app_name or "", user_id or "", session_id))]
-        else:
+        memory, claims = service.memory, list[ClaimedIngest]()
+        if pending:
             jobs, claims = await _list_pending_jobs(memory, app_name, user_id, model)
+        else:
+            if session_id is not None:
+                entries = [await load_session(app_name or "", user_id or "", session_id)]
+            jobs = [_make_job(entry) for entry in entries]
         if jobs:
             announce("Loading the embedding model")
             await (memory.vectors.check_embedder() if pending else memory.prepare())  # each has a model of its own
-        settings = memory.connection.settings
-        models = [job.queued_model or memory.extractor.model_name for job in jobs]
-        budget = make_budget(settings, models, max_calls, max_cost)
-        ray_options = EngineOptions(engine, workers, worker_cpus, worker_gpus, stall_timeout).make_ray_options(settings)
-        outcome = await run_batch(
-            _make_batch(jobs, memory),
-            "Remembering",
-            partial(open_ingester, model) if ray_options else (lambda: nullcontext(_make_ingester(service))),
-            workers=workers,
-            budget=budget,
-            attempts=1,
-            ray_options=ray_options,
-        )
+        outcome = await _run_jobs(jobs, service, batch, model)
         finished = await _list_finished(jobs, outcome, memory)
-        fatal_error = outcome.fatal_error
-    return _report_jobs(jobs, finished, fatal_error, claims)
+    return _report_jobs(jobs, finished, outcome.fatal_error, claims)
 
 
 # -- planning the jobs ------------------------------------------------------------------------------------------
@@ -239,6 +211,23 @@ def _make_batch(jobs: Sequence[IngestJob], memory: GraphMemory) -> list[batches.
         return batches.BatchJob(str(number), (job.app_name, job.user_id), job, calls)
 
     return [make_batch_job(number, job) for number, job in enumerate(jobs)]
+
+
+async def _run_jobs(
+    jobs: Sequence[IngestJob], service: Neo4jMemoryService, options: BatchOptions, model: str | None
+) -> batches.BatchOutcome:
+    memory, settings = service.memory, service.memory.connection.settings
+    models = [job.queued_model or memory.extractor.model_name for job in jobs]
+    return await run_batch(
+        _make_batch(jobs, memory),
+        "Remembering",
+        options,
+        settings,
+        run_task=_make_ingester(service),
+        open_runner=partial(open_ingester, model),
+        budget=options.make_budget(settings, models),
+        attempts=1,
+    )
 
 
 async def _list_finished(

@@ -20,32 +20,29 @@ from adk_graph_memory.cli.application import (
     check_owner,
     command,
 )
-from adk_graph_memory.cli.batch_options import (
-    BUDGET_SPENT,
-    EXIT_BUDGET_SPENT,
-    EngineName,
-    EngineOption,
-    EngineOptions,
-    MaxCostOption,
-    StallTimeoutOption,
-    WorkerCpusOption,
-    WorkerGpusOption,
-    make_budget,
-)
+from adk_graph_memory.cli.batch_options import BUDGET_SPENT, EXIT_BUDGET_SPENT, BatchOptions
 from adk_graph_memory.cli.memory_commands import MomentOption
 from adk_graph_memory.cli.output import Output, announce, replace_controls
 from adk_graph_memory.graph.reembed import TextSelection
+from adk_graph_memory.settings import Settings
 
 MAX_LISTED_FAILURES = 100
 """Maximum number of failed texts to list."""
 
 
+EmbedderOption = Annotated[
+    str | None,
+    typer.Option(help="A model's name or path, or module:name of a Python object; by default the configured one."),
+]
+SinceOption = Annotated[
+    datetime | None, MomentOption("--since", help="Only what was said since then; no names of entities.")
+]
+
+
 @command(SERVER_PANEL)
 async def reembed(
-    embedder: Annotated[
-        str | None,
-        typer.Option(help="A model's name or path, or module:name of a Python object; by default the configured one."),
-    ] = None,
+    options: BatchOptions,
+    embedder: EmbedderOption = None,
     batch: Annotated[int, typer.Option(min=1, help="Texts that are read, embedded and written together.")] = 256,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what there is to do.")] = False,
     force: Annotated[bool, typer.Option("--force", help="Even if the vectors are this embedder's already.")] = False,
@@ -53,18 +50,7 @@ async def reembed(
     failed: Annotated[bool, typer.Option("--failed", help="Only list the texts that cannot be embedded.")] = False,
     app_name: AppFilterOption = None,
     user_id: UserFilterOption = None,
-    since: Annotated[
-        datetime | None, MomentOption("--since", help="Only what was said since then; no names of entities.")
-    ] = None,
-    max_calls: Annotated[
-        int | None, typer.Option(min=0, help="Calls of the embedder in all, each of up to --batch texts.")
-    ] = None,
-    max_cost: MaxCostOption = None,
-    engine: EngineOption = EngineName.LOCAL,
-    workers: Annotated[int, typer.Option(min=1, help="With --engine ray: actors at most.")] = 1,
-    worker_cpus: WorkerCpusOption = 1.0,
-    worker_gpus: WorkerGpusOption = 0.0,
-    stall_timeout: StallTimeoutOption = 1_800.0,
+    since: SinceOption = None,
 ) -> Output:
     """Replace every vector by one of the configured or another embedder, while searches go on.
 
@@ -73,41 +59,42 @@ async def reembed(
     the same command goes on from there.
     """
     choice = resolve_embedder(embedder)
-    timestamp = None if since is None else since.astimezone().timestamp()
-    selection = TextSelection(app_name, user_id, timestamp)
+    selection = TextSelection(app_name, user_id, None if since is None else since.astimezone().timestamp())
     announce("Waiting for Neo4j")
     async with graph.Connection(schema="check" if dry_run or failed else None) as connection:
-        if failed:
-            await graph.prepare_connection(connection)
-            rows = await graph.reembed.fetch_embedding_failures(connection, MAX_LISTED_FAILURES)
-            lines = [f"{row['id']}  {row['text'][:60]!r}\n    {row['error']}" for row in rows]
-            text = replace_controls("\n".join(lines)) or "Every text could be embedded."
-            return Output(rows, text, exit_code=1 if rows else 0)
         await graph.prepare_connection(connection)
+        if failed:
+            return await _list_failures(connection)
         await check_owner(app_name, user_id)
         announce("Loading the embedding model")
         vectors = embeddings.EmbedderAdapter(choice or connection.settings.embedder, connection.settings)
+        what: dict[str, Any] = {"batch": batch, "force": force, "selection": selection}
         if dry_run:
-            plan = await reembedding.plan_reembedding(
-                connection, vectors, batch=batch, force=force, selection=selection
-            )
+            plan = await reembedding.plan_reembedding(connection, vectors, **what)
             return Output(plan, _format_plan(plan))
-        ray_options = EngineOptions(engine, workers, worker_cpus, worker_gpus, stall_timeout).make_ray_options(
-            connection.settings
-        )
-        on_ray = ray_options and partial(reembedding.map_pages_on_ray, ray_options, partial(resolve_embedder, embedder))
+        how = _choose_engine(options, connection.settings, vectors, embedder)
         outcome = await reembedding.reembed_texts(
-            connection,
-            vectors,
-            batch=batch,
-            progress=_announce_step,
-            force=force,
-            keep_old=keep_old,
-            selection=selection,
-            budget=make_budget(connection.settings, [_name_model(vectors)], max_calls, max_cost),
-            map_pages=on_ray or None,
+            connection, vectors, progress=_announce_step, keep_old=keep_old, **what, **how
         )
         return Output(outcome, _format_outcome(outcome), exit_code=_choose_exit_code(outcome))
+
+
+async def _list_failures(connection: graph.Connection) -> Output:
+    rows = await graph.reembed.fetch_embedding_failures(connection, MAX_LISTED_FAILURES)
+    lines = [f"{row['id']}  {row['text'][:60]!r}\n    {row['error']}" for row in rows]
+    text = replace_controls("\n".join(lines)) or "Every text could be embedded."
+    return Output(rows, text, exit_code=1 if rows else 0)
+
+
+def _choose_engine(
+    options: BatchOptions, settings: Settings, vectors: embeddings.EmbedderAdapter, embedder: str | None
+) -> dict[str, Any]:
+    """Choose what :func:`reembedding.reembed_texts` may spend, and where it runs."""
+    map_pages: reembedding.MapPages | None = None
+    if ray_options := options.make_ray_options(settings):
+        map_pages = partial(reembedding.map_pages_on_ray, ray_options, partial(resolve_embedder, embedder))
+    budget = options.make_budget(settings, [_name_model(vectors)])
+    return {"budget": budget, "map_pages": map_pages, "workers": options.workers}
 
 
 def resolve_embedder(name: str | None) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, nullcontext
+from contextlib import asynccontextmanager
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from functools import partial
@@ -14,21 +14,7 @@ from rich.console import Group, RenderableType
 
 from adk_graph_memory import batches, graph, ledger
 from adk_graph_memory.cli.application import MEMORY_PANEL, AppFilterOption, UserFilterOption, check_owner, command
-from adk_graph_memory.cli.batch_options import (
-    BUDGET_SPENT,
-    EXIT_BUDGET_SPENT,
-    EngineName,
-    EngineOption,
-    EngineOptions,
-    MaxCallsOption,
-    MaxCostOption,
-    StallTimeoutOption,
-    WorkerCpusOption,
-    WorkerGpusOption,
-    WorkersOption,
-    make_budget,
-    run_batch,
-)
+from adk_graph_memory.cli.batch_options import BUDGET_SPENT, EXIT_BUDGET_SPENT, BatchOptions, run_batch
 from adk_graph_memory.cli.correction_commands import list_change_lines
 from adk_graph_memory.cli.memory_commands import MomentOption
 from adk_graph_memory.cli.output import Output, announce, describe_error, format_count, print_error, replace_controls
@@ -49,27 +35,21 @@ class Estimate:
     cost: float | None
 
 
+SampleOption = Annotated[
+    int | None, typer.Option(min=1, help="Read that many sessions, show what would change, and write nothing.")
+]
+
+
 @command(MEMORY_PANEL)
 async def reextract(
+    batch: BatchOptions,
     app_name: AppFilterOption = None,
     user_id: UserFilterOption = None,
     since: Annotated[datetime | None, MomentOption("--since", help="Only what was said since then.")] = None,
     model: Annotated[str | None, typer.Option(help="What reads it now: a model's name, or rules.")] = None,
-    force: Annotated[
-        bool,
-        typer.Option("--force", help="Also what this model and prompt have read: all, each time."),
-    ] = False,
+    force: Annotated[bool, typer.Option("--force", help="Also what this model and prompt have read: all.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what there is to do.")] = False,
-    sample: Annotated[
-        int | None, typer.Option(min=1, help="Read that many sessions, show what would change, and write nothing.")
-    ] = None,
-    workers: WorkersOption = 4,
-    max_calls: MaxCallsOption = None,
-    max_cost: MaxCostOption = None,
-    engine: EngineOption = EngineName.LOCAL,
-    worker_cpus: WorkerCpusOption = 1.0,
-    worker_gpus: WorkerGpusOption = 0.0,
-    stall_timeout: StallTimeoutOption = 1_800.0,
+    sample: SampleOption = None,
 ) -> Output:
     """Read sessions again that another model, or another version of the prompt, has read.
 
@@ -92,19 +72,17 @@ async def reextract(
         await memory.prepare()
         if sample is not None:
             return await _show_sample(memory, sessions[:sample], timestamp, force=force)
-        budget = make_budget(memory.connection.settings, [memory.extractor.model_name], max_calls, max_cost)
-        ray_options = EngineOptions(engine, workers, worker_cpus, worker_gpus, stall_timeout).make_ray_options(
-            memory.connection.settings
-        )
-        rereader = _make_rereader(memory, timestamp, force=force)
+        settings = memory.connection.settings
+        budget = batch.make_budget(settings, [memory.extractor.model_name])
         outcome = await run_batch(
             [_make_job(memory, session) for session in sessions],
             "Reading sessions again",
-            partial(open_rereader, model, timestamp, force=force) if ray_options else (lambda: nullcontext(rereader)),
-            workers=workers,
+            batch,
+            settings,
+            run_task=_make_rereader(memory, timestamp, force=force),
+            open_runner=partial(open_rereader, model, timestamp, force=force),
             budget=budget,
             attempts=2,
-            ray_options=ray_options,
         )
     return _report_outcome(outcome, budget)
 
