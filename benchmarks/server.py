@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 
 from adk_graph_memory.local_neo4j import LocalNeo4j
 from adk_graph_memory.local_neo4j.folders import get_cache_folder
@@ -32,16 +33,18 @@ async def serve(prefix: str) -> AsyncIterator[tuple[Settings, str]]:
 
 
 @asynccontextmanager
-async def serve_own(prefix: str) -> AsyncIterator[tuple[Settings, str]]:
-    """The same on a server that nobody else has filled, whatever NEO4J_TEST_URI says."""
+async def serve_own(
+    prefix: str, *, home: Path | None = None, page_cache: str = PAGE_CACHE, heap: str = HEAP
+) -> AsyncIterator[tuple[Settings, str]]:
+    """The same on a server that nobody else has filled, whatever NEO4J_TEST_URI says; in a home, if given, it stays."""
     _forget_configuration()
-    async with LocalNeo4j(page_cache=PAGE_CACHE, heap=HEAP, jvm_flags=()) as server:
-        yield _make_settings(server.uri, server.auth, prefix), describe_own()
+    async with LocalNeo4j(home=home, page_cache=page_cache, heap=heap, jvm_flags=()) as server:
+        yield _make_settings(server.uri, server.auth, prefix), describe_own(page_cache, heap)
 
 
-def describe_own() -> str:
+def describe_own(page_cache: str = PAGE_CACHE, heap: str = HEAP) -> str:
     """Version and memory of the server that a benchmark starts."""
-    return f"its own Neo4j {LocalNeo4j().version}, page cache {PAGE_CACHE}, heap {HEAP}"
+    return f"its own Neo4j {LocalNeo4j().version}, page cache {page_cache}, heap {heap}"
 
 
 def set_apart(settings: Settings, name: str) -> Settings:

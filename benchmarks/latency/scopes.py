@@ -93,12 +93,12 @@ async def search(settings: Settings, scale: Scale) -> AsyncIterator[Result]:
             yield Result("  statements", "", costs.statements, 2)
 
 
-async def open_store(memory: GraphMemory, app_name: str) -> Store:
+async def open_store(memory: GraphMemory, app_name: str, first_user: int = 0) -> Store:
     """Makes the graph ready for vectors of :class:`Topics`."""
     await memory.prepare()
     assert memory.vectors.embedder
     await vector_slots.open_slot(memory.connection, "a", memory.vectors.embedder.name, DIMENSIONS)
-    return Store(memory.connection, app_name)
+    return Store(memory.connection, app_name, first_user)
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,11 +131,12 @@ class Store:
     Args:
         connection: a prepared connection with slot a open.
         app_name: of all its users.
+        first_user: the number of the first user to come.
     """
 
-    def __init__(self, connection: Connection, app_name: str) -> None:
+    def __init__(self, connection: Connection, app_name: str, first_user: int = 0) -> None:
         self._connection, self._app_name = connection, app_name
-        self._users = itertools.count()
+        self._users = itertools.count(first_user)
         self._slots = asyncio.Semaphore(AT_ONCE)
 
     async def count(self) -> int:
