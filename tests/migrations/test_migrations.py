@@ -60,7 +60,6 @@ MAY_SCAN = {
     "turn_origins": {"NodeByLabelScan"},
     "fact_origins": {"NodeByLabelScan"},
     # A new embedder goes through the whole database, once.
-    "reembed_counts": {"NodeByLabelScan"},
     "reembed_unmark": {"UnionNodeByLabelsScan"},
     "reembed_failures": {"UnionNodeByLabelsScan"},
     "reembed_empty": {"UnionNodeByLabelsScan"},
