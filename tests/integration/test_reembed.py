@@ -26,9 +26,11 @@ from typer.testing import CliRunner
 from typing_extensions import override
 
 from adk_graph_memory import GraphMemory, Statement, Turn, cli, errors, graph, reembedding
+from adk_graph_memory.batches import Budget
 from adk_graph_memory.cli.output import StatusLine
 from adk_graph_memory.embeddings import EmbedderAdapter
 from adk_graph_memory.graph import vector_slots
+from adk_graph_memory.graph.reembed import TextSelection
 from adk_graph_memory.settings import Limits, Settings
 from adk_graph_memory.testing import HashEmbedder
 
@@ -310,6 +312,68 @@ async def test_ingests_that_began_before_the_switch_are_waited_for(deployed: Dep
     await db.connection.run_cypher(claimed, {"until": 0.0})
     await job
     assert any("Waiting for ingests that run (1)" in phase for phase in said)
+
+
+# -- a part of the texts, and a budget --------------------------------------------------------------------------
+
+
+@pytest.mark.full
+async def test_a_part_of_the_texts_waits_for_the_others(deployed: Deployed) -> None:
+    db = await deployed()
+    part = await db.reembed(first := Scripted(), selection=TextSelection(user_id="bob"))
+    assert (part.is_switched, part.is_done, (await db.state()).live_slot_name) == (False, False, "a")
+    assert part.left == len(await db.keys()) - part.embedded > 0
+    assert {"I play the cello.", "Northwind"} < first.texts.keys() and "I live in Berlin." not in first.texts
+    assert (await db.memory.recall("cello", **ADA))[0].degraded is None
+    rest = await db.reembed(second := Scripted())
+    assert (rest.is_switched, rest.is_done, rest.embedded) == (True, True, part.left)
+    assert second.texts.total() == part.left + 1  # and the control text
+    found = await db.vectors("b")
+    assert found == {text: made(text) for text in found}
+
+
+@pytest.mark.full
+async def test_what_was_said_since_a_time_comes_first(deployed: Deployed) -> None:
+    db = await deployed()
+    await db.reembed(embedder := Scripted(), selection=TextSelection(since=SAID[2].at.timestamp()))
+    assert set(embedder.texts) == {"ready?", "Clara works for Northwind.", "I live in Berlin."}
+
+
+@pytest.mark.full
+async def test_words_edited_between_two_parts_are_embedded_again(deployed: Deployed) -> None:
+    db = await deployed()
+    await db.reembed(Scripted(), selection=TextSelection(user_id="bob"))
+    await db.memory.remember([Turn("t1", "user", "I play the viola.", SAID[1].at)], **BOB, session_id="s")
+    await db.reembed(Scripted())
+    found = await db.vectors("b")
+    assert "I play the viola." in found
+    assert found == {text: made(text) for text in found}
+
+
+@pytest.mark.full
+async def test_a_budget_of_calls_ends_a_run_and_the_next_one_goes_on(deployed: Deployed) -> None:
+    db, budget = await deployed(), Budget(max_calls=2)
+    spent = await db.reembed(first := Scripted(), budget=budget)
+    assert (spent.is_budget_spent, spent.is_switched, spent.embedded) == (True, False, 2 * BATCH)
+    assert (budget.usage.calls, first.calls) == (2, 3)  # the control text is not counted
+    rest = await db.reembed(Scripted(), budget=Budget(max_calls=100))
+    assert (rest.is_budget_spent, rest.is_switched, rest.is_done) == (False, True, True)
+    assert rest.embedded == len(await db.keys()) - 2 * BATCH
+
+
+@pytest.mark.full
+async def test_the_command_keeps_to_a_budget_and_to_a_user(deployed: Deployed, run: Callable[..., Any]) -> None:
+    db, embedder = await deployed(), ("--embedder", "adk_graph_memory.testing:HashEmbedder", "--force")
+    part = await run(db, *embedder, "--user", "bob")
+    assert part.exit_code == 0 and "until they are embedded too, searches keep the old vectors" in part.stdout
+    spent = await run(db, *embedder, "--max-calls", "1", "--batch", "2")
+    assert spent.exit_code == 3 and "The budget does not allow the rest" in spent.stdout
+    priceless = await run(db, *embedder, "--max-cost", "1")
+    assert priceless.exit_code == 2 and "has no price" in priceless.stderr
+    unknown = await run(db, *embedder, "--app", "nobody's")
+    assert unknown.exit_code == 1 and "nobody's" in unknown.stderr
+    rest = await run(db, *embedder)
+    assert rest.exit_code == 0 and "texts were embedded by" in rest.stdout
 
 
 # -- stops and starts -------------------------------------------------------------------------------------------

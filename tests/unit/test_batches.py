@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 
 import pytest
 
-from adk_graph_memory.batches import BatchJob, BatchOutcome, Budget, FailureRules, JobResult, run_jobs
+from adk_graph_memory.batches import BatchJob, BatchOutcome, Budget, FailureRules, JobResult, map_pages, run_jobs
 from adk_graph_memory.records import IngestReport, Usage
 
 PRICES = (("bard", 1.0, 10.0, 0.0),)
@@ -116,3 +116,45 @@ async def test_a_bug_ends_the_run_too() -> None:
     with pytest.raises(KeyError):
         await run_all_jobs(jobs, workers=2)
     assert "a8" not in clerk.order
+
+
+# -- pages ------------------------------------------------------------------------------------------------------
+
+
+async def iterate(count: int) -> AsyncIterator[int]:
+    for number in range(count):
+        yield number
+
+
+async def test_pages_are_processed_a_few_at_a_time_and_each_has_its_result() -> None:
+    running, most = set[int](), 0
+
+    async def square(page: int) -> int:
+        nonlocal most
+        running.add(page)
+        most = max(most, len(running))
+        await asyncio.sleep(0.001 * (page % 3))
+        running.discard(page)
+        return page * page
+
+    results = {page: result async for page, result in map_pages(square, iterate(20), 3)}
+    assert (results, most) == ({page: page * page for page in range(20)}, 3)
+
+
+async def test_a_page_that_fails_ends_the_others() -> None:
+    cancelled = list[int]()
+
+    async def fail(page: int) -> int:
+        if page == 1:
+            raise ValueError("no luck")
+        try:
+            await asyncio.sleep(60)
+        except asyncio.CancelledError:
+            cancelled.append(page)
+            raise
+        return page
+
+    with pytest.raises(ValueError, match="no luck"):
+        async for _ in map_pages(fail, iterate(5), 2):
+            pass
+    assert cancelled == [0]
