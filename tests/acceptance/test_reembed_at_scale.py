@@ -9,6 +9,7 @@ import random
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 import uuid
 from collections import Counter
@@ -26,7 +27,7 @@ from adk_graph_memory.records import Scope
 
 pytestmark = [pytest.mark.full, pytest.mark.schema, pytest.mark.xdist_group("reembed")]
 
-FACTS = 20_000
+FACTS = 3_000
 USERS = 20
 ROWS = 1_000
 KILLS = 5
@@ -184,11 +185,12 @@ def find_parent(process: int) -> int:
     return int(Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[1])
 
 
-async def test_a_cluster_that_loses_a_machine_finishes(deployment: Deployment, tmp_path: Path) -> None:
+async def test_a_cluster_that_loses_a_machine_finishes(deployment: Deployment) -> None:
     pytest.importorskip("ray")
     port = random.randint(20_000, 30_000)
-    address, environment, folder = f"127.0.0.1:{port}", deployment.environment, tmp_path / "ray"
+    address, environment = f"127.0.0.1:{port}", deployment.environment
     with ExitStack() as stack:
+        folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="ray-"))  # names of sockets must be short
         head_options = "--head", f"--port={port}", "--include-dashboard=false", f"--temp-dir={folder}"
         stack.enter_context(start_raylet(environment, *head_options))
         await asyncio.sleep(10)
@@ -198,7 +200,10 @@ async def test_a_cluster_that_loses_a_machine_finishes(deployment: Deployment, t
         program = [sys.executable, "-c", HOLD, address]
         pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
         hold = await asyncio.to_thread(partial(subprocess.Popen, program, env=environment, **pipes))
-        assert hold.stdout is not None and await asyncio.to_thread(hold.stdout.readline) == b"held\n"
+        stack.callback(hold.kill)
+        assert hold.stdout is not None
+        async with asyncio.timeout(120):
+            assert await asyncio.to_thread(hold.stdout.readline) == b"held\n"
         start_time = time.monotonic()
         process = deployment.start_command("--engine", "ray", "--stall-timeout", "300", RAY_ADDRESS=address)
         await deployment.wait_for_texts(FACTS // 2)

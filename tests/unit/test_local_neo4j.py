@@ -216,7 +216,7 @@ def test_no_jgo_and_no_jars(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_jars_that_do_not_fit(repository: Repository, small_disk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ADK_GRAPH_MEMORY_CACHE", str(small_disk))
-    with pytest.raises(errors.DiskFull, match="200 MB is enough"):
+    with pytest.raises(errors.DiskFull, match="free 200 MB to start"):
         jars.fetch_jars([repository.holds("big", b"x" * 500_000)])
 
 

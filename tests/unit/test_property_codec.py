@@ -23,6 +23,8 @@ from adk_graph_memory.records.portable_rows import NODE_KEYS, SECOND_LABELS
 from adk_graph_memory.settings import Settings
 
 INTEGERS = st.integers(-(2**63), 2**63 - 1)
+SECONDS = st.integers(-(2**62), 2**62)
+"""With the days of a duration they must not exceed what its driver takes."""
 FLOATS = st.floats(allow_nan=False)
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]))
 OFFSETS = st.one_of(st.none(), st.integers(-1079, 1079).map(lambda minutes: timezone(timedelta(minutes=minutes))))
@@ -46,7 +48,7 @@ VALUES = st.one_of(
     st.binary(),
     DATETIMES,
     st.builds(Date, st.integers(1, 9999), st.integers(1, 12), st.integers(1, 28)),
-    st.builds(Duration, months=st.integers(-99, 99), days=st.integers(-99, 99), seconds=INTEGERS),
+    st.builds(Duration, months=st.integers(-99, 99), days=st.integers(-99, 99), seconds=SECONDS),
     NARROW,
     st.lists(FLOATS),
     st.lists(INTEGERS),
