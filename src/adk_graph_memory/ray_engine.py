@@ -10,9 +10,10 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import sys
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, contextmanager, suppress
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, contextmanager, redirect_stdout, suppress
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -150,7 +151,8 @@ def connect_ray(address: str) -> Iterator[Any]:
         reason = f"the Ray cluster {address!r} cannot be used ({error}); RAY_ADDRESS names it."
         raise errors.ConfigurationError(reason=" ".join(reason.split())) from error
     try:
-        yield ray
+        with redirect_stdout(sys.stderr):  # Ray prints what happens to its machines, among what a command prints
+            yield ray
     finally:
         ray.shutdown()
 

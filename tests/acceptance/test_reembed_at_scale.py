@@ -27,7 +27,7 @@ from adk_graph_memory.records import Scope
 
 pytestmark = [pytest.mark.full, pytest.mark.schema, pytest.mark.xdist_group("reembed")]
 
-FACTS = 3_000
+FACTS = 20_000
 USERS = 20
 ROWS = 1_000
 KILLS = 5
