@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import pickle
 import sys
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
@@ -114,7 +115,7 @@ def _iterate_results(
 ) -> Iterator[tuple[int, R | Exception]]:
     """Run the stage; yield the number of each page and its result, as they come."""
     ray.data.DataContext.get_current().enable_progress_bars = False
-    rows = [{"number": number, "page": page} for number, page in enumerate(pages)]
+    rows = [{"number": number, "page": pickle.dumps(page)} for number, page in enumerate(pages)]
     results = ray.data.from_items(rows, override_num_blocks=min(len(rows), MAX_BLOCKS)).map_batches(
         PageActor,
         fn_constructor_args=(open_worker, options.retry_pause),
@@ -125,7 +126,7 @@ def _iterate_results(
         num_gpus=options.gpus,
     )
     for row in results.iter_rows():
-        yield int(row["number"]), row["result"]
+        yield int(row["number"]), pickle.loads(row["result"])  # noqa: S301  it comes from our own actors
 
 
 @contextmanager
@@ -166,10 +167,10 @@ class PageActor:
         self._process_page: Callable[[Any], Awaitable[Any]] | None = None
 
     def __call__(self, batch: dict[str, Any]) -> dict[str, Any]:
-        """Process the page of a batch of one row; return its number and its result."""
+        """Process the page of a batch of one row; return its number and its result, pickled as the page is."""
         [number], [page] = batch["number"], batch["page"]
-        result = self._runner.run(self._process_with_retries(page))
-        return {"number": [number], "result": [result]}
+        result = self._runner.run(self._process_with_retries(pickle.loads(page)))  # noqa: S301  our own driver's
+        return {"number": [number], "result": [pickle.dumps(result)]}
 
     async def _process_with_retries(self, page: Any) -> Any:
         for attempt in range(1, ATTEMPTS + 1):
