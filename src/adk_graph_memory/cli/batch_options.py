@@ -45,7 +45,10 @@ class BatchOptions:
         int, typer.Option(min=1, help="How much is done at a time: users or pages, or with --engine ray actors.")
     ] = 4
     max_calls: Annotated[
-        int | None, typer.Option(min=0, help="Calls of the model in all; what is expected to need more is not begun.")
+        int | None,
+        typer.Option(
+            min=0, help="Calls of the model, or embedder, in all; what is expected to need more is not begun."
+        ),
     ] = None
     max_cost: Annotated[float | None, typer.Option(min=0, help="Begin nothing more once this much is spent.")] = None
     engine: Annotated[
