@@ -214,7 +214,7 @@ async def run_jobs_on_ray(
     """
     outcome, start_time = BatchOutcome(len(jobs)), time.monotonic()
     open_worker = partial(_open_group_runner, open_runner, rules)
-    groups = [deque(group) for group in _group_jobs(jobs)]
+    groups = _group_jobs(jobs)
     most = len(groups) if budget.max_cost is None else options.actors * GROUPS_PER_ACTOR
     while outcome.fatal_error is None and (pages := _take_affordable(groups, budget, most)):
         async for page, result in ray_engine.map_pages(open_worker, _iterate(pages), options):
@@ -247,15 +247,16 @@ async def _open_group_runner(
         yield run_group
 
 
-def _take_affordable(groups: list[deque[BatchJob]], budget: Budget, most: int) -> list[tuple[BatchJob, ...]]:
+def _take_affordable(groups: list[list[BatchJob]], budget: Budget, most: int) -> list[tuple[BatchJob, ...]]:
     """Take the next jobs of at most so many groups off them, and reserve their calls."""
     pages = list[tuple[BatchJob, ...]]()
     for group in groups:
         if len(pages) == most:
             break
-        page = [job for job in group if budget.reserve_calls(job.calls)]
-        for job in page:
-            group.remove(job)
+        page, rest = list[BatchJob](), list[BatchJob]()
+        for job in group:
+            (page if budget.reserve_calls(job.calls) else rest).append(job)
+        group[:] = rest
         if page:
             pages.append(tuple(page))
     return pages

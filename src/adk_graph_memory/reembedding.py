@@ -157,9 +157,9 @@ async def reembed_texts(
     embedder = PageEmbedder(connection, RefusalSorter(vectors, plan.target.slot.dimensions), run)
     job = ReembedJob(embedder, batch, progress, budget or batches.Budget(), workers)
     await job.embed_missing("Embedding texts", selection=selection, map_pages=map_pages)
-    if not job.outcome.is_budget_spent and (selection == ALL_TEXTS or not await job.count_remaining()):
+    is_rest_left = selection != ALL_TEXTS and await job.count_remaining()
+    if not (job.outcome.is_budget_spent or is_rest_left):
         await job.switch_searches(keep_old=keep_old)
-    await job.count_remaining()
     job.outcome.seconds = round(time.monotonic() - start_time, 1)
     return job.outcome
 

@@ -80,6 +80,15 @@ class BatchOptions:
         )
 
 
+def describe_progress(phase: str, done: int, total: int, seconds: float, *, decimals: int = 0) -> str:
+    """Describe how far a phase is, with its rate and the time left as soon as something is done."""
+    text = f"{phase}: {done:,} of {total:,}"
+    if done and seconds:
+        rate = done / seconds
+        text += f", {rate:,.{decimals}f}/s, {timedelta(seconds=round((total - done) / rate))} left"
+    return text
+
+
 async def run_batch(
     jobs: Sequence[batches.BatchJob],
     phase: str,
@@ -105,10 +114,7 @@ async def run_batch(
     """
 
     def announce_progress(outcome: batches.BatchOutcome) -> None:
-        text = f"{phase}: {outcome.done:,} of {outcome.total:,}"
-        if outcome.done and outcome.seconds:
-            rate = outcome.done / outcome.seconds
-            text += f", {rate:,.1f}/s, {timedelta(seconds=round((outcome.total - outcome.done) / rate))} left"
+        text = describe_progress(phase, outcome.done, outcome.total, outcome.seconds, decimals=1)
         announce(text + (f", {len(outcome.failures)} failed" if outcome.failures else ""))
 
     rules = batches.FailureRules(EXPECTED_ERRORS, FATAL_ERRORS, attempts)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pkgutil
 import sys
-from datetime import datetime, timedelta
+from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
@@ -20,7 +20,7 @@ from adk_graph_memory.cli.application import (
     check_owner,
     command,
 )
-from adk_graph_memory.cli.batch_options import BUDGET_SPENT, EXIT_BUDGET_SPENT, BatchOptions
+from adk_graph_memory.cli.batch_options import BUDGET_SPENT, EXIT_BUDGET_SPENT, BatchOptions, describe_progress
 from adk_graph_memory.cli.memory_commands import MomentOption
 from adk_graph_memory.cli.output import Output, announce, replace_controls
 from adk_graph_memory.graph.reembed import TextSelection
@@ -121,11 +121,7 @@ def _choose_exit_code(outcome: reembedding.ReembedOutcome) -> int:
 
 
 def _announce_step(step: reembedding.ProgressStep) -> None:
-    text = f"{step.phase}: {step.done:,} of {step.total:,}" if step.total else step.phase
-    if step.done and step.seconds:
-        rate = step.done / step.seconds
-        text += f", {rate:,.0f}/s, {timedelta(seconds=round((step.total - step.done) / rate))} left"
-    announce(text)
+    announce(describe_progress(step.phase, step.done, step.total, step.seconds) if step.total else step.phase)
 
 
 def _format_plan(plan: reembedding.ReembedPlan) -> str:
