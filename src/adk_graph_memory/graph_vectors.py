@@ -105,7 +105,7 @@ class GraphVectors:
             return graph.EmbeddingBatch(has_embedder=True)
         dimensions = len(next(iter(by_passage.values())).vector)
         slot = await self.slot_tracker.find_slot(self.embedder.name, dimensions, may_open=True)
-        if slot is None:
+        if slot is None or self.slot_tracker.is_outdated:
             return graph.EmbeddingBatch(has_embedder=True)
         return graph.EmbeddingBatch(slot, by_passage, has_embedder=True)
 
@@ -171,7 +171,7 @@ class GraphVectors:
             self._problems.report_problem(TEXT_ONLY, error, logging.ERROR)
             return None, None, error.reason or "the memories carry another embedder's vectors"
         self._problems.clear_problem(TEXT_ONLY)
-        if self.slot_tracker.is_outdated:
+        if slot is None and self.slot_tracker.is_outdated:
             return None, None, "the memories were re-embedded by another embedder"
         return (embedding, slot, None) if slot else (None, None, None)
 

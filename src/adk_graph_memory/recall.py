@@ -156,31 +156,39 @@ class Recall:
     async def _search_scope(
         self, scope: Scope, query: str, options: RecallOptions, embed: Callable[[str], Awaitable[_QuestionVector]]
     ) -> _Answer:
-        limit, token_budget = options.limit or 0, options.token_budget or 0
+        limit = options.limit or 0
         past = await self._derive_past_memory(scope, options.as_of)
         retriever = await self.make_retriever(scope, None, options=options)
         question = await asyncio.to_thread(retriever.parse_question, query)
+        top_k = max(limit + DUPLICATE_MARGIN, retrieval.RERANK_LIMIT if self._reranker or past else 0)
+        # A reranker or the caller's own traversal may need more text than fits the budget.
+        is_limited = self._reranker is None and self._retrieval_query is None and past is None
+        characters = CHARACTERS_PER_TOKEN * (options.token_budget or 0) if is_limited else None
+        retrieve = partial(retriever.retrieve_records, query, question, top_k, {}, characters)
         embedding, retriever.slot, degraded = await embed(question.first_person_text)
-        try:
-            top_k = max(limit + DUPLICATE_MARGIN, retrieval.RERANK_LIMIT if self._reranker or past else 0)
-            # A reranker or the caller's own traversal may need more text than fits the budget.
-            is_limited = self._reranker is None and self._retrieval_query is None and past is None
-            characters = CHARACTERS_PER_TOKEN * token_budget if is_limited else None
-            retrieve = partial(retriever.retrieve_records, query, question, embedding, top_k, {}, characters)
-            result = await self._connection.reads.run_in_thread(retrieve)
-        except (driver_errors.Neo4jError, driver_errors.DriverError) as error:
-            raise self._connection.translate_error(error) from error
-        except UnicodeEncodeError as error:
-            raise errors.InvalidUnicode(reason=str(error)) from error
-        metadata = result.metadata or {}
-        if "live" in metadata:
+        result = await self._run_in_thread(partial(retrieve, embedding=embedding))
+        if "live" in (metadata := result.metadata or {}):
             await self._vectors.slot_tracker.follow_switch(metadata["live"])
+            if retriever.slot and retriever.slot != self._vectors.slot_tracker.slot:  # its vectors may be half deleted
+                embedding, retriever.slot, degraded = await self._vectors.embed_question(
+                    question.first_person_text, options.first_wait, options.embed_timeout
+                )
+                result = await self._run_in_thread(partial(retrieve, embedding=embedding))
             self._speakers.drop_outdated(scope, metadata["writes"])
         now = options.now or datetime.now(retriever.zone)
         recollections = await asyncio.to_thread(_make_recollections, result, options, degraded, now, past)
         if isinstance(scope.user_id, SharedMemory):
             recollections = [replace(memory, shared=scope.user_id) for memory in recollections]
         return _Answer(question, recollections)
+
+    async def _run_in_thread(self, retrieve: Callable[[], RawSearchResult]) -> RawSearchResult:
+        """Read in a thread of the sync driver; raise its errors as this package's."""
+        try:
+            return await self._connection.reads.run_in_thread(retrieve)
+        except (driver_errors.Neo4jError, driver_errors.DriverError) as error:
+            raise self._connection.translate_error(error) from error
+        except UnicodeEncodeError as error:
+            raise errors.InvalidUnicode(reason=str(error)) from error
 
     async def _derive_past_memory(self, scope: Scope, as_of: AsOf | None) -> PastMemory | None:
         return None if as_of is None else await past_memory.derive_past_memory(self._connection, scope, as_of)

@@ -79,6 +79,8 @@ class ReembedOutcome:
     is_switched: bool = False
     """whether the searches read these vectors"""
     is_budget_spent: bool = False
+    is_old_deleted: bool = False
+    """whether old vectors that an earlier job kept were deleted"""
 
     @property
     def is_done(self) -> bool:
@@ -128,7 +130,7 @@ async def reembed_texts(
 ) -> ReembedOutcome:
     """Embed every stored text with this embedder and switch the searches to the new vectors.
 
-    Does nothing if the live vectors are this embedder's already.
+    If the live vectors are this embedder's already, it only deletes old ones that an earlier call has kept.
 
     Args:
         connection: the database.
@@ -136,7 +138,7 @@ async def reembed_texts(
         batch: the number of texts that are read, embedded and written together.
         progress: called with every step.
         force: re-embed even if the live vectors are this embedder's, because the texts or the model have changed.
-        keep_old: keep the old vectors.
+        keep_old: keep the old vectors, for the services that still have the old embedder, until the next call.
         selection: embed these texts only; the searches switch once no text is left.
         budget: what may be spent; the searches do not switch if it ends before the texts.
         workers: pages in this process: while the texts of one are embedded, others are read and written.
@@ -151,7 +153,12 @@ async def reembed_texts(
     start_time = time.monotonic()
     plan = await plan_reembedding(connection, vectors, batch=batch, force=force, selection=selection)
     if not plan.is_needed:
-        return ReembedOutcome(plan.target.slot.embedder, plan.target.slot.dimensions, is_switched=True)
+        outcome = ReembedOutcome(plan.target.slot.embedder, plan.target.slot.dimensions, is_switched=True)
+        if plan.target.kept and not keep_old:
+            progress(ProgressStep("Emptying the old slot"))
+            await graph.reembed.delete_kept_vectors(connection, plan.target)
+            outcome.is_old_deleted = True
+        return outcome
     progress(ProgressStep("Emptying the new slot"))
     run = await graph.reembed.begin_reembedding(connection, plan.target)
     embedder = PageEmbedder(connection, RefusalSorter(vectors, plan.target.slot.dimensions), run)

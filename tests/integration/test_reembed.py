@@ -219,12 +219,35 @@ async def test_the_next_time_it_goes_back_to_the_first_slot(deployed: Deployed) 
     assert (await db.state()).live_slot_name == "a"
 
 
-@pytest.mark.full
-async def test_the_old_vectors_may_be_kept(deployed: Deployed) -> None:
+async def test_services_with_the_old_embedder_search_old_vectors_while_they_are_kept(deployed: Deployed) -> None:
     db = await deployed()
     await db.reembed(Scripted(), keep_old=True)
     assert None not in (await db.vectors("a")).values()
     assert [slot.dimensions for slot in (await db.state()).slots] == [64, 32]
+    assert await search_cello(db.memory) == (None, True)
+    await db.memory.remember(turns("My dog is called Rex."), **ADA, session_id="later")
+    assert (await db.vectors("a"))["My dog is called Rex."] is None
+    assert next(found.text for found in await db.memory.recall("dog Rex", **ADA)) == "My dog is called Rex."
+
+    outcome = await db.reembed(Scripted())
+    assert (outcome.is_old_deleted, outcome.embedded) == (True, 0)
+    assert [slot.dimensions for slot in (await db.state()).slots] == [32]
+    assert await search_cello(db.memory) == ("the memories were re-embedded by another embedder", False)
+    assert not (await db.reembed(Scripted())).is_old_deleted
+
+
+async def test_the_first_search_after_a_switch_has_vectors(deployed: Deployed) -> None:
+    db = await deployed()
+    assert await search_cello(db.memory) == (None, True)
+    await db.reembed(HashEmbedder(), force=True)
+    assert await search_cello(db.memory) == (None, True)
+
+
+async def search_cello(memory: GraphMemory) -> tuple[str | None, bool]:
+    """Why a search had no vectors, and whether a vector has a share in its first memory's score."""
+    [found, *_] = await memory.recall("Who plays the cello?", **ADA, explain=True)
+    assert "cello" in found.text
+    return found.degraded, any(share.signal == "vector" for share in found.shares)
 
 
 @pytest.mark.full
@@ -252,7 +275,6 @@ async def test_searches_go_on_throughout(deployed: Deployed) -> None:
     new.may_go_on.set()
     await job
     running, restarted = db.memory, db.service(Scripted())
-    await running.recall("This search learns of the switch.", **ADA)
     degraded = await running.recall("Who plays the cello?", **ADA)
     after = await restarted.recall("Who plays the cello?", **ADA)
     for found in (during, degraded, after):

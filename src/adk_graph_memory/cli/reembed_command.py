@@ -46,7 +46,12 @@ async def reembed(
     batch: Annotated[int, typer.Option(min=1, help="Texts that are read, embedded and written together.")] = 256,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what there is to do.")] = False,
     force: Annotated[bool, typer.Option("--force", help="Even if the vectors are this embedder's already.")] = False,
-    keep_old: Annotated[bool, typer.Option("--keep-old", help="Leave the old vectors in place.")] = False,
+    keep_old: Annotated[
+        bool,
+        typer.Option(
+            "--keep-old", help="Keep the old vectors, which services with the old embedder search, until the next run."
+        ),
+    ] = False,
     failed: Annotated[bool, typer.Option("--failed", help="Only list the texts that cannot be embedded.")] = False,
     app_name: AppFilterOption = None,
     user_id: UserFilterOption = None,
@@ -127,7 +132,8 @@ def _announce_step(step: reembedding.ProgressStep) -> None:
 def _format_plan(plan: reembedding.ReembedPlan) -> str:
     live, slot = plan.target.live, plan.target.slot
     if not plan.is_needed:
-        return _describe_done(slot.embedder)
+        kept = f"\nThe old vectors of {plan.target.kept.embedder} will be deleted." if plan.target.kept else ""
+        return _describe_done(slot.embedder) + errors.shorten_embedder_names(kept)
     old = f"from  {live.embedder}, {live.dimensions} numbers" if live else "from  no vectors"
     new = f"to    {slot.embedder}, {slot.dimensions} numbers" + (", begun already" if plan.target.is_begun else "")
     texts = [f"{count.left + count.failed:>9,} of {count.texts:,} texts of kind {count.kind}" for count in plan.counts]
@@ -140,6 +146,8 @@ def _describe_done(embedder: str) -> str:
 
 
 def _format_outcome(outcome: reembedding.ReembedOutcome) -> str:
+    if outcome.is_old_deleted:
+        return "The old vectors are deleted."
     if outcome.is_done and not outcome.embedded:
         return _describe_done(outcome.embedder)
     embedder = errors.shorten_embedder_names(outcome.embedder)

@@ -100,6 +100,8 @@ class ReembedTarget:
     slot: VectorSlot
     is_begun: bool
     """whether an earlier run has filled part of it"""
+    kept: VectorSlot | None = None
+    """the slot as it is, if it holds what was live before and nobody is filling it"""
 
     @property
     def other_slot_name(self) -> str:
@@ -118,14 +120,15 @@ class ReembedRun:
 async def find_reembed_target(connection: Connection, embedder: str, dimensions: int) -> ReembedTarget:
     """Find the slot for this embedder's vectors: the one that an earlier run began, or else the one not live."""
     state = await vector_slots.fetch_schema_state(connection)
-    meta = await connection.run_statement("schema_state")
-    filling = meta[0]["m"].get("filling") if meta else None
+    rows = await connection.run_statement("schema_state")
+    meta = rows[0]["m"] if rows else {}
+    filling = meta.get("filling")
     for slot in state.slots:
         if slot.name == filling and (slot.embedder, slot.dimensions) == (embedder, dimensions):
             return ReembedTarget(state.live_slot, slot, is_begun=True)
-    return ReembedTarget(
-        state.live_slot, VectorSlot("b" if state.live_slot_name == "a" else "a", embedder, dimensions), is_begun=False
-    )
+    name, is_idle = "b" if state.live_slot_name == "a" else "a", not (filling or meta.get("reembedding"))
+    kept = next((slot for slot in state.slots if slot.name == name and is_idle), None)
+    return ReembedTarget(state.live_slot, VectorSlot(name, embedder, dimensions), is_begun=False, kept=kept)
 
 
 async def begin_reembedding(connection: Connection, target: ReembedTarget) -> ReembedRun:
@@ -241,6 +244,14 @@ async def empty_slot(connection: Connection, name: str) -> None:
     slot = VectorSlot(name, "", 0)
     await connection.run_statement("reembed_empty", slot=slot.vector_property, tokens=slot.token_property)
     await connection.run_statement("reembed_close", name=name)
+
+
+async def delete_kept_vectors(connection: Connection, target: ReembedTarget) -> None:
+    """Empty the slot that an earlier run kept; a run that is filling it by now raises ``GraphMemoryError``."""
+    run = ReembedRun(uuid.uuid4().hex, target)
+    await connection.run_statement("reembed_take", run=run.id, filling=None)
+    await empty_slot(connection, target.slot.name)
+    await finish_reembedding(connection, run, is_done=True)
 
 
 async def finish_reembedding(connection: Connection, run: ReembedRun, *, is_done: bool) -> None:

@@ -179,9 +179,10 @@ class LiveSlotTracker:
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
         self.slot: VectorSlot | None = None
-        """The live slot; None until :meth:`find_slot` has found one."""
+        """The slot to search: the live one, once :meth:`find_slot` has found it; in an outdated process the one that
+        was live before, while its vectors are kept."""
         self.is_outdated = False
-        """Whether the memories were re-embedded by another embedder while this process ran."""
+        """Whether the memories were re-embedded by another embedder while this process ran: it writes no vectors."""
 
     async def check_owner(self, embedder: str) -> None:
         """Check, until a slot was found, that the live slot's vectors (if any) are this embedder's.
@@ -221,17 +222,21 @@ class LiveSlotTracker:
         """Follow a switch to the slot ``live``, as a statement has just returned it, if the embedder is the same."""
         if self.slot is None or live in (None, self.slot.name):
             return
-        slot = (await fetch_schema_state(self._connection)).live_slot
-        previous, self.slot = self.slot, None
+        state, previous = await fetch_schema_state(self._connection), self.slot
+        slot = state.live_slot
         if slot and (slot.embedder, slot.dimensions) == (previous.embedder, previous.dimensions):
-            self.slot = slot
-        elif slot:
+            self.slot, self.is_outdated = slot, False
+            return
+        if slot and not self.is_outdated:
             self.is_outdated = True
             logger.warning(
                 "The memories were re-embedded with %s, but this process uses %s. Until it is restarted with the new "
-                "embedder, it searches by full text alone and stores memories without vectors.",
+                "embedder, it stores memories without vectors, and searches by full text alone once the old vectors "
+                "are deleted.",
                 *map(errors.shorten_embedder_names, (slot.embedder, previous.embedder)),
             )
+        if previous not in state.slots:
+            self.slot = None
 
     async def refresh_slot(self) -> None:
         """Look up which slot is live, where no statement's answer tells."""

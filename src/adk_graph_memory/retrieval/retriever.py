@@ -160,7 +160,7 @@ class GraphMemoryRetriever(HybridCypherRetriever):
         embedding = QuestionEmbedding(search.query_vector) if search.query_vector is not None else None
         if embedding is None and self._embedder_adapter and self.slot and query:
             embedding = self._embedder_adapter.embed_question(question.first_person_text)
-        return self.retrieve_records(query, question, embedding, search.top_k, search.query_params or {})
+        return self.retrieve_records(query, question, search.top_k, search.query_params or {}, embedding=embedding)
 
     def _is_slot_outdated(self, result: RawSearchResult) -> bool:
         """Whether the live slot is not the one that was searched, and not one already known to be foreign."""
@@ -187,10 +187,11 @@ class GraphMemoryRetriever(HybridCypherRetriever):
         self,
         query: str,
         question: ParsedQuestion,
-        embedding: QuestionEmbedding | None,
         top_k: int,
         query_parameters: dict[str, Any],
         characters: int | None = None,
+        *,
+        embedding: QuestionEmbedding | None,
     ) -> RawSearchResult:
         """Retrieve the records for a parsed question; without an embedding, by full text alone.
 
