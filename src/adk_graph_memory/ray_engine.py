@@ -11,6 +11,7 @@ import asyncio
 import logging
 import os
 import pickle
+import socket
 import sys
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
@@ -28,6 +29,8 @@ OpenWorker = Callable[[], AbstractAsyncContextManager[Callable[[P], Awaitable[R]
 MAX_BLOCKS = 1_000
 """Blocks that pages travel in; Ray's own bookkeeping grows with their number."""
 ATTEMPTS = 3
+CONNECT_TIMEOUT = 10.0
+"""Seconds that a cluster's address may take to answer; Ray itself gives up after minutes, and ends the process."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,9 +149,10 @@ def connect_ray(address: str) -> Iterator[Any]:
         yield ray
         return
     try:
+        _check_reachable(address)
         has_dashboard = False if address == "local" else None  # a dozen processes that nobody looks at
         ray.init(address=address, include_dashboard=has_dashboard, log_to_driver=False, configure_logging=False)
-    except (ConnectionError, RuntimeError, ValueError) as error:
+    except (OSError, RuntimeError, ValueError) as error:
         reason = f"the Ray cluster {address!r} cannot be used ({error}); RAY_ADDRESS names it."
         raise errors.ConfigurationError(reason=" ".join(reason.split())) from error
     try:
@@ -156,6 +160,17 @@ def connect_ray(address: str) -> Iterator[Any]:
             yield ray
     finally:
         ray.shutdown()
+
+
+def _check_reachable(address: str) -> None:
+    """Connect to the host and the port that an address names, if it names any.
+
+    Raises:
+        OSError: nothing answers there.
+    """
+    host, _, port = address.removeprefix("ray://").rpartition(":")
+    if host and port.isdigit():
+        socket.create_connection((host.strip("[]"), int(port)), CONNECT_TIMEOUT).close()
 
 
 class PageActor:
