@@ -10,6 +10,7 @@ import argparse
 import asyncio
 import itertools
 import json
+import os
 import statistics
 import sys
 import tempfile
@@ -35,7 +36,9 @@ FACTS = (1_000, 10_000, 100_000, 1_000_000)
 SCOPE = 4_000
 """Memories of the user who searches, half of them facts."""
 MEMORIES_A_USER = 2_000
-WARM_UP, SEARCHES, APPENDS, SESSIONS, TURNS = 30, 200, 200, 10, 10
+WARM_UP, SEARCHES, APPENDS, SESSIONS, TURNS = 30, 400, 1_000, 10, 10
+QUIET_LOAD, LONGEST_REST = 1.0, 600
+"""Neo4j merges what was filled in for minutes: until the load falls to this, at most so many seconds."""
 SAID = ("I keep {} goats.", "My sister moved to town {}.", "I read book {} on the train.", "I work in shop {}.")
 NOON = datetime(2026, 3, 2, 12, tzinfo=UTC)
 
@@ -101,10 +104,18 @@ async def measure_growth(arguments: argparse.Namespace, home: Path) -> tuple[lis
                 seconds = time.monotonic() - start_time
                 print(f"{facts:,} facts after {seconds:.0f} s …", file=sys.stderr, flush=True)
                 await memory.connection.run_cypher("CALL db.awaitIndexes(3600)")
+                await rest()
                 if not costs:  # until Neo4j's JVM has compiled what they run
                     await _measure_costs(facts, seconds, service, sessions, embedder, asker, home)
                 costs.append(await _measure_costs(facts, seconds, service, sessions, embedder, asker, home))
     return costs, about
+
+
+async def rest() -> None:
+    """Wait until the server has put its indexes in order."""
+    deadline = time.monotonic() + LONGEST_REST
+    while os.getloadavg()[0] > QUIET_LOAD and time.monotonic() < deadline:  # noqa: ASYNC110  nothing tells
+        await asyncio.sleep(5)
 
 
 async def _measure_costs(

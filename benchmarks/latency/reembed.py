@@ -1,6 +1,7 @@
 """``python -m benchmarks.latency.reembed``: re-embedding beside the bare loop of the embedder over the same texts.
 
-Both embed the same texts in the same batches, one after the other in each round; the loop neither reads nor writes.
+Both embed the same texts in the same batches, one after the other in each round; the loop neither reads nor writes. A
+round before the first one, in which the server's JVM compiles what it runs, does not count.
 """
 
 from __future__ import annotations
@@ -77,14 +78,14 @@ async def measure_rounds(settings: Settings, count: int, rounds: int) -> list[Ro
         vectors = EmbedderAdapter(None, settings)
         await vectors.wait_until_ready()
         run_bare_loop(vectors, texts[:ROWS])  # the first calls of a model are slow
-        for number in range(rounds):
-            print(f"round {number + 1} of {rounds} …", file=sys.stderr, flush=True)
+        for number in range(rounds + 1):
+            print(f"round {number} of {rounds} …" if number else "warm-up …", file=sys.stderr, flush=True)
             seconds = await asyncio.to_thread(run_bare_loop, vectors, texts)
             start_time = time.monotonic()
             outcome = await reembed_texts(connection, vectors, force=True)
             assert (outcome.embedded, outcome.left, outcome.failed) == (count, 0, 0)
             measured.append(Round(seconds, time.monotonic() - start_time, _read_peak()))
-    return measured
+    return measured[1:]
 
 
 def _read_peak() -> float:
