@@ -15,7 +15,7 @@ from google.adk.models.llm_request import LlmRequest
 from google.adk.sessions.session import Session
 from typing_extensions import override
 
-from adk_graph_memory import GraphMemory, Neo4jMemoryService, Neo4jSessionService
+from adk_graph_memory import GraphMemory, Neo4jMemoryService, Neo4jSessionService, prompts
 from adk_graph_memory.settings import Settings
 from adk_graph_memory.testing import HashEmbedder, ScriptedLlm
 from benchmarks.latency.clock import time_call
@@ -164,8 +164,8 @@ def _make_app_name() -> str:
 def _reply_with_facts(request: LlmRequest) -> str:
     """What a model might read in these turns: a fact a user's turn, each about somebody that the turn names."""
     [prompt] = (part.text or "" for part in request.contents[0].parts or ())
-    lines = prompt.partition("<conversation>\n")[2].partition("\n</conversation>")[0].splitlines()
-    turns = [turn for turn in map(json.loads, lines) if turn["role"] == "user"]
+    lines = prompts.decode_lines(prompt, "conversation")
+    turns = [line for line in lines if line.get("turn", -1) >= 0 and "role" not in line]
     named = {turn["turn"]: max((w for w in turn["text"].split() if w.isalpha()), key=len) for turn in turns}
     refs = {name: ref for ref, name in enumerate(dict.fromkeys(named.values()), start=1)}
     facts = [
