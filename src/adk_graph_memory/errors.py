@@ -272,9 +272,9 @@ class EmbedderMissing(EmbeddingError):
 
 class EmbeddingModelMissing(EmbeddingError):
     template = """
-    The embedding model {model!r} cannot be loaded: {reason}. Name another (ADK_GRAPH_MEMORY_EMBEDDER or embedder=:
-    a sentence-transformers model, a folder that holds one, or gemini-embedding-001), or pass any neo4j-graphrag
-    Embedder; embedder=False works without vectors, by full text alone."""
+    The embedding model {model!r} cannot be loaded: {reason}. Name another (ADK_GRAPH_MEMORY_EMBEDDER, embedder= or
+    --embedder: a sentence-transformers model, a folder that holds one, or gemini-embedding-001), or pass any
+    neo4j-graphrag Embedder; embedder=False works without vectors, by full text alone."""
     model: str
 
 

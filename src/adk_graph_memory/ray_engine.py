@@ -153,7 +153,7 @@ def connect_ray(address: str) -> Iterator[Any]:
         has_dashboard = False if address == "local" else None  # a dozen processes that nobody looks at
         ray.init(address=address, include_dashboard=has_dashboard, log_to_driver=False, configure_logging=False)
     except (OSError, RuntimeError, ValueError) as error:
-        reason = f"the Ray cluster {address!r} cannot be used ({error}); RAY_ADDRESS names it."
+        reason = f"no Ray cluster answers at RAY_ADDRESS={address} ({error})."
         raise errors.ConfigurationError(reason=" ".join(reason.split())) from error
     try:
         with redirect_stdout(sys.stderr):  # Ray prints what happens to its machines, among what a command prints

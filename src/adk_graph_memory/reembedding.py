@@ -130,7 +130,8 @@ async def reembed_texts(
 ) -> ReembedOutcome:
     """Embed every stored text with this embedder and switch the searches to the new vectors.
 
-    If the live vectors are this embedder's already, it only deletes old ones that an earlier call has kept.
+    If the live vectors are this embedder's already, it only deletes old ones that an earlier call has kept. It does
+    nothing if the selection has no text.
 
     Args:
         connection: the database.
@@ -159,6 +160,9 @@ async def reembed_texts(
             await graph.reembed.delete_kept_vectors(connection, plan.target)
             outcome.is_old_deleted = True
         return outcome
+    has_texts = selection == ALL_TEXTS or sum(count.texts for count in plan.counts) > 0
+    if not (has_texts or plan.target.is_begun):
+        return ReembedOutcome(plan.target.slot.embedder, plan.target.slot.dimensions)
     progress(ProgressStep("Emptying the new slot"))
     run = await graph.reembed.begin_reembedding(connection, plan.target)
     embedder = PageEmbedder(connection, RefusalSorter(vectors, plan.target.slot.dimensions), run)

@@ -23,7 +23,7 @@ def test_an_address_where_nothing_answers_is_named(scheme: str) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         address = f"{scheme}127.0.0.1:{server.getsockname()[1]}"
     with (
-        pytest.raises(errors.ConfigurationError, match=rf"'{address}' cannot be used .*RAY_ADDRESS"),
+        pytest.raises(errors.ConfigurationError, match=rf"RAY_ADDRESS={address} "),
         connect_ray(address),
     ):
         pass
@@ -33,5 +33,5 @@ def test_an_address_where_nothing_answers_is_named(scheme: str) -> None:
 def test_what_is_no_cluster_is_named(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("ray.data")
     monkeypatch.delenv("RAY_ADDRESS", raising=False)
-    with pytest.raises(errors.ConfigurationError, match=f"'{address}' cannot be used"), connect_ray(address):
+    with pytest.raises(errors.ConfigurationError, match=f"RAY_ADDRESS={address} "), connect_ray(address):
         pass

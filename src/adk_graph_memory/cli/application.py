@@ -136,6 +136,10 @@ def command(panel: str, name: str | None = None) -> Callable[[Callable[..., Any]
             except EXPECTED_ERRORS as error:
                 print_error(error)
                 raise typer.Exit(1) from error
+            except KeyboardInterrupt:
+                if option_classes:  # of batch jobs
+                    typer.echo("\nInterrupted. What is done stays; the same command goes on.", err=True)
+                raise
             finally:
                 hide_status()
             if output is not None:

@@ -60,8 +60,8 @@ async def reembed(
     """Replace every vector by one of the configured or another embedder, while searches go on.
 
     Searches switch to the new vectors once no text lacks one; until then those of a part, or of what a budget allows,
-    are kept. Exit code 1 means that texts are left or that it failed, 3 that the budget is spent. Whatever stopped it,
-    the same command goes on from there.
+    are kept. Exit code 1 means that it failed, or that texts could not be embedded; 3 that the budget is spent.
+    Whatever stopped it, the same command goes on from there.
     """
     choice = resolve_embedder(embedder)
     selection = TextSelection(app_name, user_id, None if since is None else since.astimezone().timestamp())
@@ -81,7 +81,10 @@ async def reembed(
         outcome = await reembedding.reembed_texts(
             connection, vectors, progress=_announce_step, keep_old=keep_old, **what, **how
         )
-        return Output(outcome, _format_outcome(outcome), exit_code=_choose_exit_code(outcome))
+        text = _format_outcome(outcome)
+        if keep_old and outcome.is_switched and outcome.embedded:
+            text += "\nThe old vectors are kept; the next `adk-graph-memory reembed` with this embedder deletes them."
+        return Output(outcome, text, exit_code=_choose_exit_code(outcome))
 
 
 async def _list_failures(connection: graph.Connection) -> Output:
@@ -142,14 +145,14 @@ def _format_plan(plan: reembedding.ReembedPlan) -> str:
 
 def _describe_done(embedder: str) -> str:
     name = errors.shorten_embedder_names(embedder)
-    return f"Nothing to do: the vectors are {name}'s already; --force makes every one of them anew."
+    return f"Nothing was left to embed: every vector is {name}'s. --force makes all of them anew."
 
 
 def _format_outcome(outcome: reembedding.ReembedOutcome) -> str:
     if outcome.is_old_deleted:
         return "The old vectors are deleted."
     if outcome.is_done and not outcome.embedded:
-        return _describe_done(outcome.embedder)
+        return _describe_done(outcome.embedder) if outcome.is_switched else "Nothing to do: no text fits these options."
     embedder = errors.shorten_embedder_names(outcome.embedder)
     text = f"{outcome.embedded:,} texts were embedded by {embedder} in {outcome.seconds:,} s."
     if outcome.failed:

@@ -133,13 +133,14 @@ async def _estimate(memory: GraphMemory, sessions: list[OutdatedSession]) -> Est
 
 
 def _format_estimate(estimate: Estimate) -> str:
+    counts = (estimate.users, "user"), (estimate.sessions, "session"), (estimate.turns, "turn")
     lines = [
         f"to    {estimate.extractor}",
-        f"{estimate.users:>9,} users",
-        f"{estimate.sessions:>9,} sessions",
-        f"{estimate.turns:>9,} turns",
+        *(f"{count:>9,} {noun if count == 1 else f'{noun}s'}" for count, noun in counts),
         f"{estimate.max_calls:>9,} calls of the model at most (an estimate)",
     ]
+    if not estimate.max_calls:
+        return "\n".join(lines)
     if estimate.cost is None:
         lines.append("  The cost is unknown until the model has a price and has read something in this graph.")
     else:
