@@ -119,15 +119,14 @@ class ReembedRun:
 
 async def find_reembed_target(connection: Connection, embedder: str, dimensions: int) -> ReembedTarget:
     """Find the slot for this embedder's vectors: the one that an earlier run began, or else the one not live."""
-    state = await vector_slots.fetch_schema_state(connection)
     rows = await connection.run_statement("schema_state")
-    meta = rows[0]["m"] if rows else {}
-    filling = meta.get("filling")
+    state = vector_slots.read_schema_state(rows[0]["m"]) if rows else vector_slots.SchemaState()
+    filling = rows[0]["m"].get("filling") if rows else None
     for slot in state.slots:
         if slot.name == filling and (slot.embedder, slot.dimensions) == (embedder, dimensions):
             return ReembedTarget(state.live_slot, slot, is_begun=True)
-    name, is_idle = "b" if state.live_slot_name == "a" else "a", not (filling or meta.get("reembedding"))
-    kept = next((slot for slot in state.slots if slot.name == name and is_idle), None)
+    name = "b" if state.live_slot_name == "a" else "a"
+    kept = next((slot for slot in state.slots if slot.name == name != filling), None)
     return ReembedTarget(state.live_slot, VectorSlot(name, embedder, dimensions), is_begun=False, kept=kept)
 
 
