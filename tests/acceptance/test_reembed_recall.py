@@ -5,17 +5,16 @@ from __future__ import annotations
 import asyncio
 import statistics
 import uuid
-from collections.abc import AsyncIterator
 from functools import partial
 from typing import Any
 
 import pytest
 from benchmarks.quality import chats, ingest
 from benchmarks.quality.answers import ask_questions
-from benchmarks.quality.dialogue import Conversation
 from tests.conftest import Server
 
 from adk_graph_memory import GraphMemory, Neo4jMemoryService, Neo4jSessionService
+from adk_graph_memory.adk import memory_codec
 from adk_graph_memory.embeddings import EmbedderAdapter
 from adk_graph_memory.embeddings.local import LocalEmbedder
 from adk_graph_memory.reembedding import reembed_texts
@@ -31,49 +30,46 @@ class Renamed(LocalEmbedder):
     embedder_name = "renamed"
 
 
-class Users:
-    """Users of the chats and what they were asked; ``settings`` have labels of their own."""
+class Memory:
+    """The memory of one user of the chats; ``settings`` have labels of their own."""
 
     def __init__(self, settings: Settings) -> None:
-        self.settings, self.conversations = settings, chats.load()[:1]
+        self.settings, self.conversation = settings, chats.load()[0]
 
-    def open_memory(self, embedder: Any = None) -> Neo4jMemoryService:
+    def open_service(self, embedder: Any = None) -> Neo4jMemoryService:
         return Neo4jMemoryService(memory=GraphMemory(settings=self.settings, model="rules", embedder=embedder))
 
-    async def measure_recall(self, memory: Neo4jMemoryService) -> float:
+    async def measure_recall(self, service: Neo4jMemoryService) -> float:
         """Ask each question; no search may fail, or do without vectors."""
 
         async def search(user_id: str, question: str) -> list[Any]:
-            recollections = await memory.memory.recall(question, app_name=APP_NAME, user_id=user_id)
+            recollections = await service.memory.recall(question, app_name=APP_NAME, user_id=user_id)
             assert {recollection.degraded for recollection in recollections} == {None}
-            return (await memory.search_memory(app_name=APP_NAME, user_id=user_id, query=question)).memories
+            return [memory_codec.make_memory_entry(recollection) for recollection in recollections]
 
-        return statistics.fmean(answer.recall for answer in await ask_questions(search, self.conversations, first=10))
+        answers = await ask_questions(search, [self.conversation], first=10)
+        return statistics.fmean(answer.recall for answer in answers)
 
 
 @pytest.fixture
-async def users(neo4j_server: Server) -> AsyncIterator[Users]:
-    users = Users(neo4j_server.settings(label_prefix=f"W{uuid.uuid4().hex[:10]}"))
-    async with Neo4jSessionService(settings=users.settings) as sessions, users.open_memory() as memory:
-
-        async def remember(conversation: Conversation) -> None:
-            await ingest.remember(conversation, sessions, memory, app_name=APP_NAME)
-
-        await asyncio.gather(*map(remember, users.conversations))
-    yield users
+async def memory(neo4j_server: Server) -> Memory:
+    memory = Memory(neo4j_server.settings(label_prefix=f"W{uuid.uuid4().hex[:10]}"))
+    async with Neo4jSessionService(settings=memory.settings) as sessions, memory.open_service() as service:
+        await ingest.remember(memory.conversation, sessions, service, app_name=APP_NAME)
+    return memory
 
 
 @pytest.mark.parametrize("is_kept", [False, True], ids=["same_embedder", "another_embedder"])
-async def test_recall_never_falls(users: Users, is_kept: bool) -> None:
-    async with users.open_memory() as memory, users.open_memory(Renamed()) as restarted:
-        before = await users.measure_recall(memory)
-        vectors = EmbedderAdapter(Renamed() if is_kept else None, users.settings)
-        reembed = partial(reembed_texts, memory.memory.connection, vectors, keep_old=is_kept, force=not is_kept)
+async def test_recall_never_falls(memory: Memory, is_kept: bool) -> None:
+    async with memory.open_service() as running, memory.open_service(Renamed()) as restarted:
+        before = await memory.measure_recall(running)
+        vectors = EmbedderAdapter(Renamed() if is_kept else None, memory.settings)
+        reembed = partial(reembed_texts, running.memory.connection, vectors, keep_old=is_kept, force=not is_kept)
         job, recalls = asyncio.create_task(reembed(batch=32)), list[float]()
         while not job.done():
-            recalls.append(await users.measure_recall(memory))
+            recalls.append(await memory.measure_recall(running))
         assert (await job).is_switched
-        recalls += [await users.measure_recall(memory), await users.measure_recall(restarted if is_kept else memory)]
+        recalls += [await memory.measure_recall(service) for service in (running, restarted if is_kept else running)]
     print(f"recall before {before:.3f}, then {[round(recall, 3) for recall in recalls]}")
     assert len(recalls) > 3
     assert min(recalls) >= before
