@@ -69,6 +69,7 @@ class Server:
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--kills", type=int, default=2, help="how often a server is killed in the middle of its work")
+    parser.addoption("--pictures", help="the folder that gets pictures of the pages, such as docs/assets")
 
 
 @pytest.fixture(scope="session")

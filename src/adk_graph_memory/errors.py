@@ -4,6 +4,7 @@ GraphMemoryError
 ├── ConfigurationError            UnknownScheme  UnknownTimezone  NoDatabaseConfigured  InvalidArgument
 │                                 QueuedModelMissing
 ├── UnsupportedAdk
+├── ExtraMissing
 ├── DatabaseError                 DatabaseUnavailable  AuthenticationFailed  PermissionDenied  DatabaseReadOnly
 │                                 UnsupportedServer  QueryFailed  ConstraintViolated  DriverClosed  InvalidUnicode
 │                                 WriteConflict  DatabaseMissing
@@ -85,6 +86,12 @@ class UnsupportedAdk(GraphMemoryError, ImportError):
     google-adk that this release was tested with: `pip install "google-adk=={tested}"`."""
     version: str
     tested: str
+
+
+class ExtraMissing(GraphMemoryError, ImportError):
+    template = '{what} needs packages that are not installed ({reason}): `pip install "adk-graph-memory[{extra}]"`.'
+    what: str
+    extra: str
 
 
 class InvalidArgument(ConfigurationError):
@@ -184,9 +191,7 @@ class SchemaMissing(SchemaError):
 
 
 class SchemaTooNew(SchemaError):
-    template = """
-    The database's schema is at version {found}, this release knows up to {known}: upgrade adk-graph-memory in this
-    process, or connect to another database."""
+    template = "The schema is at version {found}, this release knows {known}: upgrade it, or use another database."
     found: int
     known: int
 
@@ -289,9 +294,7 @@ class RerankerFailed(GraphMemoryError):
 
 
 class BatchStalled(GraphMemoryError):
-    template = (
-        "The batch job stopped, with {pages} pages left of this pass: {reason}. The same command goes on from there."
-    )
+    template = "The batch job stopped with {pages} pages left of this pass: {reason}. The same command goes on there."
     pages: int
 
 
@@ -330,8 +333,7 @@ class RedactionError(GraphMemoryError):
 
 
 class RedactionFailed(RedactionError):
-    template = """
-    The redaction {name} failed, so nothing was stored or sent: {reason}. It has to be a function from text to text."""
+    template = "The redaction {name} failed, so nothing was stored or sent: {reason}. Give a function: text to text."
     name: str
 
 
@@ -375,9 +377,7 @@ class PortTaken(LocalServerError):
 
 
 class StoreInUse(LocalServerError):
-    template = (
-        "The store in {home} is in use by another Neo4j: stop it (`adk-graph-memory down`), or choose another home."
-    )
+    template = "The store in {home} is in use by another Neo4j: stop it (`adk-graph-memory down`) or choose another."
     home: Path
 
 

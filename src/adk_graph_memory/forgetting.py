@@ -9,7 +9,9 @@ from adk_graph_memory import consolidation, errors, graph, telemetry
 from adk_graph_memory.blobs import BlobStore
 from adk_graph_memory.graph.derivation import MemorySnapshot
 from adk_graph_memory.graph_vectors import GraphVectors
+from adk_graph_memory.memory_changes import describe_change
 from adk_graph_memory.records import Receipt, Scope, check_timezone_aware
+from adk_graph_memory.records.history import MemoryChange
 from adk_graph_memory.records.turns import make_memory_id
 from adk_graph_memory.rewriting import Erasure, Rewriter
 
@@ -22,6 +24,17 @@ def check_ids(ids: object) -> None:
     """
     if not isinstance(ids, Sequence) or not all(isinstance(id, str) for id in ids):
         raise errors.InvalidArgument(reason=f"{ids!r} are no ids: give a text, or a list of texts")
+
+
+def _list_names(ids: str | Sequence[str]) -> list[str]:
+    """List the ids, each also as that of a statement which was added under it.
+
+    Raises:
+        errors.InvalidArgument: they are no list of texts.
+    """
+    ids = [ids] if isinstance(ids, str) else ids
+    check_ids(ids)
+    return [name for id in ids for name in (id, consolidation.make_statement_id(id))]
 
 
 class Forgetting:
@@ -47,14 +60,24 @@ class Forgetting:
         Raises:
             errors.DatabaseError: the graph could not be written; nothing is forgotten.
         """
-        ids = [ids] if isinstance(ids, str) else ids
-        check_ids(ids)
-        telemetry.annotate_memory_ids(ids)
-        names = [name for id in ids for name in (id, consolidation.make_statement_id(id))]
+        names = _list_names(ids)
+        telemetry.annotate_memory_ids([ids] if isinstance(ids, str) else ids)
         connection = await graph.prepare_connection(self.connection)
         if not await graph.forgetting.count_known_memories(connection, Scope(app_name, user_id), names):
             return Receipt()
         return await self._erase(app_name, user_id, lambda snapshot: Erasure.select_ids(snapshot, names))
+
+    async def preview_forget(self, ids: str | Sequence[str], *, app_name: str, user_id: str) -> MemoryChange:
+        """Return what of the facts and names would change if :meth:`forget` took these ids; nothing is written.
+
+        Raises:
+            errors.DatabaseError: the graph could not be read.
+        """
+        names = _list_names(ids)
+        connection, scope = await graph.prepare_connection(self.connection), Scope(app_name, user_id)
+        rewriter = Rewriter(connection, self.vectors)
+        rewrite = await rewriter.preview_erasure(scope, lambda snapshot: Erasure.select_ids(snapshot, names))
+        return describe_change("", rewrite.difference)
 
     @telemetry.trace_operation("delete_memory")
     async def forget_event(self, event_id: str, *, app_name: str, user_id: str, session_id: str) -> Receipt:

@@ -7,9 +7,10 @@ from datetime import UTC, datetime
 
 from adk_graph_memory import consolidation, errors, graph, telemetry
 from adk_graph_memory.graph_vectors import GraphVectors
+from adk_graph_memory.memory_changes import describe_change
 from adk_graph_memory.records import Receipt, Scope
 from adk_graph_memory.records.derived_memory import DerivedMemory
-from adk_graph_memory.records.history import EntityHistory, FactHistory
+from adk_graph_memory.records.history import EntityHistory, FactHistory, MemoryChange
 from adk_graph_memory.records.readings import Reading
 from adk_graph_memory.records.turns import check_text
 from adk_graph_memory.rewriting import Erasure, Rewriter, derive_memory, select_current_readings
@@ -81,6 +82,18 @@ class Histories:
             where = "`adk-graph-memory history`, which names the ingests of a fact"
             raise errors.NotFound(what=f"ingest {ingest_id!r} of this user", where=where)
         return receipt
+
+    async def preview_undo(self, ingest_id: str, *, app_name: str, user_id: str) -> MemoryChange:
+        """Return what of the facts and names would change if :meth:`undo` took this ingest back; nothing is written.
+
+        Raises:
+            errors.DatabaseError: the graph could not be read.
+        """
+        check_text("the ingest", ingest_id)
+        connection, scope = await graph.prepare_connection(self.connection), Scope(app_name, user_id)
+        rewriter = Rewriter(connection, self.vectors)
+        rewrite = await rewriter.preview_erasure(scope, lambda snapshot: Erasure.select_ingest(snapshot, ingest_id))
+        return describe_change(ingest_id, rewrite.difference)
 
     async def _derive_memory(self, connection: graph.Connection, scope: Scope) -> tuple[list[Reading], DerivedMemory]:
         snapshot = await graph.derivation.fetch_snapshot(connection, scope)

@@ -127,6 +127,12 @@ class Rewriter:
         entities = len(snapshot.stored.entities) - len(difference.derived.entities)
         return Receipt(len(erasure.turn_ids), max(facts, 0), max(entities, 0), ids=erasure.ids, at=datetime.now(UTC))
 
+    async def preview_erasure(self, scope: Scope, select: Callable[[MemorySnapshot], Erasure]) -> Rewrite:
+        """Return what would change if what ``select`` chooses were erased; nothing is written."""
+        return await self._rewrite_memory(
+            scope, lambda snapshot: _plan_erasure(snapshot, select(snapshot)), lambda rewrite: False
+        )
+
     async def erase_expired(self, scope: Scope, ids: Sequence[str]) -> Receipt:
         """Erase memories that have expired, by their ids; what other turns support stays, whatever words it tells."""
 

@@ -9,6 +9,7 @@ try:
     from adk_graph_memory.cli import memory_commands
     from adk_graph_memory.cli import history_commands
     from adk_graph_memory.cli import correction_commands
+    from adk_graph_memory.cli import inspect_command
     from adk_graph_memory.cli import review_commands
     from adk_graph_memory.cli import prune_command
     from adk_graph_memory.cli import doctor_command
@@ -32,6 +33,7 @@ __all__ = [
     "history_commands",
     "import_command",
     "ingest_command",
+    "inspect_command",
     "memory_commands",
     "prune_command",
     "reembed_command",

@@ -75,6 +75,8 @@ def _make_stored_fact(memory: DerivedMemory, fact: DerivedFact, valid: datetime)
         sources=known.sources,
         is_pinned=known.ruling.is_pinned,
         origin=known.origin,
+        subject_key=proposition.subject,
+        object_key=proposition.object,
     )
 
 

@@ -10,6 +10,7 @@ from adk_graph_memory.graph import (
     held_facts,
     imports,
     ingest_queue,
+    inspection,
     invariants,
     knowledge,
     memories,
@@ -43,5 +44,6 @@ __all__ = [
     "prepare_connection",
 ]
 __all__ += ["artifacts", "candidates", "derivation", "forgetting", "imports", "ingest_queue", "knowledge", "memories"]
+__all__ += ["inspection"]
 __all__ += ["held_facts", "invariants", "migrate", "profile_facts", "pruning", "reembed", "rereads", "sessions"]
 __all__ += ["past_export", "user_export", "user_import"]

@@ -185,6 +185,8 @@ def read_stored_fact(row: Mapping[str, Any], now: datetime, subject: str | None,
         sources=tuple(map(read_source, row.get("sources", ()))),
         is_pinned=bool(row["pinned"]),
         origin=row["origin"],
+        subject_key=row.get("subject_key"),
+        object_key=row.get("object_key"),
     )
 
 

@@ -219,6 +219,9 @@ class StoredFact:
     is_pinned: bool = False
     origin: Origin | None = None
     """whose word it is: the strongest of its sources"""
+    subject_key: str | None = None
+    """the entity's key; so is ``object_key``"""
+    object_key: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

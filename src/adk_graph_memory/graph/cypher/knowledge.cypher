@@ -18,6 +18,27 @@ COUNT {
   RETURN DISTINCT f
 }
 
+// stored_fact @fragment
+// a fact with its entities and the words that it rests on
+RETURN f.memory_id AS id, f.text AS text, f.predicate AS predicate, f.modality AS modality, f.topic AS topic,
+       f.author AS author, f.timestamp AS timestamp, f.offset AS offset, f.valid_from AS valid_from, f.valid_to AS valid_to, f.state AS state,
+       f.valid_from_precision AS valid_from_precision, f.valid_to_precision AS valid_to_precision,
+       f.stale AS stale, f.pinned AS pinned, f.origin AS origin,
+// include holds
+       AS holds,
+       head(COLLECT { MATCH (f)-[:SUBJECT]->(n) RETURN n.name }) AS subject,
+       head(COLLECT { MATCH (f)-[:SUBJECT]->(n) RETURN n.key }) AS subject_key,
+       head(COLLECT { MATCH (f)-[:OBJECT]->(n) RETURN n.name }) AS object,
+       head(COLLECT { MATCH (f)-[:OBJECT]->(n) RETURN n.key }) AS object_key,
+       COLLECT {
+         MATCH (f)-[s:SUPPORTED_BY]->(memory)
+         WHERE
+// include memory_stands
+         WITH s, memory AS e
+         RETURN s {.quote, .start, .end, .verified, turn_id: e.id, session_id: e.session_id, timestamp: e.timestamp, offset: e.offset, seq: e.seq, author: e.author, origin: e.origin}
+         ORDER BY e.timestamp, e.seq
+       } AS sources
+
 // facts
 // a row for each of the user's facts (of all, or of those that hold, happened or were planned; about whom or what is called
 // so; or the one of this id), the newest first
@@ -36,22 +57,7 @@ WHERE f.id IS NOT NULL AND
     WHERE n.key = $about OR any(name IN [n.name] + n.aliases WHERE toLower(name) = toLower($about))
   })
 WITH f ORDER BY f.timestamp DESC, f.id LIMIT $limit
-RETURN f.memory_id AS id, f.text AS text, f.predicate AS predicate, f.modality AS modality, f.topic AS topic,
-       f.author AS author, f.timestamp AS timestamp, f.offset AS offset, f.valid_from AS valid_from, f.valid_to AS valid_to, f.state AS state,
-       f.valid_from_precision AS valid_from_precision, f.valid_to_precision AS valid_to_precision,
-       f.stale AS stale, f.pinned AS pinned, f.origin AS origin,
-// include holds
-       AS holds,
-       head(COLLECT { MATCH (f)-[:SUBJECT]->(n) RETURN n.name }) AS subject,
-       head(COLLECT { MATCH (f)-[:OBJECT]->(n) RETURN n.name }) AS object,
-       COLLECT {
-         MATCH (f)-[s:SUPPORTED_BY]->(memory)
-         WHERE
-// include memory_stands
-         WITH s, memory AS e
-         RETURN s {.quote, .start, .end, .verified, turn_id: e.id, session_id: e.session_id, timestamp: e.timestamp, offset: e.offset, seq: e.seq, author: e.author, origin: e.origin}
-         ORDER BY e.timestamp, e.seq
-       } AS sources
+// include stored_fact
 ORDER BY f.timestamp DESC, f.id
 
 // fact_place

@@ -1,0 +1,216 @@
+"""Read what a page shows of a user's memory: one fact, one entity or one session, with what lies around it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from adk_graph_memory import errors
+from adk_graph_memory.graph import fact_rows, json_map
+from adk_graph_memory.graph.connection import Connection
+from adk_graph_memory.language.zones import restore_datetime
+from adk_graph_memory.records import Scope, StoredEntity, StoredFact
+from adk_graph_memory.records.inspection import (
+    FactQuote,
+    FactReference,
+    FactSuccession,
+    InspectedEntity,
+    InspectedFact,
+    InspectedTurn,
+    MemoryPath,
+    MergedEntity,
+    NameSource,
+    RevisionEntry,
+    SessionSummary,
+)
+
+TURNS_AROUND = 2
+"""Turns shown before and after one that a fact rests on."""
+FACTS_PER_PAGE = 200
+"""Facts about one entity that a page shows."""
+NEIGHBOURS = 59
+"""Entities around one entity; with it, a picture of 60 nodes can still be read."""
+LINKS = 200
+"""Facts between these that a picture shows."""
+
+
+async def fetch_fact(connection: Connection, scope: Scope, id: str) -> InspectedFact:
+    """Read a fact with its words, its history and the facts next to it, in two statements.
+
+    Raises:
+        errors.NotFound: this user has no such fact.
+    """
+    now = datetime.now(UTC)
+    rows = await connection.run_statement("inspected_fact", scope=scope.key, id=id, now=now)
+    if not rows:
+        raise errors.NotFound(what=f"fact {id!r} of this user", where="the list of facts")
+    [row] = rows
+    turns = await connection.run_statement("turns_around", scope=scope.key, ids=row["turn_ids"], around=TURNS_AROUND)
+    return InspectedFact(
+        fact=_read_fact(row, now),
+        turns=tuple(_read_turn(turn["turn"]) for turn in turns),
+        extractor=row["extractor"] or "",
+        recorded_at=fact_rows.convert_datetime(row["recorded_at"]),
+        is_direct=bool(row["direct"]),
+        replaced=tuple(map(_read_succession, row["replaced"])),
+        replaced_by=tuple(map(_read_succession, row["replaced_by"])),
+        bases=tuple(map(_read_reference, row["bases"])),
+        dependents=tuple(map(_read_reference, row["dependents"])),
+        revisions=tuple(map(_read_revision, row["revisions"])),
+        ruling_reason=row["ruling_reason"] or "",
+        metadata=json_map.parse_json_map(row["metadata"]),
+    )
+
+
+async def fetch_entity(connection: Connection, scope: Scope, key: str, *, skip: int = 0) -> InspectedEntity:
+    """Read an entity, or the one that it was merged into, with a page of its facts and its neighbours.
+
+    Args:
+        connection: a prepared connection.
+        scope: whose memory it is.
+        key: the entity's key.
+        skip: how many of its facts, newest first, stand on earlier pages.
+
+    Raises:
+        errors.NotFound: this user has no such entity.
+    """
+    now = datetime.now(UTC)
+    rows = await connection.run_statement("inspected_entity", scope=scope.key, key=key, now=now)
+    if not rows:
+        raise errors.NotFound(
+            what=f"person or thing {key!r} in this user's memory", where="the list of people and things"
+        )
+    [row] = rows
+    entity = _read_entity(row)
+    page = {"key": entity.key, "skip": skip, "limit": FACTS_PER_PAGE, "now": now}
+    facts = [_read_fact(fact, now) for fact in await connection.run_statement("facts_about", page, scope=scope.key)]
+    keys = [entity.key, *_choose_neighbours(facts, entity.key)]
+    links = {"keys": keys, "limit": LINKS, "now": now}
+    linked = [_read_fact(fact, now) for fact in await connection.run_statement("facts_between", links, scope=scope.key)]
+    others = await connection.run_statement("entities_by_key", scope=scope.key, keys=keys[1:], now=now)
+    return InspectedEntity(
+        entity=entity,
+        names=tuple(
+            NameSource(saying["name"], _read_turn(saying["turn"]) if saying["turn"] else None)
+            for saying in row["sayings"]
+        ),
+        merged=tuple(
+            MergedEntity(
+                one["key"], one["name"], fact_rows.convert_datetime(one["at"]), one["by"] or "", one["reason"] or ""
+            )
+            for one in row["merged"]
+        ),
+        facts=tuple(facts),
+        neighbours=tuple(map(_read_entity, others)),
+        links=tuple(linked),
+        fact_count=row["degree"],
+    )
+
+
+async def fetch_entities(
+    connection: Connection, scope: Scope, *, text: str | None = None, skip: int = 0, limit: int
+) -> list[StoredEntity]:
+    """List the entities with a name that contains ``text``, or all, those of which most is said first."""
+    page = {"text": text or None, "skip": skip, "limit": limit, "now": datetime.now(UTC)}
+    return [_read_entity(row) for row in await connection.run_statement("entities_named", page, scope=scope.key)]
+
+
+async def fetch_sessions(connection: Connection, scope: Scope, *, skip: int = 0, limit: int) -> list[SessionSummary]:
+    """List the sessions of the user, and those that memory alone still knows, the latest first."""
+    page = {"skip": skip, "limit": limit, "now": datetime.now(UTC).timestamp()}
+    return [
+        SessionSummary(
+            row["id"],
+            row["display_name"] or row["id"],
+            row["events"],
+            row["supports"],
+            datetime.fromtimestamp(row["last_time"], UTC),
+        )
+        for row in await connection.run_statement("session_summaries", page, scope=scope.key)
+    ]
+
+
+async def fetch_session_turns(
+    connection: Connection, scope: Scope, session_id: str, *, skip: int = 0, limit: int
+) -> list[InspectedTurn]:
+    """List the turns of a session that say something, with the facts that rest on each; of no session none."""
+    page = {"session_id": session_id, "skip": skip, "limit": limit}
+    rows = await connection.run_statement("session_turns", page, scope=scope.key)
+    return [_read_turn(row["turn"], row["facts"]) for row in rows]
+
+
+async def fetch_paths(
+    connection: Connection, scope: Scope, pairs: Sequence[tuple[str, str]]
+) -> dict[tuple[str, str], MemoryPath]:
+    """Read for pairs of memories (the one that was found, the one that led to it) what they have in common."""
+    if not pairs:
+        return {}
+    rows = await connection.run_statement("shared_entities", scope=scope.key, pairs=[list(pair) for pair in pairs])
+    return {
+        (row["pair"][0], row["pair"][1]): MemoryPath(
+            row["pair"][1],
+            row["kind"],
+            row["text"],
+            row["session_id"] or "",
+            row["turn_id"] or "",
+            tuple((entity["key"], entity["name"]) for entity in row["entities"]),
+        )
+        for row in rows
+    }
+
+
+def _choose_neighbours(facts: Iterable[StoredFact], key: str) -> list[str]:
+    """Choose the entities that most of the facts connect with this one, as many as a picture can show."""
+    counts = Counter(
+        other for fact in facts for other in (fact.subject_key, fact.object_key) if other is not None and other != key
+    )
+    return sorted(counts, key=lambda other: (-counts[other], other))[:NEIGHBOURS]
+
+
+def _read_fact(row: Mapping[str, Any], now: datetime) -> StoredFact:
+    return fact_rows.read_stored_fact(row, now, row["subject"], row["object"])
+
+
+def _read_entity(row: Mapping[str, Any]) -> StoredEntity:
+    return StoredEntity(row["key"], row["name"], row["type"], tuple(row["aliases"]), row["about"] or "", row["facts"])
+
+
+def _read_reference(row: Mapping[str, Any]) -> FactReference:
+    return FactReference(row["id"], row["text"], row["state"])
+
+
+def _read_succession(row: Mapping[str, Any]) -> FactSuccession:
+    return FactSuccession(_read_reference(row), row["op"] or "", row["reason"] or "", row["is_void"])
+
+
+def _read_revision(row: Mapping[str, Any]) -> RevisionEntry:
+    return RevisionEntry(
+        key=row["n"],
+        op=row["op"],
+        reason=row["reason"] or "",
+        by=row["by"] or "",
+        text=row["text"],
+        state=row["state"],
+        at=fact_rows.convert_datetime(row["recorded_at"]),
+        quotes=tuple(dict.fromkeys(quote["quote"] for quote in row["quotes"] if quote["quote"])),
+    )
+
+
+def _read_turn(row: Mapping[str, Any], facts: Iterable[Mapping[str, Any]] = ()) -> InspectedTurn:
+    return InspectedTurn(
+        id=row["id"],
+        memory_id=row["memory_id"],
+        session_id=row["session_id"],
+        seq=row["seq"] or 0,
+        author=row["author"],
+        role="model" if row["role"] == "model" else "user",
+        origin=row["origin"],
+        text=row["text"],
+        at=restore_datetime(row["timestamp"], row["offset"]),
+        manner=row["manner"],
+        writer=row["writer"],
+        ingest_id=row["ingest"],
+        quotes=tuple(FactQuote(_read_reference(fact), fact["quote"], fact["start"], fact["end"]) for fact in facts),
+    )

@@ -1,0 +1,10 @@
+"""Look into a memory in a browser: what it holds of one user, why, since when and where it came from.
+
+``inspector`` makes a web application to mount beside an application's own; ``adk-graph-memory inspect`` serves it on
+the loopback interface. The extra ``inspect`` brings what it needs.
+"""
+
+from adk_graph_memory.inspector.application import Identify, inspector
+from adk_graph_memory.inspector.local_access import LocalAccess
+
+__all__ = ["Identify", "LocalAccess", "inspector"]

@@ -1,0 +1,67 @@
+"""Let only the browser in that opens the address which the command printed."""
+
+from __future__ import annotations
+
+import hmac
+import secrets
+from http.cookies import CookieError, SimpleCookie
+
+from starlette.datastructures import Headers
+from starlette.responses import PlainTextResponse, RedirectResponse, Response
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+LOOPBACK_NAMES = frozenset(("127.0.0.1", "localhost", "[::1]"))
+"""Names by which a browser on this machine reaches a server; another name may be a trick to read its pages."""
+
+REFUSAL = "Open the address that `adk-graph-memory inspect` printed. It works once: for another browser, run it again."
+
+
+class LocalAccess:
+    """Guards an application on the loopback interface, where every user and every web page of the machine can knock.
+
+    The address with the token works once: it leaves a cookie in the browser that opened it.
+
+    Args:
+        app: the application.
+        port: the port that it is served at.
+    """
+
+    def __init__(self, app: ASGIApp, port: int) -> None:
+        self._app, self._hosts = app, {f"{name}:{port}" for name in LOOPBACK_NAMES}
+        self._token: str | None = secrets.token_urlsafe(32)
+        self._cookie_name, self._cookie = f"inspector_{port}", secrets.token_urlsafe(32)
+        self.address = f"http://127.0.0.1:{port}/?token={self._token}"
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request, or hand it on."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        headers = Headers(scope=scope)
+        response: Response
+        if headers.get("host", "") not in self._hosts:
+            response = PlainTextResponse("This page is served on this machine alone.", 421)
+        elif self._has_cookie(headers):
+            await self._app(scope, receive, send)
+            return
+        elif self._token and hmac.compare_digest(_get_token(scope), self._token.encode()):
+            self._token = None
+            response = RedirectResponse(scope["path"], 303)
+            response.set_cookie(self._cookie_name, self._cookie, httponly=True, samesite="lax", path="/")
+        else:
+            response = PlainTextResponse(REFUSAL, 403)
+        response.headers.update({"Cache-Control": "no-store", "Referrer-Policy": "no-referrer"})
+        await response(scope, receive, send)
+
+    def _has_cookie(self, headers: Headers) -> bool:
+        try:
+            cookies = SimpleCookie(headers.get("cookie", ""))
+        except CookieError:
+            return False
+        given = cookies[self._cookie_name].value if self._cookie_name in cookies else ""
+        return hmac.compare_digest(given.encode(), self._cookie.encode())
+
+
+def _get_token(scope: Scope) -> bytes:
+    query: bytes = scope["query_string"]
+    return query.removeprefix(b"token=") if query.startswith(b"token=") else b""

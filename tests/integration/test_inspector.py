@@ -1,0 +1,536 @@
+"""The inspector: what its pages show, to whom, and what they let a visitor change."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from urllib.parse import quote
+
+import httpx
+import neo4j
+import pytest
+from fastapi import FastAPI, Request
+from tests.inspector_pages import ParsedPage
+
+from adk_graph_memory import GraphMemory, Turn, graph
+from adk_graph_memory.html_pages.filters import SIGNAL_NAMES
+from adk_graph_memory.inspector import LocalAccess, inspector
+from adk_graph_memory.inspector.changes import ACTIONS
+from adk_graph_memory.testing import HashEmbedder, ScriptedLlm
+
+NOON = datetime(2026, 3, 2, 12, tzinfo=UTC)
+USER = {"ref": 1, "name": "user", "type": "person"}
+PORTO, FARO = ({"ref": ref, "name": name, "type": "place"} for ref, name in ((2, "Porto"), (3, "Faro")))
+SECRET = "Bruno hides gold under the oak"
+Owner = dict[str, str]
+
+
+def make_fact(text: str, quote: str, **fields: Any) -> dict[str, Any]:
+    return {"subject": 1, "predicate": "lives_in", "object": None, "text": text, "quote": quote, "turns": [0], **fields}
+
+
+def make_reply(*facts: dict[str, Any], entities: tuple[dict[str, Any], ...] = (USER,)) -> str:
+    return json.dumps({"entities": entities, "facts": facts})
+
+
+REPLIES = (
+    make_reply(make_fact("The user lives in Porto", "I live in Porto", object=2), entities=(USER, PORTO)),
+    make_reply(make_fact("The user lives in Faro", "moved to Faro", object=3), entities=(USER, FARO)),
+    json.dumps(
+        {
+            "ops": [
+                {
+                    "fact": 0,
+                    "op": "SUPERSEDE",
+                    "targets": [1],
+                    "quotes": ["moved to Faro", "I live in Porto"],
+                    "reason": "moved",
+                }
+            ]
+        }
+    ),
+    make_reply(make_fact(SECRET, "gold under the oak", predicate="hides")),
+)
+
+
+def open_client(app: Any, **options: Any) -> httpx.AsyncClient:
+    return httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://127.0.0.1:7", **options)
+
+
+@pytest.fixture
+def owner(app_name: str) -> Owner:
+    return {"app_name": app_name, "user_id": "ada"}
+
+
+@pytest.fixture
+def stranger(app_name: str) -> Owner:
+    return {"app_name": app_name, "user_id": "bruno"}
+
+
+@pytest.fixture
+async def memory(neo4j_server: Any, owner: Owner, stranger: Owner) -> AsyncIterator[GraphMemory]:
+    """Ada lived in Porto and moved to Faro; Bruno has a secret."""
+    settings = neo4j_server.settings(label_prefix="TestHash", model_retries=0)
+    async with GraphMemory(
+        settings=settings, model=ScriptedLlm.from_replies(*REPLIES), embedder=HashEmbedder()
+    ) as memory:
+        said = [Turn("t1", "user", "I live in Porto, by the river.", NOON), Turn("t2", "cat", "Lovely.", NOON, "model")]
+        await memory.remember(said, session_id="s/1 ü", **owner)
+        await memory.remember(
+            [Turn("t3", "user", "I moved to Faro.", NOON + timedelta(days=9))], session_id="s2", **owner
+        )
+        await memory.remember([Turn("b1", "user", "There is gold under the oak.", NOON)], session_id="b", **stranger)
+        yield memory
+
+
+@pytest.fixture
+async def client(memory: GraphMemory, owner: Owner) -> AsyncIterator[httpx.AsyncClient]:
+    """A browser on Ada's memory, which she may change."""
+    app = inspector(memory, lambda request: (owner["app_name"], owner["user_id"]), write=True)
+    async with open_client(app) as client:
+        token = (await client.get("/api/token")).json()
+        client.headers[token["header"]] = token["token"]
+        yield client
+
+
+async def find_fact(memory: GraphMemory, owner: Owner, text: str) -> Any:
+    [fact] = [fact async for fact in memory.facts(**owner, past=True) if text in fact.text]
+    return fact
+
+
+async def get_page(client: httpx.AsyncClient, path: str, status_code: int = 200) -> ParsedPage:
+    answer = await client.get(path)
+    assert answer.status_code == status_code, answer.text
+    page = ParsedPage(answer.text)
+    page.check_inert()
+    return page
+
+
+# -- what the pages show ----------------------------------------------------------------------------------------
+
+
+async def test_an_answer_shows_why_it_was_found(client: httpx.AsyncClient) -> None:
+    page = await get_page(client, "/?question=Where does the user live?")
+    assert "The user lives in Faro" in page.text
+    assert re.search(r"previously:\s+The user lives in Porto", page.text)
+    assert "Why: score" in page.text
+    assert "words in common" in page.text
+    assert re.search(r"in \d+ ms", page.text)
+
+
+async def test_an_answer_as_of_a_day_is_that_of_then(client: httpx.AsyncClient) -> None:
+    page = await get_page(client, "/?question=Where does the user live?&as_of=2026-03-03")
+    assert "The user lives in Porto" in page.text
+    assert "The user lives in Faro" not in page.text
+
+
+async def test_without_a_question_the_profile_is_shown(client: httpx.AsyncClient) -> None:
+    page = await get_page(client, "/")
+    assert "What memory always keeps in mind" in page.text
+    assert "The user lives in Faro" in page.text
+
+
+async def test_a_fact_stands_with_its_words_in_their_conversation(
+    client: httpx.AsyncClient, memory: GraphMemory, owner: Owner
+) -> None:
+    fact = await find_fact(memory, owner, "Porto")
+    html = (await client.get(f"/facts/{fact.id}")).text
+    assert "<mark>I live in Porto</mark>, by the river." in html
+    page = ParsedPage(html)
+    assert "Lovely." in page.text
+    assert "What replaced it" in page.text
+    assert "The user lives in Faro" in page.text
+    assert "moved" in page.text
+    assert "no longer so" in page.text
+
+
+async def test_an_entity_has_its_names_facts_and_neighbours(
+    client: httpx.AsyncClient, memory: GraphMemory, owner: Owner
+) -> None:
+    fact = await find_fact(memory, owner, "Faro")
+    page = await get_page(client, f"/entities/{fact.subject_key}")
+    [elements] = [json.loads(values["data-elements"]) for _, values in page.tags if "data-elements" in values]
+    assert {node["data"].get("name") for node in elements} >= {"user", "Porto", "Faro"}
+    assert [edge["data"]["label"] for edge in elements if "source" in edge["data"]] == ["lives in", ""]
+    rows = [values for tag, values in page.tags if "data-from" in values]
+    assert [row["class"] for row in rows] == ["holds", "over"]
+    days = (NOON - datetime(1970, 1, 1, tzinfo=UTC)).days
+    assert [(row["data-from"], row["data-to"]) for row in rows] == [
+        (str(days + 9), "Infinity"),
+        (str(days), str(days + 9)),
+    ]
+    assert "So now" in page.text and "No longer so" in page.text
+
+
+async def test_a_merged_entity_leads_to_the_one_it_is(
+    client: httpx.AsyncClient, memory: GraphMemory, owner: Owner
+) -> None:
+    porto = (await find_fact(memory, owner, "Porto")).object_key
+    await memory.merge("Faro", "Porto", reason="one town", **owner)
+    page = await get_page(client, f"/entities/{porto}")
+    assert "one town" in page.text
+    assert ("h1", {"dir": "auto"}) in page.tags
+
+
+async def test_a_conversation_shows_what_was_read_from_each_turn(client: httpx.AsyncClient) -> None:
+    page = await get_page(client, "/sessions")
+    [path] = [address for address in page.list_addresses() if "s%2F1" in address]
+    page = await get_page(client, path)
+    assert "I live in Porto" in page.text
+    assert "The user lives in Porto" in page.text
+    assert "Lovely." in page.text
+
+
+async def test_what_waits_is_listed_with_its_reason_and_read_again(
+    client: httpx.AsyncClient, memory: GraphMemory, owner: Owner
+) -> None:
+    await memory.enqueue([Turn("w1", "user", "I like figs.", NOON)], session_id="w", **owner)
+    page = await get_page(client, "/sessions")
+    assert "Waiting to be read" in page.text
+    [waiting] = await graph.ingest_queue.fetch_pending_ingests(memory.connection, **owner)
+    assert waiting.reason and waiting.reason in page.text
+    memory._language_model._replies.append(make_reply())  # type: ignore[union-attr]
+    answer = await client.post("/changes/retry")
+    assert "1 turns were read" in answer.text
+    assert "Waiting to be read" not in (await get_page(client, "/sessions")).text
+
+
+async def test_costs_stand_below_the_conversations(client: httpx.AsyncClient) -> None:
+    page = await get_page(client, "/sessions")
+    assert "What remembering cost" in page.text
+    assert "scripted" in page.text
+
+
+async def test_people_and_things_are_found_by_part_of_a_name(client: httpx.AsyncClient) -> None:
+    page = await get_page(client, "/entities?name=aR")
+    assert "Faro" in page.text and "Porto" not in page.text
+    page = await get_page(client, "/entities?name=nobody")
+    assert "No name contains this." in page.text
+
+
+def test_every_signal_has_a_name() -> None:
+    import ast
+    import inspect
+
+    from adk_graph_memory.retrieval import scorer
+
+    calls = (node for node in ast.walk(ast.parse(inspect.getsource(scorer))) if isinstance(node, ast.Call))
+    shares = (node.args[1] for node in calls if getattr(node.func, "attr", "") == "_add_share")
+    signals = {node.value for node in shares if isinstance(node, ast.Constant)} | {
+        "text",
+        "vector",
+        "tokens",
+        "fact",
+        "entity",
+    }
+    assert signals == SIGNAL_NAMES.keys()
+
+
+@pytest.mark.parametrize("path", ["/", "/?question=Faro", "/entities", "/sessions", "/sessions/s2", "FACT", "ENTITY"])
+async def test_a_page_takes_at_most_five_statements(
+    client: httpx.AsyncClient, memory: GraphMemory, owner: Owner, path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fact = await find_fact(memory, owner, "Faro")
+    path = {"FACT": f"/facts/{fact.id}", "ENTITY": f"/entities/{fact.subject_key}"}.get(path, path)
+    await client.get(path)
+    counted = Counter[str]()
+
+    def count(kind: type, name: str) -> None:
+        method = getattr(kind, name)
+
+        def counting(*arguments: Any, **options: Any) -> Any:
+            counted["statements"] += 1
+            return method(*arguments, **options)
+
+        monkeypatch.setattr(kind, name, counting)
+
+    count(neo4j.AsyncSession, "run")
+    count(neo4j.AsyncTransaction, "run")
+    count(neo4j.AsyncDriver, "execute_query")
+    count(neo4j.Session, "run")
+    await client.get(path)
+    assert 0 < counted["statements"] <= 5
+
+
+# -- to whom ----------------------------------------------------------------------------------------------------
+
+
+async def test_another_users_ids_show_nothing_in_any_route(
+    client: httpx.AsyncClient, memory: GraphMemory, stranger: Owner
+) -> None:
+    fact = await find_fact(memory, stranger, "gold")
+    ids = [fact.id, fact.subject_key, "b", fact.sources[0].turn_id, "event:" + fact.id]
+    paths = [
+        path.format(quote(id, safe=""))
+        for id in ids
+        for path in (
+            "/facts/{}",
+            "/entities/{}",
+            "/sessions/{}",
+            "/api/facts/{}/history",
+            "/?question={}",
+            "/api/facts?about={}",
+        )
+    ]
+    for path in (
+        *paths,
+        "/?question=gold under the oak",
+        "/api/search?query=gold under the oak",
+        "/entities?name=Bruno",
+    ):
+        answer = await client.get(path)
+        assert answer.status_code < 500, (path, answer.text)
+        assert "gold" not in answer.text.replace("gold under the oak", "").replace("gold%20", ""), path
+    assert (await client.get(f"/facts/{fact.id}")).status_code == 404
+
+
+async def test_another_users_ids_change_nothing(
+    client: httpx.AsyncClient, memory: GraphMemory, stranger: Owner
+) -> None:
+    fact = await find_fact(memory, stranger, "gold")
+    fields = {
+        "id": fact.id,
+        "ingest": "x",
+        "revision": "x",
+        "name": fact.subject_key,
+        "other": "Bruno",
+        "alias": "Bruno",
+    }
+    for name in ACTIONS:
+        for confirmed in ({}, {"confirmed": "yes"}):
+            answer = await client.post(f"/changes/{name}", data={**fields, "text": "mine now", **confirmed})
+            assert "gold" not in answer.text
+    await client.delete(f"/api/memories/{fact.id}")
+    assert await find_fact(memory, stranger, "gold") == fact
+
+
+async def test_who_is_nobody_sees_nothing(memory: GraphMemory) -> None:
+    async with open_client(inspector(memory, lambda request: None)) as client:
+        for path in ("/", "/entities", "/sessions", "/api/facts", "/api/token"):
+            answer = await client.get(path)
+            assert answer.status_code == 403
+            assert "nobody's" in answer.text.replace("&#39;", "'")
+
+
+async def test_the_applications_own_authorization_decides(memory: GraphMemory, owner: Owner, stranger: Owner) -> None:
+    async def identify(request: Request) -> tuple[str, str] | None:
+        user_id = request.headers.get("Authorization", "").removeprefix("Bearer ")
+        return (owner["app_name"], user_id) if user_id else None
+
+    app = FastAPI()
+    app.mount("/memory", inspector(memory, identify))
+    async with open_client(app) as client:
+        answer = await client.get("/memory/", headers={"Authorization": "Bearer ada"})
+        ParsedPage(answer.text).check_inert("/memory")
+        assert "Faro" in answer.text and "gold" not in answer.text
+        answer = await client.get("/memory/", headers={"Authorization": "Bearer bruno"})
+        assert "gold" in answer.text and "Faro" not in answer.text
+        assert (await client.get("/memory/")).status_code == 403
+        answer = await client.get("/memory/facts/unknown", headers={"Authorization": "Bearer ada"})
+        assert answer.status_code == 404
+        ParsedPage(answer.text).check_inert("/memory")
+        assert (await client.get("/memory/static/inspector.css")).status_code == 200
+
+
+async def test_only_the_browser_that_opened_the_address_gets_in(memory: GraphMemory, owner: Owner) -> None:
+    access = LocalAccess(inspector(memory, lambda request: (owner["app_name"], owner["user_id"])), 7)
+    async with open_client(access) as browser, open_client(access) as another:
+        assert (await browser.get("/")).status_code == 403
+        assert (await browser.get("/?token=guess")).status_code == 403
+        answer = await browser.get(access.address)
+        assert answer.status_code == 303
+        assert "httponly" in answer.headers["set-cookie"].lower()
+        assert "token" not in answer.headers["location"]
+        assert "Faro" in (await browser.get("/")).text
+        assert (await another.get(access.address)).status_code == 403  # it works once
+        another.cookies.set("inspector_7", "forged")
+        assert (await another.get("/")).status_code == 403
+        for path in ("/static/inspector.css", "/api/facts", "/api/openapi.json"):
+            assert (await another.get(path)).status_code == 403
+
+
+@pytest.mark.parametrize("host", ["evil.example:7", "127.0.0.1", "127.0.0.1:8", "127.0.0.1.evil.example:7", ""])
+async def test_another_hosts_name_is_refused(memory: GraphMemory, owner: Owner, host: str) -> None:
+    access = LocalAccess(inspector(memory, lambda request: (owner["app_name"], owner["user_id"])), 7)
+    async with open_client(access) as browser:
+        await browser.get(access.address)
+        answer = await browser.get("/", headers={"Host": host})
+        assert answer.status_code == 421
+        assert "Faro" not in answer.text
+
+
+@pytest.mark.parametrize("path", ["/", "/facts/none", "/nowhere", "/static/inspector.js", "/api/facts", "/changes/pin"])
+async def test_every_answer_forbids_foreign_scripts_and_caches(client: httpx.AsyncClient, path: str) -> None:
+    answer = await client.get(path)
+    policy = answer.headers["content-security-policy"]
+    assert "default-src 'none'; script-src 'self'; style-src 'self';" in policy
+    assert "unsafe" not in policy
+    assert answer.headers["cache-control"] == "no-store"
+    assert answer.headers["x-content-type-options"] == "nosniff"
+
+
+# -- what they change -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("token", [None, "", "0" * 64])
+async def test_without_the_pages_token_nothing_changes(
+    client: httpx.AsyncClient, memory: GraphMemory, owner: Owner, token: str | None
+) -> None:
+    fact = await find_fact(memory, owner, "Faro")
+    del client.headers["X-Inspector-Token"]
+    headers = {} if token is None else {"X-Inspector-Token": token}
+    confirmed = {"id": fact.id, "confirmed": "yes"}
+    for name in (*ACTIONS, "retry"):
+        assert (await client.post(f"/changes/{name}", data=confirmed, headers=headers)).status_code == 403
+    assert (await client.delete(f"/api/memories/{fact.id}", headers=headers)).status_code == 403
+    assert await find_fact(memory, owner, "Faro") == fact
+
+
+async def test_one_users_token_is_not_anothers(memory: GraphMemory, owner: Owner) -> None:
+    def identify(request: Request) -> tuple[str, str]:
+        return owner["app_name"], request.headers["X-User"]
+
+    fact = await find_fact(memory, owner, "Faro")
+    async with open_client(inspector(memory, identify, write=True)) as client:
+        token = (await client.get("/api/token", headers={"X-User": "bruno"})).json()["token"]
+        headers = {"X-User": "ada", "X-Inspector-Token": token}
+        assert (await client.delete(f"/api/memories/{fact.id}", headers=headers)).status_code == 403
+
+
+async def test_read_only_pages_have_no_buttons_and_take_no_changes(memory: GraphMemory, owner: Owner) -> None:
+    fact = await find_fact(memory, owner, "Faro")
+    app = inspector(memory, lambda request: (owner["app_name"], owner["user_id"]))
+    async with open_client(app) as client:
+        assert (await client.get("/api/token")).json()["token"] is None
+        for path in (f"/facts/{fact.id}", f"/entities/{fact.subject_key}", "/sessions"):
+            page = await get_page(client, path)
+            assert "read-only" in page.text
+            assert not [values for _, values in page.tags if "hx-post" in values]
+        answer = await client.post("/changes/forget", data={"id": fact.id, "confirmed": "yes"})
+        assert answer.status_code == 403
+        assert "read-only" in answer.text
+
+
+async def test_a_correction_is_previewed_made_and_taken_back(
+    client: httpx.AsyncClient, memory: GraphMemory, owner: Owner
+) -> None:
+    fact = await find_fact(memory, owner, "Faro")
+    form = {"id": fact.id, "text": "The user lives in Olhão", "reason": "misheard"}
+    preview = ParsedPage((await client.post("/changes/correct", data=form)).text)
+    assert "The user lives in Olhão" in preview.text
+    assert (await find_fact(memory, owner, "Faro")).state == "current"
+    [confirm] = [json.loads(values["hx-vals"]) for _, values in preview.tags if "hx-vals" in values]
+    receipt = ParsedPage((await client.post("/changes/correct", data=confirm)).text)
+    assert (await find_fact(memory, owner, "Faro")).state == "retracted"
+    [undo] = [json.loads(values["hx-vals"]) for _, values in receipt.tags if "hx-vals" in values]
+    preview = ParsedPage((await client.post("/changes/undo", data=undo)).text)
+    assert "The user lives in Olhão" in preview.text
+    await client.post("/changes/undo", data={**undo, "confirmed": "yes"})
+    assert await find_fact(memory, owner, "Faro") == fact
+    assert not [fact async for fact in memory.facts(**owner, past=True) if "Olhão" in fact.text]
+
+
+async def test_dates_change_only_if_they_were_changed(
+    client: httpx.AsyncClient, memory: GraphMemory, owner: Owner
+) -> None:
+    fact = await find_fact(memory, owner, "Faro")
+    dates = {"valid_from": "", "valid_from_was": "", "valid_to": "2026-05-31", "valid_to_was": "", "confirmed": "yes"}
+    await client.post("/changes/correct", data={"id": fact.id, "text": fact.text, **dates})
+    corrected = [one async for one in memory.facts(**owner, past=True) if one.state == "current" and "Faro" in one.text]
+    assert [one.valid_to for one in corrected] == [datetime(2026, 6, 1, tzinfo=UTC)]
+    page = await get_page(client, f"/facts/{corrected[0].id}")
+    assert "until 31 May 2026" in page.text
+
+
+async def test_pin_retract_and_forget_do_what_they_say(
+    client: httpx.AsyncClient, memory: GraphMemory, owner: Owner
+) -> None:
+    fact = await find_fact(memory, owner, "Faro")
+    confirmed = {"id": fact.id, "confirmed": "yes"}
+    assert "pinned" in (await client.post("/changes/pin", data={"id": fact.id})).text
+    await client.post("/changes/pin", data=confirmed)
+    assert (await find_fact(memory, owner, "Faro")).is_pinned
+    await client.post("/changes/unpin", data=confirmed)
+    await client.post("/changes/retract", data=confirmed)
+    assert (await find_fact(memory, owner, "Faro")).state == "retracted"
+    preview = await client.post("/changes/forget", data={"id": fact.id})
+    assert "This cannot be undone." in preview.text
+    assert (await find_fact(memory, owner, "Faro")).state == "retracted"
+    answer = await client.post("/changes/forget", data=confirmed)
+    assert "Gone: 1 fact" in answer.text
+    assert (await client.get(f"/facts/{fact.id}")).status_code == 404
+
+
+async def test_merge_and_split_are_previewed(client: httpx.AsyncClient, memory: GraphMemory, owner: Owner) -> None:
+    preview = ParsedPage((await client.post("/changes/merge", data={"name": "Faro", "other": "Porto"})).text)
+    assert "Faro, Porto" in preview.text
+    await client.post("/changes/merge", data={"name": "Faro", "other": "Porto", "confirmed": "yes"})
+    assert [entity.aliases async for entity in memory.entities(**owner, type="place")] == [("Porto",)]
+    await client.post("/changes/split", data={"alias": "Porto", "confirmed": "yes"})
+    assert sorted([entity.name async for entity in memory.entities(**owner, type="place")]) == ["Faro", "Porto"]
+
+
+@pytest.mark.parametrize(
+    ("name", "fields", "words"),
+    [
+        ("pin", {}, "The field 'id' is missing"),
+        ("correct", {"id": "fact:none", "text": "x"}, "fact:none"),
+        ("correct", {"id": "FARO", "valid_from": "soon"}, "soon"),
+        ("correct", {"id": "FARO"}, "changes nothing"),
+        ("undo", {"ingest": "none", "confirmed": "yes"}, "none"),
+        ("split", {"alias": "nobody"}, "nobody"),
+        ("explode", {}, "explode"),
+    ],
+)
+async def test_what_cannot_be_done_says_why(
+    client: httpx.AsyncClient, memory: GraphMemory, owner: Owner, name: str, fields: dict[str, str], words: str
+) -> None:
+    faro = (await find_fact(memory, owner, "Faro")).id
+    data = {key: faro if value == "FARO" else value for key, value in fields.items()}
+    answer = await client.post(f"/changes/{name}", data=data, headers={"HX-Request": "true"})
+    assert answer.status_code in (400, 404, 422)
+    assert words in ParsedPage(answer.text).text
+
+
+# -- JSON -------------------------------------------------------------------------------------------------------
+
+
+async def test_the_same_as_json(client: httpx.AsyncClient, memory: GraphMemory, owner: Owner) -> None:
+    facts = (await client.get("/api/facts?past=true")).json()
+    assert [fact["text"] for fact in facts] == ["The user lives in Faro", "The user lives in Porto"]
+    [found, *_] = (await client.get("/api/search?query=Where does the user live?")).json()
+    assert found["text"] == "The user lives in Faro"
+    assert found["shares"]
+    history = (await client.get(f"/api/facts/{facts[1]['id']}/history")).json()
+    assert [entry["kind"] for entry in history["entries"]] == ["said", "ended"]
+    entities = (await client.get("/api/entities")).json()
+    assert {entity["name"] for entity in entities} == {"user", "cat", "Faro", "Porto"}
+    receipt = (await client.delete(f"/api/memories/{facts[0]['id']}")).json()
+    assert receipt["facts"] == 1
+    assert not [fact async for fact in memory.facts(**owner) if "Faro" in fact.text]
+
+
+async def test_openapi_describes_the_json_routes_alone(client: httpx.AsyncClient) -> None:
+    paths = (await client.get("/api/openapi.json")).json()["paths"]
+    assert sorted(paths) == [
+        "/api/entities",
+        "/api/facts",
+        "/api/facts/{id}/history",
+        "/api/memories/{id}",
+        "/api/search",
+        "/api/token",
+    ]
+    assert all(route["description"] for methods in paths.values() for route in methods.values())
+
+
+@pytest.mark.parametrize(
+    "path", ["/api/facts?limit=0", "/api/search", "/api/facts/none/history", "/api/facts?after=none"]
+)
+async def test_bad_input_gets_a_json_error(client: httpx.AsyncClient, path: str) -> None:
+    answer = await client.get(path)
+    assert answer.status_code in (404, 422)
+    assert answer.json()["message"]
