@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import base64
+import gzip
 import json
+import re
 from dataclasses import dataclass, field
 from html.parser import HTMLParser
+
+from adk_graph_memory.html_pages import MemoryView
 
 _TAGS = """
 a b blockquote body button caption code dd details dialog div dl dt form h1 h2 h3 head header html input label
@@ -13,8 +18,9 @@ th thead time title tr ul
 """
 _ATTRIBUTES = """
 action aria-current aria-hidden aria-label aria-labelledby autocomplete autofocus charset class colspan
-content data-closes data-elements data-from data-opens data-reloads data-shortcut data-to data-unfolds
-datetime defer dir for height hidden href hx-headers hx-post hx-target hx-vals id lang max method min name
+content data-closes data-elements data-filters data-from data-opens data-reloads data-shortcut
+data-start data-to data-unfolds
+datetime defer dir for height hidden href http-equiv hx-headers hx-post hx-target hx-vals id lang max method min name
 placeholder preserveaspectratio rel required role rows scope src step tabindex title type value viewbox width
 x x1 x2 y y1 y2
 """
@@ -22,6 +28,22 @@ TAGS, ATTRIBUTES = frozenset(_TAGS.split()), frozenset(_ATTRIBUTES.split())
 """All tags and attributes that the templates use: none that runs a script."""
 JSON_ATTRIBUTES = ("hx-headers", "hx-vals", "data-elements")
 ADDRESSES = ("href", "src", "action", "hx-post")
+
+
+def unpack_pages(view: MemoryView) -> dict[str, str]:
+    """The pages of a document, by their addresses."""
+    match = re.search(r'<script type="text/plain" id="pages">([^<]*)</script>', view.html)
+    assert match
+    packed = json.loads(gzip.decompress(base64.b64decode(match[1])))
+    return {
+        address: re.sub(r"<(\d+)>", lambda number: packed["texts"][int(number[1])], page)
+        for address, page in packed["pages"].items()
+    }
+
+
+def strip_scripts(view: MemoryView) -> str:
+    """A document without its scripts, styles and packed pages."""
+    return re.sub(r"<(script|style)\b[^>]*>.*?</\1>", "", view.html, flags=re.DOTALL)
 
 
 @dataclass

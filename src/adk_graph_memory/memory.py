@@ -19,9 +19,7 @@ from adk_graph_memory.graph.json_map import JsonMapDelta
 from adk_graph_memory.graph_vectors import GraphVectors
 from adk_graph_memory.histories import Histories
 from adk_graph_memory.ingest import Ingestion
-from adk_graph_memory.listings import Listings
 from adk_graph_memory.problem_log import ProblemLog
-from adk_graph_memory.profiles import Profiles
 from adk_graph_memory.pruning import Pruning
 from adk_graph_memory.recall import Recall, RecallOptions
 from adk_graph_memory.records import AsOf, Filters, IngestReport, Recollection, Scope, SharedMemory, Turn
@@ -30,6 +28,7 @@ from adk_graph_memory.reextraction import Reextraction, Rereader
 from adk_graph_memory.reviews import Reviews
 from adk_graph_memory.settings import Settings
 from adk_graph_memory.sharing import SharedOption, Sharing
+from adk_graph_memory.showing import Showing
 from adk_graph_memory.statements import check_authors
 
 logger = logging.getLogger(__name__)
@@ -45,12 +44,11 @@ class GraphMemory(
     Exporting,
     Forgetting,
     Histories,
-    Listings,
-    Profiles,
     Pruning,
     Reextraction,
     Reviews,
     Sharing,
+    Showing,
     Closeable,
 ):
     """The memory of many users in one graph.

@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 import httpx
 import pytest
-from tests.inspector_pages import ParsedPage
+from tests.inspector_pages import ParsedPage, strip_scripts, unpack_pages
 
 from adk_graph_memory import GraphMemory, Statement, Turn
 from adk_graph_memory.inspector import inspector
@@ -127,6 +127,16 @@ async def test_no_payload_becomes_markup_on_any_page(
         shown += page.text
     for payload in PAYLOADS:
         assert payload in shown, payload
+
+
+async def test_no_payload_becomes_markup_in_a_file(memory: GraphMemory, owner: dict[str, str]) -> None:
+    view = await memory.show(**owner, limit=None, question=PAYLOADS[0])
+    for html in unpack_pages(view).values():
+        ParsedPage(html).check_inert("#")
+    shell = ParsedPage(strip_scripts(view))
+    shell.check_inert("#")
+    assert owner["user_id"] in shell.text
+    assert view.html.count("<script") - strip_scripts(view).count("<script") == 4
 
 
 async def test_no_payload_becomes_markup_in_the_dialog(

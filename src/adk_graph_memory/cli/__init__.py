@@ -16,6 +16,7 @@ try:
     from adk_graph_memory.cli import ingest_command
     from adk_graph_memory.cli import reextract_command
     from adk_graph_memory.cli import export_command
+    from adk_graph_memory.cli import export_html_command
     from adk_graph_memory.cli import import_command
     from adk_graph_memory.cli import demo_command
     from adk_graph_memory.cli.application import app
@@ -30,6 +31,7 @@ __all__ = [
     "demo_command",
     "doctor_command",
     "export_command",
+    "export_html_command",
     "history_commands",
     "import_command",
     "ingest_command",

@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
+from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import quote
 
 from adk_graph_memory import errors
-from adk_graph_memory.html_pages import filters
-from adk_graph_memory.records import Scope
+from adk_graph_memory.html_pages import entity_view, filters
+from adk_graph_memory.records import Profile, Recollection, Scope, StoredEntity, StoredFact
+from adk_graph_memory.records.inspection import (
+    InspectedEntity,
+    InspectedFact,
+    InspectedTurn,
+    MemoryPath,
+    SessionSummary,
+)
+from adk_graph_memory.records.profile import SECTION_TITLES
 from adk_graph_memory.records.results import ENDING_NOTES
 
 if TYPE_CHECKING:
@@ -47,22 +58,118 @@ def load_templates() -> Environment:
     return environment
 
 
+FILE_BASE = "#"
+"""What the address of a page begins with in a file of many pages."""
+FOLDED_AFTER = 10
+"""Memories that an answer shows at once; a prompt gets all of them."""
+
+
+class Page(NamedTuple):
+    """A page of a list, and whether another one may follow."""
+
+    number: int
+    has_next: bool
+
+
+ONLY_PAGE = Page(1, has_next=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a search returned, and how long it took; ``as_of`` is a day in ISO 8601, or empty."""
+
+    question: str
+    memories: Sequence[Recollection]
+    paths: Mapping[tuple[str, str], MemoryPath]
+    milliseconds: float
+    as_of: str = ""
+
+
 class PageRenderer:
     """Renders the pages of one user's memory.
 
     Args:
         owner: whose memory it is.
-        base: what each address begins with: the path under which a server has the pages, or ``#`` in a file.
+        base: what each address begins with: the path under which a server has the pages, or :data:`FILE_BASE`.
         write_token: lets the page change memory; None for a page that only shows it.
     """
 
     def __init__(self, owner: Scope, base: str, write_token: str | None = None) -> None:
-        self._context = {"owner": owner, "url": self.make_url, "write_token": write_token, "view": ""}
+        is_file = base == FILE_BASE
+        self._context = {
+            "is_file": is_file,
+            "layout": "main.html" if is_file else "page.html",
+            "owner": owner,
+            "url": self.make_url,
+            "view": "",
+            "write_token": write_token,
+        }
         self._base = base
 
     def make_url(self, *parts: str) -> str:
         """Make the address of a page: its parts are escaped, whatever they hold."""
         return f"{self._base}/{'/'.join(quote(part, safe='') for part in parts)}"
+
+    def render_answer(self, answer: Answer) -> str:
+        """Render the memories that answer a question, and why each was found."""
+        shares = [share for memory in answer.memories for share in memory.shares]
+        return self.render(
+            "ask.html",
+            view="ask",
+            question=answer.question,
+            as_of=answer.as_of,
+            memories=answer.memories,
+            paths=answer.paths,
+            milliseconds=answer.milliseconds,
+            folded_after=FOLDED_AFTER,
+            degraded=next((memory.degraded for memory in answer.memories if memory.degraded), None),
+            largest_share=max((abs(share.amount) for share in shares), default=0.0),
+        )
+
+    def render_profile(self, profile: Profile) -> str:
+        """Render what memory always keeps in mind."""
+        groups = groupby(profile.items, lambda item: item.section)
+        sections = [(SECTION_TITLES[section], list(items)) for section, items in groups]
+        return self.render("ask.html", view="ask", question="", as_of="", sections=sections)
+
+    def render_fact(self, details: InspectedFact) -> str:
+        """Render a fact: its words in their conversation, its history, and the facts next to it."""
+        return self.render("fact.html", details=details)
+
+    def render_facts(self, facts: Sequence[StoredFact]) -> str:
+        """Render a list of facts."""
+        return self.render("facts.html", facts=facts)
+
+    def render_entities(self, entities: Sequence[StoredEntity], name: str = "", page: Page = ONLY_PAGE) -> str:
+        """Render a list of people and things."""
+        return self.render("entities.html", view="entities", entities=entities, name=name, page=page)
+
+    def render_entity(self, details: InspectedEntity, page: Page = ONLY_PAGE) -> str:
+        """Render an entity: its names, what is known of it and since when, and whom it is connected with."""
+        return self.render(
+            "entity.html",
+            view="entities",
+            details=details,
+            groups=entity_view.group_facts(details.facts),
+            scale=entity_view.TimeScale.from_facts(details.facts),
+            elements=entity_view.make_graph_elements(details, self.make_url),
+            types=entity_view.list_types(details),
+            page=page,
+        )
+
+    def render_sessions(
+        self,
+        sessions: Sequence[SessionSummary],
+        pending: Sequence[Any] = (),
+        costs: Sequence[Any] = (),
+        page: Page = ONLY_PAGE,
+    ) -> str:
+        """Render a list of conversations, with what waits to be read and what reading cost."""
+        return self.render("sessions.html", view="sessions", sessions=sessions, pending=pending, costs=costs, page=page)
+
+    def render_session(self, session_id: str, turns: Sequence[InspectedTurn], page: Page = ONLY_PAGE) -> str:
+        """Render a conversation with what was read from each turn."""
+        return self.render("session.html", view="sessions", session_id=session_id, turns=turns, page=page)
 
     def render(self, template: str, **context: Any) -> str:
         """Render a template with what it shows.

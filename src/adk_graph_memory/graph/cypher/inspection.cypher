@@ -2,10 +2,11 @@
 // a turn as a page shows it
 e {.memory_id, .id, .session_id, .seq, .author, .role, .origin, .text, .timestamp, .offset, .manner, .writer, .ingest}
 
-// inspected_fact
-// one row, or none: a fact with its entities' keys, what it ended and what ended it, what it rests on and what rests on it,
-// and what it said before each change
-MATCH (f:@Memory {scope: $scope, memory_id: $id})
+// inspected_facts
+// a row for each fact of these ids: with its entities' keys, what it ended and what ended it, what it rests on and what rests
+// on it, and what it said before each change
+UNWIND $ids AS id
+MATCH (f:@Memory {scope: $scope, memory_id: id})
 WHERE f:@Fact AND
 // include fact_stands
 WITH f
@@ -49,13 +50,13 @@ WITH f
        } AS revisions
 
 // turns_around
-// a row for each turn near those of these ids, and for each of them, in the order in which they were said
+// a row for each of these turns and each turn near it, in the order in which they were said
 UNWIND $ids AS id
 MATCH (said:@Event {scope: $scope, memory_id: id})
 MATCH (e:@Event {scope: $scope, session_uid: said.session_uid})
 WHERE e.seq >= said.seq - $around AND e.seq <= said.seq + $around AND e.text <> ''
-WITH DISTINCT e ORDER BY e.timestamp, e.seq
-RETURN
+WITH id, e ORDER BY e.timestamp, e.seq
+RETURN id,
 // include inspected_turn
 AS turn
 

@@ -27,8 +27,11 @@ function measureBox(name, fontSize) {
   return { width: width + 20, height: lines.length * fontSize * 1.25 + 14 };
 }
 
+let openPath = (path) => location.assign(path);
+
 /** Draw the graph in an element; a click on a node or an arrow opens its page. */
 function drawGraph(place) {
+  if (place.graph) return;
   const elements = JSON.parse(place.dataset.elements);
   for (const { data, classes } of elements) {
     if (data.name) Object.assign(data, measureBox(data.name, classes ? 17 : 13));
@@ -64,7 +67,7 @@ function drawGraph(place) {
     graph.zoom(graph.zoom() > 1 ? 1.2 : 0.6);
     graph.center(graph.nodes(".center"));
   }
-  graph.on("tap", "node, edge", (event) => { if (event.target.data("path")) location.assign(event.target.data("path")); });
+  graph.on("tap", "node, edge", (event) => { if (event.target.data("path")) openPath(event.target.data("path")); });
   place.graph = graph;
 }
 
