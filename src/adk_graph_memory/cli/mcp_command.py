@@ -1,0 +1,97 @@
+"""The command ``mcp``: a memory for any agent that speaks the Model Context Protocol, on stdio or over HTTP."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from adk_graph_memory import errors
+from adk_graph_memory.cli.application import MEMORY_PANEL, OWNER, AppOption, UsageError, command
+from adk_graph_memory.cli.inspect_command import listen
+from adk_graph_memory.memory import GraphMemory
+
+if TYPE_CHECKING:
+    from adk_graph_memory.mcp_server import BearerAccess, TokenVerifier
+
+TOKEN_BYTES = 32
+
+
+@command(MEMORY_PANEL)
+async def mcp(
+    app_name: AppOption,
+    user_id: Annotated[
+        str | None, typer.Option("--user", **OWNER, help="The user's id; with --jwt-key the token says it.")
+    ] = None,
+    speaks_for_user: Annotated[
+        bool, typer.Option("--speaks-for-user", help="What is remembered is the user's own word, not an agent's.")
+    ] = False,
+    http: Annotated[int | None, typer.Option(min=0, max=65535, help="Serve HTTP on this port, not stdio.")] = None,
+    token_file: Annotated[
+        Path | None, typer.Option(help="The file with the token of --user; made if it is not there.")
+    ] = None,
+    jwt_key: Annotated[
+        str | None, typer.Option(help="A public key (PEM file, or https:// address of a JWKS) that checks tokens.")
+    ] = None,
+    jwt_audience: Annotated[str | None, typer.Option(help="Whom the tokens have to be for.")] = None,
+    jwt_issuer: Annotated[str | None, typer.Option(help="Who has to have issued them.")] = None,
+) -> None:
+    """Serve a memory to agents by the Model Context Protocol: recall, explain, profile and remember.
+
+    On stdio, and over HTTP with a token file, it is the memory of one user. With a public key, each request uses the
+    memory of its token's subject.
+    """
+    from adk_graph_memory import mcp_server
+
+    async with GraphMemory() as memory:
+        if http is None:
+            owner = _require_user(app_name, user_id, "on stdio")
+            server = mcp_server.make_mcp_server(memory, lambda request: owner, speaks_for_user=speaks_for_user)
+            await server.run_stdio_async()
+            return
+        if jwt_key is None:
+            owner = _require_user(app_name, user_id, "without --jwt-key")
+            verifier: TokenVerifier = mcp_server.SecretVerifier(_read_token(token_file), owner)
+        else:
+            if user_id is not None or jwt_audience is None:
+                raise UsageError("--jwt-key needs --jwt-audience, and no --user: the token's subject is the user.")
+            verifier = mcp_server.JwtVerifier(app_name, jwt_key, audience=jwt_audience, issuer=jwt_issuer)
+        server = mcp_server.make_mcp_server(memory, mcp_server.get_owner, speaks_for_user=speaks_for_user)
+        app = server.streamable_http_app(json_response=True, stateless_http=True)
+        await _serve(mcp_server.BearerAccess(app, verifier), http)
+
+
+async def _serve(app: BearerAccess, port: int) -> None:
+    import uvicorn
+
+    with listen(port) as listener:
+        typer.echo(f"http://127.0.0.1:{listener.getsockname()[1]}/mcp")
+        with suppress(asyncio.CancelledError):  # uvicorn hands Ctrl-C on when it has ended
+            await uvicorn.Server(uvicorn.Config(app, log_level="warning")).serve(sockets=[listener])
+            await asyncio.sleep(0)
+
+
+def _require_user(app_name: str, user_id: str | None, where: str) -> tuple[str, str]:
+    if user_id is None:
+        raise UsageError(f"Name the user {where}: --user.")
+    return app_name, user_id
+
+
+def _read_token(file: Path | None) -> str:
+    """Read the token; make the file, readable by its owner alone, if it is not there."""
+    if file is None:
+        raise UsageError("Name a file for the token: --token-file, or a public key: --jwt-key.")
+    try:
+        if not file.exists():
+            file.touch(0o600, exist_ok=False)
+            file.write_text(secrets.token_urlsafe(TOKEN_BYTES) + "\n", encoding="utf-8")
+        token = file.read_text("utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise errors.InvalidArgument(reason=f"the token file {file} cannot be used ({error})") from error
+    if len(token) < TOKEN_BYTES:
+        raise errors.InvalidArgument(reason=f"the token in {file} is too short to be a secret; delete the file")
+    return token

@@ -1,0 +1,10 @@
+"""Give a memory to any agent that speaks the Model Context Protocol (MCP): tools that recall, explain and remember.
+
+``make_mcp_server`` makes a server of the MCP SDK; ``adk-graph-memory mcp`` serves it on stdio or over HTTP. The extra
+``mcp`` brings what it needs.
+"""
+
+from adk_graph_memory.mcp_server.access import BearerAccess, JwtVerifier, SecretVerifier, TokenVerifier, get_owner
+from adk_graph_memory.mcp_server.server import Identify, make_mcp_server
+
+__all__ = ["BearerAccess", "Identify", "JwtVerifier", "SecretVerifier", "TokenVerifier", "get_owner", "make_mcp_server"]
