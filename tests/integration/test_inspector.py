@@ -16,7 +16,7 @@ import pytest
 from fastapi import FastAPI, Request
 from tests.inspector_pages import ParsedPage
 
-from adk_graph_memory import GraphMemory, Turn, graph
+from adk_graph_memory import GraphMemory, SharedMemory, Turn, graph
 from adk_graph_memory.html_pages.filters import SIGNAL_NAMES
 from adk_graph_memory.inspector import LocalAccess, inspector
 from adk_graph_memory.inspector.changes import ACTIONS
@@ -126,6 +126,20 @@ async def test_an_answer_as_of_a_day_is_that_of_then(client: httpx.AsyncClient) 
     page = await get_page(client, "/?question=Where does the user live?&as_of=2026-03-03")
     assert "The user lives in Porto" in page.text
     assert "The user lives in Faro" not in page.text
+
+
+async def test_what_users_share_is_shown_as_such_without_a_page_of_its_own(neo4j_server: Any, app_name: str) -> None:
+    settings = neo4j_server.settings(label_prefix="TestHash")
+    async with GraphMemory(
+        settings=settings, model="rules", embedder=HashEmbedder(), shared=[SharedMemory()]
+    ) as memory:
+        turn = Turn("t1", "handbook", "The door code is 1234.", NOON)
+        await memory.remember([turn], app_name=app_name, user_id=SharedMemory(), session_id="s1")
+        async with open_client(inspector(memory, lambda request: (app_name, "ada"))) as client:
+            page = await get_page(client, "/?question=What is the door code?")
+    assert "The door code is 1234." in page.text
+    assert "shared: :app:" in page.text
+    assert not [address for address in page.list_addresses() if "/facts/" in address or "/sessions/" in address]
 
 
 async def test_without_a_question_the_profile_is_shown(client: httpx.AsyncClient) -> None:

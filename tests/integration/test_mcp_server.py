@@ -336,3 +336,15 @@ async def test_wrong_options_are_named(
     result = await command("mcp", "--app", "home", *options)
     assert result.exit_code == 2
     assert words in " ".join(result.output.replace("│", " ").split())
+
+
+async def test_without_the_sdk_the_command_names_the_extra(environment: dict[str, str], tmp_path: Path) -> None:
+    (tmp_path / "mcp.py").write_text("raise ImportError('No module named mcp')")
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-c", RUN, "mcp", "--app", "home", "--user", "ada"),
+        stderr=asyncio.subprocess.PIPE,
+        env=environment | {"PYTHONPATH": str(tmp_path)},
+    )
+    _, complaint = await process.communicate()
+    assert 'pip install "adk-graph-memory[mcp]"' in complaint.decode()
+    assert process.returncode == 1

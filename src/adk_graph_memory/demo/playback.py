@@ -273,11 +273,11 @@ def _format_hints(scope: Scope) -> str:
         f'  {command} recall "Where does Franzi work?" {options} --explain\n'
         f"  {command} facts {options} --all\n"
         f"  {command} entities {options}\n"
-        "\n[bold]Look into it in a browser[/]\n"
-        f"  {command} inspect {options}\n"
         "\n[bold]Next: the same memory for an agent of yours[/]\n"
         "  from adk_graph_memory import GraphMemoryPlugin, Neo4jMemoryService\n"
-        "  Runner(app=App(…, plugins=\\[GraphMemoryPlugin()]), memory_service=Neo4jMemoryService(), …)"
+        "  Runner(app=App(…, plugins=\\[GraphMemoryPlugin()]), memory_service=Neo4jMemoryService(), …)\n"
+        "\n[bold]Look into it in a browser[/]\n"
+        f"  {command} inspect {options}"
     )
 
 
