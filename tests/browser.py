@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from selenium import webdriver
+from selenium.common.exceptions import WebDriverException
 from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.common.by import By
 from selenium.webdriver.remote.webelement import WebElement
@@ -45,7 +46,8 @@ class Page:
     """A page in a browser, as a person uses it."""
 
     def __init__(self, driver: webdriver.Chrome) -> None:
-        self.driver, self._wait = driver, WebDriverWait(driver, PATIENCE)
+        # Between two pages, an element may belong to the former one.
+        self.driver, self._wait = driver, WebDriverWait(driver, PATIENCE, ignored_exceptions=[WebDriverException])
 
     def find(self, selector: str) -> WebElement:
         """Wait for an element."""

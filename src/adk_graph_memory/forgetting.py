@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 
 from adk_graph_memory import consolidation, errors, graph, telemetry
@@ -77,7 +78,7 @@ class Forgetting:
         connection, scope = await graph.prepare_connection(self.connection), Scope(app_name, user_id)
         rewriter = Rewriter(connection, self.vectors)
         rewrite = await rewriter.preview_erasure(scope, lambda snapshot: Erasure.select_ids(snapshot, names))
-        return describe_change("", rewrite.difference)
+        return replace(describe_change("", rewrite.difference), turns=len(rewrite.erasure.turn_ids))
 
     @telemetry.trace_operation("delete_memory")
     async def forget_event(self, event_id: str, *, app_name: str, user_id: str, session_id: str) -> Receipt:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from datetime import UTC, datetime
 
 from adk_graph_memory import consolidation, errors, graph, telemetry
@@ -93,7 +94,7 @@ class Histories:
         connection, scope = await graph.prepare_connection(self.connection), Scope(app_name, user_id)
         rewriter = Rewriter(connection, self.vectors)
         rewrite = await rewriter.preview_erasure(scope, lambda snapshot: Erasure.select_ingest(snapshot, ingest_id))
-        return describe_change(ingest_id, rewrite.difference)
+        return replace(describe_change(ingest_id, rewrite.difference), turns=len(rewrite.erasure.turn_ids))
 
     async def _derive_memory(self, connection: graph.Connection, scope: Scope) -> tuple[list[Reading], DerivedMemory]:
         snapshot = await graph.derivation.fetch_snapshot(connection, scope)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 
 from adk_graph_memory import errors, graph
@@ -12,8 +13,11 @@ from adk_graph_memory.html_pages import FILE_BASE, Answer, MemoryView, PageRende
 from adk_graph_memory.listings import Listings
 from adk_graph_memory.profiles import Profiles
 from adk_graph_memory.records import Recollection, Scope, StoredFact
+from adk_graph_memory.records.inspection import InspectedEntity, InspectedTurn
 
-FACTS_PER_STATEMENT, TURNS_PER_STATEMENT = 100, 500
+FACTS_PER_STATEMENT = 100
+FIRST_WAIT = 20.0
+"""Seconds that the question waits for the embedder before words alone have to do."""
 ENTITIES_AT_ONCE = 4
 """Entities that are read side by side."""
 _LARGEST = 1_000_000
@@ -27,7 +31,9 @@ class Showing(Profiles, Listings):
 
     connection: graph.Connection
 
-    async def recall(self, query: str, *, app_name: str, user_id: str, explain: bool = False) -> list[Recollection]:
+    async def recall(
+        self, query: str, *, app_name: str, user_id: str, explain: bool = False, first_wait: float | None = None
+    ) -> list[Recollection]:
         """Return the memories that fit the question."""
         raise NotImplementedError
 
@@ -43,7 +49,8 @@ class Showing(Profiles, Listings):
     ) -> MemoryView:
         """Show what memory holds of a user, as the inspector does, in a document that needs neither server nor network.
 
-        A notebook shows the result; ``save`` writes it to a file. It holds no vectors, and nothing of another user.
+        A notebook shows the result; ``save`` writes it to a file. It holds no vectors, and nothing of another user. A
+        part of memory holds the chosen facts, the turns around their words and what they replaced, and no profile.
 
         Args:
             app_name, user_id: whose memory it is.
@@ -58,31 +65,43 @@ class Showing(Profiles, Listings):
             errors.DatabaseError: the graph could not be read.
         """
         connection, scope = await graph.prepare_connection(self.connection), Scope(app_name, user_id)
-        renderer = PageRenderer(scope, FILE_BASE)
-        listing = self.facts(app_name=app_name, user_id=user_id, about=about, past=True, limit=limit)
+        renderer, pages = PageRenderer(scope, FILE_BASE), dict[str, str]()
+        if question:
+            pages[renderer.make_url("answer")] = await self._render_answer(connection, scope, renderer, question)
+        more = None if limit is None else limit + 1  # tells whether the limit leaves any out
+        listing = self.facts(app_name=app_name, user_id=user_id, about=about, past=True, limit=more)
         facts = [fact async for fact in listing]
         if about is not None and not facts:
             raise errors.NotFound(what=f"fact about {about!r} of this user", where="`adk-graph-memory entities`")
-        collection = _Collection(connection, scope, renderer, facts, progress)
-        pages = [page async for page in collection.render_pages()]
-        profile = await self.profile(app_name=app_name, user_id=user_id)
-        pages.append(((), await asyncio.to_thread(renderer.render_profile, profile)))
-        start: tuple[str, ...] = ()
-        if question:
-            began, start = time.perf_counter(), ("answer",)
-            memories = await self.recall(question, app_name=app_name, user_id=user_id, explain=True)
-            milliseconds = 1000 * (time.perf_counter() - began)
-            paths = await graph.inspection.fetch_paths(connection, scope, memories)
-            pages.append((start, renderer.render_answer(Answer(question, memories, paths, milliseconds))))
-        note = f"as of {datetime.now(UTC):%Y-%m-%d %H:%M} UTC" + (
-            f" · the newest {limit:,} facts" if limit is not None and len(facts) == limit else ""
+        is_part, facts = about is not None or len(facts) == more, facts[:limit]
+        if not is_part:
+            profile = await self.profile(app_name=app_name, user_id=user_id)
+            pages[renderer.make_url()] = await asyncio.to_thread(renderer.render_profile, profile)
+        collection = _Collection(connection, scope, renderer, facts, is_part=is_part, progress=progress)
+        async for path, page in collection.render_pages():
+            pages[renderer.make_url(*path)] = page
+        start = next(iter(pages)) if question or not is_part else renderer.make_url("facts")
+        part = f" · a part of it, {len(facts):,} {'fact' if len(facts) == 1 else 'facts'}" if is_part else ""
+        note = f"as of {datetime.now(UTC):%Y-%m-%d %H:%M} UTC{part}"
+        return await asyncio.to_thread(make_document, scope, pages, start, note)
+
+    async def _render_answer(
+        self, connection: graph.Connection, scope: Scope, renderer: PageRenderer, question: str
+    ) -> str:
+        start = time.perf_counter()
+        memories = await self.recall(
+            question, app_name=scope.app_name, user_id=scope.user_id, explain=True, first_wait=FIRST_WAIT
         )
-        addresses = {renderer.make_url(*path): html for path, html in pages}
-        return await asyncio.to_thread(make_document, scope, addresses, renderer.make_url(*start), note)
+        milliseconds = 1000 * (time.perf_counter() - start)
+        paths = await graph.inspection.fetch_paths(connection, scope, memories)
+        return renderer.render_answer(Answer(question, memories, paths, milliseconds))
 
 
 class _Collection:
-    """Renders the pages of some facts, and of the entities and sessions that these name."""
+    """Renders the pages of some facts, and of the entities and sessions that these name.
+
+    Of a part of memory, these hold only the chosen facts, and the turns that stand on the facts' pages.
+    """
 
     def __init__(
         self,
@@ -90,13 +109,15 @@ class _Collection:
         scope: Scope,
         renderer: PageRenderer,
         facts: Sequence[StoredFact],
+        *,
+        is_part: bool,
         progress: Progress | None,
     ) -> None:
         self._connection, self._scope, self._renderer = connection, scope, renderer
-        self._facts, self._progress = facts, progress or (lambda done, total: None)
+        self._facts, self._is_part, self._progress = facts, is_part, progress or (lambda done, total: None)
         keys = (key for fact in facts for key in (fact.subject_key, fact.object_key) if key)
-        self._keys = [*dict.fromkeys(keys)]
-        self._done = 0
+        self._keys, self._ids = [*dict.fromkeys(keys)], {fact.id for fact in facts}
+        self._turns, self._done = set[tuple[str, str]](), 0
 
     async def render_pages(self) -> AsyncIterator[tuple[tuple[str, ...], str]]:
         """Yield each page with the parts of its address."""
@@ -111,6 +132,7 @@ class _Collection:
         for start in range(0, len(self._facts), FACTS_PER_STATEMENT):
             ids = [fact.id for fact in self._facts[start : start + FACTS_PER_STATEMENT]]
             for details in await graph.inspection.fetch_facts(self._connection, self._scope, ids):
+                self._turns.update((turn.session_id, turn.id) for turn in details.turns)
                 yield ("facts", details.fact.id), self._renderer.render_fact(details)
             self._report(len(ids))
         yield ("facts",), self._renderer.render_facts(self._facts)
@@ -119,24 +141,52 @@ class _Collection:
         entities = []
         for start in range(0, len(self._keys), ENTITIES_AT_ONCE):
             keys = self._keys[start : start + ENTITIES_AT_ONCE]
-            fetches = (graph.inspection.fetch_entity(self._connection, self._scope, key) for key in keys)
-            for details in await asyncio.gather(*fetches):
-                entities.append(details.entity)
-                yield ("entities", details.entity.key), self._renderer.render_entity(details)
+            for details in await asyncio.gather(*map(self._fetch_entity, keys)):
+                if details is not None:
+                    entities.append(details.entity)
+                    yield ("entities", details.entity.key), self._renderer.render_entity(details)
             self._report(len(keys))
         entities.sort(key=lambda entity: (-entity.facts, entity.name))
         yield ("entities",), self._renderer.render_entities(entities)
 
+    async def _fetch_entity(self, key: str) -> InspectedEntity | None:
+        """Fetch an entity, unless it went since its facts were listed."""
+        try:
+            details = await graph.inspection.fetch_entity(self._connection, self._scope, key, limit=_LARGEST)
+        except errors.NotFound:
+            return None
+        if not self._is_part:
+            return details
+        links = tuple(fact for fact in details.links if fact.id in self._ids)
+        named = {key for fact in links for key in (fact.subject_key, fact.object_key)}
+        return replace(
+            details,
+            names=tuple(name if self._holds(name.turn) else replace(name, turn=None) for name in details.names),
+            facts=tuple(fact for fact in details.facts if fact.id in self._ids),
+            neighbours=tuple(entity for entity in details.neighbours if entity.key in named),
+            links=links,
+        )
+
     async def _render_sessions(self) -> AsyncIterator[tuple[tuple[str, ...], str]]:
-        named = {source.session_id for fact in self._facts for source in fact.sources}
+        named = {session_id for session_id, _ in self._turns}
         listed = await graph.inspection.fetch_sessions(self._connection, self._scope, limit=_LARGEST)
         sessions = [session for session in listed if session.id in named]
         for session in sessions:
             turns = await graph.inspection.fetch_session_turns(
-                self._connection, self._scope, session.id, limit=_LARGEST
+                self._connection, self._scope, session.id, limit=_LARGEST, uids=session.uids
             )
+            if self._is_part:
+                turns = [self._keep_quotes(turn) for turn in turns if self._holds(turn)]
             yield ("sessions", session.id), self._renderer.render_session(session.id, turns)
         yield ("sessions",), self._renderer.render_sessions(sessions)
+
+    def _holds(self, turn: InspectedTurn | None) -> bool:
+        """Whether a turn stands on the page of a chosen fact."""
+        return turn is not None and (turn.session_id, turn.id) in self._turns
+
+    def _keep_quotes(self, turn: InspectedTurn) -> InspectedTurn:
+        """Leave the facts out that were not chosen."""
+        return replace(turn, quotes=tuple(quote for quote in turn.quotes if quote.fact.id in self._ids))
 
     def _report(self, count: int) -> None:
         self._done += count

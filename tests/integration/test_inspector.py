@@ -14,12 +14,13 @@ import httpx
 import neo4j
 import pytest
 from fastapi import FastAPI, Request
-from tests.inspector_pages import ParsedPage
+from tests.inspector_pages import ParsedPage, unpack_pages
 
 from adk_graph_memory import GraphMemory, SharedMemory, Turn, graph
 from adk_graph_memory.html_pages.filters import SIGNAL_NAMES
 from adk_graph_memory.inspector import LocalAccess, inspector
 from adk_graph_memory.inspector.changes import ACTIONS
+from adk_graph_memory.records import Scope
 from adk_graph_memory.testing import HashEmbedder, ScriptedLlm
 
 NOON = datetime(2026, 3, 2, 12, tzinfo=UTC)
@@ -175,7 +176,7 @@ async def test_an_entity_has_its_names_facts_and_neighbours(
     days = (NOON - datetime(1970, 1, 1, tzinfo=UTC)).days
     assert [(row["data-from"], row["data-to"]) for row in rows] == [
         (str(days + 9), "Infinity"),
-        (str(days), str(days + 9)),
+        (str(days), str(days + 10)),
     ]
     assert "So now" in page.text and "No longer so" in page.text
 
@@ -209,7 +210,7 @@ async def test_what_waits_is_listed_with_its_reason_and_read_again(
     assert waiting.reason and waiting.reason in page.text
     memory._language_model._replies.append(make_reply())  # type: ignore[union-attr]
     answer = await client.post("/changes/retry")
-    assert "1 turns were read" in answer.text
+    assert "Read: 1 turn." in answer.text
     assert "Waiting to be read" not in (await get_page(client, "/sessions")).text
 
 
@@ -224,6 +225,43 @@ async def test_people_and_things_are_found_by_part_of_a_name(client: httpx.Async
     assert "Faro" in page.text and "Porto" not in page.text
     page = await get_page(client, "/entities?name=nobody")
     assert "No name contains this." in page.text
+
+
+async def test_a_long_list_has_pages_and_a_turn_is_found_on_its_own(
+    client: httpx.AsyncClient, memory: GraphMemory, owner: Owner
+) -> None:
+    turns = [Turn(f"x{n}", "user", f"Line {n:03}", NOON + timedelta(minutes=n)) for n in range(250)]
+    await memory.enqueue(turns, session_id="long", **owner)
+    page = await get_page(client, "/sessions/long")
+    assert "Line 099" in page.text and "Line 100" not in page.text
+    [following] = [address for address in page.list_addresses() if "page=" in address]
+    assert "Line 100" in (await get_page(client, following)).text
+    page = await get_page(client, "/sessions/long?turn=x240")
+    assert "Line 240" in page.text and "Line 199" not in page.text
+    assert not [address for address in page.list_addresses() if "page=4" in address]
+
+
+async def test_what_has_expired_is_on_no_page(neo4j_server: Any, owner: Owner) -> None:
+    settings, reply = neo4j_server.settings(label_prefix="TestHash"), make_reply(make_fact("Rex barks", "Rex barks"))
+    model = ScriptedLlm.from_replies(reply, make_reply())
+    async with GraphMemory(settings=settings, model=model, embedder=HashEmbedder()) as memory:
+        tomorrow = datetime.now(UTC) + timedelta(days=1)
+        passing = Turn("e1", "user", "Rex barks at Ulf.", NOON, expires_at=tomorrow)
+        await memory.remember([passing], session_id="e", **owner)
+        await memory.remember([Turn("e2", "user", "Good night.", NOON + timedelta(minutes=1))], session_id="e", **owner)
+        fact = await find_fact(memory, owner, "Rex")
+        app = inspector(memory, lambda request: (owner["app_name"], owner["user_id"]))
+        async with open_client(app) as client:
+            paths = ("/sessions/e", f"/facts/{fact.id}", f"/entities/{fact.subject_key}", "/entities", "/?question=Rex")
+            assert "Ulf" in (await client.get(paths[0])).text and "Ulf" in (await client.get(paths[1])).text
+            expire = "MATCH (n:TestHashMemory {scope: $scope}) WHERE n.expires_at IS NOT NULL SET n.expires_at = 1.0"
+            await memory.connection.run_cypher(expire, {"scope": Scope(**owner).key})
+            for path in paths:
+                text = (await client.get(path)).text
+                assert "Ulf" not in text and "Rex barks" not in text, path
+            assert "Good night." in (await client.get(paths[0])).text
+        view = await memory.show(**owner, limit=None)
+    assert "Ulf" not in "".join(unpack_pages(view).values())
 
 
 def test_every_signal_has_a_name() -> None:
@@ -377,13 +415,44 @@ async def test_another_hosts_name_is_refused(memory: GraphMemory, owner: Owner, 
         assert "Faro" not in answer.text
 
 
+async def test_a_day_that_is_none_is_refused(client: httpx.AsyncClient) -> None:
+    assert "no day such as" in (await get_page(client, "/?question=x&as_of=soon", 400)).text
+
+
+async def test_an_unknown_address_is_answered_with_a_page(client: httpx.AsyncClient) -> None:
+    await get_page(client, "/nowhere", 404)
+    await get_page(client, "/entities/a%2Fb", 404)
+
+
+async def test_a_database_that_is_away_is_not_described_to_visitors(neo4j_server: Any, caplog: Any) -> None:
+    settings = neo4j_server.settings(database_timeout=2).model_copy(update={"uri": "bolt://127.0.0.1:1"})
+    async with (
+        GraphMemory(settings=settings, model="rules", embedder=False) as memory,
+        open_client(inspector(memory, lambda request: ("app", "ada"))) as client,
+    ):
+        answer = await client.get("/entities")
+    assert answer.status_code == 503
+    assert "127.0.0.1:1" not in answer.text
+    assert "127.0.0.1:1" in caplog.text
+
+
+async def test_other_cookies_do_not_lock_the_owner_out(memory: GraphMemory, owner: Owner) -> None:
+    access = LocalAccess(inspector(memory, lambda request: (owner["app_name"], owner["user_id"])), 7)
+    async with open_client(access) as browser:
+        answer = await browser.get(access.address)
+        own = answer.headers["set-cookie"].split(";")[0]
+        browser.cookies.clear()
+        odd = 'theme; foo={"a": "b"}; a[b]=1'
+        assert (await browser.get("/", headers={"Cookie": f"{odd}; {own}"})).status_code == 200
+
+
 @pytest.mark.parametrize("path", ["/", "/facts/none", "/nowhere", "/static/inspector.js", "/api/facts", "/changes/pin"])
 async def test_every_answer_forbids_foreign_scripts_and_caches(client: httpx.AsyncClient, path: str) -> None:
     answer = await client.get(path)
     policy = answer.headers["content-security-policy"]
     assert "default-src 'none'; script-src 'self'; style-src 'self';" in policy
     assert "unsafe" not in policy
-    assert answer.headers["cache-control"] == "no-store"
+    assert answer.headers["cache-control"] == ("private, max-age=3600" if "static" in path else "no-store")
     assert answer.headers["x-content-type-options"] == "nosniff"
 
 

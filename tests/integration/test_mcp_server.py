@@ -111,13 +111,13 @@ async def test_recall_answers_in_a_few_lines_with_ids(server: MCPServer, memory:
         assert "user, 2 March 2026" in text
         [fact] = [fact async for fact in memory.facts(**owner)]
         explained = await call(client, "explain", fact_id=fact.id)
-        assert "said: My dog Rex is afraid of thunder." in explained
+        assert "user said “My dog Rex is afraid of thunder.”" in explained
         assert await call(client, "recall", question="xylophone?") != ""
 
 
 async def test_what_an_agent_remembers_is_the_agents_word(server: MCPServer, memory: GraphMemory, owner: Owner) -> None:
     async with Client(server) as client:
-        assert "Remembered" in await call(client, "remember", text="Rex likes carrots.")
+        assert "It is remembered as one fact." in await call(client, "remember", text="Rex likes carrots.")
         [fact] = [fact async for fact in memory.facts(**owner) if "carrots" in fact.text]
         assert (fact.origin, fact.author) == ("agent", "agent")
         assert "carrots" in await call(client, "recall", question="What does Rex like?")

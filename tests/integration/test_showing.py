@@ -89,12 +89,23 @@ async def test_a_question_is_shown_first(memory: GraphMemory, owner: Owner) -> N
 
 async def test_a_part_says_that_it_is_one(memory: GraphMemory, owner: Owner) -> None:
     view = await memory.show(**owner, limit=1)
-    assert "the newest 1 facts" in view.html
+    assert "a part of it, 1 fact" in view.html
+    assert "Porto" not in "".join(unpack_pages(view).values())
+    assert "#/" not in unpack_pages(view)
     assert [address for address in unpack_pages(view) if address.startswith("#/sessions/")] == ["#/sessions/s2"]
     view = await memory.show(**owner, about="Porto")
     assert sum(address.startswith("#/facts/") for address in unpack_pages(view)) == 1
+    assert 'data-start="#/facts"' in view.html
     with pytest.raises(errors.NotFound, match="about 'nobody'"):
         await memory.show(**owner, about="nobody")
+
+
+async def test_a_part_holds_no_other_turn_fact_or_name(memory: GraphMemory, owner: Owner) -> None:
+    turns = [Turn(f"n{n}", "user", f"Filler {n}.", NOON + timedelta(minutes=n)) for n in range(1, 9)]
+    await memory.enqueue(turns, session_id="s1", **owner)
+    text = "".join(unpack_pages(await memory.show(**owner, about="Porto")).values())
+    assert "I live in Porto." in text and "Filler 1." in text
+    assert "Filler 8." not in text and "Faro" not in text
 
 
 async def test_a_notebook_shows_it_in_a_frame_of_its_own(memory: GraphMemory, owner: Owner) -> None:
@@ -115,14 +126,17 @@ async def test_the_command_writes_the_file(
 ) -> None:
     monkeypatch.setenv("ADK_GRAPH_MEMORY_LABEL_PREFIX", "TestHash")
     monkeypatch.setenv("ADK_GRAPH_MEMORY_EMBEDDER", "none-is-asked")
-    file = tmp_path / "ada.html"
+    monkeypatch.chdir(tmp_path)
+    file = Path("ada.html")
     options = ("--app", owner["app_name"], "--output", str(file))
     result = await command("export-html", "--user", "ada", *options)
     assert result.exit_code == 0, result.output
-    assert re.search(
-        r"Written: .*ada\.html \(0\.\d MB\)", " ".join(result.output.split()).replace("ada. html", "ada.html")
-    )
+    assert re.search(r"Written: ada\.html \(0\.\d MB\)", result.output)
+    assert file.stat().st_mode & 0o777 == 0o600
     assert "The user lives in Porto" in "".join(unpack_pages(MemoryView(file.read_text("utf-8"))).values())
     result = await command("export-html", "--user", "nobody", *options)
     assert result.exit_code == 1
     assert "nobody" in result.stderr
+    result = await command("export-html", "--user", "ada", "--app", owner["app_name"], "--output", "none/ada.html")
+    assert result.exit_code == 2
+    assert "no folder none" in " ".join(result.stderr.split())

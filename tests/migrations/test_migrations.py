@@ -56,6 +56,7 @@ MAY_SCAN = {
     "list_sessions_of_app": {"CartesianProduct"},
     "write_changes": {"CartesianProduct"},
     "rewrite_mentions": {"CartesianProduct"},
+    "shared_entities": {"CartesianProduct"},
     # Goes through the whole database, once.
     "turn_origins": {"NodeByLabelScan"},
     "fact_origins": {"NodeByLabelScan"},

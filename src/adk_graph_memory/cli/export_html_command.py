@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from adk_graph_memory import errors
 from adk_graph_memory.cli.application import MEMORY_PANEL, AppOption, UserOption, check_owner, command
 from adk_graph_memory.cli.output import Output, announce, format_count
 from adk_graph_memory.memory import GraphMemory
@@ -22,6 +23,8 @@ async def export_html(
     limit: Annotated[int | None, typer.Option(min=1, help="The newest facts alone; all by default.")] = None,
 ) -> Output:
     """Write what memory holds of a user, with the words behind it, into one file that any browser opens offline."""
+    if not output.parent.is_dir():
+        raise errors.InvalidArgument(reason=f"there is no folder {output.parent}")
     announce("Waiting for Neo4j")
     async with GraphMemory() as memory:
         await check_owner(app_name, user_id)

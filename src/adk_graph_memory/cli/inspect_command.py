@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import errno
+import html
 import socket
 import sys
+import tempfile
 from contextlib import suppress
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -46,13 +50,14 @@ async def inspect_memory(
             access = LocalAccess(inspector(memory, lambda request: owner, write=write), port)
             hide_status()
             typer.echo(f"The memory of {owner[1]} in {owner[0]}, for one browser:\n{access.address}")
-            if browser and sys.stdout.isatty():
-                typer.launch(access.address)
+            redirect = _open_browser(access.address) if browser and sys.stdout.isatty() else None
             loading = asyncio.create_task(_load_embedder(memory))
             with suppress(asyncio.CancelledError):  # uvicorn hands Ctrl-C on when it has ended
                 await uvicorn.Server(uvicorn.Config(access, log_level="warning")).serve(sockets=[listener])
                 await asyncio.sleep(0)
             loading.cancel()
+            if redirect:
+                redirect.unlink(missing_ok=True)
     return Output({"stopped": True}, "Stopped.")
 
 
@@ -65,7 +70,17 @@ def listen(port: int) -> socket.socket:
     try:
         return socket.create_server(("127.0.0.1", port))
     except OSError as error:
-        raise errors.PortTaken(port=port) from error
+        if error.errno == errno.EADDRINUSE:
+            raise errors.PortTaken(port=port) from error
+        raise errors.ConfigurationError(reason=f"port {port} cannot be used ({error.strerror or error})") from error
+
+
+def _open_browser(address: str) -> Path:
+    """Open the address by way of a file of this user alone: others can see what a command is started with."""
+    with tempfile.NamedTemporaryFile("w", prefix="inspect-", suffix=".html", delete=False) as file:
+        file.write(f'<!doctype html><meta http-equiv="refresh" content="0; url={html.escape(address)}">')
+    typer.launch(file.name)
+    return Path(file.name)
 
 
 async def _load_embedder(memory: GraphMemory) -> None:

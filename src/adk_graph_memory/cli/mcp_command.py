@@ -31,6 +31,9 @@ async def mcp(
         bool, typer.Option("--speaks-for-user", help="What is remembered is the user's own word, not an agent's.")
     ] = False,
     http: Annotated[int | None, typer.Option(min=0, max=65535, help="Serve HTTP on this port, not stdio.")] = None,
+    allowed_host: Annotated[
+        list[str] | None, typer.Option(help="A name under which a proxy forwards requests, such as memory.example.org.")
+    ] = None,
     token_file: Annotated[
         Path | None, typer.Option(help="The file with the token of --user; made if it is not there.")
     ] = None,
@@ -61,7 +64,8 @@ async def mcp(
                 raise UsageError("--jwt-key needs --jwt-audience, and no --user: the token's subject is the user.")
             verifier = mcp_server.JwtVerifier(app_name, jwt_key, audience=jwt_audience, issuer=jwt_issuer)
         server = mcp_server.make_mcp_server(memory, mcp_server.get_owner, speaks_for_user=speaks_for_user)
-        app = server.streamable_http_app(json_response=True, stateless_http=True)
+        security = mcp_server.allow_hosts(*allowed_host or ())
+        app = server.streamable_http_app(json_response=True, stateless_http=True, transport_security=security)
         await _serve(mcp_server.BearerAccess(app, verifier), http)
 
 

@@ -272,7 +272,12 @@ async def fetch_ingest_reports(
     connection: Connection, *, app_name: str | None = None, user_id: str | None = None
 ) -> list[dict[str, Any]]:
     """List finished requests of one app or user, or of all: app_name, user_id, day, extractor, report (JSON)."""
-    return [dict(row) for row in await connection.run_statement("ingest_reports", app_name=app_name, user_id=user_id)]
+    if app_name is not None and user_id is not None:
+        owner = {"app_name": app_name, "user_id": user_id}
+        rows = await connection.run_statement("ingest_reports_of_user", scope=Scope(app_name, user_id).key)
+        return [{**owner, **row} for row in rows]
+    rows = await connection.run_statement("ingest_reports", app_name=app_name, user_id=user_id)
+    return [dict(row) for row in rows]
 
 
 def read_known_entity(row: Mapping[str, Any]) -> KnownEntity:

@@ -25,7 +25,10 @@ from adk_graph_memory.records.inspection import (
     RevisionEntry,
     SessionSummary,
 )
+from adk_graph_memory.records.turns import make_memory_id
 
+MOST_AROUND = 50
+"""Turns that a fact rests on, changes of it, and facts of each kind next to it, that a page shows."""
 TURNS_AROUND = 2
 """Turns shown before and after one that a fact rests on."""
 FACTS_PER_PAGE = 200
@@ -51,7 +54,7 @@ async def fetch_fact(connection: Connection, scope: Scope, id: str) -> Inspected
 async def fetch_facts(connection: Connection, scope: Scope, ids: Sequence[str]) -> list[InspectedFact]:
     """Read several facts, at most 250, in the same two statements; those that are not there are left out."""
     now = datetime.now(UTC)
-    rows = await connection.run_statement("inspected_facts", scope=scope.key, ids=list(ids), now=now)
+    rows = await connection.run_statement("inspected_facts", scope=scope.key, ids=list(ids), now=now, most=MOST_AROUND)
     said_ids = sorted({id for row in rows for id in row["turn_ids"]})
     turns: dict[str, list[InspectedTurn]] = {}
     for row in await connection.run_statement("turns_around", scope=scope.key, ids=said_ids, around=TURNS_AROUND):
@@ -59,7 +62,9 @@ async def fetch_facts(connection: Connection, scope: Scope, ids: Sequence[str]) 
     return [_read_inspected_fact(row, turns, now) for row in rows]
 
 
-async def fetch_entity(connection: Connection, scope: Scope, key: str, *, skip: int = 0) -> InspectedEntity:
+async def fetch_entity(
+    connection: Connection, scope: Scope, key: str, *, skip: int = 0, limit: int = FACTS_PER_PAGE
+) -> InspectedEntity:
     """Read an entity, or the one that it was merged into, with a page of its facts and its neighbours.
 
     Args:
@@ -67,6 +72,7 @@ async def fetch_entity(connection: Connection, scope: Scope, key: str, *, skip: 
         scope: whose memory it is.
         key: the entity's key.
         skip: how many of its facts, newest first, stand on earlier pages.
+        limit: the maximum number of its facts.
 
     Raises:
         errors.NotFound: this user has no such entity.
@@ -79,7 +85,7 @@ async def fetch_entity(connection: Connection, scope: Scope, key: str, *, skip: 
         )
     [row] = rows
     entity = _read_entity(row)
-    page = {"key": entity.key, "skip": skip, "limit": FACTS_PER_PAGE, "now": now}
+    page = {"key": entity.key, "skip": skip, "limit": limit, "now": now}
     facts = [_read_fact(fact, now) for fact in await connection.run_statement("facts_about", page, scope=scope.key)]
     keys = [entity.key, *_choose_neighbours(facts, entity.key)]
     links = {"keys": keys, "limit": LINKS, "now": now}
@@ -122,18 +128,42 @@ async def fetch_sessions(connection: Connection, scope: Scope, *, skip: int = 0,
             row["events"],
             row["supports"],
             datetime.fromtimestamp(row["last_time"], UTC),
+            tuple(row["uids"]),
         )
         for row in await connection.run_statement("session_summaries", page, scope=scope.key)
     ]
 
 
 async def fetch_session_turns(
-    connection: Connection, scope: Scope, session_id: str, *, skip: int = 0, limit: int
+    connection: Connection,
+    scope: Scope,
+    session_id: str,
+    *,
+    skip: int = 0,
+    limit: int,
+    uids: Sequence[str] | None = None,
 ) -> list[InspectedTurn]:
-    """List the turns of a session that say something, with the facts that rest on each; of no session none."""
-    page = {"session_id": session_id, "skip": skip, "limit": limit}
+    """List the turns of a session that say something, with the facts that rest on each; of no session none.
+
+    Args:
+        connection: a prepared connection.
+        scope: whose session it is.
+        session_id: the session.
+        skip: how many turns stand on earlier pages.
+        limit: the maximum number of turns.
+        uids: the session's generated keys, if a summary of it is at hand; they spare a look through all turns.
+    """
+    now = datetime.now(UTC).timestamp()
+    page = {"session_id": session_id, "skip": skip, "limit": limit, "uids": uids, "now": now}
     rows = await connection.run_statement("session_turns", page, scope=scope.key)
     return [_read_turn(row["turn"], row["facts"]) for row in rows]
+
+
+async def find_turn_place(connection: Connection, scope: Scope, session_id: str, turn_id: str) -> int:
+    """Count the turns of a session before one of them; 0 if it has no such turn."""
+    ids = {"session_id": session_id, "turn_id": turn_id, "memory_id": make_memory_id(session_id, turn_id)}
+    rows = await connection.run_statement("turn_place", ids, scope=scope.key)
+    return rows[0]["place"] if rows else 0
 
 
 async def fetch_paths(
@@ -205,7 +235,7 @@ def _read_revision(row: Mapping[str, Any]) -> RevisionEntry:
         text=row["text"],
         state=row["state"],
         at=fact_rows.convert_datetime(row["recorded_at"]),
-        quotes=tuple(dict.fromkeys(quote["quote"] for quote in row["quotes"] if quote["quote"])),
+        quotes=tuple(dict.fromkeys(quote for quote in row["quotes"] if quote)),
     )
 
 
@@ -216,7 +246,7 @@ def _read_turn(row: Mapping[str, Any], facts: Iterable[Mapping[str, Any]] = ()) 
         session_id=row["session_id"],
         seq=row["seq"] or 0,
         author=row["author"],
-        role="model" if row["role"] == "model" else "user",
+        role=row["role"] or ("user" if row["author"] == "user" else "model"),  # an event that memory has not read
         origin=row["origin"],
         text=row["text"],
         at=restore_datetime(row["timestamp"], row["offset"]),

@@ -8,10 +8,13 @@ import hashlib
 import html
 import json
 import re
+import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+from adk_graph_memory import errors
 from adk_graph_memory.html_pages.renderer import FILE_BASE, STATIC_FOLDER, load_templates
 from adk_graph_memory.records import Scope
 
@@ -27,9 +30,22 @@ class MemoryView:
     html: str
 
     def save(self, path: str | Path) -> Path:
-        """Write the document to a file, which opens in any browser."""
+        """Write the document to a file, which opens in any browser; only its owner may read it.
+
+        Raises:
+            errors.ConfigurationError: the file cannot be written.
+        """
         file = Path(path)
-        file.write_text(self.html, encoding="utf-8")
+        partial = file.with_name(f"{file.name}.{uuid.uuid4().hex[:8]}.part")
+        try:
+            partial.touch(mode=0o600, exist_ok=False)  # it holds what people said
+            partial.write_text(self.html, encoding="utf-8")
+            partial.replace(file)
+        except OSError as error:
+            reason = f"{file} cannot be written ({error.strerror or error})"
+            raise errors.ConfigurationError(reason=reason) from error
+        finally:
+            partial.unlink(missing_ok=True)
         return file
 
     def _repr_html_(self) -> str:
@@ -55,7 +71,8 @@ def make_document(owner: Scope, pages: Mapping[str, str], start: str, note: str)
         "base-uri 'none'; form-action 'none'"
     )
     template = load_templates().get_template("document.html")
-    contents = {"packed": packed, "style": style, "scripts": scripts, "policy": policy}
+    contents: dict[str, Any] = {"packed": packed, "style": style, "scripts": scripts, "policy": policy}
+    contents |= {"has_answer": f"{FILE_BASE}/answer" in pages, "has_profile": f"{FILE_BASE}/" in pages}
     return MemoryView(template.render(contents, owner=owner, start=start, note=note, base=FILE_BASE))
 
 

@@ -24,6 +24,7 @@ class TimeScale:
 
     first: int
     last: int
+    today: int
 
     @classmethod
     def from_facts(cls, facts: Iterable[StoredFact]) -> TimeScale:
@@ -32,7 +33,7 @@ class TimeScale:
         periods = [get_days(fact) for fact in facts]
         first = min((int(start) for start, _ in periods), default=today)
         starts = max((int(start) for start, _ in periods), default=today)
-        return cls(min(first, today), max(starts, today))
+        return cls(min(first, today), max(starts, today), today)
 
     @property
     def has_width(self) -> bool:

@@ -8,7 +8,7 @@ from hashlib import blake2b
 from typing import Any
 
 from adk_graph_memory.records import StoredFact
-from adk_graph_memory.records.dates import format_english_date
+from adk_graph_memory.records.dates import compute_date_end, format_english_date
 from adk_graph_memory.records.inspection import FactQuote, FactReference, InspectedTurn
 from adk_graph_memory.records.turns import NO_SESSION, OWNER_SESSION, PROMOTED_SESSION, STATEMENT_SESSION
 
@@ -74,8 +74,8 @@ def describe_period(fact: StoredFact) -> str:
     end = fact.valid_to and format_english_date(fact.valid_to, fact.valid_to_precision, is_end=True)
     if start and start == end:
         return start
-    if fact.modality == "planned":
-        return f"for {start}" if start else ""
+    if fact.modality == "planned" and start:
+        return f"for {start}"
     return " ".join([f"since {start}"] * bool(start) + [f"until {end}"] * bool(end))
 
 
@@ -100,16 +100,23 @@ def format_ordinal_day(day: int) -> str:
 
 
 def count_days(moment: datetime) -> int:
-    """The days from 1970 to a moment."""
-    return (moment - EPOCH).days
+    """The days from 1970 to a moment's day, in its own zone."""
+    return moment.date().toordinal() - EPOCH.date().toordinal()
 
 
 def get_days(fact: StoredFact) -> tuple[float, float]:
-    """From when until when a fact held, in days from 1970; without a first day it began when it was said."""
+    """From when until when a fact held, in days from 1970; without a first day it began when it was said.
+
+    A plan stands until its day is over; of what is over without a day, nothing more is known than its beginning.
+    """
     start = count_days(fact.valid_from or fact.at)
-    if fact.state == "retracted":
-        return start, start
-    return start, float("inf") if fact.valid_to is None else max(count_days(fact.valid_to), start)
+    end = fact.valid_to
+    if end is None and fact.modality == "planned" and fact.valid_from is not None:
+        end = compute_date_end(fact.valid_from, fact.valid_from_precision)
+    if end is not None and fact.state != "retracted":
+        last = end - timedelta(microseconds=1)  # what holds until a day begins held on the day before
+        return start, max(count_days(last) + 1, start)
+    return start, float("inf") if fact.status in ("holds", "planned") else start
 
 
 def shorten(text: str) -> str:
@@ -145,7 +152,7 @@ def make_anchor(turn_id: str) -> str:
 
 def classify_type(type: str) -> str:
     """The class that an entity is drawn with."""
-    return type.lower() if type.lower() in TYPES else "other"
+    return type.lower() if type and type.lower() in TYPES else "other"
 
 
 def split_at_quotes(turn: InspectedTurn, fact: StoredFact | None = None) -> list[tuple[str, FactQuote | None]]:
@@ -188,11 +195,20 @@ def list_ingests(turns: Iterable[InspectedTurn], fact: StoredFact) -> list[str]:
     return [*dict.fromkeys(id for id in ids if id)]
 
 
+def group_by_session(turns: Iterable[InspectedTurn]) -> list[tuple[str, list[InspectedTurn]]]:
+    """Group turns by their sessions, in the order in which these come."""
+    groups: dict[str, list[InspectedTurn]] = {}
+    for turn in turns:
+        groups.setdefault(turn.session_id, []).append(turn)
+    return list(groups.items())
+
+
 FILTERS: Mapping[str, Callable[..., Any]] = {
     "anchor": make_anchor,
     "day": format_day,
     "days": get_days,
     "first_day": get_first_day,
+    "group_by_session": group_by_session,
     "ingests_of": list_ingests,
     "last_day": get_last_day,
     "ordinal_day": format_ordinal_day,

@@ -65,10 +65,11 @@ FOLDED_AFTER = 10
 
 
 class Page(NamedTuple):
-    """A page of a list, and whether another one may follow."""
+    """A page of a list, whether another one follows, and what else its address says (``name=Rex&``)."""
 
     number: int
     has_next: bool
+    query: str = ""
 
 
 ONLY_PAGE = Page(1, has_next=False)
@@ -100,6 +101,7 @@ class PageRenderer:
             "is_file": is_file,
             "layout": "main.html" if is_file else "page.html",
             "owner": owner,
+            "turn_url": self.make_turn_url,
             "url": self.make_url,
             "view": "",
             "write_token": write_token,
@@ -109,6 +111,11 @@ class PageRenderer:
     def make_url(self, *parts: str) -> str:
         """Make the address of a page: its parts are escaped, whatever they hold."""
         return f"{self._base}/{'/'.join(quote(part, safe='') for part in parts)}"
+
+    def make_turn_url(self, session_id: str, turn_id: str) -> str:
+        """Make the address of a turn on its session's page; a server finds out which of several pages."""
+        query = "" if self._base == FILE_BASE else f"?turn={quote(turn_id, safe='')}"
+        return f"{self.make_url('sessions', session_id)}{query}#{filters.make_anchor(turn_id)}"
 
     def render_answer(self, answer: Answer) -> str:
         """Render the memories that answer a question, and why each was found."""

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import logging
 import secrets
 
-from fastapi import FastAPI, HTTPException, Request
+from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import HTMLResponse, JSONResponse, Response
 from fastapi.staticfiles import StaticFiles
 from starlette.datastructures import MutableHeaders
+from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from adk_graph_memory import errors
@@ -31,11 +33,9 @@ HEADERS = {
     "Cache-Control": "no-store",
 }
 """Nothing from elsewhere runs, nothing is kept, and no other site may frame or read a page."""
-_STATUS_CODES: tuple[tuple[type[errors.GraphMemoryError], int], ...] = (
-    (errors.NotFound, 404),
-    (errors.ConfigurationError, 400),
-    (errors.DatabaseError, 503),
-)
+UNAVAILABLE = "Memory cannot be read or changed at the moment. The log of the server says why."
+"""What a visitor is told of an error that names machines, accounts or settings."""
+logger = logging.getLogger(__name__)
 
 
 def inspector(memory: GraphMemory, identify: Identify, *, write: bool = False, secret: bytes | None = None) -> FastAPI:
@@ -86,7 +86,10 @@ class SecurityHeaders:
 
         async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
-                MutableHeaders(scope=message).update(HEADERS)
+                headers = MutableHeaders(scope=message)
+                headers.update(HEADERS)
+                if "/static/" in scope["path"]:
+                    headers["Cache-Control"] = "private, max-age=3600"
             await send(message)
 
         await self._app(scope, receive, send_with_headers)
@@ -98,9 +101,11 @@ async def _answer_error(request: Request, error: Exception) -> Response:
         status_code, message = error.status_code, str(error.detail)
     elif isinstance(error, RequestValidationError):
         status_code, message = 422, "; ".join(f"{one['loc'][-1]}: {one['msg']}" for one in error.errors())
+    elif isinstance(error, errors.NotFound | errors.InvalidArgument):
+        status_code, message = 404 if isinstance(error, errors.NotFound) else 400, str(error)
     else:
-        status_code = next((code for kind, code in _STATUS_CODES if isinstance(error, kind)), 500)
-        message = str(error)
+        logger.error("%s could not be answered", request.url.path, exc_info=error)
+        status_code, message = 503, UNAVAILABLE
     path = request.url.path.removeprefix(request.scope.get("root_path", ""))
     if path.startswith("/api/"):
         return JSONResponse({"error": type(error).__name__, "message": message}, status_code)

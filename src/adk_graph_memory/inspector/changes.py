@@ -40,7 +40,7 @@ async def retry(visit: OwnVisit) -> HTMLResponse:
     """Read what waits to be read."""
     reports = await visit.memory.resume(**visit.whose)
     turns = sum(report.turns for report in reports)
-    return _show_receipt(visit, f"{turns} turns were read.")
+    return _show_receipt(visit, f"Read: {format_count(turns, 'turn')}.")
 
 
 @router.post("/changes/{name}")
@@ -54,31 +54,45 @@ async def change(visit: OwnVisit, request: Request, name: str) -> HTMLResponse:
     is_confirmed = form.get("confirmed") == "yes"
     outcome = await action.change(visit, fields, preview=not is_confirmed)
     if is_confirmed or isinstance(outcome, Receipt):
-        return _show_outcome(visit, outcome)
-    rows = _list_rows(outcome)
+        return _show_outcome(visit, outcome, next=visit.renderer.make_url() if name == "forget" else "")
+    rows, turns = _list_rows(outcome), outcome.turns
+    changes = bool(rows or turns)
+    gone = f" {format_count(turns, 'turn')} will leave memory." if turns else ""
     return visit.show(
         "change.html",
         title=action.title,
         verb=action.verb,
         action=name,
-        message=action.note if rows else "Nothing would change.",
+        message=f"{action.note}{gone}" if changes else "Nothing would change.",
         rows=rows,
-        confirm={**fields, "confirmed": "yes"} if rows else None,
+        confirm={**fields, "confirmed": "yes"} if changes else None,
         undo=None,
+        next="",
     )
 
 
-def _show_outcome(visit: Visit, outcome: MemoryChange | Receipt) -> HTMLResponse:
+def _show_outcome(visit: Visit, outcome: MemoryChange | Receipt, *, next: str) -> HTMLResponse:
+    """Say what was done; ``next`` is the page to go to afterwards, by default the same."""
     if isinstance(outcome, Receipt):
-        counts = f"{outcome.facts} facts, {outcome.events} turns, {outcome.entities} names"
-        return _show_receipt(visit, f"Gone: {counts}.")
+        counts = ((outcome.facts, "fact"), (outcome.events, "turn"), (outcome.entities, "name"))
+        message = f"Gone: {', '.join(format_count(count, noun) for count, noun in counts)}."
+        return _show_receipt(visit, message, next=next)
     return _show_receipt(visit, "", _list_rows(outcome), {"ingest": outcome.ingest_id})
 
 
 def _show_receipt(
-    visit: Visit, message: str, rows: Sequence[tuple[str, str]] = (), undo: Mapping[str, str] | None = None
+    visit: Visit,
+    message: str,
+    rows: Sequence[tuple[str, str]] = (),
+    undo: Mapping[str, str] | None = None,
+    next: str = "",
 ) -> HTMLResponse:
-    return visit.show("change.html", title="Done", message=message, rows=rows, confirm=None, undo=undo)
+    return visit.show("change.html", title="Done", message=message, rows=rows, confirm=None, undo=undo, next=next)
+
+
+def format_count(count: int, noun: str) -> str:
+    """Write a count with its noun."""
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
 def _list_rows(change: MemoryChange) -> list[tuple[str, str]]:

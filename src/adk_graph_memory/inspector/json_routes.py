@@ -8,7 +8,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 from pydantic import BaseModel, ConfigDict
 
-from adk_graph_memory.inspector.visits import WRITE_HEADER, OwnVisit
+from adk_graph_memory.inspector.visits import FIRST_WAIT, WRITE_HEADER, OwnVisit
 from adk_graph_memory.records import MemoryKind, Origin, Receipt, StoredEntity, StoredFact
 from adk_graph_memory.records.history import FactHistory
 from adk_graph_memory.records.results import Share
@@ -67,7 +67,7 @@ async def list_entities(visit: OwnVisit, limit: Limit = 50, after: str | None = 
 @router.get("/search")
 async def search(visit: OwnVisit, query: str, limit: Limit = 10) -> list[SearchResult]:
     """Return the memories that fit a question best, best first, with what each signal added."""
-    memories = await visit.memory.recall(query, **visit.whose, limit=limit, explain=True)
+    memories = await visit.memory.recall(query, **visit.whose, limit=limit, explain=True, first_wait=FIRST_WAIT)
     return [SearchResult.model_validate(memory) for memory in memories]
 
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import hmac
 import secrets
-from http.cookies import CookieError, SimpleCookie
 
 from starlette.datastructures import Headers
+from starlette.requests import cookie_parser
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-LOOPBACK_NAMES = frozenset(("127.0.0.1", "localhost", "[::1]"))
+LOOPBACK_NAMES = ("127.0.0.1", "localhost")
 """Names by which a browser on this machine reaches a server; another name may be a trick to read its pages."""
 
 REFUSAL = "Open the address that `adk-graph-memory inspect` printed. It works once: for another browser, run it again."
@@ -28,6 +28,7 @@ class LocalAccess:
 
     def __init__(self, app: ASGIApp, port: int) -> None:
         self._app, self._hosts = app, {f"{name}:{port}" for name in LOOPBACK_NAMES}
+        self._hosts |= {*LOOPBACK_NAMES} if port == 80 else set()  # a browser leaves it out
         self._token: str | None = secrets.token_urlsafe(32)
         self._cookie_name, self._cookie = f"inspector_{port}", secrets.token_urlsafe(32)
         self.address = f"http://127.0.0.1:{port}/?token={self._token}"
@@ -54,11 +55,7 @@ class LocalAccess:
         await response(scope, receive, send)
 
     def _has_cookie(self, headers: Headers) -> bool:
-        try:
-            cookies = SimpleCookie(headers.get("cookie", ""))
-        except CookieError:
-            return False
-        given = cookies[self._cookie_name].value if self._cookie_name in cookies else ""
+        given = cookie_parser(headers.get("cookie", "")).get(self._cookie_name, "")
         return hmac.compare_digest(given.encode(), self._cookie.encode())
 
 

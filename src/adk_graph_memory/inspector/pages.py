@@ -6,20 +6,19 @@ import time
 from datetime import date, datetime
 from datetime import time as time_of_day
 from typing import Annotated
+from urllib.parse import urlencode
 
 from fastapi import APIRouter, Query
 from fastapi.responses import HTMLResponse
 
-from adk_graph_memory import graph, ledger
+from adk_graph_memory import errors, graph, ledger
 from adk_graph_memory.html_pages import Answer, Page
-from adk_graph_memory.inspector.visits import OwnVisit
+from adk_graph_memory.inspector.visits import FIRST_WAIT, OwnVisit
 from adk_graph_memory.records import AsOf
 
 router = APIRouter(default_response_class=HTMLResponse)
 PAGE_SIZE = 100
 """Rows of a list on one page."""
-FIRST_WAIT = 20.0
-"""Seconds that the first question waits for the embedder before words alone have to do."""
 PageNumber = Annotated[int, Query(ge=1, le=100_000)]
 
 
@@ -37,11 +36,17 @@ async def ask(visit: OwnVisit, question: str = "", as_of: str = "") -> str:
 
 
 async def _parse_day(visit: OwnVisit, day: str) -> AsOf | None:
-    """Make the end of a day in the user's zone; None without a day, or if it is none."""
+    """Make the end of a day in the user's zone; None without a day.
+
+    Raises:
+        errors.InvalidArgument: it is no day.
+    """
+    if not day:
+        return None
     try:
         parsed = date.fromisoformat(day)
-    except ValueError:
-        return None
+    except ValueError as error:
+        raise errors.InvalidArgument(reason=f"{day!r} is no day such as 2026-05-29") from error
     await visit.connect()
     zone = await visit.memory.speakers.find_zone(visit.scope)
     return AsOf(valid=datetime.combine(parsed, time_of_day.max, zone))
@@ -57,9 +62,10 @@ async def show_fact(visit: OwnVisit, id: str) -> str:
 async def list_entities(visit: OwnVisit, name: str = "", page: PageNumber = 1) -> str:
     """List people and things, those of which most is said first."""
     entities = await graph.inspection.fetch_entities(
-        await visit.connect(), visit.scope, text=name.strip(), skip=(page - 1) * PAGE_SIZE, limit=PAGE_SIZE
+        await visit.connect(), visit.scope, text=name.strip(), skip=(page - 1) * PAGE_SIZE, limit=PAGE_SIZE + 1
     )
-    return visit.renderer.render_entities(entities, name, Page(page, len(entities) == PAGE_SIZE))
+    query = f"{urlencode({'name': name})}&" if name else ""
+    return visit.renderer.render_entities(entities[:PAGE_SIZE], name, Page(page, len(entities) > PAGE_SIZE, query))
 
 
 @router.get("/entities/{key}")
@@ -67,7 +73,7 @@ async def show_entity(visit: OwnVisit, key: str, page: PageNumber = 1) -> str:
     """Show an entity: its names, what is known of it and since when, and whom it is connected with."""
     size = graph.inspection.FACTS_PER_PAGE
     details = await graph.inspection.fetch_entity(await visit.connect(), visit.scope, key, skip=(page - 1) * size)
-    return visit.renderer.render_entity(details, Page(page, len(details.facts) == size))
+    return visit.renderer.render_entity(details, Page(page, details.fact_count > page * size))
 
 
 @router.get("/sessions")
@@ -75,18 +81,22 @@ async def list_sessions(visit: OwnVisit, page: PageNumber = 1) -> str:
     """List conversations, what waits to be read, and what reading cost."""
     connection = await visit.connect()
     sessions = await graph.inspection.fetch_sessions(
-        connection, visit.scope, skip=(page - 1) * PAGE_SIZE, limit=PAGE_SIZE
+        connection, visit.scope, skip=(page - 1) * PAGE_SIZE, limit=PAGE_SIZE + 1
     )
     pending = await graph.ingest_queue.fetch_pending_ingests(connection, **visit.whose)
     reports = await graph.ingest_queue.fetch_ingest_reports(connection, **visit.whose)
     costs = sorted(ledger.sum_reports(reports, connection.settings.prices), key=lambda entry: entry.day, reverse=True)
-    return visit.renderer.render_sessions(sessions, pending, costs, Page(page, len(sessions) == PAGE_SIZE))
+    following = Page(page, len(sessions) > PAGE_SIZE)
+    return visit.renderer.render_sessions(sessions[:PAGE_SIZE], pending, costs, following)
 
 
 @router.get("/sessions/{session_id:path}")
-async def show_session(visit: OwnVisit, session_id: str, page: PageNumber = 1) -> str:
-    """Show a conversation with what was read from each turn."""
+async def show_session(visit: OwnVisit, session_id: str, page: PageNumber = 1, turn: str | None = None) -> str:
+    """Show a conversation with what was read from each turn; its first page, or that of one turn."""
+    connection = await visit.connect()
+    if turn is not None:
+        page = 1 + await graph.inspection.find_turn_place(connection, visit.scope, session_id, turn) // PAGE_SIZE
     turns = await graph.inspection.fetch_session_turns(
-        await visit.connect(), visit.scope, session_id, skip=(page - 1) * PAGE_SIZE, limit=PAGE_SIZE
+        connection, visit.scope, session_id, skip=(page - 1) * PAGE_SIZE, limit=PAGE_SIZE + 1
     )
-    return visit.renderer.render_session(session_id, turns, Page(page, len(turns) == PAGE_SIZE))
+    return visit.renderer.render_session(session_id, turns[:PAGE_SIZE], Page(page, len(turns) > PAGE_SIZE))

@@ -20,6 +20,8 @@ from adk_graph_memory.records import Scope
 Owner = tuple[str, str]
 Identify = Callable[[Request], Owner | Awaitable[Owner | None] | None]
 """Tells the app and the user whose memory a request may see, or None if it may see nobody's."""
+FIRST_WAIT = 20.0
+"""Seconds that the first question waits for the embedder before words alone have to do."""
 WRITE_HEADER = "X-Inspector-Token"
 """A request that changes memory carries the page's token in this header, which no other site can send."""
 
@@ -50,9 +52,9 @@ class Visit:
         """Return the prepared connection."""
         return await graph.prepare_connection(self.memory.connection)
 
-    def show(self, template: str, *, status_code: int = 200, **context: Any) -> HTMLResponse:
+    def show(self, template: str, **context: Any) -> HTMLResponse:
         """Answer with a page."""
-        return HTMLResponse(self.renderer.render(template, **context), status_code)
+        return HTMLResponse(self.renderer.render(template, **context))
 
 
 @dataclass(frozen=True, slots=True)

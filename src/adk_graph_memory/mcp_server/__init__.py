@@ -4,7 +4,23 @@
 ``mcp`` brings what it needs.
 """
 
-from adk_graph_memory.mcp_server.access import BearerAccess, JwtVerifier, SecretVerifier, TokenVerifier, get_owner
+from adk_graph_memory.mcp_server.access import (
+    BearerAccess,
+    JwtVerifier,
+    SecretVerifier,
+    TokenVerifier,
+    allow_hosts,
+    get_owner,
+)
 from adk_graph_memory.mcp_server.server import Identify, make_mcp_server
 
-__all__ = ["BearerAccess", "Identify", "JwtVerifier", "SecretVerifier", "TokenVerifier", "get_owner", "make_mcp_server"]
+__all__ = [
+    "BearerAccess",
+    "Identify",
+    "JwtVerifier",
+    "SecretVerifier",
+    "TokenVerifier",
+    "allow_hosts",
+    "get_owner",
+    "make_mcp_server",
+]

@@ -17,10 +17,14 @@ from adk_graph_memory import errors
 
 try:
     import jwt
+    from cryptography.exceptions import UnsupportedAlgorithm
+    from cryptography.hazmat.primitives import serialization
+    from mcp.server.transport_security import TransportSecuritySettings
 except ImportError as error:
     raise errors.ExtraMissing(what="The MCP server", extra="mcp", reason=error) from error
 
 Owner = tuple[str, str]
+LOOPBACK_NAMES = ("127.0.0.1", "localhost")
 OWNER_KEY = "adk_graph_memory.owner"
 """Where a request's owner stands in its ASGI scope."""
 ALGORITHMS = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "EdDSA")
@@ -93,8 +97,11 @@ def _read_key(path: str) -> str:
         text = Path(path).read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise errors.InvalidArgument(reason=f"the key {path!r} cannot be read ({error})") from error
-    if "PUBLIC KEY" not in text and "BEGIN CERTIFICATE" not in text:
-        raise errors.InvalidArgument(reason=f"{path!r} holds no public key in PEM (-----BEGIN PUBLIC KEY-----)")
+    try:
+        serialization.load_pem_public_key(text.encode())
+    except (ValueError, UnsupportedAlgorithm) as error:
+        reason = f"{path!r} holds no public key in PEM (-----BEGIN PUBLIC KEY-----): {error}"
+        raise errors.InvalidArgument(reason=reason) from error
     return text
 
 
@@ -117,6 +124,13 @@ class BearerAccess:
             await response(scope, receive, send)
             return
         await self._app({**scope, OWNER_KEY: owner}, receive, send)
+
+
+def allow_hosts(*names: str) -> TransportSecuritySettings:
+    """Allow requests under these names of hosts, besides those of this machine; any other may be a trick of a page."""
+    hosts = [f"{host}{port}" for host in (*LOOPBACK_NAMES, *names) for port in ("", ":*")]
+    origins = [f"{scheme}://{host}" for scheme in ("http", "https") for host in hosts]
+    return TransportSecuritySettings(allowed_hosts=hosts, allowed_origins=origins)
 
 
 def get_owner(request: Request | None) -> Owner | None:

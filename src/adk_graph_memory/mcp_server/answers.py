@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from adk_graph_memory.records import IngestReport, Recollection
 from adk_graph_memory.records.dates import format_english_date
-from adk_graph_memory.records.history import FactHistory, HistoryEntry
+from adk_graph_memory.records.inspection import InspectedFact, RevisionEntry
 
 _MAX_QUOTE_CHARACTERS = 200
 
@@ -24,32 +24,46 @@ def _describe_memory(number: int, memory: Recollection) -> str:
     return f"{number}. {' '.join(memory.prompt_text.split())} ({said}) [{memory.id}]{quote}"
 
 
-def describe_history(history: FactHistory) -> str:
-    """Tell what made a fact what it is, a line for each word and change."""
-    lines = [f"{history.fact.text} ({history.fact.state})", *map(_describe_entry, history.entries)]
-    return "\n".join(lines) if history.entries else f"{lines[0]}\nIt was added directly, word for word."
+def describe_fact(details: InspectedFact) -> str:
+    """Tell what made a fact what it is, a line for each word and each change, the latest change first."""
+    fact = details.fact
+    lines = [f"{fact.text} ({fact.status if fact.state == 'current' else fact.state})"]
+    lines += [
+        f"- {format_english_date(source.at, 'day')}: {source.author} said “{_cut(source.quote)}”"
+        for source in fact.sources
+    ]
+    lines += [_describe_revision(revision) for revision in details.revisions]
+    lines += [f"- It replaced: {link.fact.text}" for link in details.replaced if not link.is_void]
+    lines += [f"- It was replaced by: {link.fact.text}" for link in details.replaced_by if not link.is_void]
+    return "\n".join(lines if len(lines) > 1 else [*lines, "It was added directly, word for word."])
 
 
-def _describe_entry(entry: HistoryEntry) -> str:
-    day = entry.said_at or entry.at
-    parts = (
-        f"- {format_english_date(day, 'day')}" if day else "-",
-        f"{entry.kind}: {entry.text}",
-        f"“{_cut(entry.quote)}”" if entry.quote else "",
-        f"({entry.reason})" if entry.reason else "",
-    )
-    return " ".join(filter(None, parts))
+def _describe_revision(revision: RevisionEntry) -> str:
+    day = f"{format_english_date(revision.at, 'day')}: " if revision.at else ""
+    reason = f" ({revision.reason})" if revision.reason else ""
+    quotes = "".join(f" “{_cut(quote)}”" for quote in revision.quotes)
+    return f"- {day}changed by {revision.by or 'rules'}{reason}; before, it said: {revision.text}{quotes}"
 
 
 def describe_report(report: IngestReport) -> str:
     """Tell what became of a statement."""
     if report.busy:
         return "Another process is reading this statement; it will be remembered."
-    if added := report.facts.get("ADD", 0) + report.facts.get("SUPERSEDE", 0):
-        return f"Remembered, as {added} {'fact' if added == 1 else 'facts'}."
-    return "Nothing was added: " + (
-        "it was held back or left out by the rules of this memory." if report.dropped else "memory knows it already."
-    )
+    added, ended = report.facts.get("ADD", 0), report.facts.get("SUPERSEDE", 0) + report.facts.get("RETRACT", 0)
+    outcomes = [f"It is remembered as {_count(added)}."] * bool(added)
+    outcomes += [f"It made {_count(report.facts['REFINE'])} more exact."] * ("REFINE" in report.facts)
+    outcomes += [f"It ended {_count(ended)}."] * bool(ended)
+    if outcomes:
+        return " ".join(outcomes)
+    if report.forgotten:
+        return "Nothing was kept of it: it asks to be forgotten."
+    if report.dropped:
+        return "Nothing was added: the rules of this memory left it out, or hold it for the owner to review."
+    return "Nothing was added: memory knows it already."
+
+
+def _count(facts: int) -> str:
+    return "one fact" if facts == 1 else f"{facts} facts"
 
 
 def _cut(text: str) -> str:

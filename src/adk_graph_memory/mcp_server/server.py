@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import inspect
+import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from datetime import UTC, datetime
+from datetime import datetime
 from importlib import metadata
-from typing import Annotated, Any
+from typing import Annotated
 
-from adk_graph_memory import errors
+from adk_graph_memory import errors, graph
 from adk_graph_memory.mcp_server import answers
 from adk_graph_memory.memory import GraphMemory
 from adk_graph_memory.records import Origin, Scope, Statement
@@ -23,6 +24,7 @@ from mcp_types import ToolAnnotations
 from pydantic import Field
 from starlette.requests import Request
 
+logger = logging.getLogger(__name__)
 Owner = tuple[str, str]
 Identify = Callable[[Request | None], Owner | Awaitable[Owner | None] | None]
 """Tells the app and the user whose memory a request may use, or None; on stdio there is no request."""
@@ -33,6 +35,8 @@ and `remember` when the user tells something worth keeping. Memories are what pe
 """
 RECALL_LIMIT, RECALL_TOKENS = 10, 1_500
 """Memories that one recall returns at most, and their tokens."""
+FIRST_WAIT = 20.0
+"""Seconds that the first recall waits for the embedder before words alone have to do."""
 _READS = ToolAnnotations(read_only_hint=True, open_world_hint=False)
 _ADDS = ToolAnnotations(read_only_hint=False, destructive_hint=False, idempotent_hint=True, open_world_hint=False)
 
@@ -81,14 +85,22 @@ class _Tools:
     async def recall(self, question: Question, context: Context) -> str:
         """Recall what is known about something: what people said, and the facts read from it, best first."""
         async with self._open_scope(context) as scope:
-            memories = await self._search(question, scope)
+            memories = await self._memory.recall(
+                question,
+                app_name=scope.app_name,
+                user_id=scope.user_id,
+                limit=RECALL_LIMIT,
+                token_budget=RECALL_TOKENS,
+                first_wait=FIRST_WAIT,
+            )
         return answers.list_memories(memories) or "Memory knows nothing about this."
 
     async def explain(self, fact_id: FactId, context: Context) -> str:
         """Explain why memory holds a fact: every word that speaks for it, and every change with its reason."""
         async with self._open_scope(context) as scope:
-            history = await self._memory.history(fact_id, app_name=scope.app_name, user_id=scope.user_id)
-        return answers.describe_history(history)
+            connection = await graph.prepare_connection(self._memory.connection)
+            details = await graph.inspection.fetch_fact(connection, scope, fact_id)
+        return answers.describe_fact(details)
 
     async def profile(self, context: Context) -> str:
         """Tell who the user is: name, home, work, people, preferences and standing instructions, in a few lines."""
@@ -100,8 +112,10 @@ class _Tools:
         """Remember one statement about the user or their world; what is known already is not stored twice."""
         if not text.strip():
             raise ToolError("There is nothing to remember: give a sentence.")
-        statement = Statement(text, datetime.now(UTC), author=self._origin, origin=self._origin)
         async with self._open_scope(context) as scope:
+            await graph.prepare_connection(self._memory.connection)
+            now = datetime.now(await self._memory.speakers.find_zone(scope))
+            statement = Statement(text, now, author=self._origin, origin=self._origin)
             report = await self._memory.add_statements(
                 [statement], app_name=scope.app_name, user_id=scope.user_id, consolidate=True
             )
@@ -109,19 +123,7 @@ class _Tools:
 
     async def with_memory(self, question: Question, context: Context) -> str:
         """Ask a question together with what memory knows about it."""
-        async with self._open_scope(context) as scope:
-            memories = await self._search(question, scope)
-        return f"{answers.list_memories(memories) or 'Memory knows nothing about this.'}\n\n{question}"
-
-    async def _search(self, question: str, scope: Scope) -> Any:
-        return await self._memory.recall(
-            question,
-            app_name=scope.app_name,
-            user_id=scope.user_id,
-            limit=RECALL_LIMIT,
-            token_budget=RECALL_TOKENS,
-            first_wait=20.0,
-        )
+        return f"{await self.recall(question, context)}\n\n{question}"
 
     @asynccontextmanager
     async def _open_scope(self, context: Context) -> AsyncIterator[Scope]:
@@ -132,5 +134,8 @@ class _Tools:
             if owner is None:
                 raise ToolError("This request is nobody's whose memory could be used.")
             yield Scope(*owner)
-        except errors.GraphMemoryError as error:
+        except (errors.NotFound, errors.InvalidArgument) as error:
             raise ToolError(str(error)) from error
+        except errors.GraphMemoryError as error:
+            logger.error("A tool could not answer", exc_info=error)
+            raise ToolError("Memory cannot be used at the moment; go on without it, or try again later.") from error

@@ -107,3 +107,5 @@ class MemoryChange:
     ingest_id: str
     facts: tuple[FactChange, ...]
     entities: tuple[EntityChange, ...]
+    turns: int = 0
+    """how many turns leave memory"""

@@ -132,13 +132,15 @@ class InspectedEntity:
 
 @dataclass(frozen=True, slots=True)
 class SessionSummary:
-    """A session: its turns, how often facts rest on them, and when the latest was said."""
+    """A session: how many events it has, how often facts rest on them, and when the latest was said."""
 
     id: str
     name: str
-    turns: int
+    events: int
     supports: int
     at: datetime
+    uids: tuple[str, ...]
+    """its generated keys; a session that was deleted and made again has several"""
 
 
 @dataclass(frozen=True, slots=True)

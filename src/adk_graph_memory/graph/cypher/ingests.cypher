@@ -154,6 +154,11 @@ RETURN u.app_name AS app_name, u.user_id AS user_id, i.session_id AS session_id,
        (datetime().epochMillis - i.requested_at.epochMillis) / 1000.0 AS waited
 ORDER BY i.requested_at
 
+// ingest_reports_of_user
+// a row for each finished request of a user: on which day, by what, and its report
+MATCH (i:@Ingest {scope: $scope, state: 'done'}) WHERE i.report IS NOT NULL
+RETURN toString(date(i.done_at)) AS day, i.extractor AS extractor, i.report AS report
+
 // ingest_reports
 // a row for each finished request: whose, on which day, by what, and its report
 MATCH (u:@User)

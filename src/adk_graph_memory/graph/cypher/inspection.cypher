@@ -13,40 +13,49 @@ WITH f
 // include stored_fact
        , f.extractor AS extractor, f.recorded_at AS recorded_at, f.metadata AS metadata, f.direct AS direct,
        f.ruling_reason AS ruling_reason,
-       COLLECT { MATCH (f)-[s:SUPPORTED_BY]->(e:@Event) RETURN DISTINCT e.memory_id } AS turn_ids,
+       COLLECT {
+         MATCH (f)-[:SUPPORTED_BY]->(memory:@Event)
+         WHERE
+// include memory_stands
+         WITH DISTINCT memory ORDER BY memory.timestamp, memory.seq LIMIT $most
+         RETURN memory.memory_id
+       } AS turn_ids,
        COLLECT {
          MATCH (f)-[s:SUPERSEDES|WOULD_SUPERSEDE]->(memory:@Fact)
          WHERE
 // include memory_stands
          RETURN {id: memory.memory_id, text: memory.text, state: memory.state, op: s.op, reason: s.reason, is_void: type(s) = 'WOULD_SUPERSEDE'}
-         ORDER BY memory.timestamp DESC LIMIT 20
+         ORDER BY memory.timestamp DESC LIMIT $most
        } AS replaced,
        COLLECT {
          MATCH (f)<-[s:SUPERSEDES|WOULD_SUPERSEDE]-(memory:@Fact)
          WHERE
 // include memory_stands
          RETURN {id: memory.memory_id, text: memory.text, state: memory.state, op: s.op, reason: s.reason, is_void: type(s) = 'WOULD_SUPERSEDE'}
-         ORDER BY memory.timestamp DESC LIMIT 20
+         ORDER BY memory.timestamp DESC LIMIT $most
        } AS replaced_by,
        COLLECT {
          MATCH (f)-[:DEPENDS_ON]->(memory:@Fact)
          WHERE
 // include memory_stands
-         RETURN {id: memory.memory_id, text: memory.text, state: memory.state} ORDER BY memory.timestamp DESC LIMIT 20
+         RETURN {id: memory.memory_id, text: memory.text, state: memory.state} ORDER BY memory.timestamp DESC LIMIT $most
        } AS bases,
        COLLECT {
          MATCH (f)<-[:DEPENDS_ON]-(memory:@Fact)
          WHERE
 // include memory_stands
-         RETURN {id: memory.memory_id, text: memory.text, state: memory.state} ORDER BY memory.timestamp DESC LIMIT 20
+         RETURN {id: memory.memory_id, text: memory.text, state: memory.state} ORDER BY memory.timestamp DESC LIMIT $most
        } AS dependents,
        COLLECT {
          MATCH (f)-[:HAS_REVISION]->(r:@Revision)
          WHERE
 // include revision_stands
-         RETURN r {.n, .op, .reason, .by, .text, .state, .valid_to, .recorded_at, quotes: COLLECT {
-           MATCH (r)-[b:BECAUSE_OF]->(e:@Event) RETURN {quote: b.quote, turn_id: e.memory_id, session_id: e.session_id}
-         }} ORDER BY r.recorded_at, r.n
+         RETURN r {.n, .op, .reason, .by, .text, .state, .recorded_at, quotes: COLLECT {
+           MATCH (r)-[b:BECAUSE_OF]->(memory:@Event)
+           WHERE
+// include memory_stands
+           RETURN substring(memory.text, b.start, b.end - b.start) ORDER BY memory.timestamp, memory.seq
+         }} ORDER BY r.recorded_at DESC, r.n LIMIT $most
        } AS revisions
 
 // turns_around
@@ -54,7 +63,10 @@ WITH f
 UNWIND $ids AS id
 MATCH (said:@Event {scope: $scope, memory_id: id})
 MATCH (e:@Event {scope: $scope, session_uid: said.session_uid})
-WHERE e.seq >= said.seq - $around AND e.seq <= said.seq + $around AND e.text <> ''
+WHERE e.seq >= said.seq - $around AND e.seq <= said.seq + $around AND e.memory_id IS NOT NULL
+WITH id, e, e AS memory
+WHERE
+// include memory_stands
 WITH id, e ORDER BY e.timestamp, e.seq
 RETURN id,
 // include inspected_turn
@@ -92,6 +104,7 @@ WHERE
 // include fact_stands
 WITH DISTINCT f ORDER BY f.timestamp DESC, f.id SKIP $skip LIMIT $limit
 // include stored_fact
+ORDER BY f.timestamp DESC, f.id
 
 // facts_between
 // a row for each fact that connects two of these entities, the newest first
@@ -107,6 +120,8 @@ WITH DISTINCT f ORDER BY f.timestamp DESC, f.id LIMIT $limit
 MATCH (n:@Entity {scope: $scope})
 WHERE n.key IS NOT NULL AND NOT (n)-[:MERGED_INTO]->()
   AND ($text IS NULL OR any(name IN [n.name] + n.aliases WHERE toLower(name) CONTAINS toLower($text)))
+  AND
+// include entity_stands
 WITH n, COUNT { (n)<-[:SUBJECT|OBJECT]-() } AS degree ORDER BY degree DESC, n.key SKIP $skip LIMIT $limit
 RETURN n.key AS key, n.name AS name, n.type AS type, n.aliases AS aliases, n.about AS about,
 // include facts_held
@@ -119,27 +134,37 @@ CALL () {
   MATCH (s:@Session {scope: $scope})
   WHERE s.last_update_time IS NOT NULL AND
 // include session_stands
-  RETURN s.id AS id, s.display_name AS display_name, s.revision AS events, 0 AS supports, s.last_update_time AS last_time
+  RETURN s.id AS id, s.display_name AS display_name, s.uid AS uid, s.revision AS events, 0 AS supports, s.last_update_time AS last_time
   UNION ALL
   MATCH (e:@Event {scope: $scope}) WHERE e.memory_id IS NOT NULL
   WITH e, e AS memory
   WHERE
 // include memory_stands
-  RETURN e.session_id AS id, null AS display_name, count(e) AS events, sum(COUNT { (e)<-[:SUPPORTED_BY]-() }) AS supports,
-    max(e.timestamp) AS last_time
+  RETURN e.session_id AS id, null AS display_name, e.session_uid AS uid, count(e) AS events,
+    sum(COUNT { (e)<-[:SUPPORTED_BY]-() }) AS supports, max(e.timestamp) AS last_time
 }
-WITH id, head(collect(display_name)) AS display_name, max(events) AS events, max(supports) AS supports, max(last_time) AS last_time
+WITH id, head(collect(display_name)) AS display_name, collect(DISTINCT uid) AS uids, max(events) AS events,
+  max(supports) AS supports, max(last_time) AS last_time
 ORDER BY last_time DESC, id SKIP $skip LIMIT $limit
-RETURN id, display_name, events, supports, last_time
+RETURN id, display_name, uids, events, supports, last_time
 
 // session_turns
-// a row for each turn of a session that says something, in their order, with what was read from it
-CALL () {
-  MATCH (s:@Session {scope: $scope, id: $session_id})
-  MATCH (e:@Event {scope: $scope, session_uid: s.uid}) WHERE e.seq IS NOT NULL
+// a row for each turn of a session that says something, in their order, with what was read from it; $uids are the generated
+// keys of the session, if they are known
+OPTIONAL MATCH (s:@Session {scope: $scope, id: $session_id})
+WHERE
+// include session_stands
+WITH s, coalesce($uids, COLLECT {
+  MATCH (e:@Event {scope: $scope}) WHERE e.memory_id IS NOT NULL AND e.session_id = $session_id RETURN DISTINCT e.session_uid
+}) AS uids
+CALL (s, uids) {
+  MATCH (e:@Event {scope: $scope, session_uid: s.uid})
+  WHERE e.seq IS NOT NULL AND
+// include event_stands
   RETURN e
   UNION
-  MATCH (e:@Event {scope: $scope}) WHERE e.memory_id IS NOT NULL AND e.session_id = $session_id
+  UNWIND uids AS uid
+  MATCH (e:@Event {scope: $scope, session_uid: uid}) WHERE e.memory_id IS NOT NULL AND e.session_id = $session_id
   WITH e, e AS memory
   WHERE
 // include memory_stands
@@ -156,11 +181,31 @@ AS turn,
 // include memory_stands
     RETURN {id: memory.memory_id, text: memory.text, state: memory.state, quote: s.quote, start: s.start, end: s.end} ORDER BY s.start, memory.memory_id
   } AS facts
+ORDER BY e.timestamp, e.seq
+
+// turn_place
+// one row: how many turns of a session stand before this one
+CALL () {
+  MATCH (said:@Event {scope: $scope, memory_id: $memory_id})
+  RETURN said
+  UNION
+  MATCH (s:@Session {scope: $scope, id: $session_id})
+  MATCH (said:@Event {scope: $scope, session_uid: s.uid, id: $turn_id})
+  RETURN said
+}
+WITH said LIMIT 1
+MATCH (e:@Event {scope: $scope, session_uid: said.session_uid})
+WHERE e.seq IS NOT NULL AND e.text <> '' AND (e.timestamp < said.timestamp OR (e.timestamp = said.timestamp AND e.seq < said.seq))
+RETURN count(e) AS place
 
 // shared_entities
 // a row for each pair of memories: the second one, and the entities that both are about
 UNWIND $pairs AS pair
-MATCH (a:@Memory {scope: $scope, memory_id: pair[0]}), (b:@Memory {scope: $scope, memory_id: pair[1]})
+MATCH (a:@Memory {scope: $scope, memory_id: pair[0]})
+MATCH (b:@Memory {scope: $scope, memory_id: pair[1]})
+WITH pair, a, b, b AS memory
+WHERE
+// include memory_stands
 RETURN pair, b.text AS text, b.kind AS kind, b.session_id AS session_id, b.id AS turn_id,
        COLLECT { MATCH (a)-[:SUBJECT|OBJECT|MENTIONS]->(n:@Entity)<-[:SUBJECT|OBJECT|MENTIONS]-(b) RETURN DISTINCT n {.key, .name} LIMIT 3 } AS entities
 

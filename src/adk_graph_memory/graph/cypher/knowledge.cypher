@@ -18,6 +18,14 @@ COUNT {
   RETURN DISTINCT f
 }
 
+// entity_stands @fragment
+// whether anything that speaks of an entity has not expired
+(NOT EXISTS { (n)<-[:SUBJECT|OBJECT|MENTIONS]-() } OR EXISTS {
+  MATCH (n)<-[:SUBJECT|OBJECT|MENTIONS]-(memory)
+  WHERE
+// include memory_stands
+})
+
 // stored_fact @fragment
 // a fact with its entities and the words that it rests on
 RETURN f.memory_id AS id, f.text AS text, f.predicate AS predicate, f.modality AS modality, f.topic AS topic,
@@ -70,11 +78,8 @@ RETURN f.timestamp AS timestamp, f.id AS id
 MATCH (n:@Entity {scope: $scope})
 WHERE n.key IS NOT NULL AND NOT (n)-[:MERGED_INTO]->() AND ($type IS NULL OR toLower(n.type) = toLower($type))
   AND ($name IS NULL OR n.key = $name OR any(name IN [n.name] + n.aliases WHERE toLower(name) = toLower($name)))
-  AND (NOT EXISTS { (n)<-[:SUBJECT|OBJECT|MENTIONS]-() } OR EXISTS {
-    MATCH (n)<-[:SUBJECT|OBJECT|MENTIONS]-(memory)
-    WHERE
-// include memory_stands
-  })
+  AND
+// include entity_stands
 WITH n,
 // include facts_held
   AS facts

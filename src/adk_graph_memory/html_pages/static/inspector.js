@@ -74,7 +74,7 @@ function drawGraph(place) {
 /** Fade what did not hold on the slider's day. */
 function showMoment(slider) {
   const day = Number(slider.value);
-  const isToday = day === Number(slider.max);
+  const isToday = day === Number(slider.dataset.today);
   const held = (from, to) => isToday || (Number(from) <= day && day < Number(to));
   const date = new Date(day * DAY);
   slider.nextElementSibling.value = isToday
@@ -89,11 +89,7 @@ function showMoment(slider) {
   });
 }
 
-function start(root) {
-  root.querySelectorAll(".picture").forEach(drawGraph);
-}
-
-document.addEventListener("DOMContentLoaded", () => start(document));
+document.addEventListener("DOMContentLoaded", () => document.querySelectorAll(".picture").forEach(drawGraph));
 document.addEventListener("input", (event) => { if (event.target.matches("#moment")) showMoment(event.target); });
 document.addEventListener("keydown", (event) => {
   const isTyping = event.target.matches("input, textarea, select");
@@ -106,11 +102,14 @@ document.addEventListener("click", (event) => {
   const opener = event.target.closest("[data-opens]");
   if (opener) { const form = document.getElementById(opener.dataset.opens); form.hidden = !form.hidden; }
   const closer = event.target.closest("[data-closes]");
-  if (closer) {
-    document.getElementById(closer.dataset.closes).close();
-    if ("reloads" in closer.dataset) location.reload();
-  }
+  if (closer) document.getElementById(closer.dataset.closes).close();
 });
+// After a change the page is not what it was; what was forgotten has none any more.
+document.addEventListener("close", () => {
+  const next = document.querySelector("[data-done]")?.dataset.done;
+  if (next === "") location.reload();
+  else if (next) location.assign(next);
+}, true);
 document.addEventListener("htmx:afterSwap", (event) => {
   const dialog = event.target.closest("dialog");
   if (dialog && !dialog.open) dialog.showModal();
