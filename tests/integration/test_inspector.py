@@ -7,6 +7,7 @@ import re
 from collections import Counter
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
@@ -14,6 +15,7 @@ import httpx
 import neo4j
 import pytest
 from fastapi import FastAPI, Request
+from google.adk.cli.fast_api import get_fast_api_app
 from tests.inspector_pages import ParsedPage, unpack_pages
 
 from adk_graph_memory import GraphMemory, SharedMemory, Turn, graph
@@ -386,6 +388,16 @@ async def test_the_applications_own_authorization_decides(memory: GraphMemory, o
         assert answer.status_code == 404
         ParsedPage(answer.text).check_inert("/memory")
         assert (await client.get("/memory/static/inspector.css")).status_code == 200
+
+
+async def test_it_stands_beside_adks_own_server(memory: GraphMemory, owner: Owner, tmp_path: Path) -> None:
+    app = get_fast_api_app(agents_dir=str(tmp_path), web=False)
+    app.mount("/memory", inspector(memory, lambda request: (owner["app_name"], owner["user_id"])))
+    async with open_client(app) as client:
+        page = ParsedPage((await client.get("/memory/")).text)
+        page.check_inert("/memory")
+        assert "Faro" in page.text
+        assert (await client.get("/list-apps")).json() == []
 
 
 async def test_only_the_browser_that_opened_the_address_gets_in(memory: GraphMemory, owner: Owner) -> None:
