@@ -14,6 +14,7 @@ from typing import Any, TextIO
 from adk_graph_memory import errors, graph, past_memory, telemetry
 from adk_graph_memory.graph import export_lines, vector_slots
 from adk_graph_memory.graph.vector_slots import VectorSlot
+from adk_graph_memory.private_files import write_private_file
 from adk_graph_memory.records import AsOf, Scope, SharedMemory
 from adk_graph_memory.records.portable_rows import ExportHeader, ExportReport, PortableNode
 
@@ -71,19 +72,8 @@ class Exporting:
         export = _Export(connection, app_name, user_id, recorded_at)
         if not isinstance(target, str | Path):
             return await export.write_lines(target)
-        path = Path(target)
-        partial = path.with_name(f"{path.name}.{uuid.uuid4().hex[:8]}.part")
-        try:
-            partial.touch(mode=0o600, exist_ok=False)  # it holds what people said
-            with partial.open("w", encoding="utf-8", newline="\n") as file:
-                report = await export.write_lines(file)
-            partial.replace(path)
-        except OSError as error:
-            reason = f"{path} cannot be written ({error.strerror or error})"
-            raise errors.ConfigurationError(reason=reason) from error
-        finally:
-            partial.unlink(missing_ok=True)
-        return report
+        with write_private_file(Path(target)) as file:
+            return await export.write_lines(file)
 
 
 class _Export:

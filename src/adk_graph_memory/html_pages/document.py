@@ -8,14 +8,13 @@ import hashlib
 import html
 import json
 import re
-import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from adk_graph_memory import errors
 from adk_graph_memory.html_pages.renderer import FILE_BASE, STATIC_FOLDER, load_templates
+from adk_graph_memory.private_files import write_private_file
 from adk_graph_memory.records import Scope
 
 _SHARED_TEXT = re.compile(r"""(>|=")([^<>"]{24,})(?=[<"])""")
@@ -36,16 +35,8 @@ class MemoryView:
             errors.ConfigurationError: the file cannot be written.
         """
         file = Path(path)
-        partial = file.with_name(f"{file.name}.{uuid.uuid4().hex[:8]}.part")
-        try:
-            partial.touch(mode=0o600, exist_ok=False)  # it holds what people said
-            partial.write_text(self.html, encoding="utf-8")
-            partial.replace(file)
-        except OSError as error:
-            reason = f"{file} cannot be written ({error.strerror or error})"
-            raise errors.ConfigurationError(reason=reason) from error
-        finally:
-            partial.unlink(missing_ok=True)
+        with write_private_file(file) as output:
+            output.write(self.html)
         return file
 
     def _repr_html_(self) -> str:
