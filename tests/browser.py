@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import os
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -29,13 +30,17 @@ needs_browser = pytest.mark.skipif(not (BROWSER and DRIVER), reason="there is no
 
 
 @contextmanager
-def open_browser(width: int = 1200, height: int = 900) -> Iterator[Page]:
-    """Open a browser with a window of this size."""
+def open_browser(width: int = 1200, height: int = 900, *, home: Path | None = None) -> Iterator[Page]:
+    """Open a browser with a window of this size; in a home of its own, if one is given."""
     options = webdriver.ChromeOptions()
+    options.binary_location = str(BROWSER)
     for flag in (*FLAGS.split(), f"--window-size={width},{height}"):
         options.add_argument(flag)
+    if home is not None:
+        options.add_argument(f"--user-data-dir={home / 'browser'}")
     options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    driver = webdriver.Chrome(options, Service(DRIVER))
+    environment = os.environ | ({} if home is None else {"HOME": str(home)})
+    driver = webdriver.Chrome(options, Service(DRIVER, env=environment))
     try:
         yield Page(driver)
     finally:
@@ -71,7 +76,7 @@ class Page:
         """Wait until a text stands in an element."""
         self._wait.until(expected.text_to_be_present_in_element((By.CSS_SELECTOR, where), text))
 
-    def read(self, where: str = "main") -> str:
+    def read_text(self, where: str = "main") -> str:
         """Read an element's text as it is seen."""
         return self.find(where).text
 

@@ -24,6 +24,8 @@ from adk_graph_memory.settings import Settings
 
 CHARACTERS_PER_TOKEN = 5
 """More than most tokens have, so that the budget is filled even if some memories are duplicates."""
+FIRST_WAIT = 20.0
+"""Seconds that the first question of somebody who looks, or of a tool, waits for the embedder before words alone do."""
 DUPLICATE_MARGIN = 10
 """Memories fetched beyond the limit, to make up for duplicates."""
 _QuestionVector = tuple[embeddings.QuestionEmbedding | None, graph.VectorSlot | None, str | None]

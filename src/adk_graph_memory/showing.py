@@ -10,14 +10,15 @@ from datetime import UTC, datetime
 
 from adk_graph_memory import errors, graph
 from adk_graph_memory.html_pages import FILE_BASE, Answer, MemoryView, PageRenderer, make_document
+from adk_graph_memory.language.wording import format_count
 from adk_graph_memory.listings import Listings
 from adk_graph_memory.profiles import Profiles
-from adk_graph_memory.records import Recollection, Scope, StoredFact
+from adk_graph_memory.recall import FIRST_WAIT
+from adk_graph_memory.records import AsOf, Recollection, Scope, StoredFact
 from adk_graph_memory.records.inspection import InspectedEntity, InspectedTurn
+from adk_graph_memory.records.turns import check_text
 
 FACTS_PER_STATEMENT = 100
-FIRST_WAIT = 20.0
-"""Seconds that the question waits for the embedder before words alone have to do."""
 ENTITIES_AT_ONCE = 4
 """Entities that are read side by side."""
 _LARGEST = 1_000_000
@@ -32,7 +33,14 @@ class Showing(Profiles, Listings):
     connection: graph.Connection
 
     async def recall(
-        self, query: str, *, app_name: str, user_id: str, explain: bool = False, first_wait: float | None = None
+        self,
+        query: str,
+        *,
+        app_name: str,
+        user_id: str,
+        explain: bool = False,
+        first_wait: float | None = None,
+        as_of: AsOf | None = None,
     ) -> list[Recollection]:
         """Return the memories that fit the question."""
         raise NotImplementedError
@@ -62,12 +70,14 @@ class Showing(Profiles, Listings):
         Raises:
             errors.ExtraMissing: Jinja2 is not installed (the extra ``inspect``).
             errors.NotFound: this user's memory knows nobody and nothing of the name ``about``.
+            errors.InvalidArgument: the question or the name is no text, or the limit no number.
             errors.DatabaseError: the graph could not be read.
         """
+        _check_options(question, about, limit)
         connection, scope = await graph.prepare_connection(self.connection), Scope(app_name, user_id)
         renderer, pages = PageRenderer(scope, FILE_BASE), dict[str, str]()
         if question:
-            pages[renderer.make_url("answer")] = await self._render_answer(connection, scope, renderer, question)
+            pages[renderer.make_url("answer")] = renderer.render_answer(await find_answer(self, scope, question))
         more = None if limit is None else limit + 1  # tells whether the limit leaves any out
         listing = self.facts(app_name=app_name, user_id=user_id, about=about, past=True, limit=more)
         facts = [fact async for fact in listing]
@@ -81,20 +91,30 @@ class Showing(Profiles, Listings):
         async for path, page in collection.render_pages():
             pages[renderer.make_url(*path)] = page
         start = next(iter(pages)) if question or not is_part else renderer.make_url("facts")
-        part = f" · a part of it, {len(facts):,} {'fact' if len(facts) == 1 else 'facts'}" if is_part else ""
+        part = f" · a part of it, {format_count(len(facts), 'fact')}" if is_part else ""
         note = f"as of {datetime.now(UTC):%Y-%m-%d %H:%M} UTC{part}"
         return await asyncio.to_thread(make_document, scope, pages, start, note)
 
-    async def _render_answer(
-        self, connection: graph.Connection, scope: Scope, renderer: PageRenderer, question: str
-    ) -> str:
-        start = time.perf_counter()
-        memories = await self.recall(
-            question, app_name=scope.app_name, user_id=scope.user_id, explain=True, first_wait=FIRST_WAIT
-        )
-        milliseconds = 1000 * (time.perf_counter() - start)
-        paths = await graph.inspection.fetch_paths(connection, scope, memories)
-        return renderer.render_answer(Answer(question, memories, paths, milliseconds))
+
+async def find_answer(
+    memory: Showing, scope: Scope, question: str, as_of: AsOf | None = None, *, day: str = ""
+) -> Answer:
+    """Search memory for a question, and for how each memory was found; ``day`` says in ISO 8601 as of when."""
+    start = time.perf_counter()
+    memories = await memory.recall(
+        question, app_name=scope.app_name, user_id=scope.user_id, explain=True, first_wait=FIRST_WAIT, as_of=as_of
+    )
+    milliseconds = 1000 * (time.perf_counter() - start)
+    paths = await graph.inspection.fetch_paths(memory.connection, scope, memories)
+    return Answer(question, memories, paths, milliseconds, day)
+
+
+def _check_options(question: object, about: object, limit: object) -> None:
+    check_text("the question", question)
+    if about is not None:
+        check_text("the name", about)
+    if limit is not None and not (isinstance(limit, int) and limit >= 0):
+        raise errors.InvalidArgument(reason=f"limit={limit!r} is not a whole number of at least 0")
 
 
 class _Collection:
@@ -133,9 +153,9 @@ class _Collection:
             ids = [fact.id for fact in self._facts[start : start + FACTS_PER_STATEMENT]]
             for details in await graph.inspection.fetch_facts(self._connection, self._scope, ids):
                 self._turns.update((turn.session_id, turn.id) for turn in details.turns)
-                yield ("facts", details.fact.id), self._renderer.render_fact(details)
+                yield ("facts", details.fact.id), await asyncio.to_thread(self._renderer.render_fact, details)
             self._report(len(ids))
-        yield ("facts",), self._renderer.render_facts(self._facts)
+        yield ("facts",), await asyncio.to_thread(self._renderer.render_facts, self._facts)
 
     async def _render_entities(self) -> AsyncIterator[tuple[tuple[str, ...], str]]:
         entities = []
@@ -144,10 +164,13 @@ class _Collection:
             for details in await asyncio.gather(*map(self._fetch_entity, keys)):
                 if details is not None:
                     entities.append(details.entity)
-                    yield ("entities", details.entity.key), self._renderer.render_entity(details)
+                    yield (
+                        ("entities", details.entity.key),
+                        await asyncio.to_thread(self._renderer.render_entity, details),
+                    )
             self._report(len(keys))
         entities.sort(key=lambda entity: (-entity.facts, entity.name))
-        yield ("entities",), self._renderer.render_entities(entities)
+        yield ("entities",), await asyncio.to_thread(self._renderer.render_entities, entities)
 
     async def _fetch_entity(self, key: str) -> InspectedEntity | None:
         """Fetch an entity, unless it went since its facts were listed."""
@@ -177,7 +200,7 @@ class _Collection:
             )
             if self._is_part:
                 turns = [self._keep_quotes(turn) for turn in turns if self._holds(turn)]
-            yield ("sessions", session.id), self._renderer.render_session(session.id, turns)
+            yield ("sessions", session.id), await asyncio.to_thread(self._renderer.render_session, session.id, turns)
         yield ("sessions",), self._renderer.render_sessions(sessions)
 
     def _holds(self, turn: InspectedTurn | None) -> bool:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
@@ -14,32 +12,22 @@ import pytest
 from google.adk.events import Event
 from google.genai import types
 from neo4j import GraphDatabase
-from selenium import webdriver
-from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.remote.webelement import WebElement
 from selenium.webdriver.support import expected_conditions as expected
-from selenium.webdriver.support.ui import WebDriverWait
+from tests import browser
 from tests.adk_server import answered, remembered, started, write_agent
+from tests.browser import PATIENCE, needs_browser
 from tests.fake_gemini import FakeGemini, preloaded, said
 
 from adk_graph_memory import Neo4jSessionService
 
-BROWSER, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
-FLAGS = """--headless=new --no-sandbox --disable-gpu --disable-quic --disable-dev-shm-usage --no-first-run
---disable-background-networking --disable-component-update --disable-sync --window-size=1400,900"""
-PATIENCE = 60
-"""Seconds; the first question loads the embedder."""
-
-pytestmark = pytest.mark.skipif(not (BROWSER and DRIVER), reason="there is no Chromium, or no chromedriver")
+pytestmark = needs_browser
 
 
-class Page:
+class Page(browser.Page):
     """``adk web`` in a browser, as a person uses it."""
-
-    def __init__(self, driver: webdriver.Chrome) -> None:
-        self.driver, self._wait = driver, WebDriverWait(driver, PATIENCE)
 
     def open(self, url: str) -> None:
         self.driver.get(url)
@@ -67,10 +55,6 @@ class Page:
     def list_sessions(self) -> None:
         self._click("//div[contains(@class, 'toolbar-session-group')]//button[contains(@class, 'selector-button')]")
 
-    def see(self, words: str, where: str) -> None:
-        """Waits until the words stand in the element."""
-        self._wait.until(expected.text_to_be_present_in_element((By.CSS_SELECTOR, where), words))
-
     def texts(self, where: str) -> list[str]:
         return [element.text for element in self.driver.find_elements(By.CSS_SELECTOR, where)]
 
@@ -81,14 +65,9 @@ class Page:
 
 @pytest.fixture
 def page(tmp_path: Path) -> Iterator[Page]:
-    options = webdriver.ChromeOptions()
-    options.binary_location = str(BROWSER)
-    for flag in (*FLAGS.split(), f"--user-data-dir={tmp_path / 'browser'}"):
-        options.add_argument(flag)
-    service = Service(str(DRIVER), env={**os.environ, "HOME": str(tmp_path)})
-    with webdriver.Chrome(options, service) as driver:
-        yield Page(driver)
-        driver.save_screenshot(str(tmp_path / "page.png"))
+    with browser.open_browser(1400, 900, home=tmp_path) as opened:
+        yield Page(opened.driver)
+        opened.driver.save_screenshot(str(tmp_path / "page.png"))
 
 
 @pytest.fixture

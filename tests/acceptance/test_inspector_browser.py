@@ -46,11 +46,11 @@ def serve(memory: GraphMemory, owner: Owner, *, write: bool = True) -> Iterator[
         access = LocalAccess(app, listener.getsockname()[1])
         server = uvicorn.Server(uvicorn.Config(access, log_level="warning"))
 
-        async def run() -> None:
+        async def serve_then_close() -> None:
             await server.serve(sockets=[listener])
             await memory.close()
 
-        thread = threading.Thread(target=asyncio.run, args=[run()])
+        thread = threading.Thread(target=asyncio.run, args=[serve_then_close()])
         thread.start()
         try:
             yield access.address
@@ -109,14 +109,14 @@ def use_every_view(page: Page, address: str) -> None:
 
     page.click("The user lives in Faro")
     page.see("The words it rests on")
-    assert page.read("mark") == "moved to Faro"
+    assert page.read_text("mark") == "moved to Faro"
     assert page.list_barriers() == []
 
     page.click("user")
     page.see("What is known")
     page.driver.execute_script(MOVE_SLIDER)
-    assert page.read("output") == "2 March 2026"
-    assert "Faro" in page.read("tr.not-then")
+    assert page.read_text("output") == "2 March 2026"
+    assert "Faro" in page.read_text("tr.not-then")
     assert sorted(page.driver.execute_script(LIST_ARROWS)) == [["", True], ["lives in", False]]
     assert page.list_barriers() == []
 

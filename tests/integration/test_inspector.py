@@ -18,7 +18,7 @@ from fastapi import FastAPI, Request
 from google.adk.cli.fast_api import get_fast_api_app
 from tests.inspector_pages import ParsedPage, unpack_pages
 
-from adk_graph_memory import GraphMemory, SharedMemory, Turn, graph
+from adk_graph_memory import GraphMemory, SharedMemory, Turn, errors, graph
 from adk_graph_memory.html_pages.filters import SIGNAL_NAMES
 from adk_graph_memory.inspector import LocalAccess, inspector
 from adk_graph_memory.inspector.changes import ACTIONS
@@ -388,6 +388,17 @@ async def test_the_applications_own_authorization_decides(memory: GraphMemory, o
         assert answer.status_code == 404
         ParsedPage(answer.text).check_inert("/memory")
         assert (await client.get("/memory/static/inspector.css")).status_code == 200
+
+
+async def test_without_a_way_to_tell_whose_it_is_nothing_is_shown(memory: GraphMemory, caplog: Any) -> None:
+    with pytest.raises(errors.InvalidArgument, match="no function"):
+        inspector(memory, None)  # type: ignore[arg-type]
+    with pytest.raises(errors.InvalidArgument, match="bytes"):
+        inspector(memory, lambda request: ("app", "ada"), secret="text")  # type: ignore[arg-type]
+    for owner in ("ab", ("app",), ("app", ""), ("app", 5), ["app", "ada"]):
+        async with open_client(inspector(memory, lambda request, owner=owner: owner)) as client:
+            assert (await client.get("/")).status_code == 503
+        assert "identify returned" in caplog.text
 
 
 async def test_it_stands_beside_adks_own_server(memory: GraphMemory, owner: Owner, tmp_path: Path) -> None:

@@ -28,7 +28,7 @@ from mcp import Client, StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
 from mcp.server.mcpserver import MCPServer
 
-from adk_graph_memory import GraphMemory, Turn
+from adk_graph_memory import GraphMemory, Turn, errors
 from adk_graph_memory.mcp_server import BearerAccess, JwtVerifier, SecretVerifier, get_owner, make_mcp_server
 from adk_graph_memory.testing import HashEmbedder
 
@@ -173,6 +173,24 @@ async def test_without_a_token_nobody_gets_in(memory: GraphMemory) -> None:
             assert answer.headers["www-authenticate"] == "Bearer"
         async with connect(url, secret) as client:
             assert "Rex" not in await call(client, "recall", question="What is Rex afraid of?")
+
+
+@pytest.mark.parametrize("secret", ["", "short"])
+async def test_what_could_be_guessed_is_no_secret(secret: str) -> None:
+    with pytest.raises(errors.InvalidArgument, match="no secret"):
+        SecretVerifier(secret, ("app", "ada"))
+
+
+async def test_a_database_that_is_away_is_said_without_its_address(neo4j_server: Any) -> None:
+    settings = neo4j_server.settings(database_timeout=2).model_copy(update={"uri": "bolt://127.0.0.1:1"})
+    async with GraphMemory(settings=settings, model="rules", embedder=False) as memory:
+        with pytest.raises(errors.InvalidArgument, match="no function"):
+            make_mcp_server(memory, None)  # type: ignore[arg-type]
+        async with Client(make_mcp_server(memory, lambda request: ("app", "ada"))) as client:
+            for tool, arguments in (("recall", {"question": "x"}), ("remember", {"text": "x"}), ("profile", {})):
+                result = await client.call_tool(tool, arguments)
+                assert result.is_error
+                assert "at the moment" in str(result.content) and "127.0.0.1" not in str(result.content)
 
 
 async def test_another_hosts_name_is_refused(memory: GraphMemory) -> None:

@@ -108,6 +108,12 @@ async def test_a_part_holds_no_other_turn_fact_or_name(memory: GraphMemory, owne
     assert "Filler 8." not in text and "Faro" not in text
 
 
+@pytest.mark.parametrize("options", [{"limit": -1}, {"limit": "x"}, {"question": 5}, {"about": 5}])
+async def test_options_that_are_none_are_refused(memory: GraphMemory, owner: Owner, options: dict[str, Any]) -> None:
+    with pytest.raises(errors.InvalidArgument):
+        await memory.show(**owner, **options)
+
+
 async def test_a_notebook_shows_it_in_a_frame_of_its_own(memory: GraphMemory, owner: Owner) -> None:
     frame = (await memory.show(**owner))._repr_html_()
     [(tag, values)] = ParsedPage(frame).tags

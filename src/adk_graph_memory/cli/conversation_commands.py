@@ -33,13 +33,13 @@ from adk_graph_memory.cli.output import (
     add_details,
     announce,
     confirm,
-    format_count,
     format_timestamp,
     make_grid,
     make_table,
     number_column,
     text_column,
 )
+from adk_graph_memory.language.wording import format_count
 from adk_graph_memory.memory import GraphMemory
 
 MAX_ID_WIDTH = 36

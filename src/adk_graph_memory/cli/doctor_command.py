@@ -15,12 +15,12 @@ from adk_graph_memory.cli.application import MEMORY_PANEL, UserFilterOption, che
 from adk_graph_memory.cli.output import (
     Output,
     announce,
-    format_count,
     make_table,
     number_column,
     replace_controls,
     text_column,
 )
+from adk_graph_memory.language.wording import format_count
 from adk_graph_memory.memory import GraphMemory
 from adk_graph_memory.records import Checkup
 from adk_graph_memory.records.findings import Finding

@@ -11,7 +11,8 @@ import typer
 
 from adk_graph_memory.cli.application import MEMORY_PANEL, AppFilterOption, UsageError, UserFilterOption, command
 from adk_graph_memory.cli.memory_commands import RecordedOption, make_as_of
-from adk_graph_memory.cli.output import Output, announce, error_console, format_count, make_grid, wants_json
+from adk_graph_memory.cli.output import Output, announce, error_console, make_grid, wants_json
+from adk_graph_memory.language.wording import format_count
 from adk_graph_memory.memory import GraphMemory
 from adk_graph_memory.records import Scope
 from adk_graph_memory.records.portable_rows import ExportReport

@@ -9,7 +9,8 @@ import typer
 
 from adk_graph_memory import errors
 from adk_graph_memory.cli.application import MEMORY_PANEL, AppOption, UserOption, check_owner, command
-from adk_graph_memory.cli.output import Output, announce, format_count
+from adk_graph_memory.cli.output import Output, announce
+from adk_graph_memory.language.wording import format_count
 from adk_graph_memory.memory import GraphMemory
 
 

@@ -18,7 +18,8 @@ from adk_graph_memory.cli.application import (
     check_owner,
     command,
 )
-from adk_graph_memory.cli.output import Output, add_details, announce, confirm, format_count, format_day, make_grid
+from adk_graph_memory.cli.output import Output, add_details, announce, confirm, format_day, make_grid
+from adk_graph_memory.language.wording import format_count
 from adk_graph_memory.memory import GraphMemory
 from adk_graph_memory.records import Scope
 from adk_graph_memory.records.history import HistoryEntry

@@ -10,8 +10,9 @@ import typer
 
 from adk_graph_memory import errors, importing
 from adk_graph_memory.cli.application import MEMORY_PANEL, OWNER, UsageError, command
-from adk_graph_memory.cli.output import Output, announce, format_count, make_grid, print_error
+from adk_graph_memory.cli.output import Output, announce, make_grid, print_error
 from adk_graph_memory.importing import ImportOptions, ImportReceipt
+from adk_graph_memory.language.wording import format_count
 from adk_graph_memory.memory import GraphMemory
 
 

@@ -42,7 +42,6 @@ from adk_graph_memory.cli.output import (
     add_details,
     announce,
     describe_error,
-    format_count,
     make_table,
     number_column,
     print_error,
@@ -50,6 +49,7 @@ from adk_graph_memory.cli.output import (
     text_column,
 )
 from adk_graph_memory.graph.ingest_queue import ClaimedIngest
+from adk_graph_memory.language.wording import format_count
 from adk_graph_memory.memory import RULES, GraphMemory
 from adk_graph_memory.records import IngestReport
 

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import errno
 import html
-import socket
 import sys
 import tempfile
 from contextlib import suppress
@@ -17,6 +15,7 @@ import typer
 from adk_graph_memory import errors
 from adk_graph_memory.cli.application import MEMORY_PANEL, OWNER, check_owner, command
 from adk_graph_memory.cli.output import Output, announce, hide_status
+from adk_graph_memory.cli.serving import listen, serve_until_interrupted
 from adk_graph_memory.memory import GraphMemory
 
 DEFAULT_PORT = 7688
@@ -38,9 +37,7 @@ async def inspect_memory(
 
     The address works once, in one browser of this machine. Ctrl-C ends it.
     """
-    import uvicorn  # with FastAPI, which no other command needs
-
-    from adk_graph_memory.inspector import LocalAccess, inspector
+    from adk_graph_memory.inspector import LocalAccess, inspector  # with FastAPI, which no other command needs
 
     announce("Waiting for Neo4j")
     async with GraphMemory() as memory:
@@ -52,27 +49,11 @@ async def inspect_memory(
             typer.echo(f"The memory of {owner[1]} in {owner[0]}, for one browser:\n{access.address}")
             redirect = _open_browser(access.address) if browser and sys.stdout.isatty() else None
             loading = asyncio.create_task(_load_embedder(memory))
-            with suppress(asyncio.CancelledError):  # uvicorn hands Ctrl-C on when it has ended
-                await uvicorn.Server(uvicorn.Config(access, log_level="warning")).serve(sockets=[listener])
-                await asyncio.sleep(0)
+            await serve_until_interrupted(access, listener)
             loading.cancel()
             if redirect:
                 redirect.unlink(missing_ok=True)
     return Output({"stopped": True}, "Stopped.")
-
-
-def listen(port: int) -> socket.socket:
-    """Listen on the loopback interface.
-
-    Raises:
-        errors.PortTaken: another process does.
-    """
-    try:
-        return socket.create_server(("127.0.0.1", port))
-    except OSError as error:
-        if error.errno == errno.EADDRINUSE:
-            raise errors.PortTaken(port=port) from error
-        raise errors.ConfigurationError(reason=f"port {port} cannot be used ({error.strerror or error})") from error
 
 
 def _open_browser(address: str) -> Path:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
 import secrets
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,8 +10,9 @@ import typer
 
 from adk_graph_memory import errors
 from adk_graph_memory.cli.application import MEMORY_PANEL, OWNER, AppOption, UsageError, command
-from adk_graph_memory.cli.inspect_command import listen
+from adk_graph_memory.cli.serving import listen, serve_until_interrupted
 from adk_graph_memory.memory import GraphMemory
+from adk_graph_memory.private_files import write_private_file
 
 if TYPE_CHECKING:
     from adk_graph_memory.mcp_server import BearerAccess, TokenVerifier
@@ -56,27 +55,24 @@ async def mcp(
             server = mcp_server.make_mcp_server(memory, lambda request: owner, speaks_for_user=speaks_for_user)
             await server.run_stdio_async()
             return
+        verifier: TokenVerifier
         if jwt_key is None:
             owner = _require_user(app_name, user_id, "without --jwt-key")
-            verifier: TokenVerifier = mcp_server.SecretVerifier(_read_token(token_file), owner)
+            verifier = mcp_server.SecretVerifier(_read_token(token_file), owner)
+        elif user_id is not None or jwt_audience is None:
+            raise UsageError("--jwt-key needs --jwt-audience, and no --user: the token's subject is the user.")
         else:
-            if user_id is not None or jwt_audience is None:
-                raise UsageError("--jwt-key needs --jwt-audience, and no --user: the token's subject is the user.")
             verifier = mcp_server.JwtVerifier(app_name, jwt_key, audience=jwt_audience, issuer=jwt_issuer)
         server = mcp_server.make_mcp_server(memory, mcp_server.get_owner, speaks_for_user=speaks_for_user)
         security = mcp_server.allow_hosts(*allowed_host or ())
         app = server.streamable_http_app(json_response=True, stateless_http=True, transport_security=security)
-        await _serve(mcp_server.BearerAccess(app, verifier), http)
+        await _serve_http(mcp_server.BearerAccess(app, verifier), http)
 
 
-async def _serve(app: BearerAccess, port: int) -> None:
-    import uvicorn
-
+async def _serve_http(app: BearerAccess, port: int) -> None:
     with listen(port) as listener:
         typer.echo(f"http://127.0.0.1:{listener.getsockname()[1]}/mcp")
-        with suppress(asyncio.CancelledError):  # uvicorn hands Ctrl-C on when it has ended
-            await uvicorn.Server(uvicorn.Config(app, log_level="warning")).serve(sockets=[listener])
-            await asyncio.sleep(0)
+        await serve_until_interrupted(app, listener)
 
 
 def _require_user(app_name: str, user_id: str | None, where: str) -> tuple[str, str]:
@@ -89,13 +85,10 @@ def _read_token(file: Path | None) -> str:
     """Read the token; make the file, readable by its owner alone, if it is not there."""
     if file is None:
         raise UsageError("Name a file for the token: --token-file, or a public key: --jwt-key.")
+    if not file.exists():
+        with write_private_file(file) as output:
+            output.write(secrets.token_urlsafe(TOKEN_BYTES) + "\n")
     try:
-        if not file.exists():
-            file.touch(0o600, exist_ok=False)
-            file.write_text(secrets.token_urlsafe(TOKEN_BYTES) + "\n", encoding="utf-8")
-        token = file.read_text("utf-8").strip()
+        return file.read_text("utf-8").strip()
     except (OSError, UnicodeDecodeError) as error:
         raise errors.InvalidArgument(reason=f"the token file {file} cannot be used ({error})") from error
-    if len(token) < TOKEN_BYTES:
-        raise errors.InvalidArgument(reason=f"the token in {file} is too short to be a secret; delete the file")
-    return token

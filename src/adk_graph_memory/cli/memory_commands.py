@@ -32,11 +32,11 @@ from adk_graph_memory.cli.output import (
     add_details,
     announce,
     confirm,
-    format_count,
     format_day,
     make_grid,
     replace_controls,
 )
+from adk_graph_memory.language.wording import format_count
 from adk_graph_memory.memory import GraphMemory
 from adk_graph_memory.records import AsOf, Filters, MemoryKind, Origin, Recollection, Scope, StoredEntity, StoredFact
 from adk_graph_memory.records.dates import format_short_date

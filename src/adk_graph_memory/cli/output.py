@@ -170,11 +170,6 @@ def format_timestamp(timestamp: float) -> str:
     return datetime.fromtimestamp(timestamp, UTC).strftime("%Y-%m-%d %H:%M")
 
 
-def format_count(count: int, noun: str, plural: str = "") -> str:
-    """A count with its noun: "1 fact", "2 facts"."""
-    return f"{count:,} {noun if count == 1 else plural or f'{noun}s'}"
-
-
 def text_column(heading: str, **options: Any) -> Column:
     """A column whose cells wrap anywhere, so that nothing is cut off."""
     return Column(heading, overflow="fold", **options)

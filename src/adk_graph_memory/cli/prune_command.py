@@ -15,7 +15,8 @@ from adk_graph_memory.cli.application import (
     check_owner,
     command,
 )
-from adk_graph_memory.cli.output import Output, announce, confirm, format_count
+from adk_graph_memory.cli.output import Output, announce, confirm
+from adk_graph_memory.language.wording import format_count
 from adk_graph_memory.memory import GraphMemory
 from adk_graph_memory.records import PruneReport
 

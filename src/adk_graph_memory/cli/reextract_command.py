@@ -17,8 +17,9 @@ from adk_graph_memory.cli.application import MEMORY_PANEL, AppFilterOption, User
 from adk_graph_memory.cli.batch_options import BUDGET_SPENT, EXIT_BUDGET_SPENT, BatchOptions, run_batch
 from adk_graph_memory.cli.correction_commands import list_change_lines
 from adk_graph_memory.cli.memory_commands import MomentOption
-from adk_graph_memory.cli.output import Output, announce, describe_error, format_count, print_error, replace_controls
+from adk_graph_memory.cli.output import Output, announce, describe_error, print_error, replace_controls
 from adk_graph_memory.graph.rereads import OutdatedSession
+from adk_graph_memory.language.wording import format_count
 from adk_graph_memory.memory import GraphMemory
 from adk_graph_memory.reextraction import ReextractReport
 

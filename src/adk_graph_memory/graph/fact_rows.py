@@ -21,6 +21,7 @@ from adk_graph_memory.records import (
     Source,
     Standing,
     Statement,
+    StoredEntity,
     StoredFact,
 )
 from adk_graph_memory.records.dates import infer_precision
@@ -188,6 +189,11 @@ def read_stored_fact(row: Mapping[str, Any], now: datetime, subject: str | None,
         subject_key=row.get("subject_key"),
         object_key=row.get("object_key"),
     )
+
+
+def read_stored_entity(row: Mapping[str, Any]) -> StoredEntity:
+    """Read an entity as it is listed."""
+    return StoredEntity(row["key"], row["name"], row["type"], tuple(row["aliases"]), row["about"] or "", row["facts"])
 
 
 def read_statement(row: Mapping[str, Any]) -> Statement:

@@ -84,7 +84,7 @@ async def fetch_entity(
             what=f"person or thing {key!r} in this user's memory", where="the list of people and things"
         )
     [row] = rows
-    entity = _read_entity(row)
+    entity = fact_rows.read_stored_entity(row)
     page = {"key": entity.key, "skip": skip, "limit": limit, "now": now}
     facts = [_read_fact(fact, now) for fact in await connection.run_statement("facts_about", page, scope=scope.key)]
     keys = [entity.key, *_choose_neighbours(facts, entity.key)]
@@ -104,7 +104,7 @@ async def fetch_entity(
             for one in row["merged"]
         ),
         facts=tuple(facts),
-        neighbours=tuple(map(_read_entity, others)),
+        neighbours=tuple(map(fact_rows.read_stored_entity, others)),
         links=tuple(linked),
         fact_count=row["degree"],
     )
@@ -115,7 +115,10 @@ async def fetch_entities(
 ) -> list[StoredEntity]:
     """List the entities with a name that contains ``text``, or all, those of which most is said first."""
     page = {"text": text or None, "skip": skip, "limit": limit, "now": datetime.now(UTC)}
-    return [_read_entity(row) for row in await connection.run_statement("entities_named", page, scope=scope.key)]
+    return [
+        fact_rows.read_stored_entity(row)
+        for row in await connection.run_statement("entities_named", page, scope=scope.key)
+    ]
 
 
 async def fetch_sessions(connection: Connection, scope: Scope, *, skip: int = 0, limit: int) -> list[SessionSummary]:
@@ -212,10 +215,6 @@ def _read_inspected_fact(
 
 def _read_fact(row: Mapping[str, Any], now: datetime) -> StoredFact:
     return fact_rows.read_stored_fact(row, now, row["subject"], row["object"])
-
-
-def _read_entity(row: Mapping[str, Any]) -> StoredEntity:
-    return StoredEntity(row["key"], row["name"], row["type"], tuple(row["aliases"]), row["about"] or "", row["facts"])
 
 
 def _read_reference(row: Mapping[str, Any]) -> FactReference:

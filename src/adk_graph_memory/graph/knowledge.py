@@ -106,10 +106,7 @@ async def fetch_entities(
     start = await _fetch_page_start(connection, "entity_place", after, key=after, **parameters)
     names = {"type": _normalize_name(type), "name": _normalize_name(name)}
     rows = await connection.run_statement("entities", parameters, **names, limit=limit, after=start)
-    return [
-        StoredEntity(row["key"], row["name"], row["type"], tuple(row["aliases"]), row["about"] or "", row["facts"])
-        for row in rows
-    ]
+    return [fact_rows.read_stored_entity(row) for row in rows]
 
 
 async def fetch_users(

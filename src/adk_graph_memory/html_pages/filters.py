@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 from hashlib import blake2b
 from typing import Any
 
+from adk_graph_memory.language.wording import shorten_text
 from adk_graph_memory.records import StoredFact
 from adk_graph_memory.records.dates import compute_date_end, format_english_date
 from adk_graph_memory.records.inspection import FactQuote, FactReference, InspectedTurn
@@ -121,8 +122,7 @@ def get_days(fact: StoredFact) -> tuple[float, float]:
 
 def shorten(text: str) -> str:
     """Cut a text to one line."""
-    line = " ".join(text.split())
-    return line if len(line) <= _SHORT_CHARACTERS else f"{line[:_SHORT_CHARACTERS].rsplit(' ', 1)[0]} …"
+    return shorten_text(" ".join(text.split()), _SHORT_CHARACTERS)
 
 
 def shorten_around(text: str, name: str) -> str:

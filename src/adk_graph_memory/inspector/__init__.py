@@ -4,7 +4,7 @@
 the loopback interface. The extra ``inspect`` brings what it needs.
 """
 
-from adk_graph_memory.inspector.application import Identify, inspector
+from adk_graph_memory.inspector.application import inspector
 from adk_graph_memory.inspector.local_access import LocalAccess
 
-__all__ = ["Identify", "LocalAccess", "inspector"]
+__all__ = ["LocalAccess", "inspector"]

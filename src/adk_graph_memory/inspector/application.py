@@ -17,10 +17,9 @@ from adk_graph_memory import errors
 from adk_graph_memory.html_pages import STATIC_FOLDER
 from adk_graph_memory.html_pages.renderer import load_templates
 from adk_graph_memory.inspector import changes, json_routes, pages
-from adk_graph_memory.inspector.visits import Identify, Reception
+from adk_graph_memory.inspector.visits import Reception
 from adk_graph_memory.memory import GraphMemory
-
-__all__ = ["Identify", "inspector"]
+from adk_graph_memory.web_access import Identify, check_identify
 
 HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
@@ -38,7 +37,9 @@ UNAVAILABLE = "Memory cannot be read or changed at the moment. The log of the se
 logger = logging.getLogger(__name__)
 
 
-def inspector(memory: GraphMemory, identify: Identify, *, write: bool = False, secret: bytes | None = None) -> FastAPI:
+def inspector(
+    memory: GraphMemory, identify: Identify[Request], *, write: bool = False, secret: bytes | None = None
+) -> FastAPI:
     """Make a web application that shows a user what memory holds of them; mount it beside your own.
 
     Args:
@@ -51,10 +52,14 @@ def inspector(memory: GraphMemory, identify: Identify, *, write: bool = False, s
 
     Raises:
         errors.ExtraMissing: Jinja2 is not installed.
+        errors.InvalidArgument: ``identify`` is no function, or the secret is not made of bytes.
 
     Example:
         app.mount("/memory", inspector(memory, lambda request: ("home", request.state.user)))
     """
+    check_identify(identify)
+    if not isinstance(secret, bytes | None):
+        raise errors.InvalidArgument(reason="the secret is not made of bytes")
     load_templates()
     app = FastAPI(
         title="What memory holds of a user",

@@ -10,6 +10,7 @@ from fastapi import APIRouter, HTTPException, Request
 from fastapi.responses import HTMLResponse
 
 from adk_graph_memory.inspector.visits import OwnVisit, Visit
+from adk_graph_memory.language.wording import format_count
 from adk_graph_memory.memory import GraphMemory
 from adk_graph_memory.records import Receipt
 from adk_graph_memory.records.dates import format_english_date
@@ -88,11 +89,6 @@ def _show_receipt(
     next: str = "",
 ) -> HTMLResponse:
     return visit.show("change.html", title="Done", message=message, rows=rows, confirm=None, undo=undo, next=next)
-
-
-def format_count(count: int, noun: str) -> str:
-    """Write a count with its noun."""
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
 def _list_rows(change: MemoryChange) -> list[tuple[str, str]]:

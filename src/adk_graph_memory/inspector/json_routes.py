@@ -8,7 +8,8 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 from pydantic import BaseModel, ConfigDict
 
-from adk_graph_memory.inspector.visits import FIRST_WAIT, WRITE_HEADER, OwnVisit
+from adk_graph_memory.inspector.visits import WRITE_HEADER, OwnVisit
+from adk_graph_memory.recall import FIRST_WAIT
 from adk_graph_memory.records import MemoryKind, Origin, Receipt, StoredEntity, StoredFact
 from adk_graph_memory.records.history import FactHistory
 from adk_graph_memory.records.results import Share

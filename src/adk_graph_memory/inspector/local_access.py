@@ -10,8 +10,7 @@ from starlette.requests import cookie_parser
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-LOOPBACK_NAMES = ("127.0.0.1", "localhost")
-"""Names by which a browser on this machine reaches a server; another name may be a trick to read its pages."""
+from adk_graph_memory.web_access import LOOPBACK_NAMES
 
 REFUSAL = "Open the address that `adk-graph-memory inspect` printed. It works once: for another browser, run it again."
 

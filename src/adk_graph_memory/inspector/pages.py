@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import time
-from datetime import date, datetime
-from datetime import time as time_of_day
+from datetime import date, datetime, time
 from typing import Annotated
 from urllib.parse import urlencode
 
@@ -12,9 +10,10 @@ from fastapi import APIRouter, Query
 from fastapi.responses import HTMLResponse
 
 from adk_graph_memory import errors, graph, ledger
-from adk_graph_memory.html_pages import Answer, Page
-from adk_graph_memory.inspector.visits import FIRST_WAIT, OwnVisit
+from adk_graph_memory.html_pages import Page
+from adk_graph_memory.inspector.visits import OwnVisit
 from adk_graph_memory.records import AsOf
+from adk_graph_memory.showing import find_answer
 
 router = APIRouter(default_response_class=HTMLResponse)
 PAGE_SIZE = 100
@@ -28,11 +27,7 @@ async def ask(visit: OwnVisit, question: str = "", as_of: str = "") -> str:
     if not question.strip():
         return visit.renderer.render_profile(await visit.memory.profile(**visit.whose))
     moment = await _parse_day(visit, as_of)
-    start = time.perf_counter()
-    memories = await visit.memory.recall(question, **visit.whose, explain=True, first_wait=FIRST_WAIT, as_of=moment)
-    milliseconds = 1000 * (time.perf_counter() - start)
-    paths = await graph.inspection.fetch_paths(await visit.connect(), visit.scope, memories)
-    return visit.renderer.render_answer(Answer(question, memories, paths, milliseconds, as_of))
+    return visit.renderer.render_answer(await find_answer(visit.memory, visit.scope, question, moment, day=as_of))
 
 
 async def _parse_day(visit: OwnVisit, day: str) -> AsOf | None:
@@ -49,7 +44,7 @@ async def _parse_day(visit: OwnVisit, day: str) -> AsOf | None:
         raise errors.InvalidArgument(reason=f"{day!r} is no day such as 2026-05-29") from error
     await visit.connect()
     zone = await visit.memory.speakers.find_zone(visit.scope)
-    return AsOf(valid=datetime.combine(parsed, time_of_day.max, zone))
+    return AsOf(valid=datetime.combine(parsed, time.max, zone))
 
 
 @router.get("/facts/{id}")

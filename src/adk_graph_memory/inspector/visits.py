@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import hmac
-import inspect
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Annotated, Any, TypedDict
@@ -16,12 +15,8 @@ from adk_graph_memory import graph
 from adk_graph_memory.html_pages import PageRenderer
 from adk_graph_memory.memory import GraphMemory
 from adk_graph_memory.records import Scope
+from adk_graph_memory.web_access import Identify, find_scope
 
-Owner = tuple[str, str]
-Identify = Callable[[Request], Owner | Awaitable[Owner | None] | None]
-"""Tells the app and the user whose memory a request may see, or None if it may see nobody's."""
-FIRST_WAIT = 20.0
-"""Seconds that the first question waits for the embedder before words alone have to do."""
 WRITE_HEADER = "X-Inspector-Token"
 """A request that changes memory carries the page's token in this header, which no other site can send."""
 
@@ -62,7 +57,7 @@ class Reception:
     """Lets requests in: it knows who they are, and gives and checks the tokens without which they change nothing."""
 
     memory: GraphMemory
-    identify: Identify
+    identify: Identify[Request]
     secret: bytes
     is_writable: bool
 
@@ -72,11 +67,9 @@ class Reception:
         Raises:
             HTTPException: 403 if it may see nobody's memory, or is to change one without the token.
         """
-        owner = self.identify(request)
-        owner = await owner if inspect.isawaitable(owner) else owner
-        if owner is None:
+        scope = await find_scope(self.identify, request)
+        if scope is None:
             raise HTTPException(403, "This request is nobody's whose memory could be shown.")
-        scope = Scope(*owner)
         token = self.make_token(scope) if self.is_writable else None
         if request.method not in ("GET", "HEAD"):
             self._check_token(request.headers, token)

@@ -12,11 +12,10 @@ from adk_graph_memory.mcp_server.access import (
     allow_hosts,
     get_owner,
 )
-from adk_graph_memory.mcp_server.server import Identify, make_mcp_server
+from adk_graph_memory.mcp_server.server import make_mcp_server
 
 __all__ = [
     "BearerAccess",
-    "Identify",
     "JwtVerifier",
     "SecretVerifier",
     "TokenVerifier",

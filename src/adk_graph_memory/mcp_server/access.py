@@ -14,6 +14,7 @@ from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from adk_graph_memory import errors
+from adk_graph_memory.web_access import LOOPBACK_NAMES, Owner
 
 try:
     import jwt
@@ -23,8 +24,8 @@ try:
 except ImportError as error:
     raise errors.ExtraMissing(what="The MCP server", extra="mcp", reason=error) from error
 
-Owner = tuple[str, str]
-LOOPBACK_NAMES = ("127.0.0.1", "localhost")
+SHORTEST_SECRET = 32
+"""Characters."""
 OWNER_KEY = "adk_graph_memory.owner"
 """Where a request's owner stands in its ASGI scope."""
 ALGORITHMS = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "EdDSA")
@@ -41,9 +42,16 @@ class TokenVerifier(Protocol):
 
 
 class SecretVerifier:
-    """Opens one user's memory to who knows a secret."""
+    """Opens one user's memory to who knows a secret.
+
+    Raises:
+        errors.InvalidArgument: the secret has less than 32 characters.
+    """
 
     def __init__(self, secret: str, owner: Owner) -> None:
+        if len(secret) < SHORTEST_SECRET:
+            reason = f"a token of less than {SHORTEST_SECRET} characters is no secret: delete its file, or give another"
+            raise errors.InvalidArgument(reason=reason)
         self._secret, self._owner = secret.encode(), owner
 
     async def find_owner(self, token: str) -> Owner | None:

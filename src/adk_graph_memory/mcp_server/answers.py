@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from adk_graph_memory.language.wording import shorten_text
 from adk_graph_memory.records import IngestReport, Recollection
 from adk_graph_memory.records.dates import format_english_date
 from adk_graph_memory.records.inspection import InspectedFact, RevisionEntry
@@ -67,5 +68,4 @@ def _count(facts: int) -> str:
 
 
 def _cut(text: str) -> str:
-    line = " ".join(text.split())
-    return line if len(line) <= _MAX_QUOTE_CHARACTERS else f"{line[:_MAX_QUOTE_CHARACTERS].rsplit(' ', 1)[0]} …"
+    return shorten_text(" ".join(text.split()), _MAX_QUOTE_CHARACTERS)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import inspect
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import datetime
 from importlib import metadata
@@ -13,7 +12,9 @@ from typing import Annotated
 from adk_graph_memory import errors, graph
 from adk_graph_memory.mcp_server import answers
 from adk_graph_memory.memory import GraphMemory
+from adk_graph_memory.recall import FIRST_WAIT
 from adk_graph_memory.records import Origin, Scope, Statement
+from adk_graph_memory.web_access import Identify, check_identify, find_scope
 
 try:
     from mcp.server.mcpserver import Context, MCPServer
@@ -25,9 +26,6 @@ from pydantic import Field
 from starlette.requests import Request
 
 logger = logging.getLogger(__name__)
-Owner = tuple[str, str]
-Identify = Callable[[Request | None], Owner | Awaitable[Owner | None] | None]
-"""Tells the app and the user whose memory a request may use, or None; on stdio there is no request."""
 
 INSTRUCTIONS = """
 Long-term memory of one user. Call `recall` before you answer anything that may depend on what the user said earlier,
@@ -35,29 +33,31 @@ and `remember` when the user tells something worth keeping. Memories are what pe
 """
 RECALL_LIMIT, RECALL_TOKENS = 10, 1_500
 """Memories that one recall returns at most, and their tokens."""
-FIRST_WAIT = 20.0
-"""Seconds that the first recall waits for the embedder before words alone have to do."""
 _READS = ToolAnnotations(read_only_hint=True, open_world_hint=False)
 _ADDS = ToolAnnotations(read_only_hint=False, destructive_hint=False, idempotent_hint=True, open_world_hint=False)
 
 
-def make_mcp_server(memory: GraphMemory, identify: Identify, *, speaks_for_user: bool = False) -> MCPServer:
+def make_mcp_server(
+    memory: GraphMemory, identify: Identify[Request | None], *, speaks_for_user: bool = False
+) -> MCPServer:
     """Make an MCP server over a memory.
 
     Args:
         memory: the memory; it is not closed here.
-        identify: tells from a request whose memory it may use: the app name and the user's id. Never an argument that a
-            model fills in.
+        identify: tells from a request whose memory it may use: the app name and the user's id, or None. On stdio
+            there is no request. Never an argument that a model fills in.
         speaks_for_user: whether what the caller asks to remember is the user's own word, because a person types it.
             By default it is an agent's, which never outranks what a person said.
 
     Raises:
         errors.ExtraMissing: the MCP SDK is not installed.
+        errors.InvalidArgument: ``identify`` is no function.
 
     Example:
         server = make_mcp_server(memory, lambda request: ("home", "ana"))
         server.run()  # on stdio
     """
+    check_identify(identify)
     server = MCPServer(
         "adk-graph-memory", version=metadata.version("adk-graph-memory"), instructions=INSTRUCTIONS.strip()
     )
@@ -79,7 +79,7 @@ Text = Annotated[
 class _Tools:
     """The tools, each on the memory of whom the request is for."""
 
-    def __init__(self, memory: GraphMemory, identify: Identify, origin: Origin) -> None:
+    def __init__(self, memory: GraphMemory, identify: Identify[Request | None], origin: Origin) -> None:
         self._memory, self._identify, self._origin = memory, identify, origin
 
     async def recall(self, question: Question, context: Context) -> str:
@@ -129,11 +129,10 @@ class _Tools:
     async def _open_scope(self, context: Context) -> AsyncIterator[Scope]:
         """Open the scope of a request; an error of this package tells the model what to do."""
         try:
-            owner = self._identify(context.request_context.request)
-            owner = await owner if inspect.isawaitable(owner) else owner
-            if owner is None:
+            scope = await find_scope(self._identify, context.request_context.request)
+            if scope is None:
                 raise ToolError("This request is nobody's whose memory could be used.")
-            yield Scope(*owner)
+            yield scope
         except (errors.NotFound, errors.InvalidArgument) as error:
             raise ToolError(str(error)) from error
         except errors.GraphMemoryError as error:

@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import Any, Literal, NamedTuple, get_args
 
 from adk_graph_memory import errors
+from adk_graph_memory.language.wording import shorten_text
 from adk_graph_memory.records.dates import Precision
 from adk_graph_memory.records.extraction_result import Modality, Source, Usage
 from adk_graph_memory.records.fact_validity import FactStatus
@@ -326,7 +327,7 @@ class PruneReport:
 
 
 def _shorten_note(text: str) -> str:
-    return text if len(text) <= _MAX_NOTE_CHARACTERS else f"{text[:_MAX_NOTE_CHARACTERS].rsplit(' ', 1)[0]} …"
+    return shorten_text(text, _MAX_NOTE_CHARACTERS)
 
 
 def _add_durations(first: Mapping[str, float], second: Mapping[str, float]) -> dict[str, float]:

@@ -76,10 +76,8 @@ AS turn
 // one row, or none: an entity, or that which it was merged into; who was merged into it; and for each name the first turn that says it
 MATCH (found:@Entity {scope: $scope, key: $key})
 MATCH (found)-[:MERGED_INTO*0..]->(n:@Entity) WHERE NOT (n)-[:MERGED_INTO]->()
-RETURN n.key AS key, n.name AS name, n.type AS type, n.aliases AS aliases, n.about AS about,
-// include facts_held
-       AS facts,
-       COUNT { (n)<-[:SUBJECT|OBJECT]-() } AS degree,
+// include stored_entity
+       , COUNT { (n)<-[:SUBJECT|OBJECT]-() } AS degree,
        COLLECT {
          MATCH (n)<-[m:MERGED_INTO]-(other:@Entity) RETURN {key: other.key, name: other.name, at: m.at, by: m.by, reason: m.reason} ORDER BY other.name
        } AS merged,
@@ -123,9 +121,7 @@ WHERE n.key IS NOT NULL AND NOT (n)-[:MERGED_INTO]->()
   AND
 // include entity_stands
 WITH n, COUNT { (n)<-[:SUBJECT|OBJECT]-() } AS degree ORDER BY degree DESC, n.key SKIP $skip LIMIT $limit
-RETURN n.key AS key, n.name AS name, n.type AS type, n.aliases AS aliases, n.about AS about,
-// include facts_held
-  AS facts
+// include stored_entity
 ORDER BY degree DESC, n.key
 
 // session_summaries
@@ -213,6 +209,4 @@ RETURN pair, b.text AS text, b.kind AS kind, b.session_id AS session_id, b.id AS
 // a row for each entity of these keys
 UNWIND $keys AS key
 MATCH (n:@Entity {scope: $scope, key: key})
-RETURN n.key AS key, n.name AS name, n.type AS type, n.aliases AS aliases, n.about AS about,
-// include facts_held
-  AS facts
+// include stored_entity

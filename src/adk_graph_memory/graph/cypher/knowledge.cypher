@@ -26,6 +26,12 @@ COUNT {
 // include memory_stands
 })
 
+// stored_entity @fragment
+// an entity with the number of its facts that hold
+RETURN n.key AS key, n.name AS name, n.type AS type, n.aliases AS aliases, n.about AS about,
+// include facts_held
+  AS facts
+
 // stored_fact @fragment
 // a fact with its entities and the words that it rests on
 RETURN f.memory_id AS id, f.text AS text, f.predicate AS predicate, f.modality AS modality, f.topic AS topic,

@@ -1,0 +1,38 @@
+"""Serve a web application on the loopback interface until Ctrl-C."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import socket
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from adk_graph_memory import errors
+
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp
+
+
+def listen(port: int) -> socket.socket:
+    """Listen on the loopback interface.
+
+    Raises:
+        errors.PortTaken: another process does.
+        errors.ConfigurationError: the port cannot be used.
+    """
+    try:
+        return socket.create_server(("127.0.0.1", port))
+    except OSError as error:
+        if error.errno == errno.EADDRINUSE:
+            raise errors.PortTaken(port=port) from error
+        raise errors.ConfigurationError(reason=f"port {port} cannot be used ({error.strerror or error})") from error
+
+
+async def serve_until_interrupted(app: ASGIApp, listener: socket.socket) -> None:
+    """Serve an application on a socket that listens."""
+    import uvicorn  # which no other command needs
+
+    with suppress(asyncio.CancelledError):  # uvicorn hands Ctrl-C on when it has ended
+        await uvicorn.Server(uvicorn.Config(app, log_level="warning")).serve(sockets=[listener])
+        await asyncio.sleep(0)
