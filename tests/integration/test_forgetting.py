@@ -70,13 +70,16 @@ def fact(text: str, quote: str, turn: int = 0, **fields: Any) -> dict[str, Any]:
 
 
 async def fetch_stored(memory: GraphMemory, app_name: str) -> StoredMemory:
-    """What the graph holds, but for the places of turns in their sessions, which nobody renumbers."""
+    """What the graph holds, but for the places of turns in their sessions, which nobody renumbers.
+
+    The sources of a fact have no order in the graph.
+    """
     connection = await graph.prepare_connection(memory.connection)
     stored = (await graph.derivation.fetch_snapshot(connection, Scope(app_name, USER))).stored
     return replace(
         stored,
         facts={
-            id: replace(known, sources=tuple(replace(source, seq=0) for source in known.sources))
+            id: replace(known, sources=tuple(sorted((replace(s, seq=0) for s in known.sources), key=lambda s: s.key)))
             for id, known in stored.facts.items()
         },
     )
@@ -150,6 +153,29 @@ async def test_what_a_model_made_of_a_conversation_can_be_derived_again(
     after = await fetch_stored(memory, app_name)
     assert len(before.facts) - len(after.facts) == receipt.facts
     assert not any(source.session_id == last.id for known in after.facts.values() for source in known.sources)
+
+
+@pytest.mark.parametrize("statement", ["user_words", "readings", "derived_entities", "derived_facts"])
+async def test_who_forgets_while_another_looks_leaves_no_half_of_a_memory(
+    make_memory: MakeMemory, app_name: str, statement: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neo4j reads what is committed: a turn could be in one part of what was read, and its fact in none."""
+    memory = make_memory(make_reply(fact("The user keeps bees", "I keep bees")))
+    scope, owner = Scope(app_name, USER), {"app_name": app_name, "user_id": USER}
+    await memory.remember(say("I keep bees"), session_id="s", **owner)
+    connection, run = await graph.prepare_connection(memory.connection), graph.Transaction.run_statement
+
+    async def run_and_be_overtaken(transaction: graph.Transaction, name: str, *args: Any, **more: Any) -> Any:
+        rows = await run(transaction, name, *args, **more)
+        if name == statement:
+            monkeypatch.undo()
+            await memory.forget_event("t0", session_id="s", **owner)
+        return rows
+
+    monkeypatch.setattr(graph.Transaction, "run_statement", run_and_be_overtaken)
+    snapshot = await graph.derivation.fetch_snapshot(connection, scope)
+    assert snapshot == await graph.derivation.fetch_snapshot(connection, scope)
+    assert not snapshot.turns and not snapshot.stored.facts and not snapshot.readings
 
 
 async def test_a_forgotten_diagnosis_leaves_wording_alias_and_context(make_memory: MakeMemory, app_name: str) -> None:

@@ -86,17 +86,33 @@ class MemoryDifference:
 
 
 async def fetch_snapshot(connection: Connection, scope: Scope) -> MemorySnapshot:
-    """Fetch all of a user in one transaction."""
-    return await connection.transact(lambda transaction: read_snapshot(transaction, scope))
+    """Fetch all of a user in one transaction, and again if others wrote to them during the first look.
+
+    Neo4j reads what is committed: without a second look, a node could be half gone in what was read.
+    """
+
+    async def read_whole(transaction: Transaction) -> MemorySnapshot:
+        rows = await _read_rows(transaction, scope)
+        [user] = await transaction.run_statement("confirm_snapshot", scope=scope.key)
+        if user["writes"] != rows[0]["writes"]:
+            rows = await _read_rows(transaction, scope)
+        return await asyncio.to_thread(_read_snapshot, *rows)
+
+    return await connection.transact(read_whole)
 
 
 async def read_snapshot(transaction: Transaction, scope: Scope) -> MemorySnapshot:
-    """Read all of a user within an open transaction."""
+    """Read all of a user within an open transaction, which has locked them."""
+    return await asyncio.to_thread(_read_snapshot, *await _read_rows(transaction, scope))
+
+
+async def _read_rows(
+    transaction: Transaction, scope: Scope
+) -> tuple[Record, Sequence[Record], Sequence[Record], Sequence[Record]]:
     [words] = await transaction.run_statement("user_words", scope=scope.key)
     reading_rows = await transaction.run_statement("readings", scope=scope.key)
     entity_rows = await transaction.run_statement("derived_entities", scope=scope.key)
-    rows = await transaction.run_statement("derived_facts", scope=scope.key)
-    return await asyncio.to_thread(_read_snapshot, words, reading_rows, entity_rows, rows)
+    return words, reading_rows, entity_rows, await transaction.run_statement("derived_facts", scope=scope.key)
 
 
 async def lock_user(transaction: Transaction, scope: Scope) -> None:

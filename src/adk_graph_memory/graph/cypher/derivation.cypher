@@ -60,6 +60,12 @@ RETURN n.key AS key, n.name AS name, n.type AS type, n.aliases AS aliases, coale
        head(COLLECT { MATCH (n)-[:MERGED_INTO]->(one) RETURN one.key }) AS merged_into,
        COLLECT { MATCH (e:@Event)-[r:MENTIONS]->(n) RETURN [e.memory_id, r.was] } AS mentions
 
+// confirm_snapshot
+// one row: how often this user was written to; until the transaction ends, nobody writes to them
+OPTIONAL MATCH (u:@User {scope: $scope})
+SET u.lock = 0
+RETURN coalesce(u.writes, 0) AS writes
+
 // begin_rewrite
 // one row: whether nothing of this user was written since the graph was looked at
 MATCH (u:@User {scope: $scope})
