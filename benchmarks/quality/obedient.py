@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from google.adk.models.llm_request import LlmRequest
@@ -19,8 +19,11 @@ CALLS = 1_000
 _SENTENCE_ENDS = re.compile(r"[.!?。！？؟]\s|[。！？\n]")
 
 
-def make_reader(dialogue: Dialogue) -> ScriptedLlm:
-    """Reads each turn's claims and facts in the turn's own words, and lets all stand side by side."""
+def make_reader(dialogue: Dialogue, *, ends_all: bool = False) -> ScriptedLlm:
+    """Reads each turn's claims and facts in the turn's own words, and what is no turn as it stands.
+
+    All stand side by side or, with ``ends_all``, each ends all that was known.
+    """
     spoken = {
         unicodedata.normalize("NFC", turn.text).strip(): turn.id
         for turns in dialogue.sessions.values()
@@ -30,13 +33,31 @@ def make_reader(dialogue: Dialogue) -> ScriptedLlm:
     def answer(request: LlmRequest) -> str:
         [prompt] = (part.text or "" for part in request.contents[0].parts or ())
         if "<conversation>" not in prompt:
-            return json.dumps({"ops": [], "depends": [], "same": []})
+            return json.dumps({"ops": _end_all(prompt) if ends_all else [], "depends": [], "same": []})
         lines = [line for line in prompts.decode_lines(prompt, "conversation") if line.get("turn", -1) >= 0]
-        facts = [fact for line in lines for fact in _read_turn(dialogue, spoken[line["text"]], line)]
+        facts = [fact for line in lines for fact in _read_line(dialogue, spoken, line)]
         user = {"ref": 0, "name": dialogue.speaker, "type": "person", "aliases": [dialogue.user]}
         return json.dumps({"entities": [user], "facts": facts}, ensure_ascii=False)
 
     return ScriptedLlm.from_replies(*[answer] * CALLS)
+
+
+def _end_all(prompt: str) -> list[dict[str, Any]]:
+    known, new = (prompts.decode_lines(prompt, frame) for frame in ("known", "new"))
+    return [
+        {"fact": fact["number"], "op": "SUPERSEDE", "targets": [target["number"]], "reason": fact["text"]}
+        | {"quotes": [fact["quote"], target["quote"]]}
+        for fact in new
+        for target in known
+    ]
+
+
+def _read_line(dialogue: Dialogue, spoken: Mapping[str, str], line: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    text = line["text"]
+    if text in spoken:
+        yield from _read_turn(dialogue, spoken[text], line)
+    else:
+        yield {"subject": 0, "predicate": STATES_PREDICATE, "turns": [line["turn"]], "text": text, "quote": text}
 
 
 def _read_turn(dialogue: Dialogue, turn_id: str, line: dict[str, Any]) -> Iterator[dict[str, Any]]:

@@ -8,13 +8,14 @@ from datetime import UTC, datetime
 
 from adk_graph_memory import consolidation, errors, graph, telemetry
 from adk_graph_memory.blobs import BlobStore
+from adk_graph_memory.erasure import Erasure
 from adk_graph_memory.graph.derivation import MemorySnapshot
 from adk_graph_memory.graph_vectors import GraphVectors
 from adk_graph_memory.memory_changes import describe_change
 from adk_graph_memory.records import Receipt, Scope, check_timezone_aware
 from adk_graph_memory.records.history import MemoryChange
 from adk_graph_memory.records.turns import make_memory_id
-from adk_graph_memory.rewriting import Erasure, Rewriter
+from adk_graph_memory.rewriting import Rewriter
 
 
 def check_ids(ids: object) -> None:

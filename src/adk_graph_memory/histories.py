@@ -7,6 +7,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 from adk_graph_memory import consolidation, errors, graph, telemetry
+from adk_graph_memory.erasure import Erasure
 from adk_graph_memory.graph_vectors import GraphVectors
 from adk_graph_memory.memory_changes import describe_change
 from adk_graph_memory.records import Receipt, Scope
@@ -14,7 +15,7 @@ from adk_graph_memory.records.derived_memory import DerivedMemory
 from adk_graph_memory.records.history import EntityHistory, FactHistory, MemoryChange
 from adk_graph_memory.records.readings import Reading
 from adk_graph_memory.records.turns import check_text
-from adk_graph_memory.rewriting import Erasure, Rewriter, derive_memory, select_current_readings
+from adk_graph_memory.rewriting import Rewriter, derive_memory, select_current_readings
 
 
 class Histories:

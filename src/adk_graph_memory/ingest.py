@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from adk_graph_memory import consolidation, errors, extraction, graph, telemetry
 from adk_graph_memory import guard as guards
+from adk_graph_memory.erasure import Erasure
 from adk_graph_memory.graph.ingest_queue import Lease, LeasedWindows, PendingIngest
 from adk_graph_memory.graph.json_map import JsonMapDelta
 from adk_graph_memory.graph.vector_slots import EmbeddingBatch
@@ -20,7 +21,7 @@ from adk_graph_memory.graph_vectors import GraphVectors
 from adk_graph_memory.problem_log import ProblemLog
 from adk_graph_memory.records import Candidates, Extraction, IngestReport, Passage, Scope, Turn, Usage, WritePlan
 from adk_graph_memory.records.readings import Reading
-from adk_graph_memory.rewriting import Erasure, Rewriter
+from adk_graph_memory.rewriting import Rewriter
 
 logger = logging.getLogger(__name__)
 

@@ -12,14 +12,13 @@ from adk_graph_memory import consolidation, embeddings, errors, extraction, grap
 from adk_graph_memory import guard as guards
 from adk_graph_memory.checkups import Checkups
 from adk_graph_memory.closing import Closeable
-from adk_graph_memory.corrections import Corrections
 from adk_graph_memory.exporting import Exporting
-from adk_graph_memory.forgetting import Forgetting
 from adk_graph_memory.graph.json_map import JsonMapDelta
 from adk_graph_memory.graph_vectors import GraphVectors
 from adk_graph_memory.histories import Histories
 from adk_graph_memory.ingest import Ingestion
 from adk_graph_memory.problem_log import ProblemLog
+from adk_graph_memory.proposals import Proposals
 from adk_graph_memory.pruning import Pruning
 from adk_graph_memory.recall import Recall, RecallOptions
 from adk_graph_memory.records import AsOf, Filters, IngestReport, Recollection, Scope, SharedMemory, Turn
@@ -40,10 +39,9 @@ STAYS_STORED = "The words are stored and pending: add them again, or run `adk-gr
 
 class GraphMemory(
     Checkups,
-    Corrections,
     Exporting,
-    Forgetting,
     Histories,
+    Proposals,
     Pruning,
     Reextraction,
     Reviews,

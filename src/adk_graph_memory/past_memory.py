@@ -9,12 +9,13 @@ from datetime import UTC, datetime
 from typing import Any
 
 from adk_graph_memory import consolidation, graph
+from adk_graph_memory.erasure import Erasure
 from adk_graph_memory.graph import fact_rows
 from adk_graph_memory.graph.derivation import MemoryDifference, MemorySnapshot
 from adk_graph_memory.language.zones import restore_datetime
 from adk_graph_memory.records import AsOf, Recollection, Scope, StoredFact
 from adk_graph_memory.records.derived_memory import RecordedMemory
-from adk_graph_memory.rewriting import Erasure, derive_memory, select_current_readings
+from adk_graph_memory.rewriting import derive_memory, select_current_readings
 
 _STATUSES = ("holds", "planned", "lapsed", "happened")
 """What a listing shows; the rest is over."""

@@ -6,12 +6,13 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from adk_graph_memory import consolidation, errors, graph, telemetry
+from adk_graph_memory.erasure import Erasure
 from adk_graph_memory.graph_vectors import GraphVectors
 from adk_graph_memory.records import Scope
 from adk_graph_memory.records.guard import HeldFact
 from adk_graph_memory.records.readings import Reading
 from adk_graph_memory.records.turns import is_evidence
-from adk_graph_memory.rewriting import Erasure, Rewriter
+from adk_graph_memory.rewriting import Rewriter
 
 
 class Reviews:

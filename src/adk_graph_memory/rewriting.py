@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -11,6 +11,7 @@ from functools import partial
 from typing import Any
 
 from adk_graph_memory import consolidation, errors, graph
+from adk_graph_memory.erasure import NOTHING, Erasure
 from adk_graph_memory.graph.derivation import MemoryDifference, MemorySnapshot
 from adk_graph_memory.graph.rereads import Rereading
 from adk_graph_memory.graph.vector_slots import EmbeddingBatch
@@ -18,78 +19,11 @@ from adk_graph_memory.graph_vectors import GraphVectors
 from adk_graph_memory.records import Receipt, Role, Scope
 from adk_graph_memory.records.derived_memory import DerivedMemory
 from adk_graph_memory.records.readings import OwnerWord, Reading
-from adk_graph_memory.records.turns import is_evidence
 
 FREE_REWRITES = 3
 """Attempts at one rewrite while other workers may write to the same user; then they wait for it."""
 MAX_COMPARISONS = 10
 """Looks at a user whom others keep writing to."""
-
-
-@dataclass(frozen=True, slots=True)
-class Erasure:
-    """What is to be erased, by memory id: turns, statements that were added directly, and extracted facts."""
-
-    turn_ids: frozenset[str] = frozenset()
-    statement_ids: frozenset[str] = frozenset()
-    fact_ids: frozenset[str] = frozenset()
-    is_final: bool = True
-    """whether the turns are refused from now on"""
-    takes_words: bool = True
-    """whether facts and names of other turns go too if they tell a word that only these turns said"""
-    reading_ids: frozenset[str] = frozenset()
-    """rulings of the owner, by the ids of their readings"""
-
-    @classmethod
-    def select_ids(cls, snapshot: MemorySnapshot, ids: Iterable[str]) -> Erasure:
-        """Select those of the ids that the user's memory has."""
-        wanted = frozenset(ids)
-        facts = frozenset(f"fact:{id}" for id in snapshot.stored.facts)
-        turns = (wanted & snapshot.turns.keys()) | _find_idle_evidence(snapshot, wanted)
-        return cls(turns, wanted & snapshot.statements.keys(), wanted & facts)
-
-    @classmethod
-    def select_session(cls, snapshot: MemorySnapshot, session_id: str) -> Erasure:
-        """Select the turns of a session."""
-        turns = (id for id, turn in snapshot.turns.items() if turn["session_id"] == session_id)
-        return cls(turn_ids=frozenset(turns))
-
-    @classmethod
-    def select_idle_evidence(cls, snapshot: MemorySnapshot) -> Erasure:
-        """Select what was added directly and read, and of which nothing is kept; it may be added again."""
-        heard = {id for reading in snapshot.readings for id in reading.heard_turn_ids}
-        facts = (fact for reading in snapshot.readings for fact in reading.extraction.facts)
-        heard -= {source.turn_id for fact in facts for source in fact.sources}
-        idle = (id for id in heard if id in snapshot.turns and is_evidence(snapshot.turns[id]["session_id"]))
-        return cls(frozenset(idle), is_final=False, takes_words=False)
-
-    @classmethod
-    def select_ingest(cls, snapshot: MemorySnapshot, ingest_id: str) -> Erasure:
-        """Select what one ingest read, which may be read again, and what the owner ruled.
-
-        Turns that it read again count as they were read before.
-        """
-        ids = {reading.id for reading in snapshot.readings if is_part_of(reading.id, ingest_id)}
-        readings = [reading for reading in snapshot.readings if reading.id in ids]
-        former_ids = {
-            id
-            for reading in readings
-            for former in snapshot.readings
-            for id, time in former.reread_at.items()
-            if time == reading.at and former.id not in ids
-        }
-        turn_ids = {id for reading in readings for id in reading.heard_turn_ids if id not in reading.outdated_turn_ids}
-        turn_ids &= snapshot.turns.keys() - former_ids
-        whole_ids = (reading.id for reading in readings if reading.ruling or reading.is_rereading)
-        return cls(frozenset(turn_ids), is_final=False, takes_words=False, reading_ids=frozenset(whole_ids))
-
-    @property
-    def ids(self) -> tuple[str, ...]:
-        """All ids, sorted."""
-        return tuple(sorted(self.turn_ids | self.statement_ids | self.fact_ids | self.reading_ids))
-
-
-NOTHING = Erasure()
 
 
 @dataclass(frozen=True, slots=True)
@@ -279,8 +213,18 @@ class Rewriter:
         ids, is_final = sorted(erasure.turn_ids), erasure.is_final
         await graph.forgetting.erase_events(connection, transaction, scope, ids, is_final=is_final)
         await graph.forgetting.erase_statements(transaction, scope, sorted(erasure.statement_ids))
+        await self._withdraw_proposals(transaction, scope, rewrite)
         await graph.derivation.write_difference(transaction, scope, rewrite.difference, batch)
         return True
+
+    async def _withdraw_proposals(self, transaction: graph.Transaction, scope: Scope, rewrite: Rewrite) -> None:
+        """Withdraw what agents proposed in words that only the forgotten turns said."""
+        if rewrite.erasure.ids and (
+            proposals := await graph.proposals.fetch_proposals(transaction, scope, closed=True)
+        ):
+            words = rewrite.erasure.find_lost_words(rewrite.snapshot)
+            gone = [one.id for one in proposals if words & consolidation.collect_words([one.text, one.reason])]
+            await graph.proposals.withdraw_proposals(transaction, scope, gone)
 
     async def _embed_passages(self, difference: MemoryDifference) -> EmbeddingBatch:
         """Embed new wordings and names; if that fails, the next ingest does. Forgetting does not fail for it."""
@@ -288,15 +232,6 @@ class Rewriter:
             with suppress(errors.EmbeddingError, errors.EmbedderMismatch, errors.ConfigurationError):
                 return await self._vectors.embed_passages(difference.passages)
         return EmbeddingBatch(has_embedder=True)
-
-
-def _find_idle_evidence(snapshot: MemorySnapshot, gone_ids: Collection[str]) -> frozenset[str]:
-    """Find the turns that are there for these facts alone: nobody could see, and forget, what stays of them."""
-    gone, kept = set[str](), set[str]()
-    for fact in snapshot.stored.facts.values():
-        turn_ids = {source.turn_id for source in fact.sources if is_evidence(source.session_id)}
-        (gone if f"fact:{fact.id}" in gone_ids else kept).update(turn_ids)
-    return frozenset(gone - kept)
 
 
 def derive_memory(snapshot: MemorySnapshot, erasure: Erasure) -> tuple[list[Reading], MemoryDifference]:
@@ -359,11 +294,6 @@ def select_current_readings(snapshot: MemorySnapshot, readings: Sequence[Reading
     return consolidation.select_current_readings(readings, removal)
 
 
-def is_part_of(reading_id: str, ingest_id: str) -> bool:
-    """Whether a reading belongs to an ingest: it has its id, or that of one of its windows."""
-    return reading_id == ingest_id or reading_id.startswith(f"{ingest_id}/")
-
-
 def _list_readings(snapshot: MemorySnapshot) -> list[Reading]:
     """List all readings; what was read before these were kept is read off the graph."""
     unrecorded = consolidation.make_unrecorded_reading(
@@ -378,18 +308,13 @@ def _list_authors(turns: Mapping[str, Mapping[str, Any]]) -> dict[str, tuple[str
 
 
 def _make_removal(snapshot: MemorySnapshot, erasure: Erasure, readings: Sequence[Reading]) -> consolidation.Removal:
-    gone_ids = erasure.turn_ids | erasure.statement_ids
-    words = {**snapshot.turns, **snapshot.statements}
-    gone_texts = [words[id]["text"] for id in sorted(gone_ids)]
-    kept_turns = {id: turn for id, turn in snapshot.turns.items() if id not in erasure.turn_ids}
-    kept_texts = {turn["author"]: None for turn in kept_turns.values()}  # who speaks is known without a word
-    kept_texts |= {properties["text"]: None for id, properties in words.items() if id not in gone_ids}
+    kept_turns = erasure.select_kept_turns(snapshot)
     facts = [snapshot.stored.facts[id.removeprefix("fact:")] for id in sorted(erasure.fact_ids)]
     return consolidation.Removal(
         turn_ids=erasure.turn_ids,
         authors=_list_authors(kept_turns),
         texts={id: turn["text"] for id, turn in kept_turns.items()},
-        words=consolidation.find_lost_words(gone_texts, kept_texts) if erasure.takes_words else frozenset(),
+        words=erasure.find_lost_words(snapshot),
         facts=frozenset().union(*(consolidation.find_read_facts(readings, fact) for fact in facts)),
         reading_ids=erasure.reading_ids,
     )

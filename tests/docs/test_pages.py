@@ -137,6 +137,8 @@ def run_command(arguments: list[str], *options: str) -> None:
         arguments = [entry["ingest_id"] if word == "an-ingest-id" else word for word in arguments]
     if "a-held-id" in arguments:
         arguments = [asyncio.run(hold_fact()) if word == "a-held-id" else word for word in arguments]
+    if "a-proposal-id" in arguments:
+        arguments = [asyncio.run(propose_forgetting()) if word == "a-proposal-id" else word for word in arguments]
     if "a-revision" in arguments:
         arguments[1:3] = find_revision()
     result = CliRunner().invoke(app, [*arguments, *options])
@@ -153,6 +155,15 @@ async def hold_fact() -> str:
     async with GraphMemory(embedder=False, model="rules", guard=lambda candidate: verdict) as memory:
         await memory.remember([turn], session_id=turn.id, **owner)
         return (await memory.held_facts(**owner))[0].id
+
+
+async def propose_forgetting() -> str:
+    """Let an agent propose to forget a turn of Ana's; return the proposal's id."""
+    owner = {"app_name": "home", "user_id": "ana"}
+    turn = Turn(uuid.uuid4().hex, "user", "My cat Tom is afraid of rain.", datetime.now(UTC))
+    async with GraphMemory(embedder=False, model="rules") as memory:
+        await memory.remember([turn], session_id=turn.id, **owner)
+        return (await memory.propose_forgetting(turn.make_memory_id(turn.id), **owner)).id
 
 
 def find_revision() -> tuple[str, str]:

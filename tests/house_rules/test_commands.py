@@ -15,7 +15,7 @@ PAGE = (ROOT / "docs" / "command-line.md").read_text("utf-8")
 COMMANDS: dict[str, Any] = dict(sorted(typer.main.get_group(app).commands.items()))
 DESTROYING = {"forget", "forget-user", "undo", "artifacts", "prune", "reject"}
 """Commands that take away what nobody brings back."""
-CORRECTING = {"correct", "pin", "unpin", "retract", "rollback", "merge", "split"}
+CORRECTING = {"correct", "pin", "unpin", "retract", "rollback", "merge", "split", "accept"}
 """Commands that show what they would change."""
 
 

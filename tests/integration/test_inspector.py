@@ -284,7 +284,9 @@ def test_every_signal_has_a_name() -> None:
     assert signals == SIGNAL_NAMES.keys()
 
 
-@pytest.mark.parametrize("path", ["/", "/?question=Faro", "/entities", "/sessions", "/sessions/s2", "FACT", "ENTITY"])
+@pytest.mark.parametrize(
+    "path", ["/", "/?question=Faro", "/entities", "/sessions", "/sessions/s2", "/review", "FACT", "ENTITY"]
+)
 async def test_a_page_takes_at_most_five_statements(
     client: httpx.AsyncClient, memory: GraphMemory, owner: Owner, path: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

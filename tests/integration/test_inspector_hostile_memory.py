@@ -87,6 +87,8 @@ async def memory(neo4j_server: Any, owner: dict[str, str]) -> AsyncIterator[Grap
         statements = [Statement(payload, NOON, author=payload, metadata={payload: payload}) for payload in PAYLOADS]
         await memory.add_statements(statements, **owner)
         await memory.enqueue([Turn(PAYLOADS[0], PAYLOADS[1], PAYLOADS[2], NOON)], session_id=PAYLOADS[40], **owner)
+        for fact, payload in zip([fact async for fact in memory.facts(limit=50, **owner)], PAYLOADS, strict=True):
+            await memory.propose_forgetting(fact.id, reason=payload, by=payload, **owner)
         yield memory
 
 
@@ -109,6 +111,7 @@ async def test_no_payload_becomes_markup_on_any_page(
         "/",
         "/entities",
         "/sessions",
+        "/review",
         *(f"/?question={quote(payload)}" for payload in PAYLOADS[-5:]),
     ]
     paths += [f"/facts/{fact.id}" for fact in facts]

@@ -11,6 +11,7 @@ try:
     from adk_graph_memory.cli import correction_commands
     from adk_graph_memory.cli import inspect_command
     from adk_graph_memory.cli import mcp_command
+    from adk_graph_memory.cli import proposal_commands
     from adk_graph_memory.cli import review_commands
     from adk_graph_memory.cli import prune_command
     from adk_graph_memory.cli import doctor_command
@@ -39,6 +40,7 @@ __all__ = [
     "inspect_command",
     "mcp_command",
     "memory_commands",
+    "proposal_commands",
     "prune_command",
     "reembed_command",
     "reextract_command",

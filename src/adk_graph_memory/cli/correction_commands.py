@@ -14,6 +14,7 @@ from rich.text import Text
 from adk_graph_memory.cli.application import MEMORY_PANEL, AppOption, UserOption, YesOption, command
 from adk_graph_memory.cli.memory_commands import parse_moment, set_timezone
 from adk_graph_memory.cli.output import Output, announce, confirm, format_day, make_grid
+from adk_graph_memory.language.wording import format_count
 from adk_graph_memory.memory import GraphMemory
 from adk_graph_memory.records import Scope
 from adk_graph_memory.records.history import FactVersion, MemoryChange
@@ -43,7 +44,7 @@ async def correct(
     dates = {"valid_from": valid_from, "valid_to": valid_to}
     changes = {name: _parse_date(date) for name, date in dates.items() if date is not None}
     whose = {"app_name": app_name, "user_id": user_id}
-    return await _change_memory(_correct_in_zone, id, **whose, text=text, **changes, reason=reason, yes=yes)
+    return await change_memory(_correct_in_zone, id, **whose, text=text, **changes, reason=reason, yes=yes)
 
 
 async def _correct_in_zone(memory: GraphMemory, id: str, app_name: str, user_id: str, **options: Any) -> MemoryChange:
@@ -60,7 +61,7 @@ async def pin(
 ) -> Output:
     """Pin a fact: nothing that is said ends or rewords it until you say otherwise."""
     whose = {"app_name": app_name, "user_id": user_id}
-    return await _change_memory(GraphMemory.pin, id, **whose, reason=reason, yes=yes)
+    return await change_memory(GraphMemory.pin, id, **whose, reason=reason, yes=yes)
 
 
 @command(MEMORY_PANEL)
@@ -69,7 +70,7 @@ async def unpin(
 ) -> Output:
     """Unpin a fact: what is said counts again, and what was said meanwhile."""
     whose = {"app_name": app_name, "user_id": user_id}
-    return await _change_memory(GraphMemory.unpin, id, **whose, reason=reason, yes=yes)
+    return await change_memory(GraphMemory.unpin, id, **whose, reason=reason, yes=yes)
 
 
 @command(MEMORY_PANEL)
@@ -78,7 +79,7 @@ async def retract(
 ) -> Output:
     """Say that a fact was never true; its words stay."""
     whose = {"app_name": app_name, "user_id": user_id}
-    return await _change_memory(GraphMemory.retract, id, **whose, reason=reason, yes=yes)
+    return await change_memory(GraphMemory.retract, id, **whose, reason=reason, yes=yes)
 
 
 @command(MEMORY_PANEL)
@@ -92,7 +93,7 @@ async def rollback(
 ) -> Output:
     """Return a fact to what it was before a change."""
     whose = {"app_name": app_name, "user_id": user_id}
-    return await _change_memory(GraphMemory.rollback, id, revision, **whose, reason=reason, yes=yes)
+    return await change_memory(GraphMemory.rollback, id, revision, **whose, reason=reason, yes=yes)
 
 
 @command(MEMORY_PANEL)
@@ -106,7 +107,7 @@ async def merge(
 ) -> Output:
     """Say that two people or things are one."""
     whose = {"app_name": app_name, "user_id": user_id}
-    return await _change_memory(GraphMemory.merge, name, other, **whose, reason=reason, yes=yes)
+    return await change_memory(GraphMemory.merge, name, other, **whose, reason=reason, yes=yes)
 
 
 @command(MEMORY_PANEL)
@@ -119,34 +120,38 @@ async def split(
 ) -> Output:
     """Say that an alias is somebody else's name."""
     whose = {"app_name": app_name, "user_id": user_id}
-    return await _change_memory(GraphMemory.split, alias, **whose, reason=reason, yes=yes)
+    return await change_memory(GraphMemory.split, alias, **whose, reason=reason, yes=yes)
 
 
-async def _change_memory(method: _Method, *names: str, yes: bool, **options: Any) -> Output:
+async def change_memory(method: _Method, *names: str, yes: bool, **options: Any) -> Output:
     """Show what would change, ask, and change it."""
     announce("Waiting for Neo4j")
     async with GraphMemory() as memory:
         if not yes:
             preview = await method(memory, *names, **options, preview=True)
-            confirm("\n".join([*list_change_lines(preview), "Change this?"]), yes=yes)
+            question = "Change this?" if preview.ingest_id else "Forget this for good?"
+            confirm("\n".join([*list_change_lines(preview), question]), yes=yes)
         announce("Changing")
         change = await method(memory, *names, **options)
-    if not (change.facts or change.entities):
+    if not (change.facts or change.entities or change.turns):
         return Output(change, "Nothing changes.")
+    if not change.ingest_id:
+        return Output(change, _make_change_grid(change))
     words = ["undo", change.ingest_id, "--app", options["app_name"], "--user", options["user_id"]]
     hint = Text(f"adk-graph-memory {shlex.join(words)}", overflow="fold")
     return Output(change, Group(_make_change_grid(change), "This takes it back:", hint))
 
 
 def _list_changes(change: MemoryChange) -> list[tuple[str, str]]:
-    """List what was and what is in its place."""
+    """List what was and what is in its place, and how many turns go."""
     rows = [(_describe_version(fact.before), _describe_version(fact.after)) for fact in change.facts]
     rows += [(", ".join(entity.before), ", ".join(entity.after)) for entity in change.entities]
+    rows += [(format_count(change.turns, "turn"), "")] * bool(change.turns)
     return [(before or "(nothing)", after or "(nothing)") for before, after in rows]
 
 
 def list_change_lines(change: MemoryChange) -> list[str]:
-    """List what changes, a line for each fact and name."""
+    """List what changes, a line for each fact and name, and for the turns that go."""
     return [f"{before} → {after}" for before, after in _list_changes(change)] or ["Nothing changes."]
 
 

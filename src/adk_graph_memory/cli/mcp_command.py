@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, TypedDict
 
 import typer
 
@@ -20,6 +20,13 @@ if TYPE_CHECKING:
 TOKEN_BYTES = 32
 
 
+class _Powers(TypedDict):
+    """What the callers of a server may do."""
+
+    speaks_for_user: bool
+    allow_write: bool
+
+
 @command(MEMORY_PANEL)
 async def mcp(
     app_name: AppOption,
@@ -28,6 +35,10 @@ async def mcp(
     ] = None,
     speaks_for_user: Annotated[
         bool, typer.Option("--speaks-for-user", help="What is remembered is the user's own word, not an agent's.")
+    ] = False,
+    allow_write: Annotated[
+        bool,
+        typer.Option("--allow-write", help="Offer correct and forget too, as proposals that you decide on."),
     ] = False,
     http: Annotated[int | None, typer.Option(min=0, max=65535, help="Serve HTTP on this port, not stdio.")] = None,
     allowed_host: Annotated[
@@ -44,29 +55,44 @@ async def mcp(
 ) -> None:
     """Serve a memory to agents by the Model Context Protocol: recall, explain, profile and remember.
 
+    With --allow-write agents may propose to correct and to forget; `proposals` lists what they propose.
+
     On stdio, and over HTTP with a token file, it is the memory of one user. With a public key, each request uses the
     memory of its token's subject.
     """
     from adk_graph_memory import mcp_server
 
+    powers: _Powers = {"speaks_for_user": speaks_for_user, "allow_write": allow_write}
     async with GraphMemory() as memory:
         if http is None:
             owner = _require_user(app_name, user_id, "on stdio")
-            server = mcp_server.make_mcp_server(memory, lambda request: owner, speaks_for_user=speaks_for_user)
+            server = mcp_server.make_mcp_server(memory, lambda request: owner, **powers)
             await server.run_stdio_async()
             return
-        verifier: TokenVerifier
-        if jwt_key is None:
-            owner = _require_user(app_name, user_id, "without --jwt-key")
-            verifier = mcp_server.SecretVerifier(_read_token(token_file), owner)
-        elif user_id is not None or jwt_audience is None:
-            raise UsageError("--jwt-key needs --jwt-audience, and no --user: the token's subject is the user.")
-        else:
-            verifier = mcp_server.JwtVerifier(app_name, jwt_key, audience=jwt_audience, issuer=jwt_issuer)
-        server = mcp_server.make_mcp_server(memory, mcp_server.get_owner, speaks_for_user=speaks_for_user)
+        verifier = _make_verifier(app_name, user_id, token_file, jwt_key, jwt_audience, jwt_issuer)
+        server = mcp_server.make_mcp_server(memory, mcp_server.get_owner, **powers)
         security = mcp_server.allow_hosts(*allowed_host or ())
         app = server.streamable_http_app(json_response=True, stateless_http=True, transport_security=security)
         await _serve_http(mcp_server.BearerAccess(app, verifier), http)
+
+
+def _make_verifier(
+    app_name: str,
+    user_id: str | None,
+    token_file: Path | None,
+    jwt_key: str | None,
+    jwt_audience: str | None,
+    jwt_issuer: str | None,
+) -> TokenVerifier:
+    """Make what tells from a request's token whose memory it may use."""
+    from adk_graph_memory import mcp_server
+
+    if jwt_key is None:
+        owner = _require_user(app_name, user_id, "without --jwt-key")
+        return mcp_server.SecretVerifier(_read_token(token_file), owner)
+    if user_id is not None or jwt_audience is None:
+        raise UsageError("--jwt-key needs --jwt-audience, and no --user: the token's subject is the user.")
+    return mcp_server.JwtVerifier(app_name, jwt_key, audience=jwt_audience, issuer=jwt_issuer)
 
 
 async def _serve_http(app: BearerAccess, port: int) -> None:

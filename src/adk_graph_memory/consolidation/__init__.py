@@ -20,6 +20,7 @@ from adk_graph_memory.consolidation.reconciliation import reconcile_claims
 from adk_graph_memory.consolidation.replay import replay_readings, select_candidates
 from adk_graph_memory.consolidation.restriction import (
     Removal,
+    collect_words,
     drop_unnamed_entities,
     find_lost_words,
     find_read_facts,
@@ -39,6 +40,7 @@ __all__ = [
     "Promotion",
     "Removal",
     "choose_object",
+    "collect_words",
     "compare_extraction",
     "drop_unnamed_entities",
     "find_lost_words",

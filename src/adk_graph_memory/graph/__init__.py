@@ -17,6 +17,7 @@ from adk_graph_memory.graph import (
     migrate,
     past_export,
     profile_facts,
+    proposals,
     pruning,
     reembed,
     rereads,
@@ -44,6 +45,6 @@ __all__ = [
     "prepare_connection",
 ]
 __all__ += ["artifacts", "candidates", "derivation", "forgetting", "imports", "ingest_queue", "knowledge", "memories"]
-__all__ += ["inspection"]
+__all__ += ["inspection", "proposals"]
 __all__ += ["held_facts", "invariants", "migrate", "profile_facts", "pruning", "reembed", "rereads", "sessions"]
 __all__ += ["past_export", "user_export", "user_import"]

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import replace
 
-from adk_graph_memory.graph import derivation, user_export
+from adk_graph_memory.graph import derivation, proposals, user_export
 from adk_graph_memory.graph.connection import Connection
 from adk_graph_memory.graph.derivation import MemorySnapshot
 from adk_graph_memory.graph.past_nodes import PastNodes
@@ -86,7 +86,9 @@ class _PastUser:
         return bool(self._missing_entities or self._missing_facts)
 
     def restore_node(self, node: PortableNode) -> PortableNode | None:
-        """Return a node as it was then; None if it was not there."""
+        """Return a node as it was then; None if it was not there. What an agent proposes is asked of today's owner."""
+        kept = {name: value for name, value in node.properties.items() if not name.startswith(proposals.PREFIX)}
+        node = replace(node, properties=kept)
         then: PortableNode | None = node
         match node.place.label:
             case "User":

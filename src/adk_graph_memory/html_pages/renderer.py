@@ -13,6 +13,7 @@ from urllib.parse import quote
 from adk_graph_memory import errors
 from adk_graph_memory.html_pages import entity_view, filters
 from adk_graph_memory.records import Profile, Recollection, Scope, StoredEntity, StoredFact
+from adk_graph_memory.records.guard import HeldFact
 from adk_graph_memory.records.inspection import (
     InspectedEntity,
     InspectedFact,
@@ -21,6 +22,7 @@ from adk_graph_memory.records.inspection import (
     SessionSummary,
 )
 from adk_graph_memory.records.profile import SECTION_TITLES
+from adk_graph_memory.records.proposals import Proposal
 from adk_graph_memory.records.results import ENDING_NOTES
 
 if TYPE_CHECKING:
@@ -177,6 +179,10 @@ class PageRenderer:
     def render_session(self, session_id: str, turns: Sequence[InspectedTurn], page: Page = ONLY_PAGE) -> str:
         """Render a conversation with what was read from each turn."""
         return self.render("session.html", view="sessions", session_id=session_id, turns=turns, page=page)
+
+    def render_review(self, proposals: Sequence[Proposal], held_facts: Sequence[HeldFact]) -> str:
+        """Render what waits for the owner to decide."""
+        return self.render("review.html", view="review", proposals=proposals, held_facts=held_facts)
 
     def render(self, template: str, **context: Any) -> str:
         """Render a template with what it shows.

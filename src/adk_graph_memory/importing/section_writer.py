@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from adk_graph_memory import errors, graph
+from adk_graph_memory.erasure import Erasure
 from adk_graph_memory.graph.derivation import MemorySnapshot
 from adk_graph_memory.graph.user_import import VectorTarget
 from adk_graph_memory.importing.export_file import ExportedNode, UserSection
@@ -15,7 +16,7 @@ from adk_graph_memory.importing.tally import LOOSE, Tally
 from adk_graph_memory.memory import GraphMemory
 from adk_graph_memory.records import Scope
 from adk_graph_memory.records.portable_rows import NodePlace, PortableEdge
-from adk_graph_memory.rewriting import Erasure, Rewriter
+from adk_graph_memory.rewriting import Rewriter
 
 T = TypeVar("T")
 

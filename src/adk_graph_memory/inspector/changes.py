@@ -1,4 +1,4 @@
-"""Correct, pin, retract, return, merge, split, forget and undo: each first shows what would change, then does it."""
+"""Correct, pin, merge, forget, undo and all else that an owner may decide: each shows first what it would change."""
 
 from __future__ import annotations
 
@@ -14,16 +14,20 @@ from adk_graph_memory.language.wording import format_count
 from adk_graph_memory.memory import GraphMemory
 from adk_graph_memory.records import Receipt
 from adk_graph_memory.records.dates import format_english_date
+from adk_graph_memory.records.guard import HeldFact
 from adk_graph_memory.records.history import FactVersion, MemoryChange
+from adk_graph_memory.records.proposals import Proposal
 
 router = APIRouter()
 Fields = Mapping[str, str]
+Outcome = MemoryChange | Receipt | str
+CANNOT_BE_UNDONE = "This cannot be undone."
 
 
 class Change(Protocol):
-    """Makes a change with the fields of a form, or only tells what it would change."""
+    """Makes a change with the fields of a form, or only tells what it would change; in a sentence if no fact does."""
 
-    def __call__(self, visit: Visit, fields: Fields, *, preview: bool) -> Awaitable[MemoryChange | Receipt]: ...
+    def __call__(self, visit: Visit, fields: Fields, *, preview: bool) -> Awaitable[Outcome]: ...
 
 
 class Action(NamedTuple):
@@ -56,15 +60,24 @@ async def change(visit: OwnVisit, request: Request, name: str) -> HTMLResponse:
     outcome = await action.change(visit, fields, preview=not is_confirmed)
     if is_confirmed or isinstance(outcome, Receipt):
         return _show_outcome(visit, outcome, next=visit.renderer.make_url() if name == "forget" else "")
-    rows, turns = _list_rows(outcome), outcome.turns
-    changes = bool(rows or turns)
-    gone = f" {format_count(turns, 'turn')} will leave memory." if turns else ""
+    return _show_preview(visit, name, fields, outcome)
+
+
+def _show_preview(visit: Visit, name: str, fields: Fields, outcome: MemoryChange | str) -> HTMLResponse:
+    """Show what would change, with the button that changes it."""
+    action = ACTIONS[name]
+    rows, notes = list[tuple[str, str]](), [outcome] if isinstance(outcome, str) else [action.note]
+    changes = bool(outcome)
+    if isinstance(outcome, MemoryChange):
+        rows, changes = _list_rows(outcome), bool(outcome.facts or outcome.entities or outcome.turns)
+        notes += [f"{format_count(outcome.turns, 'turn')} will leave memory."] * bool(outcome.turns)
+        notes += [CANNOT_BE_UNDONE] * (name == "accept" and not outcome.ingest_id)
     return visit.show(
         "change.html",
         title=action.title,
         verb=action.verb,
         action=name,
-        message=f"{action.note}{gone}" if changes else "Nothing would change.",
+        message=" ".join(filter(None, notes)) if changes else "Nothing would change.",
         rows=rows,
         confirm={**fields, "confirmed": "yes"} if changes else None,
         undo=None,
@@ -72,13 +85,17 @@ async def change(visit: OwnVisit, request: Request, name: str) -> HTMLResponse:
     )
 
 
-def _show_outcome(visit: Visit, outcome: MemoryChange | Receipt, *, next: str) -> HTMLResponse:
+def _show_outcome(visit: Visit, outcome: Outcome, *, next: str) -> HTMLResponse:
     """Say what was done; ``next`` is the page to go to afterwards, by default the same."""
+    if isinstance(outcome, str):
+        return _show_receipt(visit, outcome, next=next)
     if isinstance(outcome, Receipt):
         counts = ((outcome.facts, "fact"), (outcome.events, "turn"), (outcome.entities, "name"))
         message = f"Gone: {', '.join(format_count(count, noun) for count, noun in counts)}."
         return _show_receipt(visit, message, next=next)
-    return _show_receipt(visit, "", _list_rows(outcome), {"ingest": outcome.ingest_id})
+    undo = {"ingest": outcome.ingest_id} if outcome.ingest_id else None
+    message = f"Gone: {format_count(outcome.turns, 'turn')}." if outcome.turns else ""
+    return _show_receipt(visit, message, _list_rows(outcome), undo, next)
 
 
 def _show_receipt(
@@ -140,14 +157,30 @@ async def _correct(visit: Visit, fields: Fields, *, preview: bool) -> MemoryChan
     )
 
 
-async def _forget(visit: Visit, fields: Fields, *, preview: bool) -> MemoryChange | Receipt:
+async def _forget(visit: Visit, fields: Fields, *, preview: bool) -> Outcome:
     forget = visit.memory.preview_forget if preview else visit.memory.forget
     return await forget(_get_field(fields, "id"), **visit.whose)
 
 
-async def _undo(visit: Visit, fields: Fields, *, preview: bool) -> MemoryChange | Receipt:
+async def _undo(visit: Visit, fields: Fields, *, preview: bool) -> Outcome:
     undo = visit.memory.preview_undo if preview else visit.memory.undo
     return await undo(_get_field(fields, "ingest"), **visit.whose)
+
+
+async def _accept(visit: Visit, fields: Fields, *, preview: bool) -> Outcome:
+    return await visit.memory.accept_proposal(_get_field(fields, "id"), **visit.whose, preview=preview)
+
+
+def _decide(method: Callable[..., Awaitable[Proposal | HeldFact]], before: str, after: str) -> Change:
+    """Make the change that a method of the memory makes of what waits for its owner, and say so before and after."""
+
+    async def decide(visit: Visit, fields: Fields, *, preview: bool) -> Outcome:
+        id = _get_field(fields, "id")
+        if not preview:
+            await method(visit.memory, id, **visit.whose)
+        return before if preview else after
+
+    return decide
 
 
 def _get_field(fields: Fields, name: str) -> str:
@@ -199,7 +232,26 @@ ACTIONS: Mapping[str, Action] = {
         "Forget it",
         _forget,
         ("id",),
-        "Memory will be what it would be if it had never heard it. This cannot be undone.",
+        f"Memory will be what it would be if it had never heard it. {CANNOT_BE_UNDONE}",
+    ),
+    "accept": Action("Do what was proposed?", "Accept", _accept, ("id",)),
+    "decline": Action(
+        "Decline it?",
+        "Decline",
+        _decide(GraphMemory.decline_proposal, "Memory stays as it is.", "Declined. Memory is as it was."),
+        ("id",),
+    ),
+    "release": Action(
+        "Remember it?",
+        "Remember",
+        _decide(GraphMemory.release, "It becomes part of memory, as if no guard had held it.", "It is remembered."),
+        ("id",),
+    ),
+    "reject": Action(
+        "Delete it for good?",
+        "Delete",
+        _decide(GraphMemory.reject, f"The turn that it was read from stays. {CANNOT_BE_UNDONE}", "It is deleted."),
+        ("id",),
     ),
     "undo": Action(
         "Take it back?", "Take it back", _undo, ("ingest",), "All that was read or corrected then goes; the rest stays."

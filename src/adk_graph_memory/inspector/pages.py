@@ -71,6 +71,13 @@ async def show_entity(visit: OwnVisit, key: str, page: PageNumber = 1) -> str:
     return visit.renderer.render_entity(details, Page(page, details.fact_count > page * size))
 
 
+@router.get("/review")
+async def show_review(visit: OwnVisit) -> str:
+    """Show what waits for the owner: what agents propose to change, and what a guard holds back."""
+    proposals = await visit.memory.proposals(**visit.whose)
+    return visit.renderer.render_review(proposals, await visit.memory.held_facts(**visit.whose))
+
+
 @router.get("/sessions")
 async def list_sessions(visit: OwnVisit, page: PageNumber = 1) -> str:
     """List conversations, what waits to be read, and what reading cost."""

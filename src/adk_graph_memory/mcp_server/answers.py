@@ -8,6 +8,7 @@ from adk_graph_memory.language.wording import shorten_text
 from adk_graph_memory.records import IngestReport, Recollection
 from adk_graph_memory.records.dates import format_english_date
 from adk_graph_memory.records.inspection import InspectedFact, RevisionEntry
+from adk_graph_memory.records.proposals import Proposal
 
 _MAX_QUOTE_CHARACTERS = 200
 
@@ -20,7 +21,8 @@ def list_memories(memories: Iterable[Recollection]) -> str:
 
 def _describe_memory(number: int, memory: Recollection) -> str:
     day = format_english_date(memory.at, "day") if memory.at else None
-    said = ", ".join(filter(None, (memory.author, day)))
+    word = "an agent's word, not the user's" if memory.origin == "agent" else memory.author
+    said = ", ".join(filter(None, (word, day)))
     quote = f"\n   “{_cut(memory.quote)}”" if memory.quote and memory.quote != memory.text else ""
     return f"{number}. {' '.join(memory.prompt_text.split())} ({said}) [{memory.id}]{quote}"
 
@@ -61,6 +63,15 @@ def describe_report(report: IngestReport) -> str:
     if report.dropped:
         return "Nothing was added: the rules of this memory left it out, or hold it for the owner to review."
     return "Nothing was added: memory knows it already."
+
+
+def describe_proposal(proposal: Proposal) -> str:
+    """Tell that the owner decides."""
+    if proposal.action == "forget":
+        what = f"to forget “{_cut(proposal.memory_text)}”"
+    else:
+        what = f"to correct “{_cut(proposal.memory_text)}” to “{_cut(proposal.text)}”"
+    return f"Proposed to the owner: {what}. Nothing has changed; the owner decides."
 
 
 def _count(facts: int) -> str:

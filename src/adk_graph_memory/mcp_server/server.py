@@ -12,6 +12,7 @@ from typing import Annotated
 from adk_graph_memory import errors, graph
 from adk_graph_memory.mcp_server import answers
 from adk_graph_memory.memory import GraphMemory
+from adk_graph_memory.proposals import AGENT
 from adk_graph_memory.recall import FIRST_WAIT
 from adk_graph_memory.records import Origin, Scope, Statement
 from adk_graph_memory.web_access import Identify, check_identify, find_scope
@@ -35,10 +36,17 @@ RECALL_LIMIT, RECALL_TOKENS = 10, 1_500
 """Memories that one recall returns at most, and their tokens."""
 _READS = ToolAnnotations(read_only_hint=True, open_world_hint=False)
 _ADDS = ToolAnnotations(read_only_hint=False, destructive_hint=False, idempotent_hint=True, open_world_hint=False)
+_PROPOSES = ToolAnnotations(read_only_hint=False, destructive_hint=False, idempotent_hint=False, open_world_hint=False)
+MOST_NAME_CHARACTERS = 80
+"""Of a client's own name for itself."""
 
 
 def make_mcp_server(
-    memory: GraphMemory, identify: Identify[Request | None], *, speaks_for_user: bool = False
+    memory: GraphMemory,
+    identify: Identify[Request | None],
+    *,
+    speaks_for_user: bool = False,
+    allow_write: bool = False,
 ) -> MCPServer:
     """Make an MCP server over a memory.
 
@@ -48,6 +56,7 @@ def make_mcp_server(
             there is no request. Never an argument that a model fills in.
         speaks_for_user: whether what the caller asks to remember is the user's own word, because a person types it.
             By default it is an agent's, which never outranks what a person said.
+        allow_write: whether the caller may propose to correct and to forget. Nothing changes until the owner accepts.
 
     Raises:
         errors.ExtraMissing: the MCP SDK is not installed.
@@ -65,15 +74,23 @@ def make_mcp_server(
     for tool in (tools.recall, tools.explain, tools.profile):
         server.add_tool(tool, annotations=_READS)
     server.add_tool(tools.remember, annotations=_ADDS)
+    if allow_write:
+        server.add_tool(tools.correct, annotations=_PROPOSES)
+        server.add_tool(tools.forget, annotations=_PROPOSES)
     server.prompt(name="with_memory", description="A question, with what memory knows about it.")(tools.with_memory)
     return server
 
 
 Question = Annotated[str, Field(description="A question, or what to look for, in plain words.", max_length=4_000)]
+MemoryId = Annotated[str, Field(description="The id of a memory, as `recall` prints it in brackets.", max_length=200)]
 FactId = Annotated[str, Field(description="The id of a fact, as `recall` prints it in brackets.", max_length=200)]
 Text = Annotated[
     str, Field(description="One statement in a full sentence that names who and what it is about.", max_length=4_000)
 ]
+Truth = Annotated[
+    str, Field(description="What is true, in a full sentence that names who and what it is about.", max_length=4_000)
+]
+Reason = Annotated[str, Field(description="Why, for the owner who decides: what the user said.", max_length=1_000)]
 
 
 class _Tools:
@@ -121,6 +138,34 @@ class _Tools:
             )
         return answers.describe_report(report)
 
+    async def correct(self, fact_id: FactId, text: Truth, reason: Reason, context: Context) -> str:
+        """Propose to the owner of this memory to correct a fact that was wrong from the start.
+
+        Nothing changes until the owner accepts. If something is no longer so, `remember` what is so now instead.
+        """
+        async with self._open_scope(context) as scope:
+            proposal = await self._memory.propose_correction(
+                fact_id,
+                text=text,
+                app_name=scope.app_name,
+                user_id=scope.user_id,
+                reason=reason,
+                by=_get_client_name(context),
+            )
+        return answers.describe_proposal(proposal)
+
+    async def forget(self, memory_id: MemoryId, reason: Reason, context: Context) -> str:
+        """Propose to the owner of this memory to forget a memory for good. Nothing changes until the owner accepts."""
+        async with self._open_scope(context) as scope:
+            proposal = await self._memory.propose_forgetting(
+                memory_id,
+                app_name=scope.app_name,
+                user_id=scope.user_id,
+                reason=reason,
+                by=_get_client_name(context),
+            )
+        return answers.describe_proposal(proposal)
+
     async def with_memory(self, question: Question, context: Context) -> str:
         """Ask a question together with what memory knows about it."""
         return f"{await self.recall(question, context)}\n\n{question}"
@@ -138,3 +183,10 @@ class _Tools:
         except errors.GraphMemoryError as error:
             logger.error("A tool could not answer", exc_info=error)
             raise ToolError("Memory cannot be used at the moment; go on without it, or try again later.") from error
+
+
+def _get_client_name(context: Context) -> str:
+    """The name that a client gives itself, if it does: anything can stand there."""
+    client = context.session.client_params
+    name = " ".join(client.client_info.name.split())[:MOST_NAME_CHARACTERS] if client else ""
+    return name or AGENT

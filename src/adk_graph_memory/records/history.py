@@ -102,7 +102,10 @@ class EntityChange:
 
 @dataclass(frozen=True, slots=True)
 class MemoryChange:
-    """What the owner's word changes, or would change; ``ingest_id`` takes it back with ``undo``."""
+    """What the owner's word changes, or would change.
+
+    ``ingest_id`` takes it back with ``undo``; it is empty if nothing does.
+    """
 
     ingest_id: str
     facts: tuple[FactChange, ...]
