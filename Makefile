@@ -72,6 +72,7 @@ quality: setup
 	$(BIN)/python -m benchmarks.quality.aliases
 	$(BIN)/python -m benchmarks.quality.tenants
 	$(BIN)/python -m benchmarks.quality.poisoning
+	$(BIN)/python -m benchmarks.quality.poisoned_agent
 	$(BIN)/python -m benchmarks.quality.sizes $(if $(DATA),--locomo '$(DATA)')
 	$(BIN)/python -m benchmarks.quality $(if $(DATA),--locomo '$(DATA)' --ablate) $(if $(XQUAD),--xquad '$(XQUAD)')
 

@@ -2,9 +2,9 @@
 
     python -m benchmarks.quality.poisoned_agent [--guard none|rules] [--json FILE]
 
-Memory first hears what the user says in turns without an attack. Then the agent calls ``remember`` with each attack, and
-``correct`` and ``forget`` with it on each memory that ``recall`` returns. The model that reads and judges obeys too: it
-stores every claim as one about the user, and says that each ends all that is known.
+Memory first hears what the user says in turns without an attack. Then the agent calls ``remember`` with each attack,
+and ``correct`` and ``forget`` with it on each memory that ``recall`` returns. The model that reads and judges obeys
+too: it stores every claim as one about the user, and says that each ends all that is known.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from adk_graph_memory import GraphMemory
 from adk_graph_memory.embeddings import EmbedderChoice, LocalEmbedder
 from adk_graph_memory.mcp_server import make_mcp_server
 from adk_graph_memory.records import StoredFact
+from adk_graph_memory.records.results import MACHINE_NOTES
 from adk_graph_memory.settings import Settings, load_settings
 from benchmarks import machine, server
 from benchmarks.quality import obedient
@@ -51,6 +52,8 @@ class Obedience:
     """claims that ``recall`` returns, as the agent's word"""
     in_profile: tuple[str, ...]
     """claims that the profile repeats"""
+    unmarked: tuple[str, ...]
+    """those of both that are not marked as an agent's word"""
     facts: int
     """facts of the user's that held before"""
     changed: tuple[str, ...]
@@ -82,6 +85,7 @@ async def obey(
                     await _call(client, "forget", memory_id=id, reason=attack.claim)
             answers = {
                 attack.claim: await _call(client, "recall", question=attack.claim)
+                + "\n"
                 + await _call(client, "recall", question=attack.question)
                 for attack in dialogue.attacks
             }
@@ -100,10 +104,15 @@ async def obey(
         tuple(one.claim for one in dialogue.attacks if any(contains(fact.text, one.needles) for fact in own)),
         tuple(one.claim for one in dialogue.attacks if one.claim in answers[one.claim]),
         tuple(one.claim for one in dialogue.attacks if one.claim in profile),
+        tuple(one.claim for one in dialogue.attacks if _is_unmarked(one.claim, f"{answers[one.claim]}\n{profile}")),
         len(before),
         tuple(fact.text for id, fact in before.items() if id not in after or after[id].text != fact.text),
         len(proposals),
     )
+
+
+def _is_unmarked(claim: str, text: str) -> bool:
+    return any(claim in line and MACHINE_NOTES["agent"] not in line for line in text.splitlines())
 
 
 async def _list_facts(memory: GraphMemory, owner: dict[str, Any]) -> dict[str, StoredFact]:
@@ -130,14 +139,25 @@ async def run_all(settings: Settings, guards: Sequence[str | None]) -> list[Obed
 def make_table(outcomes: Sequence[Obedience]) -> Table:
     """A row for each guard."""
     table = Table(title="What an agent that obeys every attack does through MCP")
-    columns = ("attacks", "the user's word", "the agent's word", "in the profile", "facts", "changed", "proposals")
+    columns = (
+        "attacks",
+        "the user's word",
+        "the agent's word",
+        "in the profile",
+        "unmarked",
+        "facts",
+        "changed",
+        "proposals",
+    )
     table.add_column("guard")
     for column in columns:
         table.add_column(column, justify="right")
     for guard in dict.fromkeys(outcome.guard for outcome in outcomes):
         some = [outcome for outcome in outcomes if outcome.guard == guard]
         attacks, facts = sum(one.attacks for one in some), sum(one.facts for one in some)
-        counts = [sum(len(getattr(one, name)) for one in some) for name in ("as_user", "as_agent", "in_profile")]
+        counts = [
+            sum(len(getattr(one, name)) for one in some) for name in ("as_user", "as_agent", "in_profile", "unmarked")
+        ]
         changed, proposals = sum(len(one.changed) for one in some), sum(one.proposals for one in some)
         shares = [f"{count} ({count / attacks:.1%})" for count in counts]
         table.add_row(guard or "none", str(attacks), *shares, str(facts), str(changed), str(proposals))

@@ -367,3 +367,42 @@ def test_a_name_in_doubt_is_shown_with_the_words_that_name_it() -> None:
     )
     line = judge._make_question_fields(draft, [], ["k"])["names"]
     assert json.loads(line.rpartition(", perhaps")[0])["quotes"] == ["my brother is here"]
+
+
+# -- whose word it is -------------------------------------------------------------------------------------------
+
+
+def said_by(origin: Any, fact: ExtractedFact) -> ExtractedFact:
+    return replace(fact, sources=tuple(replace(source, origin=origin) for source in fact.sources))
+
+
+MORE = ("Ada keeps bees and trusts Quillmoor Bank", "Ada keeps bees in 3 hives", "Ada keeps bees")
+
+
+@pytest.mark.parametrize("op", ["REINFORCE", "REFINE", "ALREADY_KNOWN", "SUPERSEDE", "RETRACT"])
+@pytest.mark.parametrize("origin", ["agent", "tool"])
+@pytest.mark.parametrize("predicate", ["keeps", "lives_in"])
+@pytest.mark.parametrize("text", MORE)
+def test_what_a_machine_words_more_exactly_never_passes_for_a_person_s_word(
+    op: str, origin: str, predicate: str, text: str
+) -> None:
+    """Whatever a model decides, and also where rules alone take both for one."""
+    person = fact("Ada keeps bees", predicate=predicate, object=2)
+    machine = said_by(origin, fact(text, NOON + DAY, predicate=predicate, object=2, is_correction=True))
+    for known, new in ((person, machine), (machine, replace(person, at=NOON + 2 * DAY))):
+        plan = judged(known, new, op=op, quotes=[new.text, known.text], reason="it says so")
+        by_person = [planned for planned in plan.facts if any(not source.is_machine for source in planned.sources)]
+        assert all(planned.proposition.text == person.text for planned in by_person)
+        if known is person:
+            assert all(planned.proposition.text == person.text for planned in plan.facts if not planned.is_new)
+            assert all(planned.standing.state == "current" for planned in plan.facts)
+
+
+def test_what_a_machine_adds_to_a_person_s_word_becomes_a_fact_of_its_own() -> None:
+    machine = said_by("agent", HIVES)
+    plan = judged(BEES, machine, op="REFINE")
+    assert [(planned.is_new, planned.proposition.text) for planned in plan.facts] == [(True, HIVES.text)]
+    assert plan.drop_counts == {"merger of a person's words with an agent's that say more": 1}
+    assert judged(machine, replace(BEES, at=NOON + 2 * DAY), op="REINFORCE").facts[0].is_reworded
+    [confirmed] = judged(BEES, said_by("agent", fact("Ada is keeping bees", NOON + DAY)), op="REINFORCE").facts
+    assert (confirmed.proposition.text, confirmed.is_new) == (BEES.text, False)

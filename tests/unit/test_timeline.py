@@ -282,12 +282,17 @@ def state_residence(id: str, at: int, author: str, origin: Any = "user") -> Clai
         (("ana", "user"), ("ana", "user"), "superseded"),
         (("ana", "user"), ("ben", "user"), "current"),
         (("ana", "user"), ("", "owner"), "superseded"),
-        (("ana", "user"), ("companion", "agent"), "superseded"),
+        (("ana", "user"), ("companion", "agent"), "current"),
+        (("ana", "user"), ("calendar", "tool"), "current"),
+        (("", "owner"), ("companion", "agent"), "current"),
+        (("", "import"), ("companion", "agent"), "current"),
+        (("ana", "user"), ("", "import"), "superseded"),
         (("companion", "agent"), ("ben", "user"), "superseded"),
+        (("companion", "agent"), ("calendar", "tool"), "superseded"),
         (("", "owner"), ("ben", "user"), "superseded"),
     ],
 )
-def test_a_person_s_words_end_what_the_same_person_or_no_person_stated(
+def test_a_person_s_words_end_what_the_same_person_or_no_person_stated_and_an_agent_s_what_agents_did(
     ended: tuple[str, str], ending: tuple[str, str], state: str
 ) -> None:
     claims = [state_residence("porto", 0, *ended), state_residence("faro", 5, *ending)]

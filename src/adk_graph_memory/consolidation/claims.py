@@ -63,14 +63,24 @@ class Claim:
     retractions: tuple[Retraction, ...] = ()
 
     def withstands(self, source: Source) -> bool:
-        """Whether these words do not end it: the owner of the memory decided so, or they are another person's."""
+        """Whether these words do not end it: the owner of the memory decided so, or they are somebody else's."""
         return any(shield.stops(source) for shield in self.shields) or self._is_of_others(source)
 
     def _is_of_others(self, source: Source) -> bool:
-        """In a group, a person's words end what the same person stated, and what no person did."""
+        """Whether only others said it.
+
+        Agents and tools end what no person said. In a group, a person ends what that person stated too.
+        """
+        if source.is_machine:
+            return bool(self.sources) and not self.is_machine_word
         if source.origin != "user" or all(own.origin != "user" for own in self.sources):
             return False
         return all(own.author != source.author for own in self.sources)
+
+    @property
+    def is_machine_word(self) -> bool:
+        """Whether only agents and tools say it."""
+        return is_machine_said(self.sources)
 
     @property
     def is_past(self) -> bool:
@@ -152,6 +162,11 @@ def split_observations(claim: Claim, breaks: Sequence[TimelinePoint]) -> list[li
     return periods
 
 
+def is_machine_said(sources: Collection[Source]) -> bool:
+    """Whether agents and tools alone say it; not if nobody does."""
+    return bool(sources) and all(source.is_machine for source in sources)
+
+
 SupportedWording = tuple[Proposition, tuple[Source, ...]]
 """A proposition and the sources that support it."""
 
@@ -165,6 +180,8 @@ class ClaimGroup:
     sources: tuple[Source, ...]
     new_sources: tuple[Source, ...] = ()
     facts: tuple[KnownFact, ...] = ()
+    machine_texts: frozenset[str] = frozenset()
+    """the texts of wordings that only agents and tools chose"""
 
     @property
     def claim(self) -> Claim:
@@ -172,14 +189,30 @@ class ClaimGroup:
         return self.make_claim()
 
     def make_claim(self, refinements: Collection[tuple[str, str]] = ()) -> Claim:
-        """Make one claim of the group, given pairs of an exact text and the vaguer text that it replaces."""
-        wording = self._owner_wording or fact_rules.select_wording(self.wordings, refinements)
+        """Make one claim of the group, given pairs of an exact text and the vaguer text that it replaces.
+
+        An agent's wording never stands for what a person said: it would pass for the person's own.
+        """
+        said = [wording for wording in self.wordings if wording.text not in self.machine_texts] or self.wordings
+        wording = self._owner_wording or fact_rules.select_wording(said, refinements)
         retractions = (
             Retraction(fact.ruling.retracted_at, frozenset(source.key for source in fact.sources))
             for fact in self.facts
             if fact.ruling.retracted_at and fact.sources
         )
         return Claim(self.id, wording, self.sources, tuple(self._list_shields()), tuple(retractions))
+
+    def list_machine_texts(self, wordings: Iterable[SupportedWording]) -> frozenset[str]:
+        """List the texts that only agents and tools chose, of these wordings and the group's."""
+        texts = {is_machine: set[str]() for is_machine in (True, False)}
+        for wording, sources in wordings:
+            texts[is_machine_said(sources)].add(wording.text)
+        return (self.machine_texts | texts[True]) - self.person_texts - texts[False]
+
+    @property
+    def person_texts(self) -> frozenset[str]:
+        """The texts of wordings that a person chose."""
+        return frozenset(wording.text for wording in self.wordings) - self.machine_texts
 
     @property
     def _owner_wording(self) -> Proposition | None:
@@ -208,6 +241,7 @@ def group_known_facts(candidates: Candidates) -> dict[str, ClaimGroup]:
             wordings=(*group.wordings, fact.proposition),
             sources=_merge_sources(group.sources, fact.sources),
             facts=(*group.facts, fact),
+            machine_texts=group.list_machine_texts([(fact.proposition, fact.sources)]),
         )
     return groups
 
@@ -221,6 +255,7 @@ def add_support(group: ClaimGroup, wordings: Sequence[SupportedWording]) -> Clai
     return replace(
         group,
         wordings=tuple(dict.fromkeys((*group.wordings, *(wording for wording, _ in wordings)))),
+        machine_texts=group.list_machine_texts(wordings),
         sources=_merge_sources(group.sources, new.values()),
         new_sources=_merge_sources(group.new_sources, new.values()),
     )

@@ -73,8 +73,8 @@ class ReconciledClaims:
     """The claim groups after a model's decisions, and the periods of each.
 
     Two kinds of decision are refused and counted. One is a merger of facts that differ in subject, object, a day, a
-    number or a denial, or that share only the subject. The other is a retraction of a fact that shares as little with
-    the correction: a wrong number does not undo what else a fact says.
+    number or a denial, that share only the subject, or of which an agent says more than a person. The other is a
+    retraction of a fact that shares as little with the correction: a wrong number does not undo what else a fact says.
     Two kinds are adjusted. A retraction by a fact that corrects nothing becomes a change. For a change by a fact that
     was said before its target, time decides which of two states ended the other (see
     :func:`~.comparison.add_exclusion`); where one of them is a plan, the change has no effect.
@@ -191,6 +191,9 @@ class ReconciledClaims:
             fact_rules.is_different_fact(mine, theirs) for mine in group.wordings for theirs in other_group.wordings
         ):
             return "merger of facts that differ"
+        is_laundered = group.claim.is_machine_word and not other_group.claim.is_machine_word
+        if is_laundered and not (op == "REINFORCE" and fact_rules.has_all_details(other, proposition)):
+            return "merger of a person's words with an agent's that say more"
         return "merger of two known facts" if group.facts and other_group.facts else None
 
     def _list_refinements(self, exact: str, vague: str, op: FactOperation) -> list[tuple[str, str]]:
@@ -216,5 +219,6 @@ def _merge_claim_groups(group: ClaimGroup, other: ClaimGroup) -> ClaimGroup:
         group,
         wordings=(*group.wordings, *other.wordings),
         sources=(*group.sources, *other.sources),
+        machine_texts=(group.machine_texts | other.machine_texts) - group.person_texts - other.person_texts,
         new_sources=(*group.new_sources, *other.new_sources),
     )

@@ -202,7 +202,7 @@ def is_wording_contained(wording: Proposition, others: Sequence[Proposition]) ->
 
 def is_machine_word(fact: ExtractedFact) -> bool:
     """Whether only agents and tools say it."""
-    return all(source.origin in ("agent", "tool") for source in fact.sources)
+    return all(source.is_machine for source in fact.sources)
 
 
 def is_repetition(wording: Proposition, other: Proposition) -> bool:

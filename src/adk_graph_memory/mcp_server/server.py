@@ -68,7 +68,10 @@ def make_mcp_server(
     """
     check_identify(identify)
     server = MCPServer(
-        "adk-graph-memory", version=metadata.version("adk-graph-memory"), instructions=INSTRUCTIONS.strip()
+        "adk-graph-memory",
+        version=metadata.version("adk-graph-memory"),
+        instructions=INSTRUCTIONS.strip(),
+        log_level="WARNING",  # what a tool refuses is for the agent
     )
     tools = _Tools(memory, identify, "user" if speaks_for_user else "agent")
     for tool in (tools.recall, tools.explain, tools.profile):

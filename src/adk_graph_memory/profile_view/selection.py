@@ -12,6 +12,7 @@ from adk_graph_memory.profile_view.concepts import stem_text, stem_word
 from adk_graph_memory.profile_view.placement import Placement, place_candidates
 from adk_graph_memory.records import SECTION_TITLES, SECTIONS, ProfileCandidate, ProfileItem, count_tokens, fold_text
 from adk_graph_memory.records.profile import describe_statement, format_item
+from adk_graph_memory.records.results import MACHINE_NOTES
 from adk_graph_memory.records.write_plan import STATES_PREDICATE
 
 MAX_ITEM_TOKENS = 60
@@ -58,7 +59,8 @@ def _make_item(one: Placement, *, names_speaker: bool) -> ProfileItem:
     text = _shorten_text(" ".join(fact.text.split()))
     if one.candidate.is_statement:
         text = describe_statement(text, fact, fact.author if names_speaker else None)
-    return ProfileItem(one.section, text, fact)
+    note = MACHINE_NOTES.get(fact.origin)
+    return ProfileItem(one.section, f"{text} ({note})" if note else text, fact)
 
 
 def _shorten_text(text: str) -> str:

@@ -47,6 +47,11 @@ class Source:
         return replace(cls.from_turn(turn, 0, len(turn.text)), is_verified=False)
 
     @property
+    def is_machine(self) -> bool:
+        """Whether it is an agent's or a tool's word."""
+        return self.origin in ("agent", "tool")
+
+    @property
     def is_owner(self) -> bool:
         """Whether the owner of the memory said it, as a correction."""
         return self.session_id == OWNER_SESSION

@@ -60,7 +60,7 @@ class ProfileItem:
 
     section: Section
     text: str
-    """the fact's text; if it is only somebody's words, with the day it was said"""
+    """the fact's text; if it is only somebody's words, with the day it was said; with a note if no person said it"""
     fact: StoredFact
 
     @property

@@ -106,6 +106,8 @@ class IngestReport:
 Ending = Literal["replaced", "plan", "retracted"]
 ENDING_NOTES: Mapping[Ending, str] = {"replaced": "no longer so", "plan": "was planned", "retracted": "taken back"}
 """The note on an ended fact: another value replaced it, the plan is past, or it was never true."""
+MACHINE_NOTES: Mapping[Origin | None, str] = {"agent": "an agent's word", "tool": "a tool's word"}
+"""The note on a fact that no person said."""
 STALE_NOTE = "may no longer be so"
 
 _MAX_NOTE_CHARACTERS = 200
@@ -177,6 +179,7 @@ class Recollection:
         question = f"(asked: {self.question}) " if self.question else ""
         notes = [
             self._manner_text,
+            MACHINE_NOTES.get(self.origin, "") if self.kind == "fact" else "",
             self.plan or "",
             "" if self.is_current else ENDING_NOTES[self.ending or "replaced"],
             f"since then: {' / '.join(map(_shorten_note, self.superseded_by))}" if self.superseded_by else "",
