@@ -166,7 +166,7 @@ def make_table(outcomes: Sequence[Obedience]) -> Table:
 
 async def main(arguments: argparse.Namespace) -> None:
     guards = {"none": (None,), "rules": ("rules",)}.get(arguments.guard, (None, "rules"))
-    async with server.serve("An agent that obeys") as (served, which):
+    async with server.serve("PoisonedAgent") as (served, which):
         settings = load_settings(**served.model_dump() | {"database_timeout": PATIENCE, "embed_timeout": PATIENCE})
         outcomes = await run_all(settings, guards)
     console = machine.make_console()

@@ -67,7 +67,7 @@ def make_reply(text: str, quote: str, place: str) -> str:
 
 @pytest.fixture
 async def memory(neo4j_server: Any, app_name: str) -> AsyncIterator[GraphMemory]:
-    """Ada moved from Porto to Faro."""
+    """Ada moved from Porto to Faro; a helper proposes to forget Porto."""
     moved = {
         "fact": 0,
         "op": "SUPERSEDE",
@@ -89,6 +89,8 @@ async def memory(neo4j_server: Any, app_name: str) -> AsyncIterator[GraphMemory]
         await memory.remember(
             [Turn("t2", "user", "I moved to Faro.", NOON + timedelta(days=9))], session_id="s2", **owner
         )
+        [porto] = [fact async for fact in memory.facts(past=True, **owner) if "Porto" in fact.text]
+        await memory.propose_forgetting(porto.id, reason="it is over", by="helper", **owner)
         yield memory
 
 
@@ -140,6 +142,16 @@ def use_every_view(page: Page, address: str) -> None:
     page.see("Gone: 1 fact", "dialog")
     page.click("Done", "dialog")
     page.see("What memory always keeps in mind")
+    page.click("To decide")
+    page.see("it is over")
+    assert page.list_barriers() == []
+    page.click("Accept")
+    page.see("This cannot be undone.", "dialog")
+    assert page.list_barriers() == []
+    page.click("Accept", "dialog")
+    page.see("Done", "dialog")
+    page.click("Done", "dialog")
+    page.see("Nothing waits for you.")
     page.click("Conversations")
     page.click("s1")
     page.see("I live in Porto, by the river.")
@@ -155,6 +167,8 @@ def see_nothing(page: Page, address: str) -> None:
     page.see("Nothing in memory fits this question.")
     page.click("People and things")
     page.see("Memory knows nobody and nothing yet.")
+    page.click("To decide")
+    page.see("Nothing waits for you.")
     page.click("Conversations")
     page.see("No conversation has been stored yet.")
     assert "Porto" not in page.driver.page_source
@@ -176,6 +190,10 @@ async def test_the_demos_memory_is_legible_and_drawn(
         console = Console(file=io.StringIO())
         result = await play_conversation(told, sessions=sessions, memory=memory, console=console, questions=0)
         owner = {"app_name": result.app_name, "user_id": told.user_id}
+        facts = [fact async for fact in memory.facts(limit=2, **owner)]
+        text = f"{facts[0].text} – or so she said"
+        await memory.propose_correction(facts[0].id, text=text, reason="She put it differently.", by="helper", **owner)
+        await memory.propose_forgetting(facts[1].id, reason="She asked for it.", by="helper", **owner)
         for width, scheme in ((1200, "light"), (1200, "dark"), (400, "light")):
             with serve(memory, owner, write=False) as address, open_browser(width) as page:
                 page.set_colors(scheme)
@@ -192,12 +210,13 @@ def look_at_every_view(page: Page, address: str, folder: Path, name: str) -> Non
     for view, link in (
         ("fact", ".memories a"),
         ("entity", ".triple a"),
-        ("sessions", "nav a:last-child"),
+        ("sessions", "nav a:nth-child(3)"),
         ("session", "th a"),
     ):
         page.driver.get([*views.values()][-1])
         views[view] = page.find(link).get_attribute("href") or ""
-    views["entities"] = page.find("nav a:nth-child(2)").get_attribute("href") or ""
+    for view, link in (("entities", "nav a:nth-child(2)"), ("review", "nav a:last-child")):
+        views[view] = page.find(link).get_attribute("href") or ""
     for view, url in views.items():
         page.driver.get(url)
         page.driver.execute_script("document.querySelectorAll('details').forEach((one, i) => { one.open = !i; })")
