@@ -25,6 +25,7 @@ from benchmarks.latency.scopes import Talk, Topics, open_store
 
 APP_NAME, USER_ID = "pages", "looks"
 OWN_FACTS = 5_000
+PROPOSALS = 100
 MEMORIES_A_USER = 2_000
 WARM_UP = 3
 _CONNECT = """
@@ -49,6 +50,9 @@ async def fill_store(memory: GraphMemory, facts: int) -> None:
     await store.fill(USER_ID, 2 * OWN_FACTS, 2 * facts, MEMORIES_A_USER)
     await memory.connection.run_cypher(_CONNECT, {"scope": Scope(APP_NAME, USER_ID).key})
     await memory.connection.run_cypher("CALL db.awaitIndexes(3600)")
+    owner = {"app_name": APP_NAME, "user_id": USER_ID}
+    for fact in [fact async for fact in memory.facts(**owner, limit=PROPOSALS)]:
+        await memory.propose_forgetting(fact.id, reason="asked to", **owner)
 
 
 async def list_paths(memory: GraphMemory) -> dict[str, str]:
@@ -63,6 +67,7 @@ async def list_paths(memory: GraphMemory) -> dict[str, str]:
         "people and things": "/entities",
         "person or thing": f"/entities/{entity.key}",
         "conversations": "/sessions",
+        "to decide": "/review",
         "conversation": f"/sessions/{fact.sources[0].session_id}",
     }
 

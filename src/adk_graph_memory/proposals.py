@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import UTC, datetime
+from typing import Any
 from uuid import uuid4
 
 from adk_graph_memory import errors, graph, telemetry
@@ -119,7 +121,7 @@ class Proposals(Corrections, Forgetting):
         connection = await graph.prepare_connection(self.connection)
         target = await graph.proposals.fetch_target(connection, scope, id)
         if action == "correct":
-            _check_correction(id, target["kind"], target["is_direct"], target["state"], target["text"] == text)
+            _check_correction(id, target, text)
         proposal = Proposal(uuid4().hex, action, id, target["text"], text, why, by, datetime.now(UTC))
         await graph.proposals.write_proposal(connection, scope, proposal)
         return proposal
@@ -133,13 +135,13 @@ class Proposals(Corrections, Forgetting):
         raise errors.NotFound(what=f"proposal {id!r} of this user", where="`adk-graph-memory proposals`")
 
 
-def _check_correction(id: str, kind: str, is_direct: bool, state: str, says_so: bool) -> None:
+def _check_correction(id: str, target: Mapping[str, Any], text: str) -> None:
     """Refuse to propose what :meth:`Corrections.correct` would refuse to do."""
-    if kind != "fact":
+    if target["kind"] != "fact":
         raise errors.InvalidArgument(reason=f"{id} is what somebody said, and no fact: propose to forget it")
-    if is_direct:
+    if target["is_direct"]:
         raise errors.InvalidArgument(reason=f"{id} was added directly, word for word: propose to forget it")
-    if state == "retracted":
+    if target["state"] == "retracted":
         raise errors.InvalidArgument(reason=f"{id} was retracted already: recall what stands in its place")
-    if says_so:
+    if target["text"] == text:
         raise errors.InvalidArgument(reason=f"{id} says so already")
