@@ -122,7 +122,8 @@ class Proposals(Corrections, Forgetting):
         target = await graph.proposals.fetch_target(connection, scope, id)
         if action == "correct":
             _check_correction(id, target, text)
-        proposal = Proposal(uuid4().hex, action, id, target["text"], text, why, by, datetime.now(UTC))
+        now, is_pinned = datetime.now(UTC), target["is_pinned"]
+        proposal = Proposal(uuid4().hex, action, id, target["text"], text, why, by, now, is_pinned)
         await graph.proposals.write_proposal(connection, scope, proposal)
         return proposal
 

@@ -100,6 +100,7 @@ async def test_there_are_few_tools_and_none_takes_an_app_or_a_user(server: MCPSe
         names = {name for tool in tools for name in tool.input_schema.get("properties", {})}
         assert names == {"question", "fact_id", "text"}
         assert all(tool.description and tool.annotations for tool in tools)
+        assert not [tool.name for tool in tools if "  " in (tool.description or "")]
         assert [tool.name for tool in tools if not tool.annotations.read_only_hint] == ["remember"]  # type: ignore[union-attr]
         assert len((await client.list_prompts()).prompts) == 1
 
@@ -110,7 +111,7 @@ async def test_recall_answers_in_a_few_lines_with_ids(server: MCPServer, memory:
         assert text.startswith("1. My dog Rex is afraid of thunder.")
         assert "user, 2 March 2026" in text
         [fact] = [fact async for fact in memory.facts(**owner)]
-        explained = await call(client, "explain", fact_id=fact.id)
+        explained = await call(client, "explain", fact_id=f"[{fact.id}]")
         assert "user said “My dog Rex is afraid of thunder.”" in explained
         assert await call(client, "recall", question="xylophone?") != ""
 
@@ -148,6 +149,8 @@ async def test_a_profile_and_a_prompt(server: MCPServer) -> None:
     [
         ("explain", {"fact_id": "fact:none"}, "There is no fact 'fact:none'"),
         ("remember", {"text": "   "}, "give a sentence"),
+        ("explain", {"fact_id": "event:x"}, "only facts"),
+        ("recall", {"question": " "}, "ask a question"),
         ("recall", {"question": "x" * 5_000}, "4000"),
         ("recall", {}, "question"),
         ("forget", {"fact_id": "x"}, "forget"),
@@ -343,6 +346,7 @@ async def test_the_command_serves_http_with_a_token_of_its_own(
         ((), "Name the user on stdio"),
         (("--http", "0", "--user", "ada"), "Name a file for the token"),
         (("--http", "0"), "Name the user without --jwt-key"),
+        (("--user", "ada", "--token-file", "token"), "need --http"),
         (("--http", "0", "--jwt-key", "no.pem"), "--jwt-audience"),
         (("--http", "0", "--jwt-key", "no.pem", "--jwt-audience", "x"), "cannot be read"),
         (("--http", "0", "--jwt-key", "no.pem", "--jwt-audience", "x", "--user", "ada"), "no --user"),
@@ -366,3 +370,15 @@ async def test_without_the_sdk_the_command_names_the_extra(environment: dict[str
     _, complaint = await process.communicate()
     assert 'pip install "adk-graph-memory[mcp]"' in complaint.decode()
     assert process.returncode == 1
+
+
+async def test_recall_tells_when_something_was_said_and_not_since_when_it_is_so(
+    server: MCPServer, memory: GraphMemory, owner: Owner
+) -> None:
+    [fact] = [fact async for fact in memory.facts(**owner)]
+    await memory.correct(fact.id, valid_from=datetime(2025, 7, 1, tzinfo=UTC), **owner)
+    async with Client(server) as client:
+        text = await call(client, "recall", question="What is Rex afraid of?")
+    today = datetime.now(UTC)
+    assert f"{today.day} {today:%B %Y}" in text
+    assert "July 2025)" not in text

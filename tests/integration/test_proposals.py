@@ -66,6 +66,10 @@ async def test_a_correction_waits_until_the_owner_accepts_it(
     made = await memory.propose_correction(id, text="Rex is afraid of rain.", reason="misheard", by="helper", **owner)
     assert await list_texts(memory, owner) == before
     assert await memory.proposals(**owner) == [made]
+    await memory.pin(id, **owner)
+    [pinned] = await memory.proposals(**owner)
+    assert (made.is_pinned, pinned.is_pinned) == (False, True)
+    await memory.unpin(id, **owner)
     assert (made.memory_text, made.text, made.by) == (DOG, "Rex is afraid of rain.", "helper")
     assert await memory.proposals(**stranger) == []
     preview = await memory.accept_proposal(made.id, preview=True, **owner)

@@ -65,6 +65,8 @@ async def mcp(
     powers: _Powers = {"speaks_for_user": speaks_for_user, "allow_write": allow_write}
     async with GraphMemory() as memory:
         if http is None:
+            if token_file or jwt_key:
+                raise UsageError("--token-file and --jwt-key need --http: on stdio nobody sends a token.")
             owner = _require_user(app_name, user_id, "on stdio")
             server = mcp_server.make_mcp_server(memory, lambda request: owner, **powers)
             await server.run_stdio_async()

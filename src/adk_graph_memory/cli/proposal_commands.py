@@ -47,4 +47,5 @@ async def decline(id: ProposalId, app_name: AppOption, user_id: UserOption) -> O
 def _describe_proposal(proposal: Proposal) -> Text:
     wording = f"→ {proposal.text}" if proposal.action == "correct" else ""
     said = f"{proposal.by}: {proposal.reason}" if proposal.reason else proposal.by
-    return add_details(proposal.memory_text, *filter(None, (wording, said)), proposal.id)
+    pinned = "You pinned it." if proposal.is_pinned else ""
+    return add_details(proposal.memory_text, *filter(None, (wording, said, pinned)), proposal.id)

@@ -47,7 +47,7 @@ async def fetch_fact(connection: Connection, scope: Scope, id: str) -> Inspected
     """
     facts = await fetch_facts(connection, scope, [id])
     if not facts:
-        raise errors.NotFound(what=f"fact {id!r} of this user", where="the list of facts")
+        raise errors.NotFound(what=f"fact {id!r} of this user", where="what a search returns")
     return facts[0]
 
 

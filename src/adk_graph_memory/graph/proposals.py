@@ -65,4 +65,5 @@ def _read_proposal(row: Mapping[str, Any]) -> Proposal:
         reason=row["reason"],
         by=row["by"],
         at=row["at"].to_native(),
+        is_pinned=row["is_pinned"],
     )

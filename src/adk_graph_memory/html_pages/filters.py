@@ -19,7 +19,7 @@ TYPES = frozenset(("person", "place", "organization", "animal", "event"))
 STATUS_TEXTS: Mapping[str, str] = {
     "holds": "so now",
     "planned": "planned",
-    "lapsed": "was planned, and nothing was heard of it since",
+    "lapsed": "was planned; nothing heard of it since",
     "happened": "happened",
     "over": "no longer so",
     "never": "never true",
@@ -30,7 +30,7 @@ SIGNAL_NAMES: Mapping[str, str] = {
     "tokens": "near in meaning, word by word",
     "fact": "a fact from it is near",
     "entity": "about somebody the question names",
-    "author": "said by whom the question asks about",
+    "author": "said by the person asked about",
     "agent": "said by an agent",
     "answer": "follows a turn that fits",
     "before": "precedes a turn that fits",
@@ -70,7 +70,9 @@ def describe_status(fact: StoredFact) -> str:
 
 
 def describe_period(fact: StoredFact) -> str:
-    """Say from when until when a fact holds, as far as is known; empty if neither is."""
+    """Say from when until when a fact holds, as far as is known; empty if neither is, or if it never held."""
+    if fact.state == "retracted":
+        return ""
     start = fact.valid_from and format_english_date(fact.valid_from, fact.valid_from_precision)
     end = fact.valid_to and format_english_date(fact.valid_to, fact.valid_to_precision, is_end=True)
     if start and start == end:

@@ -117,11 +117,12 @@ def _list_rows(change: MemoryChange) -> list[tuple[str, str]]:
 def _describe_version(fact: FactVersion | None) -> str:
     if fact is None:
         return ""
+    held = fact.state != "retracted"
     notes = (
         "" if fact.state == "current" else "never true" if fact.state == "retracted" else "no longer so",
         "pinned" if fact.is_pinned else "",
-        f"since {format_english_date(fact.valid_from, 'day')}" if fact.valid_from else "",
-        f"until {format_english_date(fact.valid_to, 'day', is_end=True)}" if fact.valid_to else "",
+        f"since {format_english_date(fact.valid_from, 'day')}" if fact.valid_from and held else "",
+        f"until {format_english_date(fact.valid_to, 'day', is_end=True)}" if fact.valid_to and held else "",
     )
     note = ", ".join(filter(None, notes))
     return f"{fact.text} ({note})" if note else fact.text
@@ -206,7 +207,11 @@ ACTIONS: Mapping[str, Action] = {
         "Pin it?", "Pin", _rule(GraphMemory.pin, "id"), ("id", "reason"), "Nothing that is said will end or reword it."
     ),
     "unpin": Action(
-        "Unpin it?", "Unpin", _rule(GraphMemory.unpin, "id"), ("id", "reason"), "What was said meanwhile counts again."
+        "Unpin it?",
+        "Unpin",
+        _rule(GraphMemory.unpin, "id"),
+        ("id", "reason"),
+        "Whatever was said while it was pinned counts again.",
     ),
     "retract": Action(
         "Was it never true?",
@@ -232,9 +237,9 @@ ACTIONS: Mapping[str, Action] = {
         "Forget it",
         _forget,
         ("id",),
-        f"Memory will be what it would be if it had never heard it. {CANNOT_BE_UNDONE}",
+        f"Memory will be what it would be if it had never heard it; the conversation itself stays. {CANNOT_BE_UNDONE}",
     ),
-    "accept": Action("Do what was proposed?", "Accept", _accept, ("id",)),
+    "accept": Action("Accept this proposal?", "Accept", _accept, ("id",)),
     "decline": Action(
         "Decline it?",
         "Decline",
@@ -254,6 +259,10 @@ ACTIONS: Mapping[str, Action] = {
         ("id",),
     ),
     "undo": Action(
-        "Take it back?", "Take it back", _undo, ("ingest",), "All that was read or corrected then goes; the rest stays."
+        "Take it back?",
+        "Take it back",
+        _undo,
+        ("ingest",),
+        "Everything that memory learned in that step goes; the rest stays.",
     ),
 }

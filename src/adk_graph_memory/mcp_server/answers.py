@@ -20,7 +20,7 @@ def list_memories(memories: Iterable[Recollection]) -> str:
 
 
 def _describe_memory(number: int, memory: Recollection) -> str:
-    day = format_english_date(memory.at, "day") if memory.at else None
+    day = format_english_date(memory.said_at, "day") if memory.said_at else None
     said = ", ".join(filter(None, (memory.author, day)))
     quote = f"\n   “{_cut(memory.quote)}”" if memory.quote and memory.quote != memory.text else ""
     return f"{number}. {' '.join(memory.prompt_text.split())} ({said}) [{memory.id}]{quote}"
@@ -50,7 +50,9 @@ def _describe_revision(revision: RevisionEntry) -> str:
 def describe_report(report: IngestReport) -> str:
     """Tell what became of a statement."""
     if report.busy:
-        return "Another process is reading this statement; it will be remembered."
+        return (
+            "It waits: another process may be reading it. If that died, `adk-graph-memory ingest --pending` reads it."
+        )
     added, ended = report.facts.get("ADD", 0), report.facts.get("SUPERSEDE", 0) + report.facts.get("RETRACT", 0)
     outcomes = [f"It is remembered as {_count(added)}."] * bool(added)
     outcomes += [f"It made {_count(report.facts['REFINE'])} more exact."] * ("REFINE" in report.facts)

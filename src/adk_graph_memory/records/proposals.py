@@ -26,3 +26,5 @@ class Proposal:
     by: str
     """the agent"""
     at: datetime
+    is_pinned: bool = False
+    """whether the owner has pinned the memory"""

@@ -132,6 +132,7 @@ class Recollection:
     score: float
     """0 to 1; the higher, the more likely it helps to answer"""
     at: datetime | None
+    """since when it is so, if that is known, or else when it was said"""
     author: str | None = None
     session_id: str | None = None
     source_event_ids: tuple[str, ...] = ()
@@ -160,6 +161,7 @@ class Recollection:
     writer: str | None = None
     """who wrote such words, if the turn says so"""
     origin: Origin | None = None
+    said_at: datetime | None = None
     """whose word it is; of a fact, the strongest of its sources"""
     question: str | None = None
     """the question that it answers, if it is too short to be understood without it"""

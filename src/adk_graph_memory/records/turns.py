@@ -255,4 +255,4 @@ def check_timezone_aware(moment: datetime) -> None:
     if moment.tzinfo is None:
         raise errors.InvalidArgument(reason=f"{moment!r} has no time zone; use datetime.now(UTC) or the like")
     if not 1 < moment.year < 9999:
-        raise errors.InvalidArgument(reason=f"{moment!r} is not between the years 2 and 9998")
+        raise errors.InvalidArgument(reason=f"{moment.isoformat()} is not between the years 2 and 9998")

@@ -56,8 +56,7 @@ def _convert_record(record: Record, degraded: str | None, now: datetime) -> Reco
         raise errors.InvalidArgument(
             reason=f"the retrieval_query returned text {row['text']!r} and score {row['score']!r}; leave such rows out"
         )
-    timestamp, offset = row.get("timestamp"), row.get("offset")
-    said_at = restore_datetime(min(timestamp, _MAX_TIMESTAMP), offset) if timestamp is not None else None
+    said_at = _restore_said_at(row)
     validity = read_validity(row)
     endings = [ending for columns in row.get("endings") or () if (ending := _FactEnding(**columns)).has_come(now)]
     is_current = _is_current(row, validity, said_at, now) and not 0 < (row.get("facts") or 0) == len(endings)
@@ -67,6 +66,7 @@ def _convert_record(record: Record, degraded: str | None, now: datetime) -> Reco
         text=row["text"],
         score=row["score"],
         at=validity.valid_from or said_at,
+        said_at=said_at,
         author=row.get("author"),
         session_id=row.get("session_id"),
         source_event_ids=tuple(row.get("source_event_ids") or ()),
@@ -90,6 +90,11 @@ def _convert_record(record: Record, degraded: str | None, now: datetime) -> Reco
         metadata={**parse_metadata(row.get("metadata")), **_collect_custom_columns(row)},
         degraded=degraded,
     )
+
+
+def _restore_said_at(row: Mapping[str, Any]) -> datetime | None:
+    timestamp = row.get("timestamp")
+    return None if timestamp is None else restore_datetime(min(timestamp, _MAX_TIMESTAMP), row.get("offset"))
 
 
 def _collect_custom_columns(row: Mapping[str, Any]) -> dict[str, Any]:

@@ -4,7 +4,7 @@ MATCH (memory:@Memory {scope: $scope})
 WHERE memory.proposal_id IS NOT NULL
 RETURN memory.proposal_id AS id, memory.proposal_action AS action, memory.memory_id AS memory_id,
        memory.text AS memory_text, memory.proposal_text AS text, memory.proposal_reason AS reason,
-       memory.proposal_by AS by, memory.proposal_at AS at,
+       memory.proposal_by AS by, memory.proposal_at AS at, coalesce(memory.pinned, false) AS is_pinned,
        (memory.proposal_action = 'forget' OR memory.state <> 'retracted') AND
 // include memory_stands
        AS is_open
@@ -15,7 +15,8 @@ ORDER BY at, id
 MATCH (memory:@Memory {scope: $scope, memory_id: $memory_id})
 WHERE
 // include memory_stands
-RETURN memory.text AS text, memory.kind AS kind, coalesce(memory.direct, false) AS is_direct, memory.state AS state
+RETURN memory.text AS text, memory.kind AS kind, coalesce(memory.direct, false) AS is_direct, memory.state AS state,
+       coalesce(memory.pinned, false) AS is_pinned
 
 // write_proposal
 // one row, or none if memory holds nothing of this id: what it says; an earlier proposal about it gives way
