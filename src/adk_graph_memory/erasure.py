@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
-from typing import Any
 
 from adk_graph_memory import consolidation
 from adk_graph_memory.graph.derivation import MemorySnapshot
@@ -73,19 +72,15 @@ class Erasure:
         """All ids, sorted."""
         return tuple(sorted(self.turn_ids | self.statement_ids | self.fact_ids | self.reading_ids))
 
-    def select_kept_turns(self, snapshot: MemorySnapshot) -> dict[str, Mapping[str, Any]]:
-        """Select the turns that stay, by memory id."""
-        return {id: turn for id, turn in snapshot.turns.items() if id not in self.turn_ids}
-
     def find_lost_words(self, snapshot: MemorySnapshot) -> frozenset[str]:
         """Find the words that only what is erased said; none if it takes no words."""
-        if not self.takes_words:
-            return frozenset()
         gone_ids = self.turn_ids | self.statement_ids
+        if not (gone_ids and self.takes_words):
+            return frozenset()
         words = {**snapshot.turns, **snapshot.statements}
         gone_texts = [words[id]["text"] for id in sorted(gone_ids)]
         # who speaks is known without a word
-        kept_texts = {turn["author"]: None for turn in self.select_kept_turns(snapshot).values()}
+        kept_texts = {turn["author"]: None for id, turn in snapshot.turns.items() if id not in self.turn_ids}
         kept_texts |= {properties["text"]: None for id, properties in words.items() if id not in gone_ids}
         return consolidation.find_lost_words(gone_texts, kept_texts)
 

@@ -308,7 +308,7 @@ def _list_authors(turns: Mapping[str, Mapping[str, Any]]) -> dict[str, tuple[str
 
 
 def _make_removal(snapshot: MemorySnapshot, erasure: Erasure, readings: Sequence[Reading]) -> consolidation.Removal:
-    kept_turns = erasure.select_kept_turns(snapshot)
+    kept_turns = {id: turn for id, turn in snapshot.turns.items() if id not in erasure.turn_ids}
     facts = [snapshot.stored.facts[id.removeprefix("fact:")] for id in sorted(erasure.fact_ids)]
     return consolidation.Removal(
         turn_ids=erasure.turn_ids,

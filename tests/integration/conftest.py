@@ -1,4 +1,4 @@
-"""A graph that others made, for the tests that search its indexes."""
+"""Whose memory a test uses, and a graph that others made, for the tests that search its indexes."""
 
 from __future__ import annotations
 
@@ -8,6 +8,18 @@ from typing import Any
 import neo4j
 import pytest
 from tests.existing_graph import write_existing_graph
+
+
+@pytest.fixture
+def owner(app_name: str) -> dict[str, str]:
+    """Ada, whose memory it is, as the methods of a memory take her."""
+    return {"app_name": app_name, "user_id": "ada"}
+
+
+@pytest.fixture
+def stranger(app_name: str) -> dict[str, str]:
+    """Bruno, who is to see nothing of Ada's."""
+    return {"app_name": app_name, "user_id": "bruno"}
 
 
 @pytest.fixture(scope="module")

@@ -58,11 +58,6 @@ async def check_derived(memory: GraphMemory, owner: Owner) -> None:
 
 
 @pytest.fixture
-def owner(app_name: str) -> Owner:
-    return {"app_name": app_name, "user_id": "ada"}
-
-
-@pytest.fixture
 async def memory(neo4j_server: Any, owner: Owner) -> AsyncIterator[GraphMemory]:
     """A memory that says of the user that they live in Porto, by mistake for Faro."""
     replies = (

@@ -42,11 +42,6 @@ async def memory(neo4j_server: Any) -> AsyncIterator[GraphMemory]:
         yield memory
 
 
-@pytest.fixture
-def owner(app_name: str) -> Owner:
-    return {"app_name": app_name, "user_id": "ada"}
-
-
 async def say(memory: GraphMemory, owner: Owner, day: int, city: str) -> datetime:
     """Say where one lives, and return a time after which memory knows it, and before whatever it hears next."""
     turn = Turn(f"t{day}", "user", f"I live in {city}", NOON + day * DAY)

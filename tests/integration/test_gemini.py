@@ -59,11 +59,6 @@ async def make(neo4j_server: Any) -> AsyncIterator[Make]:
         await one.close()
 
 
-@pytest.fixture
-def owner(app_name: str) -> dict[str, str]:
-    return {"app_name": app_name, "user_id": "ada"}
-
-
 def turn(text: str, id: str = "t0") -> Turn:
     return Turn(id, "user", text, datetime(2026, 5, 4, 12, tzinfo=UTC))
 

@@ -45,11 +45,6 @@ async def make(neo4j_server: Any) -> AsyncIterator[Make]:
         await resource.close()
 
 
-@pytest.fixture
-def owner(app_name: str) -> dict[str, str]:
-    return {"app_name": app_name, "user_id": "ada"}
-
-
 def turn(text: str, id: str = "t0", day: int = 0) -> Turn:
     return Turn(id, "user", text, NOON + timedelta(days=day))
 

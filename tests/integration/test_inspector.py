@@ -65,16 +65,6 @@ def open_client(app: Any, **options: Any) -> httpx.AsyncClient:
 
 
 @pytest.fixture
-def owner(app_name: str) -> Owner:
-    return {"app_name": app_name, "user_id": "ada"}
-
-
-@pytest.fixture
-def stranger(app_name: str) -> Owner:
-    return {"app_name": app_name, "user_id": "bruno"}
-
-
-@pytest.fixture
 async def memory(neo4j_server: Any, owner: Owner, stranger: Owner) -> AsyncIterator[GraphMemory]:
     """Ada lived in Porto and moved to Faro; Bruno has a secret."""
     settings = neo4j_server.settings(label_prefix="TestHash", model_retries=0)

@@ -39,11 +39,6 @@ Owner = dict[str, str]
 
 
 @pytest.fixture
-def owner(app_name: str) -> Owner:
-    return {"app_name": app_name, "user_id": "ada"}
-
-
-@pytest.fixture
 async def memory(neo4j_server: Any, owner: Owner) -> AsyncIterator[GraphMemory]:
     settings = neo4j_server.settings(label_prefix="TestHash")
     async with GraphMemory(settings=settings, model="rules", embedder=HashEmbedder()) as memory:

@@ -43,11 +43,6 @@ async def check_derived(memory: GraphMemory, owner: Owner) -> None:
 
 
 @pytest.fixture
-def owner(app_name: str) -> Owner:
-    return {"app_name": app_name, "user_id": "ada"}
-
-
-@pytest.fixture
 async def memory(neo4j_server: Any, owner: Owner) -> AsyncIterator[GraphMemory]:
     """A memory of an agent's words, a tool's, and a statement of the user about the same."""
     reply = make_reply(

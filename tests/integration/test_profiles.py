@@ -23,11 +23,6 @@ Owner = dict[str, str]
 
 
 @pytest.fixture
-def owner(app_name: str) -> Owner:
-    return {"app_name": app_name, "user_id": "ada"}
-
-
-@pytest.fixture
 def traffic(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
     """Statements, counted where the driver sends them."""
     counted: Counter[str] = Counter()

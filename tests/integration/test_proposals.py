@@ -27,16 +27,6 @@ Owner = dict[str, str]
 
 
 @pytest.fixture
-def owner(app_name: str) -> Owner:
-    return {"app_name": app_name, "user_id": "ada"}
-
-
-@pytest.fixture
-def stranger(app_name: str) -> Owner:
-    return {"app_name": app_name, "user_id": "bruno"}
-
-
-@pytest.fixture
 async def memory(neo4j_server: Any, owner: Owner, stranger: Owner) -> AsyncIterator[GraphMemory]:
     """Ada and Bruno said the same, so that their facts have the same ids."""
     settings = neo4j_server.settings(label_prefix="TestHash")

@@ -23,11 +23,6 @@ Owner = dict[str, str]
 START = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
 
-@pytest.fixture
-def owner(app_name: str) -> Owner:
-    return {"app_name": app_name, "user_id": "ada"}
-
-
 def phone(number: int) -> str:
     return f"My phone number is 555 01{number:02}."
 

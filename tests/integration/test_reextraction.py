@@ -27,11 +27,6 @@ def make_fact(text: str, quote: str, place: str, predicate: str = "lives_in") ->
 
 
 @pytest.fixture
-def owner(app_name: str) -> Owner:
-    return {"app_name": app_name, "user_id": "ada"}
-
-
-@pytest.fixture
 def make(neo4j_server: Any) -> Callable[..., GraphMemory]:
     def make_memory(*replies: str | Exception, name: str = "first", **options: Any) -> GraphMemory:
         settings = neo4j_server.settings(label_prefix="TestHash", model_retries=0, functional_predicates=("lives_in",))

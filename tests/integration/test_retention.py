@@ -76,11 +76,6 @@ Make = Callable[..., GraphMemory]
 
 
 @pytest.fixture
-def owner(app_name: str) -> dict[str, str]:
-    return {"app_name": app_name, "user_id": "ada"}
-
-
-@pytest.fixture
 async def make(neo4j_server: Any) -> AsyncIterator[Make]:
     """Makes memories over the same graph, each with settings of its own."""
     async with AsyncExitStack() as stack:

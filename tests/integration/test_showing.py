@@ -28,11 +28,6 @@ def make_reply(text: str, quote: str, place: str) -> str:
 
 
 @pytest.fixture
-def owner(app_name: str) -> Owner:
-    return {"app_name": app_name, "user_id": "ada"}
-
-
-@pytest.fixture
 async def memory(neo4j_server: Any, owner: Owner) -> AsyncIterator[GraphMemory]:
     """Ada lives in Porto and likes Faro; Bruno has a secret."""
     replies = (

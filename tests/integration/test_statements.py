@@ -49,11 +49,6 @@ async def make(neo4j_server: Any) -> AsyncIterator[Make]:
         await service.close()
 
 
-@pytest.fixture
-def owner(app_name: str) -> dict[str, str]:
-    return {"app_name": app_name, "user_id": "ada"}
-
-
 async def list_states(memory: GraphMemory, owner: dict[str, str]) -> dict[str, str]:
     return {fact.text: fact.state async for fact in memory.facts(**owner, past=True)}
 

@@ -72,15 +72,10 @@ class Claim:
         Agents and tools end what no person said. In a group, a person ends what that person stated too.
         """
         if source.is_machine:
-            return bool(self.sources) and not self.is_machine_word
+            return any(not own.is_machine for own in self.sources)
         if source.origin != "user" or all(own.origin != "user" for own in self.sources):
             return False
         return all(own.author != source.author for own in self.sources)
-
-    @property
-    def is_machine_word(self) -> bool:
-        """Whether only agents and tools say it."""
-        return is_machine_said(self.sources)
 
     @property
     def is_past(self) -> bool:
@@ -162,11 +157,6 @@ def split_observations(claim: Claim, breaks: Sequence[TimelinePoint]) -> list[li
     return periods
 
 
-def is_machine_said(sources: Collection[Source]) -> bool:
-    """Whether agents and tools alone say it; not if nobody does."""
-    return bool(sources) and all(source.is_machine for source in sources)
-
-
 SupportedWording = tuple[Proposition, tuple[Source, ...]]
 """A proposition and the sources that support it."""
 
@@ -206,7 +196,7 @@ class ClaimGroup:
         """List the texts that only agents and tools chose, of these wordings and the group's."""
         texts = {is_machine: set[str]() for is_machine in (True, False)}
         for wording, sources in wordings:
-            texts[is_machine_said(sources)].add(wording.text)
+            texts[fact_rules.is_machine_said(sources)].add(wording.text)
         return (self.machine_texts | texts[True]) - self.person_texts - texts[False]
 
     @property

@@ -206,10 +206,10 @@ def _add_extracted_facts(
     claim_ids: dict[int, str] = {}
     wordings_by_id: dict[str, list[SupportedWording]] = {}
     # What people said comes first: an agent may repeat it in the same window.
-    for fact, proposition in sorted(facts, key=lambda item: fact_rules.is_machine_word(item[0])):
+    for fact, proposition in sorted(facts, key=lambda item: fact_rules.is_machine_said(item[0].sources)):
         signature = proposition.signature
         id = signature if signature in groups else known_ids.get(signature, signature)
-        if fact_rules.is_machine_word(fact) and id not in groups and id not in wordings_by_id:
+        if fact_rules.is_machine_said(fact.sources) and id not in groups and id not in wordings_by_id:
             id = _find_repeated_claim(proposition, groups, wordings_by_id) or id
             if id in groups or id in wordings_by_id:
                 claim_ids[fact.ref] = id  # it says what is known already, and adds no second fact

@@ -191,7 +191,8 @@ class ReconciledClaims:
             fact_rules.is_different_fact(mine, theirs) for mine in group.wordings for theirs in other_group.wordings
         ):
             return "merger of facts that differ"
-        is_laundered = group.claim.is_machine_word and not other_group.claim.is_machine_word
+        is_said = [fact_rules.is_machine_said(one.sources) for one in (group, other_group)]
+        is_laundered = is_said == [True, False]
         if is_laundered and not (op == "REINFORCE" and fact_rules.has_all_details(other, proposition)):
             return "merger of a person's words with an agent's that say more"
         return "merger of two known facts" if group.facts and other_group.facts else None

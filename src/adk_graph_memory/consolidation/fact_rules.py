@@ -13,6 +13,7 @@ from adk_graph_memory.records import (
     ExtractedFact,
     PlannedFact,
     Proposition,
+    Source,
     Statement,
     digest,
     fold_text,
@@ -200,9 +201,9 @@ def is_wording_contained(wording: Proposition, others: Sequence[Proposition]) ->
     return any(words <= set(other.comparison_text.split()) for other in others)
 
 
-def is_machine_word(fact: ExtractedFact) -> bool:
-    """Whether only agents and tools say it."""
-    return all(source.is_machine for source in fact.sources)
+def is_machine_said(sources: Collection[Source]) -> bool:
+    """Whether agents and tools alone say it; not if nobody does."""
+    return bool(sources) and all(source.is_machine for source in sources)
 
 
 def is_repetition(wording: Proposition, other: Proposition) -> bool:

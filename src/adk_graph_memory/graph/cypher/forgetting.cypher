@@ -43,9 +43,8 @@ CALL (events) {
   REMOVE e:@Memory
   SET e.open = null, e.kind = null, e.words = null, e.extracted = null, e.unembedded = null, e.metadata = null,
       e.manner = null, e.writer = null, e.origin = null,
-      e.proposal_id = null, e.proposal_action = null, e.proposal_text = null, e.proposal_reason = null, e.proposal_by = null,
-      e.proposal_at = null,
       e.embedding_a = null, e.embedding_b = null, e.tokens_a = null, e.tokens_b = null, e.memory_id = null, e.ingest = null
+// include proposal_withdrawal
   WITH e WHERE e.body IS NULL
   CALL (e) {
     MATCH (earlier)-[:NEXT]->(e)-[:NEXT]->(later)

@@ -28,6 +28,10 @@ RETURN memory.text AS memory_text
 // withdraw_proposals
 // nothing; these changes are proposed no more
 UNWIND $rows AS id
-MATCH (memory:@Memory {scope: $scope, proposal_id: id})
-SET memory.proposal_id = null, memory.proposal_action = null, memory.proposal_text = null, memory.proposal_reason = null,
-    memory.proposal_by = null, memory.proposal_at = null
+MATCH (e:@Memory {scope: $scope, proposal_id: id})
+// include proposal_withdrawal
+
+// proposal_withdrawal @fragment
+// the end of what was proposed about a memory e
+SET e.proposal_id = null, e.proposal_action = null, e.proposal_text = null, e.proposal_reason = null, e.proposal_by = null,
+    e.proposal_at = null
