@@ -16,10 +16,10 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.remote.webelement import WebElement
 from selenium.webdriver.support import expected_conditions as expected
-from tests import browser
-from tests.adk_server import answered, remembered, started, write_agent
-from tests.browser import PATIENCE, needs_browser
-from tests.fake_gemini import FakeGemini, preloaded, said
+from tests.support import browser
+from tests.support.adk_server import answered, remembered, started, write_agent
+from tests.support.browser import PATIENCE, needs_browser
+from tests.support.fake_gemini import FakeGemini, preloaded, said
 
 from adk_graph_memory import Neo4jSessionService
 

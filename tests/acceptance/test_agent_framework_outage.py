@@ -10,7 +10,7 @@ import pytest
 pytest.importorskip("agent_framework", reason="the extra agent-framework is not installed")
 
 from agent_framework import Agent, AgentSession, InMemoryHistoryProvider
-from tests.scripted_client import ScriptedClient
+from tests.support.scripted_client import ScriptedClient
 
 from adk_graph_memory import GraphMemory, LocalNeo4j, errors, graph
 from adk_graph_memory.maf import GraphHistoryProvider, GraphMemoryProvider

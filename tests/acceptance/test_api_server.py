@@ -17,8 +17,8 @@ from urllib.parse import quote
 import httpx
 import pytest
 from neo4j import Driver, GraphDatabase
-from tests.adk_server import answered, remembered, started, write_agent
-from tests.fake_gemini import FakeGemini, Part, Request, call, preloaded, responses, said
+from tests.support.adk_server import answered, remembered, started, write_agent
+from tests.support.fake_gemini import FakeGemini, Part, Request, call, preloaded, responses, said
 
 HOSTED = "&embedder=gemini-embedding-001&embed_dimensions=64&label_prefix=TestGemini"
 """What an address adds for an embedder that needs no torch."""

@@ -12,7 +12,7 @@ import pytest
 from google.adk.sessions import Session
 from neo4j import AsyncGraphDatabase
 from rich.console import Console
-from tests.documents import ROOT
+from tests.support.documents import ROOT
 
 from adk_graph_memory import GraphMemory, Neo4jMemoryService, Neo4jSessionService
 from adk_graph_memory.demo import Conversation, DemoResult, choose_model, load_conversation, play_conversation

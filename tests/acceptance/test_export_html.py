@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from benchmarks.latency.scopes import Topics, open_store
-from tests.browser import Page, needs_browser, open_browser
+from tests.support.browser import Page, needs_browser, open_browser
 
 from adk_graph_memory import GraphMemory
 

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 import uvicorn
 from rich.console import Console
-from tests.browser import Page, needs_browser, open_browser
+from tests.support.browser import Page, needs_browser, open_browser
 
 from adk_graph_memory import GraphMemory, Neo4jSessionService, Turn
 from adk_graph_memory.demo import choose_model, load_conversation, play_conversation

@@ -10,7 +10,7 @@ from dataclasses import replace
 import pytest
 from benchmarks.quality.histories import History, make_histories
 from benchmarks.quality.truth import Portion, make_portions
-from tests import paper, recorded
+from tests.support import paper, recorded
 
 from adk_graph_memory import Turn, consolidation
 from adk_graph_memory.language.detection import detect_languages, load_stop_words

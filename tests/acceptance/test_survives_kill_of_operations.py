@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.operations import OPERATIONS, World
+from tests.support.operations import OPERATIONS, World
 
 from adk_graph_memory import graph
 from adk_graph_memory.records import Scope
@@ -63,7 +63,7 @@ def start(server: Any, prefix: str, world: World, operation: str, fatal: int, **
     user, password = server.auth
     settings = {"uri": server.uri, "username": user, "password": password, "label_prefix": prefix, "lease": LEASE}
     given = {"settings": settings, "app_name": world.app_name, "folder": str(world.folder), "operation": operation}
-    command = [sys.executable, "-m", "tests.operations", json.dumps({**given, "fatal": fatal, **more})]
+    command = [sys.executable, "-m", "tests.support.operations", json.dumps({**given, "fatal": fatal, **more})]
     return subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 

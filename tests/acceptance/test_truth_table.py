@@ -7,7 +7,7 @@ from itertools import permutations
 import pytest
 from benchmarks.quality.histories import History, make_histories
 from benchmarks.quality.truth import Portion, list_expected_facts, make_portions, remember_portions
-from tests import paper
+from tests.support import paper
 
 from adk_graph_memory import consolidation
 from adk_graph_memory.records.derived_memory import DerivedMemory

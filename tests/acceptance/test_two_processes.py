@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.operations import World, correct_friend, tell_friend
+from tests.support.operations import World, correct_friend, tell_friend
 
 ROOT = Path(__file__).parents[2]
 NAMES = ("Left", "Right")
@@ -26,7 +26,7 @@ def start(server: Any, app_name: str, name: str, rounds: int) -> subprocess.Pope
     command = [
         sys.executable,
         "-m",
-        "tests.operations",
+        "tests.support.operations",
         json.dumps({**given, "name": name, "rounds": rounds, "kinds": KINDS}),
     ]
     return subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from tests.fake_gemini import FakeGemini, Part, Request, call, said
-from tests.fake_server import serve_json
+from tests.support.fake_gemini import FakeGemini, Part, Request, call, said
+from tests.support.fake_server import serve_json
 
 
 @pytest.fixture

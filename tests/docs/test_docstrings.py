@@ -7,7 +7,7 @@ import textwrap
 from typing import Any
 
 import pytest
-from tests.documents import run_block
+from tests.support.documents import run_block
 
 import adk_graph_memory
 from adk_graph_memory.retrieval import GraphMemoryRetriever

@@ -22,8 +22,8 @@ from click import Command
 from google.adk.cli import cli_tools_click, service_registry
 from google.adk.events import Event
 from google.genai import types
-from tests.documents import ROOT, Block, blocks, run_block
-from tests.import_sources import (
+from tests.support.documents import ROOT, Block, blocks, run_block
+from tests.support.import_sources import (
     make_bank_export,
     make_mem0_export,
     write_database_sessions,

@@ -9,10 +9,10 @@ import pytest
 from neo4j import GraphDatabase
 from neo4j_graphrag.indexes import create_vector_index
 from pydantic import ValidationError
-from tests.documents import blocks, run_block
-from tests.fake_gemini import FakeGemini, embedded
-from tests.fake_ollama import FakeOllama
-from tests.fake_server import serve_json
+from tests.support.documents import blocks, run_block
+from tests.support.fake_gemini import FakeGemini, embedded
+from tests.support.fake_ollama import FakeOllama
+from tests.support.fake_server import serve_json
 
 BLOCKS = blocks("docs/samples.md")
 SAMPLES = {

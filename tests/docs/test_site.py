@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.documents import ROOT
+from tests.support.documents import ROOT
 
 import adk_graph_memory
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import neo4j
 import pytest
-from tests.existing_graph import write_existing_graph
+from tests.support.existing_graph import write_existing_graph
 
 
 @pytest.fixture

@@ -29,8 +29,8 @@ from google.adk.agents import LlmAgent
 from google.adk.apps import App
 from google.adk.runners import Runner
 from google.genai import types
-from tests.ingests import fetch_ingests
-from tests.scripted_client import ScriptedClient
+from tests.support.ingests import fetch_ingests
+from tests.support.scripted_client import ScriptedClient
 
 from adk_graph_memory import (
     GraphMemory,

@@ -12,7 +12,7 @@ pytest.importorskip("agent_framework", reason="the extra agent-framework is not 
 from agent_framework import Agent, AgentSession, Content, Message, tool
 from benchmarks.wire import Wire
 from tests.integration.test_agent_framework import PREFIX, World, settings_over, wire, world  # noqa: F401  (fixtures)
-from tests.scripted_client import ScriptedClient
+from tests.support.scripted_client import ScriptedClient
 
 from adk_graph_memory import Neo4jSessionService, errors, graph
 from adk_graph_memory.maf import GraphHistoryProvider

@@ -19,8 +19,8 @@ from typing import Any
 import pytest
 from google.adk.events.event import Event
 from google.genai import types
-from tests.exported_graphs import USER, digest_users, fill_birds, fill_user, make_memory
-from tests.ingests import fetch_ingests
+from tests.support.exported_graphs import USER, digest_users, fill_birds, fill_user, make_memory
+from tests.support.ingests import fetch_ingests
 
 from adk_graph_memory import GraphMemory, Neo4jArtifactService, Neo4jSessionService, Turn, errors
 from adk_graph_memory.adk import memory_codec

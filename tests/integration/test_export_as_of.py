@@ -13,7 +13,7 @@ import pytest
 from benchmarks.quality import replies
 from google.adk.events.event import Event
 from google.genai import types
-from tests.exported_graphs import fill_user, make_memory
+from tests.support.exported_graphs import fill_user, make_memory
 
 from adk_graph_memory import AsOf, GraphMemory, Neo4jArtifactService, Neo4jSessionService, Statement, Turn, errors
 from adk_graph_memory.adk import memory_codec

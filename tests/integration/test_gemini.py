@@ -15,7 +15,7 @@ from urllib.parse import quote
 
 import pytest
 from neo4j_graphrag.embeddings import GeminiEmbedder as PlainEmbedder
-from tests.fake_gemini import FakeGemini, Part, Request, embedded, refused
+from tests.support.fake_gemini import FakeGemini, Part, Request, embedded, refused
 
 from adk_graph_memory import GraphMemory, Turn, errors
 from adk_graph_memory.embeddings import GeminiEmbedder

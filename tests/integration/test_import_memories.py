@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.import_sources import (
+from tests.support.import_sources import (
     NOON,
     SCRIPT,
     make_bank_export,

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from google.adk.sessions import Session
 from google.adk.sessions.sqlite_session_service import SqliteSessionService
-from tests.import_sources import (
+from tests.support.import_sources import (
     SCRIPT,
     make_event,
     talk,

@@ -11,7 +11,7 @@ from typing import Any
 
 import neo4j
 import pytest
-from tests.existing_graph import TRAVERSAL
+from tests.support.existing_graph import TRAVERSAL
 
 from adk_graph_memory import IndexRetrieval, errors
 from adk_graph_memory.index_retrieval import FulltextRetriever, IndexSettings

@@ -14,8 +14,8 @@ from google.adk.agents import LlmAgent
 from google.adk.runners import Runner
 from google.adk.sessions import InMemorySessionService, Session
 from google.adk.tools import load_memory
-from tests.existing_graph import TRAVERSAL
-from tests.fake_gemini import FakeGemini, call, said
+from tests.support.existing_graph import TRAVERSAL
+from tests.support.fake_gemini import FakeGemini, call, said
 
 from adk_graph_memory import IndexRetrieval, Neo4jIndexService, errors
 

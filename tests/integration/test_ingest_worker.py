@@ -13,7 +13,7 @@ from google.adk.events import Event
 from google.adk.runners import Runner
 from google.adk.sessions import InMemorySessionService, Session
 from google.genai import types
-from tests.ingests import fetch_ingests
+from tests.support.ingests import fetch_ingests
 
 from adk_graph_memory import GraphMemory, Neo4jMemoryService, graph
 from adk_graph_memory.adk.plugin import GraphMemoryPlugin, describe_session

@@ -16,7 +16,7 @@ import neo4j
 import pytest
 from fastapi import FastAPI, Request
 from google.adk.cli.fast_api import get_fast_api_app
-from tests.inspector_pages import ParsedPage, unpack_pages
+from tests.support.inspector_pages import ParsedPage, unpack_pages
 
 from adk_graph_memory import GraphMemory, SharedMemory, Turn, errors, graph
 from adk_graph_memory.html_pages.filters import SIGNAL_NAMES

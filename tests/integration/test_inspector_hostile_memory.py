@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 import httpx
 import pytest
-from tests.inspector_pages import ParsedPage, strip_scripts, unpack_pages
+from tests.support.inspector_pages import ParsedPage, strip_scripts, unpack_pages
 
 from adk_graph_memory import GraphMemory, Statement, Turn
 from adk_graph_memory.inspector import inspector

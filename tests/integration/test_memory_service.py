@@ -31,7 +31,7 @@ from neo4j_graphrag.generation import GraphRAG
 from neo4j_graphrag.llm.base import LLMInterface
 from neo4j_graphrag.llm.types import LLMResponse, ToolCall, ToolCallResponse
 from neo4j_graphrag.retrievers import ToolsRetriever
-from tests.ingests import fetch_ingests
+from tests.support.ingests import fetch_ingests
 
 from adk_graph_memory import (
     Filters,

@@ -24,7 +24,7 @@ from google.adk.tools import load_memory
 from google.adk.tools.agent_tool import AgentTool
 from google.genai import types
 from neo4j import AsyncGraphDatabase
-from tests.ingests import fetch_ingests
+from tests.support.ingests import fetch_ingests
 
 from adk_graph_memory import Neo4jMemoryService, Neo4jSessionService, graph
 from adk_graph_memory.adk.plugin import GraphMemoryPlugin

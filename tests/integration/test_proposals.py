@@ -12,7 +12,7 @@ from typing import Any
 import httpx
 import pytest
 from mcp import Client
-from tests.inspector_pages import ParsedPage
+from tests.support.inspector_pages import ParsedPage
 
 from adk_graph_memory import AsOf, GraphMemory, Statement, Turn, errors, graph
 from adk_graph_memory.guard import GuardCandidate, GuardVerdict

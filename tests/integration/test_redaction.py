@@ -16,7 +16,7 @@ from google.adk.runners import Runner
 from google.adk.sessions import InMemorySessionService
 from google.genai import types
 from neo4j import GraphDatabase
-from tests.ingests import fetch_ingests
+from tests.support.ingests import fetch_ingests
 
 from adk_graph_memory import GraphMemory, Neo4jMemoryService, Neo4jSessionService, Statement, Turn, errors, graph
 from adk_graph_memory.adk.plugin import GraphMemoryPlugin

@@ -20,7 +20,7 @@ from google.adk.memory.memory_entry import MemoryEntry
 from google.adk.sessions import Session
 from google.genai import types
 from neo4j import AsyncDriver, AsyncGraphDatabase
-from tests.ingests import fetch_ingests
+from tests.support.ingests import fetch_ingests
 
 from adk_graph_memory import Neo4jArtifactService, Neo4jMemoryService, Neo4jSessionService, errors, graph
 from adk_graph_memory.adk import memory_codec

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.inspector_pages import ParsedPage, strip_scripts, unpack_pages
+from tests.support.inspector_pages import ParsedPage, strip_scripts, unpack_pages
 
 from adk_graph_memory import GraphMemory, Turn, errors
 from adk_graph_memory.html_pages import MemoryView

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from neo4j_graphrag.embeddings import GeminiEmbedder as PlainEmbedder
-from tests.fake_gemini import HANG, FakeGemini, embedded, refused, vector
+from tests.support.fake_gemini import HANG, FakeGemini, embedded, refused, vector
 
 from adk_graph_memory import errors
 from adk_graph_memory.embeddings import EmbedderAdapter, GeminiEmbedder, LocalEmbedder

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.import_sources import make_bank_export, make_mem0_export
+from tests.support.import_sources import make_bank_export, make_mem0_export
 
 from adk_graph_memory import errors
 from adk_graph_memory.importing import ImportOptions, ImportReceipt, exports, import_source

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from pydantic import BaseModel
-from tests.fake_server import serve_json
+from tests.support.fake_server import serve_json
 
 from adk_graph_memory import Limits, errors, llm
 from adk_graph_memory.records import Usage

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from pydantic import BaseModel
-from tests.fake_gemini import HANG, FakeGemini, Scripted, generated, refused
+from tests.support.fake_gemini import HANG, FakeGemini, Scripted, generated, refused
 
 from adk_graph_memory import Limits, errors, llm
 from adk_graph_memory.records import Usage

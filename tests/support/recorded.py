@@ -10,7 +10,7 @@ from typing import Any
 
 from benchmarks.quality import careful, replies
 from benchmarks.quality.truth import Portion
-from tests import paper
+from tests.support import paper
 
 from adk_graph_memory import Limits, Turn
 from adk_graph_memory.adk import memory_codec

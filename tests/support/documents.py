@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 from typing import Any, NamedTuple
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 _HEADING_OR_BLOCK = re.compile(r"^## ([^\n]+)$|^```(\w*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 
 

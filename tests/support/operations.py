@@ -1,6 +1,6 @@
 """Operations on one user's memory for a process of their own, which may be killed after the n-th answer of the graph.
 
-``python -m tests.operations`` reads its arguments as JSON.
+``python -m tests.support.operations`` reads its arguments as JSON.
 """
 
 from __future__ import annotations

@@ -14,8 +14,8 @@ from pathlib import Path
 
 import httpx
 from neo4j import Driver
-from tests.documents import blocks
-from tests.fake_gemini import Part, Request, call, responses, said
+from tests.support.documents import blocks
+from tests.support.fake_gemini import Part, Request, call, responses, said
 
 SERVICES, AGENT = (block.text for block in blocks("docs/samples.md")[:3] if block.language == "python")
 
