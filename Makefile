@@ -9,7 +9,7 @@ export HF_HUB_OFFLINE := 1
 export TOKENIZERS_PARALLELISM := false
 export ADK_GRAPH_MEMORY_NEO4J := $(NEO4J)
 
-.PHONY: setup demo test test-all lint docs bench quality compare neo4j-lock clean
+.PHONY: setup demo test test-rest test-all lint types docs bench quality compare neo4j-lock clean
 
 setup: $(VENV)/.ready
 
@@ -30,14 +30,20 @@ else
 	$(BIN)/adk-graph-memory demo $(if $(QUESTIONS),--questions $(QUESTIONS))
 endif
 
-# One case of each kind, in minutes; `make test-all` runs every case.
-test: setup lint
-	$(BIN)/python -m pytest -n 2 --dist loadgroup -m 'not full' $(ARGS)
+PYTEST := $(BIN)/python -m pytest -n 2 --dist loadgroup
 
-test-all: setup lint $(VENV)/agent-framework-oldest
-	$(BIN)/python -m pytest -n 2 --dist loadgroup $(ARGS)
-	ADK_GRAPH_MEMORY_NEO4J=5.26 $(BIN)/python -m pytest -n 2 -m 'not full' tests/migrations tests/contract
-	PYTHONPATH=$(VENV)/agent-framework-oldest $(BIN)/python -m pytest -n 2 tests/unit/test_message_ids.py tests/integration/test_agent_framework.py tests/integration/test_agent_framework_history.py tests/integration/test_index_service.py
+# What one waits for: one case of each kind, in minutes. `make test-rest` runs what it leaves out, `make test-all` every case.
+# ARGS chooses tests itself, slow ones too.
+test: setup lint
+	$(PYTEST) $(or $(ARGS),-m 'not slow and not full')
+
+test-rest: setup types
+	$(PYTEST) -m 'slow and not full'
+
+test-all: setup lint types $(VENV)/agent-framework-oldest
+	$(PYTEST)
+	ADK_GRAPH_MEMORY_NEO4J=5.26 $(PYTEST) -m 'not full' tests/migrations tests/contract
+	PYTHONPATH=$(VENV)/agent-framework-oldest $(PYTEST) tests/unit/test_message_ids.py tests/integration/test_agent_framework.py tests/integration/test_agent_framework_history.py tests/integration/test_index_service.py
 
 # The oldest release of Agent Framework that the package takes, before the one in $(VENV).
 $(VENV)/agent-framework-oldest: $(VENV)/.ready
@@ -46,8 +52,10 @@ $(VENV)/agent-framework-oldest: $(VENV)/.ready
 lint: setup
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+types: setup
+	$(BIN)/mypy
 
 # The site, into site/, from docs/ and from what the code says of itself.
 docs: setup

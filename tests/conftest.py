@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import runpy
 import threading
 import uuid
@@ -30,6 +31,8 @@ hypothesis.settings.register_profile("unhurried", deadline=None)  # no test goes
 hypothesis.settings.load_profile("unhurried")
 
 PURE = ("tests/unit", "tests/house_rules")
+ONE_OF_EACH = ("tests/integration", "tests/acceptance", "tests/migrations")
+"""Where a test's first case is enough for `make test`: the cases after it are slow."""
 GRAPHS = {
     "": (LocalEmbedder(), 384),
     "TestDemo": (LocalEmbedder(), 384),
@@ -37,6 +40,7 @@ GRAPHS = {
     "TestGemini": (GeminiEmbedder("gemini-embedding-001"), 64),
 }
 """The label prefixes that tests share: whose vectors each graph holds, and their dimensions."""
+SLOW_MODULE = re.compile(r"^pytestmark = (\[\s*)?pytest\.mark\.(slow|full)\b", re.MULTILINE)
 EXPORT = Path(__file__).parents[1] / "pipelines" / "export_onnx.py"
 KEPT = ("ADK_GRAPH_MEMORY_CACHE", "ADK_GRAPH_MEMORY_NEO4J")
 ENVIRONMENT = {
@@ -95,7 +99,7 @@ def pytest_configure(config: pytest.Config) -> None:
     for name, value in ENVIRONMENT.items():
         os.environ.setdefault(name, value)
     is_worker = hasattr(config, "workerinput")
-    needs_no_server = bool(config.args) and all(_is_pure(config, argument) for argument in config.args)
+    needs_no_server = bool(config.args) and all(_is_in(config, argument, PURE) for argument in config.args)
     if is_worker or needs_no_server or "NEO4J_TEST_URI" in os.environ or config.option.collectonly:
         return
     server = LocalNeo4j(heap="1g", page_cache="256m", conf=SERVER_CONF).start()
@@ -118,16 +122,29 @@ async def _prepare_graphs(server: Server) -> None:
             await open_slot(connection, "a", EmbedderAdapter(embedder, settings).name, dimensions)
 
 
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Spare `make test` the import of modules that are slow as a whole, with the libraries that they alone need."""
+    if "not slow" not in config.option.markexpr or not collection_path.match("test_*.py"):
+        return None
+    return SLOW_MODULE.search(collection_path.read_text("utf-8")) is not None or None
+
+
+@pytest.hookimpl(tryfirst=True)  # before pytest deselects by marks
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Groups come first, for they take long; what changes the schema comes late, for after it the server has to plan
     every statement anew, whoever asks; and what needs no server comes last, to keep both workers busy to the end."""
     config.option.loadscopereorder = False
+    first_cases: dict[str, str] = {}
+    for item in items:
+        name, _, case = item.nodeid.partition("[")
+        if _is_in(config, str(item.path), ONE_OF_EACH) and first_cases.setdefault(name, case) != case:
+            item.add_marker(pytest.mark.slow)
     items.sort(key=lambda item: _place(config, item))
 
 
 def _place(config: pytest.Config, item: pytest.Item) -> tuple[bool, ...]:
     is_pure, changes_schema, is_grouped = (
-        _is_pure(config, str(item.path)),
+        _is_in(config, str(item.path), PURE),
         item.get_closest_marker("schema") is not None,
         item.get_closest_marker("xdist_group") is not None,
     )
@@ -140,9 +157,9 @@ def pytest_unconfigure(config: pytest.Config) -> None:
         server.close()
 
 
-def _is_pure(config: pytest.Config, argument: str) -> bool:
+def _is_in(config: pytest.Config, argument: str, folders: tuple[str, ...]) -> bool:
     path = (config.invocation_params.dir / argument.partition("::")[0]).resolve()
-    return any(path.is_relative_to(config.rootpath / folder) for folder in PURE)
+    return any(path.is_relative_to(config.rootpath / folder) for folder in folders)
 
 
 @pytest.fixture(scope="session")

@@ -23,7 +23,7 @@ from tests.support.fake_gemini import FakeGemini, preloaded, said
 
 from adk_graph_memory import Neo4jSessionService
 
-pytestmark = needs_browser
+pytestmark = [pytest.mark.slow, needs_browser]
 
 
 class Page(browser.Page):

@@ -20,6 +20,8 @@ from neo4j import Driver, GraphDatabase
 from tests.support.adk_server import answered, remembered, started, write_agent
 from tests.support.fake_gemini import FakeGemini, Part, Request, call, preloaded, responses, said
 
+pytestmark = pytest.mark.slow
+
 HOSTED = "&embedder=gemini-embedding-001&embed_dimensions=64&label_prefix=TestGemini"
 """What an address adds for an embedder that needs no torch."""
 

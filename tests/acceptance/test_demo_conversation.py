@@ -18,7 +18,7 @@ from adk_graph_memory import GraphMemory, Neo4jMemoryService, Neo4jSessionServic
 from adk_graph_memory.demo import Conversation, DemoResult, choose_model, load_conversation, play_conversation
 from adk_graph_memory.records import Scope, count_tokens
 
-pytestmark = [pytest.mark.full, pytest.mark.xdist_group("demo")]  # one worker plays the conversation for all
+pytestmark = [pytest.mark.xdist_group("demo")]  # one worker plays the conversation for all
 PREFIX = "TestDemo"
 RANKS = {
     "What is Franzi's current phone number?": 1,

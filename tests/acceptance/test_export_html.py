@@ -12,7 +12,7 @@ from tests.support.browser import Page, needs_browser, open_browser
 
 from adk_graph_memory import GraphMemory
 
-pytestmark = [needs_browser, pytest.mark.full, pytest.mark.schema]
+pytestmark = [pytest.mark.full, needs_browser, pytest.mark.schema]
 FACTS, LARGEST = 5_000, 3_000_000
 USER_ID = "ada"
 

@@ -23,7 +23,7 @@ from adk_graph_memory.demo import choose_model, load_conversation, play_conversa
 from adk_graph_memory.inspector import LocalAccess, inspector
 from adk_graph_memory.testing import HashEmbedder, ScriptedLlm
 
-pytestmark = [needs_browser, pytest.mark.xdist_group("demo")]
+pytestmark = [pytest.mark.slow, needs_browser, pytest.mark.xdist_group("demo")]
 NOON = datetime(2026, 3, 2, 12, tzinfo=UTC)
 USER = {"ref": 1, "name": "user", "type": "person"}
 Owner = dict[str, str]

@@ -17,6 +17,8 @@ from adk_graph_memory.language.detection import detect_languages, load_stop_word
 from adk_graph_memory.records.derived_memory import DerivedMemory
 from adk_graph_memory.records.readings import Reading
 
+pytestmark = pytest.mark.slow
+
 EACH = pytest.mark.parametrize("history", make_histories(), ids=lambda history: history.name)
 RANDOM_SETS = 500
 WORD = re.compile(r"(?:(?![\u3040-\u309f])[^\W_]){2,}")

@@ -9,6 +9,8 @@ from benchmarks.quality import careless, links
 from benchmarks.quality.perturbations import ALREADY_KNOWN, PERTURBATIONS
 from benchmarks.quality.perturbed import KEPT, RECORDED, Bench, is_harmless
 
+pytestmark = pytest.mark.slow
+
 NAMED = {one.name: one for one in PERTURBATIONS}
 CHOSEN = (
     "known_id + 1",

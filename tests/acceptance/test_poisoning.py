@@ -11,6 +11,8 @@ from benchmarks.quality.attacks import FAMILIES, Dialogue, load_dialogues
 
 from adk_graph_memory.testing import HashEmbedder
 
+pytestmark = pytest.mark.slow
+
 FIRST_OF_FAMILY = [next(one for one in load_dialogues() if one.family == family) for family in FAMILIES]
 EACH = pytest.mark.parametrize("dialogue", FIRST_OF_FAMILY, ids=FAMILIES)
 

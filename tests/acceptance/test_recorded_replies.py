@@ -17,6 +17,8 @@ from adk_graph_memory.demo.recorded_replies import RecordedLlm
 from adk_graph_memory.records import Scope
 from adk_graph_memory.testing import HashEmbedder
 
+pytestmark = pytest.mark.slow
+
 SNAPSHOTS = Path(__file__).parent / "snapshots"
 END_STATE = """
 MATCH (f:@Fact {scope: $scope})

@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 COMMON = """
 import asyncio, sys, time
 from google.adk.agents import LlmAgent

@@ -16,6 +16,8 @@ from adk_graph_memory import GraphMemory, Turn
 from adk_graph_memory.records import Scope
 from adk_graph_memory.testing import HashEmbedder, ScriptedLlm
 
+pytestmark = pytest.mark.slow
+
 NOON = datetime(2026, 5, 4, 12, tzinfo=UTC)
 LEASE = 0.5
 

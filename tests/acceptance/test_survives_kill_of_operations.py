@@ -17,6 +17,8 @@ from tests.support.operations import OPERATIONS, World
 from adk_graph_memory import graph
 from adk_graph_memory.records import Scope
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[2]
 LEASE = 1.0
 """Seconds after which what a killed process held is free."""

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
 from benchmarks.quality import tenants
+
+pytestmark = pytest.mark.slow
 
 PAIRS = 30
 

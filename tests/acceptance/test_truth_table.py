@@ -12,6 +12,8 @@ from tests.support import paper
 from adk_graph_memory import consolidation
 from adk_graph_memory.records.derived_memory import DerivedMemory
 
+pytestmark = pytest.mark.slow
+
 EACH = pytest.mark.parametrize("history", make_histories(), ids=lambda history: history.name)
 MOST_ORDERS = 24
 

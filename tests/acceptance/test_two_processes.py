@@ -13,6 +13,8 @@ from typing import Any
 import pytest
 from tests.support.operations import World, correct_friend, tell_friend
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[2]
 NAMES = ("Left", "Right")
 KINDS = ["undo", "forget", "correct"]

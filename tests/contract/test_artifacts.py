@@ -42,7 +42,7 @@ FALLS_SHORT = {
 }
 
 
-@pytest.fixture(params=["memory", "file", "neo4j"])
+@pytest.fixture(params=[*(pytest.param(kind, marks=pytest.mark.slow) for kind in ("memory", "file")), "neo4j"])
 async def artifacts(
     request: pytest.FixtureRequest, tmp_path: Path, neo4j_server: Any
 ) -> AsyncIterator[BaseArtifactService]:

@@ -20,7 +20,7 @@ from tests.contract import test_memory as contract
 from adk_graph_memory import Neo4jIndexService
 from adk_graph_memory.testing import HashEmbedder
 
-pytestmark = [pytest.mark.schema, pytest.mark.xdist_group("existing_graph")]
+pytestmark = [pytest.mark.slow, pytest.mark.schema, pytest.mark.xdist_group("existing_graph")]
 
 TRAVERSAL = """
 WITH node, score WHERE node.app_name = $app_name AND node.user_id = $user_id

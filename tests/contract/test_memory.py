@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import unicodedata
 from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -121,8 +122,8 @@ def tools() -> Sequence[types.Part]:
     return call, answer
 
 
-@pytest.fixture(params=["in_memory", "neo4j", "neo4j_text"])
-async def memory(request: pytest.FixtureRequest, app_name: str) -> AsyncIterator[Memory]:
+@asynccontextmanager
+async def open_memory(request: pytest.FixtureRequest, app_name: str) -> AsyncIterator[Memory]:
     if request.param == "in_memory":
         if reason := IN_MEMORY_FALLS_SHORT.get(request.node.originalname):
             mark = pytest.mark.xfail(reason=f"InMemoryMemoryService {reason}", strict=True)
@@ -135,12 +136,20 @@ async def memory(request: pytest.FixtureRequest, app_name: str) -> AsyncIterator
         yield Memory(service, app_name)
 
 
-@pytest.fixture
-def by_words(request: pytest.FixtureRequest, memory: Memory) -> Memory:
+IN_MEMORY, TEXT_TOO = (pytest.param(kind, marks=pytest.mark.slow) for kind in ("in_memory", "neo4j_text"))
+
+
+@pytest.fixture(params=[IN_MEMORY, "neo4j", TEXT_TOO])
+async def memory(request: pytest.FixtureRequest, app_name: str) -> AsyncIterator[Memory]:
+    async with open_memory(request, app_name) as memory:
+        yield memory
+
+
+@pytest.fixture(params=[IN_MEMORY, "neo4j_text"])
+async def by_words(request: pytest.FixtureRequest, app_name: str) -> AsyncIterator[Memory]:
     """A memory that finds nothing but by words: with vectors every memory is near to some degree."""
-    if "neo4j]" in request.node.name or "neo4j-" in request.node.name:
-        pytest.skip("the vectors' nearest memory is always some memory")
-    return memory
+    async with open_memory(request, app_name) as memory:
+        yield memory
 
 
 def test_the_list_of_shortcomings_names_only_tests_that_exist() -> None:
@@ -202,6 +211,7 @@ async def test_twenty_adds_of_one_session_at_once_store_it_once(memory: Memory) 
     assert len(await memory.search("bees")) == 2
 
 
+@pytest.mark.slow
 async def test_ten_sessions_of_one_user_added_at_once_are_all_there(memory: Memory) -> None:
     sessions = [memory.session(f"I keep bees in garden number {n}", id=f"s{n}") for n in range(10)]
     await asyncio.gather(*(memory.service.add_session_to_memory(session) for session in sessions))
@@ -551,6 +561,7 @@ async def test_what_shares_most_words_with_the_question_comes_first(memory: Memo
     assert (await memory.search("otters lighthouse"))[0] == "I keep otters in the lighthouse"
 
 
+@pytest.mark.slow
 async def test_what_comes_back_is_bounded_however_much_fits(memory: Memory) -> None:
     await memory.add_session(*(f"I keep bees in garden number {n} of many" for n in range(150)))
     assert 1 <= len(await memory.search("bees")) <= 50

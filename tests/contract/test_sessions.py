@@ -211,7 +211,7 @@ def time_is(now: float) -> Iterator[None]:
         platform_time.reset_time_provider()
 
 
-@pytest.fixture(params=["in_memory", "neo4j"])
+@pytest.fixture(params=[pytest.param("in_memory", marks=pytest.mark.slow), "neo4j"])
 def service(request: pytest.FixtureRequest) -> BaseSessionService:
     """Either service, not yet connected."""
     if request.param == "in_memory":

@@ -40,6 +40,7 @@ from adk_graph_memory.records import Manner, Modality, Recollection, SharedMemor
 
 PAGES = ["README.md", *sorted(str(path.relative_to(ROOT)) for path in (ROOT / "docs").rglob("*.md"))]
 README = (ROOT / "README.md").read_text("utf-8")
+FIRST_PAGES = ("README.md", "docs/quickstarts/runner.md", "docs/quickstarts/adk-web.md", "docs/quickstarts/mcp.md")
 SHELL = ("", "bash")
 """Languages of blocks with commands; a block without a language may also hold a tree of files."""
 
@@ -62,7 +63,8 @@ def list_examples() -> Iterator[Example]:
 
 
 def mark(example: Example) -> Any:
-    marks = [pytest.mark.schema] if "label_prefix" in example.code else []
+    marks = [pytest.mark.schema, pytest.mark.slow] if "label_prefix" in example.code else []
+    marks += [pytest.mark.slow] if example.page not in FIRST_PAGES else []
     if example.page == "docs/quickstarts/existing-graph.md":  # its first block makes an index for the others
         marks += [pytest.mark.schema, pytest.mark.xdist_group("existing_graph_page")]
     marks += [pytest.mark.full] if "LocalNeo4j" in example.code else []  # each starts a server of its own
@@ -101,6 +103,7 @@ SHELL_LINES = list(dict.fromkeys(list_shell_lines()))
 OWN_COMMANDS = [shlex.split(line)[1:] for line in SHELL_LINES if line.startswith("adk-graph-memory ")]
 
 
+@pytest.mark.slow
 @pytest.mark.schema
 def test_the_commands_run(at_the_test_server, monkeypatch, tmp_path):
     """All that need no server or embedder of their own, in a graph of their own."""

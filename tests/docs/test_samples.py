@@ -14,6 +14,8 @@ from tests.support.fake_gemini import FakeGemini, embedded
 from tests.support.fake_ollama import FakeOllama
 from tests.support.fake_server import serve_json
 
+pytestmark = pytest.mark.slow
+
 BLOCKS = blocks("docs/samples.md")
 SAMPLES = {
     code.heading: (code.text, shown.text)

@@ -19,6 +19,7 @@ _LINK = re.compile(r"\]\((?!\w+:)([^)\s]*)\)")
 _HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
 
 
+@pytest.mark.slow
 def test_the_site_builds_without_a_warning(tmp_path: Path) -> None:
     shutil.copytree(ROOT / "docs", tmp_path / "docs")
     shutil.copy(ROOT / "mkdocs.yml", tmp_path)
@@ -32,6 +33,7 @@ def test_the_site_builds_without_a_warning(tmp_path: Path) -> None:
     assert "add_session_to_memory" in (tmp_path / "site" / "api" / "index.html").read_text("utf-8")
 
 
+@pytest.mark.slow
 def test_the_reference_shows_every_public_name() -> None:
     page = (ROOT / "docs" / "api.md").read_text("utf-8")
     shown = set(re.findall(r"^::: adk_graph_memory\.(\w+)$", page, re.MULTILINE))

@@ -142,6 +142,7 @@ async def test_nothing_is_added_where_nothing_is_known(world: World) -> None:
     assert client.texts() == ["Who am I?"]
 
 
+@pytest.mark.slow
 async def test_the_memories_fit_the_token_budget(world: World) -> None:
     for number in range(3):
         await world.tell(f"My dog number {number} is afraid of thunder and of lightning.")
@@ -168,6 +169,7 @@ async def test_memory_comes_after_the_history_and_before_the_question(world: Wor
     assert "Rex" in memory
 
 
+@pytest.mark.slow
 async def test_the_question_counts_the_history_that_the_framework_adds_by_itself(world: World) -> None:
     await world.tell("My dog Rex is afraid of thunder.")
     client = ScriptedClient()
@@ -231,6 +233,7 @@ async def test_a_tool_call_has_one_recall_and_memory_in_both_requests(world: Wor
     assert (await world.words())[-2:] == ["user: Will my dog be afraid?", "UnnamedAgent: Thunder is near."]
 
 
+@pytest.mark.slow
 async def test_memory_stands_in_the_first_request_only_if_each_call_of_the_model_is_saved(world: World) -> None:
     """The framework's rule: then context messages reach the first call, and tools all of them."""
     await world.tell("My dog Rex is afraid of thunder.")
@@ -271,6 +274,7 @@ async def test_an_agent_that_another_calls_as_a_tool_recalls_and_remembers_nothi
     assert not any("What is the dog" in text for text in await world.words())
 
 
+@pytest.mark.slow
 async def test_the_model_searches_by_a_tool_that_knows_the_user(world: World) -> None:
     await world.tell("My dog Rex is afraid of thunder.")
     await world.tell("My dog Fido is afraid of cats.", user_id="bob")
@@ -311,6 +315,7 @@ async def test_the_user_is_named_in_one_of_four_ways(world: World, named: str) -
     assert await world.words("eve") == []
 
 
+@pytest.mark.slow
 async def test_two_users_of_one_agent_never_see_each_other(world: World) -> None:
     """200 runs of two users, interleaved; each word is one user's alone."""
     client, provider = ScriptedClient(), world.provider(every=10)
@@ -419,6 +424,7 @@ async def test_a_session_state_stays_json(world: World) -> None:
     assert [text for text in await world.words() if "user" in text] == ["user: I keep bees.", "user: They are mine."]
 
 
+@pytest.mark.slow
 async def test_runs_without_a_session_are_sessions_of_their_own(world: World) -> None:
     provider = world.provider(user_id="ana")
     agent = Agent(client=ScriptedClient(), context_providers=[provider])
@@ -446,6 +452,7 @@ async def test_half_a_character_is_remembered_as_a_question_mark(world: World) -
     assert (await world.words())[0] == "user: I keep bees ?."
 
 
+@pytest.mark.slow
 async def test_one_conversation_makes_the_same_graph_in_both_frameworks(world: World, app_name: str) -> None:
     """Told to ADK and to Agent Framework: equal entities, facts, quotes, turns and dates."""
     said = ["My dog is called Rex.", "Rex is afraid of thunder.", "I live in Porto.", "I moved to Lisbon."]
@@ -506,6 +513,7 @@ async def digest_graph(world: World, app_name: str) -> list[tuple[Any, ...]]:
 # -- what goes wrong ----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 async def test_a_database_that_is_away_costs_a_warning_and_no_answer(
     world: World, wire: Wire, neo4j_server: Any, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -69,6 +69,7 @@ async def test_the_same_question_and_answer_again_are_stored_again(world: World)
     assert await stored(world) == ["Yes.", "OK."] * 3
 
 
+@pytest.mark.slow
 async def test_writers_at_the_same_time_lose_nothing(world: World) -> None:  # noqa: F811
     async def run_agent(number: int) -> None:
         agent = Agent(client=ScriptedClient(f"Answer {number}."), context_providers=[world.history()])

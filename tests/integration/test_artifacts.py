@@ -249,6 +249,7 @@ async def test_the_command_lists_a_users_artifacts(artifacts, owner, command):
     assert [(row["name"], row["version"]) for row in rows] == [("user:own.png", 0), ("a.txt", 1)]
 
 
+@pytest.mark.slow
 async def test_the_command_lists_and_deletes_orphans(artifacts, owner, command, monkeypatch, tmp_path):
     await artifacts.save_artifact(filename="a", artifact=blob(LARGE), **owner)
     [path] = stored(tmp_path)

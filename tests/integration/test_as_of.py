@@ -91,6 +91,7 @@ async def test_what_was_forgotten_was_never_there(memory: GraphMemory, owner: Ow
     assert await list_texts(memory, owner, AsOf(valid=NOON + DAY, recorded=heard)) == []
 
 
+@pytest.mark.slow
 async def test_statements_hold_from_when_they_were_made(memory: GraphMemory, owner: Owner) -> None:
     await memory.add_statements([Statement("The door code is 1234", NOON)], **owner)
     assert "The door code is 1234" in await list_texts(memory, owner, AsOf(valid=NOON + DAY))

@@ -115,6 +115,7 @@ class ScalingEmbedder(HashEmbedder):
         return [[self.factor * number for number in vector] for vector in super().embed_documents(texts)]
 
 
+@pytest.mark.slow
 async def test_an_embedder_that_gives_only_zeros_leaves_the_search_to_full_text(neo4j_server, app_name):
     settings = neo4j_server.settings(label_prefix="TestHash")
     async with GraphMemory(settings=settings, embedder=ScalingEmbedder(0.0)) as memory:
@@ -226,6 +227,7 @@ async def test_what_a_retrieval_query_names_and_the_graph_does_not_have_is_told_
     assert unknown is None or unknown in messages[0]
 
 
+@pytest.mark.slow
 @pytest.mark.schema
 async def test_what_nobody_has_written_yet_is_no_spelling_mistake(neo4j_server, app_name, caplog):
     settings = neo4j_server.settings(label_prefix=f"Empty{uuid.uuid4().hex[:8]}")
@@ -389,6 +391,7 @@ async def test_an_embedder_whose_numbers_are_huge_or_tiny_serves(neo4j_server, a
         assert not found.degraded
 
 
+@pytest.mark.slow
 async def test_no_statement_takes_more_vectors_than_a_chunk(neo4j_server, app_name, monkeypatch):
     most = Counter[str]()
     run = Transaction.run_statement
@@ -440,6 +443,7 @@ async def longest_gap(work: Awaitable[Any]) -> float:
     return max(later - earlier for earlier, later in pairwise(beats)) / (beats[-1] - beats[0])
 
 
+@pytest.mark.slow
 async def test_a_reply_of_two_thousand_facts_and_a_long_turn_leave_the_loop_to_others(neo4j_server, app_name):
     words = [f"Person{n} grows {n} roses in the garden." for n in range(2_000)]
     entities = [{"ref": n, "name": f"Person{n}", "type": "person"} for n in range(2_000)]

@@ -110,6 +110,7 @@ async def test_events_are_printed_as_they_were_said(command, told):
     assert "No events." in (await command(*monday, "--after", "2")).output
 
 
+@pytest.mark.slow
 async def test_sessions_show_their_display_names_and_no_state(command, neo4j_server, app_name):
     async with Neo4jSessionService(settings=neo4j_server.settings()) as sessions:
         user = {"app_name": app_name, "user_id": "ana"}
@@ -145,6 +146,7 @@ async def test_apps_are_counted_page_by_page(command, told, known):
     assert told in shown.stdout and f"--after {told}" in shown.stderr
 
 
+@pytest.mark.slow
 async def test_python_lists_what_the_command_line_lists(command, known, neo4j_server, monkeypatch):
     monkeypatch.setattr("adk_graph_memory.graph.knowledge.PAGE_SIZE", 2)  # several pages
     user = {"app_name": known, "user_id": "ana"}
@@ -233,6 +235,7 @@ async def test_facts_that_lie_behind_are_listed_apart_from_what_is_so(command, k
     assert status["I live in Porto."] == "holds"
 
 
+@pytest.mark.slow
 async def test_facts_about_somebody(command, known):
     shown = (await command("facts", *whose(known), "--about", "inés")).stdout
     assert "bees" in shown and "Rex" not in shown
@@ -310,6 +313,7 @@ async def test_days_are_those_of_the_user(command, neo4j_server, app_name, bound
     assert ("Rex" in shown) == is_found
 
 
+@pytest.mark.slow
 async def test_a_day_beyond_the_calendar_is_refused(command, known):
     for bound in ("--since", "--until"):
         error = complaint(await command("recall", "dog", *whose(known), bound, "9999-12-31", "--json"), code=2)
@@ -348,6 +352,7 @@ async def test_history_tells_where_a_fact_and_a_name_come_from(command, known):
     )
 
 
+@pytest.mark.slow
 async def test_what_an_ingest_wrote_can_be_taken_back(command, known):
     [fact] = json.loads((await command("facts", *whose(known), "--about", "Rex", "--json")).stdout)
     [entry, *_] = json.loads((await command("history", fact["id"], *whose(known), "--json")).stdout)["entries"]
@@ -356,6 +361,7 @@ async def test_what_an_ingest_wrote_can_be_taken_back(command, known):
     assert json.loads((await command("facts", *whose(known), "--about", "Rex", "--json")).stdout) == []
 
 
+@pytest.mark.slow
 async def test_a_doctor_finds_every_memory_as_derived(command, known):
     examined = await command("doctor", *whose(known))
     assert "1 user checked: all as derived." in examined.stdout
@@ -400,6 +406,7 @@ async def test_nobody_is_asked_about_what_is_not_there(command, known, target):
     assert result.exit_code == 1 and "NotFound" in result.stderr and "[y/N]" not in result.output
 
 
+@pytest.mark.slow
 async def test_the_question_counts_what_would_be_forgotten(command, known):
     [rex] = [
         row
@@ -417,6 +424,7 @@ async def test_the_question_counts_what_would_be_forgotten(command, known):
     assert f"Forget {len(LIFE)} memories of session 'life' for good" in asked.stderr
 
 
+@pytest.mark.slow
 async def test_a_sessions_memory_is_forgotten_and_the_session_stays(command, told):
     ingest, forget = (("ingest", "--session", "monday"), ("forget", "--session", "monday", "--yes", "--json"))
     assert "1 turn remembered" in (await command(*ingest, *whose(told))).stdout
@@ -510,6 +518,7 @@ async def test_a_server_of_no_known_version_is_not_started(command):
 # -- the demo ---------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 async def test_the_demo_takes_a_conversation_of_ones_own(command, tmp_path, app_name):
     turn = {"author": "user", "at": "2026-05-01T12:00:00Z", "text": "My dog is called Rex."}
     question = {"question": "What is my dog called?", "answer": "Rex", "evidence": ["monday#0"]}
@@ -572,6 +581,7 @@ async def test_nobody_knows_this_user(command, app_name, arguments):
     assert "'ana'" in error["message"] and app_name in error["message"] and "adk-graph-memory" in error["message"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("arguments", [("users",), ("sessions",), ("stats",), ("ingest", "--pending")], ids=" ".join)
 async def test_nobody_knows_this_app(command, app_name, arguments):
     error = complaint(await command(*arguments, "--app", app_name, "--json"))
@@ -631,6 +641,7 @@ async def test_there_is_no_such_session(command, told, arguments):
     assert error["error"] == "NotFound" and "session 'no'" in error["message"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "arguments",
     [
@@ -676,6 +687,7 @@ async def test_a_bug_keeps_its_traceback(command, monkeypatch):
     assert isinstance((await command("stats")).exception, TypeError)
 
 
+@pytest.mark.slow
 def test_ctrl_c_ends_a_command_that_still_imports():
     interrupt = """
 import sys
@@ -721,6 +733,7 @@ async def awkward(neo4j_server, app_name, command):
     return app_name
 
 
+@pytest.mark.slow
 async def test_everything_fits_80_columns_and_no_id_is_cut(command, awkward):
     user = whose(awkward, UUID)
     ids = {row["id"] for row in json.loads((await command("facts", *user, "--json")).stdout)}
@@ -752,6 +765,7 @@ def unspaced(text: str) -> str:
     return "".join(text.split())
 
 
+@pytest.mark.slow
 async def test_what_is_to_be_typed_again_stands_on_one_line(command, awkward):
     result = await command("sessions", *whose(awkward, UUID), "--limit", "2")
     after = result.stderr.split("--after ")[1].removesuffix("\n")
@@ -798,6 +812,7 @@ def test_elsewhere_there_is_a_plain_line_now_and_then(monkeypatch, interval, lin
     assert written.getvalue().splitlines() == lines
 
 
+@pytest.mark.slow
 async def test_as_json_nothing_is_announced(command, known, monkeypatch):
     announced = []
     monkeypatch.setattr(output.StatusLine, "show", lambda self, text: announced.append(text))
@@ -852,6 +867,7 @@ async def test_an_owner_corrects_what_is_wrong(command, known):
     assert "revision '1'" in complained["message"]
 
 
+@pytest.mark.slow
 async def test_facts_are_listed_as_of_a_time(command, known):
     then = datetime.fromtimestamp(NOON, UTC) + timedelta(days=2)
     shown = (await command("facts", *whose(known), "--valid-at", then.date().isoformat())).stdout

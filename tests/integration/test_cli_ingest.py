@@ -99,6 +99,7 @@ async def test_a_file_may_come_from_stdin_and_be_somebody_elses(command, app_nam
     assert await facts(command, app_name, "bea") == {"I keep bees in the garden."}
 
 
+@pytest.mark.slow
 async def test_what_our_own_commands_print_can_be_read_again(command, neo4j_server, app_name):
     stored = session(app_name, "monday", "I keep bees in the garden.")
     async with Neo4jSessionService() as sessions:
@@ -200,6 +201,7 @@ class Watched(ScriptedLlm):
     seen: list[Any] = []  # noqa: RUF012
 
 
+@pytest.mark.slow
 async def test_what_is_being_read_is_listed_with_the_time_when_it_is_free(command, neo4j_server, app_name):
     pending, stats = ("ingest", "--pending", "--app", app_name), ("stats", "--app", app_name)
     calls = [(*pending,), (*pending, "--json"), (*stats,), (*stats, "--json")]
@@ -244,6 +246,7 @@ async def test_a_request_is_read_with_its_own_model(command, neo4j_server, moody
     assert await facts(command, app_name) == {"I keep goats."}  # the model finds no facts
 
 
+@pytest.mark.slow
 async def test_a_request_for_a_model_that_is_not_here_is_refused(command, neo4j_server, app_name):
     await enqueue(neo4j_server, app_name, ScriptedLlm.from_replies())
     pending = ("ingest", "--pending", "--app", app_name)

@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 from benchmarks.compare import memories, sessions
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[2]
 PAIRS = 2
 

@@ -119,6 +119,7 @@ async def test_dates_can_be_corrected_alone(memory: GraphMemory, owner: Owner) -
     await check_derived(memory, owner)
 
 
+@pytest.mark.slow
 async def test_what_was_retracted_comes_back_only_by_new_words(
     memory: GraphMemory, owner: Owner, neo4j_server: Any
 ) -> None:
@@ -267,6 +268,7 @@ async def test_what_the_owner_says_costs_nothing(memory: GraphMemory, owner: Own
     assert [entry.ingests for entry in ledger.sum_reports(rows, ())] == [2]
 
 
+@pytest.mark.slow
 async def test_an_alias_becomes_somebody_else_on_the_owners_word(neo4j_server: Any, owner: Owner) -> None:
     replies = (
         make_reply("Robert Lund lives next door", "Robert Lund lives next door", CALLED, subject=2),
@@ -294,6 +296,7 @@ async def test_an_alias_becomes_somebody_else_on_the_owners_word(neo4j_server: A
         await check_derived(memory, owner)
 
 
+@pytest.mark.slow
 async def test_who_keeps_writing_makes_no_correction_fail(
     memory: GraphMemory, owner: Owner, monkeypatch: pytest.MonkeyPatch
 ) -> None:

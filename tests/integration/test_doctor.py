@@ -164,6 +164,7 @@ async def test_a_word_of_the_owner_needs_no_quote(memory: GraphMemory, app_name:
     assert describe((await check(memory, app_name))["ada"]) == {}
 
 
+@pytest.mark.slow
 async def test_dates_of_a_statement_are_for_its_owner_to_set_right(memory: GraphMemory, app_name: str) -> None:
     dates = "SET f.valid_from = datetime('2027-01-01'), f.valid_to = datetime('2026-01-01')"
     await run_statement(memory, app_name, f"MATCH (f:@Fact {{scope: $scope, direct: true}}) {dates}")
@@ -224,6 +225,7 @@ async def test_what_lacks_its_vector_gets_it_now_or_later(
     assert vectors == [[DIMENSIONS, None] if has_embedder else [None, True]]
 
 
+@pytest.mark.slow
 @pytest.mark.schema
 async def test_indexes_are_those_of_our_labels_and_there(neo4j_server: Any) -> None:
     settings = neo4j_server.settings(label_prefix="TestDoctor")
@@ -244,6 +246,7 @@ async def test_indexes_are_those_of_our_labels_and_there(neo4j_server: Any) -> N
         assert mended.is_mended and await memory.check_store() == []
 
 
+@pytest.mark.slow
 @pytest.mark.schema
 async def test_settings_that_forbid_schema_changes_are_kept(neo4j_server: Any) -> None:
     settings = neo4j_server.settings(label_prefix="TestDoctor")
@@ -258,6 +261,7 @@ async def test_settings_that_forbid_schema_changes_are_kept(neo4j_server: Any) -
         assert [finding.is_mended for finding in await memory.check_store(mend=True)] == [True]
 
 
+@pytest.mark.slow
 @pytest.mark.schema
 async def test_nodes_of_nobody_are_counted(neo4j_server: Any) -> None:
     async with GraphMemory(settings=neo4j_server.settings(label_prefix="TestDoctor"), embedder=False) as memory:
@@ -274,6 +278,7 @@ async def test_nodes_of_nobody_are_counted(neo4j_server: Any) -> None:
 # -- the command --------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 async def test_the_command_says_what_is_wrong_and_its_exit_code_too(
     command: Any, neo4j_server: Any, app_name: str
 ) -> None:

@@ -55,6 +55,7 @@ def write_lines(path: Path, lines: list[Any]) -> None:
     path.write_text("".join(export_lines.format_line(line) for line in lines), "utf-8")
 
 
+@pytest.mark.slow
 @pytest.mark.schema
 @pytest.mark.full
 async def test_the_copy_in_another_graph_equals_the_user_and_goes_on(
@@ -134,6 +135,7 @@ async def test_an_app_is_copied_with_its_state_and_each_user_apart(
         assert await digest_users(memory, copied, without=names) == await digest_users(memory, scope, without=names)
 
 
+@pytest.mark.slow
 async def test_two_exports_of_one_graph_differ_in_their_first_line_alone(
     memory: GraphMemory, app_name: str, tmp_path: Path
 ) -> None:
@@ -258,6 +260,7 @@ async def test_no_damaged_line_gets_into_the_graph(
     assert receipt.nodes["new"] == sum(lines[-1]["end"]["nodes"].values()) - 1
 
 
+@pytest.mark.slow
 async def test_a_file_writes_to_its_own_user_alone(memory: GraphMemory, birds: Path, app_name: str) -> None:
     victim = Scope(app_name, "victim")
     await fill_birds(memory, victim, 4)
@@ -278,6 +281,7 @@ async def test_a_file_writes_to_its_own_user_alone(memory: GraphMemory, birds: P
 # -- users who are here already, and what was forgotten ----------------------------------------------------------
 
 
+@pytest.mark.slow
 async def test_a_user_who_is_here_already_stays_as_is_and_the_others_come(
     memory: GraphMemory, app_name: str, tmp_path: Path
 ) -> None:
@@ -330,6 +334,7 @@ async def test_what_was_forgotten_is_refused_in_a_graph_with_another_secret(
         assert await list_texts(copy, owner) == ["I live in Porto."]
 
 
+@pytest.mark.slow
 async def test_a_fact_that_was_forgotten_is_not_read_again_elsewhere(
     memory: GraphMemory, neo4j_server: Any, app_name: str, tmp_path: Path
 ) -> None:
@@ -346,6 +351,7 @@ async def test_a_fact_that_was_forgotten_is_not_read_again_elsewhere(
         assert await list_texts(copy, owner) == ["I live in Porto."]
 
 
+@pytest.mark.slow
 async def test_an_old_file_does_not_bring_back_what_was_forgotten_since(
     memory: GraphMemory, app_name: str, tmp_path: Path
 ) -> None:
@@ -384,6 +390,7 @@ ADA = ("Zanzibar", "Quentin", "Rex", "passport")
 """Where Ada lives, whom she knows, her dog, and what she kept."""
 
 
+@pytest.mark.slow
 async def test_no_word_of_a_forgotten_user_is_in_an_export_of_the_app(
     memory: GraphMemory, app_name: str, tmp_path: Path
 ) -> None:
@@ -415,6 +422,7 @@ def read_all(path: Path) -> str:
 # -- vectors, other people's nodes, and what is of one graph alone -----------------------------------------------
 
 
+@pytest.mark.slow
 async def test_another_embedder_s_vectors_are_dropped_and_made_anew(
     memory: GraphMemory, app_name: str, tmp_path: Path
 ) -> None:
@@ -497,6 +505,7 @@ asyncio.run(import_source(memory, path, ImportOptions("export", app)))
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("block", "times"),
     [("import_nodes", 2), pytest.param("import_nodes", 4, marks=pytest.mark.full), ("import_edges", 3)],
@@ -527,6 +536,7 @@ async def test_an_import_that_was_killed_goes_on(
         assert await digest_users(memory, copied, without=("app_name",)) == wanted
 
 
+@pytest.mark.slow
 async def test_no_statement_takes_or_returns_more_rows_for_a_larger_user(
     memory: GraphMemory, app_name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -552,6 +562,7 @@ async def test_no_statement_takes_or_returns_more_rows_for_a_larger_user(
     assert sizes["import_nodes"] == [250] * 5 + [101] and max(sizes["import_edges"]) == 250
 
 
+@pytest.mark.slow
 async def test_a_late_page_of_a_long_session_reads_no_more_than_the_first(memory: GraphMemory, app_name: str) -> None:
     scope = Scope(app_name, "ada")
     await fill_birds(memory, scope, 900)

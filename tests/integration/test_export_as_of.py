@@ -114,6 +114,7 @@ async def test_each_moment_of_a_life_is_what_it_was(memory: GraphMemory, owner: 
     assert {fact.text for fact in facts} == {"The user lives in Faro", "The user lives in Porto"}
 
 
+@pytest.mark.slow
 async def test_the_file_of_then_is_the_file_that_was_written_then(
     memory: GraphMemory, owner: Owner, tmp_path: Path
 ) -> None:
@@ -128,6 +129,7 @@ async def test_the_file_of_then_is_the_file_that_was_written_then(
     assert list_lines(tmp_path / "derived") == list_lines(tmp_path / "written")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name", ["workshop", *(pytest.param(name, marks=pytest.mark.full) for name in ("demo", "shigoto"))]
 )
@@ -151,6 +153,7 @@ async def test_so_it_is_of_a_conversation_that_a_model_read(
             assert await list_facts(memory, copied, as_of) == await list_facts(memory, owner, as_of)
 
 
+@pytest.mark.slow
 async def test_the_file_of_now_lacks_nothing(
     memory: GraphMemory, neo4j_server: Any, owner: Owner, tmp_path: Path
 ) -> None:
@@ -160,6 +163,7 @@ async def test_the_file_of_now_lacks_nothing(
     assert list_lines(tmp_path / "now") == list_lines(tmp_path / "all")
 
 
+@pytest.mark.slow
 async def test_what_was_forgotten_stays_forgotten(memory: GraphMemory, owner: Owner, tmp_path: Path) -> None:
     await say(memory, owner, 0, "Faro")
     at = await say(memory, owner, 5, "Porto")

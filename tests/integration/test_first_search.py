@@ -80,6 +80,7 @@ async def test_an_agents_first_search_goes_by_full_text_and_its_second_is_a_warm
     assert "degraded" not in warm.memories[0].custom_metadata
 
 
+@pytest.mark.slow
 async def test_the_model_is_loaded_when_a_service_is_made_and_once(settings, owner, embedder):
     embedder.may_load.set()
     async with Neo4jMemoryService(memory=GraphMemory(settings=settings, embedder=embedder)) as service:

@@ -132,6 +132,7 @@ def leave_each_out(portions: list[Portion]) -> Iterator[tuple[str, list[Portion]
             yield turn.make_memory_id(portion.session), rest
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CONVERSATIONS)
 async def test_what_a_model_made_of_a_conversation_can_be_derived_again(
     make_memory: MakeMemory, app_name: str, name: str

@@ -20,6 +20,8 @@ from tests.support.fake_gemini import FakeGemini, Part, Request, embedded, refus
 from adk_graph_memory import GraphMemory, Turn, errors
 from adk_graph_memory.embeddings import GeminiEmbedder
 
+pytestmark = pytest.mark.slow
+
 PREFIX, SIZE = "TestGemini", 64
 NAMES = {"model": "gemini-2.5-flash", "embedder": "gemini-embedding-001", "embed_dimensions": SIZE}
 BEES, QUESTION = "I keep bees in the garden", "Does she keep bees?"

@@ -220,6 +220,7 @@ def make_session(number: int) -> tuple[list[Turn], str]:
     return turns, make_reply(*facts)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("is_model", [True, False])
 async def test_an_agent_that_repeats_what_it_recalled_adds_nothing(
     neo4j_server: Any, owner: Owner, is_model: bool

@@ -199,6 +199,7 @@ async def test_a_killed_import_goes_on(memory, app_name, tmp_path, monkeypatch):
     assert (await read_facts(memory, app_name, "ana")).keys() == {row["memory"] for row in rows}
 
 
+@pytest.mark.slow
 async def test_a_batch_may_be_of_many_users(memory, app_name, tmp_path):
     count = memory_writer.BATCH_SIZE + 1
     rows = [{"id": "same", "memory": f"User {n} likes tea", "user_id": f"u{n}"} for n in range(count)]
@@ -235,6 +236,7 @@ async def test_rows_of_memory_that_cannot_be_read_are_named(memory, app_name, tm
     assert [row.place.rpartition(", ")[2] for row in receipt.problems] == ["row 1", "row 2", "row 3"]
 
 
+@pytest.mark.slow
 async def test_the_command_imports_memories(command, app_name, tmp_path, monkeypatch):
     monkeypatch.setenv("ADK_GRAPH_MEMORY_LABEL_PREFIX", "TestDemo")
     path = write_json(tmp_path / "memories.json", make_bank_export(app_name))

@@ -19,7 +19,7 @@ from tests.support.fake_gemini import FakeGemini, call, said
 
 from adk_graph_memory import IndexRetrieval, Neo4jIndexService, errors
 
-pytestmark = [pytest.mark.schema, pytest.mark.xdist_group("existing_graph")]
+pytestmark = [pytest.mark.slow, pytest.mark.schema, pytest.mark.xdist_group("existing_graph")]
 
 COMPETITION = "Apple faces strong competition in smartphones."
 OF_USER = "WITH node, score WHERE node.source = $user_id RETURN node.text AS text, score, $app_name AS app"

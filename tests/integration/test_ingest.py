@@ -258,6 +258,7 @@ async def test_what_rests_on_what_was_taken_back_is_stale(make: Make, owner: dic
     assert stale - retracted
 
 
+@pytest.mark.slow
 async def test_questions_too_many_for_one_reply_are_asked_in_halves(make: Make, owner: dict[str, str]) -> None:
     cut_off = LlmResponse(
         content=types.Content(parts=[types.Part(text='{"op')]), finish_reason=types.FinishReason.MAX_TOKENS
@@ -271,6 +272,7 @@ async def test_questions_too_many_for_one_reply_are_asked_in_halves(make: Make, 
     assert (await states(memory, owner))[VEGAN] == "superseded"
 
 
+@pytest.mark.slow
 async def test_an_open_plan_is_shown_however_much_was_said_since(make: Make, owner: dict[str, str]) -> None:
     plan = make_fact("I will give up fish", modality="planned", predicate="plans_to")
     since = [make_fact(f"I eat dish {number}") for number in range(50)]
@@ -405,6 +407,7 @@ REPLY = st.one_of(
 )
 
 
+@pytest.mark.slow
 @hypothesis_settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(first=REPLY, second=REPLY, third=REPLY, cut=st.integers(0, 60))
 async def test_whatever_a_model_replies_no_session_is_lost_and_no_fact_is_without_words(
@@ -483,6 +486,7 @@ async def test_two_who_turn_out_to_be_one_are_merged(make: Make, owner: dict[str
     assert await rows(memory, owner, HELD) == [["Franziska Vogt", ["keeps bees", "paints", "sells honey", "swims"]]]
 
 
+@pytest.mark.slow
 async def test_among_many_a_name_is_known_by_its_alias_and_its_like(
     make: Make, owner: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -519,6 +523,7 @@ async def test_two_who_bear_one_name_stay_two_if_they_are(make: Make, owner: dic
     ]
 
 
+@pytest.mark.slow
 async def test_two_who_were_merged_by_mistake_part_again(make: Make, owner: dict[str, str]) -> None:
     memory = await merged(make, owner, about("Kröte", "paints", beside="Franziska Vogt"))
     await memory.remember([turn("paints", day=5)], session_id="s5", **owner)
@@ -533,6 +538,7 @@ async def test_two_who_were_merged_by_mistake_part_again(make: Make, owner: dict
     assert await rows(memory, owner, "MATCH ()-[m:MERGED_INTO]->(:@Entity {scope: $scope}) RETURN count(m)") == [[0]]
 
 
+@pytest.mark.slow
 async def test_facts_of_two_who_are_one_become_one(make: Make, owner: dict[str, str]) -> None:
     def said(name: str, *aliases: str) -> str:
         home = {"subject": 1, "predicate": "lives_in", "object": 2, "quote": "in Vigo", "turns": [0]}
@@ -546,6 +552,7 @@ async def test_facts_of_two_who_are_one_become_one(make: Make, owner: dict[str, 
     assert fact_rows == [["Franziska Vogt", 3]]
 
 
+@pytest.mark.slow
 async def test_forgetting_all_that_was_said_of_one_takes_the_names_merged_into_it(
     make: Make, owner: dict[str, str]
 ) -> None:
@@ -555,6 +562,7 @@ async def test_forgetting_all_that_was_said_of_one_takes_the_names_merged_into_i
     assert await rows(memory, owner, "MATCH (n:@Entity {scope: $scope}) RETURN count(n)") == [[0]]
 
 
+@pytest.mark.slow
 async def test_who_parts_takes_along_what_was_known_of_them(make: Make, owner: dict[str, str]) -> None:
     def home(name: str, city: str, *aliases: str, beside: str = "") -> str:
         entities = [{"ref": 1, "name": name, "type": "person", "aliases": aliases}, {"ref": 2, "name": city}]
@@ -590,6 +598,7 @@ async def test_two_facts_that_are_said_to_end_each_other_leave_one(make: Make, o
     assert sorted((await states(memory, owner)).values()) == ["current", "superseded"]
 
 
+@pytest.mark.slow
 async def test_a_fact_that_was_forgotten_while_it_was_judged_is_asked_about_again(
     make: Make, owner: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -15,6 +15,8 @@ import pytest
 
 from adk_graph_memory import GraphMemory, Turn
 
+pytestmark = pytest.mark.slow
+
 RUN = "from adk_graph_memory.cli import app; app()"
 LONG_AGO = datetime(2026, 3, 2, 12, tzinfo=UTC)
 

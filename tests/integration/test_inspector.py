@@ -334,6 +334,7 @@ async def test_another_users_ids_show_nothing_in_any_route(
     assert (await client.get(f"/facts/{fact.id}")).status_code == 404
 
 
+@pytest.mark.slow
 async def test_another_users_ids_change_nothing(
     client: httpx.AsyncClient, memory: GraphMemory, stranger: Owner
 ) -> None:
@@ -393,6 +394,7 @@ async def test_without_a_way_to_tell_whose_it_is_nothing_is_shown(memory: GraphM
         assert "identify returned" in caplog.text
 
 
+@pytest.mark.slow
 async def test_it_stands_beside_adks_own_server(memory: GraphMemory, owner: Owner, tmp_path: Path) -> None:
     app = get_fast_api_app(agents_dir=str(tmp_path), web=False)
     app.mount("/memory", inspector(memory, lambda request: (owner["app_name"], owner["user_id"])))
@@ -474,6 +476,7 @@ async def test_every_answer_forbids_foreign_scripts_and_caches(client: httpx.Asy
 # -- what they change -------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("token", [None, "", "0" * 64])
 async def test_without_the_pages_token_nothing_changes(
     client: httpx.AsyncClient, memory: GraphMemory, owner: Owner, token: str | None

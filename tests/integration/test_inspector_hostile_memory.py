@@ -16,6 +16,8 @@ from adk_graph_memory import GraphMemory, Statement, Turn
 from adk_graph_memory.inspector import inspector
 from adk_graph_memory.testing import HashEmbedder, ScriptedLlm
 
+pytestmark = pytest.mark.slow
+
 NOON = datetime(2026, 3, 2, 12, tzinfo=UTC)
 ELEMENTS = [
     "img src=x",

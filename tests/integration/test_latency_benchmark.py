@@ -14,7 +14,7 @@ from tests.conftest import Server
 
 from adk_graph_memory.settings import Settings
 
-pytestmark = pytest.mark.schema
+pytestmark = [pytest.mark.slow, pytest.mark.schema]
 Measure = Callable[[Settings, Scale], AsyncIterator[Result]]
 
 

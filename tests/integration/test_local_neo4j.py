@@ -17,7 +17,7 @@ from adk_graph_memory import errors, settings
 from adk_graph_memory.local_neo4j import LocalNeo4j, find_running_server, jars, server_home, start_server, stop_server
 from adk_graph_memory.local_neo4j.process import find_process
 
-pytestmark = pytest.mark.xdist_group("local_neo4j")
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("local_neo4j")]
 
 UP = """
 from adk_graph_memory.local_neo4j import start_server
@@ -45,6 +45,7 @@ def test_it_is_the_version_that_was_asked_for(server: LocalNeo4j) -> None:
     assert asked(server, query) == [[[jars.resolve_version()], "community"]]
 
 
+@pytest.mark.slow
 def test_nobody_gets_in_with_the_default_password(server: LocalNeo4j) -> None:
     with (
         neo4j.GraphDatabase.driver(server.uri, auth=("neo4j", "neo4j")) as driver,
@@ -72,6 +73,7 @@ def test_its_port_is_taken(server: LocalNeo4j) -> None:
         LocalNeo4j(port=server.port).start()
 
 
+@pytest.mark.slow
 def test_data_survive_a_kill_and_a_stop(server: LocalNeo4j) -> None:
     uri, auth, pid = server.uri, server.auth, server.pid
     asked(server, "CREATE (:Survivor {number: 1})")
@@ -97,6 +99,7 @@ async def test_a_server_that_only_reads() -> None:
     assert not server.home.exists()
 
 
+@pytest.mark.slow
 def test_two_ups_share_one_server_that_outlives_them() -> None:
     port = LocalNeo4j().port
     commands = [
@@ -130,6 +133,7 @@ def test_two_ups_share_one_server_that_outlives_them() -> None:
     assert server_home.ensure_password(Path(running_now.home)) == running_now.password
 
 
+@pytest.mark.slow
 def test_a_server_that_dies_says_why(tmp_path: Path) -> None:
     with pytest.raises(errors.ServerStartFailed, match=r"No declared setting with name: no\.such\.setting") as caught:
         LocalNeo4j(home=tmp_path / "home", conf={"no.such.setting": "1"}).start()

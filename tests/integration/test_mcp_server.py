@@ -216,6 +216,7 @@ def make_token(key: Any, user_id: str = "ada", **changed: Any) -> str:
     return jwt.encode(claims, key, algorithm="ES256")
 
 
+@pytest.mark.slow
 async def test_a_signed_token_opens_its_subjects_memory_alone(key: tuple[Any, str]) -> None:
     private, file = key
     verifier = JwtVerifier("app", file, audience=AUDIENCE, issuer=ISSUER)
@@ -248,6 +249,7 @@ def encode(header: dict[str, str]) -> str:
     return base64.urlsafe_b64encode(json.dumps(header).encode()).decode().rstrip("=")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("clients", "calls"), [(20, 5), pytest.param(50, 20, marks=pytest.mark.full)])
 async def test_clients_side_by_side_each_use_their_own_memory(
     memory: GraphMemory, app_name: str, key: tuple[Any, str], clients: int, calls: int
@@ -281,6 +283,7 @@ async def test_clients_side_by_side_each_use_their_own_memory(
 # -- other clients ----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 async def test_adks_own_tool_set_uses_it(memory: GraphMemory, owner: Owner) -> None:
     secret = "s" * 40
     verifier = SecretVerifier(secret, (owner["app_name"], owner["user_id"]))
@@ -305,6 +308,7 @@ def environment(neo4j_server: Any) -> dict[str, str]:
     }
 
 
+@pytest.mark.slow
 async def test_the_command_serves_one_user_on_stdio(
     neo4j_server: Any, owner: Owner, environment: dict[str, str]
 ) -> None:
@@ -316,6 +320,7 @@ async def test_the_command_serves_one_user_on_stdio(
         assert "thunder" in await call(client, "recall", question="What is Rex afraid of?")
 
 
+@pytest.mark.slow
 async def test_the_command_serves_http_with_a_token_of_its_own(
     owner: Owner, environment: dict[str, str], tmp_path: Path
 ) -> None:

@@ -287,6 +287,7 @@ async def test_a_question_asked_again_costs_no_embedding(connect: Connect) -> No
     assert found[0] == found[1] == found[2] != []
 
 
+@pytest.mark.slow
 async def test_of_all_questions_only_the_latest_are_kept_in_mind(connect: Connect, monkeypatch: Any) -> None:
     monkeypatch.setattr(graph_vectors, "MAX_CACHED_QUESTIONS", 2)
     embedder = HashEmbedder()
@@ -742,6 +743,7 @@ async def test_a_turn_forgotten_while_another_worker_reads_it_again_stays_forgot
     assert await app.texts("bees") == []
 
 
+@pytest.mark.slow
 async def test_many_forgetting_at_once_is_no_error(connect: Connect) -> None:
     app = connect(NOTHING)
     await app.told("I keep bees in the garden")
@@ -817,6 +819,7 @@ asyncio.run(main())
 """
 
 
+@pytest.mark.slow
 async def test_without_an_embedder_torch_is_never_imported(neo4j_server: Any, app_name: str) -> None:
     script = [sys.executable, "-c", WITHOUT_TORCH, neo4j_server.uri, *neo4j_server.auth, app_name]
     ran = await asyncio.to_thread(subprocess.run, script, capture_output=True, text=True, check=False)
@@ -835,6 +838,7 @@ async def own_prefix(driver: AsyncDriver) -> AsyncIterator[str]:
     await driver.execute_query("MATCH (n) WHERE any(l IN labels(n) WHERE l STARTS WITH $p) DETACH DELETE n", p=prefix)
 
 
+@pytest.mark.slow
 @pytest.mark.schema
 async def test_a_function_from_text_to_numbers_is_an_embedder(connect: Connect, own_prefix: str) -> None:
     def letters(text: str) -> list[int]:
@@ -848,12 +852,14 @@ async def test_a_function_from_text_to_numbers_is_an_embedder(connect: Connect, 
         await other.memory.recall("bees", **other.owner)
 
 
+@pytest.mark.slow
 async def test_another_embedder_than_the_stored_one_is_refused_and_both_are_named(connect: Connect) -> None:
     await connect().told("I keep bees in the garden")
     with pytest.raises(errors.EmbedderMismatch, match=r"(?s)hash-64.*64 numbers.*hash-32.*32"):
         await (other := connect(embedder=HashEmbedder(32))).memory.recall("bees", **other.owner)
 
 
+@pytest.mark.slow
 async def test_an_agent_with_another_embedder_than_the_stored_one_searches_by_words_and_that_is_said_once(
     connect: Connect, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -867,6 +873,7 @@ async def test_an_agent_with_another_embedder_than_the_stored_one_searches_by_wo
     assert "hash-32" in record.getMessage()
 
 
+@pytest.mark.slow
 async def test_another_embedder_than_the_stored_one_writes_nothing(connect: Connect) -> None:
     await connect().told("I keep bees in the garden")
     other = connect(embedder=HashEmbedder(32))
@@ -886,6 +893,7 @@ async def test_an_embedder_that_fails_in_a_search_leaves_full_text(
     assert len([record for record in caplog.records if record.name.startswith("adk_graph_memory")]) == 1
 
 
+@pytest.mark.slow
 async def test_an_embedder_that_hangs_in_a_search_is_not_waited_for(
     connect: Connect, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -914,6 +922,7 @@ async def test_an_embedder_that_makes_one_vector_of_many_texts_is_asked_for_each
     assert await app.count("Memory", "n.embedding_a IS NOT NULL") == 3
 
 
+@pytest.mark.slow
 async def test_an_embedder_that_changes_its_size_is_noticed(connect: Connect) -> None:
     app = connect(NOTHING, NOTHING)
     await app.told("I keep bees in the garden", id="s1")
@@ -960,6 +969,7 @@ async def test_what_was_refused_before_costs_nothing_new_its_vector(connect: Con
     assert await app.count("Memory", "n.embedding_a IS NOT NULL") == 2
 
 
+@pytest.mark.slow
 async def test_an_embedder_that_refuses_everything_is_soon_asked_no_more(connect: Connect) -> None:
     embedder = Refusing()
     app = connect(NOTHING, embedder=embedder)
@@ -1003,6 +1013,7 @@ async def test_a_memory_that_nobody_fills_says_so_once(
     assert "add_session_to_memory" in line
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("no_plugin")
 async def test_where_sessions_live_elsewhere_ten_searches_in_vain_are_enough(
     app: App, caplog: pytest.LogCaptureFixture
@@ -1079,6 +1090,7 @@ async def test_broken_json_is_repaired_once(connect: Connect) -> None:
     assert json.loads((await app.ingests())[0]["report"])["usage"]["calls"] == 2
 
 
+@pytest.mark.slow
 async def test_a_model_that_hangs_is_given_up(connect: Connect) -> None:
     app = connect(model=SlowLlm.from_replies(NOTHING), model_timeout=0.2)
     with pytest.raises(errors.ModelFailed, match="no answer within"):
@@ -1141,6 +1153,7 @@ async def test_a_worker_whose_claim_was_taken_over_writes_nothing(connect: Conne
     assert await quick.fact_texts() == ["I keep bees"]
 
 
+@pytest.mark.slow
 async def test_a_worker_whose_claim_was_taken_over_writes_nothing_while_the_new_owner_reads(connect: Connect) -> None:
     models = [SlowLlm.from_replies(reply(fact("in the garden"))), SlowLlm.from_replies(reply(fact("I keep bees")))]
     late, owner = (connect(model=model, lease=lease) for model, lease in zip(models, (0.01, 600), strict=True))
@@ -1166,6 +1179,7 @@ async def test_new_turns_are_read_while_others_are_busy(connect: Connect) -> Non
     assert (report.busy, report.turns) == (1, 1)
 
 
+@pytest.mark.slow
 async def test_many_adding_one_session_at_once_make_each_fact_once(connect: Connect) -> None:
     apps = [connect(reply(fact("I keep bees"))) for _ in range(6)]
     session = apps[0].session("I keep bees in the garden")
@@ -1198,6 +1212,7 @@ ODD_TEXTS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", ODD_TEXTS.values(), ids=ODD_TEXTS)
 async def test_any_text_is_remembered_as_it_was_said(connect: Connect, text: str) -> None:
     app = connect(reply(fact("bees")))
@@ -1207,6 +1222,7 @@ async def test_any_text_is_remembered_as_it_was_said(connect: Connect, text: str
     await app.assert_traceable()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", ODD_TEXTS.values(), ids=ODD_TEXTS)
 async def test_any_text_is_read_by_the_rules(app: App, text: str) -> None:
     await app.told(text)
@@ -1214,6 +1230,7 @@ async def test_any_text_is_read_by_the_rules(app: App, text: str) -> None:
     await app.assert_traceable()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "text",
     [
@@ -1287,6 +1304,7 @@ async def test_limit_and_budget_bound_what_is_recalled(connect: Connect) -> None
     assert len(await app.memory.recall("bees", **app.owner, token_budget=25)) == 2
 
 
+@pytest.mark.slow
 async def test_a_small_user_in_a_large_app_finds_all_of_his_own(connect: Connect) -> None:
     app = connect(*[NOTHING] * 9)
     for n in range(8):

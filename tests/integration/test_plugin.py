@@ -294,6 +294,7 @@ def wire(neo4j_server, world, monkeypatch) -> Iterator[Wire]:
         yield wire
 
 
+@pytest.mark.slow
 async def test_what_is_said_while_the_database_is_away_is_queued_when_it_is_back(world, wire):
     runner = world.runner(memory=world.cut_off, idle=60)
     await world.start()
@@ -309,6 +310,7 @@ async def test_what_is_said_while_the_database_is_away_is_queued_when_it_is_back
     assert await world.words() == ["Zero.", "My dog is called Rex.", "He is three.", "He is afraid of thunder."]
 
 
+@pytest.mark.slow
 async def test_a_database_that_is_away_is_not_waited_for_with_a_task_a_run(world, wire):
     runner = world.runner(memory=world.cut_off, idle=60, drain=0.1)
     await world.start()
@@ -320,6 +322,7 @@ async def test_a_database_that_is_away_is_not_waited_for_with_a_task_a_run(world
     assert len(world.plugins[0]._queue._turn_buffer.list_pending_sessions()) == 1
 
 
+@pytest.mark.slow
 async def test_what_closing_could_not_queue_is_said_and_waits_for_the_next_life(world, wire, caplog):
     runner = world.runner(memory=world.cut_off, idle=60, drain=0.2)
     await world.start()
@@ -335,6 +338,7 @@ async def test_what_closing_could_not_queue_is_said_and_waits_for_the_next_life(
     assert "My dog is called Rex." in await world.words()
 
 
+@pytest.mark.slow
 async def test_when_too_many_wait_the_one_that_has_waited_longest_is_left_to_its_next_run(
     world, wire, caplog, monkeypatch
 ):
@@ -377,6 +381,7 @@ async def test_a_plugin_may_be_closed_and_go_on(world):
     assert world.sessions.on_close_session == []
 
 
+@pytest.mark.slow
 async def test_two_runners_may_share_a_plugin_and_fill_two_memories(world, neo4j_server):
     another = World(neo4j_server.settings(label_prefix=PREFIX), f"{world.app_name}-too")
     async with another.memory, another.sessions:
@@ -427,6 +432,7 @@ async def test_what_agents_tell_each_other_is_no_users_word(world, is_given, cap
     assert "remembers nothing" not in caplog.text
 
 
+@pytest.mark.slow
 async def test_a_turn_that_no_model_can_read_is_tried_a_few_times_and_keeps_no_other_out(world, monkeypatch):
     monkeypatch.setattr(ingest_worker, "MAX_ATTEMPTS", 3)
     asked: list[str] = []
@@ -518,6 +524,7 @@ async def test_closing_a_plugin_leaves_searches_alone(world):
     assert await world.found("What is my dog called?")
 
 
+@pytest.mark.slow
 async def test_a_rewind_is_seen_though_a_run_loads_only_the_latest_events(world):
     runner = world.runner(idle=0.1)
     await world.start()
@@ -538,6 +545,7 @@ async def test_a_rewind_is_seen_though_a_run_loads_only_the_latest_events(world)
     await world.until(only_the_cat_is_known)
 
 
+@pytest.mark.slow
 def test_a_process_that_ends_without_closing_has_queued_what_was_said(neo4j_server, app_name, tmp_path):
     script = tmp_path / "talk.py"
     script.write_text(ENDS_WITHOUT_CLOSING)
@@ -631,6 +639,7 @@ async def test_a_memory_of_its_own_is_filled_beside_another(world):
     await world.until(lambda: world.found("What is my dog called?"))
 
 
+@pytest.mark.slow
 def test_every_run_may_have_a_loop_of_its_own(neo4j_server, app_name):
     world = World(neo4j_server.settings(label_prefix=PREFIX), app_name)
     runner = world.runner(idle=0)

@@ -10,6 +10,8 @@ from benchmarks.quality.poisoned_agent import obey
 
 from adk_graph_memory.testing import HashEmbedder
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize("guard", [None, "rules"])
 @pytest.mark.parametrize("family", FAMILIES)

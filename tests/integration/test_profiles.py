@@ -192,6 +192,7 @@ UPDATE_CASES = [
 """The first is of two friends, the second of a user and an assistant."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", UPDATE_CASES)
 async def test_no_field_is_stale_after_any_update(neo4j_server: Any, owner: Owner, number: int) -> None:
     conversation = updates.load()[number]
@@ -245,6 +246,7 @@ def read_values(kind: Mapping[str, Any], text: str) -> list[str]:
 # -- how much -------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 async def test_a_profile_stays_within_its_budget_and_every_section_is_heard(life: Life) -> None:
     await tell_all(life)
     facts = [

@@ -160,6 +160,7 @@ async def test_a_proposal_goes_with_its_memory(memory: GraphMemory, owner: Owner
     await assert_untold(memory, owner, "zebras")
 
 
+@pytest.mark.slow
 async def test_a_proposal_goes_with_the_words_that_it_repeats(memory: GraphMemory, owner: Owner) -> None:
     """It is about the cat, but it tells what was said of the dog."""
     id = await find_id(memory, owner, "Tom")
@@ -182,6 +183,7 @@ async def test_an_export_holds_what_is_proposed(memory: GraphMemory, owner: Owne
 # -- the doors --------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 async def test_a_model_proposes_by_mcp_and_changes_nothing(memory: GraphMemory, owner: Owner) -> None:
     id, before = await find_id(memory, owner, "Rex"), await list_texts(memory, owner)
     server = make_mcp_server(

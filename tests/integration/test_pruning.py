@@ -231,6 +231,7 @@ class Interrupted(Exception):
     pass
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["sessions", "events", "memory", "artifacts"])
 async def test_an_interrupted_prune_is_completed_by_the_next(house, monkeypatch, kind):
     monkeypatch.setattr(graph_pruning, "BATCH_SIZE", 2)
@@ -268,6 +269,7 @@ async def test_an_interrupted_prune_is_completed_by_the_next(house, monkeypatch,
         assert (await house.labels("ada")).get("Event") is None
 
 
+@pytest.mark.slow
 async def test_appends_go_on_beside_a_prune_and_lose_nothing(house):
     owner, memory = house.owner("ada"), house.memory(event_ttl="30d", session_ttl="30d")
     live = await house.sessions.create_session(**owner, session_id="live")
@@ -286,6 +288,7 @@ async def test_appends_go_on_beside_a_prune_and_lose_nothing(house):
     assert [event.content.parts[0].text for event in loaded.events] == [f"New {n}" for n in range(30)]
 
 
+@pytest.mark.slow
 async def test_an_old_session_that_someone_wakes_meanwhile_stays(house, monkeypatch):
     owner, memory = house.owner("ada"), house.memory(session_ttl="30d")
     session = await house.sessions.create_session(**owner, session_id="s")
@@ -320,6 +323,7 @@ async def test_what_cannot_be_pruned_is_refused(house, given):
         await house.memory().prune(app_name=house.app_name, **given)
 
 
+@pytest.mark.slow
 async def test_the_benchmark_prunes_all_that_it_wrote_beside_its_appends(neo4j_server):
     extent = prune_benchmark.Extent(nodes=300, users=2, facts=100, writers=2, appends=3, warm_up=1)
     measured = await prune_benchmark.measure(neo4j_server.settings(label_prefix=PREFIX), extent)
@@ -364,6 +368,7 @@ async def test_the_command_counts_asks_and_prunes(command, old_and_new):
     assert "old fact" not in (await command("facts", "--app", old_and_new, "--user", "ana")).stdout
 
 
+@pytest.mark.slow
 async def test_the_settings_of_the_environment_hide_at_once_and_prune(command, old_and_new, monkeypatch):
     for name in ("SESSION_TTL", "MEMORY_TTL"):
         monkeypatch.setenv(f"ADK_GRAPH_MEMORY_{name}", "30d")

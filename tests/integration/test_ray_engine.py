@@ -24,6 +24,7 @@ from adk_graph_memory.testing import HashEmbedder
 
 ray = pytest.importorskip("ray")
 pytestmark = [
+    pytest.mark.slow,
     pytest.mark.xdist_group("ray"),
     # A run that is given up ends in Ray's own thread when Ray does.
     pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning"),

@@ -191,6 +191,7 @@ async def test_a_slot_of_many_values_has_one_that_holds(memory: GraphMemory, own
     assert "555 0129" in first.text
 
 
+@pytest.mark.slow
 async def test_what_a_search_reads_of_a_slot_grows_with_its_values_alone(memory: GraphMemory, owner: Owner) -> None:
     expansion = memory.connection.statements.fragments["retrieval_query"]
     latest = "MATCH (node:TestHashFact {scope: $scope, predicate: 'phone_number', state: 'current'})"
@@ -214,6 +215,7 @@ def _db_hits(plan: dict[str, Any]) -> int:
     return int(plan["args"]["DbHits"]) + sum(map(_db_hits, plan.get("children", ())))
 
 
+@pytest.mark.slow
 async def test_one_memory_alone_is_as_sure_as_among_many(neo4j_server, owner: Owner) -> None:  # type: ignore[no-untyped-def]
     settings = neo4j_server.settings(label_prefix="TestHash")
     async with GraphMemory(settings=settings, embedder=HashEmbedder()) as memory:
@@ -221,6 +223,7 @@ async def test_one_memory_alone_is_as_sure_as_among_many(neo4j_server, owner: Ow
         assert await memory.recall("boiler code", min_score=0.28, **owner)
 
 
+@pytest.mark.slow
 @pytest.mark.schema
 async def test_a_function_embeds_for_the_retriever_too(neo4j_server, owner: Owner) -> None:  # type: ignore[no-untyped-def]
     settings = neo4j_server.settings(label_prefix="TestRecallFunction")
@@ -264,6 +267,7 @@ async def test_a_row_without_text_is_named(neo4j_server, owner: Owner) -> None: 
             await memory.recall("boiler", **owner)
 
 
+@pytest.mark.slow
 async def test_an_explanation_adds_up(memory: GraphMemory, owner: Owner) -> None:
     plain, explained = [await memory.recall("goats", explain=explain, **owner) for explain in (False, True)]
     assert [one.id for one in plain] == [result.id for result in explained]
@@ -309,6 +313,7 @@ async def test_any_script_is_found_by_its_words(neo4j_server, owner: Owner, told
         assert (await found(memory, owner, question))[0] == told
 
 
+@pytest.mark.slow
 @pytest.mark.schema
 async def test_an_analyzer_may_be_added_later(neo4j_server, owner: Owner) -> None:  # type: ignore[no-untyped-def]
     hyphenated = "standard-no-stop-words"
@@ -377,6 +382,7 @@ ORDINARY = """
 """
 
 
+@pytest.mark.slow
 @pytest.mark.schema
 @pytest.mark.parametrize("place", ["the end", pytest.param("the beginning", marks=pytest.mark.full)])
 async def test_a_message_of_three_thousand_words_finds_what_it_asks_for(  # type: ignore[no-untyped-def]

@@ -184,6 +184,7 @@ async def test_a_turn_read_before_redaction_is_read_again_without_its_secret(neo
     assert is_nowhere(TOKEN, stored(neo4j_server, app_name))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("is_read", [False, True], ids=["queued", "read"])
 async def test_what_the_plugin_queues_and_reads_is_redacted(neo4j_server, app_name, is_read):
     settings, embedder = neo4j_server.settings(label_prefix=PREFIX), Listening()

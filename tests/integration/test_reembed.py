@@ -227,6 +227,7 @@ async def test_the_next_time_it_goes_back_to_the_first_slot(deployed: Deployed) 
     assert (await db.state()).live_slot_name == "a"
 
 
+@pytest.mark.slow
 async def test_services_with_the_old_embedder_search_old_vectors_while_they_are_kept(deployed: Deployed) -> None:
     db = await deployed()
     await db.reembed(Scripted(), keep_old=True)
@@ -263,6 +264,7 @@ async def test_kept_vectors_whose_deletion_was_interrupted_are_deleted_by_the_ne
     assert set((await db.vectors("a")).values()) == {None}
 
 
+@pytest.mark.slow
 async def test_the_first_search_after_a_switch_has_vectors(deployed: Deployed) -> None:
     db = await deployed()
     assert await search_cello(db.memory) == (None, True)
@@ -366,6 +368,7 @@ async def test_ingests_that_began_before_the_switch_are_waited_for(deployed: Dep
 # -- a part of the texts, and a budget --------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 async def test_a_part_without_texts_changes_nothing(deployed: Deployed) -> None:
     db = await deployed()
     before = await db.everything()
@@ -514,6 +517,7 @@ def command(db: Deployment, folder: Path, *arguments: str) -> tuple[list[str], d
     return [sys.executable, script, "--embedder", "counting:Counting", "--batch", "2", *arguments], environment
 
 
+@pytest.mark.slow
 async def test_after_kill_9_the_same_command_goes_on_where_it_stopped(deployed: Deployed, tmp_path: Path) -> None:
     db = await deployed()
     (tmp_path / "counting.py").write_text(COUNTING)
@@ -704,6 +708,7 @@ async def test_the_command_names_what_failed(deployed: Deployed, run: Callable[.
     assert "not to my taste" in listed.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("embedder", ["nowhere:Embedder", "adk_graph_memory.testing:Nothing"])
 async def test_the_command_says_which_embedder_it_lacks(
     deployed: Deployed, run: Callable[..., Any], embedder: str
@@ -714,6 +719,7 @@ async def test_the_command_says_which_embedder_it_lacks(
     assert "--embedder" in result.stderr
 
 
+@pytest.mark.slow
 async def test_an_embedder_is_found_in_the_folder_where_the_command_runs(
     deployed: Deployed, run: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -227,6 +227,7 @@ async def test_a_turn_from_which_a_fact_was_forgotten_keeps_its_others(
         assert (await list_facts(memory, owner)).keys() == {"I live in Porto."}
 
 
+@pytest.mark.slow
 async def test_what_is_forgotten_leaves_former_readings_that_quote_more(
     make: Callable[..., GraphMemory], owner: Owner
 ) -> None:
@@ -251,6 +252,7 @@ def tell_of_ana(text: str, predicate: str) -> str:
     return json.dumps({"entities": entities, "facts": [fact]})
 
 
+@pytest.mark.slow
 async def test_a_judge_ends_again_what_the_former_words_had_ended(
     make: Callable[..., GraphMemory], owner: Owner
 ) -> None:
@@ -288,6 +290,7 @@ async def test_what_is_ruled_on_while_a_model_reads_stays(make: Callable[..., Gr
         await check_sound(memory, owner)
 
 
+@pytest.mark.slow
 async def test_it_may_be_read_again_and_again_and_undone_step_by_step(
     make: Callable[..., GraphMemory], owner: Owner
 ) -> None:
@@ -312,6 +315,7 @@ async def test_it_may_be_read_again_and_again_and_undone_step_by_step(
         await check_sound(memory, owner)
 
 
+@pytest.mark.slow
 async def test_an_export_of_then_holds_what_was_read_then(
     make: Callable[..., GraphMemory], owner: Owner, tmp_path: Path
 ) -> None:

@@ -29,6 +29,8 @@ from adk_graph_memory.records import Scope
 from adk_graph_memory.rewriting import Rewriter
 from adk_graph_memory.testing import HashEmbedder, ScriptedLlm
 
+pytestmark = pytest.mark.slow
+
 PREFIX = "TestHash"
 NOON = 1_780_000_000.0
 NOTHING = '{"entities": [], "facts": []}'

@@ -194,6 +194,7 @@ async def test_every_schema_mode_works_on_a_prepared_database(app, connect, sche
         assert await one_turn(sessions) == ["hello"]
 
 
+@pytest.mark.slow
 async def test_preparing_often_and_at_once_is_harmless(app, other):
     await asyncio.gather(*(one.sessions.prepare() for one in (app, other, app, other)))
     await app.sessions.prepare()
@@ -242,6 +243,7 @@ async def test_leaving_the_context_closes_the_connections(driver, connect):
 # --- event loops and threads --------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_service_built_before_any_loop_works_in_a_fresh_loop_for_every_call(connect):
     sessions, name = connect(), fresh_name()
     for turn in range(1, 4):
@@ -249,6 +251,7 @@ def test_a_service_built_before_any_loop_works_in_a_fresh_loop_for_every_call(co
     gc.collect()  # a connection left open by a dropped loop warns here, and warnings are errors
 
 
+@pytest.mark.slow
 def test_many_threads_with_a_loop_each_share_one_service(connect):
     sessions, name = connect(), fresh_name()
 
@@ -266,6 +269,7 @@ def test_many_threads_with_a_loop_each_share_one_service(connect):
     gc.collect()
 
 
+@pytest.mark.slow
 def test_threads_that_append_through_one_session_object_lose_nothing(connect):
     app = App(connect(), fresh_name())
     session = asyncio.run(app.start())
@@ -319,6 +323,7 @@ async def test_one_delete_among_many_creates_frees_the_id_for_at_most_one_of_the
         assert await app.fetch(session_id) == (won[0] if won else None) != old
 
 
+@pytest.mark.slow
 async def test_of_many_stale_services_at_once_exactly_one_wins(app, connect):
     async with AsyncExitStack() as stack:
         apps = [App(await stack.enter_async_context(connect()), app.name) for _ in range(8)]
@@ -490,6 +495,7 @@ async def test_another_event_under_a_stored_id_is_refused_and_changes_nothing(ap
     assert await app.again(session) == before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("change", [{"at": 2.0}, {"branch": "b"}, {"delta": {"k": None}}, {"partial": False}])
 async def test_any_difference_makes_it_another_event(app, change):
     session = await app.say(await app.start(), "same", id="e", at=1.0)
@@ -531,6 +537,7 @@ async def test_a_session_without_a_time_to_live_never_expires(app):
         assert await app.again(session) == session
 
 
+@pytest.mark.slow
 async def test_expiry_goes_by_the_real_clock_too(app):
     session = await app.start(ttl=0.05)
     await asyncio.sleep(0.06)
@@ -569,6 +576,7 @@ async def test_the_id_of_an_expired_session_can_be_created_afresh(app):
         assert texts((await app.again(new)).events) == ["new"]
 
 
+@pytest.mark.slow
 async def test_of_concurrent_creates_over_an_expired_session_exactly_one_wins(app, other):
     for session_id in map(str, range(6)):
         with time_is(NOON):
@@ -954,6 +962,7 @@ async def test_an_event_with_fields_of_a_newer_adk_is_still_readable(app, driver
     assert texts((await app.again(session)).events) == ["from the future", "and on"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("levels", [200, 500, 20_000])
 async def test_an_event_nested_too_deep_is_refused_and_its_session_can_be_read(app: App, levels: int) -> None:
     arguments: dict[str, Any] = {}

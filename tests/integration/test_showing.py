@@ -67,6 +67,7 @@ async def test_it_holds_nothing_of_another_user_and_no_vector(memory: GraphMemor
     assert "embedding" not in "".join(unpack_pages(view).values())
 
 
+@pytest.mark.slow
 async def test_it_loads_nothing_from_elsewhere(memory: GraphMemory, owner: Owner) -> None:
     html = (await memory.show(**owner)).html
     assert not re.search(r'\b(src|href)="(?!#|data:,")', html)
@@ -95,6 +96,7 @@ async def test_a_part_says_that_it_is_one(memory: GraphMemory, owner: Owner) -> 
         await memory.show(**owner, about="nobody")
 
 
+@pytest.mark.slow
 async def test_a_part_holds_no_other_turn_fact_or_name(memory: GraphMemory, owner: Owner) -> None:
     turns = [Turn(f"n{n}", "user", f"Filler {n}.", NOON + timedelta(minutes=n)) for n in range(1, 9)]
     await memory.enqueue(turns, session_id="s1", **owner)
@@ -122,6 +124,7 @@ async def test_who_is_unknown_has_an_empty_file(memory: GraphMemory, owner: Owne
     assert sorted(pages) == ["#/", "#/entities", "#/facts", "#/sessions"]
 
 
+@pytest.mark.slow
 async def test_the_command_writes_the_file(
     memory: GraphMemory, owner: Owner, command: Any, tmp_path: Path, monkeypatch: Any
 ) -> None:

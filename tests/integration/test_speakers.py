@@ -56,6 +56,7 @@ async def test_who_speaks_is_forgotten_with_their_last_words(memory: GraphMemory
     assert [record["authors"] for record in records] == [["ben"]]
 
 
+@pytest.mark.slow
 async def test_what_a_user_speaks_tells_the_language_of_few_words(memory: GraphMemory, app_name: str) -> None:
     german = [said("ben", f"Ich halte {thing} in meinem Garten.", f"t{thing}") for thing in ("Bienen", "Gänse")]
     await remember(memory, app_name, "s1", *german)
@@ -81,6 +82,7 @@ async def test_a_word_that_another_language_has_too_is_searched_for(
     assert await first(memory, app_name, query) == "ben"
 
 
+@pytest.mark.slow
 async def test_a_message_of_three_thousand_words_finds_what_one_of_them_names(
     memory: GraphMemory, app_name: str
 ) -> None:

@@ -18,6 +18,8 @@ from adk_graph_memory.reembedding import reembed_texts
 from adk_graph_memory.settings import Settings
 from adk_graph_memory.testing import HashEmbedder
 
+pytestmark = pytest.mark.slow
+
 START = datetime(2026, 3, 1, 9, tzinfo=UTC)
 TOLD = ["Do you keep bees?", "Yes, two hives of them.", "I paint ships on the harbour wall.", "My boat is called Rex."]
 SIZE = 64

@@ -36,7 +36,7 @@ from adk_graph_memory.records import Scope
 from adk_graph_memory.settings import Settings
 from adk_graph_memory.testing import HashEmbedder
 
-pytestmark = pytest.mark.xdist_group("migrations")
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("migrations")]
 
 PREFIXES = (f"T{number}x" for number in itertools.count())
 DIMENSIONS = 8

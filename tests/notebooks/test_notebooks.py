@@ -17,6 +17,8 @@ from nbclient import NotebookClient
 
 from adk_graph_memory import demo
 
+pytestmark = pytest.mark.slow
+
 NOTEBOOKS = sorted((Path(__file__).parents[2] / "notebooks").glob("*.ipynb"))
 SECONDS_A_CELL = 300
 

@@ -14,6 +14,8 @@ from notebooks.pictures.look import BLUE, PALE, RED, TYPE_COLORS, tint
 
 from adk_graph_memory.records import StoredEntity, StoredFact
 
+pytestmark = pytest.mark.slow
+
 NEW_YEAR = datetime(2026, 1, 1, tzinfo=UTC)
 PEOPLE = [f"person {number}" for number in range(40)]
 ENTITIES = [StoredEntity(name, name, "person", (), "", 1) for name in ("user", *PEOPLE)] + [

@@ -64,31 +64,32 @@ def test_what_is_already_known_supports_what_says_more() -> None:
     )
 
 
-@pytest.mark.parametrize("targets", [[], [7], [0], [-1]])
-def test_what_is_already_known_by_no_fact_is_added(targets: list[int]) -> None:
-    plan = judged(BEES, HIVES, op="ALREADY_KNOWN", targets=targets)
-    assert plan.operation_counts == {"ADD": 1}
-    assert plan.drop_counts["already known, but no fact that says it"] == 1
+def test_what_is_already_known_by_no_fact_is_added(subtests: pytest.Subtests) -> None:
+    for targets in [[], [7], [0], [-1]]:
+        with subtests.test(targets=targets):
+            plan = judged(BEES, HIVES, op="ALREADY_KNOWN", targets=targets)
+            assert plan.operation_counts == {"ADD": 1}
+            assert plan.drop_counts["already known, but no fact that says it"] == 1
 
 
-@pytest.mark.parametrize("op", ["ALREADY_KNOWN", "REINFORCE", "REFINE"])
-@pytest.mark.parametrize(
-    ("known", "new"),
-    [
-        ({"object": 2}, {"object": 3}),
-        ({"text": "Ada keeps 3 hives"}, {"text": "Ada keeps 4 hives"}),
-        ({"text": "Ada has 3 hives"}, {"text": "Ada has hives", "subject": 2}),
-        ({"valid_from": NOON}, {"valid_from": NOON + DAY}),
-        ({"valid_to": NOON}, {"valid_to": NOON + DAY}),
-        ({}, {"modality": "negated"}),
-    ],
-)
-def test_facts_that_differ_stay_two(op: str, known: dict[str, Any], new: dict[str, Any]) -> None:
-    plan = judged(
-        fact(**{"text": "Ada keeps hives", **known}), fact(**{"text": "Ada has hives", "at": NOON + DAY, **new}), op=op
-    )
-    assert plan.operation_counts == {"ADD": 1}
-    assert sum(plan.drop_counts.values()) == 1
+def test_facts_that_differ_stay_two(subtests: pytest.Subtests) -> None:
+    for op in ["ALREADY_KNOWN", "REINFORCE", "REFINE"]:
+        for known, new in [
+            ({"object": 2}, {"object": 3}),
+            ({"text": "Ada keeps 3 hives"}, {"text": "Ada keeps 4 hives"}),
+            ({"text": "Ada has 3 hives"}, {"text": "Ada has hives", "subject": 2}),
+            ({"valid_from": NOON}, {"valid_from": NOON + DAY}),
+            ({"valid_to": NOON}, {"valid_to": NOON + DAY}),
+            ({}, {"modality": "negated"}),
+        ]:
+            with subtests.test(known=known, new=new, op=op):
+                plan = judged(
+                    fact(**{"text": "Ada keeps hives", **known}),
+                    fact(**{"text": "Ada has hives", "at": NOON + DAY, **new}),
+                    op=op,
+                )
+                assert plan.operation_counts == {"ADD": 1}
+                assert sum(plan.drop_counts.values()) == 1
 
 
 def test_a_fact_is_no_more_exact_than_one_that_says_more() -> None:
@@ -125,48 +126,55 @@ NEXT_YEAR = {"valid_to": datetime(2025, 1, 1, tzinfo=UTC), "valid_to_precision":
 IN_MAY = {"valid_to": datetime(2024, 5, 4, tzinfo=UTC), "valid_to_precision": "day"}
 
 
-@pytest.mark.parametrize(
-    ("vague", "exact"), [(YEAR, THIRD), (YEAR, MONTH), (MONTH, THIRD), (NEXT_YEAR, IN_MAY), ({}, THIRD)]
-)
-def test_a_day_within_what_was_said_less_exactly_is_a_refinement(vague: dict[str, Any], exact: dict[str, Any]) -> None:
-    first, other = fact("Ada keeps bees", **vague), fact("Ada keeps bees, exactly", NOON + DAY, **exact)
-    [planned_fact] = judged(first, other, op="REFINE").facts
-    proposition = planned_fact.proposition
-    assert (planned_fact.is_new, proposition.valid_from, proposition.valid_to) == (
-        False,
-        exact.get("valid_from"),
-        exact.get("valid_to"),
-    )
-    assert judged(replace(other, at=NOON), replace(first, at=NOON + DAY), op="REFINE").operation_counts == {"ADD": 1}
+def test_a_day_within_what_was_said_less_exactly_is_a_refinement(subtests: pytest.Subtests) -> None:
+    for vague, exact in [(YEAR, THIRD), (YEAR, MONTH), (MONTH, THIRD), (NEXT_YEAR, IN_MAY), ({}, THIRD)]:
+        with subtests.test(vague=vague, exact=exact):
+            first, other = fact("Ada keeps bees", **vague), fact("Ada keeps bees, exactly", NOON + DAY, **exact)
+            [planned_fact] = judged(first, other, op="REFINE").facts
+            proposition = planned_fact.proposition
+            assert (planned_fact.is_new, proposition.valid_from, proposition.valid_to) == (
+                False,
+                exact.get("valid_from"),
+                exact.get("valid_to"),
+            )
+            assert judged(replace(other, at=NOON), replace(first, at=NOON + DAY), op="REFINE").operation_counts == {
+                "ADD": 1
+            }
 
 
-@pytest.mark.parametrize(("one", "other"), [(YEAR, {**MONTH, "valid_from": NOON}), (MONTH, {"valid_from": NOON})])
-def test_a_day_outside_of_what_was_said_less_exactly_is_another(one: dict[str, Any], other: dict[str, Any]) -> None:
-    for op in ("REFINE", "REINFORCE", "ALREADY_KNOWN"):
-        plan = judged(fact("Ada keeps bees", **one), fact("Ada keeps bees", NOON + DAY, **other), op=op)
-        assert (plan.operation_counts, plan.drop_counts) == ({"ADD": 1}, {"merger of facts that differ": 1})
+def test_a_day_outside_of_what_was_said_less_exactly_is_another(subtests: pytest.Subtests) -> None:
+    for one, other in [(YEAR, {**MONTH, "valid_from": NOON}), (MONTH, {"valid_from": NOON})]:
+        with subtests.test(one=one, other=other):
+            for op in ("REFINE", "REINFORCE", "ALREADY_KNOWN"):
+                plan = judged(fact("Ada keeps bees", **one), fact("Ada keeps bees", NOON + DAY, **other), op=op)
+                assert (plan.operation_counts, plan.drop_counts) == ({"ADD": 1}, {"merger of facts that differ": 1})
 
 
-@pytest.mark.parametrize("op", ["ALREADY_KNOWN", "REINFORCE", "REFINE"])
-@pytest.mark.parametrize(
-    ("known", "new"),
-    [
-        ({"text": "Ada lives in Whitby", "predicate": "lives_in", "object": 2}, {"text": "Ada's sugar was high"}),
-        ({"text": "Ada likes short answers", "predicate": "likes"}, {"text": "Ada likes a room at the back"}),
-        ({"text": "Ada is a joiner", "predicate": "works_as"}, {"text": "Ada is away in June", "predicate": "away"}),
-        ({"text": "Ada是素食者"}, {"text": "Ada住在三楼"}),
-    ],
-)
-def test_facts_that_share_no_words_beside_the_name_stay_two(
-    op: str, known: dict[str, Any], new: dict[str, Any]
-) -> None:
-    plan = judged(fact(**known), fact(**{"at": NOON + DAY, "predicate": known.get("predicate", "keeps"), **new}), op=op)
-    assert (plan.operation_counts, plan.drop_counts) == ({"ADD": 1}, {"merger of facts that have little in common": 1})
+def test_facts_that_share_no_words_beside_the_name_stay_two(subtests: pytest.Subtests) -> None:
+    for op in ["ALREADY_KNOWN", "REINFORCE", "REFINE"]:
+        for known, new in [
+            ({"text": "Ada lives in Whitby", "predicate": "lives_in", "object": 2}, {"text": "Ada's sugar was high"}),
+            ({"text": "Ada likes short answers", "predicate": "likes"}, {"text": "Ada likes a room at the back"}),
+            (
+                {"text": "Ada is a joiner", "predicate": "works_as"},
+                {"text": "Ada is away in June", "predicate": "away"},
+            ),
+            ({"text": "Ada是素食者"}, {"text": "Ada住在三楼"}),
+        ]:
+            with subtests.test(known=known, new=new, op=op):
+                plan = judged(
+                    fact(**known),
+                    fact(**{"at": NOON + DAY, "predicate": known.get("predicate", "keeps"), **new}),
+                    op=op,
+                )
+                assert (plan.operation_counts, plan.drop_counts) == (
+                    {"ADD": 1},
+                    {"merger of facts that have little in common": 1},
+                )
 
 
-@pytest.mark.parametrize(
-    ("known", "new"),
-    [
+def test_facts_that_share_words_or_somebody_may_be_one(subtests: pytest.Subtests) -> None:
+    for known, new in [
         ({"text": "Ada lives on the third floor"}, {"text": "Ada's flat in Moabit is on the third floor"}),
         ({"text": "The part of Ada's tool that reads is called scraper"}, {"text": "Ada calls the part scraper"}),
         ({"text": "Ada has a heart doctor", "object": 2}, {"text": "Ada sees Tom twice", "object": 2}),
@@ -175,11 +183,10 @@ def test_facts_that_share_no_words_beside_the_name_stay_two(
             {"text": "Ada still listens on port 8080 after the move"},
         ),
         ({"text": "第一版定于四月上线"}, {"text": "第一版在四月上线"}),
-    ],
-)
-def test_facts_that_share_words_or_somebody_may_be_one(known: dict[str, Any], new: dict[str, Any]) -> None:
-    plan = judged(fact(**known), fact(**{"at": NOON + DAY, **new}), op="REINFORCE")
-    assert plan.operation_counts == {"REINFORCE": 1}
+    ]:
+        with subtests.test(known=known, new=new):
+            plan = judged(fact(**known), fact(**{"at": NOON + DAY, **new}), op="REINFORCE")
+            assert plan.operation_counts == {"REINFORCE": 1}
 
 
 def test_facts_that_have_nothing_but_the_subject_in_common_stay_two() -> None:
@@ -224,14 +231,15 @@ def test_two_facts_that_the_graph_holds_are_never_made_one() -> None:
     assert all(one.standing.state == "current" for one in plan.facts)
 
 
-@pytest.mark.parametrize("op", ["REINFORCE", "REFINE", "SUPERSEDE", "RETRACT", "ALREADY_KNOWN"])
-def test_what_a_judge_says_of_known_facts_alone_changes_nothing(op: str) -> None:
-    bees, hives = hold(BEES, HIVES)
-    quotes = [BEES.text, HIVES.text]
-    plan = decide((bees, hives), TEA, ops=[{"fact": 2, "op": op, "targets": [1], "quotes": quotes}])
-    assert [(one.proposition.text, one.is_new) for one in plan.facts] == [(TEA.text, True)]
-    assert (plan.links, plan.revisions) == ((), ())
-    assert plan.drop_counts["decision about facts that were not asked about"] == 1
+def test_what_a_judge_says_of_known_facts_alone_changes_nothing(subtests: pytest.Subtests) -> None:
+    for op in ["REINFORCE", "REFINE", "SUPERSEDE", "RETRACT", "ALREADY_KNOWN"]:
+        with subtests.test(op=op):
+            bees, hives = hold(BEES, HIVES)
+            quotes = [BEES.text, HIVES.text]
+            plan = decide((bees, hives), TEA, ops=[{"fact": 2, "op": op, "targets": [1], "quotes": quotes}])
+            assert [(one.proposition.text, one.is_new) for one in plan.facts] == [(TEA.text, True)]
+            assert (plan.links, plan.revisions) == ((), ())
+            assert plan.drop_counts["decision about facts that were not asked about"] == 1
 
 
 def test_only_what_is_new_comes_to_rest_on_something() -> None:
@@ -241,23 +249,32 @@ def test_only_what_is_new_comes_to_rest_on_something() -> None:
     assert plan.dependencies == ((tea.id, bees.id),)
 
 
-@pytest.mark.parametrize(("correction", "state"), [(True, "retracted"), (False, "superseded")])
-def test_what_its_speaker_corrects_in_one_breath_was_never_so(correction: bool, state: str) -> None:
-    slip = fact("Ada keeps bees", ref=1)
-    news = fact("Ada drives a van", NOON + DAY, predicate="drives", ref=2, replaces=(1,), is_correction=correction)
-    extraction = Extraction(PEOPLE, (slip, news))
-    plan = consolidation.reconcile_claims(consolidation.compare_extraction(extraction, Candidates()))
-    assert {one.proposition.text: one.standing.state for one in plan.facts} == {slip.text: state, news.text: "current"}
+def test_what_its_speaker_corrects_in_one_breath_was_never_so(subtests: pytest.Subtests) -> None:
+    for correction, state in [(True, "retracted"), (False, "superseded")]:
+        with subtests.test(correction=correction, state=state):
+            slip = fact("Ada keeps bees", ref=1)
+            news = fact(
+                "Ada drives a van", NOON + DAY, predicate="drives", ref=2, replaces=(1,), is_correction=correction
+            )
+            extraction = Extraction(PEOPLE, (slip, news))
+            plan = consolidation.reconcile_claims(consolidation.compare_extraction(extraction, Candidates()))
+            assert {one.proposition.text: one.standing.state for one in plan.facts} == {
+                slip.text: state,
+                news.text: "current",
+            }
 
 
-@pytest.mark.parametrize(("op", "state"), [("RETRACT", "retracted"), ("SUPERSEDE", "superseded")])
-def test_what_a_model_decided_before_stands_when_the_words_come_again(op: str, state: str) -> None:
-    [ended], [later] = hold(BEES), hold(fact("Ada drives a van", NOON + DAY, predicate="drives"))
-    link = FactLink(later.id, ended.id, op, "She said so.")
-    again = fact("Ada drives a van", NOON + 3 * DAY, predicate="drives")
-    candidates = Candidates(facts=(ended, later), links=(link,))
-    plan = consolidation.reconcile_claims(consolidation.compare_extraction(Extraction(PEOPLE, (again,)), candidates))
-    assert {one.id: one.standing.state for one in plan.facts} == {later.id: "current", ended.id: state}
+def test_what_a_model_decided_before_stands_when_the_words_come_again(subtests: pytest.Subtests) -> None:
+    for op, state in [("RETRACT", "retracted"), ("SUPERSEDE", "superseded")]:
+        with subtests.test(op=op, state=state):
+            [ended], [later] = hold(BEES), hold(fact("Ada drives a van", NOON + DAY, predicate="drives"))
+            link = FactLink(later.id, ended.id, op, "She said so.")
+            again = fact("Ada drives a van", NOON + 3 * DAY, predicate="drives")
+            candidates = Candidates(facts=(ended, later), links=(link,))
+            plan = consolidation.reconcile_claims(
+                consolidation.compare_extraction(Extraction(PEOPLE, (again,)), candidates)
+            )
+            assert {one.id: one.standing.state for one in plan.facts} == {later.id: "current", ended.id: state}
 
 
 def test_of_two_that_are_said_to_end_each_other_the_later_stands() -> None:
@@ -271,15 +288,16 @@ def test_of_two_that_are_said_to_end_each_other_the_later_stands() -> None:
         }
 
 
-@pytest.mark.parametrize(("correction", "state"), [(True, "retracted"), (False, "current")])
-def test_a_denial_that_corrects_retracts_what_it_denies(correction: bool, state: str) -> None:
-    known = hold(fact("Ada keeps bees", object=2))
-    denial = fact("Ada keeps no bees", NOON + DAY, object=2, modality="negated", is_correction=correction)
-    plan = decide(known, denial)
-    standings = {one.id: one.standing.state for one in plan.facts}
-    assert standings.get(known[0].id, "current") == state
-    other = fact("Ada keeps no wasps", NOON + DAY, object=3, modality="negated", is_correction=True)
-    assert [one.proposition.text for one in decide(known, other).facts] == [other.text]
+def test_a_denial_that_corrects_retracts_what_it_denies(subtests: pytest.Subtests) -> None:
+    for correction, state in [(True, "retracted"), (False, "current")]:
+        with subtests.test(correction=correction, state=state):
+            known = hold(fact("Ada keeps bees", object=2))
+            denial = fact("Ada keeps no bees", NOON + DAY, object=2, modality="negated", is_correction=correction)
+            plan = decide(known, denial)
+            standings = {one.id: one.standing.state for one in plan.facts}
+            assert standings.get(known[0].id, "current") == state
+            other = fact("Ada keeps no wasps", NOON + DAY, object=3, modality="negated", is_correction=True)
+            assert [one.proposition.text for one in decide(known, other).facts] == [other.text]
 
 
 GONE = fact("Ada sold her bees", NOON + DAY)
@@ -295,19 +313,22 @@ def test_a_known_fact_keeps_its_end_whatever_a_judge_lets_it_depend_on() -> None
     assert (ends[bees.id], ends[hives.id]) == (sold.at, NOON + 4 * DAY)
 
 
-@pytest.mark.parametrize(
-    "quotes", [["Ada sold her bees", "Ada keeps bees"], ["ada sold her bees.", "“Ada keeps bees”"]]
-)
-def test_an_ending_that_quotes_both_facts_is_taken(quotes: list[str]) -> None:
-    plan = judged(BEES, GONE, op="SUPERSEDE", quotes=quotes)
-    assert (plan.operation_counts, plan.drop_counts) == ({"ADD": 1, "SUPERSEDE": 1}, {})
+def test_an_ending_that_quotes_both_facts_is_taken(subtests: pytest.Subtests) -> None:
+    for quotes in [["Ada sold her bees", "Ada keeps bees"], ["ada sold her bees.", "“Ada keeps bees”"]]:
+        with subtests.test(quotes=quotes):
+            plan = judged(BEES, GONE, op="SUPERSEDE", quotes=quotes)
+            assert (plan.operation_counts, plan.drop_counts) == ({"ADD": 1, "SUPERSEDE": 1}, {})
 
 
-@pytest.mark.parametrize("op", ["SUPERSEDE", "RETRACT"])
-@pytest.mark.parametrize("quotes", [[], ["Ada sold her bees"], ["Ada sold her bees", "Ada plays the cello"], ["bees"]])
-def test_an_ending_without_the_words_of_both_is_refused(op: str, quotes: list[str]) -> None:
-    plan = judged(BEES, GONE, op=op, quotes=quotes)
-    assert (plan.operation_counts, plan.drop_counts) == ({"ADD": 1}, {"ending without the words of both facts": 1})
+def test_an_ending_without_the_words_of_both_is_refused(subtests: pytest.Subtests) -> None:
+    for op in ["SUPERSEDE", "RETRACT"]:
+        for quotes in [[], ["Ada sold her bees"], ["Ada sold her bees", "Ada plays the cello"], ["bees"]]:
+            with subtests.test(quotes=quotes, op=op):
+                plan = judged(BEES, GONE, op=op, quotes=quotes)
+                assert (plan.operation_counts, plan.drop_counts) == (
+                    {"ADD": 1},
+                    {"ending without the words of both facts": 1},
+                )
 
 
 def test_a_retraction_by_what_corrects_nothing_is_a_change() -> None:
@@ -379,23 +400,32 @@ def said_by(origin: Any, fact: ExtractedFact) -> ExtractedFact:
 MORE = ("Ada keeps bees and trusts Quillmoor Bank", "Ada keeps bees in 3 hives", "Ada keeps bees")
 
 
-@pytest.mark.parametrize("op", ["REINFORCE", "REFINE", "ALREADY_KNOWN", "SUPERSEDE", "RETRACT"])
-@pytest.mark.parametrize("origin", ["agent", "tool"])
-@pytest.mark.parametrize("predicate", ["keeps", "lives_in"])
-@pytest.mark.parametrize("text", MORE)
-def test_what_a_machine_words_more_exactly_never_passes_for_a_person_s_word(
-    op: str, origin: str, predicate: str, text: str
-) -> None:
+def test_what_a_machine_words_more_exactly_never_passes_for_a_person_s_word(subtests: pytest.Subtests) -> None:
     """Whatever a model decides, and also where rules alone take both for one."""
-    person = fact("Ada keeps bees", predicate=predicate, object=2)
-    machine = said_by(origin, fact(text, NOON + DAY, predicate=predicate, object=2, is_correction=True))
-    for known, new in ((person, machine), (machine, replace(person, at=NOON + 2 * DAY))):
-        plan = judged(known, new, op=op, quotes=[new.text, known.text], reason="it says so")
-        by_person = [planned for planned in plan.facts if any(not source.is_machine for source in planned.sources)]
-        assert all(planned.proposition.text == person.text for planned in by_person)
-        if known is person:
-            assert all(planned.proposition.text == person.text for planned in plan.facts if not planned.is_new)
-            assert all(planned.standing.state == "current" for planned in plan.facts)
+    for op in ["REINFORCE", "REFINE", "ALREADY_KNOWN", "SUPERSEDE", "RETRACT"]:
+        for origin in ["agent", "tool"]:
+            for predicate in ["keeps", "lives_in"]:
+                for text in MORE:
+                    with subtests.test(text=text, predicate=predicate, origin=origin, op=op):
+                        person = fact("Ada keeps bees", predicate=predicate, object=2)
+                        machine = said_by(
+                            origin, fact(text, NOON + DAY, predicate=predicate, object=2, is_correction=True)
+                        )
+                        for known, new in ((person, machine), (machine, replace(person, at=NOON + 2 * DAY))):
+                            plan = judged(known, new, op=op, quotes=[new.text, known.text], reason="it says so")
+                            by_person = [
+                                planned
+                                for planned in plan.facts
+                                if any(not source.is_machine for source in planned.sources)
+                            ]
+                            assert all(planned.proposition.text == person.text for planned in by_person)
+                            if known is person:
+                                assert all(
+                                    planned.proposition.text == person.text
+                                    for planned in plan.facts
+                                    if not planned.is_new
+                                )
+                                assert all(planned.standing.state == "current" for planned in plan.facts)
 
 
 def test_what_a_machine_adds_to_a_person_s_word_becomes_a_fact_of_its_own() -> None:

@@ -14,6 +14,8 @@ from typer.testing import CliRunner
 
 from adk_graph_memory.embeddings import Projection
 
+pytestmark = pytest.mark.slow
+
 sys.path.append(str(Path(__file__).parents[2] / "pipelines"))
 pipeline = importlib.import_module("fit_projection")
 

@@ -35,7 +35,7 @@ print(json.dumps({
 """
 
 
-pytestmark = pytest.mark.xdist_group("wheel")  # one worker builds and installs it for all
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("wheel")]  # one worker builds and installs it for all
 
 
 @pytest.fixture(scope="module")

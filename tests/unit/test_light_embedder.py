@@ -65,6 +65,7 @@ def near(one: Sequence[float], other: Sequence[float]) -> float:
     return sum(a * b for a, b in zip(one, other, strict=True)) / (math.hypot(*one) * math.hypot(*other))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("passage", PASSAGES.values(), ids=PASSAGES)
 def test_a_passage_has_the_vector_and_the_tokens_that_pytorch_gives_it(
     encoders: tuple[TokenEncoder, TokenEncoder], passage: Passage
@@ -81,6 +82,7 @@ def test_a_passage_has_the_vector_and_the_tokens_that_pytorch_gives_it(
     assert max(scores, default=0.0) - min(scores, default=0.0) <= 0.01
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("question", QUESTIONS, ids=["a question", "nothing", "Japanese", "endless"])
 def test_a_question_has_the_vector_and_the_tokens_that_pytorch_gives_it(
     encoders: tuple[TokenEncoder, TokenEncoder], question: str
@@ -94,6 +96,7 @@ def test_a_question_has_the_vector_and_the_tokens_that_pytorch_gives_it(
     assert ours.tokens.compute_maxsim(packed)[1] == pytest.approx(theirs.tokens.compute_maxsim(packed)[1], abs=1e-4)
 
 
+@pytest.mark.slow
 def test_passages_of_one_batch_are_what_each_is_alone(encoders: tuple[TokenEncoder, TokenEncoder]) -> None:
     together = encoders[0].embed_passages([*PASSAGES.values()])
     for passage, embedding in zip(PASSAGES.values(), together, strict=True):
@@ -101,6 +104,7 @@ def test_passages_of_one_batch_are_what_each_is_alone(encoders: tuple[TokenEncod
         assert near(alone.vector, embedding.vector) > 0.99999
 
 
+@pytest.mark.slow
 def test_texts_without_tokens_have_the_same_vectors_too(light: LightEmbedder, local: LocalEmbedder) -> None:
     texts = [passage.text for passage in PASSAGES.values()]
     for ours, theirs in zip(light.embed_documents(texts), local.embed_documents(texts), strict=True):
@@ -110,12 +114,14 @@ def test_texts_without_tokens_have_the_same_vectors_too(light: LightEmbedder, lo
     assert [len(batch) for batch in light.split_batches(["a"] * 40)] == [32, 8]
 
 
+@pytest.mark.slow
 def test_both_know_a_language_equally_well(light: LightEmbedder) -> None:
     ours, theirs = EmbedderAdapter(light, Settings()), EmbedderAdapter(None, Settings())
     for text in [*QUESTIONS, *(passage.text for passage in PASSAGES.values())]:
         assert ours.measure_fluency(text) == theirs.measure_fluency(text)
 
 
+@pytest.mark.slow
 def test_both_have_one_name(light: LightEmbedder) -> None:
     assert EmbedderAdapter(light, Settings()).name == EmbedderAdapter(LocalEmbedder(), Settings()).name
 
@@ -133,6 +139,7 @@ def change_json(path: Path, **values: Any) -> None:
     path.write_text(json.dumps(json.loads(path.read_text("utf-8")) | values), "utf-8")
 
 
+@pytest.mark.slow
 def test_a_models_own_prompts_stand_before_texts(export_copy: Path) -> None:
     prompts = {"query": "question: ", "passage": "text: "}
     change_json(export_copy / "config_sentence_transformers.json", prompts=prompts)
@@ -149,6 +156,7 @@ def test_a_models_own_prompts_stand_before_texts(export_copy: Path) -> None:
         assert len(one.tokens or b"") == len(other.tokens or b"")
 
 
+@pytest.mark.slow
 def test_the_settings_of_older_exports_are_read(export_copy: Path, light: LightEmbedder) -> None:
     (export_copy / "sentence_bert_config.json").write_text('{"max_seq_length": 256, "do_lower_case": false}', "utf-8")
     flags = '{"pooling_mode_cls_token": false, "pooling_mode_mean_tokens": true, "pooling_mode_max_tokens": false}'
@@ -192,6 +200,7 @@ UNUSABLE = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("damage", "reason"), UNUSABLE.values(), ids=UNUSABLE)
 async def test_an_export_that_cannot_be_used_is_missing_for_a_reason(
     export_copy: Path, damage: Callable[[Path], None], reason: str
@@ -240,6 +249,7 @@ def test_a_model_without_an_export_at_the_hub_is_missing(tmp_path: Path, monkeyp
     assert tries == [("somebody/model", FILES, True), ("somebody/model", FILES, False)]
 
 
+@pytest.mark.slow
 async def test_without_the_runtime_both_extras_are_named(monkeypatch: pytest.MonkeyPatch, minilm_export: Path) -> None:
     monkeypatch.setitem(sys.modules, "onnxruntime", None)
     with pytest.raises(errors.EmbedderMissing, match=r"(?s)onnxruntime is not installed.*\[light\].*\[local\]"):
@@ -277,6 +287,7 @@ asyncio.run(main())
 """
 
 
+@pytest.mark.slow
 def test_the_default_model_comes_from_the_cache_of_the_hub_without_torch(
     minilm_export: Path, tmp_path: Path, local: LocalEmbedder
 ) -> None:
@@ -300,6 +311,7 @@ def export() -> Callable[[str, Path], None]:
     return function
 
 
+@pytest.mark.slow
 def test_a_folder_that_holds_something_is_left_alone(export: Callable[[str, Path], None], tmp_path: Path) -> None:
     (tmp_path / "mine.txt").write_text("mine", "utf-8")
     with pytest.raises(errors.ConfigurationError, match="is not empty"):
@@ -307,6 +319,7 @@ def test_a_folder_that_holds_something_is_left_alone(export: Callable[[str, Path
     assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]
 
 
+@pytest.mark.slow
 def test_a_model_that_takes_the_first_token_is_not_exported(
     export: Callable[[str, Path], None], local: LocalEmbedder, tmp_path: Path
 ) -> None:

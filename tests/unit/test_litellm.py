@@ -12,6 +12,8 @@ from tests.support.fake_server import serve_json
 from adk_graph_memory import Limits, errors, llm
 from adk_graph_memory.records import Usage
 
+pytestmark = pytest.mark.slow
+
 
 class Answer(BaseModel):
     number: int

@@ -13,6 +13,8 @@ from platformdirs.unix import Unix
 
 from adk_graph_memory.settings import get_data_home
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[2]
 
 IMPORT_ALL = """

@@ -49,10 +49,11 @@ def test_the_version_is_the_distributions() -> None:
     assert adk_graph_memory.__version__ == project["version"]
 
 
-@pytest.mark.parametrize("name", adk_graph_memory.__all__)
-def test_each_name_can_be_imported(name: str) -> None:
-    assert getattr(adk_graph_memory, name)
-    assert name in dir(adk_graph_memory)
+def test_each_name_can_be_imported(subtests: pytest.Subtests) -> None:
+    for name in adk_graph_memory.__all__:
+        with subtests.test(name=name):
+            assert getattr(adk_graph_memory, name)
+            assert name in dir(adk_graph_memory)
 
 
 def test_static_tools_see_the_same_names_from_the_same_modules() -> None:

@@ -67,7 +67,7 @@ KNOWN = {
         "4222222222222",
     ],
 }
-SECRETS = [pytest.param(kind, secret, id=f"{kind}-{n}") for kind in KNOWN for n, secret in enumerate(KNOWN[kind])]
+SECRETS = [(kind, secret) for kind in KNOWN for secret in KNOWN[kind]]
 
 ASSIGNED = {
     "my password: hunter2, ok?": "my password: [secret], ok?",
@@ -134,34 +134,37 @@ def turn(text: str, id: str = "t1") -> Turn:
     return Turn(id, author="user", text=text, at=NOW, seq=3)
 
 
-@pytest.mark.parametrize(("kind", "secret"), SECRETS)
-@pytest.mark.parametrize(
-    "around", ["{}", "It is {}, keep it.", "({})", "here:\n{}\nthanks", "\u201c{}\u201d", "key {}."]
-)
-def test_a_secret_leaves_its_kind_behind(kind, secret, around):
-    assert remove_secrets(around.format(secret)) == around.format(f"[{kind}]")
+def test_a_secret_leaves_its_kind_behind(subtests: pytest.Subtests) -> None:
+    for kind, secret in SECRETS:
+        for around in ["{}", "It is {}, keep it.", "({})", "here:\n{}\nthanks", "\u201c{}\u201d", "key {}."]:
+            with subtests.test(around=around, kind=kind, secret=secret):
+                assert remove_secrets(around.format(secret)) == around.format(f"[{kind}]")
 
 
-@pytest.mark.parametrize(("told", "kept"), ASSIGNED.items())
-def test_what_is_called_a_password_goes(told, kept):
-    assert remove_secrets(told) == kept
+def test_what_is_called_a_password_goes(subtests: pytest.Subtests) -> None:
+    for told, kept in ASSIGNED.items():
+        with subtests.test(told=told, kept=kept):
+            assert remove_secrets(told) == kept
 
 
-@pytest.mark.parametrize(("told", "kept"), HIDDEN.items())
-def test_characters_nobody_sees_and_full_width_letters_hide_no_secret(told, kept):
-    assert remove_secrets(told) == kept
-    assert remove_secrets(kept) == kept
+def test_characters_nobody_sees_and_full_width_letters_hide_no_secret(subtests: pytest.Subtests) -> None:
+    for told, kept in HIDDEN.items():
+        with subtests.test(told=told, kept=kept):
+            assert remove_secrets(told) == kept
+            assert remove_secrets(kept) == kept
 
 
-@pytest.mark.parametrize("page", ["ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md"])
-def test_pages_of_prose_stay(page):
-    lines = (ROOT / page).read_text("utf-8").splitlines()
-    assert [line for line in lines if remove_secrets(line) != line] == []
+def test_pages_of_prose_stay(subtests: pytest.Subtests) -> None:
+    for page in ["ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md"]:
+        with subtests.test(page=page):
+            lines = (ROOT / page).read_text("utf-8").splitlines()
+            assert [line for line in lines if remove_secrets(line) != line] == []
 
 
-@pytest.mark.parametrize("text", PROSE)
-def test_prose_and_numbers_stay(text):
-    assert remove_secrets(text) == text
+def test_prose_and_numbers_stay(subtests: pytest.Subtests) -> None:
+    for text in PROSE:
+        with subtests.test(text=text):
+            assert remove_secrets(text) == text
 
 
 def test_no_turn_of_the_demo_is_touched():
@@ -205,16 +208,18 @@ BAD = (
 )
 
 
-@pytest.mark.parametrize("bad", BAD)
-def test_a_longer_text_takes_longer_by_as_much(bad):
-    def cost(size: int) -> float:
+@pytest.mark.slow
+def test_a_longer_text_takes_longer_by_as_much(subtests: pytest.Subtests) -> None:
+    def cost(bad: str, size: int) -> float:
         text = bad * (size // len(bad))
         began = time.thread_time()
         remove_secrets(f"{text} x {text}")
         return time.thread_time() - began
 
-    cost(1_000)
-    assert cost(32_000) < 24 * max(cost(4_000), 0.005)  # 8 times as long; the square of that is 64
+    for bad in BAD:
+        with subtests.test(bad=bad):
+            cost(bad, 1_000)
+            assert cost(bad, 32_000) < 24 * max(cost(bad, 4_000), 0.005)  # 8 times as long; the square of that is 64
 
 
 def test_threads_do_not_disturb_each_other():
@@ -305,11 +310,12 @@ async def test_a_slow_redaction_does_not_stop_the_loop():
     assert ticks >= 3
 
 
-@pytest.mark.parametrize("place", range(260, 303))
-def test_a_secret_is_found_wherever_a_long_text_is_cut(monkeypatch, place):
+def test_a_secret_is_found_wherever_a_long_text_is_cut(subtests: pytest.Subtests, monkeypatch) -> None:
     monkeypatch.setattr(secrets, "_CHUNK_SIZE", 300)
-    filler = ("bee " * place)[: place - 1] + " "
-    assert remove_secrets(f"{filler}password: hunter2 {filler}") == f"{filler}password: [secret] {filler}"
+    for place in range(260, 303):
+        with subtests.test(place=place):
+            filler = ("bee " * place)[: place - 1] + " "
+            assert remove_secrets(f"{filler}password: hunter2 {filler}") == f"{filler}password: [secret] {filler}"
 
 
 def test_no_search_goes_through_all_of_a_long_text():
@@ -331,12 +337,13 @@ def test_an_unknown_redaction_is_refused():
         Redactor("secret")  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("module", ["detect_secrets.plugins", "pydantic_extra_types.payment"])
-def test_a_missing_library_names_the_extra(monkeypatch, module):
-    load_detectors.cache_clear()
-    monkeypatch.setitem(sys.modules, module, None)
-    with pytest.raises(errors.RedactorMissing, match=r'pip install "adk-graph-memory\[privacy\]"'):
-        Redactor("secrets")
+def test_a_missing_library_names_the_extra(subtests: pytest.Subtests, monkeypatch) -> None:
+    for module in ["detect_secrets.plugins", "pydantic_extra_types.payment"]:
+        with subtests.test(module=module):
+            load_detectors.cache_clear()
+            monkeypatch.setitem(sys.modules, module, None)
+            with pytest.raises(errors.RedactorMissing, match=r'pip install "adk-graph-memory\[privacy\]"'):
+                Redactor("secrets")
 
 
 def test_it_is_chosen_by_an_argument_or_by_the_setting(monkeypatch):

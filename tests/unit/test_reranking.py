@@ -116,6 +116,7 @@ def cross_encoder(tmp_path: Path) -> str:
     return str(tmp_path)
 
 
+@pytest.mark.slow
 async def test_a_cross_encoder_scores_each_text_with_the_question(cross_encoder: str) -> None:
     reranker = CrossEncoderReranker(cross_encoder)
     first, second = await reranker.score("who keeps bees", ["bees", "ships"])

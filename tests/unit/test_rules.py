@@ -63,9 +63,8 @@ async def test_its_object_is_the_first_other_name() -> None:
     assert told(await read("I met Anna and Ben there.")) == [("user", "states", "Anna", "asserted")]
 
 
-@pytest.mark.parametrize(
-    ("text", "reason"),
-    [
+async def test_what_says_nothing_is_dropped_with_the_reason(subtests: pytest.Subtests) -> None:
+    for text, reason in [
         ("Where do the bees live?", "a question"),
         ("蜜蜂住在哪里？", "a question"),
         ("أين يعيش النحل هنا؟", "a question"),
@@ -74,11 +73,10 @@ async def test_its_object_is_the_first_other_name() -> None:
         ("Ok.", "too short to say anything"),
         ("I see.", "too short to say anything"),
         ("👍👍👍", "too short to say anything"),
-    ],
-)
-async def test_what_says_nothing_is_dropped_with_the_reason(text: str, reason: str) -> None:
-    result = await read(text)
-    assert (result.facts, result.drop_counts) == ((), {reason: 1})
+    ]:
+        with subtests.test(text=text, reason=reason):
+            result = await read(text)
+            assert (result.facts, result.drop_counts) == ((), {reason: 1})
 
 
 async def test_what_an_agent_says_is_no_fact() -> None:
@@ -92,14 +90,14 @@ async def test_a_statement_beside_a_question_is_kept() -> None:
     assert result.drop_counts == {"a question": 1}
 
 
-@pytest.mark.parametrize("text", ["I'm vegetarian.", "I quit smoking.", "My brother sings."])
-async def test_a_short_sentence_about_oneself_is_kept(text: str) -> None:
-    assert [fact.text for fact in (await read(text)).facts] == [text]
+async def test_a_short_sentence_about_oneself_is_kept(subtests: pytest.Subtests) -> None:
+    for text in ["I'm vegetarian.", "I quit smoking.", "My brother sings."]:
+        with subtests.test(text=text):
+            assert [fact.text for fact in (await read(text)).facts] == [text]
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
+async def test_statements_of_other_languages_are_kept_too(subtests: pytest.Subtests) -> None:
+    for text in [
         "我在花园里养了很多蜜蜂。",
         "私は庭でミツバチを飼っています。",
         "저는 정원에서 꿀벌을 키웁니다.",
@@ -108,11 +106,10 @@ async def test_a_short_sentence_about_oneself_is_kept(text: str) -> None:
         "Ich halte Bienen in meinem Garten.",
         "Tengo abejas en mi jardín.",
         "Κρατάω μέλισσες στον κήπο μου.",
-    ],
-)
-async def test_statements_of_other_languages_are_kept_too(text: str) -> None:
-    [fact] = (await read(text)).facts
-    assert (fact.text, fact.predicate, fact.modality) == (text, "states", "asserted")
+    ]:
+        with subtests.test(text=text):
+            [fact] = (await read(text)).facts
+            assert (fact.text, fact.predicate, fact.modality) == (text, "states", "asserted")
 
 
 async def test_the_speaker_is_who_said_the_turn() -> None:
@@ -127,9 +124,8 @@ async def test_the_speaker_is_who_said_the_turn() -> None:
 # --- sentences ----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
+async def test_a_point_inside_ends_no_sentence(subtests: pytest.Subtests) -> None:
+    for text in [
         "It costs 3.50 euros at the shop.",
         "I read it on www.example.org this morning.",
         "I saw Dr. Smith at St. Mary's, e.g. on Monday.",
@@ -138,15 +134,13 @@ async def test_the_speaker_is_who_said_the_turn() -> None:
         "I left at 5 p.m. with the others.",
         "Ich habe z. B. einen Hund und wohne in der Bahnhofstr. 5.",
         "Я живу в г. Москве на ул. Ленина.",
-    ],
-)
-async def test_a_point_inside_ends_no_sentence(text: str) -> None:
-    assert [text[start:end] for start, end in group_sentences(text, detect_language(text))] == [text]
+    ]:
+        with subtests.test(text=text):
+            assert [text[start:end] for start, end in group_sentences(text, detect_language(text))] == [text]
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
+def test_sentences_and_what_leans_on_them(subtests: pytest.Subtests) -> None:
+    for text, expected in [
         ("I keep bees here. I sell honey.", ["I keep bees here.", "I sell honey."]),
         ("Do it for me. I need help.", ["Do it for me.", "I need help."]),
         ("We expect them in May. Anton rang.", ["We expect them in May.", "Anton rang."]),
@@ -157,18 +151,16 @@ async def test_a_point_inside_ends_no_sentence(text: str) -> None:
         ("I have bees. They make dark honey. I sell it.", ["I have bees. They make dark honey.", "I sell it."]),
         ("Mail me here: \nada@example.org", ["Mail me here: \nada@example.org"]),
         ("Is it late? It is late.", ["Is it late?", "It is late."]),
-    ],
-)
-def test_sentences_and_what_leans_on_them(text: str, expected: list[str]) -> None:
-    assert [text[start:end].strip() for start, end in group_sentences(text, detect_language(text))] == expected
+    ]:
+        with subtests.test(text=text, expected=expected):
+            assert [text[start:end].strip() for start, end in group_sentences(text, detect_language(text))] == expected
 
 
 # --- names --------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
+async def test_names_are_told_by_how_they_are_written(subtests: pytest.Subtests) -> None:
+    for text, expected in [
         ("I met Anna in the garden.", ["Anna"]),
         ("I work with Anton Reiß now.", ["Anton Reiß"]),
         ("My friend Łukasz binds books.", ["Łukasz"]),
@@ -190,15 +182,13 @@ def test_sentences_and_what_leans_on_them(text: str, expected: list[str]) -> Non
         ("어제 안나 씨를 만났어요.", ["안나"]),
         ("She writes her name 田中美咲 and cooks.", ["田中美咲"]),
         ("Her name is مريم and she sings.", ["مريم"]),
-    ],
-)
-async def test_names_are_told_by_how_they_are_written(text: str, expected: list[str]) -> None:
-    assert await names(text) == expected
+    ]:
+        with subtests.test(text=text, expected=expected):
+            assert await names(text) == expected
 
 
-@pytest.mark.parametrize(
-    ("text", "name"),
-    [
+async def test_a_name_that_somebody_gives_themselves_is_an_alias_of_theirs(subtests: pytest.Subtests) -> None:
+    for text, name in [
         ("My name is Anna Maria Berg, by the way.", "Anna Maria Berg"),
         ("Hi there, my name's Ludwig van Berg!", "Ludwig van Berg"),
         ("I'm called Lofty and I am tall.", "Lofty"),
@@ -209,32 +199,28 @@ async def test_names_are_told_by_how_they_are_written(text: str, expected: list[
         ("Με λένε Γιώργο.", "Γιώργο"),
         ("私の名前は田中美咲です。", "田中美咲"),
         ("你好，我叫王小明。", "王小明"),
-    ],
-)
-async def test_a_name_that_somebody_gives_themselves_is_an_alias_of_theirs(text: str, name: str) -> None:
-    result = await read(text)
-    assert [entity.aliases for entity in result.entities if entity.name == "user"] == [(name,)]
-    assert [fact.predicate for fact in result.facts] == ["states"]
-    assert all(entity.name != name for entity in result.entities)
+    ]:
+        with subtests.test(text=text, name=name):
+            result = await read(text)
+            assert [entity.aliases for entity in result.entities if entity.name == "user"] == [(name,)]
+            assert [fact.predicate for fact in result.facts] == ["states"]
+            assert all(entity.name != name for entity in result.entities)
 
 
-@pytest.mark.parametrize(
-    ("text", "aliases"),
-    [
+async def test_a_nickname_counts_beside_the_name(subtests: pytest.Subtests) -> None:
+    for text, aliases in [
         ("My name is Franziska Vogt, but everyone calls me Franzi.", ("Franziska Vogt", "Franzi")),
         ("Ich heiße Franziska, aber alle nennen mich Franzi!", ("Franziska", "Franzi")),
         ("My name is Anna, but everyone calls me names.", ("Anna",)),
         ("My name is Anna, but everyone calls me Monday mornings.", ("Anna",)),
-    ],
-)
-async def test_a_nickname_counts_beside_the_name(text: str, aliases: tuple[str, ...]) -> None:
-    result = await read(text)
-    assert [entity.aliases for entity in result.entities if entity.name == "user"] == [aliases]
+    ]:
+        with subtests.test(text=text, aliases=aliases):
+            result = await read(text)
+            assert [entity.aliases for entity in result.entities if entity.name == "user"] == [aliases]
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
+async def test_no_other_name_is_an_alias_of_who_speaks(subtests: pytest.Subtests) -> None:
+    for text in [
         "My name is mud these days.",
         "In the game everyone calls me Zorro.",
         "If my name is Anna, then what.",
@@ -249,11 +235,10 @@ async def test_a_nickname_counts_beside_the_name(text: str, aliases: tuple[str, 
         "他说我叫王小明。",
         "Mi hermana me dijo: me llamo Inés.",
         "I wrote “My name is Anna” on it.",
-    ],
-)
-async def test_no_other_name_is_an_alias_of_who_speaks(text: str) -> None:
-    result = await read(text, turn("Hi Lofty! Hello Lofty!", author="bot", id="t9", role="model"))
-    assert {entity.name: entity.aliases for entity in result.entities}["user"] == ()
+    ]:
+        with subtests.test(text=text):
+            result = await read(text, turn("Hi Lofty! Hello Lofty!", author="bot", id="t9", role="model"))
+            assert {entity.name: entity.aliases for entity in result.entities}["user"] == ()
 
 
 async def test_an_agent_has_no_other_name() -> None:
@@ -301,28 +286,25 @@ async def test_a_turn_mentions_the_names_it_uses() -> None:
 ANNA = KnownEntity("k1", "Anna", "person", ("Anna Berg", "美咲"))
 
 
-@pytest.mark.parametrize(
-    "text", ["I met anna there.", "Anna rang me up.", "ANNA BERG rang me.", "昨日美咲に会いました。"]
-)
-async def test_a_known_entity_is_recognised(text: str) -> None:
-    result = await read(text, known=(ANNA,))
-    assert [entity.known_key for entity in result.entities if entity.name == "Anna"] == ["k1"]
-    assert [fact.object for fact in result.facts] == [1]
+async def test_a_known_entity_is_recognised(subtests: pytest.Subtests) -> None:
+    for text in ["I met anna there.", "Anna rang me up.", "ANNA BERG rang me.", "昨日美咲に会いました。"]:
+        with subtests.test(text=text):
+            result = await read(text, known=(ANNA,))
+            assert [entity.known_key for entity in result.entities if entity.name == "Anna"] == ["k1"]
+            assert [fact.object for fact in result.facts] == [1]
 
 
-@pytest.mark.parametrize(
-    ("known", "text"),
-    [
+async def test_another_word_is_no_known_entity(subtests: pytest.Subtests) -> None:
+    for known, text in [
         (ANNA, "I met annabel there."),
         (KnownEntity("k", "Will", "person"), "I will see them there."),
         (KnownEntity("k", "Rose", "person"), "I bought a rose there."),
         (KnownEntity("k", "user", "person"), "Every user of it likes this."),
-    ],
-)
-async def test_another_word_is_no_known_entity(known: KnownEntity, text: str) -> None:
-    result = await read(text, known=(known,))
-    assert result.facts[0].object is None
-    assert {ref for _, ref in result.mentions} == set()
+    ]:
+        with subtests.test(known=known, text=text):
+            result = await read(text, known=(known,))
+            assert result.facts[0].object is None
+            assert {ref for _, ref in result.mentions} == set()
 
 
 async def test_a_name_that_two_entities_share_is_given_to_neither() -> None:
@@ -354,9 +336,8 @@ async def ends(*texts: str) -> list[tuple[str, str, object]]:
     ]
 
 
-@pytest.mark.parametrize(
-    "texts",
-    [
+async def test_nothing_that_is_said_ends_anything(subtests: pytest.Subtests) -> None:
+    for texts in [
         ("I live in Porto.", "In summer we move to Lisbon."),
         ("I live in Porto.", "I no longer live in Porto."),
         ("I live in Porto.", "No, actually I live in Lisbon."),
@@ -365,10 +346,9 @@ async def ends(*texts: str) -> list[tuple[str, str, object]]:
         ("We will move to Rome next month.", "I moved to Rome from 2019 to 2023."),
         ("Ich wohne in Wien.", "Ich wohne nicht mehr in Wien."),
         ("Vivo en Valencia.", "Ya no vivo en Valencia."),
-    ],
-)
-async def test_nothing_that_is_said_ends_anything(texts: tuple[str, ...]) -> None:
-    assert await ends(*texts) == []
+    ]:
+        with subtests.test(texts=texts):
+            assert await ends(*texts) == []
 
 
 _PIECES = [
@@ -426,9 +406,8 @@ home = "Lisbon"  # I no longer live in Porto.
 """
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
+async def test_what_somebody_only_shows_is_not_their_word(subtests: pytest.Subtests) -> None:
+    for text in [
         MAIL,
         "From: Rita\nI live in Lisbon with Ines now.",
         "Von: Rita\nIch wohne jetzt mit Ines in Lissabon.",
@@ -450,17 +429,15 @@ home = "Lisbon"  # I no longer live in Porto.
         "「私は今、リスボンに住んでいます。」",
         'She wrote: "I live in Lisbon now. I like Ines and the sea."',
         'Translate this: "I am allergic to penicillin, says Ines."',
-    ],
-)
-async def test_what_somebody_only_shows_is_not_their_word(text: str) -> None:
-    result = await read(text)
-    assert result.facts == ()
-    assert [(entity.name, entity.aliases) for entity in result.entities] == [("user", ())]
+    ]:
+        with subtests.test(text=text):
+            result = await read(text)
+            assert result.facts == ()
+            assert [(entity.name, entity.aliases) for entity in result.entities] == [("user", ())]
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
+async def test_ones_own_words_beside_them_are_kept(subtests: pytest.Subtests) -> None:
+    for text, expected in [
         ("I keep bees here.\n> So do I, in Rome.\nIt is hard work.", ["I keep bees here.", "It is hard work."]),
         (
             "I wrote this script:\n```\nI = 1\n```\nIt fails on my old laptop.",
@@ -475,24 +452,21 @@ async def test_what_somebody_only_shows_is_not_their_word(text: str) -> None:
         ("I bought honey:\n- milk\n\nI keep bees there.", ["I bought honey:", "I keep bees there."]),
         ("UPDATE: I keep bees there.", ["UPDATE: I keep bees there."]),
         ("I keep <3 bees there.", ["I keep <3 bees there."]),
-    ],
-)
-async def test_ones_own_words_beside_them_are_kept(text: str, expected: list[str]) -> None:
-    assert [fact.text for fact in (await read(text)).facts] == expected
+    ]:
+        with subtests.test(text=text, expected=expected):
+            assert [fact.text for fact in (await read(text)).facts] == expected
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
+async def test_markup_transcripts_and_what_follows_a_colon_are_not_ones_own(subtests: pytest.Subtests) -> None:
+    for text in [
         "Why does it restart? Log:\n\nI am a robot and I live here\nI live in Rome too\n\nMy own bees are fine there.",
         "Why does it restart? Log:\r\n\r\nI am a robot and I live here\r\n\r\nMy own bees are fine there.",
         "<article>\n<p>I live in Rome.</p>\n</article>\nMy own bees are fine there.",
         "<!-- I live\nin Rome. -->My own bees are fine there.",
         "CAPTAIN: I own three ships.\nFIRST MATE: I live in Rome.\nMy own bees are fine there.",
-    ],
-)
-async def test_markup_transcripts_and_what_follows_a_colon_are_not_ones_own(text: str) -> None:
-    assert [fact.text for fact in (await read(text)).facts] == ["My own bees are fine there."]
+    ]:
+        with subtests.test(text=text):
+            assert [fact.text for fact in (await read(text)).facts] == ["My own bees are fine there."]
 
 
 @given(st.text(st.sampled_from('ab \n"“”„«»「」`~>-:<@.I19F!/'), max_size=60))
@@ -532,54 +506,64 @@ DAYS = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("text", "began", "precision"),
-    [
+async def test_a_date_is_as_exact_as_it_was_said(subtests: pytest.Subtests) -> None:
+    for text, began, precision in [
         ("I moved to Rome last year.", date(2025, 1, 1), "year"),
         ("I moved to Rome two years ago.", date(2024, 1, 1), "year"),
         ("I moved to Rome last month.", date(2026, 4, 1), "month"),
         ("I moved to Rome yesterday.", date(2026, 5, 3), "day"),
-    ],
-)
-async def test_a_date_is_as_exact_as_it_was_said(text: str, began: date, precision: str) -> None:
-    [fact] = (await read(text)).facts
-    assert (period(fact)[0], fact.valid_from_precision) == (began, precision)
+    ]:
+        with subtests.test(text=text, began=began, precision=precision):
+            [fact] = (await read(text)).facts
+            assert (period(fact)[0], fact.valid_from_precision) == (began, precision)
 
 
-@pytest.mark.parametrize("month", range(1, 13))
-@pytest.mark.parametrize("day", [1, 28])
-def test_how_long_ago_it_was_is_told_on_any_day(month: int, day: int) -> None:
-    for year in (2024, 2025, 2026):
-        at = datetime(year, month, day, 12, tzinfo=UTC)
-        last = (at.replace(day=1) - timedelta(days=1)).replace(day=1)
-        dates = [
-            find_relative_date(f"I moved to Rome {when}.", at, "en") for when in ("last year", "last month", "in 2019")
-        ]
-        assert [relative_date and (relative_date.at.date(), relative_date.precision) for relative_date in dates] == [
-            (date(year - 1, 1, 1), "year"),
-            (last.date(), "month"),
-            None,
-        ]
+def test_how_long_ago_it_was_is_told_on_any_day(subtests: pytest.Subtests) -> None:
+    for month in range(1, 13):
+        for day in [1, 28]:
+            with subtests.test(day=day, month=month):
+                for year in (2024, 2025, 2026):
+                    at = datetime(year, month, day, 12, tzinfo=UTC)
+                    last = (at.replace(day=1) - timedelta(days=1)).replace(day=1)
+                    dates = [
+                        find_relative_date(f"I moved to Rome {when}.", at, "en")
+                        for when in ("last year", "last month", "in 2019")
+                    ]
+                    assert [
+                        relative_date and (relative_date.at.date(), relative_date.precision) for relative_date in dates
+                    ] == [
+                        (date(year - 1, 1, 1), "year"),
+                        (last.date(), "month"),
+                        None,
+                    ]
 
 
-@pytest.mark.parametrize(("text", "day"), DAYS, ids=[text for text, _ in DAYS])
-async def test_only_a_day_that_lies_so_long_ago_is_told(text: str, day: date | None) -> None:
-    [fact] = (await read(text)).facts
-    assert period(fact) == (day, None)
+async def test_only_a_day_that_lies_so_long_ago_is_told(subtests: pytest.Subtests) -> None:
+    for text, day in DAYS:
+        with subtests.test(text=text, day=day):
+            [fact] = (await read(text)).facts
+            assert period(fact) == (day, None)
 
 
-@pytest.mark.parametrize("year", [2, 1970, 9998])
-async def test_days_are_told_in_any_year(year: int) -> None:
-    at = datetime(year, 12, 30, tzinfo=UTC)
-    for text in ("Yesterday I swam 400 metres.", "On 3 March 1999 I swam.", "7,990 years ago there was ice."):
-        await RULES.extract([Turn("t", "user", text, at)], [])
+async def test_days_are_told_in_any_year(subtests: pytest.Subtests) -> None:
+    for year in [2, 1970, 9998]:
+        with subtests.test(year=year):
+            at = datetime(year, 12, 30, tzinfo=UTC)
+            for text in ("Yesterday I swam 400 metres.", "On 3 March 1999 I swam.", "7,990 years ago there was ice."):
+                await RULES.extract([Turn("t", "user", text, at)], [])
 
 
-@pytest.mark.parametrize(
-    "text", ["We are 5 people", "call 555 0134", "I paid 2000 euros", "it is 3/4/2025 here", "today and now", "5:30"]
-)
-def test_what_only_looks_like_a_date_is_none(text: str) -> None:
-    assert find_dates(text, NOON, "en") == []
+def test_what_only_looks_like_a_date_is_none(subtests: pytest.Subtests) -> None:
+    for text in [
+        "We are 5 people",
+        "call 555 0134",
+        "I paid 2000 euros",
+        "it is 3/4/2025 here",
+        "today and now",
+        "5:30",
+    ]:
+        with subtests.test(text=text):
+            assert find_dates(text, NOON, "en") == []
 
 
 def test_a_day_is_one_of_the_turns_time_zone() -> None:
@@ -588,9 +572,8 @@ def test_a_day_is_one_of_the_turns_time_zone() -> None:
     assert day.at == datetime.fromisoformat("2026-05-03T00:00:00+09:00")
 
 
-@pytest.mark.parametrize(
-    ("text", "language"),
-    [
+def test_the_language_is_told(subtests: pytest.Subtests) -> None:
+    for text, language in [
         ("I keep bees in the garden.", "en"),
         ("Ich halte Bienen in meinem Garten.", "de"),
         ("Tengo abejas en mi jardín.", "es"),
@@ -602,10 +585,9 @@ def test_a_day_is_one_of_the_turns_time_zone() -> None:
         ("꿀벌", "ko"),
         ("12345 👍", "en"),
         ("", "en"),
-    ],
-)
-def test_the_language_is_told(text: str, language: str) -> None:
-    assert detect_language(text) == language
+    ]:
+        with subtests.test(text=text, language=language):
+            assert detect_language(text) == language
 
 
 # --- the extractor ------------------------------------------------------------------------------------------
@@ -636,6 +618,7 @@ async def test_every_fact_stands_in_its_turn(text: str) -> None:
     assert used | {ref for _, ref in result.mentions} <= refs
 
 
+@pytest.mark.slow
 async def test_a_thousand_names_are_read_in_seconds() -> None:
     text = " ".join(f"Yesterday I met Ana{'abcdefghij'[n % 10]}{'x' * (n // 10)} at noon." for n in range(1_000))
     began = time.process_time()
@@ -650,11 +633,13 @@ async def test_many_names_cost_no_more_than_their_number() -> None:
     assert time.process_time() - began < 10
 
 
-@pytest.mark.parametrize("unit", ["a", "A ", "a.", "?", "Word", ". ", "\n", "Aa-", "I live in Rome ", "1 ", "It's 5. "])
-async def test_a_long_text_of_one_kind_is_read_in_seconds(unit: str) -> None:
-    began = time.process_time()
-    await read(unit * (100_000 // len(unit)))
-    assert time.process_time() - began < 10
+@pytest.mark.slow
+async def test_a_long_text_of_one_kind_is_read_in_seconds(subtests: pytest.Subtests) -> None:
+    for unit in ["a", "A ", "a.", "?", "Word", ". ", "\n", "Aa-", "I live in Rome ", "1 ", "It's 5. "]:
+        with subtests.test(unit=unit):
+            began = time.process_time()
+            await read(unit * (100_000 // len(unit)))
+            assert time.process_time() - began < 10
 
 
 async def test_the_loop_goes_on_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
