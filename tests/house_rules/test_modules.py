@@ -48,6 +48,7 @@ ENVIRONMENT = {
     "local_neo4j/folders.py": "where jars are kept is no setting of a service",
     "local_neo4j/jars.py": "which server line to start, for tests and make",
     "local_neo4j/java.py": "JAVA_HOME belongs to Java",
+    "install.py": "pip and uv are told things there",
 }
 """Modules that may look at the environment, and why."""
 

@@ -147,15 +147,16 @@ def test_only_a_failure_of_ours_fails_the_run():
     assert has_ours_failed([MEASURED, ours]) is True
 
 
-def test_locks_pin_exact_versions_that_agree_with_the_constraints():
-    constraints = dict(re.findall(r"^([\w.-]+)==(\S+)$", (ROOT / "constraints.txt").read_text(), re.MULTILINE))
+def test_locks_pin_exact_versions_that_agree_with_the_projects_own():
+    requirements = (ROOT / "requirements" / "all.txt").read_text("utf-8")
+    pinned = dict(re.findall(r"^([\w.-]+)==(\S+)", requirements, re.MULTILINE))
     locks = {path.stem: path.read_text("utf-8") for path in environment.LOCKS.glob("*.txt")}
     assert locks.keys() == {peer.lock for peer in (*memories.PEERS, *sessions.PEERS) if peer.lock}
     for name, text in locks.items():
         pins = [line for line in text.splitlines() if not line.startswith("#")]
         assert pins and all(re.fullmatch(r"[\w.-]+==[\w.]+", pin) for pin in pins), name
         for package, version in (pin.split("==") for pin in pins):
-            assert constraints.get(package, version) == version
+            assert pinned.get(package.lower(), version) == version
 
 
 @pytest.mark.parametrize(

@@ -59,4 +59,4 @@ def test_a_release_without_the_name_is_refused(module: str, name: str, monkeypat
 
 
 def test_the_version_that_is_named_is_the_one_that_was_tested() -> None:
-    assert f"google-adk=={_compat.TESTED_VERSION}\n" in (ROOT / "constraints.txt").read_text("utf-8")
+    assert f"google-adk=={_compat.TESTED_VERSION} " in (ROOT / "requirements" / "all.txt").read_text("utf-8")

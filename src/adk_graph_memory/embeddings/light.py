@@ -12,10 +12,12 @@ from neo4j_graphrag.embeddings.base import Embedder
 
 from adk_graph_memory import errors
 from adk_graph_memory.embeddings import hub
-from adk_graph_memory.embeddings.local import BATCH_SIZE, CHUNK_SIZE, DEFAULT_MODEL
+from adk_graph_memory.embeddings.local import BATCH_SIZE, CHUNK_SIZE, DEFAULT_MODEL, find_packaged_model
 from adk_graph_memory.embeddings.onnx_model import ONNX_FILE, OnnxModel
 from adk_graph_memory.embeddings.token_model import find_prompt
 
+GRAPH = Path(__file__).with_name("graphs") / f"{DEFAULT_MODEL}.onnx"
+"""The export of the default model without its weights, for those of the package."""
 FILES = [f"{ONNX_FILE}*", "*.json"]
 """What an export consists of, as patterns; ``*`` stands for folders, too."""
 
@@ -27,8 +29,9 @@ class LightEmbedder(Embedder):
     has filled is searched with the other.
 
     Args:
-        model: the name of a model that has an ONNX export at the hub, searched in the local cache first (set
-            HF_HUB_OFFLINE=1 if the hub is out of reach); or the path of an export.
+        model: the path of an export, or a model's name; searched in the package with the default model, then in the
+            local cache, and only then at the hub, which has exports of many models (set HF_HUB_OFFLINE=1 if it is out
+            of reach).
         folder: where an export of the model lies, made by ``pipelines/export_onnx.py``; then nothing is searched.
 
     Raises:
@@ -69,6 +72,8 @@ class LightEmbedder(Embedder):
     def loaded_model(self) -> OnnxModel:
         """The model in the ONNX runtime."""
         try:
+            if self.folder is None and (folder := find_packaged_model(self.model)):
+                return OnnxModel(folder, GRAPH)
             return OnnxModel(self._find_folder())
         except ModuleNotFoundError as error:
             raise errors.EmbedderMissing(reason=f"{error.name} is not installed") from error

