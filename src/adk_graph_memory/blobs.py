@@ -100,8 +100,15 @@ class _Directory:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
+    def _locate(self, path: str) -> Path:
+        """Find the file of a path; a name from an imported row must not lead out of the folder."""
+        file = (self._folder / path).resolve()
+        if not file.is_relative_to(self._folder.resolve()):
+            raise ValueError(f"{path!r} lies outside of the folder")
+        return file
+
     async def put(self, path: str, content: bytes) -> None:
-        await asyncio.to_thread(self._write_file, self._folder / path, content)
+        await asyncio.to_thread(self._write_file, self._locate(path), content)
 
     def _write_file(self, path: Path, content: bytes) -> None:
         self._folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -115,10 +122,10 @@ class _Directory:
             unfinished.unlink(missing_ok=True)
 
     async def get(self, path: str) -> bytes:
-        return await asyncio.to_thread((self._folder / path).read_bytes)
+        return await asyncio.to_thread(self._locate(path).read_bytes)
 
     async def delete(self, path: str) -> None:
-        await asyncio.to_thread((self._folder / path).unlink)
+        await asyncio.to_thread(self._locate(path).unlink)
 
     async def list(self, until: datetime) -> AsyncIterator[list[str]]:
         paths = await asyncio.to_thread(lambda: list(self._iterate_paths(until)))

@@ -78,3 +78,15 @@ async def test_a_bucket_without_its_library_names_the_extra(call: str, monkeypat
     }
     with pytest.raises(errors.ArtifactStoreUnusable, match=r"adk-graph-memory\[buckets\]"):
         await calls[call]()
+
+
+@pytest.mark.parametrize(("owner", "id"), [("..", "notes"), ("one/owner", "../../../notes"), ("", "/notes")])
+async def test_no_name_leads_out_of_a_directory(tmp_path: Path, owner: str, id: str) -> None:
+    notes = tmp_path / "notes"
+    notes.write_bytes(b"mine")
+    store = BlobStore(str(tmp_path / "store"))
+    await store.put_blob("one/owner", "a", b"x")
+    for call in (store.get_blob(owner, id), store.delete_blobs([(owner, id)]), store.put_blob(owner, id, b"x")):
+        with pytest.raises(errors.ArtifactStoreUnusable, match="outside"):
+            await call
+    assert notes.read_bytes() == b"mine"

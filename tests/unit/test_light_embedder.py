@@ -318,6 +318,7 @@ def test_the_default_model_comes_from_the_package_of_its_weights_without_torch(
     assert near(vector, local.embed_query("Where do I keep the bees?")) >= 0.9999
 
 
+@pytest.mark.slow
 def test_the_packages_weights_and_our_graph_make_what_an_export_makes(light: LightEmbedder) -> None:
     packaged = LightEmbedder()
     ours, theirs = (TokenEncoder.from_model(embedder.loaded_model, light.model) for embedder in (packaged, light))
