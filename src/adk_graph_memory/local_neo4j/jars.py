@@ -11,10 +11,13 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from importlib import util
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from adk_graph_memory import errors
 from adk_graph_memory.local_neo4j import folders
+
+if TYPE_CHECKING:
+    from requests import Session
 
 ProgressCallback = Callable[[int, int], None]
 """Called with the bytes fetched so far and the total bytes to fetch."""
@@ -22,6 +25,8 @@ ProgressCallback = Callable[[int, int], None]
 LOCK_FOLDER = Path(__file__).parent / "locks"
 DOWNLOAD_ATTEMPTS = 3
 DOWNLOAD_THREADS = 8
+DOWNLOAD_TIMEOUT = 30.0
+"""Seconds without an answer, or without a byte of it."""
 
 
 class Jar(NamedTuple):
@@ -40,13 +45,16 @@ class Jar(NamedTuple):
         name = "-".join(filter(None, (self.artifact, self.version, self.classifier)))
         return Path(*self.group.split("."), self.artifact, self.version, f"{name}.jar")
 
+    def fits(self, content: bytes) -> bool:
+        """Whether these bytes have the right size and hash."""
+        return len(content) == self.size and hashlib.sha256(content).hexdigest() == self.sha256
+
     def is_in(self, folder: Path) -> bool:
         """Whether the folder holds this jar with the right size and hash."""
         try:
-            data = (folder / self.repository_path).read_bytes()
+            return self.fits((folder / self.repository_path).read_bytes())
         except FileNotFoundError:
             return False
-        return len(data) == self.size and hashlib.sha256(data).hexdigest() == self.sha256
 
 
 def is_line_5(version: str) -> bool:
@@ -105,12 +113,14 @@ def _download_jars(missing: Sequence[Jar], folder: Path, progress: ProgressCallb
     if not util.find_spec("jgo"):
         reason = 'jgo, which fetches them, is not installed: pip install "adk-graph-memory[server]"'
         raise errors.JarsMissing(count=len(missing), reason=reason, cache=folder)
+    import requests
+
     fetched_bytes, total_bytes = 0, sum(jar.size for jar in missing)
     progress(fetched_bytes, total_bytes)
-    with tempfile.TemporaryDirectory(dir=folder, prefix=".part-") as part_folder:
+    with tempfile.TemporaryDirectory(dir=folder, prefix=".part-") as part_folder, requests.Session() as session:
         pool = ThreadPoolExecutor(DOWNLOAD_THREADS)
         try:
-            for jar in pool.map(lambda jar: _download_jar(jar, Path(part_folder), folder), missing):
+            for jar in pool.map(lambda jar: _download_jar(jar, session, Path(part_folder), folder), missing):
                 fetched_bytes += jar.size
                 progress(fetched_bytes, total_bytes)
         except (RuntimeError, OSError) as error:
@@ -122,22 +132,23 @@ def _download_jars(missing: Sequence[Jar], folder: Path, progress: ProgressCallb
             pool.shutdown(cancel_futures=True)
 
 
-def _download_jar(jar: Jar, part_folder: Path, folder: Path) -> Jar:
-    from jgo import constants, maven
+def _download_jar(jar: Jar, session: Session, part_folder: Path, folder: Path) -> Jar:
+    from jgo import constants
 
-    context = maven.MavenContext(repo_cache=part_folder, remote_repos={"central": constants.MAVEN_CENTRAL_URL})
-    artifact = context.project(jar.group, jar.artifact).at_version(jar.version).artifact(jar.classifier)
+    url = f"{constants.MAVEN_CENTRAL_URL}/{jar.repository_path.as_posix()}"
     for attempt in range(1, DOWNLOAD_ATTEMPTS + 1):
         try:
-            artifact.resolve()
-            if not jar.is_in(part_folder):
+            response = session.get(url, timeout=DOWNLOAD_TIMEOUT)
+            response.raise_for_status()
+            if not jar.fits(response.content):
                 raise RuntimeError(f"what came as {jar.repository_path.name} is not the file that the lock names")
             break
-        except (RuntimeError, OSError) as error:
-            (part_folder / jar.repository_path).unlink(missing_ok=True)
-            if attempt == DOWNLOAD_ATTEMPTS or (isinstance(error, OSError) and error.errno):
+        except (RuntimeError, OSError):
+            if attempt == DOWNLOAD_ATTEMPTS:
                 raise
             time.sleep(attempt)
+    part = part_folder / f"{jar.sha256}.jar"
+    part.write_bytes(response.content)
     (folder / jar.repository_path).parent.mkdir(parents=True, exist_ok=True)
-    (part_folder / jar.repository_path).replace(folder / jar.repository_path)
+    part.replace(folder / jar.repository_path)
     return jar
