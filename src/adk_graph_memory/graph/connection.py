@@ -10,6 +10,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from functools import cached_property
 from typing import Any, NamedTuple, TypeVar
+from weakref import WeakKeyDictionary
 
 import neo4j
 from neo4j import AsyncDriver, AsyncGraphDatabase, Driver, GraphDatabase, Record
@@ -19,6 +20,7 @@ from tenacity import AsyncRetrying, RetryCallState
 
 from adk_graph_memory import errors, telemetry
 from adk_graph_memory.closing import Closeable
+from adk_graph_memory.graph.append_queue import AppendQueue
 from adk_graph_memory.graph.error_translation import translate_driver_error
 from adk_graph_memory.graph.locks import KeyedLocks
 from adk_graph_memory.graph.queries import ROWS_PER_STATEMENT, CypherStatements
@@ -72,6 +74,7 @@ class Connection(Closeable):
         self._given_driver = driver
         self._is_driver_given = driver is not None or (sync_driver is not None and "uri" not in self._overrides)
         self._loop_drivers: dict[asyncio.AbstractEventLoop, _LoopDriver] = {}
+        self._append_queues: WeakKeyDictionary[asyncio.AbstractEventLoop, AppendQueue] = WeakKeyDictionary()
         self.reads, self.health, self.is_prepared = SyncReads(self, sync_driver), DriverHealth(), False
         self.server_line, self.locks = "2026", KeyedLocks()
         self.tombstone_key = ""
@@ -90,13 +93,22 @@ class Connection(Closeable):
 
     # -- statements -------------------------------------------------------------------------------------------
 
-    async def run_statement(self, name: str, parameters: Parameters | None = None, /, **more: Any) -> list[Record]:
+    async def run_statement(
+        self, name: str, parameters: Parameters | None = None, /, *, within: float | None = None, **more: Any
+    ) -> list[Record]:
         """Run a named statement in an auto-commit transaction, with retries while the server is unreachable.
 
         Only for statements that may run twice: a lost acknowledgement cannot be told from a lost request.
+
+        Args:
+            name: the statement.
+            parameters: its parameters.
+            within: seconds to give up after, instead of the setting.
+            more: further parameters.
         """
         text, bound = self.statements.bind_parameters(name, {**(parameters or {}), **more})
-        return await self._run_text(text, bound, name, None if self.statements.is_unbounded(name) else self._timeout)
+        seconds = None if self.statements.is_unbounded(name) else within or self._timeout
+        return await self._run_text(text, bound, name, seconds)
 
     async def run_cypher(self, text: str, parameters: Parameters | None = None, name: str = "schema") -> list[Record]:
         """Run the text of a schema change, with no timeout: it takes as long as the graph is large.
@@ -146,6 +158,14 @@ class Connection(Closeable):
                 return result
 
         return await self._run_with_retry(run_once, seconds)
+
+    @property
+    def append_queue(self) -> AppendQueue:
+        """The appends of the running event loop."""
+        loop = asyncio.get_running_loop()
+        if (queue := self._append_queues.get(loop)) is None:
+            queue = self._append_queues[loop] = AppendQueue(self)
+        return queue
 
     async def fetch_server_agent(self) -> str:
         """The server's agent string, for example ``Neo4j/2026.08.1``."""

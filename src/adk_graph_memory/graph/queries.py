@@ -3,6 +3,7 @@
 A block starts, at the top of a file or after an empty line, with ``// name`` or, for one server line only,
 ``// name @2026``; the comment under it says what it returns. ``@Session`` is a label and ``@memory_text`` an index,
 named by the settings. A block with ``SLOT`` in its name stands for two, one for each slot of vectors, ``a`` and ``b``.
+``// include name`` stands for a fragment; ``// include name from row`` takes its parameters from a map of that name.
 
 All values are parameters, passed in one map. Neo4j plans a statement anew, for up to a second, for each new
 combination of parameter types, and lists and texts of another order of magnitude in length count as another type.
@@ -45,10 +46,11 @@ SLOT_NAMES = "ab"
 
 _SLOT = "SLOT"
 _HEADER = re.compile(r"(?:\A|\n\n)// ([a-z0-9_]+(?:SLOT)?)(?: @([\w.]+))?\n")
-_INCLUDE = re.compile(r"^// include (\w+)$", re.MULTILINE)
+_INCLUDE = re.compile(r"^// include (\w+)(?: from (\w+))?$", re.MULTILINE)
 _IDENTIFIER = re.compile(r"@(\w+)")
 _PARAMETER = re.compile(r"(?<!OPTIONS )\$(?=[a-z])")  # a new index takes its options from no map
 _MAPPED_PARAMETER = re.compile(rf"\${PARAMETER_MAP}\.(\w+)")
+_PARAMETER_OF_CALLER = re.compile(rf"\${PARAMETER_MAP}\.(?!{RETENTION}\b)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +132,11 @@ class CypherStatements:
         self._parameter_names = {name: frozenset(_MAPPED_PARAMETER.findall(text)) for name, text in self._texts.items()}
 
     def _expand_includes(self, text: str) -> str:
-        return _INCLUDE.sub(lambda include: self._expand_includes(self.fragments[include[1]]), text)
+        def expand_include(include: re.Match[str]) -> str:
+            fragment = self._expand_includes(self.fragments[include[1]])
+            return _PARAMETER_OF_CALLER.sub(f"{include[2]}.", fragment) if include[2] else fragment
+
+        return _INCLUDE.sub(expand_include, text)
 
     def __getitem__(self, name: str) -> str:
         return self._texts[name]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
@@ -11,6 +10,7 @@ from neo4j import Record
 
 from adk_graph_memory import errors
 from adk_graph_memory.graph import json_map
+from adk_graph_memory.graph.append_queue import AppendResult
 from adk_graph_memory.graph.connection import Connection
 from adk_graph_memory.graph.json_map import JsonMapDelta
 from adk_graph_memory.graph.queries import make_scope_parameters
@@ -37,20 +37,6 @@ class StoredSession(NamedTuple):
     event_bodies: Sequence[str] = ()
     display_name: str | None = None
     """only in listings"""
-
-
-@dataclass(frozen=True, slots=True)
-class AppendResult:
-    """The outcome of an append: ``new``, ``repeated``, ``taken``, ``stale`` or ``closed``.
-
-    ``revision`` is the session's revision after this event was appended, ``latest_revision`` the one now.
-    """
-
-    outcome: str
-    uid: str
-    revision: int
-    latest_revision: int
-    closed_at: float | None
 
 
 async def store_session(
@@ -247,26 +233,23 @@ async def store_event(
 ) -> AppendResult | None:
     """Store an event and its state deltas in one transaction; None if there is no such session.
 
-    Safe to repeat: an event that is stored already is not stored again, nor are its deltas applied again.
+    Safe to repeat: an event that is stored already is not stored again, nor are its deltas applied again. The caller
+    stores no other event in the session meanwhile.
     """
-    rows = await connection.run_statement(
-        "append_event",
-        make_scope_parameters(scope),
-        session_id=session_id,
-        event=event,
-        uid=uid,
-        revision=revision,
-        last_update_time=last_update_time,
-        last_event_id=last_event_id,
-        now=now,
-        app=app.to_parameter(),
-        user=user.to_parameter(),
-        session=session.to_parameter(),
-    )
-    if not rows:
-        return None
-    [row] = rows
-    return AppendResult(row["outcome"], row["uid"], row["revision"], row["latest"], row["closed_at"])
+    append = {
+        **make_scope_parameters(scope),
+        "session_id": session_id,
+        "event": event,
+        "uid": uid,
+        "revision": revision,
+        "last_update_time": last_update_time,
+        "last_event_id": last_event_id,
+        "now": now,
+        "app": app.to_parameter(),
+        "user": user.to_parameter(),
+        "session": session.to_parameter(),
+    }
+    return await connection.append_queue.store_append(append)
 
 
 async def fetch_event_ids(

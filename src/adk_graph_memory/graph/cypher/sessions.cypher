@@ -132,41 +132,43 @@ RETURN
 // include live_user_state
 AS user_state
 
-// append_event
-// one row, or none when there is no such session: what became of the event, and the revision it has
-MATCH (s:@Session {scope: $scope, id: $session_id})
+// append_events
+// a row for each append whose session exists: its number, what became of the event, and the revision that it has
+UNWIND range(0, size($appends) - 1) AS number
+WITH number, $appends[number] AS append
+MATCH (s:@Session {scope: append.scope, id: append.session_id})
 WHERE
-// include session_stands
+// include session_stands from append
 SET s.lock = 0
-WITH s
-OPTIONAL MATCH (known:@Event {scope: $scope, session_uid: s.uid, id: $event.id})
-OPTIONAL MATCH (last:@Event {scope: $scope, session_uid: s.uid, seq: s.revision})
-WITH s, known, last, CASE
-  WHEN known.body = $event.body THEN 'repeated'
+WITH number, append, s
+OPTIONAL MATCH (known:@Event {scope: append.scope, session_uid: s.uid, id: append.event.id})
+OPTIONAL MATCH (last:@Event {scope: append.scope, session_uid: s.uid, seq: s.revision})
+WITH number, append, s, known, last, CASE
+  WHEN known.body = append.event.body THEN 'repeated'
   WHEN known IS NOT NULL THEN 'taken'
   WHEN s.closed_at IS NOT NULL THEN 'closed'
-  WHEN s.uid = $uid AND s.revision = $revision THEN 'new'
-  WHEN $revision IS NULL AND s.last_update_time <= $last_update_time THEN 'new'
-  WHEN $revision IS NULL AND coalesce(last.id, '') = $last_event_id THEN 'new'
+  WHEN s.uid = append.uid AND s.revision = append.revision THEN 'new'
+  WHEN append.revision IS NULL AND s.last_update_time <= append.last_update_time THEN 'new'
+  WHEN append.revision IS NULL AND coalesce(last.id, '') = append.last_event_id THEN 'new'
   ELSE 'stale' END AS outcome
 FOREACH (_ IN CASE outcome WHEN 'new' THEN [1] ELSE [] END |
-  SET s.revision = s.revision + 1, s.last_update_time = $event.timestamp,
-      s.state = [m IN s.state WHERE none(k IN $session.keys WHERE m STARTS WITH k)] + $session.members
-  CREATE (s)-[:HAS_EVENT]->(e:@Event {scope: $scope, session_uid: s.uid, session_id: $session_id, seq: s.revision})
-  SET e += $event
+  SET s.revision = s.revision + 1, s.last_update_time = append.event.timestamp,
+      s.state = [m IN s.state WHERE none(k IN append.session.keys WHERE m STARTS WITH k)] + append.session.members
+  CREATE (s)-[:HAS_EVENT]->(e:@Event {scope: append.scope, session_uid: s.uid, session_id: append.session_id, seq: s.revision})
+  SET e += append.event
   FOREACH (p IN CASE WHEN last IS NULL THEN [] ELSE [last] END | CREATE (p)-[:NEXT]->(e))
-  FOREACH (_ IN CASE WHEN $app.keys = [] THEN [] ELSE [1] END |
-    MERGE (a:@App {app_name: $app_name}) ON CREATE SET a.state = []
+  FOREACH (_ IN CASE WHEN append.app.keys = [] THEN [] ELSE [1] END |
+    MERGE (a:@App {app_name: append.app_name}) ON CREATE SET a.state = []
     SET a.lock = 0
-    SET a.state = [m IN a.state WHERE none(k IN $app.keys WHERE m STARTS WITH k)] + $app.members)
-  FOREACH (_ IN CASE WHEN $user.keys = [] THEN [] ELSE [1] END |
-// include ensure_user
+    SET a.state = [m IN a.state WHERE none(k IN append.app.keys WHERE m STARTS WITH k)] + append.app.members)
+  FOREACH (_ IN CASE WHEN append.user.keys = [] THEN [] ELSE [1] END |
+// include ensure_user from append
     SET u.lock = 0
     SET u.state = [m IN
 // include live_user_state
-    WHERE none(k IN $user.keys WHERE m STARTS WITH k)] + $user.members
-    SET u.state_time = $now))
-RETURN outcome, s.uid AS uid, s.closed_at AS closed_at, s.revision AS latest,
+    WHERE none(k IN append.user.keys WHERE m STARTS WITH k)] + append.user.members
+    SET u.state_time = append.now))
+RETURN number, outcome, s.uid AS uid, s.closed_at AS closed_at, s.revision AS latest,
        CASE outcome WHEN 'repeated' THEN known.seq ELSE s.revision END AS revision
 
 // list_event_ids
