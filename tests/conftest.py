@@ -170,7 +170,9 @@ def neo4j_server() -> Server:
 
 
 @pytest.fixture(autouse=True)
-def _no_foreign_configuration(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> None:
+def _no_foreign_configuration(
+    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
+) -> None:
     """A shell may hold a production database, a paid model's key or a collector of traces: no test sees them."""
     for name in list(os.environ):
         if name.startswith(("NEO4J_", "ADK_GRAPH_MEMORY_", "GOOGLE_", "GEMINI_", "OTEL_")):
@@ -179,6 +181,8 @@ def _no_foreign_configuration(monkeypatch: pytest.MonkeyPatch, tmp_path_factory:
             monkeypatch.delenv(name)
     home = tmp_path_factory.getbasetemp() / f"home-{uuid.uuid4().hex}"  # nobody makes it until it is needed
     monkeypatch.setenv("ADK_GRAPH_MEMORY_HOME", str(home))
+    if not _is_in(request.config, str(request.path), PURE):
+        monkeypatch.setenv("ADK_GRAPH_MEMORY_DATABASE_TIMEOUT", "120")  # a busy machine plans for long
 
 
 @pytest.fixture

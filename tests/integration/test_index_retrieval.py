@@ -36,7 +36,7 @@ async def make(neo4j_server: Any, label: str) -> AsyncIterator[Make]:
         options = {"index_name": f"{label}_{'text' if index_type == 'fulltext' else 'vector'}"} | options
         if "driver" not in options:
             options = {"uri": neo4j_server.uri, "auth": neo4j_server.auth} | options
-        made.append(IndexRetrieval(index_type=index_type, **options))
+        made.append(IndexRetrieval(index_type=index_type, **{"timeout": 60.0} | options))
         return made[-1]
 
     yield make_retrieval
