@@ -44,7 +44,7 @@ LABEL_MEANINGS = {
     "Tombstone": "Refuses a forgotten turn, or what is read in it: a keyed digest of the turn's id, without words.",
     "Artifact": "One named file of a user or of a session.",
     "ArtifactVersion": "One version of an artifact: its content, or the store that holds it.",
-    "Meta": "One node: schema version, live vector slot, embedders, analyzers.",
+    "Meta": "One node: schema version and checksum, live vector slot, embedders, analyzers.",
     "Migration": "One applied migration: its number, name, time and checksum.",
 }
 RELATIONSHIP_MEANINGS = {
@@ -67,7 +67,6 @@ RELATIONSHIP_MEANINGS = {
 }
 
 _RELATIONSHIP = re.compile(r"\[\w*:([A-Z_|]+)")
-_DROPPED_INDEX = re.compile(r"DROP INDEX (\S+) IF EXISTS")
 _SCHEMA_COMMAND = re.compile(
     r"(?:CREATE) (?P<kind>CONSTRAINT|(?:FULLTEXT |VECTOR )?INDEX) (?P<name>\S+) IF NOT EXISTS "
     r"FOR \(n:(?P<label>\w+)\) (?P<rest>[^\n;]+)"
@@ -133,17 +132,15 @@ def make_relationship_table() -> str:
 
 
 def make_index_table() -> str:
-    """Table of every constraint and index that the migrations leave on Neo4j 2026.x."""
+    """Table of every constraint and index of the schema on Neo4j 2026.x."""
     script = make_migration_script(Settings(uri="neo4j://localhost"), dimensions=384)
-    dropped = set(_DROPPED_INDEX.findall(script))
     rows = []
     for command in _SCHEMA_COMMAND.finditer(script):
-        if command["name"] not in dropped:
-            kind = command["kind"].lower().replace("constraint", "unique")
-            properties = command["rest"].partition(" OPTIONS")[0].replace("n.", "").replace("WITH", "filtered by")
-            properties = re.sub(r"REQUIRE|IS UNIQUE|ON EACH|\bON\b|[()\[\]]", "", properties)
-            name = command["name"].strip("`")
-            rows.append((f"`{name}`", kind, f"`{command['label']}`", " ".join(properties.split())))
+        kind = command["kind"].lower().replace("constraint", "unique")
+        properties = command["rest"].partition(" OPTIONS")[0].replace("n.", "").replace("WITH", "filtered by")
+        properties = re.sub(r"REQUIRE|IS UNIQUE|ON EACH|\bON\b|[()\[\]]", "", properties)
+        name = command["name"].strip("`")
+        rows.append((f"`{name}`", kind, f"`{command['label']}`", " ".join(properties.split())))
     return _make_table(("name", "kind", "label", "properties"), rows)
 
 

@@ -6,6 +6,7 @@ import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from typing import TypeVar
 
 from adk_graph_memory import errors, graph
 from adk_graph_memory.graph.derivation import MemoryDifference
@@ -15,6 +16,7 @@ from adk_graph_memory.records import Checkup, Scope, SharedMemory
 from adk_graph_memory.records.findings import Finding, Invariant
 from adk_graph_memory.rewriting import Rewriter
 
+T = TypeVar("T")
 logger = logging.getLogger(__name__)
 
 EMBEDDED_AT_ONCE = 100
@@ -124,8 +126,10 @@ class UserChecker:
         if before.is_clean:
             return await self._make_checkup(before, before, before.difference)
         kinds = [kind for kind in MENDED_FIRST if kind in before.broken]
-        if kinds or before.unreadable_ids:
-            await graph.invariants.mend_user(self._connection, self._scope, kinds, before.unreadable_ids)
+        if kinds:
+            await graph.invariants.mend_user(self._connection, self._scope, kinds)
+        if before.unreadable_ids:
+            await self._derive(self._rewriter.salvage_readings)
         restored = await self._derive(self._rewriter.restore_derivation)
         after = await graph.invariants.count_broken_invariants(self._connection, self._scope)
         if kinds := [kind for kind in MENDED_LAST if kind in after.broken]:
@@ -142,7 +146,7 @@ class UserChecker:
         counts = await graph.invariants.count_broken_invariants(self._connection, self._scope)
         return Examination(counts, difference, tuple(unreadable))
 
-    async def _derive(self, derive: Callable[[Scope], Awaitable[MemoryDifference]]) -> MemoryDifference | None:
+    async def _derive(self, derive: Callable[[Scope], Awaitable[T]]) -> T | None:
         """Derive the memory; None, and a line in the log, if that is impossible."""
         try:
             return await derive(self._scope)

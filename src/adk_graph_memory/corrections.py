@@ -17,7 +17,8 @@ from adk_graph_memory.records.dates import infer_precision
 from adk_graph_memory.records.derived_memory import DerivedEntity, DerivedFact, DerivedMemory
 from adk_graph_memory.records.history import MemoryChange
 from adk_graph_memory.records.readings import OWNER, OwnerRuling, OwnerWord, RulingOperation
-from adk_graph_memory.records.turns import OWNER_SESSION, check_text
+from adk_graph_memory.records.scopes import check_text
+from adk_graph_memory.records.turns import OWNER_SESSION
 from adk_graph_memory.rewriting import Rewriter
 
 _MakeWord = Callable[[MemorySnapshot, DerivedMemory], OwnerWord]

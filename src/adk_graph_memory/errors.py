@@ -9,7 +9,8 @@ GraphMemoryError
 │                                 UnsupportedServer  QueryFailed  ConstraintViolated  DriverClosed  InvalidUnicode
 │                                 WriteConflict  DatabaseMissing
 ├── DatabaseUnavailable           DatabaseTimeout
-├── SchemaError                   SchemaMissing  SchemaTooNew  LabelConflict  IndexNameTaken  EmbedderMismatch
+├── SchemaError                   SchemaMissing  SchemaTooNew  SchemaUnknown  LabelConflict  IndexNameTaken
+│                                 EmbedderMismatch
 ├── SessionClosed
 ├── NotFound
 ├── ConfirmationMissing
@@ -196,6 +197,15 @@ class SchemaTooNew(SchemaError):
     known: int
 
 
+class SchemaUnknown(SchemaError):
+    template = """
+    Database {database!r} holds a graph of another development version of adk-graph-memory (schema {found}), which this
+    one does not know. Use an empty database, or another ADK_GRAPH_MEMORY_LABEL_PREFIX for a graph beside it. The
+    version that made the graph still reads it."""
+    database: str
+    found: int
+
+
 class LabelConflict(SchemaError):
     template = """
     Database {database!r} already holds nodes labelled {labels} that are not ours. Set ADK_GRAPH_MEMORY_LABEL_PREFIX
@@ -206,9 +216,8 @@ class LabelConflict(SchemaError):
 
 class IndexNameTaken(SchemaError):
     template = """
-    Database {database!r} already has an index or constraint {name!r}, for label {label}, which belongs to another
-    graph. Migrate that graph first (`adk-graph-memory migrate` with its ADK_GRAPH_MEMORY_LABEL_PREFIX), or have your
-    DBA rename the index."""
+    Database {database!r} already has an index or constraint {name!r}, for label {label}, which is not ours. Drop it,
+    or set another ADK_GRAPH_MEMORY_LABEL_PREFIX."""
     database: str
     name: str
     label: str

@@ -13,7 +13,7 @@ from typing import Any, TextIO
 
 from adk_graph_memory import errors, graph, past_memory, telemetry
 from adk_graph_memory.graph import export_lines, vector_slots
-from adk_graph_memory.graph.vector_slots import VectorSlot
+from adk_graph_memory.graph.vector_slots import SchemaState, VectorSlot
 from adk_graph_memory.private_files import write_private_file
 from adk_graph_memory.records import AsOf, Scope, SharedMemory
 from adk_graph_memory.records.portable_rows import ExportHeader, ExportReport, PortableNode
@@ -99,7 +99,7 @@ class _Export:
     async def write_lines(self, file: TextIO) -> ExportReport:
         """Write the file from its first line to its last."""
         state = await vector_slots.fetch_schema_state(self._connection)
-        header = self._make_header(state.version, state.live_slot)
+        header = self._make_header(state)
         self._write_line(file, export_lines.encode_header(header))
         if self._user_id is None:  # an app's state is not one user's
             async for properties in graph.user_export.iterate_apps(self._connection, self._app_name):
@@ -115,10 +115,12 @@ class _Export:
         file.flush()
         return self._make_report()
 
-    def _make_header(self, schema: int, live: VectorSlot | None) -> ExportHeader:
+    def _make_header(self, state: SchemaState) -> ExportHeader:
+        live = state.live_slot
         return ExportHeader(
             uuid.uuid4().hex,
-            schema,
+            state.version,
+            state.checksum,
             metadata.version("adk-graph-memory"),
             datetime.now(UTC).isoformat(timespec="seconds"),
             self._app_name,

@@ -14,7 +14,7 @@ from adk_graph_memory.records import Receipt, Scope
 from adk_graph_memory.records.derived_memory import DerivedMemory
 from adk_graph_memory.records.history import EntityHistory, FactHistory, MemoryChange
 from adk_graph_memory.records.readings import Reading
-from adk_graph_memory.records.turns import check_text
+from adk_graph_memory.records.scopes import check_text
 from adk_graph_memory.rewriting import Rewriter, derive_memory, select_current_readings
 
 

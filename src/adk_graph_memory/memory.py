@@ -205,7 +205,7 @@ class GraphMemory(
             before: only requests made before this time, in epoch seconds.
             max_attempts: only requests with fewer attempts.
             queued_for: only requests for the model of this name (``rules`` for none), which extracts from them
-                instead of this memory's own. Empty: only requests of earlier releases, which name no model.
+                instead of this memory's own.
 
         Raises:
             errors.InvalidArgument: ``user_id`` looks like a shared memory, and is none.
@@ -220,7 +220,7 @@ class GraphMemory(
         )
         if queued_for is not None:
             ingests = [ingest for ingest in ingests if ingest.model == queued_for]
-        return await self._make_ingestion(connection, queued_for or None).resume_pending(ingests)
+        return await self._make_ingestion(connection, queued_for).resume_pending(ingests)
 
     @telemetry.trace_operation("search_memory")
     async def recall(

@@ -127,7 +127,7 @@ def _derive_past_memory(snapshot: MemorySnapshot, as_of: AsOf) -> PastMemory:
 
 
 def derive_recorded_memory(snapshot: MemorySnapshot, recorded: datetime) -> RecordedMemory:
-    """Derive what memory had recorded at a time; what a release without readings read counts as recorded ever since."""
+    """Derive what memory had recorded at a time."""
     memory, _ = _derive_recorded_memory(snapshot, recorded)
     return replace(memory, stale_ids=consolidation.find_stale_facts(memory.derived))
 
@@ -137,11 +137,10 @@ def _derive_recorded_memory(snapshot: MemorySnapshot, recorded: datetime) -> tup
     expired_ids = frozenset(id for id, turn in snapshot.turns.items() if not turn["stands"])
     readings, difference = derive_memory(snapshot, Erasure(expired_ids, takes_words=False))
     known = tuple(
-        consolidation.drop_unnamed_entities(reading) if reading.at is None else reading
+        replace(reading, reread_at=_cut_times(reading.reread_at, recorded))
         for reading in readings
-        if reading.at is None or reading.at <= recorded
+        if reading.at is not None and reading.at <= recorded
     )
-    known = tuple(replace(reading, reread_at=_cut_times(reading.reread_at, recorded)) for reading in known)
     statements = snapshot.statements.items()
     statement_ids = (id for id, row in statements if row["stands"] and row["recorded_at"].to_native() <= recorded)
     derived = consolidation.replay_readings(select_current_readings(snapshot, known))

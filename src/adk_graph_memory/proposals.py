@@ -13,7 +13,7 @@ from adk_graph_memory.forgetting import Forgetting
 from adk_graph_memory.records import Scope
 from adk_graph_memory.records.history import MemoryChange
 from adk_graph_memory.records.proposals import Proposal, ProposalAction
-from adk_graph_memory.records.turns import check_text
+from adk_graph_memory.records.scopes import check_text
 
 AGENT = "agent"
 """Who proposes something, unless the caller says who."""

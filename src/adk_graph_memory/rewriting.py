@@ -18,7 +18,7 @@ from adk_graph_memory.graph.vector_slots import EmbeddingBatch
 from adk_graph_memory.graph_vectors import GraphVectors
 from adk_graph_memory.records import Receipt, Role, Scope
 from adk_graph_memory.records.derived_memory import DerivedMemory
-from adk_graph_memory.records.readings import OwnerWord, Reading
+from adk_graph_memory.records.readings import LostReading, OwnerWord, Reading
 
 FREE_REWRITES = 3
 """Attempts at one rewrite while other workers may write to the same user; then they wait for it."""
@@ -149,6 +149,17 @@ class Rewriter:
                 break
         return difference
 
+    async def salvage_readings(self, scope: Scope) -> None:
+        """Let the graph's facts stand for what was read in readings that cannot be decoded, and store it as read."""
+
+        async def work(transaction: graph.Transaction) -> None:
+            await graph.derivation.lock_user(transaction, scope)
+            snapshot, lost = await graph.derivation.read_damaged_snapshot(transaction, scope)
+            salvaged = await asyncio.to_thread(_salvage_readings, snapshot, lost)
+            await graph.derivation.replace_readings(transaction, scope, salvaged)
+
+        await self._connection.transact(work)
+
     async def revise_readings(self, scope: Scope, revise: Callable[[Reading], Reading]) -> MemoryDifference:
         """Change readings, and let the graph become what they then make of it; return what that changes."""
 
@@ -254,8 +265,6 @@ def _plan_rewrite(
 
 def _plan_rereading(snapshot: MemorySnapshot, rereading: Rereading) -> Rewrite:
     new = rereading.reading
-    turn_ids = frozenset(new.heard_turn_ids)
-    snapshot = replace(snapshot, unrecorded_turn_ids=snapshot.unrecorded_turn_ids - turn_ids)
     readings = [replace(former, reread_at=_date_turns(former, new)) for former in _restrict_readings(snapshot, NOTHING)]
     return replace(_plan_rewrite(snapshot, [*readings, new]), rereading=rereading)
 
@@ -267,7 +276,7 @@ def _date_turns(former: Reading, new: Reading) -> dict[str, datetime]:
 
 
 def _restrict_readings(snapshot: MemorySnapshot, erasure: Erasure) -> list[Reading]:
-    readings = _list_readings(snapshot)
+    readings = list(snapshot.readings)
     for gone in (reading for reading in snapshot.readings if reading.id in erasure.reading_ids):
         readings = [_forget_rereading(reading, gone) for reading in readings]
     return consolidation.restrict_readings(readings, _make_removal(snapshot, erasure, readings))
@@ -294,12 +303,13 @@ def select_current_readings(snapshot: MemorySnapshot, readings: Sequence[Reading
     return consolidation.select_current_readings(readings, removal)
 
 
-def _list_readings(snapshot: MemorySnapshot) -> list[Reading]:
-    """List all readings; what was read before these were kept is read off the graph."""
-    unrecorded = consolidation.make_unrecorded_reading(
-        snapshot.stored, snapshot.unrecorded_turn_ids, _list_authors(snapshot.turns)
-    )
-    return [*([unrecorded] if unrecorded else []), *snapshot.readings]
+def _salvage_readings(snapshot: MemorySnapshot, lost: Sequence[LostReading]) -> dict[str, Reading | None]:
+    authors = _list_authors(snapshot.turns)
+    rereading_times = {time for reading in snapshot.readings for time in reading.reread_at.values()}
+    return {
+        one.id: consolidation.salvage_reading(one, snapshot.stored, authors, is_rereading=one.at in rereading_times)
+        for one in lost
+    }
 
 
 def _list_authors(turns: Mapping[str, Mapping[str, Any]]) -> dict[str, tuple[str, Role]]:

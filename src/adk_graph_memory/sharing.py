@@ -18,7 +18,8 @@ from adk_graph_memory.records import (
     SharedMemory,
     Turn,
 )
-from adk_graph_memory.records.turns import PROMOTED_SESSION, check_text
+from adk_graph_memory.records.scopes import check_text
+from adk_graph_memory.records.turns import PROMOTED_SESSION
 from adk_graph_memory.statements import Statements, check_authors, renew_turns
 
 SharedMemories = Sequence[SharedMemory]

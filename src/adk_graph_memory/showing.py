@@ -16,7 +16,7 @@ from adk_graph_memory.profiles import Profiles
 from adk_graph_memory.recall import FIRST_WAIT
 from adk_graph_memory.records import AsOf, Recollection, Scope, StoredFact
 from adk_graph_memory.records.inspection import InspectedEntity, InspectedTurn
-from adk_graph_memory.records.turns import check_text
+from adk_graph_memory.records.scopes import check_text
 
 FACTS_PER_STATEMENT = 100
 ENTITIES_AT_ONCE = 4

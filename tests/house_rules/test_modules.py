@@ -19,6 +19,8 @@ MODULES = sorted(SRC.rglob("*.py")) + sorted((ROOT / "pipelines").rglob("*.py"))
 MEANINGLESS = {"utils", "util", "helpers", "helper", "base", "manager", "factory", "common", "misc"}
 
 MAX_LINES = 400
+LONG_MODULES = {"errors.py": "every error, a class each"}
+"""Modules above that length, and why."""
 
 MAX_FUNCTION, USUAL_FUNCTION = 60, 40
 LONG_FUNCTIONS = {
@@ -121,7 +123,8 @@ def test_module_names_mean_something() -> None:
 
 
 def test_modules_are_not_too_long() -> None:
-    assert {name: length for name, text in TEXTS.items() if (length := len(text.splitlines())) > MAX_LINES} == {}
+    lengths = {name: len(text.splitlines()) for name, text in TEXTS.items()}
+    assert {name for name, length in lengths.items() if length > MAX_LINES} == LONG_MODULES.keys()
 
 
 def test_functions_are_not_too_long() -> None:

@@ -16,9 +16,8 @@ from google.adk.models.registry import LLMRegistry
 from google.adk.sessions import Session
 from google.genai import types
 
-from adk_graph_memory import Neo4jSessionService, Turn, errors, graph
+from adk_graph_memory import Neo4jSessionService, Turn, errors
 from adk_graph_memory.memory import GraphMemory
-from adk_graph_memory.records import Scope
 from adk_graph_memory.testing import ScriptedLlm, make_text_response
 
 NOON = 1_780_000_000.0
@@ -255,19 +254,6 @@ async def test_a_request_for_a_model_that_is_not_here_is_refused(command, neo4j_
     assert "QueuedModelMissing" in result.stderr and "'scripted'" in result.stderr and "--model NAME" in result.stderr
     assert await facts(command, app_name) == set()
     assert "1 turn remembered: 1 add." in (await command(*pending, "--model", "rules")).stdout
-    assert await facts(command, app_name) == {"I keep bees."}
-
-
-async def test_a_request_of_an_earlier_release_is_read_with_the_configured_model(command, neo4j_server, app_name):
-    await enqueue(neo4j_server, app_name, ScriptedLlm.from_replies())
-    await enqueue(neo4j_server, app_name, ScriptedLlm.from_replies(), "I keep goats.")
-    async with graph.Connection(settings=neo4j_server.settings()) as connection:
-        await connection.run_cypher(
-            "MATCH (i:Ingest {scope: $scope})-[:READS]->({text: 'I keep bees.'}) REMOVE i.model",
-            {"scope": Scope(app_name, "ana").key},
-        )
-    result = await command("ingest", "--pending", "--app", app_name)
-    assert "1 turn remembered: 1 add." in result.stdout and "QueuedModelMissing" in result.stderr
     assert await facts(command, app_name) == {"I keep bees."}
 
 

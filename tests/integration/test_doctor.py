@@ -6,11 +6,12 @@ import json
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from adk_graph_memory import GraphMemory, Statement, Turn, errors, rewriting
+from adk_graph_memory import AsOf, GraphMemory, Statement, Turn, errors, rewriting
 from adk_graph_memory.cli.doctor_command import MAX_USERS_SHOWN, CheckupTally
 from adk_graph_memory.graph.derivation import MemorySnapshot
 from adk_graph_memory.graph.queries import name_index
@@ -19,6 +20,7 @@ from adk_graph_memory.testing import HashEmbedder, ScriptedLlm
 
 NOON = datetime(2026, 3, 2, 12, tzinfo=UTC)
 TEXTS = ("I live in Faro.", "I live in Porto.")
+TOLD = "Ada is allergic to nuts."
 DIMENSIONS = 64
 FINISHED = "MATCH (i:@Ingest {scope: $scope, state: 'done'}) WITH i ORDER BY i.id LIMIT 1 "
 PORTO = "MATCH (f:@Fact {scope: $scope}) WHERE f.text CONTAINS 'Porto' "
@@ -40,7 +42,7 @@ async def memory(neo4j_server: Any, app_name: str) -> AsyncIterator[GraphMemory]
         for n, (user, text) in enumerate([("ada", TEXTS[0]), ("ada", TEXTS[1]), ("bob", TEXTS[0])]):
             turn = Turn(f"t{n}", "user", text, NOON + timedelta(days=n))
             await memory.remember([turn], app_name=app_name, user_id=user, session_id=f"s{n}")
-        told = Statement("Ada is allergic to nuts.", NOON, "s")
+        told = Statement(TOLD, NOON, "s")
         await memory.add_statements([told], app_name=app_name, user_id="ada")
         yield memory
 
@@ -178,19 +180,108 @@ async def test_dates_of_a_statement_are_for_its_owner_to_set_right(memory: Graph
     assert not (await check(memory, app_name))["ada"].is_ill
 
 
-async def test_facts_stand_for_a_reading_that_cannot_be_read(memory: GraphMemory, app_name: str) -> None:
+DAMAGE = "MATCH (i:@Ingest {scope: $scope}) SET i.reading = '{\"id\": 1}'"
+
+
+async def list_facts(memory: GraphMemory, owner: dict[str, str], **options: Any) -> dict[str, str]:
+    return {fact.text: fact.state async for fact in memory.facts(**owner, past=True, **options)}
+
+
+async def test_facts_stand_for_readings_that_cannot_be_read_once_and_for_all(
+    memory: GraphMemory, app_name: str
+) -> None:
     owner = {"app_name": app_name, "user_id": "ada"}
-    texts = [fact.text async for fact in memory.facts(**owner, past=True)]
-    await run_statement(memory, app_name, "MATCH (i:@Ingest {scope: $scope}) SET i.reading = '{\"id\": 1}'")
-    with pytest.raises(errors.GraphMemoryError, match="doctor --mend"):
-        await memory.forget_session("s0", **owner)
+    before = await list_facts(memory, owner)
+    ingests = "MATCH (i:@Ingest {scope: $scope}) RETURN i.id, i.done_at, i.reading, i.written ORDER BY i.written"
+    [[_, first_at, *_], [second_id, *_]] = await run_statement(memory, app_name, ingests)
+    then = AsOf(valid=NOON + timedelta(days=9), recorded=first_at.to_native())
+    known_then = await list_facts(memory, owner, as_of=then)
+    assert known_then == {TEXTS[0]: "current"}
+    await run_statement(memory, app_name, DAMAGE)
     found = await check(memory, app_name)
     assert describe(found["ada"]) == {"unreadable_readings": (2, False)} and not found["bob"].is_ill
     assert len(found["ada"].findings[0].details) == 2
-    assert not (await check(memory, app_name, mend=True))["ada"].is_ill
-    assert [fact.text async for fact in memory.facts(**owner, past=True)] == texts
+    mended = (await check(memory, app_name, mend=True))["ada"]
+    assert describe(mended) == {"unreadable_readings": (2, True)} and not mended.is_ill
+
+    readings = await run_statement(memory, app_name, ingests)
+    again = (await check(memory, app_name, mend=True))["ada"]
+    assert (again.differences, again.findings, again.is_mended) == (0, (), False)
+    assert await run_statement(memory, app_name, ingests) == readings
+    assert await list_facts(memory, owner) == before
+    assert await list_facts(memory, owner, as_of=then) == known_then
+
+    await memory.undo(second_id, **owner)
+    assert await list_facts(memory, owner) == {TEXTS[0]: "current", TOLD: "current"}
     await memory.forget_session("s0", **owner)
-    assert len([fact async for fact in memory.facts(**owner, past=True)]) == len(texts) - 1
+    assert await list_facts(memory, owner) == {TOLD: "current"}
+
+
+async def test_what_the_owner_ruled_on_facts_outlives_its_readings(memory: GraphMemory, app_name: str) -> None:
+    owner = {"app_name": app_name, "user_id": "ada"}
+    ids = {fact.text: fact.id async for fact in memory.facts(**owner, past=True)}
+    await memory.retract(ids[TEXTS[1]], **owner)
+    await memory.correct(ids[TEXTS[0]], **owner, text="I live in Lagos.")
+    [corrected] = [fact async for fact in memory.facts(**owner) if "Lagos" in fact.text]
+    await memory.pin(corrected.id, **owner, reason="I know where I live.")
+    before = await list_facts(memory, owner)
+    assert before == {TEXTS[0]: "retracted", TEXTS[1]: "retracted", "I live in Lagos.": "current", TOLD: "current"}
+    await run_statement(memory, app_name, DAMAGE)
+    assert describe((await check(memory, app_name, mend=True))["ada"]) == {"unreadable_readings": (5, True)}
+    assert await list_facts(memory, owner) == before
+    assert [fact.text async for fact in memory.facts(**owner) if fact.is_pinned] == ["I live in Lagos."]
+    assert not (await check(memory, app_name))["ada"].is_ill
+
+
+async def test_turns_that_were_read_again_are_not_salvaged_twice(memory: GraphMemory, app_name: str) -> None:
+    owner = {"app_name": app_name, "user_id": "ada"}
+    reply = make_reply(TEXTS[0]).replace(f'"text": "{TEXTS[0]}"', '"text": "The home of the user is Faro."')
+    model = ScriptedLlm.from_replies(reply)
+    async with GraphMemory(settings=memory.connection.settings, model=model, embedder=HashEmbedder()) as other:
+        [session] = [one async for one in other.outdated_sessions(**owner, force=True) if one.session_id == "s0"]
+        await other.reextract(session, force=True)
+    before = await list_facts(memory, owner)
+    assert "The home of the user is Faro." in before and TEXTS[0] not in before
+    await run_statement(memory, app_name, DAMAGE)
+    assert describe((await check(memory, app_name, mend=True))["ada"]) == {"unreadable_readings": (3, True)}
+    assert await list_facts(memory, owner) == before
+
+
+async def test_until_a_reading_is_mended_nothing_is_derived_and_nothing_lost(
+    memory: GraphMemory, app_name: str, tmp_path: Path
+) -> None:
+    owner = {"app_name": app_name, "user_id": "ada"}
+    [porto] = [fact.id async for fact in memory.facts(**owner, about="Porto")]
+    before = await list_facts(memory, owner)
+    [[ingest], *_] = await run_statement(memory, app_name, "MATCH (i:@Ingest {scope: $scope}) RETURN i.id")
+    await run_statement(memory, app_name, DAMAGE)
+    everything = "MATCH (n {scope: $scope}) RETURN properties(n) AS node ORDER BY elementId(n)"
+    damaged = await run_statement(memory, app_name, everything)
+    now = AsOf(recorded=datetime.now(UTC))
+    for refused in (
+        memory.forget(porto, **owner),
+        memory.forget_session("s0", **owner),
+        memory.preview_forget(porto, **owner),
+        memory.undo(ingest, **owner),
+        memory.history(porto, **owner),
+        memory.entity("Porto", **owner),
+        memory.retract(porto, **owner),
+        memory.correct(porto, **owner, text="I live in Lagos."),
+        memory.recall("Where do I live?", **owner, as_of=now),
+        memory.export(tmp_path / "then.jsonl", **owner, as_of=now),
+        list_facts(memory, owner, as_of=now),
+    ):
+        with pytest.raises(errors.GraphMemoryError, match=r"cannot be read any more.*doctor --mend"):
+            await refused
+    assert await run_statement(memory, app_name, everything) == damaged
+
+    assert (await memory.recall("Where do I live?", **owner))[0].text in TEXTS
+    await memory.export(tmp_path / "now.jsonl", **owner)
+    async with GraphMemory(settings=memory.connection.settings, model="rules", embedder=HashEmbedder()) as rules:
+        await rules.remember([Turn("t9", "user", "I keep bees.", NOON)], session_id="s9", **owner)
+    assert not (await check(memory, app_name, mend=True))["ada"].is_ill
+    assert await list_facts(memory, owner) == before | {"I keep bees.": "current"}
+    assert (await memory.forget(porto, **owner)).facts == 1
 
 
 async def test_a_memory_that_cannot_be_derived_is_reported_and_holds_up_no_other(

@@ -197,6 +197,14 @@ async def test_a_file_of_a_later_release_says_what_to_upgrade(memory: GraphMemor
         await take_over(memory, birds)
 
 
+@pytest.mark.parametrize("other", [{"schema": 9}, {"checksum": None}, {"checksum": "of another file"}], ids=str)
+async def test_so_is_a_file_of_another_schema(memory: GraphMemory, birds: Path, other: dict[str, Any]) -> None:
+    header, *lines = read_lines(birds)
+    write_lines(birds, [header | other, *lines])
+    with pytest.raises(errors.UnreadableTranscript, match=r"line 1: another development version .* that wrote it\."):
+        await take_over(memory, birds)
+
+
 @pytest.mark.parametrize("text", ["", "{}\n", "[1]\n", "\x00\n", '{"results": []}\n'])
 async def test_what_is_no_export_is_refused(memory: GraphMemory, tmp_path: Path, text: str) -> None:
     path = tmp_path / "other.json"

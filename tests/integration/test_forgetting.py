@@ -324,19 +324,6 @@ async def test_forget_before_leaves_what_was_said_later(make_memory: MakeMemory,
         await memory.forget_before(datetime(2026, 1, 1), **owner)
 
 
-async def test_memories_of_a_release_without_readings_are_forgotten_too(make_memory: MakeMemory, app_name: str) -> None:
-    memory, owner = make_memory(), {"app_name": app_name, "user_id": USER}
-    await memory.remember(say("I keep bees in the garden.", "I like honey on bread."), session_id="s", **owner)
-    await run_cypher(memory, "MATCH (i:@Ingest {scope: $scope}) SET i.reading = null, i.written = null", app_name)
-    before = await fetch_stored(memory, app_name)
-    assert (await Rewriter(memory.connection).restore_derivation(Scope(app_name, USER))).is_empty
-    await memory.remember(say("I sell candles at the market.", start=5), session_id="s", **owner)
-    await memory.forget_event("t0", session_id="s", **owner)
-    texts = sorted([fact.text async for fact in memory.facts(**owner)])
-    assert texts == ["I like honey on bread.", "I sell candles at the market."]
-    assert len(before.facts) == 2
-
-
 async def test_forgetting_a_user_leaves_no_trace(
     neo4j_server: Any, make_memory: MakeMemory, app_name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Any
 ) -> None:

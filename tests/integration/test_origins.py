@@ -12,9 +12,8 @@ from google.adk.events import Event
 from google.adk.memory.memory_entry import MemoryEntry
 from google.genai import types
 
-from adk_graph_memory import Filters, GraphMemory, Statement, Turn, errors, graph
+from adk_graph_memory import Filters, GraphMemory, Statement, Turn, errors
 from adk_graph_memory.adk import memory_codec
-from adk_graph_memory.records import Scope
 from adk_graph_memory.testing import HashEmbedder, ScriptedLlm
 
 NOON = datetime(2026, 3, 2, 12, tzinfo=UTC)
@@ -163,31 +162,6 @@ async def test_pending_turns_keep_their_origin(neo4j_server: Any, owner: Owner) 
         )
         await memory.resume(**owner)
         assert await list_origins(memory, owner) == {"Rex is afraid of thunder.": "import"}
-
-
-async def test_what_an_earlier_release_wrote_gets_origins(memory: GraphMemory, owner: Owner, neo4j_server: Any) -> None:
-    """The migration is repeated too, as after a crash, and does not take an origin for a writer."""
-    connection, scope = memory.connection, Scope(**owner).key
-    before = {**await list_origins(memory, owner), "Ana lives in Faro": "agent"}
-    [marked] = await connection.run_cypher(
-        "MATCH (e:TestHashEvent {scope: $scope}) WHERE e.text STARTS WITH 'So' "
-        "SET e.origin = 'agent', e.manner = 'pasted', e.writer = null RETURN e.id AS id",
-        {"scope": scope},
-    )
-    await connection.run_cypher(
-        "MATCH (n {scope: $scope}) WHERE n:TestHashFact OR (n:TestHashEvent AND n.id <> $id) SET n.origin = null",
-        {"scope": scope, "id": marked["id"]},
-    )
-    blocks = graph.queries.load_cypher_files("migrations")["0008_origins.cypher"]
-    for block in (*blocks, *blocks):
-        await connection.run_cypher(graph.queries.fill_identifiers(block.text, connection.settings))
-    assert await list_origins(memory, owner) == before
-    events = await connection.run_cypher(
-        "MATCH (e:TestHashEvent {scope: $scope}) RETURN e.origin AS origin, e.writer AS writer ORDER BY e.text",
-        {"scope": scope},
-    )
-    assert [(row["origin"], row["writer"]) for row in events] == [("agent", "agent"), ("agent", None)]
-    await check_derived(memory, owner)
 
 
 PART = types.Part(text="Rex is afraid of thunder")

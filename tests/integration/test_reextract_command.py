@@ -16,7 +16,7 @@ NOON = datetime(2026, 3, 2, 12, tzinfo=UTC)
 
 @pytest.fixture
 async def sessions(neo4j_server: Any, app_name: str) -> list[str]:
-    """Three sessions of two users, as if an earlier release had read them."""
+    """Three sessions of two users, as if another extractor had read them."""
     settings = neo4j_server.settings()
     names = ["s0", "s1", "s2"]
     async with GraphMemory(settings=settings, model="rules") as memory:

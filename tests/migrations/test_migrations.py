@@ -12,20 +12,16 @@ import re
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Callable, Iterator
-from datetime import UTC, datetime
 from typing import Any
 
 import neo4j
 import pytest
 
-from adk_graph_memory import GraphMemory, Turn, errors, graph
+from adk_graph_memory import errors, graph
 from adk_graph_memory.graph import analyzers, migrate, vector_slots
 from adk_graph_memory.graph.connection import Connection
 from adk_graph_memory.graph.queries import (
-    FRAGMENT,
     LABELS,
-    UNBOUNDED,
-    CypherBlock,
     CypherStatements,
     fill_identifiers,
     load_cypher_files,
@@ -34,7 +30,6 @@ from adk_graph_memory.graph.queries import (
 from adk_graph_memory.local_neo4j import LocalNeo4j
 from adk_graph_memory.records import Scope
 from adk_graph_memory.settings import Settings
-from adk_graph_memory.testing import HashEmbedder
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("migrations")]
 
@@ -42,6 +37,7 @@ PREFIXES = (f"T{number}x" for number in itertools.count())
 DIMENSIONS = 8
 NOTHING = graph.sessions.JsonMapDelta()
 
+SCHEMA = [block for blocks in load_cypher_files("migrations").values() for block in blocks]
 ONE_FOR_THE_DATABASE = {"App", "Meta", "Migration"}
 """Labels whose keys belong to no user."""
 
@@ -57,9 +53,6 @@ MAY_SCAN = {
     "write_changes": {"CartesianProduct"},
     "rewrite_mentions": {"CartesianProduct"},
     "shared_entities": {"CartesianProduct"},
-    # Goes through the whole database, once.
-    "turn_origins": {"NodeByLabelScan"},
-    "fact_origins": {"NodeByLabelScan"},
     # A new embedder goes through the whole database, once.
     "reembed_unmark": {"UnionNodeByLabelsScan"},
     "reembed_failures": {"UnionNodeByLabelsScan"},
@@ -79,6 +72,16 @@ MIGRATE = """
 import asyncio, os
 from adk_graph_memory import graph
 from adk_graph_memory.settings import Settings
+statements_left, run_cypher = int(os.environ["T_STATEMENTS"]), graph.Connection.run_cypher
+
+async def run_and_die(self, *arguments, **options):
+    global statements_left
+    if not statements_left:
+        os._exit(9)
+    statements_left -= 1
+    return await run_cypher(self, *arguments, **options)
+
+graph.Connection.run_cypher = run_and_die
 settings = Settings(uri=os.environ["T_URI"], password=os.environ["T_PASSWORD"], label_prefix=os.environ["T_PREFIX"])
 asyncio.run(graph.prepare_connection(graph.Connection(settings=settings)))
 """
@@ -152,16 +155,11 @@ def schema_of(dba: neo4j.Session, prefix: str) -> dict[str, list[dict[str, Any]]
     return found
 
 
-def named_by_migrations(prefix: str) -> set[str]:
+def named_by_schema(prefix: str) -> set[str]:
     settings = Settings(label_prefix=prefix)
-    texts = [
-        fill_identifiers(block.text, settings)
-        for blocks in load_cypher_files("migrations").values()
-        for block in blocks
-    ]
+    texts = [fill_identifiers(block.text, settings) for block in SCHEMA]
     made = {name for text in texts for name in re.findall(r"(?:CONSTRAINT|INDEX) (\w+) IF NOT EXISTS", text)}
-    dropped = {name for text in texts for name in re.findall(r"DROP INDEX (\w+) IF EXISTS", text)}
-    return made - dropped | {name_index(analyzers.name_text_index(one), settings) for one in settings.analyzers}
+    return made | {name_index(analyzers.name_text_index(one), settings) for one in settings.analyzers}
 
 
 # -- auto -------------------------------------------------------------------------------------------------------
@@ -176,7 +174,7 @@ async def test_a_fresh_database_gets_its_version(deployed: Callable[..., Connect
 async def test_every_migration_leaves_a_record(
     deployed: Callable[..., Connection], dba: neo4j.Session, prefix: str
 ) -> None:
-    await graph.prepare_connection(deployed())
+    connection = await graph.prepare_connection(deployed())
     recorded = rows(
         dba, f"MATCH (m:{prefix}Migration) RETURN m.name AS name, m.checksum AS checksum ORDER BY m.version"
     )
@@ -184,6 +182,7 @@ async def test_every_migration_leaves_a_record(
         {"name": name, "checksum": migrate.compute_checksum(blocks)}
         for name, blocks in load_cypher_files("migrations").items()
     ]
+    assert recorded[-1]["checksum"] == (await vector_slots.fetch_schema_state(connection)).checksum
 
 
 async def test_every_constraint_and_index_is_there_and_online(
@@ -191,7 +190,7 @@ async def test_every_constraint_and_index_is_there_and_online(
 ) -> None:
     await graph.prepare_connection(deployed())
     schema = schema_of(dba, prefix)
-    assert {row["name"] for row in schema["INDEXES"]} == named_by_migrations(prefix)
+    assert {row["name"] for row in schema["INDEXES"]} == named_by_schema(prefix)
     assert {row["state"] for row in schema["INDEXES"]} == {"ONLINE"}
 
 
@@ -232,19 +231,39 @@ async def test_many_connections_migrate_at_once(
     deployed: Callable[..., Connection], dba: neo4j.Session, prefix: str
 ) -> None:
     await asyncio.gather(*(graph.prepare_connection(deployed()) for _ in range(6)))
-    assert count(dba, prefix) == {"Meta": 1, "Migration": migrate.get_schema_version()}
+    assert count(dba, prefix) == {"Meta": 1, "Migration": 1}
+
+
+def start_migrating(server: LocalNeo4j, prefix: str, statements: int = -1) -> subprocess.Popen[str]:
+    """Start a process that prepares a graph; it dies before the next statement if so many were run."""
+    environment = {"T_URI": server.uri, "T_PASSWORD": server.auth[1], "T_PREFIX": prefix}
+    return subprocess.Popen(
+        [sys.executable, "-c", MIGRATE],
+        env=os.environ | environment | {"T_STATEMENTS": str(statements)},
+        stderr=subprocess.PIPE,
+        text=True,
+    )
 
 
 def test_two_processes_migrate_at_once(server: LocalNeo4j, dba: neo4j.Session, prefix: str) -> None:
-    environment = os.environ | {"T_URI": server.uri, "T_PASSWORD": server.auth[1], "T_PREFIX": prefix}
-    processes = [
-        subprocess.Popen([sys.executable, "-c", MIGRATE], env=environment, stderr=subprocess.PIPE, text=True)
-        for _ in range(2)
-    ]
+    processes = [start_migrating(server, prefix) for _ in range(2)]
     complaints = [process.communicate(timeout=120)[1] for process in processes]
     assert [process.returncode for process in processes] == [0, 0], complaints
-    assert count(dba, prefix) == {"Meta": 1, "Migration": migrate.get_schema_version()}
-    assert {row["name"] for row in schema_of(dba, prefix)["INDEXES"]} == named_by_migrations(prefix)
+    assert count(dba, prefix) == {"Meta": 1, "Migration": 1}
+    assert {row["name"] for row in schema_of(dba, prefix)["INDEXES"]} == named_by_schema(prefix)
+
+
+@pytest.mark.parametrize("statements", [1, len(SCHEMA) // 2, pytest.param(len(SCHEMA), marks=pytest.mark.full)])
+async def test_a_process_that_dies_halfway_leaves_what_the_next_one_completes(
+    server: LocalNeo4j, deployed: Callable[..., Connection], dba: neo4j.Session, prefix: str, statements: int
+) -> None:
+    killed = start_migrating(server, prefix, statements)
+    assert (killed.communicate(timeout=120), killed.returncode) == ((None, ""), 9)
+    assert 0 < len(schema_of(dba, prefix)["INDEXES"]) < len(named_by_schema(prefix))
+    connection = await graph.prepare_connection(deployed())
+    assert (await vector_slots.fetch_schema_state(connection)).version == migrate.get_schema_version()
+    assert {row["name"] for row in schema_of(dba, prefix)["INDEXES"]} == named_by_schema(prefix)
+    assert count(dba, prefix) == {"Meta": 1, "Migration": 1}
 
 
 def count(dba: neo4j.Session, prefix: str) -> dict[str, int]:
@@ -283,14 +302,14 @@ async def test_check_accepts_what_a_dba_made_of_the_printed_script(
     run_as_cypher_shell(dba, migrate.make_migration_script(Settings(label_prefix=prefix)))
     connection = await graph.prepare_connection(deployed(schema="check"))
     assert (await vector_slots.fetch_schema_state(connection)).version == migrate.get_schema_version()
-    assert {row["name"] for row in schema_of(dba, prefix)["INDEXES"]} == named_by_migrations(prefix)
+    assert {row["name"] for row in schema_of(dba, prefix)["INDEXES"]} == named_by_schema(prefix)
 
 
 @pytest.mark.full
 async def test_the_printed_script_may_run_twice(dba: neo4j.Session, prefix: str) -> None:
     for _ in range(2):
         run_as_cypher_shell(dba, migrate.make_migration_script(Settings(label_prefix=prefix)))
-    assert count(dba, prefix) == {"Meta": 1, "Migration": migrate.get_schema_version()}
+    assert count(dba, prefix) == {"Meta": 1, "Migration": 1}
 
 
 @pytest.mark.full
@@ -320,11 +339,42 @@ def run_as_cypher_shell(dba: neo4j.Session, script: str) -> None:
 async def test_a_newer_schema_is_left_alone(
     deployed: Callable[..., Connection], dba: neo4j.Session, prefix: str
 ) -> None:
-    dba.run(f"CREATE (:{prefix}Meta {{key: 'schema', version: 99}})").consume()
+    newer = migrate.get_schema_version() + 1
+    dba.run(f"CREATE (:{prefix}Meta {{key: 'schema', version: {newer}}})").consume()
     for mode in ("auto", "check"):
-        with pytest.raises(errors.SchemaTooNew, match=r"99.*upgrade"):
+        with pytest.raises(errors.SchemaTooNew, match=f"{newer}.*upgrade"):
             await graph.prepare_connection(deployed(schema=mode))
     assert schema_of(dba, prefix) == {"CONSTRAINTS": [], "INDEXES": []}
+
+
+UNKNOWN_SCHEMAS = [
+    pytest.param({"version": 9}, id="nine-migrations"),
+    pytest.param({"version": 1}, id="first-of-nine"),
+    pytest.param({"version": migrate.get_schema_version()}, id="without-a-checksum"),
+    pytest.param({"version": migrate.get_schema_version(), "checksum": "of another file"}, id="another-file"),
+]
+
+
+@pytest.mark.parametrize("state", UNKNOWN_SCHEMAS)
+async def test_the_schema_of_another_checkout_is_left_alone(
+    deployed: Callable[..., Connection], dba: neo4j.Session, prefix: str, state: dict[str, Any]
+) -> None:
+    def fetch_meta() -> list[dict[str, Any]]:
+        return rows(dba, f"MATCH (m:{prefix}Meta) RETURN m {{.version, .checksum}} AS meta")
+
+    dba.run(f"CREATE (m:{prefix}Meta {{key: 'schema'}}) SET m += $state", state=state).consume()
+    before = fetch_meta()
+    for mode in ("auto", "check"):
+        with pytest.raises(errors.SchemaUnknown, match=rf"(?s)schema {state['version']}.*LABEL_PREFIX"):
+            await graph.prepare_connection(deployed(schema=mode))
+    assert (schema_of(dba, prefix), fetch_meta()) == ({"CONSTRAINTS": [], "INDEXES": []}, before)
+    with pytest.raises(errors.SchemaUnknown):
+        await migrate.migrate_schema(deployed())
+
+    run_as_cypher_shell(dba, migrate.make_migration_script(Settings(label_prefix=prefix)))
+    assert (fetch_meta(), count(dba, prefix)["Migration"]) == (before, 0)
+    with pytest.raises(errors.SchemaUnknown):
+        await graph.prepare_connection(deployed(schema="check"))
 
 
 async def test_off_asks_nothing(deployed: Callable[..., Connection], dba: neo4j.Session, prefix: str) -> None:
@@ -407,7 +457,19 @@ async def test_two_label_prefixes_do_not_see_each_other(
     await graph.sessions.remove_session(left, scope, id="s", now=2.0)
     assert await graph.sessions.fetch_session(left, scope, id="s", now=2.0) is None
     assert await graph.sessions.fetch_session(right, scope, id="s", now=2.0) is not None
-    assert {row["name"] for row in schema_of(dba, other)["INDEXES"]} == named_by_migrations(other)
+    assert {row["name"] for row in schema_of(dba, other)["INDEXES"]} == named_by_schema(other)
+
+
+async def test_a_name_that_another_graph_has_is_told(
+    deployed: Callable[..., Connection], dba: neo4j.Session, prefix: str
+) -> None:
+    name = f"adk_event_memory_key_OF_{prefix}"
+    dba.run(f"CREATE CONSTRAINT {name} FOR (n:Other{prefix}) REQUIRE n.key IS UNIQUE").consume()
+    with pytest.raises(errors.IndexNameTaken, match=rf"(?s)'{name}', for label Other{prefix},.*LABEL_PREFIX"):
+        await graph.prepare_connection(deployed())
+    dba.run(f"DROP CONSTRAINT {name}").consume()
+    await graph.prepare_connection(deployed())
+    assert {row["name"] for row in schema_of(dba, prefix)["INDEXES"]} == named_by_schema(prefix)
 
 
 # -- slots ------------------------------------------------------------------------------------------------------
@@ -440,27 +502,10 @@ def prepared_prefix(server: LocalNeo4j) -> str:
     return asyncio.run(prepare(server, *"ab"))
 
 
-BLOCKS = [
-    (file, block)
-    for folder in ("cypher", "migrations")
-    for file, blocks in load_cypher_files(folder).items()
-    for block in blocks
-    if block.tag != FRAGMENT
-]
-
-
-def plan(dba: neo4j.Session, server: LocalNeo4j, prefix: str, case: tuple[str, CypherBlock]) -> set[str] | None:
-    """The operators of the block's plan, or None where the block is for another server line."""
-    file, block = case
-    line, settings = migrate.parse_server_line(f"Neo4j/{server.version}"), Settings(label_prefix=prefix)
-    if block.tag not in (None, UNBOUNDED, line):
-        return None
-    whole = (
-        fill_identifiers(block.text, settings)
-        if file in load_cypher_files("migrations")
-        else CypherStatements.from_settings(settings, line)[block.name]
-    )
-    return explained(dba, whole)
+@pytest.fixture
+def statements(server: LocalNeo4j, prepared_prefix: str) -> CypherStatements:
+    line = migrate.parse_server_line(f"Neo4j/{server.version}")
+    return CypherStatements.from_settings(Settings(label_prefix=prepared_prefix), line)
 
 
 def explained(dba: neo4j.Session, statement: str) -> set[str]:
@@ -476,222 +521,12 @@ def operators(plan: dict[str, Any]) -> Iterator[str]:
 
 
 def test_the_server_understands_each_block_and_finds_its_nodes_by_index(
-    dba: neo4j.Session, server: LocalNeo4j, prepared_prefix: str
+    dba: neo4j.Session, statements: CypherStatements
 ) -> None:
-    plans = [(case[1].name, plan(dba, server, prepared_prefix, case) or set()) for case in BLOCKS]
-    assert {name: costly for name, operators in plans if (costly := operators & COSTLY)} == MAY_SCAN
+    plans = {name: explained(dba, statements[name]) for name in statements}
+    assert {name: costly for name, operators in plans.items() if (costly := operators & COSTLY)} == MAY_SCAN
 
 
-def test_the_retrieval_query_goes_on_from_the_hits(
-    dba: neo4j.Session, server: LocalNeo4j, prepared_prefix: str
-) -> None:
-    statements = CypherStatements.from_settings(
-        Settings(label_prefix=prepared_prefix), migrate.parse_server_line(f"Neo4j/{server.version}")
-    )
+def test_the_retrieval_query_goes_on_from_the_hits(dba: neo4j.Session, statements: CypherStatements) -> None:
     whole = f"CALL () {{\n{statements['results']}\n}}\n{statements.fragments['retrieval_query']}"
     assert not explained(dba, whole) & COSTLY
-
-
-# -- names of indexes and constraints -----------------------------------------------------------------------------
-
-ADA = {"app_name": "app", "user_id": "ada"}
-TOLD = ("I play the cello.", "My sister Clara moved to Lisbon.")
-NOT_COMPARED = {"id", "name", "lastRead", "readCount", "trackedSince", "createStatement", "owningConstraint"}
-NOT_COMPARED |= {"ownedIndex", "populationPercent"}
-
-
-LATER = "memory_proposal"
-"""An index that schema version 5 did not have."""
-
-
-def age(dba: neo4j.Session, prefix: str, index_prefix: str = "adk_") -> None:
-    """Name a graph's indexes and constraints as schema version 5 did: by two prefixes, neither told from the rest."""
-    schema = schema_of(dba, prefix)
-    constraints = {row["name"] for row in schema["CONSTRAINTS"]}
-    for row in schema["INDEXES"]:
-        name, former = row["name"], former_name(row["name"], prefix, index_prefix)
-        dba.run(f"DROP {'CONSTRAINT' if name in constraints else 'INDEX'} `{name}`").consume()
-        if LATER in name:
-            continue
-        line = "CYPHER 25 " if row["type"] == "VECTOR" else ""
-        dba.run(line + row["createStatement"].replace(f"`{name}`", f"`{former}`")).consume()
-    forget_migrations(dba, prefix)
-
-
-def former_name(name: str, prefix: str, index_prefix: str = "adk_") -> str:
-    word = name.removeprefix("adk_").removesuffix(f"_OF_{prefix}")
-    return f"{index_prefix}{prefix}{word.replace('-', '_')}"
-
-
-def forget_migrations(dba: neo4j.Session, prefix: str) -> None:
-    """Forget all since schema version 5."""
-    dba.run(f"MATCH (m:{prefix}Meta) SET m.version = 5").consume()
-    dba.run(f"MATCH (m:{prefix}Migration) WHERE m.version > 5 DELETE m").consume()
-    dba.run("CALL db.awaitIndexes(120)").consume()
-
-
-def drop_schema(dba: neo4j.Session, prefix: str) -> None:
-    schema = schema_of(dba, prefix)
-    for kind in ("CONSTRAINT", "INDEX"):
-        for row in schema["CONSTRAINTS" if kind == "CONSTRAINT" else "INDEXES"]:
-            dba.run(f"DROP {kind} `{row['name']}` IF EXISTS").consume()
-
-
-def described(dba: neo4j.Session, prefix: str) -> list[dict[str, Any]]:
-    """All that Neo4j says of a graph's indexes and constraints, but their names and what follows from those.
-
-    What schema version 5 did not have is left out.
-    """
-    rows = [row for found in schema_of(dba, prefix).values() for row in found if LATER not in row["name"]]
-    kept = [{key: value for key, value in row.items() if key not in NOT_COMPARED} for row in rows]
-    return sorted(kept, key=repr)
-
-
-async def remembers(settings: Settings) -> None:
-    async with GraphMemory(settings=settings, embedder=HashEmbedder(DIMENSIONS), model="rules") as memory:
-        for question in TOLD:
-            found = [memory.text for memory in await memory.recall(question, **ADA)]
-            assert found[0] == question
-
-
-@pytest.fixture
-async def remembered(deployed: Callable[..., Connection], dba: neo4j.Session) -> Callable[..., Any]:
-    """Fills a graph: two turns with vectors in slot a, and a slot b that is live and has vectors of another size."""
-
-    async def remember(prefix: str, **chosen: Any) -> Settings:
-        settings = deployed(label_prefix=prefix, **chosen).settings
-        turns = [Turn(f"t{n}", "user", text, datetime(2026, 3, n + 1, tzinfo=UTC)) for n, text in enumerate(TOLD)]
-        async with GraphMemory(settings=settings, embedder=HashEmbedder(DIMENSIONS), model="rules") as memory:
-            await memory.remember(turns, session_id="s", **ADA)
-            await vector_slots.open_slot(memory.connection, "b", "larger", 2 * DIMENSIONS)
-        return settings
-
-    return remember
-
-
-@pytest.mark.full
-@pytest.mark.parametrize("index_prefix", ["adk_", "own_"])
-async def test_a_graph_of_former_names_gets_its_names_and_still_remembers(
-    deployed: Callable[..., Connection], dba: neo4j.Session, prefix: str, remembered: Any, index_prefix: str
-) -> None:
-    chosen = {"analyzers": ("standard-no-stop-words", "english")}
-    settings = await remembered(prefix, **chosen)
-    before = described(dba, prefix)
-    names = {row["name"] for row in schema_of(dba, prefix)["INDEXES"]}
-    age(dba, prefix, index_prefix)
-    aged = {row["name"] for row in schema_of(dba, prefix)["INDEXES"]}
-    assert not aged & names and described(dba, prefix) == before
-
-    with pytest.raises(errors.SchemaMissing, match=r"(?s)0006_index_names.*adk-graph-memory migrate"):
-        await graph.prepare_connection(deployed(**chosen, schema="check"))
-    assert {row["name"] for row in schema_of(dba, prefix)["INDEXES"]} == aged
-
-    connection = await graph.prepare_connection(deployed(**chosen))
-    schema = schema_of(dba, prefix)
-    assert {row["name"] for row in schema["INDEXES"]} == names
-    assert {row["state"] for row in schema["INDEXES"]} == {"ONLINE"}
-    assert described(dba, prefix) == before
-    state = await vector_slots.fetch_schema_state(connection)
-    assert (state.version, state.live_slot_name, len(state.slots)) == (migrate.get_schema_version(), "a", 2)
-    await remembers(settings)
-
-
-@pytest.mark.full
-async def test_the_printed_script_holds_what_a_graph_of_former_names_needs(
-    deployed: Callable[..., Connection], dba: neo4j.Session, prefix: str, remembered: Any
-) -> None:
-    settings = await remembered(prefix)
-    before, names = described(dba, prefix), {row["name"] for row in schema_of(dba, prefix)["INDEXES"]}
-    age(dba, prefix)
-    connection = deployed()
-    script = migrate.make_migration_script(settings, renamings=await migrate.fetch_renamings(connection))
-    assert all(f"`{former_name(name, prefix)}` IF EXISTS;" in script for name in names if LATER not in name)
-    run_as_cypher_shell(dba, script)
-    await graph.prepare_connection(deployed(schema="check"))
-    assert ({row["name"] for row in schema_of(dba, prefix)["INDEXES"]}, described(dba, prefix)) == (names, before)
-    assert await migrate.fetch_renamings(connection) == []
-    await remembers(settings)
-
-
-@pytest.mark.full
-@pytest.mark.parametrize("first", [0, 1])
-async def test_two_graphs_that_shared_names_both_get_all_of_their_constraints(
-    deployed: Callable[..., Connection], dba: neo4j.Session, prefix: str, remembered: Any, first: int
-) -> None:
-    prefixes = (prefix, f"Zz{prefix}")
-    for one in prefixes:
-        await remembered(one)
-    full = described(dba, prefixes[1])
-    drop_schema(dba, prefixes[1])
-    forget_migrations(dba, prefixes[1])
-    age(dba, prefix, index_prefix="adk_Zz")
-    shared = {row["name"] for row in schema_of(dba, prefix)["INDEXES"]}
-    assert shared >= {former_name(name, prefixes[1]) for name in named_by_migrations(prefixes[1]) if LATER not in name}
-
-    for one in (prefixes[first], prefixes[1 - first]):
-        await graph.prepare_connection(deployed(label_prefix=one))
-    for one in prefixes:
-        found = schema_of(dba, one)
-        assert {row["name"] for row in found["INDEXES"]} >= named_by_migrations(one)
-        assert {row["labelsOrTypes"][0].removeprefix(one) for row in found["CONSTRAINTS"]} == LABELS
-        await remembers(deployed(label_prefix=one).settings)
-    assert described(dba, prefixes[1]) == full
-
-
-@pytest.mark.full
-async def test_an_index_is_made_that_a_process_dropped_before_it_died(
-    deployed: Callable[..., Connection], dba: neo4j.Session, prefix: str, remembered: Any
-) -> None:
-    settings = await remembered(prefix)
-    before = described(dba, prefix)
-    age(dba, prefix)
-    dba.run(f"DROP CONSTRAINT `{former_name('adk_meta_key', prefix)}`").consume()
-    dba.run(f"DROP INDEX `{former_name('adk_memory_text_english', prefix)}`").consume()
-    dba.run(f"DROP INDEX `{former_name('adk_memory_vector_a', prefix)}` IF EXISTS").consume()
-    await asyncio.gather(*(graph.prepare_connection(deployed()) for _ in range(3)))
-    assert described(dba, prefix) == before
-    await remembers(settings)
-
-
-async def test_a_graph_without_a_prefix_needs_nothing(
-    deployed: Callable[..., Connection], dba: neo4j.Session, remembered: Any
-) -> None:
-    await remembered("")
-    before = schema_of(dba, "")
-    forget_migrations(dba, "")
-    await graph.prepare_connection(deployed(label_prefix=""))
-    assert [row["id"] for kind in before for row in schema_of(dba, "")[kind]] == [
-        row["id"] for kind in before for row in before[kind]
-    ]
-    assert all(re.fullmatch(r"adk_[a-z_]+", row["name"]) for row in before["INDEXES"])
-
-
-async def test_somebody_elses_indexes_of_our_labels_stay(
-    deployed: Callable[..., Connection], dba: neo4j.Session, prefix: str
-) -> None:
-    await graph.prepare_connection(deployed())
-    age(dba, prefix)
-    dba.run(f"CREATE INDEX mine_{prefix}session_key FOR (n:{prefix}Session) ON (n.id)").consume()
-    await graph.prepare_connection(deployed())
-    names = {row["name"] for row in schema_of(dba, prefix)["INDEXES"]}
-    assert names == named_by_migrations(prefix) | {f"mine_{prefix}session_key"}
-
-
-@pytest.mark.full
-@pytest.mark.parametrize("is_fresh", [True, False])
-async def test_a_name_that_another_graph_has_is_told_before_anything_is_dropped(
-    deployed: Callable[..., Connection], dba: neo4j.Session, prefix: str, is_fresh: bool
-) -> None:
-    if not is_fresh:
-        await graph.prepare_connection(deployed())
-        age(dba, prefix)
-    name = f"adk_event_memory_key_OF_{prefix}"
-    dba.run(f"CREATE CONSTRAINT {name} FOR (n:Other{prefix}) REQUIRE n.key IS UNIQUE").consume()
-    before = schema_of(dba, prefix)
-    with pytest.raises(errors.IndexNameTaken, match=rf"(?s)'{name}', for label Other{prefix},.*Migrate\s+that\s+graph"):
-        await graph.prepare_connection(deployed())
-    if not is_fresh:
-        assert [row["id"] for row in schema_of(dba, prefix)["INDEXES"]] == [row["id"] for row in before["INDEXES"]]
-    dba.run(f"DROP CONSTRAINT {name}").consume()
-    await graph.prepare_connection(deployed())
-    assert {row["name"] for row in schema_of(dba, prefix)["INDEXES"]} == named_by_migrations(prefix)

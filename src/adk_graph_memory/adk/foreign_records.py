@@ -30,20 +30,6 @@ def encode_event(body: str) -> dict[str, Any]:
         raise _make_refusal(error) from error
 
 
-def check_ids(app_name: str, user_id: str, session_id: str = "") -> str:
-    """Return the session's id as our session service stores it, without spaces around it.
-
-    Raises:
-        errors.InvalidArgument: one of them is too long.
-    """
-    try:
-        for name, value in (("app_name", app_name), ("user_id", user_id), ("session_id", session_id)):
-            session_codec.check_id(name, value)
-    except InputValidationError as error:
-        raise _make_refusal(error) from error
-    return session_id.strip()
-
-
 def encode_state(values: Mapping[str, Any]) -> JsonMapDelta:
     """Encode the state of one level, whose keys have no prefix.
 

@@ -18,10 +18,12 @@ from google.genai import types
 from pydantic import ValidationError
 from pydantic_core import to_jsonable_python
 
+from adk_graph_memory import errors
 from adk_graph_memory.adk import _compat
 from adk_graph_memory.graph.json_map import JsonMapDelta
 from adk_graph_memory.graph.sessions import StoredSession
 from adk_graph_memory.language.durations import parse_duration
+from adk_graph_memory.records import scopes
 
 logger = logging.getLogger(__name__)
 
@@ -33,19 +35,17 @@ _MAX_DEPTH = 100
 
 _MAX_TIMESTAMP = 253_370_764_800.0
 
-MAX_ID_LENGTH = 1_024
-"""Characters; Neo4j refuses an index key above about 8 kB."""
-
 
 def check_id(name: str, value: str) -> str:
     """Return the id, or raise an error that calls it ``name``.
 
     Raises:
-        InputValidationError: it has more than ``MAX_ID_LENGTH`` characters.
+        InputValidationError: it is too long to be stored.
     """
-    if len(value) > MAX_ID_LENGTH:
-        raise InputValidationError(f"{name} has {len(value)} characters; at most {MAX_ID_LENGTH} are possible.")
-    return value
+    try:
+        return scopes.check_id(name, value)
+    except errors.InvalidArgument as error:
+        raise InputValidationError(f"{error.reason}.") from error
 
 
 def check_timestamp(event: Event) -> float:

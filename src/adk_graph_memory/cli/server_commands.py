@@ -11,7 +11,7 @@ import typer
 from adk_graph_memory import errors, graph, local_neo4j
 from adk_graph_memory.cli.application import SERVER_PANEL, UsageError, command
 from adk_graph_memory.cli.output import Output, announce, make_grid, replace_controls
-from adk_graph_memory.settings import Settings, hide_credentials, is_variable_set, load_settings
+from adk_graph_memory.settings import hide_credentials, is_variable_set, load_settings
 
 DEFAULT_PORT = 7687
 """Neo4j's own port for Bolt."""
@@ -104,24 +104,11 @@ async def migrate(
         raise UsageError("Give --dimensions with --print: otherwise the first vector tells how many there are.")
     settings = load_settings()
     if print_:
-        script, hint = await _make_migration_script(settings, dimensions)
-        return Output({"cypher": script}, script, [hint], is_script=True)
+        script = graph.migrate.make_migration_script(settings, dimensions)
+        return Output({"cypher": script}, script, is_script=True)
     announce("Updating the schema")
     async with graph.Connection(settings=settings, schema="auto") as connection:
         await graph.prepare_connection(connection)
     version, uri = graph.migrate.get_schema_version(), hide_credentials(settings.uri or "")
     text = f"The schema of {replace_controls(uri)} is at version {version}."
     return Output({"uri": uri, "version": version}, text)
-
-
-async def _make_migration_script(settings: Settings, dimensions: int | None) -> tuple[str, str | None]:
-    """Make the script, and a hint if the database could not be asked for indexes of former names."""
-    hint = None
-    if settings.uri:
-        async with graph.Connection(settings=settings) as connection:
-            try:
-                renamings = await graph.migrate.fetch_renamings(connection)
-                return graph.migrate.make_migration_script(settings, dimensions, renamings), None
-            except errors.DatabaseError as error:
-                hint = f"The script is for a new database; indexes of former names were not looked up: {error}"
-    return graph.migrate.make_migration_script(settings, dimensions), hint

@@ -21,14 +21,13 @@ from adk_graph_memory.consolidation.replay import replay_readings, select_candid
 from adk_graph_memory.consolidation.restriction import (
     Removal,
     collect_words,
-    drop_unnamed_entities,
     find_lost_words,
     find_read_facts,
     restrict_readings,
     select_current_readings,
     withhold_facts,
 )
-from adk_graph_memory.consolidation.unrecorded import make_unrecorded_reading
+from adk_graph_memory.consolidation.salvage import salvage_reading
 
 __all__ = [
     "Comparison",
@@ -42,7 +41,6 @@ __all__ = [
     "choose_object",
     "collect_words",
     "compare_extraction",
-    "drop_unnamed_entities",
     "find_lost_words",
     "find_read_facts",
     "find_read_wording",
@@ -55,12 +53,12 @@ __all__ = [
     "make_quote_turn",
     "make_ruling_reading",
     "make_statement_id",
-    "make_unrecorded_reading",
     "plan_statement",
     "reconcile_claims",
     "record_reading",
     "replay_readings",
     "restrict_readings",
+    "salvage_reading",
     "select_candidates",
     "select_current_readings",
     "trace_entity",

@@ -161,15 +161,6 @@ def _restrict_extraction(reading: Reading, removal: Removal) -> Extraction:
     return replace(extraction, facts=facts, mentions=mentions, entities=kept_entities)
 
 
-def drop_unnamed_entities(reading: Reading) -> Reading:
-    """Leave out the entities that no fact and no turn of the reading names."""
-    extraction = reading.extraction
-    refs = _list_refs(extraction.facts, extraction.mentions)
-    entities = tuple(entity for entity in extraction.entities if entity.ref in refs)
-    keys = {ref: key for ref, key in reading.entity_keys.items() if ref in refs}
-    return replace(reading, extraction=replace(extraction, entities=entities), entity_keys=keys)
-
-
 def _list_unheard_refs(reading: Reading, removal: Removal) -> set[int | None]:
     """List the entities that neither fact nor mention speaks of, but those whose name a turn that is left says."""
     if removal.turn_ids.isdisjoint(reading.heard_turn_ids):
@@ -242,11 +233,11 @@ def _restrict_facts(reading: Reading, removal: Removal) -> list[ExtractedFact]:
         sources = tuple(source for source in fact.sources if source.turn_id not in removal.turn_ids)
         is_forgotten = (reading.id, fact.ref) in removal.facts or not sources
         if not is_forgotten and not _tells_lost_word(fact.text, removal):
-            facts.append(_rest_on(fact, sources))
+            facts.append(rest_on(fact, sources))
     return facts
 
 
-def _rest_on(fact: ExtractedFact, sources: tuple[Source, ...]) -> ExtractedFact:
+def rest_on(fact: ExtractedFact, sources: tuple[Source, ...]) -> ExtractedFact:
     """Let the fact rest on these of its sources: it is the word of whoever said the first of them, and then.
 
     Its dates go if a quote that is gone told one, and none that is left does.

@@ -108,12 +108,9 @@ def _make_lookup_keys(
     """Entity keys, Lucene queries for entity names, and the turns by tombstone key."""
     memory_ids, fields = window.memory_ids, ("name", "aliases")
     tombstones = {
-        key: turn_id
+        make_tombstone(connection, memory_ids[turn_id]): turn_id
         for turn_id in query.turn_ids
-        for key in (
-            *forgetting.list_turn_tombstones(connection, memory_ids[turn_id]),
-            *forgetting.list_fact_tombstones(connection, memory_ids[turn_id]),
-        )
+        for make_tombstone in (forgetting.make_turn_tombstone, forgetting.make_fact_tombstone)
     }
     # With fewer entities than the maximum, the lease lists them all: none has to be looked up by name.
     names = () if len(window.known_entities) < MAX_KNOWN_ENTITIES else query.entity_names

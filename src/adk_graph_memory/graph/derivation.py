@@ -20,7 +20,15 @@ from adk_graph_memory.records.derived_memory import (
     FactPair,
     StoredMemory,
 )
-from adk_graph_memory.records.readings import OwnerWord, Reading, attribute_words, decode_reading, encode_reading
+from adk_graph_memory.records.readings import (
+    LostReading,
+    OwnerWord,
+    Reading,
+    attribute_words,
+    decode_reading,
+    encode_reading,
+    is_readable,
+)
 from adk_graph_memory.records.turns import OWNER_SESSION
 
 
@@ -28,8 +36,7 @@ from adk_graph_memory.records.turns import OWNER_SESSION
 class MemorySnapshot:
     """All of a user at one time: what they said, what was read of it, and what the graph holds.
 
-    ``turns`` and ``statements`` are maps of properties by memory id; ``writes`` counts the writes until then;
-    ``unrecorded_turn_ids`` are turns that a release read which kept no readings.
+    ``turns`` and ``statements`` are maps of properties by memory id; ``writes`` counts the writes until then.
     """
 
     writes: int
@@ -37,7 +44,6 @@ class MemorySnapshot:
     statements: Mapping[str, Mapping[str, Any]]
     readings: tuple[Reading, ...]
     stored: StoredMemory
-    unrecorded_turn_ids: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +112,22 @@ async def read_snapshot(transaction: Transaction, scope: Scope) -> MemorySnapsho
     return await asyncio.to_thread(_read_snapshot, *await _read_rows(transaction, scope))
 
 
+async def read_damaged_snapshot(transaction: Transaction, scope: Scope) -> tuple[MemorySnapshot, list[LostReading]]:
+    """Read all of a user, as :func:`read_snapshot`, apart from the readings that cannot be decoded."""
+    words, reading_rows, *rows = await _read_rows(transaction, scope)
+
+    def part_rows() -> tuple[MemorySnapshot, list[LostReading]]:
+        readable, lost = list[Record](), list[LostReading]()
+        for row in reading_rows:
+            if is_readable(row["reading"]):
+                readable.append(row)
+            else:
+                lost.append(_read_lost_reading(row))
+        return _read_snapshot(words, readable, *rows), lost
+
+    return await asyncio.to_thread(part_rows)
+
+
 async def _read_rows(
     transaction: Transaction, scope: Scope
 ) -> tuple[Record, Sequence[Record], Sequence[Record], Sequence[Record]]:
@@ -130,7 +152,6 @@ def _read_snapshot(
         {statement["memory_id"]: statement for statement in words["statements"]},
         tuple(_read_reading(row, turns) for row in reading_rows),
         _read_stored_memory(entity_rows, rows),
-        frozenset(words["unrecorded"]),
     )
 
 
@@ -139,6 +160,12 @@ def _read_reading(row: Record, turns: Mapping[str, Mapping[str, Any]]) -> Readin
     reread_at = {id: time for id, time in times.items() if time is not None}
     reading = decode_reading(row["reading"], fact_rows.convert_datetime(row["at"]), times.keys(), reread_at)
     return attribute_words(reading, {id: (turn["author"], turn["origin"]) for id, turn in turns.items()})
+
+
+def _read_lost_reading(row: Record) -> LostReading:
+    turn_ids = frozenset(turn["id"] for turn in row["turns"] if turn["id"] and turn["reread_at"] is None)
+    at = fact_rows.convert_datetime(row["at"])
+    return LostReading(row["id"], row["session_id"], row["extractor"] or "", at, turn_ids)
 
 
 def _read_stored_memory(entity_rows: Sequence[Record], rows: Sequence[Record]) -> StoredMemory:
@@ -314,13 +341,19 @@ async def begin_rewrite(
         return False
     await transaction.run_rows("restore_former_readings", undone_ids, scope=scope.key)
     kept = {reading.id: replace(reading, reread_at={}) for reading in readings}
-    changed_rows = [
-        _make_reading_row(reading.id, kept.get(reading.id))
+    changed = {
+        reading.id: kept.get(reading.id)
         for reading in snapshot.readings
         if kept.get(reading.id) != replace(reading, reread_at={})
-    ]
-    await transaction.run_rows("rewrite_readings", changed_rows, scope=scope.key)
+    }
+    await replace_readings(transaction, scope, changed)
     return True
+
+
+async def replace_readings(transaction: Transaction, scope: Scope, readings: Mapping[str, Reading | None]) -> None:
+    """Store readings in their requests, within an open transaction; a request of which nothing is left goes."""
+    rows = [_make_reading_row(id, reading) for id, reading in readings.items()]
+    await transaction.run_rows("rewrite_readings", rows, scope=scope.key)
 
 
 def _make_reading_row(id: str, reading: Reading | None) -> dict[str, Any]:

@@ -25,16 +25,6 @@ def make_fact_tombstone(connection: Connection, memory_id: str) -> str:
     return digest(connection.tombstone_key, "facts", memory_id)
 
 
-def list_turn_tombstones(connection: Connection, memory_id: str) -> list[str]:
-    """List the keys under which a turn may have been forgotten; earlier releases used its id."""
-    return [make_turn_tombstone(connection, memory_id), memory_id]
-
-
-def list_fact_tombstones(connection: Connection, memory_id: str) -> list[str]:
-    """List the keys under which a fact of this turn may have been forgotten; earlier releases used its id."""
-    return [make_fact_tombstone(connection, memory_id), f"facts:{memory_id}"]
-
-
 async def find_spent_turns(connection: Connection, scope: Scope, times: Mapping[str, datetime]) -> set[str]:
     """Find those of the turns in which nothing is read any more, given when each is said (now) by memory id.
 
@@ -44,7 +34,7 @@ async def find_spent_turns(connection: Connection, scope: Scope, times: Mapping[
         {
             "memory_id": id,
             "timestamp": at.timestamp(),
-            "tombstones": [*list_turn_tombstones(connection, id), *list_fact_tombstones(connection, id)],
+            "tombstones": [make_turn_tombstone(connection, id), make_fact_tombstone(connection, id)],
         }
         for id, at in times.items()
     ]

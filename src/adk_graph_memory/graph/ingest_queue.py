@@ -87,7 +87,7 @@ class PendingIngest:
     wait_seconds: float = 0.0
     """seconds since the request was made"""
     model: str = ""
-    """name of the model it was made for; ``rules`` for none, empty if an earlier release made the request"""
+    """name of the model it was made for; ``rules`` for none"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -299,8 +299,8 @@ def _make_window_row(window: Lease) -> dict[str, Any]:
 
 
 def _make_request_row(connection: Connection, turn: Turn, session_id: str) -> dict[str, Any]:
-    tombstones = forgetting.list_turn_tombstones(connection, turn.make_memory_id(session_id))
-    return {**make_turn_row(turn, session_id), "text_key": turn.text_key, "tombstones": tombstones}
+    tombstone = forgetting.make_turn_tombstone(connection, turn.make_memory_id(session_id))
+    return {**make_turn_row(turn, session_id), "text_key": turn.text_key, "tombstone": tombstone}
 
 
 def make_turn_row(turn: Turn, session_id: str) -> dict[str, Any]:

@@ -9,12 +9,12 @@ from dataclasses import dataclass, field
 from typing import cast
 
 from adk_graph_memory import errors
-from adk_graph_memory.graph import index_names
+from adk_graph_memory.graph import migrate
 from adk_graph_memory.graph.connection import Connection, Transaction
-from adk_graph_memory.graph.vector_slots import EmbeddingBatch, await_indexes, fetch_schema_state
+from adk_graph_memory.graph.vector_slots import EmbeddingBatch, await_indexes, fetch_index_states, fetch_schema_state
 from adk_graph_memory.records import Passage, Scope
 from adk_graph_memory.records.findings import Invariant
-from adk_graph_memory.records.readings import decode_reading
+from adk_graph_memory.records.readings import is_readable
 
 MENDED_FIRST: tuple[Invariant, ...] = ("edges_across_users", "unheard_quotes", "overdue_leases", "foreign_vectors")
 """Mended before the memory is derived again, which puts back what it needs."""
@@ -34,7 +34,7 @@ class InvariantCounts:
 
 @dataclass(frozen=True, slots=True)
 class SchemaFaults:
-    """Indexes and constraints that are missing or have other names, and those that are not ONLINE, by name.
+    """Indexes and constraints that are missing, and those that are not ONLINE, by name.
 
     ``failed`` maps those that will never be ONLINE to the statements that drop them.
     """
@@ -74,34 +74,22 @@ def _make_lease_parameters(connection: Connection) -> dict[str, float]:
 
 async def find_unreadable_readings(connection: Connection, scope: Scope) -> list[str]:
     """Find the ids of a user's finished requests whose reading cannot be read."""
-    rows = await connection.run_statement("stored_readings", scope=scope.key)
+    rows = await connection.run_statement("readings", scope=scope.key)
 
     def list_unreadable() -> list[str]:
-        return [row["id"] for row in rows if not _is_readable(row["id"], row["reading"])]
+        return [row["id"] for row in rows if not is_readable(row["reading"])]
 
     return await asyncio.to_thread(list_unreadable)
 
 
-def _is_readable(id: str, text: str) -> bool:
-    try:
-        decode_reading(text, None, ())
-    except errors.GraphMemoryError:
-        return False
-    return True
-
-
-async def mend_user(
-    connection: Connection, scope: Scope, kinds: Iterable[Invariant], unreadable_ids: Sequence[str] = ()
-) -> None:
-    """Mend some invariants of a user, and drop unreadable readings, in one transaction."""
+async def mend_user(connection: Connection, scope: Scope, kinds: Iterable[Invariant]) -> None:
+    """Mend some invariants of a user, in one transaction."""
     parameters = {**_make_lease_parameters(connection), "scope": scope.key}
 
     async def work(transaction: Transaction) -> None:
         await transaction.run_statement("begin_mending", scope=scope.key)
         for kind in kinds:
             await transaction.run_statement(f"mend_{kind}", parameters)
-        if unreadable_ids:
-            await transaction.run_statement("mend_unreadable_readings", scope=scope.key, ids=list(unreadable_ids))
 
     await connection.transact(work)
 
@@ -140,21 +128,30 @@ async def write_missing_vectors(
 
 async def find_schema_faults(connection: Connection) -> SchemaFaults:
     """Find what the schema lacks for our labels, whatever other labels' indexes are called."""
-    state = await fetch_schema_state(connection)
-    missing = sorted(renaming.definition.name for renaming in await index_names.list_renamings(connection, state))
-    names = [definition.name for definition in index_names.list_definitions(connection, state)]
-    rows = await connection.run_statement("offline_indexes", names=sorted(set(names) - set(missing)))
+    definitions = await _fetch_definitions(connection)
+    rows = await connection.run_statement("indexes", names=sorted(definitions))
+    rows = [row for row in rows if migrate.IndexShape.read(row) == definitions[row["name"]].shape]
+    missing = definitions.keys() - {row["name"] for row in rows}
+    states = {row["name"]: row["state"] for row in rows if row["state"] != "ONLINE"}
     failed = {row["name"]: row["drop_statement"] for row in rows if row["state"] == "FAILED"}
-    return SchemaFaults(tuple(missing), tuple(sorted(row["name"] for row in rows)), failed)
+    return SchemaFaults(tuple(sorted(missing)), tuple(sorted(states)), failed)
+
+
+async def _fetch_definitions(connection: Connection) -> dict[str, migrate.IndexDefinition]:
+    state = await fetch_schema_state(connection)
+    return {definition.name: definition for definition in migrate.list_definitions(connection, state)}
 
 
 async def mend_schema(connection: Connection, faults: SchemaFaults) -> str | None:
     """Create what is missing, and what failed anew, and wait for it; return why that was not possible, or None."""
+    definitions = await _fetch_definitions(connection)
     try:
+        await fetch_index_states(connection, faults.missing)  # raises if another graph has a name
         for statement in faults.failed.values():
             await connection.run_cypher(statement, name="drop_index")
-        await index_names.rename_indexes(connection, await fetch_schema_state(connection))
-        await await_indexes(connection, faults.offline)
+        for definition in (definitions[name] for name in (*faults.missing, *faults.failed)):
+            await connection.run_cypher(definition.statement, definition.parameters, name="create_index")
+        await await_indexes(connection, [*faults.missing, *faults.offline])
     except (errors.DatabaseError, errors.SchemaError) as error:
         return str(error)
     return None

@@ -8,21 +8,57 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
 from adk_graph_memory import errors
-from adk_graph_memory.graph import analyzers, index_names
+from adk_graph_memory.graph import analyzers
 from adk_graph_memory.graph.connection import Connection, Transaction
-from adk_graph_memory.graph.index_names import Renaming
-from adk_graph_memory.graph.queries import CypherBlock, fill_identifiers, load_cypher_files, parse_migration_number
-from adk_graph_memory.graph.vector_slots import await_indexes, fetch_schema_state, make_index_options
+from adk_graph_memory.graph.queries import CypherBlock, fill_identifiers, load_cypher_files, parse_schema_version
+from adk_graph_memory.graph.vector_slots import SchemaState, await_indexes, fetch_schema_state, make_index_options
 from adk_graph_memory.settings import Settings
+
+_CREATED = re.compile(r"(?:(FULLTEXT|VECTOR) )?(INDEX|CONSTRAINT) `?([\w-]+)`? IF NOT EXISTS FOR \(n:(\w+)\)")
+_PROPERTY = re.compile(r"\bn\.(\w+)")
+
+
+class IndexShape(NamedTuple):
+    """What tells two indexes apart beside their names."""
+
+    type: str
+    is_constraint: bool
+    label: str
+    properties: tuple[str, ...]
+
+    @classmethod
+    def read(cls, row: Mapping[str, Any]) -> IndexShape:
+        """Read the shape of an index from a row of ``indexes``."""
+        return cls(row["type"], row["is_constraint"], row["label"], tuple(row["properties"]))
+
+
+@dataclass(frozen=True, slots=True)
+class IndexDefinition:
+    """An index or constraint that a database should have, and the statement that creates it."""
+
+    name: str
+    shape: IndexShape
+    statement: str
+    parameters: Mapping[str, Any] = field(default_factory=dict)
 
 
 def get_schema_version() -> int:
     """The schema version of this release."""
-    return max(parse_migration_number(name) for name in load_cypher_files("migrations"))
+    return max(map(parse_schema_version, load_cypher_files("migrations")))
+
+
+def knows_schema(version: int, checksum: str | None) -> bool:
+    """Whether a migration of this release makes this schema, given the version and the checksum of the migration."""
+    return any(
+        parse_schema_version(name) == version and compute_checksum(blocks) == checksum
+        for name, blocks in load_cypher_files("migrations").items()
+    )
 
 
 async def prepare_connection(connection: Connection) -> Connection:
@@ -35,6 +71,7 @@ async def prepare_connection(connection: Connection) -> Connection:
         errors.UnsupportedServer: the server is too old.
         errors.SchemaMissing: migrations are pending and the settings forbid them.
         errors.SchemaTooNew: a newer release has migrated this database.
+        errors.SchemaUnknown: a checkout from before the first release made this schema, or one with another schema.
         errors.LabelConflict: the database has nodes with our labels that are not ours.
     """
     if connection.is_prepared:
@@ -53,8 +90,7 @@ async def _ensure_schema(connection: Connection) -> None:
     if mode == "off":
         return
     state = await fetch_schema_state(connection)
-    if state.version > get_schema_version():
-        raise errors.SchemaTooNew(found=state.version, known=get_schema_version())
+    _refuse_other_schema(connection, state)
     missing = [
         *(name for name, _ in list_pending_migrations(state.version)),
         *analyzers.find_missing_indexes(state, connection.settings),
@@ -63,6 +99,13 @@ async def _ensure_schema(connection: Connection) -> None:
         await migrate_schema(connection)
     elif missing:
         raise errors.SchemaMissing(database=connection.settings.database, missing=", ".join(missing))
+
+
+def _refuse_other_schema(connection: Connection, state: SchemaState) -> None:
+    if state.version > get_schema_version():
+        raise errors.SchemaTooNew(found=state.version, known=get_schema_version())
+    if state.version and not knows_schema(state.version, state.checksum):
+        raise errors.SchemaUnknown(database=connection.settings.database, found=state.version)
 
 
 def parse_server_line(agent: str) -> str:
@@ -88,7 +131,7 @@ def list_pending_migrations(version: int) -> Iterator[tuple[str, tuple[CypherBlo
     return (
         (name, blocks)
         for name, blocks in load_cypher_files("migrations").items()
-        if parse_migration_number(name) > version
+        if parse_schema_version(name) > version
     )
 
 
@@ -103,20 +146,20 @@ async def migrate_schema(connection: Connection) -> None:
     async def migrate_locked(lock: Transaction) -> None:
         await lock.run_statement("hold_schema")
         state = await fetch_schema_state(connection)
+        _refuse_other_schema(connection, state)  # another process may have been first
         for name, blocks in list_pending_migrations(state.version):
-            for block in blocks:
-                await connection.run_cypher(fill_identifiers(block.text, connection.settings), name=block.name)
-            await await_indexes(connection, index_names.list_created(blocks, connection.settings))
+            texts = {block.name: fill_identifiers(block.text, connection.settings) for block in blocks}
+            for block_name, text in texts.items():
+                await connection.run_cypher(text, name=block_name)
+            await await_indexes(connection, [index.name for text in texts.values() for index in _find_definition(text)])
             await lock.run_statement(
-                "record_migration", version=parse_migration_number(name), name=name, checksum=compute_checksum(blocks)
+                "record_migration", version=parse_schema_version(name), name=name, checksum=compute_checksum(blocks)
             )
         await analyzers.create_missing_indexes(connection, lock, state)
 
     state = await fetch_schema_state(connection)
     if not connection.settings.shared_database and state.version == 0:
         await _refuse_taken_labels(connection)
-    if state.version < get_schema_version():
-        await index_names.rename_indexes(connection, state)
     # The Meta node's constraint comes first: without it two processes could create two Meta nodes to lock.
     [meta_constraint, *_], *_ = load_cypher_files("migrations").values()
     await connection.run_cypher(fill_identifiers(meta_constraint.text, connection.settings), name=meta_constraint.name)
@@ -133,46 +176,56 @@ async def _refuse_taken_labels(connection: Connection) -> None:
         raise errors.LabelConflict(database=connection.settings.database, labels=", ".join(labels))
 
 
-async def fetch_renamings(connection: Connection) -> list[Renaming]:
-    """Look up which indexes and constraints the database has under former names; changes nothing."""
-    state = await fetch_schema_state(connection)
-    if state.version == get_schema_version():
-        return []
-    connection.server_line = parse_server_line(await connection.fetch_server_agent())
-    return await index_names.list_renamings(connection, state)
+def list_definitions(connection: Connection, state: SchemaState) -> list[IndexDefinition]:
+    """The indexes and constraints that a database in this state should have."""
+    settings = connection.settings
+    statements: list[tuple[str, dict[str, Any]]] = [
+        (fill_identifiers(block.text, settings), {})
+        for name, blocks in load_cypher_files("migrations").items()
+        if parse_schema_version(name) <= state.version
+        for block in blocks
+    ]
+    statements += [(text, {}) for text in analyzers.make_index_statements(state.analyzers, settings).values()]
+    if connection.server_line == "2026":
+        statements += [
+            (connection.statements[f"{nodes}_vectors_{slot.name}"], {"options": make_index_options(slot.dimensions)})
+            for slot in state.slots
+            for nodes in ("memory", "entity")
+        ]
+    return [definition for text, parameters in statements for definition in _find_definition(text, parameters)]
 
 
-def make_migration_script(settings: Settings, dimensions: int | None = None, renamings: Sequence[Renaming] = ()) -> str:
+def _find_definition(text: str, parameters: Mapping[str, Any] | None = None) -> Iterator[IndexDefinition]:
+    """Yield the index or constraint that a statement creates, if it creates one."""
+    if created := _CREATED.search(text):
+        kind, rule, name, label = created.groups()
+        shape = IndexShape(kind or "RANGE", rule == "CONSTRAINT", label, tuple(_PROPERTY.findall(text, created.end())))
+        yield IndexDefinition(name, shape, text, parameters or {})
+
+
+def make_migration_script(settings: Settings, dimensions: int | None = None) -> str:
     """Write all migrations as a ``cypher-shell`` script, for a DBA to read and run.
 
     Args:
         settings: names of labels and indexes, and the analyzers.
         dimensions: the embedder's numbers per vector, to create its vector indexes too (2026.x; 5.26 needs none).
-        renamings: what the database has under former names, from :func:`fetch_renamings`.
     """
     schema = {
         block.name: fill_identifiers(block.text, settings) for block in load_cypher_files("cypher")["schema.cypher"]
     }
-    lines = ["// former names"] if renamings else []
-    for renaming in renamings:
-        lines += [f"{renaming.drop_statement};"] if renaming.drop_statement else []
-        lines += [_make_options_line(renaming.definition.parameters)] if renaming.definition.parameters else []
-        lines.append(f"{renaming.definition.statement};")
+    lines = []
     for name, blocks in load_cypher_files("migrations").items():
         lines.append(f"// {name}")
         lines += [f"{fill_identifiers(block.text, settings)};" for block in blocks]
-        version, checksum = parse_migration_number(name), compute_checksum(blocks)
+        version, checksum = parse_schema_version(name), compute_checksum(blocks)
         lines.append(f":param {{version: {version}, name: '{name}', checksum: '{checksum}'}}")
         lines += [f"{schema[block]};" for block in ("hold_schema", "record_migration")]
     lines += [f"{text};" for text in analyzers.make_index_statements(settings.analyzers, settings).values()]
     lines.append(f":param {{analyzers: {json.dumps(settings.analyzers)}}}")
     lines.append(f"{schema['record_analyzers']};")
     if dimensions is not None:
-        lines.append(_make_options_line({"options": make_index_options(dimensions)}))
+        config = make_index_options(dimensions)["indexConfig"]
+        options = ", ".join(f"`{key}`: {json.dumps(value)}" for key, value in config.items())
+        lines.append(f":param {{options: {{indexConfig: {{{options}}}}}}}")
         lines += [f"{schema[block]};" for block in ("memory_vectors_a", "entity_vectors_a")]
     return "\n".join(lines) + "\n"
-
-
-def _make_options_line(parameters: Mapping[str, Any]) -> str:
-    config = ", ".join(f"`{key}`: {json.dumps(value)}" for key, value in parameters["options"]["indexConfig"].items())
-    return f":param {{options: {{indexConfig: {{{config}}}}}}}"

@@ -67,7 +67,7 @@ class _PastUser:
             id: reading.id
             for reading in memory.readings
             for id in reading.heard_turn_ids
-            if id not in reading.reread_at and reading.at is not None
+            if id not in reading.reread_at
         }
         derived = memory.derived
         self._missing_entities, self._missing_facts = set(derived.entities), set(derived.facts)
@@ -183,14 +183,14 @@ class _PastUser:
         return self._nodes.make_fact(id, node)
 
     def _restore_ingest(self, node: PortableNode) -> PortableNode | None:
-        """Restore a request that memory had read; one that a release without readings read is kept as it is."""
+        """Restore a request that memory had read."""
         id, properties = str(node.place.key[0]), node.properties
-        if properties.get("state") != "done" or (id not in self._readings and "reading" in properties):
-            return None
         reading = self._readings.get(id)
+        if reading is None:
+            return None
         edges = tuple(self._restore_reads(edge) for edge in node.edges)
         node = replace(node, edges=edges)
-        if reading is None or reading == self._stored_readings.get(id):
+        if reading == self._stored_readings.get(id):
             return node
         changes = {"reading": encode_reading(reading)} | ({"held": len(reading.held)} if reading.held else {})
         others = {name: value for name, value in properties.items() if name != "held"}

@@ -74,7 +74,7 @@ class PastNodes:
         quotes = self._find_turns(row["sources"])
         expiries = [turn["expires_at"] for _, turn in quotes]
         has_same_text = before.get("text") == row["text"]
-        properties: dict[str, Any] = {"recorded_at": row["recorded_at"] or self._memory.at, "metadata": []} | before
+        properties: dict[str, Any] = {"recorded_at": row["recorded_at"], "metadata": []} | before
         properties |= {name: row[name] for name in _FACT_COLUMNS} | fact_rows.make_ruling_columns(fact.known.ruling)
         properties |= {
             "id": id,
@@ -90,7 +90,7 @@ class PastNodes:
             "retired_at": None,
         }
         if row["state"] == "retracted":
-            properties["retired_at"] = before.get("retired_at") or row["retired_at"] or self._memory.at
+            properties["retired_at"] = before.get("retired_at") or row["retired_at"]
         if not has_same_text:
             properties |= {"unembedded": self._is_embedded or None, "embedding_error": None}
         edges = [_find_edge(today, edge) or edge for edge in (*self._list_supports(row), *self._links.get(id, ()))]
@@ -119,7 +119,7 @@ class PastNodes:
             expiries = [turn["revisions_expire_at"] for _, turn in quotes if turn["revisions_expire_at"]]
             properties = {**row["properties"], "fact_id": row["fact_id"], "n": row["n"]}
             properties |= {
-                "recorded_at": row["recorded_at"] or self._memory.at,
+                "recorded_at": row["recorded_at"],
                 "expires_at": max(expiries, default=None),
             }
             edges = [PortableEdge("HAS_REVISION", False, NodePlace("Fact", (row["fact_id"],)))]
@@ -134,7 +134,7 @@ def _index_links(memory: RecordedMemory) -> dict[str, list[PortableEdge]]:
     links: dict[str, list[PortableEdge]] = {}
     for (later, earlier), link in memory.derived.links.items():
         type = "WOULD_SUPERSEDE" if link.link.is_void else "SUPERSEDES"
-        properties = {"op": link.link.op, "reason": link.link.reason, "recorded_at": link.recorded_at or memory.at}
+        properties = {"op": link.link.op, "reason": link.link.reason, "recorded_at": link.recorded_at}
         links.setdefault(later, []).append(_make_edge(type, NodePlace("Fact", (earlier,)), properties))
     for later, base in memory.derived.dependencies:
         links.setdefault(later, []).append(_make_edge("DEPENDS_ON", NodePlace("Fact", (base,)), {}))

@@ -80,9 +80,12 @@ def load_cypher_files(folder: str) -> dict[str, tuple[CypherBlock, ...]]:
     return {file.name: tuple(parse_blocks(file.read_text(encoding="utf-8"))) for file in files}
 
 
-def parse_migration_number(file_name: str) -> int:
-    """The number of a migration file: 1 for ``0001_sessions_and_memory.cypher``."""
-    return int(file_name.partition("_")[0])
+def parse_schema_version(file_name: str) -> int:
+    """The schema version that a migration file makes: 101 for ``0001_schema.cypher``.
+
+    Checkouts from before the first release counted theirs from 1. Neither they nor we take one schema for the other.
+    """
+    return 100 + int(file_name.partition("_")[0])
 
 
 def fill_identifiers(text: str, settings: Settings) -> str:

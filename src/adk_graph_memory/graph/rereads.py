@@ -99,12 +99,10 @@ async def _fetch_rows(
     """Fetch rows of turns to be read again, without those from which a fact was forgotten: nothing is read in them."""
     given = {"session_id": session_id, "extractor": extractor, "since": since}
     rows = await connection.run_statement("outdated_turns", given, scope=scope.key)
-    keys = {
-        key: row["memory_id"] for row in rows for key in forgetting.list_fact_tombstones(connection, row["memory_id"])
-    }
-    graves = await connection.run_statement("tombstones", scope=scope.key, keys=list(keys)) if keys else []
-    refused_ids = {keys[grave["key"]] for grave in graves}
-    return [row for row in rows if row["memory_id"] not in refused_ids]
+    keys = [forgetting.make_fact_tombstone(connection, row["memory_id"]) for row in rows]
+    graves = await connection.run_statement("tombstones", scope=scope.key, keys=keys) if keys else []
+    refused_keys = {grave["key"] for grave in graves}
+    return [row for row, key in zip(rows, keys, strict=True) if key not in refused_keys]
 
 
 async def fetch_contexts(connection: Connection, scope: Scope, windows: Sequence[Lease]) -> dict[str, tuple[Turn, ...]]:

@@ -82,8 +82,8 @@ async def _fetch_refusals(
     for row in rows:
         event = row["properties"]["session_id"], row["properties"]["id"]
         memory_id = make_memory_id(*event)
-        kinds |= dict.fromkeys(forgetting.list_turn_tombstones(connection, memory_id), (event, "turn"))
-        kinds |= dict.fromkeys(forgetting.list_fact_tombstones(connection, memory_id), (event, "facts"))
+        kinds[forgetting.make_turn_tombstone(connection, memory_id)] = event, "turn"
+        kinds[forgetting.make_fact_tombstone(connection, memory_id)] = event, "facts"
     refusals: dict[tuple[str, str], dict[str, Any]] = {}
     for row in await connection.run_statement("tombstones", scope=scope.key, keys=list(kinds)):
         event, kind = kinds[row["key"]]

@@ -94,9 +94,9 @@ async def _find_refused(
     ids = {"turn": dict[str, str](), "facts": dict[str, str]()}
     for node in turns:
         id = node.properties["memory_id"]
-        ids["turn"] |= dict.fromkeys(forgetting.list_turn_tombstones(connection, id), id)
+        ids["turn"][forgetting.make_turn_tombstone(connection, id)] = id
         if "facts" not in node.refusals:  # what the file itself refuses is derived without it
-            ids["facts"] |= dict.fromkeys(forgetting.list_fact_tombstones(connection, id), id)
+            ids["facts"][forgetting.make_fact_tombstone(connection, id)] = id
     keys = [*ids["turn"], *ids["facts"]]
     rows = await transaction.run_statement("tombstones", scope=scope.key, keys=keys)
     found = {row["key"] for row in rows}

@@ -81,6 +81,8 @@ class SchemaState:
     analyzers: tuple[str, ...] = ()
     tombstone_key: str = ""
     """makes the keys of this graph's tombstones digests that nobody else can make"""
+    checksum: str | None = None
+    """of the last migration's statements"""
 
     @property
     def live_slot(self) -> VectorSlot | None:
@@ -102,7 +104,7 @@ def read_schema_state(meta: Mapping[str, Any]) -> SchemaState:
         if meta.get(f"embedder_{name}")
     )
     analyzers, tombstone_key = tuple(meta.get("analyzers", ())), meta.get("tombstone_key", "")
-    return SchemaState(meta["version"], meta.get("live"), slots, analyzers, tombstone_key)
+    return SchemaState(meta["version"], meta.get("live"), slots, analyzers, tombstone_key, meta.get("checksum"))
 
 
 async def open_slot(connection: Connection, name: str, embedder: str, dimensions: int) -> VectorSlot:

@@ -1,4 +1,4 @@
-"""Read an export of this package, user by user, and refuse one that is cut off or of a later release."""
+"""Read an export of this package, user by user, and refuse one that is cut off or of a schema that we do not know."""
 
 from __future__ import annotations
 
@@ -88,11 +88,11 @@ class ExportFile:
     path: Path
 
     async def check(self) -> ExportHeader:
-        """Check that the file is whole and not of a later release, and return what it says of itself.
+        """Check that the file is whole and of a schema that we know, and return what it says of itself.
 
         Raises:
             errors.NotFound: there is no such file.
-            errors.UnreadableTranscript: it is no export, it is cut off, or a later release wrote it.
+            errors.UnreadableTranscript: it is no export, it is cut off, or it has a schema that we do not know.
         """
         if not self.path.is_file():
             raise errors.NotFound(f"There is no file {self.path}.", what=f"file {self.path}", where="the path")
@@ -137,6 +137,10 @@ class ExportFile:
                 f"this release knows up to {graph.migrate.get_schema_version()} and {export_lines.FORMAT_VERSION}"
             )
             message = f"{place}: {reason}. Upgrade adk-graph-memory here to {header.package} or later."
+            raise errors.UnreadableTranscript(message, place=place, reason=reason)
+        if not graph.migrate.knows_schema(header.schema, header.checksum):
+            reason = f"another development version of adk-graph-memory wrote it (schema {header.schema})"
+            message = f"{place}: {reason}, and this one does not know it. Import it with the version that wrote it."
             raise errors.UnreadableTranscript(message, place=place, reason=reason)
         return header
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from adk_graph_memory import errors, graph
-from adk_graph_memory.adk import foreign_records
 from adk_graph_memory.checkups import embed_missing_nodes
 from adk_graph_memory.graph import vector_slots
 from adk_graph_memory.graph.user_import import VectorTarget
@@ -14,7 +13,7 @@ from adk_graph_memory.importing.section_writer import SectionWriter
 from adk_graph_memory.importing.source_records import SkippedRow
 from adk_graph_memory.importing.tally import ImportReceipt, Tally
 from adk_graph_memory.memory import GraphMemory
-from adk_graph_memory.records import Scope
+from adk_graph_memory.records import Scope, scopes
 from adk_graph_memory.records.portable_rows import ExportHeader
 
 TAKEN = "of a user who is here already"
@@ -70,7 +69,7 @@ class ExportImporter:
         if self._user_id is not None and not (has_one_app and header.user_id is not None):
             reason = "--user renames the user of a file that holds one: export it with --app and --user"
             raise errors.InvalidArgument(reason=reason)
-        foreign_records.check_ids(self._app_name or "app", self._user_id or "user")
+        scopes.check_ids(self._app_name or "app", self._user_id or "user")
 
     async def _import_app(self, app: ExportedApp) -> None:
         self.tally.count("apps")

@@ -38,6 +38,7 @@ from adk_graph_memory.records.results import (
     StoredFact,
     UserSummary,
 )
+from adk_graph_memory.records.scopes import Scope, SharedMemory
 from adk_graph_memory.records.text_keys import (
     count_tokens,
     digest,
@@ -50,8 +51,6 @@ from adk_graph_memory.records.turns import (
     Origin,
     Passage,
     Role,
-    Scope,
-    SharedMemory,
     Statement,
     Turn,
     check_timezone_aware,

@@ -34,15 +34,17 @@ _DESCRIPTIONS: dict[Invariant, tuple[str, str]] = {
     "overdue_leases": ("requests that are held for longer than a lease", _MEND),
     "unreadable_readings": (
         "readings that cannot be read",
-        f"{_MEND} Their facts then stand for what was read; former wordings are lost.",
+        f"{_MEND} Their facts then stand for what was read. Former wordings, facts that a guard held, and the owner's "
+        "word on who is who are lost with them.",
     ),
     "underivable": (
         "memory that cannot be derived, so that nothing of it can be forgotten singly",
         "It is a bug: please report the traceback of the log. `adk-graph-memory forget-user` still works.",
     ),
     "missing_indexes": (
-        "indexes or constraints that are missing or have another label's name",
-        f"{_MEND} If the settings forbid schema changes, run the output of `adk-graph-memory migrate --print`.",
+        "indexes or constraints that are missing",
+        f"{_MEND} If the settings forbid schema changes, run the output of `adk-graph-memory migrate --print`. Drop "
+        "another index of the same name, or of the same label and properties, first.",
     ),
     "offline_indexes": ("indexes that are not ONLINE", f"{_MEND} One that is being built needs time."),
     "ownerless_nodes": (

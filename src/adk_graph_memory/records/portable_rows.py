@@ -68,6 +68,8 @@ class ExportHeader:
 
     id: str
     schema: int
+    checksum: str | None
+    """of the schema's last migration"""
     package: str
     at: str
     app_name: str | None = None

@@ -96,7 +96,7 @@ class Reading:
     heard_turn_ids: tuple[str, ...] = ()
     """ids of all turns of the window"""
     at: datetime | None = None
-    """when it was written to the graph"""
+    """when it was written to the graph; None until then"""
     ruling: OwnerRuling | None = None
     """of a reading that the owner made"""
     held: tuple[WithheldFact, ...] = ()
@@ -109,6 +109,17 @@ class Reading:
     """ids of its turns that were edited and read again since"""
     reread_at: Mapping[str, datetime] = field(default_factory=dict)
     """when its turns were read again as they are, by their ids; until then this reading counted"""
+
+
+@dataclass(frozen=True, slots=True)
+class LostReading:
+    """A reading that cannot be decoded any more: what its request tells of it, and the turns that it read last."""
+
+    id: str
+    session_id: str
+    extractor: str
+    at: datetime | None
+    turn_ids: frozenset[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,6 +163,15 @@ def decode_reading(
         raise errors.GraphMemoryError(_UNREADABLE) from error
     outdated_ids = frozenset(reading.heard_turn_ids).difference(current_turn_ids)
     return replace(reading, at=at, outdated_turn_ids=outdated_ids, reread_at=reread_at or {})
+
+
+def is_readable(text: str) -> bool:
+    """Whether a reading can be decoded."""
+    try:
+        decode_reading(text, None, ())
+    except errors.GraphMemoryError:
+        return False
+    return True
 
 
 def attribute_words(reading: Reading, authors: Mapping[str, tuple[str, Origin]]) -> Reading:

@@ -1,6 +1,6 @@
 // user_words
-// one row: how often this user was written to; every turn that memory holds, or was asked to hold; statements that were added
-// directly; and turns that a release read which kept no readings
+// one row: how often this user was written to; every turn that memory holds, or was asked to hold; and statements that were
+// added directly
 OPTIONAL MATCH (u:@User {scope: $scope})
 RETURN coalesce(u.writes, 0) AS writes,
        COLLECT { MATCH (e:@Event {scope: $scope}) WHERE e.memory_id IS NOT NULL WITH e, e AS memory
@@ -12,19 +12,13 @@ RETURN coalesce(u.writes, 0) AS writes,
          RETURN f {.memory_id, .text, .predicate, .modality, .topic, .author, .origin, .timestamp, .offset, .recorded_at, .expires_at, stands:
 // include fact_stands
          }
-       } AS statements,
-       COLLECT {
-         MATCH (i:@Ingest {scope: $scope, state: 'done'}) WHERE i.reading IS NULL
-         MATCH (i)-[:READS]->(e:@Event) WHERE e.ingest = i.id AND e.memory_id IS NOT NULL
-         RETURN e.memory_id
-       } AS unrecorded
+       } AS statements
 
 // readings
-// a row for each window that was read and written, in the order of writing: what was read, when, and its turns that nobody has
-// edited since, with when they were read again
+// a row for each window that was read and written, in the order of writing: its request, what was read, by what and when, and
+// its turns that nobody has edited since, with when they were read again
 MATCH (i:@Ingest {scope: $scope, state: 'done'})
-WHERE i.reading IS NOT NULL
-RETURN i.reading AS reading, i.done_at AS at,
+RETURN i.id AS id, i.session_id AS session_id, i.extractor AS extractor, coalesce(i.reading, '') AS reading, i.done_at AS at,
        COLLECT {
          MATCH (i)-[r:READS]->(e:@Event) WHERE e.ingest = i.id OR r.reread_at IS NOT NULL
          RETURN {id: e.memory_id, reread_at: r.reread_at}

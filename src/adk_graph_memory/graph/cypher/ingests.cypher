@@ -12,7 +12,7 @@ UNWIND $turns AS turn
 OPTIONAL MATCH (remembered:@Event {scope: $scope, memory_id: turn.memory_id})
 OPTIONAL MATCH (stored:@Event {scope: $scope, session_uid: s.uid, id: turn.id})
 WITH s, last_seq, turn, coalesce(remembered, stored) AS event,
-  EXISTS { MATCH (grave:@Tombstone {scope: $scope}) WHERE grave.key IN turn.tombstones } AS is_forgotten
+  EXISTS { MATCH (grave:@Tombstone {scope: $scope, key: turn.tombstone}) } AS is_forgotten
 OPTIONAL MATCH (i:@Ingest {scope: $scope, id: event.ingest}) WHERE i.state = 'claimed' AND i.lease_until > $now AND i.lease <> $lease
 WITH s, last_seq, turn, event, i, is_forgotten
 WHERE NOT is_forgotten AND NOT coalesce(event.extracted ENDS WITH turn.text_key, false)
@@ -150,7 +150,7 @@ MATCH (i)-[:READS]->(e:@Event) WHERE e.ingest = i.id AND e.memory_id IS NOT NULL
 WITH u, i, e ORDER BY e.seq
 WITH u, i, collect(e {.id, .author, .role, .origin, .text, .timestamp, .offset, .seq, .expires_at, .revisions_expire_at}) AS turns
 RETURN u.app_name AS app_name, u.user_id AS user_id, i.session_id AS session_id, i.attempts AS attempts,
-       i.reason AS reason, coalesce(i.topics, []) AS topics, coalesce(i.model, '') AS model, turns,
+       i.reason AS reason, i.topics AS topics, i.model AS model, turns,
        (datetime().epochMillis - i.requested_at.epochMillis) / 1000.0 AS waited
 ORDER BY i.requested_at
 

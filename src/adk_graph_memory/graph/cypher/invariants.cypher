@@ -69,11 +69,6 @@ RETURN COUNT { MATCH (f:@Fact {scope: $scope}) WHERE f.id IS NOT NULL AND NOT f.
     WHERE coalesce(i.lease_until <= $now OR i.lease_until > $now + $lease, true)
   } AS overdue_leases
 
-// stored_readings
-// a row for each window that was read: what was read
-MATCH (i:@Ingest {scope: $scope, state: 'done'}) WHERE i.reading IS NOT NULL
-RETURN i.id AS id, i.reading AS reading
-
 // begin_mending
 // nothing; until the transaction ends nobody writes to this user, and whoever is about to has to look at the graph again
 MATCH (u:@User {scope: $scope})
@@ -90,12 +85,6 @@ DELETE r
 MATCH (e:@Event {scope: $scope}) WHERE e.session_uid IS NOT NULL AND e.id IS NOT NULL AND e.memory_id IS NULL
 MATCH (e)-[r:SUPPORTED_BY|MENTIONS]-()
 DELETE r
-
-// mend_unreadable_readings
-// nothing; the facts of these windows stand for what was read in them, as those of a release that kept no readings do
-UNWIND $ids AS id
-MATCH (i:@Ingest {scope: $scope, id: id})
-SET i.reading = null
 
 // mend_malformed_intervals
 // nothing; what was told to memory directly is so until it is forgotten

@@ -10,7 +10,7 @@ EXISTS {
 // expired, was reviewed or ruled on is not read again
 MATCH (i:@Ingest {scope: $scope, state: 'done'})
 WHERE i.reading IS NOT NULL AND i.is_ruling IS NULL AND i.reviewed IS NULL
-  AND ($extractor IS NULL OR coalesce(i.extractor, '') <> $extractor) AND ($session_id IS NULL OR i.session_id = $session_id)
+  AND ($extractor IS NULL OR i.extractor <> $extractor) AND ($session_id IS NULL OR i.session_id = $session_id)
   AND i.session_id <> ':statements:' AND NOT i.session_id STARTS WITH ':promoted:'
 MATCH (i)-[:READS]->(e:@Event)
 WHERE e.ingest = i.id AND e.memory_id IS NOT NULL AND ($since IS NULL OR e.timestamp >= $since) AND NOT
@@ -18,7 +18,7 @@ WHERE e.ingest = i.id AND e.memory_id IS NOT NULL AND ($since IS NULL OR e.times
 WITH i, e, e AS memory
 WHERE
 // include memory_stands
-RETURN e.memory_id AS memory_id, i.session_id AS session_id, coalesce(i.topics, []) AS topics, size(e.text) AS characters,
+RETURN e.memory_id AS memory_id, i.session_id AS session_id, i.topics AS topics, size(e.text) AS characters,
        CASE WHEN $session_id IS NULL THEN null ELSE e {.id, .author, .role, .origin, .text, .timestamp, .offset, .seq, .ingest} END AS turn
 ORDER BY session_id, e.seq
 

@@ -4,8 +4,8 @@ MATCH (m:@Meta {key: 'schema'}) RETURN m
 
 // hold_schema
 // nothing; until its transaction ends no other process migrates; the graph gets the secret that its tombstones are made with
-MERGE (m:@Meta {key: 'schema'}) ON CREATE SET m.version = 0
-SET m.lock = 0, m.tombstone_key = coalesce(m.tombstone_key, randomUUID())
+MERGE (m:@Meta {key: 'schema'}) ON CREATE SET m.version = 0, m.tombstone_key = randomUUID()
+SET m.lock = 0
 
 // foreign_labels
 // a row for each label of ours that somebody else's nodes carry
@@ -25,13 +25,18 @@ UNION ALL MATCH (n:@Meta) WHERE coalesce(n.key, '') <> 'schema' RETURN '@Meta' A
 UNION ALL MATCH (n:@Migration) WHERE n.version IS NULL RETURN '@Migration' AS label LIMIT 1
 
 // record_migration
-// nothing
-MATCH (m:@Meta {key: 'schema'}) SET m.version = $version
+// nothing; a graph whose schema is not the one before keeps its version
+MATCH (m:@Meta {key: 'schema'}) WHERE m.version IN [0, $version - 1]
+SET m.version = $version, m.checksum = $checksum
 MERGE (r:@Migration {version: $version}) ON CREATE SET r.name = $name, r.applied_at = datetime(), r.checksum = $checksum
 
 // indexes
-// a row for each index of these names: its name, state and label
-SHOW INDEXES YIELD name, state, labelsOrTypes WHERE name IN $names RETURN name, state, labelsOrTypes[0] AS label
+// a row for each index of these names: what it is, its state, and what drops it
+SHOW INDEXES YIELD name, type, state, labelsOrTypes, properties, owningConstraint
+WHERE name IN $names
+RETURN name, type, state, labelsOrTypes[0] AS label, properties, owningConstraint IS NOT NULL AS is_constraint,
+       'DROP ' + CASE WHEN owningConstraint IS NULL THEN 'INDEX `' ELSE 'CONSTRAINT `' END + replace(name, '`', '``')
+       + '` IF EXISTS' AS drop_statement
 
 // record_analyzers
 // nothing

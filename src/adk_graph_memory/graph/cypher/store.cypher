@@ -9,10 +9,3 @@ CALL () {
 WITH scope, count(*) AS nodes
 WHERE NOT EXISTS { MATCH (:@User {scope: scope}) }
 RETURN coalesce(sum(nodes), 0) AS nodes
-
-// offline_indexes
-// a row for each index of these names that is not ONLINE: its name and state, and what drops it
-SHOW INDEXES YIELD name, owningConstraint, state
-WHERE name IN $names AND state <> 'ONLINE'
-RETURN name, state, 'DROP ' + CASE WHEN owningConstraint IS NULL THEN 'INDEX `' ELSE 'CONSTRAINT `' END + replace(name, '`', '``')
-       + '` IF EXISTS' AS drop_statement

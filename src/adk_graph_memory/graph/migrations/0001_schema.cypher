@@ -37,6 +37,9 @@ CREATE CONSTRAINT @event_memory_key IF NOT EXISTS FOR (n:@Event) REQUIRE (n.scop
 // memory_unembedded
 CREATE INDEX @memory_unembedded IF NOT EXISTS FOR (n:@Memory) ON (n.scope, n.unembedded)
 
+// memory_proposal
+CREATE INDEX @memory_proposal IF NOT EXISTS FOR (n:@Memory) ON (n.scope, n.proposal_id)
+
 // entity_key
 CREATE CONSTRAINT @entity_key IF NOT EXISTS FOR (n:@Entity) REQUIRE (n.scope, n.key) IS UNIQUE
 
@@ -49,18 +52,29 @@ CREATE INDEX @fact_signature IF NOT EXISTS FOR (n:@Fact) ON (n.scope, n.signatur
 // revision_key
 CREATE CONSTRAINT @revision_key IF NOT EXISTS FOR (n:@Revision) REQUIRE (n.scope, n.fact_id, n.n) IS UNIQUE
 
+// revision_signature
+CREATE INDEX @revision_signature IF NOT EXISTS FOR (n:@Revision) ON (n.scope, n.signature)
+
 // ingest_key
 CREATE CONSTRAINT @ingest_key IF NOT EXISTS FOR (n:@Ingest) REQUIRE (n.scope, n.id) IS UNIQUE
 
 // ingest_state
 CREATE INDEX @ingest_state IF NOT EXISTS FOR (n:@Ingest) ON (n.scope, n.state)
 
+// ingest_waiting
+CREATE INDEX @ingest_waiting IF NOT EXISTS FOR (n:@Ingest) ON (n.state)
+
 // tombstone_key
 CREATE CONSTRAINT @tombstone_key IF NOT EXISTS FOR (n:@Tombstone) REQUIRE (n.scope, n.key) IS UNIQUE
 
-// memory_text
-CREATE FULLTEXT INDEX @memory_text IF NOT EXISTS FOR (n:@Memory) ON EACH [n.text, n.words, n.scope]
-OPTIONS {indexConfig: {`fulltext.analyzer`: '@analyzer', `fulltext.eventually_consistent`: false}}
+// artifact_key
+CREATE CONSTRAINT @artifact_key IF NOT EXISTS FOR (n:@Artifact) REQUIRE (n.scope, n.session_id, n.name) IS UNIQUE
+
+// artifact_version_key
+CREATE CONSTRAINT @artifact_version_key IF NOT EXISTS FOR (n:@ArtifactVersion) REQUIRE (n.scope, n.session_id, n.name, n.version) IS UNIQUE
+
+// artifact_version_id
+CREATE CONSTRAINT @artifact_version_id IF NOT EXISTS FOR (n:@ArtifactVersion) REQUIRE (n.scope, n.id) IS UNIQUE
 
 // entity_text
 CREATE FULLTEXT INDEX @entity_text IF NOT EXISTS FOR (n:@Entity) ON EACH [n.name, n.aliases, n.scope]

@@ -1,0 +1,124 @@
+"""Whose memory it is, and which ids can be stored."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Self
+
+from adk_graph_memory import errors
+from adk_graph_memory.records.text_keys import digest
+
+MAX_ID_LENGTH = 1_024
+"""Characters; Neo4j refuses an index key above about 8 kB."""
+
+
+class SharedMemory(str):
+    """Stands in place of a user's id for a memory that users share: a group's, or without a group the app's.
+
+    Its text, ``:app:`` or ``:group:NAME``, is how commands and settings name it. No user can have such an id.
+    """
+
+    __slots__ = ()
+    _APP, _GROUP = ":app:", ":group:"
+
+    def __new__(cls, group: str | None = None) -> Self:
+        """Raises :class:`errors.InvalidArgument` if the group is no text or an empty one."""
+        if group is not None and not (isinstance(group, str) and group.strip()):
+            raise errors.InvalidArgument(reason=f"the group {group!r} is no name")
+        return super().__new__(cls, cls._APP if group is None else f"{cls._GROUP}{group}")
+
+    def __getnewargs__(self) -> tuple[str | None]:  # type: ignore[override]  # copies are made from the group
+        return (self.group,)
+
+    @property
+    def group(self) -> str | None:
+        """The name of the group; None for the app's memory."""
+        return None if self == self._APP else self.removeprefix(self._GROUP)
+
+    @classmethod
+    def parse(cls, id: str) -> str:
+        """Return the shared memory that an id names, or else the id, which is a user's.
+
+        For ids that an operator or the graph gives, never for a user's own: those could name themselves so.
+        """
+        if id == cls._APP:
+            return cls()
+        return cls(id.removeprefix(cls._GROUP)) if cls.is_reserved(id) else id
+
+    @classmethod
+    def is_reserved(cls, id: str) -> bool:
+        """Whether a text that is no shared memory looks like one."""
+        is_group = id.startswith(cls._GROUP) and bool(id.removeprefix(cls._GROUP).strip())
+        return not isinstance(id, cls) and (id == cls._APP or is_group)
+
+    @classmethod
+    def check_user_id(cls, id: str | None) -> None:
+        """Refuse a text that looks like a shared memory where a user's id, or none, is expected.
+
+        Raises:
+            errors.InvalidArgument: it looks like one, and is none.
+        """
+        if id is not None and cls.is_reserved(id):
+            reason = f"{id!r} cannot be a user's id; for a memory that users share give SharedMemory(…)"
+            raise errors.InvalidArgument(reason=reason)
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """One user of one app, or a memory that users share; everything stored belongs to exactly one scope."""
+
+    app_name: str
+    user_id: str
+
+    def __post_init__(self) -> None:
+        check_text("app_name", self.app_name)
+        check_text("user_id", self.user_id)
+        SharedMemory.check_user_id(self.user_id)
+
+    @classmethod
+    def from_graph(cls, app_name: str, user_id: str) -> Self:
+        """The scope of a user or a shared memory that the graph holds."""
+        return cls(app_name, SharedMemory.parse(user_id))
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether it is a memory that users share."""
+        return isinstance(self.user_id, SharedMemory)
+
+    @property
+    def key(self) -> str:
+        """The scope as nodes store it: 32 hex characters, whatever the ids' length and script."""
+        return digest(self.app_name, self.user_id, *(["shared"] if self.is_shared else []))
+
+
+def check_text(what: str, value: object) -> None:
+    """Refuse what is no text.
+
+    Raises:
+        errors.InvalidArgument: it is none.
+    """
+    if not isinstance(value, str):
+        raise errors.InvalidArgument(reason=f"{what} is {value!r}, not a text")
+
+
+def check_id(name: str, value: str) -> str:
+    """Return the id, or raise an error that calls it ``name``.
+
+    Raises:
+        errors.InvalidArgument: it has more than ``MAX_ID_LENGTH`` characters.
+    """
+    if len(value) > MAX_ID_LENGTH:
+        reason = f"{name} has {len(value)} characters; at most {MAX_ID_LENGTH} are possible"
+        raise errors.InvalidArgument(reason=reason)
+    return value
+
+
+def check_ids(app_name: str, user_id: str, session_id: str = "") -> str:
+    """Return the session's id as our session service stores it, without spaces around it.
+
+    Raises:
+        errors.InvalidArgument: one of them is too long.
+    """
+    check_id("app_name", app_name)
+    check_id("user_id", user_id)
+    return check_id("session_id", session_id).strip()
