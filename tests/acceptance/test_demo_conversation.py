@@ -209,4 +209,5 @@ async def test_the_pages_say_what_the_demo_comes_to(played: Played) -> None:
     assert f"Of {result.answerable_questions} questions that have an answer, {result.hits_in_three} show it" in printed
     assert "“Now I live in Valencia”" in printed  # a Spanish fact, of which she also spoke English
     assert "Vivo en Valencia" not in printed
-    assert "GraphMemoryPlugin()" in printed.rstrip().splitlines()[-1]
+    assert "plugins=[GraphMemoryPlugin()]" in printed
+    assert " inspect --app " in printed.rstrip().splitlines()[-1]

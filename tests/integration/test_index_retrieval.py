@@ -272,7 +272,7 @@ async def test_a_search_is_one_statement(make: Make, driver: neo4j.Driver, monke
         statements.clear()
         await retrieval.search("Intel")
         assert len(statements) == 1
-        assert statements[0].timeout == 5.0
+        assert statements[0].timeout == 60.0
 
 
 async def test_a_caller_s_driver_that_is_closed_is_an_error_at_once(make: Make, neo4j_server: Any) -> None:

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 
 from benchmarks.quality.histories import make_histories
 from benchmarks.quality.truth import make_portions
-from tests import paper
+from tests.support import paper
 
 from adk_graph_memory import consolidation
 from adk_graph_memory.records.derived_memory import DerivedMemory, StoredMemory
