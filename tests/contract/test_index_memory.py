@@ -106,6 +106,7 @@ async def memory(
         },
     }
     options = by_type[request.param] | {"index_type": request.param, "retrieval_query": TRAVERSAL, "top_k": 50}
+    options["timeout"] = 60.0  # a busy machine plans for long
     async with Neo4jIndexService(neo4j_server.uri, auth=neo4j_server.auth, **options) as service:
         yield DocumentWriter(service, app_name, driver, label)
     driver.execute_query("MATCH (n:$($label)) DETACH DELETE n", {"label": label})

@@ -27,7 +27,7 @@ OF_USER = "WITH node, score WHERE node.source = $user_id RETURN node.text AS tex
 
 @pytest.fixture
 def options(driver: neo4j.Driver, label: str) -> dict[str, Any]:
-    return {"index_type": "fulltext", "index_name": f"{label}_text", "driver": driver}
+    return {"index_type": "fulltext", "index_name": f"{label}_text", "driver": driver, "timeout": 60.0}
 
 
 # -- ADK -------------------------------------------------------------------------------------------------------

@@ -317,7 +317,7 @@ class Neo4jSessionService(GraphService, BaseSessionService):
             callback(session)
 
 
-def _is_new_event(session: Session, event: Event, result: graph.sessions.AppendResult) -> bool:
+def _is_new_event(session: Session, event: Event, result: graph.AppendResult) -> bool:
     """Whether the session object lacks the event; raise the contract's error if the append was refused.
 
     A repeated event was either delivered twice, or it is ours and the acknowledgement was lost. In the second case it

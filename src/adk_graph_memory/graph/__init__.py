@@ -25,6 +25,7 @@ from adk_graph_memory.graph import (
     user_export,
     user_import,
 )
+from adk_graph_memory.graph.append_queue import AppendResult
 from adk_graph_memory.graph.connection import Auth, Connection, Transaction
 from adk_graph_memory.graph.locks import KeyedLocks
 from adk_graph_memory.graph.migrate import prepare_connection
@@ -32,6 +33,7 @@ from adk_graph_memory.graph.speakers import SpeakerCache
 from adk_graph_memory.graph.vector_slots import EmbeddingBatch, LiveSlotTracker, VectorSlot
 
 __all__ = [
+    "AppendResult",
     "AsyncDriver",
     "Auth",
     "Connection",

@@ -138,7 +138,7 @@ class AppendQueue:
     async def _run_statement(
         self, appends: Sequence[Append], seconds: float | None = None
     ) -> list[AppendResult | None]:
-        rows = await self._connection.run_statement("append_events", appends=appends, within=seconds)
+        rows = await self._connection.run_statement("append_events", {"appends": appends}, seconds)
         results: list[AppendResult | None] = [None] * len(appends)
         for row in rows:
             results[row["number"]] = AppendResult(

@@ -94,7 +94,7 @@ class Connection(Closeable):
     # -- statements -------------------------------------------------------------------------------------------
 
     async def run_statement(
-        self, name: str, parameters: Parameters | None = None, /, *, within: float | None = None, **more: Any
+        self, name: str, parameters: Parameters | None = None, within: float | None = None, /, **more: Any
     ) -> list[Record]:
         """Run a named statement in an auto-commit transaction, with retries while the server is unreachable.
 
