@@ -28,7 +28,7 @@ statements = queries.CypherStatements(Settings(), "2026")
 print(json.dumps({
     "package": adk_graph_memory.__file__,
     "prompt": prompts.load_prompt("extract").text,
-    "statement": statements["append_event"],
+    "statement": statements["append_events"],
     "version": migrate.get_schema_version(),
     "jars": len(jars.load_locked_jars(jars.resolve_version("2026"))),
 }))

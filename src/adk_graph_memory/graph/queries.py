@@ -116,7 +116,7 @@ def make_scope_parameters(scope: Scope) -> dict[str, str]:
 
 
 class CypherStatements:
-    """The statements of one deployment and server line (``2026``, ``5.26``): ``statements["append_event"]``."""
+    """The statements of one deployment and server line (``2026``, ``5.26``): ``statements["append_events"]``."""
 
     def __init__(self, settings: Settings, line: str) -> None:
         self._settings = settings
