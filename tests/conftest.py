@@ -49,6 +49,8 @@ ENVIRONMENT = {
 }
 """Each worker has one core, on which torch's threads would wait for each other; and LiteLLM would fetch a list of
 prices."""
+UNHURRIED = {f"ADK_GRAPH_MEMORY_{name}_TIMEOUT": "600" for name in ("DATABASE", "EMBED", "MODEL", "RERANK")}
+"""A busy machine may take long to plan a statement or to load a model; a test that is about waiting names its own limit."""
 SHORT_LIVED_JAVA = "-XX:TieredStopAtLevel=1"
 """Servers other than the run's do not live long enough to be worth the time of Java's thorough compiler."""
 SERVER_CONF = {
@@ -116,7 +118,7 @@ def pytest_configure(config: pytest.Config) -> None:
 async def _prepare_graphs(server: Server) -> None:
     """Make all indexes of the shared graphs while the workers start: with each new one the server forgets its plans."""
     for prefix, (embedder, dimensions) in GRAPHS.items():
-        settings = server.settings(label_prefix=prefix)
+        settings = server.settings(label_prefix=prefix, database_timeout=600)
         async with Connection(settings=settings) as connection:
             await graph.prepare_connection(connection)
             await open_slot(connection, "a", EmbedderAdapter(embedder, settings).name, dimensions)
@@ -182,7 +184,8 @@ def _no_foreign_configuration(
     home = tmp_path_factory.getbasetemp() / f"home-{uuid.uuid4().hex}"  # nobody makes it until it is needed
     monkeypatch.setenv("ADK_GRAPH_MEMORY_HOME", str(home))
     if not _is_in(request.config, str(request.path), PURE):
-        monkeypatch.setenv("ADK_GRAPH_MEMORY_DATABASE_TIMEOUT", "120")  # a busy machine plans for long
+        for name, seconds in UNHURRIED.items():
+            monkeypatch.setenv(name, seconds)
 
 
 @pytest.fixture

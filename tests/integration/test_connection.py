@@ -88,7 +88,7 @@ def test_no_loop_is_remembered_after_its_end(neo4j_server: Any) -> None:
     connection = Connection(settings=neo4j_server.settings())
     asyncio.run(fetch_prepared_state(connection))
     gc.collect()
-    assert (dict(connection._loop_drivers), dict(connection.locks._loop_locks)) == ({}, {})
+    assert (dict(connection._loop_drivers), dict(connection._append_queues)) == ({}, {})
 
 
 def test_nothing_is_left_open_for_python_to_complain_about(neo4j_server: Any) -> None:

@@ -224,6 +224,18 @@ async def test_each_method_of_the_session_service_is_a_span_of_its_name_and_sess
         assert seen.under(span)
 
 
+async def test_appends_that_share_a_transaction_are_linked_to_its_trace(world: World, seen: Seen) -> None:
+    users = [{**world.owner, "user_id": name} for name in ("ann", "bob", "cleo")]
+    sessions = [await world.sessions.create_session(**user) for user in users]
+    seen.clear()
+    await asyncio.gather(*(world.sessions.append_event(session, said("Hello.")) for session in sessions))
+    shared, first, *others = seen.one("append_together"), *seen.named("append_event")
+    assert [span.name for span in seen.under(first)] == ["append_events"]
+    assert [span.name for span in seen.under(shared)] == ["append_events"]
+    assert shared.parent is None
+    assert {link.context.span_id for link in shared.links} == {span.context.span_id for span in others}
+
+
 async def test_what_is_about_no_session_names_none(world: World, seen: Seen) -> None:
     await world.sessions.create_session(session_id="monday", **world.owner)
     seen.clear()

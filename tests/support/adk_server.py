@@ -50,7 +50,11 @@ def started(
     options = [f"--{kind}_service_uri={address}" for kind in ("session", "memory", "artifact")]
     options += ["--extra_plugins", "adk_graph_memory.GraphMemoryPlugin", f"--port={port}"]
     adk, url = str(Path(sys.executable).with_name("adk")), f"http://127.0.0.1:{port}"
-    inherited = {key: value for key, value in os.environ.items() if not key.startswith(("NEO4J", "ADK_GRAPH"))}
+    inherited = {
+        key: value
+        for key, value in os.environ.items()
+        if not key.startswith(("NEO4J", "ADK_GRAPH")) or key.endswith("_TIMEOUT")
+    }
     home = {"HOME": str(agents.parent), "ADK_GRAPH_MEMORY_HOME": str(agents.parent / "home")}
     with (agents.parent / "server.log").open("ab") as log:
         server = subprocess.Popen(

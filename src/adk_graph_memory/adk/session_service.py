@@ -6,7 +6,7 @@ cannot both win; it merges ``app:`` and ``user:`` state under a lock, and keeps 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
@@ -273,7 +273,7 @@ class Neo4jSessionService(GraphService, BaseSessionService):
             session.state.pop(key, None)
         return event
 
-    async def _store_event(self, session: Session, event: Event, drop: Iterable[str]) -> Event:
+    async def _store_event(self, session: Session, event: Event, drop: Sequence[str]) -> Event:
         if event.partial:
             return event
         connection = await self._connect(session.app_name)

@@ -183,27 +183,26 @@ async def fetch_sessions(
         include_state=include_state,
         labels=list(JsonMapDelta.from_values(labels or {}).members),
     )
-    return _read_listed_sessions(row, include_state=include_state)
-
-
-def _read_listed_sessions(row: Record, *, include_state: bool) -> list[StoredSession]:
-    app_members = row["app_state"] if include_state else ()
-    user_members = dict(zip(row["users"], row["user_states"], strict=True)) if include_state else {}
-    columns = [row[name] for name in ("ids", "uids", "user_ids", "revisions", "times", "display_names")]
+    if user_id is None:
+        owners, user_members = row["user_ids"], dict(zip(row["users"], row["user_states"], strict=True))
+    else:
+        owners, user_members = [user_id] * len(row["ids"]), {user_id: row["user_state"]}
+    app_members = row["app_state"]
+    columns = [row[name] for name in ("ids", "uids", "revisions", "times", "display_names")]
     states = json_map.parse_json_maps([joined.removeprefix(",") for joined in row["states"]])
     return [
         StoredSession(
             id,
             uid,
-            user,
+            owner,
             revision,
             time,
             session_state,
             json_map.parse_json_map(app_members),
-            json_map.parse_json_map(user_members.get(user)),
+            json_map.parse_json_map(user_members.get(owner)),
             display_name=display_name or None,
         )
-        for id, uid, user, revision, time, display_name, session_state in zip(*columns, states, strict=True)
+        for owner, session_state, id, uid, revision, time, display_name in zip(owners, states, *columns, strict=True)
     ]
 
 

@@ -74,15 +74,9 @@ CALL (s) {
 }
 RETURN bodies, seqs
 
-// session_page @fragment
-// the end of both listings: a page of the sessions s
-// include session_stands
-    AND all(label IN $labels WHERE label IN s.labels)
-    AND ($after IS NULL OR s.last_update_time * $direction > $after.time * $direction
-      OR (s.last_update_time = $after.time AND (s.user_id > $after.user_id
-        OR (s.user_id = $after.user_id AND s.id > $after.id))))
-  WITH s ORDER BY s.last_update_time * $direction, s.user_id, s.id LIMIT $limit
-  RETURN collect(s.id) AS ids, collect(s.uid) AS uids, collect(s.user_id) AS user_ids, collect(s.last_update_time) AS times,
+// session_columns @fragment
+// the end of both listings: a list for each property of the sessions s
+  RETURN collect(s.id) AS ids, collect(s.uid) AS uids, collect(s.last_update_time) AS times,
          collect(s.revision) AS revisions, collect(coalesce(s.display_name, '')) AS display_names,
          collect(CASE WHEN $include_state THEN reduce(json = '', m IN s.state | json + ',' + m) ELSE '' END) AS states
 
@@ -93,23 +87,34 @@ OPTIONAL MATCH (u:@User {scope: $scope})
 CALL () {
   MATCH (s:@Session {scope: $scope})
   WHERE s.last_update_time IS NOT NULL AND
-// include session_page
+// include session_stands
+    AND all(label IN $labels WHERE label IN s.labels)
+    AND ($after IS NULL OR s.last_update_time * $direction > $after.time * $direction
+      OR (s.last_update_time = $after.time AND s.id > $after.id))
+  WITH s ORDER BY s.last_update_time * $direction, s.id LIMIT $limit
+// include session_columns
 }
-RETURN ids, uids, user_ids, times, revisions, display_names, states, a.state AS app_state,
-       CASE WHEN u IS NULL THEN [] ELSE [u.user_id] END AS users,
-       CASE WHEN u IS NULL THEN [] ELSE [
+RETURN ids, uids, times, revisions, display_names, states, CASE WHEN $include_state THEN a.state END AS app_state,
+  CASE WHEN $include_state THEN
 // include live_user_state
-       ] END AS user_states
+  END AS user_state
 
 // list_sessions_of_app
-// the same over all users of the app
+// the same over all users of the app, and whose the sessions and the states are
 OPTIONAL MATCH (a:@App {app_name: $app_name})
 CALL () {
   MATCH (s:@Session {app_name: $app_name})
   WHERE s.last_update_time IS NOT NULL
   WITH s
   WHERE
-// include session_page
+// include session_stands
+    AND all(label IN $labels WHERE label IN s.labels)
+    AND ($after IS NULL OR s.last_update_time * $direction > $after.time * $direction
+      OR (s.last_update_time = $after.time AND (s.user_id > $after.user_id
+        OR (s.user_id = $after.user_id AND s.id > $after.id))))
+  WITH s ORDER BY s.last_update_time * $direction, s.user_id, s.id LIMIT $limit
+// include session_columns
+  , collect(s.user_id) AS user_ids
 }
 CALL () {
   MATCH (u:@User {app_name: $app_name}) WHERE $include_state AND u.state <> []
@@ -117,7 +122,8 @@ CALL () {
 // include live_user_state
   ) AS user_states
 }
-RETURN ids, uids, user_ids, times, revisions, display_names, states, a.state AS app_state, users, user_states
+RETURN ids, uids, user_ids, times, revisions, display_names, states, CASE WHEN $include_state THEN a.state END AS app_state,
+  users, user_states
 
 // session_positions
 // a row for each of the app's sessions with this id: where it stands in a listing
