@@ -50,7 +50,7 @@ ENVIRONMENT = {
 """Each worker has one core, on which torch's threads would wait for each other; and LiteLLM would fetch a list of
 prices."""
 UNHURRIED = {f"ADK_GRAPH_MEMORY_{name}_TIMEOUT": "600" for name in ("DATABASE", "EMBED", "MODEL", "RERANK")}
-"""A busy machine may take long to plan a statement or to load a model; a test that is about waiting names its own limit."""
+"""A busy machine may take long to plan a statement or to load a model; tests about waiting name their own limit."""
 SHORT_LIVED_JAVA = "-XX:TieredStopAtLevel=1"
 """Servers other than the run's do not live long enough to be worth the time of Java's thorough compiler."""
 SERVER_CONF = {

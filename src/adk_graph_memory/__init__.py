@@ -3,8 +3,9 @@
 A name is imported at its first use: ``import adk_graph_memory`` alone loads neither ADK nor Neo4j's driver.
 """
 
-from importlib import import_module
 from typing import TYPE_CHECKING
+
+from adk_graph_memory.lazy_names import import_at_use
 
 __all__ = [
     "AsOf",
@@ -70,19 +71,19 @@ if TYPE_CHECKING:
     __version__: str
 else:
     _NAMES = {
-        "adk.artifact_service": ("Neo4jArtifactService",),
-        "adk.index_service": ("Neo4jIndexService",),
-        "adk.memory_service": ("Neo4jMemoryService",),
-        "adk.plugin": ("GraphMemoryPlugin",),
-        "adk.profile_tool": ("LoadProfileTool", "load_profile"),
-        "adk.registry": ("register",),
-        "adk.session_service": ("Neo4jSessionService",),
-        "embeddings": ("GeminiEmbedder", "LightEmbedder"),
-        "extraction": ("Topic",),
-        "index_retrieval": ("IndexRetrieval",),
-        "local_neo4j": ("LocalNeo4j",),
-        "memory": ("GraphMemory",),
-        "records": (
+        "adk_graph_memory.adk.artifact_service": ("Neo4jArtifactService",),
+        "adk_graph_memory.adk.index_service": ("Neo4jIndexService",),
+        "adk_graph_memory.adk.memory_service": ("Neo4jMemoryService",),
+        "adk_graph_memory.adk.plugin": ("GraphMemoryPlugin",),
+        "adk_graph_memory.adk.profile_tool": ("LoadProfileTool", "load_profile"),
+        "adk_graph_memory.adk.registry": ("register",),
+        "adk_graph_memory.adk.session_service": ("Neo4jSessionService",),
+        "adk_graph_memory.embeddings": ("GeminiEmbedder", "LightEmbedder"),
+        "adk_graph_memory.extraction": ("Topic",),
+        "adk_graph_memory.index_retrieval": ("IndexRetrieval",),
+        "adk_graph_memory.local_neo4j": ("LocalNeo4j",),
+        "adk_graph_memory.memory": ("GraphMemory",),
+        "adk_graph_memory.records": (
             "AsOf",
             "Filters",
             "IngestReport",
@@ -94,19 +95,18 @@ else:
             "Statement",
             "Turn",
         ),
-        "retrieval": ("CrossEncoderReranker", "Reranker", "Weights"),
-        "settings": ("Limits", "Settings"),
+        "adk_graph_memory.retrieval": ("CrossEncoderReranker", "Reranker", "Weights"),
+        "adk_graph_memory.settings": ("Limits", "Settings"),
     }
+
+    _import_name = import_at_use(__name__, _NAMES)
 
     def __getattr__(name):
         if name == "__version__":
             from importlib.metadata import version
 
             return version("adk-graph-memory")
-        for module, names in _NAMES.items():
-            if name in names:
-                return getattr(import_module(f"{__name__}.{module}"), name)
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        return _import_name(name)
 
     def __dir__():
         return [*globals(), *__all__]

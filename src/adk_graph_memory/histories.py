@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 from dataclasses import replace
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
 from adk_graph_memory import consolidation, errors, graph, telemetry
 from adk_graph_memory.erasure import Erasure
-from adk_graph_memory.graph_vectors import GraphVectors
 from adk_graph_memory.memory_changes import describe_change
 from adk_graph_memory.records import Receipt, Scope
 from adk_graph_memory.records.derived_memory import DerivedMemory
@@ -17,12 +17,15 @@ from adk_graph_memory.records.readings import Reading
 from adk_graph_memory.records.scopes import check_text
 from adk_graph_memory.rewriting import Rewriter, derive_memory, select_current_readings
 
+if TYPE_CHECKING:
+    from adk_graph_memory.graph_vectors import GraphVectors
+
 
 class Histories:
     """Where facts and names come from; :class:`adk_graph_memory.GraphMemory` tells it."""
 
-    connection: graph.Connection
-    vectors: GraphVectors
+    def __init__(self, connection: graph.Connection) -> None:
+        self.connection = connection
 
     @telemetry.trace_operation("get_memory")
     async def history(self, id: str, *, app_name: str, user_id: str) -> FactHistory:
@@ -64,6 +67,18 @@ class Histories:
         entries = consolidation.trace_entity(readings, memory, entities[0].key)
         return EntityHistory(entities[0], tuple(facts), entries)
 
+    async def _derive_memory(self, connection: graph.Connection, scope: Scope) -> tuple[list[Reading], DerivedMemory]:
+        snapshot = await graph.derivation.fetch_snapshot(connection, scope)
+        readings, difference = await asyncio.to_thread(derive_memory, snapshot, Erasure())
+        return select_current_readings(snapshot, readings), difference.derived
+
+
+class Undoing:
+    """What takes an ingest back; :class:`adk_graph_memory.GraphMemory` does."""
+
+    connection: graph.Connection
+    vectors: GraphVectors
+
     @telemetry.trace_operation("delete_memory")
     async def undo(self, ingest_id: str, *, app_name: str, user_id: str) -> Receipt:
         """Take back all that one ingest wrote, also if later ones built on it; adding its turns again reads them anew.
@@ -96,8 +111,3 @@ class Histories:
         rewriter = Rewriter(connection, self.vectors)
         rewrite = await rewriter.preview_erasure(scope, lambda snapshot: Erasure.select_ingest(snapshot, ingest_id))
         return replace(describe_change(ingest_id, rewrite.difference), turns=len(rewrite.erasure.turn_ids))
-
-    async def _derive_memory(self, connection: graph.Connection, scope: Scope) -> tuple[list[Reading], DerivedMemory]:
-        snapshot = await graph.derivation.fetch_snapshot(connection, scope)
-        readings, difference = await asyncio.to_thread(derive_memory, snapshot, Erasure())
-        return select_current_readings(snapshot, readings), difference.derived

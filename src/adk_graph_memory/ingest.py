@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from adk_graph_memory import consolidation, errors, extraction, graph, telemetry
 from adk_graph_memory import guard as guards
+from adk_graph_memory.consolidation.judge import Judge
 from adk_graph_memory.erasure import Erasure
 from adk_graph_memory.graph.ingest_queue import Lease, LeasedWindows, PendingIngest
 from adk_graph_memory.graph.json_map import JsonMapDelta
@@ -56,7 +57,7 @@ class _Judgement(NamedTuple):
     answers: consolidation.JudgeDecisions = consolidation.JudgeDecisions()
     usage: Usage = Usage()
 
-    async def ask_judge(self, judge: consolidation.Judge, draft: consolidation.Comparison) -> _Judgement:
+    async def ask_judge(self, judge: Judge, draft: consolidation.Comparison) -> _Judgement:
         """Ask, unless the judge has answered these questions."""
         if self.draft is not None and self.draft.questions == draft.questions:
             return self
@@ -90,7 +91,7 @@ class Ingestion:
         connection: graph.Connection,
         vectors: GraphVectors,
         extractor: extraction.Extractor,
-        judge: consolidation.Judge | None,
+        judge: Judge | None,
         problems: ProblemLog,
         guard: guards.Guard | None = None,
     ) -> None:

@@ -5,15 +5,20 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 from functools import partial
+from typing import TYPE_CHECKING
 
-from adk_graph_memory import errors, graph, past_memory
-from adk_graph_memory.records import AppSummary, AsOf, Scope, StoredEntity, StoredFact, UserSummary
+from adk_graph_memory import errors, graph
+from adk_graph_memory.records import Scope
+
+if TYPE_CHECKING:
+    from adk_graph_memory.records import AppSummary, AsOf, StoredEntity, StoredFact, UserSummary
 
 
 class Listings:
     """Async iterators over what memory holds; :class:`adk_graph_memory.GraphMemory` has them."""
 
-    connection: graph.Connection
+    def __init__(self, connection: graph.Connection) -> None:
+        self.connection = connection
 
     async def facts(
         self,
@@ -41,6 +46,8 @@ class Listings:
         """
         connection, scope = await graph.prepare_connection(self.connection), Scope(app_name, user_id)
         if as_of is not None:
+            from adk_graph_memory import past_memory  # a list of what holds now needs nothing that derives
+
             memory = await past_memory.derive_past_memory(connection, scope, as_of)
             for fact in _cut_page(memory.list_facts(about=about, past=past), limit, after):
                 yield fact

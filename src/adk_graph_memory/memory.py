@@ -8,20 +8,21 @@ from datetime import datetime
 from functools import cached_property
 from typing import Any
 
-from adk_graph_memory import consolidation, embeddings, errors, extraction, graph, llm, redaction, retrieval, telemetry
+from adk_graph_memory import embeddings, errors, extraction, graph, llm, redaction, retrieval, telemetry
 from adk_graph_memory import guard as guards
 from adk_graph_memory.checkups import Checkups
 from adk_graph_memory.closing import Closeable
+from adk_graph_memory.consolidation.judge import Judge
 from adk_graph_memory.exporting import Exporting
 from adk_graph_memory.graph.json_map import JsonMapDelta
 from adk_graph_memory.graph_vectors import GraphVectors
-from adk_graph_memory.histories import Histories
+from adk_graph_memory.histories import Histories, Undoing
 from adk_graph_memory.ingest import Ingestion
 from adk_graph_memory.problem_log import ProblemLog
 from adk_graph_memory.proposals import Proposals
 from adk_graph_memory.pruning import Pruning
 from adk_graph_memory.recall import Recall, RecallOptions
-from adk_graph_memory.records import AsOf, Filters, IngestReport, Recollection, Scope, SharedMemory, Turn
+from adk_graph_memory.records import RULES, AsOf, Filters, IngestReport, Recollection, Scope, SharedMemory, Turn
 from adk_graph_memory.records.turns import check_session_id
 from adk_graph_memory.reextraction import Reextraction, Rereader
 from adk_graph_memory.reviews import Reviews
@@ -31,8 +32,6 @@ from adk_graph_memory.showing import Showing
 from adk_graph_memory.statements import check_authors
 
 logger = logging.getLogger(__name__)
-RULES = "rules"
-"""Stands for no model in its place."""
 STAYS_STORED = "The words are stored and pending: add them again, or run `adk-graph-memory ingest --pending`."
 """What an error of :meth:`GraphMemory.remember` says of words that could not be read."""
 
@@ -47,6 +46,7 @@ class GraphMemory(
     Reviews,
     Sharing,
     Showing,
+    Undoing,
     Closeable,
 ):
     """The memory of many users in one graph.
@@ -370,15 +370,15 @@ class GraphMemory(
         return self._make_extractor(self._language_model)
 
     @cached_property
-    def judge(self) -> consolidation.Judge | None:
+    def judge(self) -> Judge | None:
         """Decides how new and stored facts relate where rules cannot; None without a model."""
         return self._make_judge(self._language_model)
 
     def _make_extractor(self, model: llm.BaseLlm | None) -> extraction.Extractor:
         return extraction.choose_extractor(model, self._topics, self.connection.settings)
 
-    def _make_judge(self, model: llm.BaseLlm | None) -> consolidation.Judge | None:
-        return consolidation.Judge(model, self.connection.settings.limits) if model else None
+    def _make_judge(self, model: llm.BaseLlm | None) -> Judge | None:
+        return Judge(model, self.connection.settings.limits) if model else None
 
     @cached_property
     def _language_model(self) -> llm.BaseLlm | None:

@@ -8,17 +8,19 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from adk_graph_memory import consolidation, errors, graph
 from adk_graph_memory.erasure import NOTHING, Erasure
 from adk_graph_memory.graph.derivation import MemoryDifference, MemorySnapshot
 from adk_graph_memory.graph.rereads import Rereading
 from adk_graph_memory.graph.vector_slots import EmbeddingBatch
-from adk_graph_memory.graph_vectors import GraphVectors
 from adk_graph_memory.records import Receipt, Role, Scope
 from adk_graph_memory.records.derived_memory import DerivedMemory
 from adk_graph_memory.records.readings import LostReading, OwnerWord, Reading
+
+if TYPE_CHECKING:
+    from adk_graph_memory.graph_vectors import GraphVectors
 
 FREE_REWRITES = 3
 """Attempts at one rewrite while other workers may write to the same user; then they wait for it."""

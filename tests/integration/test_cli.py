@@ -16,6 +16,7 @@ from google.adk.events import Event
 from google.genai import types
 from rich.cells import cell_len
 from rich.console import Console
+from tests.support.loaded_modules import list_foreign_packages, list_loaded_by_commands, list_own_parts
 
 from adk_graph_memory import GraphMemory, Neo4jArtifactService, Neo4jSessionService, Turn, local_neo4j
 from adk_graph_memory.cli import output
@@ -95,7 +96,7 @@ async def test_sessions_come_in_pages(command, told):
 async def test_a_page_after_nothing_is_told_in_a_line(command, told):
     result = await command("sessions", "--app", told, "--after", "no-such-session")
     assert result.exit_code == 1
-    assert "InputValidationError" in result.output and "Traceback" not in result.output
+    assert "NotFound: after='no-such-session' names no session." in result.output
 
 
 async def test_events_are_printed_as_they_were_said(command, told):
@@ -121,6 +122,15 @@ async def test_sessions_show_their_display_names_and_no_state(command, neo4j_ser
         assert "Bees" in shown and "hive" not in shown
         rows = json.loads((await command("sessions", *owner, "--json")).stdout)
         assert {row["id"]: row.get("displayName") for row in rows} == {"monday": "Bees", "friday": None}
+
+
+async def test_sessions_are_the_json_that_adk_makes_of_them(command, neo4j_server, app_name):
+    state = {"hive": {"frames": [10, 2.5]}, "app:season": "May", "user:name": "Inés"}
+    async with Neo4jSessionService(settings=neo4j_server.settings()) as sessions:
+        await sessions.create_session(app_name=app_name, user_id="ana", session_id="monday", state=state)
+        [session] = (await sessions.list_sessions(app_name=app_name)).sessions
+    [row] = json.loads((await command("sessions", "--app", app_name, "--json")).stdout)
+    assert row == session.model_dump(mode="json", by_alias=True) and row["state"] == state
 
 
 # -- apps and users ---------------------------------------------------------------------------------------------
@@ -687,6 +697,26 @@ async def test_a_bug_keeps_its_traceback(command, monkeypatch):
     assert isinstance((await command("stats")).exception, TypeError)
 
 
+READS_NEED = "neo4j, opentelemetry.metrics, platformdirs, pydantic_settings, stop_words, tenacity, typer.rich_utils"
+"""What a look at memory may import."""
+OF_READS = {"cli", "closing", "errors", "graph", "language", "lazy_names", "records", "settings", "telemetry"}
+OF_LISTS = OF_READS | {"listings"}
+OF_HISTORIES = OF_READS | {"consolidation", "erasure", "histories", "memory_changes", "rewriting"}
+"""What of this package it may load: nothing that embeds, asks a model or searches, and none of ADK's services."""
+
+
+async def test_a_look_at_memory_loads_no_adk(command, known):
+    [fact, *_] = json.loads((await command("facts", *whose(known), "--json")).stdout)
+    lists = [("apps",), ("users", "--app", known), ("sessions", "--app", known)]
+    lists += [(name, *whose(known), *form) for name in ("facts", "entities") for form in ((), ("--json",))]
+    loaded = list_loaded_by_commands(lists)
+    assert list_foreign_packages(loaded, brought_by=READS_NEED) == set()
+    assert list_own_parts(loaded) == OF_LISTS
+    loaded = list_loaded_by_commands([("history", fact["id"], *whose(known)), ("entity", "Rex", *whose(known))])
+    assert list_foreign_packages(loaded, brought_by=READS_NEED) == set()
+    assert list_own_parts(loaded) == OF_HISTORIES
+
+
 @pytest.mark.slow
 def test_ctrl_c_ends_a_command_that_still_imports():
     interrupt = """
@@ -699,6 +729,8 @@ class Interrupt:
 
 sys.meta_path.insert(0, Interrupt())
 from adk_graph_memory.cli import app
+
+app(["recall", "dogs", "--app", "home", "--user", "ana"])
 """
     ended = subprocess.run([sys.executable, "-c", interrupt], capture_output=True, text=True)
     assert (ended.returncode, ended.stderr) == (130, "")

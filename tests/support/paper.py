@@ -15,6 +15,7 @@ from google.adk.models.base_llm import BaseLlm
 from adk_graph_memory import Limits, Turn, consolidation, extraction
 from adk_graph_memory.consolidation import Comparison, JudgeDecisions
 from adk_graph_memory.consolidation.entity_resolution import make_entity_key
+from adk_graph_memory.consolidation.judge import Judge
 from adk_graph_memory.consolidation.readings import recall_decisions
 from adk_graph_memory.records import Candidates, Extraction, KnownEntity, KnownFact
 from adk_graph_memory.records.derived_memory import DerivedMemory
@@ -31,7 +32,7 @@ class Reader:
         self.functional_predicates = functional_predicates
         vocabulary = extraction.Vocabulary(functional_predicates=frozenset(functional_predicates))
         self._extractor = extraction.ModelExtractor(model, limits=Limits(), vocabulary=vocabulary)
-        self._judge = consolidation.Judge(model, Limits())
+        self._judge = Judge(model, Limits())
 
     async def extract(self, number: int, turns: Sequence[Turn], memory: DerivedMemory) -> Extraction:
         """What the portion of this number says, given what memory holds so far."""

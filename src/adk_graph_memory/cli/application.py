@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-import asyncio
 import inspect
 import sys
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from functools import wraps
-from importlib import metadata
-from typing import Annotated, Any, TypeVar, get_type_hints
+from importlib import import_module
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_type_hints
 
 import typer
-from google.adk.errors.input_validation_error import InputValidationError
-from google.adk.sessions.base_session_service import GetSessionConfig
-from google.adk.sessions.session import Session
 from rich.console import RenderableType
 from typer.core import TyperGroup
 
+import adk_graph_memory
 from adk_graph_memory import errors, graph
-from adk_graph_memory.adk.session_service import Neo4jSessionService
+from adk_graph_memory.cli.lazy_modules import asyncio, base_session_service
 from adk_graph_memory.cli.output import (
     Output,
     announce,
@@ -31,14 +28,76 @@ from adk_graph_memory.cli.output import (
 )
 from adk_graph_memory.records import SharedMemory
 
+if TYPE_CHECKING:
+    from google.adk.sessions.session import Session
+
 T = TypeVar("T")
 
 UsageError: type[Any] = typer.BadParameter.mro()[1]
 """What Typer raises for a wrong option or argument: the class has no public name."""
 
 
+MODULES = {
+    "server_commands": ("up", "down", "status", "migrate"),
+    "reembed_command": ("reembed",),
+    "memory_commands": ("profile", "facts", "entities", "recall", "forget"),
+    "conversation_commands": ("apps", "users", "sessions", "events", "artifacts"),
+    "history_commands": ("history", "entity", "undo", "forget-user"),
+    "correction_commands": ("correct", "pin", "unpin", "retract", "rollback", "merge", "split"),
+    "inspect_command": ("inspect",),
+    "mcp_command": ("mcp",),
+    "proposal_commands": ("proposals", "accept", "decline"),
+    "review_commands": ("review", "release", "reject"),
+    "prune_command": ("prune",),
+    "doctor_command": ("doctor",),
+    "ingest_command": ("ingest", "stats"),
+    "reextract_command": ("reextract",),
+    "export_command": ("export",),
+    "export_html_command": ("export-html",),
+    "import_command": ("import",),
+    "demo_command": ("demo",),
+}
+"""The commands by their modules, in the order of the help text."""
+
+
+class Commands(Mapping[str, Any]):
+    """The commands by name; the module of one is imported when it is asked for."""
+
+    def __init__(self) -> None:
+        self._homes = {name: module for module, names in MODULES.items() for name in names}
+        self._made: dict[str, Any] = {}
+
+    def add(self, name: str, panel: str, function: Callable[..., None]) -> None:
+        """Make a command of a function; the module of the command does it."""
+        alone = typer.Typer(add_completion=False)
+        alone.command(name, rich_help_panel=panel)(function)
+        self._made[name] = typer.main.get_command(alone)
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in self._made:
+            import_module(f"adk_graph_memory.cli.{self._homes[name]}")
+        return self._made[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._homes)
+
+    def __len__(self) -> int:
+        return len(self._homes)
+
+
+COMMANDS = Commands()
+
+
 class CommandGroup(TyperGroup):
     """The commands; with ``--json`` a wrong option or argument is an error in JSON too."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self.commands = COMMANDS  # type: ignore[assignment]  # which nobody changes
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """List the names, without making the commands."""
+        return list(COMMANDS)
 
     def main(self, *arguments: Any, **options: Any) -> Any:
         """Run a command."""
@@ -76,13 +135,19 @@ AfterOption = Annotated[str | None, typer.Option("--after", help="The last id of
 YesOption = Annotated[bool, typer.Option("--yes", help="Do not ask first.")]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON, and errors as JSON on stderr.")]
 
-EXPECTED_ERRORS = (errors.GraphMemoryError, InputValidationError)
-"""This package's errors, and those that ADK's contract raises for invalid input; any other error is a bug."""
+
+def list_expected_errors() -> tuple[type[Exception], ...]:
+    """List this package's errors, and what ADK's contract raises for invalid input; any other error is a bug.
+
+    Where nobody has imported ADK, nobody can have raised its error.
+    """
+    adk_errors = sys.modules.get("google.adk.errors.input_validation_error")
+    return (errors.GraphMemoryError, *([adk_errors.InputValidationError] if adk_errors else []))
 
 
 def _print_version(is_wanted: bool) -> None:
     if is_wanted:
-        typer.echo(f"adk-graph-memory {metadata.version('adk-graph-memory')}")
+        typer.echo(f"adk-graph-memory {adk_graph_memory.__version__}")
         raise typer.Exit
 
 
@@ -133,7 +198,7 @@ def command(panel: str, name: str | None = None) -> Callable[[Callable[..., Any]
                 output: Output | None = asyncio.run(result) if inspect.iscoroutine(result) else result
             except errors.InvalidArgument as error:
                 raise UsageError(f"{capitalize_sentence(error.reason)}.") from error
-            except EXPECTED_ERRORS as error:
+            except list_expected_errors() as error:
                 print_error(error)
                 raise typer.Exit(1) from error
             except KeyboardInterrupt:
@@ -152,7 +217,7 @@ def command(panel: str, name: str | None = None) -> Callable[[Callable[..., Any]
             parameters += [_make_option(field.name, hints[field.name], field.default) for field in fields(kind)]
         parameters.append(_make_option("as_json", JsonOption, False))
         run_command.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
-        app.command(name, rich_help_panel=panel)(run_command)
+        COMMANDS.add(name or function.__name__, panel, run_command)
         return function
 
     return register
@@ -213,8 +278,8 @@ async def load_session(app_name: str, user_id: str, session_id: str, *, recent: 
     Raises:
         errors.NotFound: the user has no such session.
     """
-    config = GetSessionConfig(num_recent_events=recent)
-    async with Neo4jSessionService() as sessions:
+    config = base_session_service.GetSessionConfig(num_recent_events=recent)
+    async with adk_graph_memory.Neo4jSessionService() as sessions:
         session = await sessions.get_session(app_name=app_name, user_id=user_id, session_id=session_id, config=config)
     if session is None:
         what = f"session {session_id!r} of user {user_id!r} in app {app_name!r}"

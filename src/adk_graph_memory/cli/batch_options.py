@@ -7,15 +7,17 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from adk_graph_memory import batches, errors, ray_engine
-from adk_graph_memory.cli.application import EXPECTED_ERRORS, UsageError
+from adk_graph_memory import errors, records
+from adk_graph_memory.cli.application import UsageError, list_expected_errors
+from adk_graph_memory.cli.lazy_modules import batches, ray_engine
 from adk_graph_memory.cli.output import announce
-from adk_graph_memory.memory import RULES
-from adk_graph_memory.settings import Settings
+
+if TYPE_CHECKING:
+    from adk_graph_memory.settings import Settings
 
 EXIT_BUDGET_SPENT = 3
 BUDGET_SPENT = "The budget does not allow the rest; the same command goes on."
@@ -63,8 +65,9 @@ class BatchOptions:
 
     def make_budget(self, settings: Settings, models: Iterable[str]) -> batches.Budget:
         """Make a budget for calls of these models; a cost needs a single one, which has a price."""
-        names = sorted(set(models) - {RULES})
-        budget = batches.Budget(self.max_calls, self.max_cost, settings.prices, names[0] if names else RULES)
+        names = sorted(set(models) - {records.RULES})
+        model = names[0] if names else records.RULES
+        budget = batches.Budget(self.max_calls, self.max_cost, settings.prices, model)
         if self.max_cost is not None and len(names) > 1:
             raise UsageError(f"--max-cost: several models are to read ({', '.join(names)}); choose one with --model.")
         if self.max_cost is not None and names and budget.cost is None:
@@ -117,7 +120,7 @@ async def run_batch(
         text = describe_progress(phase, outcome.done, outcome.total, outcome.seconds, decimals=1)
         announce(text + (f", {len(outcome.failures)} failed" if outcome.failures else ""))
 
-    rules = batches.FailureRules(EXPECTED_ERRORS, FATAL_ERRORS, attempts)
+    rules = batches.FailureRules(list_expected_errors(), FATAL_ERRORS, attempts)
     if ray_options := options.make_ray_options(settings):
         return await batches.run_jobs_on_ray(
             jobs, open_runner, rules, options=ray_options, budget=budget, on_progress=announce_progress

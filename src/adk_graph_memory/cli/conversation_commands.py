@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+import time
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from google.adk.events.event import Event
 from rich.cells import cell_len
 from rich.table import Column
 
-from adk_graph_memory.adk import session_codec
-from adk_graph_memory.adk.artifact_service import Neo4jArtifactService
-from adk_graph_memory.adk.session_service import Neo4jSessionService
+import adk_graph_memory
+from adk_graph_memory import errors, graph
 from adk_graph_memory.cli.application import (
     CONVERSATIONS_PANEL,
     AfterOption,
@@ -28,6 +27,7 @@ from adk_graph_memory.cli.application import (
     load_session,
     make_page,
 )
+from adk_graph_memory.cli.lazy_modules import session_codec
 from adk_graph_memory.cli.output import (
     Output,
     add_details,
@@ -40,7 +40,12 @@ from adk_graph_memory.cli.output import (
     text_column,
 )
 from adk_graph_memory.language.wording import format_count
-from adk_graph_memory.memory import GraphMemory
+from adk_graph_memory.listings import Listings
+
+if TYPE_CHECKING:
+    from google.adk.events.event import Event
+
+    from adk_graph_memory.graph.sessions import StoredSession
 
 MAX_ID_WIDTH = 36
 """Maximum width of the id column: the length of a UUID."""
@@ -49,8 +54,8 @@ MAX_ID_WIDTH = 36
 @command(CONVERSATIONS_PANEL)
 async def apps(limit: LimitOption = 50, after: AfterOption = None) -> Output:
     """List the apps, with the number of their users and sessions and of the facts that hold."""
-    async with GraphMemory() as memory:
-        page = await collect_page(memory.apps(limit=limit, after=after))
+    async with graph.Connection() as connection:
+        page = await collect_page(Listings(connection).apps(limit=limit, after=after))
     columns = [text_column("app"), *map(number_column, ("users", "sessions", "facts"))]
     rows = ((app.app_name, f"{app.users:,}", f"{app.sessions:,}", f"{app.facts:,}") for app in page)
     text = make_table(columns, rows) if page else "No apps."
@@ -60,8 +65,8 @@ async def apps(limit: LimitOption = 50, after: AfterOption = None) -> Output:
 @command(CONVERSATIONS_PANEL)
 async def users(app_name: AppOption, limit: LimitOption = 50, after: AfterOption = None) -> Output:
     """List an app's users, with the number of their sessions, of the turns in memory and of the facts that hold."""
-    async with GraphMemory() as memory:
-        page = await collect_page(memory.users(app_name=app_name, limit=limit, after=after), app_name)
+    async with graph.Connection() as connection:
+        page = await collect_page(Listings(connection).users(app_name=app_name, limit=limit, after=after), app_name)
     columns = [text_column("user"), *map(number_column, ("sessions", "turns", "facts"))]
     rows = ((user.user_id, f"{user.sessions:,}", f"{user.turns:,}", f"{user.facts:,}") for user in page)
     text = make_table(columns, rows) if page else "No users."
@@ -74,25 +79,46 @@ async def sessions(
 ) -> Output:
     """List an app's sessions, most recently active first."""
     announce("Waiting for Neo4j")
-    async with Neo4jSessionService() as service:
-        page = await service.list_sessions(
-            app_name=app_name, user_id=user_id, limit=limit, after=after, newest_first=True
-        )
-    if not page.sessions:
+    async with graph.Connection() as connection:
+        await graph.prepare_connection(connection)
+        try:
+            page = await graph.sessions.fetch_sessions(
+                connection, app_name, user_id, now=time.time(), limit=limit, after=after, newest_first=True
+            )
+        except LookupError as error:
+            raise errors.NotFound(str(error)) from error
+    if not page:
         await check_owner(app_name, user_id)
     # Other commands take the session's id as an argument, so its column gets its width first.
-    id_width = max(cell_len("session"), *(cell_len(session.id) for session in page.sessions), 0)
+    id_width = max(cell_len("session"), *(cell_len(session.id) for session in page), 0)
     columns = [Column("last active"), text_column("session", width=min(MAX_ID_WIDTH, id_width)), text_column("user")]
     rows = [
-        (format_timestamp(session.last_update_time), add_details(session.id, name or ""), session.user_id)
-        for session, name in zip(page.sessions, page.display_names, strict=True)
+        (
+            format_timestamp(session.last_update_time),
+            add_details(session.id, session.display_name or ""),
+            session.user_id,
+        )
+        for session in page
     ]
-    value = [
-        session.model_dump(mode="json", by_alias=True) | ({"displayName": name} if name else {})
-        for session, name in zip(page.sessions, page.display_names, strict=True)
-    ]
+    value = [_describe_session(app_name, session) for session in page]
     text = make_table(columns, rows) if rows else "No sessions."
-    return make_page(page.sessions, text, limit=limit, after=lambda session: session.id, value=value)
+    return make_page(page, text, limit=limit, after=lambda session: session.id, value=value)
+
+
+def _describe_session(app_name: str, session: StoredSession) -> dict[str, Any]:
+    """Describe a session as ADK's JSON does: to import ADK would take longer than to list them."""
+    state = dict(session.session_state)
+    state |= {f"app:{key}": value for key, value in session.app_state.items()}
+    state |= {f"user:{key}": value for key, value in session.user_state.items()}
+    described = {
+        "id": session.id,
+        "appName": app_name,
+        "userId": session.user_id,
+        "state": state,
+        "events": [],
+        "lastUpdateTime": session.last_update_time,
+    }
+    return described | ({"displayName": session.display_name} if session.display_name else {})
 
 
 @command(CONVERSATIONS_PANEL)
@@ -105,7 +131,7 @@ async def events(
 ) -> Output:
     """Print what was said and done in a session, oldest first."""
     announce("Waiting for Neo4j")
-    async with Neo4jSessionService() as service:
+    async with adk_graph_memory.Neo4jSessionService() as service:
         page = await service.list_events(
             app_name=app_name, user_id=user_id, session_id=session_id, after_seq=after, limit=limit
         )
@@ -143,7 +169,7 @@ async def artifacts(
     if orphans:
         return await _list_orphans(delete=delete, yes=yes)
     announce("Waiting for Neo4j")
-    async with Neo4jArtifactService() as service:
+    async with adk_graph_memory.Neo4jArtifactService() as service:
         versions = await service.list_latest_versions(
             app_name=app_name or "", user_id=user_id or "", session_id=session_id
         )
@@ -167,7 +193,7 @@ async def _list_orphans(*, delete: bool, yes: bool) -> Output:
     if delete:
         confirm("Delete every content in the store that no artifact of this database names?", yes=yes)
     announce("Comparing the store with the database")
-    async with Neo4jArtifactService() as service:
+    async with adk_graph_memory.Neo4jArtifactService() as service:
         orphans = [orphan async for orphan in service.list_orphans(delete=delete)]
     outcome = "deleted." if delete else "found; --delete removes them."
     summary = f"{format_count(len(orphans), 'orphan')} {outcome}" if orphans else "No orphans."

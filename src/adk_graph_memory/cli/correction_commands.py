@@ -5,23 +5,25 @@ from __future__ import annotations
 import shlex
 from collections.abc import Awaitable, Callable
 from datetime import datetime
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Group, RenderableType
 from rich.text import Text
 
+import adk_graph_memory
 from adk_graph_memory.cli.application import MEMORY_PANEL, AppOption, UserOption, YesOption, command
 from adk_graph_memory.cli.memory_commands import parse_moment, set_timezone
 from adk_graph_memory.cli.output import Output, announce, confirm, format_day, make_grid
 from adk_graph_memory.language.wording import format_count
-from adk_graph_memory.memory import GraphMemory
 from adk_graph_memory.records import Scope
-from adk_graph_memory.records.history import FactVersion, MemoryChange
+
+if TYPE_CHECKING:
+    from adk_graph_memory.records.history import FactVersion, MemoryChange
 
 FactArgument = Annotated[str, typer.Argument(metavar="ID", help="A fact's id, as `facts` and `recall` print it.")]
 ReasonOption = Annotated[str, typer.Option("--reason", help="Why, for the history.")]
-_Method = Callable[..., Awaitable[MemoryChange]]
+_Method = Callable[..., Awaitable["MemoryChange"]]
 """A method of :class:`GraphMemory`, or what calls one."""
 
 
@@ -47,7 +49,9 @@ async def correct(
     return await change_memory(_correct_in_zone, id, **whose, text=text, **changes, reason=reason, yes=yes)
 
 
-async def _correct_in_zone(memory: GraphMemory, id: str, app_name: str, user_id: str, **options: Any) -> MemoryChange:
+async def _correct_in_zone(
+    memory: adk_graph_memory.GraphMemory, id: str, app_name: str, user_id: str, **options: Any
+) -> MemoryChange:
     """Correct a fact; dates without a zone are of the user's."""
     zone = await memory.speakers.find_zone(Scope(app_name, user_id))
     for name, value in options.items():
@@ -61,7 +65,7 @@ async def pin(
 ) -> Output:
     """Pin a fact: nothing that is said ends or rewords it until you say otherwise."""
     whose = {"app_name": app_name, "user_id": user_id}
-    return await change_memory(GraphMemory.pin, id, **whose, reason=reason, yes=yes)
+    return await change_memory(adk_graph_memory.GraphMemory.pin, id, **whose, reason=reason, yes=yes)
 
 
 @command(MEMORY_PANEL)
@@ -70,7 +74,7 @@ async def unpin(
 ) -> Output:
     """Unpin a fact: what is said counts again, and what was said meanwhile."""
     whose = {"app_name": app_name, "user_id": user_id}
-    return await change_memory(GraphMemory.unpin, id, **whose, reason=reason, yes=yes)
+    return await change_memory(adk_graph_memory.GraphMemory.unpin, id, **whose, reason=reason, yes=yes)
 
 
 @command(MEMORY_PANEL)
@@ -79,7 +83,7 @@ async def retract(
 ) -> Output:
     """Say that a fact was never true; its words stay."""
     whose = {"app_name": app_name, "user_id": user_id}
-    return await change_memory(GraphMemory.retract, id, **whose, reason=reason, yes=yes)
+    return await change_memory(adk_graph_memory.GraphMemory.retract, id, **whose, reason=reason, yes=yes)
 
 
 @command(MEMORY_PANEL)
@@ -93,7 +97,7 @@ async def rollback(
 ) -> Output:
     """Return a fact to what it was before a change."""
     whose = {"app_name": app_name, "user_id": user_id}
-    return await change_memory(GraphMemory.rollback, id, revision, **whose, reason=reason, yes=yes)
+    return await change_memory(adk_graph_memory.GraphMemory.rollback, id, revision, **whose, reason=reason, yes=yes)
 
 
 @command(MEMORY_PANEL)
@@ -107,7 +111,7 @@ async def merge(
 ) -> Output:
     """Say that two people or things are one."""
     whose = {"app_name": app_name, "user_id": user_id}
-    return await change_memory(GraphMemory.merge, name, other, **whose, reason=reason, yes=yes)
+    return await change_memory(adk_graph_memory.GraphMemory.merge, name, other, **whose, reason=reason, yes=yes)
 
 
 @command(MEMORY_PANEL)
@@ -120,13 +124,13 @@ async def split(
 ) -> Output:
     """Say that an alias is somebody else's name."""
     whose = {"app_name": app_name, "user_id": user_id}
-    return await change_memory(GraphMemory.split, alias, **whose, reason=reason, yes=yes)
+    return await change_memory(adk_graph_memory.GraphMemory.split, alias, **whose, reason=reason, yes=yes)
 
 
 async def change_memory(method: _Method, *names: str, yes: bool, **options: Any) -> Output:
     """Show what would change, ask, and change it."""
     announce("Waiting for Neo4j")
-    async with GraphMemory() as memory:
+    async with adk_graph_memory.GraphMemory() as memory:
         if not yes:
             preview = await method(memory, *names, **options, preview=True)
             question = "Change this?" if preview.ingest_id else "Forget this for good?"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
 from typing import Annotated
 
@@ -10,12 +9,13 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
-from adk_graph_memory.adk.session_service import Neo4jSessionService
+import adk_graph_memory
 from adk_graph_memory.cli.application import EXAMPLE_PANEL, command
+from adk_graph_memory.cli.lazy_modules import asyncio
+from adk_graph_memory.cli.lazy_modules import demo as demonstration
+from adk_graph_memory.cli.lazy_modules import settings as configuration
 from adk_graph_memory.cli.output import Output, hide_status, wants_json
 from adk_graph_memory.cli.server_commands import DEFAULT_PORT, start_with_progress
-from adk_graph_memory.memory import GraphMemory
-from adk_graph_memory.settings import hide_credentials, is_variable_set, load_settings
 
 
 @command(EXAMPLE_PANEL)
@@ -29,27 +29,28 @@ def demo(
     Gemini extracts the facts if GOOGLE_API_KEY is set. Otherwise replies that a language model once gave to these
     prompts stand in for the demo's own conversation, and rules for any other. As JSON only the result is printed.
     """
-    from adk_graph_memory import demo as demonstration
-
     screen = Console(highlight=False, quiet=wants_json.get())
     conversation = demonstration.load_conversation(data)
-    is_local = not is_variable_set("NEO4J_URI")
+    is_local = not configuration.is_variable_set("NEO4J_URI")
     if is_local:
         start_with_progress(DEFAULT_PORT, None, any_port=True)
         hide_status()
-    settings = load_settings()
+    settings = configuration.load_settings()
     reader = demonstration.choose_model(
-        model or settings.model, has_key=is_variable_set("GOOGLE_API_KEY"), is_own=data is None
+        model or settings.model, has_key=configuration.is_variable_set("GOOGLE_API_KEY"), is_own=data is None
     )
     model_name = reader if isinstance(reader, str) else "recorded replies of a language model"
     screen.print(
-        f"Neo4j at {escape(hide_credentials(settings.uri or ''))}"
+        f"Neo4j at {escape(configuration.hide_credentials(settings.uri or ''))}"
         f"{' (it stays up until `adk-graph-memory down`)' if is_local else ''}, "
         f"facts read by [bold]{escape(model_name)}[/]\n"
     )
 
     async def play() -> demonstration.DemoResult:
-        async with Neo4jSessionService() as sessions, GraphMemory(model=reader) as memory:
+        async with (
+            adk_graph_memory.Neo4jSessionService() as sessions,
+            adk_graph_memory.GraphMemory(model=reader) as memory,
+        ):
             return await demonstration.play_conversation(
                 conversation, sessions=sessions, memory=memory, console=screen, questions=questions
             )

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Group, RenderableType
 from rich.text import Text
 
+import adk_graph_memory
 from adk_graph_memory.cli.application import MEMORY_PANEL, UserFilterOption, check_owner, command
 from adk_graph_memory.cli.output import (
     Output,
@@ -21,9 +22,10 @@ from adk_graph_memory.cli.output import (
     text_column,
 )
 from adk_graph_memory.language.wording import format_count
-from adk_graph_memory.memory import GraphMemory
-from adk_graph_memory.records import Checkup
-from adk_graph_memory.records.findings import Finding
+
+if TYPE_CHECKING:
+    from adk_graph_memory.records import Checkup
+    from adk_graph_memory.records.findings import Finding
 
 MAX_USERS_SHOWN = 1_000
 """Users with something to say that are kept and shown; the others are counted."""
@@ -74,7 +76,7 @@ async def doctor(
     """
     announce("Waiting for Neo4j")
     tally = CheckupTally()
-    async with GraphMemory() as memory:
+    async with adk_graph_memory.GraphMemory() as memory:
         store = await memory.check_store(mend=mend, owners=app_name is None and user_id is None)
         async for checkup in memory.check_memories(app_name=app_name, user_id=user_id, mend=mend):
             tally.add_checkup(checkup)

@@ -5,17 +5,19 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+import adk_graph_memory
 from adk_graph_memory.cli.application import MEMORY_PANEL, AppFilterOption, UsageError, UserFilterOption, command
 from adk_graph_memory.cli.memory_commands import RecordedOption, make_as_of
 from adk_graph_memory.cli.output import Output, announce, error_console, make_grid, wants_json
 from adk_graph_memory.language.wording import format_count
-from adk_graph_memory.memory import GraphMemory
 from adk_graph_memory.records import Scope
-from adk_graph_memory.records.portable_rows import ExportReport
+
+if TYPE_CHECKING:
+    from adk_graph_memory.records.portable_rows import ExportReport
 
 
 @command(MEMORY_PANEL)
@@ -34,9 +36,9 @@ async def export(
     """
     if output is None and wants_json.get():
         raise UsageError("--json describes a file: name it with --output.")
-    async with GraphMemory() as memory:
+    async with adk_graph_memory.GraphMemory() as memory:
         scope = Scope(app_name, user_id) if app_name is not None and user_id is not None else None
-        as_of = await make_as_of(memory, scope, None, recorded_at)
+        as_of = await make_as_of(memory.connection, scope, None, recorded_at)
         announce("Exporting")
         if output is not None:
             report = await memory.export(output, app_name=app_name, user_id=user_id, as_of=as_of)

@@ -7,11 +7,11 @@ from typing import Annotated
 
 import typer
 
+import adk_graph_memory
 from adk_graph_memory import errors
 from adk_graph_memory.cli.application import MEMORY_PANEL, AppOption, UserOption, check_owner, command
 from adk_graph_memory.cli.output import Output, announce
 from adk_graph_memory.language.wording import format_count
-from adk_graph_memory.memory import GraphMemory
 
 
 @command(MEMORY_PANEL, name="export-html")
@@ -27,7 +27,7 @@ async def export_html(
     if not output.parent.is_dir():
         raise errors.InvalidArgument(reason=f"there is no folder {output.parent}")
     announce("Waiting for Neo4j")
-    async with GraphMemory() as memory:
+    async with adk_graph_memory.GraphMemory() as memory:
         await check_owner(app_name, user_id)
         view = await memory.show(
             app_name=app_name,

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Group, RenderableType
 from rich.text import Text
 
+import adk_graph_memory
 from adk_graph_memory import graph
 from adk_graph_memory.cli.application import (
     MEMORY_PANEL,
@@ -18,11 +19,13 @@ from adk_graph_memory.cli.application import (
     check_owner,
     command,
 )
+from adk_graph_memory.cli.lazy_modules import histories
 from adk_graph_memory.cli.output import Output, add_details, announce, confirm, format_day, make_grid
 from adk_graph_memory.language.wording import format_count
-from adk_graph_memory.memory import GraphMemory
 from adk_graph_memory.records import Scope
-from adk_graph_memory.records.history import HistoryEntry
+
+if TYPE_CHECKING:
+    from adk_graph_memory.records.history import HistoryEntry
 
 
 @command(MEMORY_PANEL)
@@ -33,8 +36,8 @@ async def history(
 ) -> Output:
     """Tell why memory holds a fact: every word that speaks for it, and every decision about it."""
     announce("Waiting for Neo4j")
-    async with GraphMemory() as memory:
-        known = await memory.history(id, app_name=app_name, user_id=user_id)
+    async with graph.Connection() as connection:
+        known = await histories.Histories(connection).history(id, app_name=app_name, user_id=user_id)
     return Output(known, Group(f"{known.fact.text} ({known.fact.state})", "", _make_history_grid(known.entries)))
 
 
@@ -46,8 +49,8 @@ async def entity(
 ) -> Output:
     """Tell who or what somebody is, where each name comes from, and what holds of them."""
     announce("Waiting for Neo4j")
-    async with GraphMemory() as memory:
-        known = await memory.entity(name, app_name=app_name, user_id=user_id)
+    async with graph.Connection() as connection:
+        known = await histories.Histories(connection).entity(name, app_name=app_name, user_id=user_id)
     described = [known.entity.type, *([known.entity.about] if known.entity.about else [])]
     aliases = f"also {', '.join(known.entity.aliases)}" if known.entity.aliases else ""
     facts = [(format_day(fact.at), add_details(fact.text, fact.id)) for fact in known.facts]
@@ -66,7 +69,7 @@ async def undo(
     """Take back all that one ingest wrote, also if later ones built on it; its turns may be read again."""
     confirm(f"Take back all that ingest {ingest_id} wrote?", yes=yes)
     announce("Taking back")
-    async with GraphMemory() as memory:
+    async with adk_graph_memory.GraphMemory() as memory:
         receipt = await memory.undo(ingest_id, app_name=app_name, user_id=user_id)
     counts = format_count(receipt.events, "turn"), format_count(receipt.facts, "fact")
     return Output(receipt, f"Taken back: {' and '.join(counts)}.")
@@ -82,7 +85,7 @@ async def forget_user(
 ) -> Output:
     """Forget all that memory holds of a user, and print a receipt of what went and what stays."""
     announce("Waiting for Neo4j")
-    async with GraphMemory() as memory:
+    async with adk_graph_memory.GraphMemory() as memory:
         connection, scope = await graph.prepare_connection(memory.connection), Scope(app_name, user_id)
         counts = await graph.forgetting.count_user(connection, scope)
         if not any(counts.values()):

@@ -4,27 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from enum import StrEnum
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from adk_graph_memory import errors, importing
+import adk_graph_memory
+from adk_graph_memory import errors
 from adk_graph_memory.cli.application import MEMORY_PANEL, OWNER, UsageError, command
+from adk_graph_memory.cli.lazy_modules import importing
 from adk_graph_memory.cli.output import Output, announce, make_grid, print_error
-from adk_graph_memory.importing import ImportOptions, ImportReceipt
 from adk_graph_memory.language.wording import format_count
-from adk_graph_memory.memory import GraphMemory
+
+if TYPE_CHECKING:
+    from adk_graph_memory.importing import ImportOptions, ImportReceipt
 
 
 class SourceKind(StrEnum):
-    """What can be imported."""
+    """What can be imported, by the names of :mod:`adk_graph_memory.importing.sources`."""
 
-    ADK_SQLITE = importing.ADK_SQLITE
-    ADK_DATABASE = importing.ADK_DATABASE
-    ADK_SQLITE_MEMORY = importing.ADK_SQLITE_MEMORY
-    MEM0 = importing.MEM0
-    MEMORY_BANK = importing.MEMORY_BANK
-    EXPORT = importing.EXPORT
+    ADK_SQLITE = "adk-sqlite"
+    ADK_DATABASE = "adk-database"
+    ADK_SQLITE_MEMORY = "adk-sqlite-memory"
+    MEM0 = "mem0"
+    MEMORY_BANK = "memory-bank"
+    EXPORT = "export"
 
 
 SESSION_KINDS = (SourceKind.ADK_SQLITE, SourceKind.ADK_DATABASE)
@@ -59,16 +62,18 @@ async def import_from(
     """
     if remember and kind not in SESSION_KINDS:
         raise UsageError("--remember is for other services' sessions; all else is searched once it is imported.")
-    options = ImportOptions(kind.value, app_name, user_id, remembers=remember)
+    options = importing.ImportOptions(kind.value, app_name, user_id, remembers=remember)
 
     def show_progress(text: str) -> None:
         announce(f"{'Reading' if dry_run else 'Importing'}: {text}")
 
     announce("Reading the source" if dry_run else "Waiting for Neo4j")
     if dry_run:
-        return _report(await importing.import_source(None, location, options, show_progress), options)
-    async with GraphMemory() as memory:
-        return _report(await importing.import_source(memory, location, options, show_progress), options)
+        return _report(await adk_graph_memory.importing.import_source(None, location, options, show_progress), options)
+    async with adk_graph_memory.GraphMemory() as memory:
+        return _report(
+            await adk_graph_memory.importing.import_source(memory, location, options, show_progress), options
+        )
 
 
 def _report(receipt: ImportReceipt, options: ImportOptions) -> Output:

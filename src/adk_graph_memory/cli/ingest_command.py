@@ -8,17 +8,15 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from google.adk.sessions.session import Session
 from rich.console import Group
 from rich.table import Column
 from rich.text import Text
 
-from adk_graph_memory import batches, errors, graph, ledger
-from adk_graph_memory.adk import session_codec, transcripts
-from adk_graph_memory.adk.memory_service import Neo4jMemoryService
+import adk_graph_memory
+from adk_graph_memory import errors, graph, records
 from adk_graph_memory.cli.application import (
     MEMORY_PANEL,
     OWNER,
@@ -37,6 +35,7 @@ from adk_graph_memory.cli.batch_options import (
     EngineName,
     run_batch,
 )
+from adk_graph_memory.cli.lazy_modules import batches, ledger, session_codec, transcripts
 from adk_graph_memory.cli.output import (
     Output,
     add_details,
@@ -48,10 +47,13 @@ from adk_graph_memory.cli.output import (
     replace_controls,
     text_column,
 )
-from adk_graph_memory.graph.ingest_queue import ClaimedIngest
 from adk_graph_memory.language.wording import format_count
-from adk_graph_memory.memory import RULES, GraphMemory
-from adk_graph_memory.records import IngestReport
+
+if TYPE_CHECKING:
+    from google.adk.sessions.session import Session
+
+    from adk_graph_memory.graph.ingest_queue import ClaimedIngest
+    from adk_graph_memory.records import IngestReport
 
 STDIN_PATH = Path("-")
 
@@ -122,8 +124,8 @@ async def ingest(
         raise UsageError("--engine ray reads what is pending: give --pending.")
     entries = _read_sessions(file, app_name, user_id) if file is not None else []
     announce("Waiting for Neo4j")
-    async with Neo4jMemoryService(model=model) as service:
-        memory, claims = service.memory, list[ClaimedIngest]()
+    async with adk_graph_memory.Neo4jMemoryService(model=model) as service:
+        memory, claims = service.memory, list[graph.ingest_queue.ClaimedIngest]()
         if pending:
             jobs, claims = await _list_pending_jobs(memory, app_name, user_id, model)
         else:
@@ -163,7 +165,7 @@ def _make_job(session: Session | errors.UnreadableTranscript) -> IngestJob:
 
 
 async def _list_pending_jobs(
-    memory: GraphMemory, app_name: str | None, user_id: str | None, model: str | None
+    memory: adk_graph_memory.GraphMemory, app_name: str | None, user_id: str | None, model: str | None
 ) -> tuple[list[IngestJob], list[ClaimedIngest]]:
     """Make a job of each user's pending requests for one model; list those that are being read, too."""
     connection = await graph.prepare_connection(memory.connection)
@@ -184,37 +186,37 @@ async def _list_pending_jobs(
 @asynccontextmanager
 async def open_ingester(model: str | None) -> AsyncIterator[batches.RunTask]:
     """Open what ingests in another process, with the settings of its own environment."""
-    async with Neo4jMemoryService(model=model) as service:
+    async with adk_graph_memory.Neo4jMemoryService(model=model) as service:
         await service.memory.vectors.check_embedder()
         yield _make_ingester(service)
 
 
-def _make_ingester(service: Neo4jMemoryService) -> batches.RunTask:
+def _make_ingester(service: adk_graph_memory.Neo4jMemoryService) -> batches.RunTask:
     async def run_ingest(job: IngestJob) -> batches.JobResult:
         if isinstance(job.session, errors.UnreadableTranscript):
             raise job.session
         if job.session is not None:
             return batches.JobResult(await service.remember(job.session))
         reports = await service.memory.resume(app_name=job.app_name, user_id=job.user_id, queued_for=job.queued_model)
-        return batches.JobResult(sum(reports, IngestReport()))
+        return batches.JobResult(sum(reports, records.IngestReport()))
 
     return run_ingest
 
 
-def _make_batch(jobs: Sequence[IngestJob], memory: GraphMemory) -> list[batches.BatchJob]:
+def _make_batch(jobs: Sequence[IngestJob], memory: adk_graph_memory.GraphMemory) -> list[batches.BatchJob]:
     """Make jobs of which those of one user run one after another; a failed one holds up no other."""
 
     def make_batch_job(number: int, job: IngestJob) -> batches.BatchJob:
         window_tokens = memory.connection.settings.limits.window_tokens
         model = job.queued_model or memory.extractor.model_name
-        calls = 0 if model == RULES else batches.count_calls(job.characters, window_tokens)
+        calls = 0 if model == records.RULES else batches.count_calls(job.characters, window_tokens)
         return batches.BatchJob(str(number), (job.app_name, job.user_id), job, calls)
 
     return [make_batch_job(number, job) for number, job in enumerate(jobs)]
 
 
 async def _run_jobs(
-    jobs: Sequence[IngestJob], service: Neo4jMemoryService, options: BatchOptions, model: str | None
+    jobs: Sequence[IngestJob], service: adk_graph_memory.Neo4jMemoryService, options: BatchOptions, model: str | None
 ) -> batches.BatchOutcome:
     memory, settings = service.memory, service.memory.connection.settings
     models = [job.queued_model or memory.extractor.model_name for job in jobs]
@@ -231,7 +233,7 @@ async def _run_jobs(
 
 
 async def _list_finished(
-    jobs: Sequence[IngestJob], outcome: batches.BatchOutcome, memory: GraphMemory
+    jobs: Sequence[IngestJob], outcome: batches.BatchOutcome, memory: adk_graph_memory.GraphMemory
 ) -> list[IngestJob]:
     """The jobs that were done or failed, in order, with what they came to; not those that would fail all others."""
     finished = list[IngestJob]()
@@ -243,7 +245,7 @@ async def _list_finished(
     return finished
 
 
-async def _is_job_pending(job: IngestJob, memory: GraphMemory) -> bool:
+async def _is_job_pending(job: IngestJob, memory: adk_graph_memory.GraphMemory) -> bool:
     if job.user_id is None:
         return False
     ingests = await graph.ingest_queue.fetch_pending_ingests(
@@ -269,7 +271,7 @@ def _report_jobs(
         print_error(fatal_error)
         if not finished:
             raise typer.Exit(1)
-    total = sum((job.report for job in finished if job.report), IngestReport())
+    total = sum((job.report for job in finished if job.report), records.IngestReport())
     is_pending, is_spent = any(job.is_pending for job in failed), not fatal_error and len(finished) < len(jobs)
     lines = [*_summarize_jobs(jobs, finished, total), *_describe_claims(claims)]
     return Output(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import html
 import sys
 import tempfile
@@ -12,11 +11,12 @@ from typing import Annotated
 
 import typer
 
+import adk_graph_memory
 from adk_graph_memory import errors
 from adk_graph_memory.cli.application import MEMORY_PANEL, OWNER, check_owner, command
+from adk_graph_memory.cli.lazy_modules import asyncio, inspector
 from adk_graph_memory.cli.output import Output, announce, hide_status
 from adk_graph_memory.cli.serving import listen, serve_until_interrupted
-from adk_graph_memory.memory import GraphMemory
 
 DEFAULT_PORT = 7688
 
@@ -37,14 +37,12 @@ async def inspect_memory(
 
     The address works once, in one browser of this machine. Ctrl-C ends it.
     """
-    from adk_graph_memory.inspector import LocalAccess, inspector  # with FastAPI, which no other command needs
-
     announce("Waiting for Neo4j")
-    async with GraphMemory() as memory:
+    async with adk_graph_memory.GraphMemory() as memory:
         owner = await _choose_owner(memory, app_name, user_id)
         with listen(port) as listener:
             port = listener.getsockname()[1]
-            access = LocalAccess(inspector(memory, lambda request: owner, write=write), port)
+            access = inspector.LocalAccess(inspector.inspector(memory, lambda request: owner, write=write), port)
             hide_status()
             powers = "It may be changed" if write else "It is read-only; --write allows changes"
             typer.echo(f"The memory of {owner[1]} in {owner[0]}, for one browser:\n{access.address}")
@@ -66,13 +64,15 @@ def _open_browser(address: str) -> Path:
     return Path(file.name)
 
 
-async def _load_embedder(memory: GraphMemory) -> None:
+async def _load_embedder(memory: adk_graph_memory.GraphMemory) -> None:
     """Load the embedder before the first question; what is wrong with it, an answer's page says."""
     with suppress(errors.GraphMemoryError):
         await memory.vectors.prepare_embedder()
 
 
-async def _choose_owner(memory: GraphMemory, app_name: str | None, user_id: str | None) -> tuple[str, str]:
+async def _choose_owner(
+    memory: adk_graph_memory.GraphMemory, app_name: str | None, user_id: str | None
+) -> tuple[str, str]:
     """Choose the app and the user; those that were not named, if there is one.
 
     Raises:

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Annotated, TypedDict
 
 import typer
 
+import adk_graph_memory
 from adk_graph_memory import errors
 from adk_graph_memory.cli.application import MEMORY_PANEL, OWNER, AppOption, UsageError, command
+from adk_graph_memory.cli.lazy_modules import mcp_server
 from adk_graph_memory.cli.serving import listen, serve_until_interrupted
-from adk_graph_memory.memory import GraphMemory
 from adk_graph_memory.private_files import write_private_file
 
 if TYPE_CHECKING:
@@ -60,10 +61,8 @@ async def mcp(
     On stdio, and over HTTP with a token file, it is the memory of one user. With a public key, each request uses the
     memory of its token's subject.
     """
-    from adk_graph_memory import mcp_server
-
     powers: _Powers = {"speaks_for_user": speaks_for_user, "allow_write": allow_write}
-    async with GraphMemory() as memory:
+    async with adk_graph_memory.GraphMemory() as memory:
         if http is None:
             if token_file or jwt_key:
                 raise UsageError("--token-file and --jwt-key need --http: on stdio nobody sends a token.")
@@ -87,8 +86,6 @@ def _make_verifier(
     jwt_issuer: str | None,
 ) -> TokenVerifier:
     """Make what tells from a request's token whose memory it may use."""
-    from adk_graph_memory import mcp_server
-
     if jwt_key is None:
         owner = _require_user(app_name, user_id, "without --jwt-key")
         return mcp_server.SecretVerifier(_read_token(token_file), owner)

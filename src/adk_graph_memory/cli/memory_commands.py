@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import UTC, datetime, time, tzinfo
 from functools import partial
-from typing import Annotated, get_args
+from typing import TYPE_CHECKING, Annotated, get_args
 
 import typer
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from adk_graph_memory import consolidation, errors, graph
+import adk_graph_memory
+from adk_graph_memory import errors, graph, records
 from adk_graph_memory.cli.application import (
     MEMORY_PANEL,
     AfterOption,
@@ -27,6 +28,7 @@ from adk_graph_memory.cli.application import (
     load_session,
     make_page,
 )
+from adk_graph_memory.cli.lazy_modules import consolidation
 from adk_graph_memory.cli.output import (
     Output,
     add_details,
@@ -37,11 +39,14 @@ from adk_graph_memory.cli.output import (
     replace_controls,
 )
 from adk_graph_memory.language.wording import format_count
-from adk_graph_memory.memory import GraphMemory
-from adk_graph_memory.records import AsOf, Filters, MemoryKind, Origin, Recollection, Scope, StoredEntity, StoredFact
+from adk_graph_memory.listings import Listings
+from adk_graph_memory.records import MemoryKind, Origin, Scope
 from adk_graph_memory.records.dates import format_short_date
-from adk_graph_memory.records.fact_validity import FactStatus
 from adk_graph_memory.records.turns import check_origin
+
+if TYPE_CHECKING:
+    from adk_graph_memory.records import AsOf, Filters, Recollection, StoredEntity, StoredFact
+    from adk_graph_memory.records.fact_validity import FactStatus
 
 _ORIGIN_HELP = f"Whose word it is: {', '.join(get_args(Origin))}; repeat the option for several."
 SHARES_HINT = (
@@ -75,22 +80,22 @@ RecordedOption = Annotated[datetime | None, MomentOption("--recorded-at", help="
 
 
 async def make_as_of(
-    memory: GraphMemory, scope: Scope | None, valid_at: datetime | None, recorded_at: datetime | None
+    connection: graph.Connection, scope: Scope | None, valid_at: datetime | None, recorded_at: datetime | None
 ) -> AsOf | None:
     """Make the point in time, in the user's zone if it is one user's; a date without a time is the end of that day."""
     if valid_at is None and recorded_at is None:
         return None
-    connection = await graph.prepare_connection(memory.connection)
-    zone = await memory.speakers.find_zone(scope) if scope else connection.settings.timezone
+    await graph.prepare_connection(connection)
+    zone = await graph.SpeakerCache(connection).find_zone(scope) if scope else connection.settings.timezone
     moments = (moment and set_timezone(_extend_to_day_end(moment), zone) for moment in (valid_at, recorded_at))
-    return AsOf(*moments)
+    return records.AsOf(*moments)
 
 
 @command(MEMORY_PANEL)
 async def profile(user_id: UserArgument, app_name: AppOption) -> Output:
     """Print what is always worth knowing about a user, as a prompt gets it."""
     announce("Waiting for Neo4j")
-    async with GraphMemory() as memory:
+    async with adk_graph_memory.GraphMemory() as memory:
         known = await memory.profile(app_name=app_name, user_id=user_id)
     if not known.items:
         await check_owner(app_name, user_id)
@@ -110,9 +115,9 @@ async def facts(
 ) -> Output:
     """List what is known of a user, newest first: what is so, what was planned, and what happened once."""
     whose = {"app_name": app_name, "user_id": user_id}
-    async with GraphMemory() as memory:
-        as_of = await make_as_of(memory, Scope(**whose), valid_at, recorded_at)
-        listing = memory.facts(**whose, about=about, past=past, limit=limit, after=after, as_of=as_of)
+    async with graph.Connection() as connection:
+        as_of = await make_as_of(connection, Scope(**whose), valid_at, recorded_at)
+        listing = Listings(connection).facts(**whose, about=about, past=past, limit=limit, after=after, as_of=as_of)
         page = await collect_page(listing, app_name, user_id)
     sections = [
         section
@@ -147,8 +152,8 @@ async def entities(
     after: AfterOption = None,
 ) -> Output:
     """List the people and things that a user's facts are about, those with most facts first."""
-    async with GraphMemory() as memory:
-        listing = memory.entities(app_name=app_name, user_id=user_id, type=type, limit=limit, after=after)
+    async with graph.Connection() as connection:
+        listing = Listings(connection).entities(app_name=app_name, user_id=user_id, type=type, limit=limit, after=after)
         page = await collect_page(listing, app_name, user_id)
     text = make_grid(map(_make_entity_row, page)) if page else "No entities."
     return make_page(page, text, limit=limit, after=lambda entity: entity.key)
@@ -181,11 +186,11 @@ async def recall(
 
     def make_filters(zone: tzinfo) -> Filters:
         start, end = since and set_timezone(since, zone), until and set_timezone(_extend_to_day_end(until), zone)
-        return Filters(start, end, kind, session_id, topic, entity, origins=tuple(map(check_origin, origin or ())))
+        return records.Filters(start, end, kind, session_id, topic, entity, {}, tuple(map(check_origin, origin or ())))
 
     _check_question(query)
     scope, _ = Scope(app_name, user_id), make_filters(UTC)  # rejects invalid filters before connecting to a server
-    async with GraphMemory() as memory:
+    async with adk_graph_memory.GraphMemory() as memory:
         zone = await memory.speakers.find_zone(scope)
         announce("Loading the embedding model")
         await memory.vectors.check_embedder()
@@ -198,7 +203,7 @@ async def recall(
             min_score=min_score,
             filters=make_filters(zone),
             explain=explain,
-            as_of=await make_as_of(memory, scope, valid_at, recorded_at),
+            as_of=await make_as_of(memory.connection, scope, valid_at, recorded_at),
         )
     if not memories:
         await check_owner(app_name, user_id)
@@ -256,7 +261,7 @@ async def forget(
         raise UsageError("Give either ids of memories or --session.")
     scope, session_id = Scope(app_name, user_id), session_id and session_id.strip()
     announce("Waiting for Neo4j")
-    async with GraphMemory() as memory:
+    async with adk_graph_memory.GraphMemory() as memory:
         connection = await graph.prepare_connection(memory.connection)
         if session_id:
             count = await graph.forgetting.count_session_memories(connection, scope, session_id)

@@ -13,13 +13,13 @@ from datetime import UTC, datetime
 from typing import Any
 
 import typer
-from pydantic_core import to_json
 from rich.console import Console, RenderableType
 from rich.status import Status
 from rich.table import Column, Table
 from rich.text import Text
 
 from adk_graph_memory import errors
+from adk_graph_memory.cli.lazy_modules import pydantic_core
 
 console = Console(highlight=False, emoji=False, markup=False)
 error_console = Console(stderr=True, highlight=False, emoji=False, markup=False)
@@ -47,7 +47,7 @@ def print_output(output: Output) -> None:
     """Print a result on stdout; the hints go to stderr, without line breaks, so that commands can be copied."""
     hide_status()
     if wants_json.get():
-        typer.echo(to_json(output.value, indent=1))
+        typer.echo(pydantic_core.to_json(output.value, indent=1))
         return
     if output.is_script:
         typer.echo(output.text, nl=False)

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.text import Text
 
+import adk_graph_memory
 from adk_graph_memory.cli.application import MEMORY_PANEL, AppOption, UserOption, YesOption, check_owner, command
 from adk_graph_memory.cli.correction_commands import change_memory
 from adk_graph_memory.cli.output import Output, add_details, announce, format_day, make_grid
-from adk_graph_memory.memory import GraphMemory
-from adk_graph_memory.records.proposals import Proposal
+
+if TYPE_CHECKING:
+    from adk_graph_memory.records.proposals import Proposal
 
 ProposalId = Annotated[str, typer.Argument(metavar="ID", help="The id of a proposal, as `proposals` prints it.")]
 
@@ -20,7 +22,7 @@ ProposalId = Annotated[str, typer.Argument(metavar="ID", help="The id of a propo
 async def proposals(app_name: AppOption, user_id: UserOption) -> Output:
     """List what agents propose to correct or to forget; nothing of it changes until you accept it."""
     announce("Waiting for Neo4j")
-    async with GraphMemory() as memory:
+    async with adk_graph_memory.GraphMemory() as memory:
         listed = await memory.proposals(app_name=app_name, user_id=user_id)
     if not listed:
         await check_owner(app_name, user_id)
@@ -32,14 +34,16 @@ async def proposals(app_name: AppOption, user_id: UserOption) -> Output:
 @command(MEMORY_PANEL)
 async def accept(id: ProposalId, app_name: AppOption, user_id: UserOption, yes: YesOption = False) -> Output:
     """Do what an agent proposed: correct a fact, or forget a memory for good."""
-    return await change_memory(GraphMemory.accept_proposal, id, app_name=app_name, user_id=user_id, yes=yes)
+    return await change_memory(
+        adk_graph_memory.GraphMemory.accept_proposal, id, app_name=app_name, user_id=user_id, yes=yes
+    )
 
 
 @command(MEMORY_PANEL)
 async def decline(id: ProposalId, app_name: AppOption, user_id: UserOption) -> Output:
     """Drop what an agent proposed; memory stays as it is."""
     announce("Waiting for Neo4j")
-    async with GraphMemory() as memory:
+    async with adk_graph_memory.GraphMemory() as memory:
         proposal = await memory.decline_proposal(id, app_name=app_name, user_id=user_id)
     return Output(proposal, f"Declined; memory still says: {proposal.memory_text}")
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+import adk_graph_memory
 from adk_graph_memory.cli.application import (
     MEMORY_PANEL,
     AppFilterOption,
@@ -17,8 +18,9 @@ from adk_graph_memory.cli.application import (
 )
 from adk_graph_memory.cli.output import Output, announce, confirm
 from adk_graph_memory.language.wording import format_count
-from adk_graph_memory.memory import GraphMemory
-from adk_graph_memory.records import PruneReport
+
+if TYPE_CHECKING:
+    from adk_graph_memory.records import PruneReport
 
 NOUNS = {
     "sessions": ("session", "sessions"),
@@ -50,7 +52,7 @@ async def prune(
     Agents go on meanwhile. It may be interrupted at any time, and run again.
     """
     kinds: Any = [kind.strip() for kind in (only or "").split(",") if kind.strip()]
-    async with GraphMemory() as memory:
+    async with adk_graph_memory.GraphMemory() as memory:
         announce("Counting what has expired")
         chosen = {"app_name": app_name, "user_id": user_id, "older_than": older_than, "only": kinds}
         expired = await memory.prune(**chosen, dry_run=True)

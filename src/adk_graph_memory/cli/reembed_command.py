@@ -7,11 +7,11 @@ import sys
 from datetime import datetime
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from adk_graph_memory import embeddings, errors, graph, reembedding
+from adk_graph_memory import errors, graph
 from adk_graph_memory.cli.application import (
     SERVER_PANEL,
     AppFilterOption,
@@ -21,10 +21,12 @@ from adk_graph_memory.cli.application import (
     command,
 )
 from adk_graph_memory.cli.batch_options import BUDGET_SPENT, EXIT_BUDGET_SPENT, BatchOptions, describe_progress
+from adk_graph_memory.cli.lazy_modules import embeddings, reembedding
 from adk_graph_memory.cli.memory_commands import MomentOption
 from adk_graph_memory.cli.output import Output, announce, replace_controls
-from adk_graph_memory.graph.reembed import TextSelection
-from adk_graph_memory.settings import Settings
+
+if TYPE_CHECKING:
+    from adk_graph_memory.settings import Settings
 
 MAX_LISTED_FAILURES = 100
 """Maximum number of failed texts to list."""
@@ -64,7 +66,8 @@ async def reembed(
     Whatever stopped it, the same command goes on from there.
     """
     choice = resolve_embedder(embedder)
-    selection = TextSelection(app_name, user_id, None if since is None else since.astimezone().timestamp())
+    start = None if since is None else since.astimezone().timestamp()
+    selection = graph.reembed.TextSelection(app_name, user_id, start)
     announce("Waiting for Neo4j")
     async with graph.Connection(schema="check" if dry_run or failed else None) as connection:
         await graph.prepare_connection(connection)

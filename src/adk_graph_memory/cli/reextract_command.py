@@ -7,21 +7,23 @@ from contextlib import asynccontextmanager
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from functools import partial
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Group, RenderableType
 
-from adk_graph_memory import batches, graph, ledger
+import adk_graph_memory
+from adk_graph_memory import graph
 from adk_graph_memory.cli.application import MEMORY_PANEL, AppFilterOption, UserFilterOption, check_owner, command
 from adk_graph_memory.cli.batch_options import BUDGET_SPENT, EXIT_BUDGET_SPENT, BatchOptions, run_batch
 from adk_graph_memory.cli.correction_commands import list_change_lines
+from adk_graph_memory.cli.lazy_modules import batches, ledger, reextraction
 from adk_graph_memory.cli.memory_commands import MomentOption
 from adk_graph_memory.cli.output import Output, announce, describe_error, print_error, replace_controls
-from adk_graph_memory.graph.rereads import OutdatedSession
 from adk_graph_memory.language.wording import format_count
-from adk_graph_memory.memory import GraphMemory
-from adk_graph_memory.reextraction import ReextractReport
+
+if TYPE_CHECKING:
+    from adk_graph_memory.graph.rereads import OutdatedSession
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +61,7 @@ async def reextract(
     command goes on from there.
     """
     announce("Waiting for Neo4j")
-    async with GraphMemory(model=model) as memory:
+    async with adk_graph_memory.GraphMemory(model=model) as memory:
         timestamp = None if since is None else since.astimezone().timestamp()
         whose: dict[str, Any] = {"app_name": app_name, "user_id": user_id, "since": timestamp, "force": force}
         sessions = [session async for session in memory.outdated_sessions(**whose)]
@@ -91,12 +93,12 @@ async def reextract(
 @asynccontextmanager
 async def open_rereader(model: str | None, since: float | None, *, force: bool) -> AsyncIterator[batches.RunTask]:
     """Open what reads sessions again in another process, with the settings of its own environment."""
-    async with GraphMemory(model=model) as memory:
+    async with adk_graph_memory.GraphMemory(model=model) as memory:
         await memory.prepare()
         yield _make_rereader(memory, since, force=force)
 
 
-def _make_rereader(memory: GraphMemory, since: float | None, *, force: bool) -> batches.RunTask:
+def _make_rereader(memory: adk_graph_memory.GraphMemory, since: float | None, *, force: bool) -> batches.RunTask:
     async def reextract_session(session: OutdatedSession) -> batches.JobResult:
         report = await memory.reextract(session, since=since, force=force)
         return batches.JobResult(report.report, report)
@@ -104,19 +106,19 @@ def _make_rereader(memory: GraphMemory, since: float | None, *, force: bool) -> 
     return reextract_session
 
 
-def _make_job(memory: GraphMemory, session: OutdatedSession) -> batches.BatchJob:
+def _make_job(memory: adk_graph_memory.GraphMemory, session: OutdatedSession) -> batches.BatchJob:
     scope = session.scope
     name = f"{session.session_id} of user {scope.user_id} of {scope.app_name}"
     return batches.BatchJob(name, scope.key, session, _count_calls(memory, session))
 
 
-def _count_calls(memory: GraphMemory, session: OutdatedSession) -> int:
+def _count_calls(memory: adk_graph_memory.GraphMemory, session: OutdatedSession) -> int:
     """How many calls a session takes at most, if no reply has to be asked for again."""
     window_tokens = memory.connection.settings.limits.window_tokens
     return 0 if memory.judge is None else batches.count_calls(session.characters, window_tokens)
 
 
-async def _estimate(memory: GraphMemory, sessions: list[OutdatedSession]) -> Estimate:
+async def _estimate(memory: adk_graph_memory.GraphMemory, sessions: list[OutdatedSession]) -> Estimate:
     rows = await graph.ingest_queue.fetch_ingest_reports(memory.connection)
     name, prices = memory.extractor.model_name, memory.connection.settings.prices
     entries = [one for one in ledger.sum_reports(rows, prices) if one.extractor.partition(" ")[0] == name]
@@ -150,9 +152,9 @@ def _format_estimate(estimate: Estimate) -> str:
 
 
 async def _show_sample(
-    memory: GraphMemory, sessions: list[OutdatedSession], since: float | None, *, force: bool
+    memory: adk_graph_memory.GraphMemory, sessions: list[OutdatedSession], since: float | None, *, force: bool
 ) -> Output:
-    reports, lines = list[ReextractReport](), list[RenderableType]()
+    reports, lines = list[reextraction.ReextractReport](), list[RenderableType]()
     for number, session in enumerate(sessions, start=1):
         announce(f"Reading {session.session_id} ({number} of {len(sessions)})")
         report = await memory.reextract(session, since=since, force=force, preview=True)
@@ -171,7 +173,7 @@ async def _show_sample(
 def _report_outcome(outcome: batches.BatchOutcome, budget: batches.Budget) -> Output:
     if outcome.fatal_error:
         raise outcome.fatal_error
-    reports: list[ReextractReport] = [result.value for result in outcome.results.values()]
+    reports: list[reextraction.ReextractReport] = [result.value for result in outcome.results.values()]
     for name, error in outcome.failures.items():
         print_error(error, of=name)
     changes = sum(len(change.facts) for report in reports for change in report.changes)

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.text import Text
 
+import adk_graph_memory
 from adk_graph_memory.cli.application import MEMORY_PANEL, AppOption, UserOption, YesOption, check_owner, command
 from adk_graph_memory.cli.output import Output, add_details, announce, confirm, format_day, make_grid
-from adk_graph_memory.memory import GraphMemory
-from adk_graph_memory.records.guard import HeldFact
+
+if TYPE_CHECKING:
+    from adk_graph_memory.records.guard import HeldFact
 
 HeldId = Annotated[str, typer.Argument(metavar="ID", help="The id of a held fact, as `review` prints it.")]
 
@@ -19,7 +21,7 @@ HeldId = Annotated[str, typer.Argument(metavar="ID", help="The id of a held fact
 async def review(app_name: AppOption, user_id: UserOption) -> Output:
     """List the facts that a guard holds back, each with the rule and the words that it rests on."""
     announce("Waiting for Neo4j")
-    async with GraphMemory() as memory:
+    async with adk_graph_memory.GraphMemory() as memory:
         facts = await memory.held_facts(app_name=app_name, user_id=user_id)
     if not facts:
         await check_owner(app_name, user_id)
@@ -32,7 +34,7 @@ async def review(app_name: AppOption, user_id: UserOption) -> Output:
 async def release(id: HeldId, app_name: AppOption, user_id: UserOption) -> Output:
     """Remember a fact that a guard held back."""
     announce("Releasing")
-    async with GraphMemory() as memory:
+    async with adk_graph_memory.GraphMemory() as memory:
         fact = await memory.release(id, app_name=app_name, user_id=user_id)
     return Output(fact, f"Remembered: {fact.text}")
 
@@ -42,7 +44,7 @@ async def reject(id: HeldId, app_name: AppOption, user_id: UserOption, yes: YesO
     """Delete a fact that a guard held back; the turn that it was read from stays."""
     confirm(f"Delete the held fact {id} for good?", yes=yes)
     announce("Rejecting")
-    async with GraphMemory() as memory:
+    async with adk_graph_memory.GraphMemory() as memory:
         fact = await memory.reject(id, app_name=app_name, user_id=user_id)
     return Output(fact, f"Deleted: {fact.text}")
 

@@ -8,10 +8,11 @@ from urllib.parse import urlsplit
 
 import typer
 
-from adk_graph_memory import errors, graph, local_neo4j
+from adk_graph_memory import errors, graph
 from adk_graph_memory.cli.application import SERVER_PANEL, UsageError, command
+from adk_graph_memory.cli.lazy_modules import local_neo4j
+from adk_graph_memory.cli.lazy_modules import settings as configuration
 from adk_graph_memory.cli.output import Output, announce, make_grid, replace_controls
-from adk_graph_memory.settings import hide_credentials, is_variable_set, load_settings
 
 DEFAULT_PORT = 7687
 """Neo4j's own port for Bolt."""
@@ -84,9 +85,10 @@ def _describe_server(server: local_neo4j.RunningServer, *hints: str | None, pass
 
 
 def _note_variable() -> str | None:
-    if not is_variable_set("NEO4J_URI"):
+    if not configuration.is_variable_set("NEO4J_URI"):
         return None
-    return f"NEO4J_URI is set: agents and commands use {hide_credentials(load_settings().uri or '')} instead."
+    uri = configuration.hide_credentials(configuration.load_settings().uri or "")
+    return f"NEO4J_URI is set: agents and commands use {uri} instead."
 
 
 # -- any database -----------------------------------------------------------------------------------------------
@@ -102,13 +104,13 @@ async def migrate(
     """Bring the database's schema to this release's version; safe to run again, and by two processes at once."""
     if dimensions is not None and not print_:
         raise UsageError("Give --dimensions with --print: otherwise the first vector tells how many there are.")
-    settings = load_settings()
+    settings = configuration.load_settings()
     if print_:
         script = graph.migrate.make_migration_script(settings, dimensions)
         return Output({"cypher": script}, script, is_script=True)
     announce("Updating the schema")
     async with graph.Connection(settings=settings, schema="auto") as connection:
         await graph.prepare_connection(connection)
-    version, uri = graph.migrate.get_schema_version(), hide_credentials(settings.uri or "")
+    version, uri = graph.migrate.get_schema_version(), configuration.hide_credentials(settings.uri or "")
     text = f"The schema of {replace_controls(uri)} is at version {version}."
     return Output({"uri": uri, "version": version}, text)

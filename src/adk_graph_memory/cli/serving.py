@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 import errno
 import socket
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from adk_graph_memory import errors
+from adk_graph_memory.cli.lazy_modules import asyncio, uvicorn
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp
@@ -31,8 +31,6 @@ def listen(port: int) -> socket.socket:
 
 async def serve_until_interrupted(app: ASGIApp, listener: socket.socket) -> None:
     """Serve an application on a socket that listens."""
-    import uvicorn  # which no other command needs
-
     with suppress(asyncio.CancelledError):  # uvicorn hands Ctrl-C on when it has ended
         await uvicorn.Server(uvicorn.Config(app, log_level="warning")).serve(sockets=[listener])
         await asyncio.sleep(0)

@@ -1,10 +1,12 @@
-"""Compare an extraction with what the graph holds and plan the changes. Everything but the judge is pure."""
+"""Compare an extraction with what the graph holds and plan the changes.
+
+All of it is pure but the judge, who asks a model: :mod:`adk_graph_memory.consolidation.judge` is imported by itself.
+"""
 
 from adk_graph_memory.consolidation.comparison import Comparison, GraphLookup, OpenQuestion, compare_extraction
 from adk_graph_memory.consolidation.decisions import Decision, JudgeDecisions
 from adk_graph_memory.consolidation.derived_entities import list_known_entities
 from adk_graph_memory.consolidation.fact_rules import make_statement_id, plan_statement
-from adk_graph_memory.consolidation.judge import Judge
 from adk_graph_memory.consolidation.owner_words import (
     choose_object,
     find_read_wording,
@@ -33,7 +35,6 @@ __all__ = [
     "Comparison",
     "Decision",
     "GraphLookup",
-    "Judge",
     "JudgeDecisions",
     "OpenQuestion",
     "Promotion",

@@ -14,7 +14,6 @@ from dataclasses import dataclass, replace
 from adk_graph_memory.consolidation import fact_rules
 from adk_graph_memory.consolidation.entity_resolution import make_entity_key
 from adk_graph_memory.consolidation.spelling import normalize_words
-from adk_graph_memory.language.date_finder import has_date_hint
 from adk_graph_memory.language.detection import WIDE_RUN, detect_languages, load_stop_words
 from adk_graph_memory.records import (
     ExtractedEntity,
@@ -254,6 +253,8 @@ def rest_on(fact: ExtractedFact, sources: tuple[Source, ...]) -> ExtractedFact:
 
 
 def _tell_date(quotes: Sequence[str]) -> bool:
+    from adk_graph_memory.language.date_finder import has_date_hint  # with dateparser, which a history never needs
+
     languages = ("en", *detect_languages(quotes))
     return any(has_date_hint(quote, language) for quote in quotes for language in languages)
 

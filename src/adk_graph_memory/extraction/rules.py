@@ -18,7 +18,7 @@ from adk_graph_memory.extraction.name_finder import NameFinder, find_own_names, 
 from adk_graph_memory.extraction.sentences import group_sentences, is_question, mask_quoted_text, split_sentences
 from adk_graph_memory.language.date_finder import find_relative_date
 from adk_graph_memory.language.detection import detect_language, load_stop_words
-from adk_graph_memory.records import ExtractedFact, Extraction, KnownEntity, Source, Turn
+from adk_graph_memory.records import RULES, ExtractedFact, Extraction, KnownEntity, Source, Turn
 from adk_graph_memory.records.write_plan import STATES_PREDICATE
 
 _MIN_STATEMENT_WORDS = 4
@@ -35,7 +35,7 @@ class RuleExtractor:
 
     functional_predicates: frozenset[str] = frozenset()
     topics: tuple[str, ...] = ()
-    model_name = "rules"
+    model_name = RULES
 
     def __init__(self, names: NameFinder | None = None) -> None:
         self._name_finder = names or load_name_finder()

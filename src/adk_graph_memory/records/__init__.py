@@ -1,134 +1,86 @@
 """The frozen dataclasses that the packages exchange."""
 
-from adk_graph_memory.records.dates import Precision
-from adk_graph_memory.records.extraction_result import (
-    ExtractedEntity,
-    ExtractedFact,
-    Extraction,
-    Manner,
-    Modality,
-    Remark,
-    Source,
-    Usage,
-)
-from adk_graph_memory.records.fact_validity import AsOf
-from adk_graph_memory.records.profile import (
-    SECTION_TITLES,
-    SECTIONS,
-    FieldEvidence,
-    Profile,
-    ProfileCandidate,
-    ProfileForm,
-    ProfileItem,
-    Section,
-)
-from adk_graph_memory.records.results import (
-    AppSummary,
-    Checkup,
-    Ending,
-    Filters,
-    IngestReport,
-    MemoryKind,
-    PruneKind,
-    PruneReport,
-    Receipt,
-    Recollection,
-    Share,
-    StoredEntity,
-    StoredFact,
-    UserSummary,
-)
-from adk_graph_memory.records.scopes import Scope, SharedMemory
-from adk_graph_memory.records.text_keys import (
-    count_tokens,
-    digest,
-    fold_text,
-    has_wide_character,
-)
-from adk_graph_memory.records.turns import (
-    NO_SESSION,
-    Embedding,
-    Origin,
-    Passage,
-    Role,
-    Statement,
-    Turn,
-    check_timezone_aware,
-)
-from adk_graph_memory.records.write_plan import (
-    Candidates,
-    EntityDoubt,
-    EntityResolution,
-    FactLink,
-    KnownEntity,
-    KnownFact,
-    PlannedEntity,
-    PlannedFact,
-    PlannedRevision,
-    Proposition,
-    Ruling,
-    Standing,
-    WritePlan,
-)
+from typing import TYPE_CHECKING
 
-__all__ = [
-    "NO_SESSION",
-    "SECTIONS",
-    "SECTION_TITLES",
-    "AppSummary",
-    "AsOf",
-    "Candidates",
-    "Checkup",
-    "Embedding",
-    "Ending",
-    "EntityDoubt",
-    "EntityResolution",
-    "ExtractedEntity",
-    "ExtractedFact",
-    "Extraction",
-    "FactLink",
-    "FieldEvidence",
-    "Filters",
-    "IngestReport",
-    "KnownEntity",
-    "KnownFact",
-    "Manner",
-    "MemoryKind",
-    "Modality",
-    "Origin",
-    "Passage",
-    "PlannedEntity",
-    "PlannedFact",
-    "PlannedRevision",
-    "Precision",
-    "Profile",
-    "ProfileCandidate",
-    "ProfileForm",
-    "ProfileItem",
-    "Proposition",
-    "PruneKind",
-    "PruneReport",
-    "Receipt",
-    "Recollection",
-    "Remark",
-    "Role",
-    "Ruling",
-    "Scope",
-    "Section",
-    "Share",
-    "SharedMemory",
-    "Source",
-    "Standing",
-    "Statement",
-    "StoredEntity",
-    "StoredFact",
-    "Turn",
-    "Usage",
-    "UserSummary",
-    "WritePlan",
-    "check_timezone_aware",
-    "count_tokens",
-    "digest",
-    "fold_text",
-    "has_wide_character",
-]
+from adk_graph_memory.lazy_names import import_at_use
+
+if TYPE_CHECKING:
+    from adk_graph_memory.records.dates import *
+    from adk_graph_memory.records.extraction_result import *
+    from adk_graph_memory.records.fact_validity import *
+    from adk_graph_memory.records.profile import *
+    from adk_graph_memory.records.results import *
+    from adk_graph_memory.records.scopes import *
+    from adk_graph_memory.records.text_keys import *
+    from adk_graph_memory.records.turns import *
+    from adk_graph_memory.records.write_plan import *
+else:
+    _NAMES = {
+        "adk_graph_memory.records.dates": ("Precision",),
+        "adk_graph_memory.records.extraction_result": (
+            "ExtractedEntity",
+            "ExtractedFact",
+            "Extraction",
+            "Manner",
+            "Modality",
+            "Remark",
+            "Source",
+            "Usage",
+        ),
+        "adk_graph_memory.records.fact_validity": ("AsOf",),
+        "adk_graph_memory.records.profile": (
+            "SECTION_TITLES",
+            "SECTIONS",
+            "FieldEvidence",
+            "Profile",
+            "ProfileCandidate",
+            "ProfileForm",
+            "ProfileItem",
+            "Section",
+        ),
+        "adk_graph_memory.records.results": (
+            "AppSummary",
+            "Checkup",
+            "Ending",
+            "Filters",
+            "IngestReport",
+            "PruneKind",
+            "PruneReport",
+            "Receipt",
+            "Recollection",
+            "Share",
+            "StoredEntity",
+            "StoredFact",
+            "UserSummary",
+        ),
+        "adk_graph_memory.records.scopes": ("Scope", "SharedMemory"),
+        "adk_graph_memory.records.text_keys": ("count_tokens", "digest", "fold_text", "has_wide_character"),
+        "adk_graph_memory.records.turns": (
+            "NO_SESSION",
+            "RULES",
+            "Embedding",
+            "MemoryKind",
+            "Origin",
+            "Passage",
+            "Role",
+            "Statement",
+            "Turn",
+            "check_timezone_aware",
+        ),
+        "adk_graph_memory.records.write_plan": (
+            "Candidates",
+            "EntityDoubt",
+            "EntityResolution",
+            "FactLink",
+            "KnownEntity",
+            "KnownFact",
+            "PlannedEntity",
+            "PlannedFact",
+            "PlannedRevision",
+            "Proposition",
+            "Ruling",
+            "Standing",
+            "WritePlan",
+        ),
+    }
+    __getattr__ = import_at_use(__name__, _NAMES)

@@ -8,8 +8,8 @@ from datetime import datetime
 from typing import Any
 
 from adk_graph_memory.records.extraction_result import Manner
-from adk_graph_memory.records.results import MemoryKind, StoredEntity, StoredFact
-from adk_graph_memory.records.turns import Origin, Role
+from adk_graph_memory.records.results import StoredEntity, StoredFact
+from adk_graph_memory.records.turns import MemoryKind, Origin, Role
 from adk_graph_memory.records.write_plan import FactState
 
 

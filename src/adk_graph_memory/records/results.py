@@ -15,10 +15,8 @@ from adk_graph_memory.records.extraction_result import Modality, Source, Usage
 from adk_graph_memory.records.fact_validity import FactStatus
 from adk_graph_memory.records.findings import Finding
 from adk_graph_memory.records.scopes import SharedMemory
-from adk_graph_memory.records.turns import Origin, check_origin, check_timezone_aware
+from adk_graph_memory.records.turns import MemoryKind, Origin, check_origin, check_timezone_aware
 from adk_graph_memory.records.write_plan import FactState
-
-MemoryKind = Literal["fact", "event"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,12 +13,15 @@ from adk_graph_memory.language.zones import apply_fixed_offset
 from adk_graph_memory.records.scopes import check_text
 from adk_graph_memory.records.text_keys import digest
 
+MemoryKind = Literal["fact", "event"]
 Role = Literal["user", "model"]
 Origin = Literal["owner", "user", "import", "agent", "tool"]
 """Whose word it is, the strongest first: that of the memory's owner about the memory, a person's, imported from where a
 model or nobody known worded it, an agent's, a tool's."""
 _ORIGINS_BY_ROLE: Mapping[str, Origin] = {"user": "user", "model": "agent"}
 
+RULES = "rules"
+"""Stands for no model in its place."""
 NO_SESSION = ":no-session:"
 """The session of a user's turns that came without a session id."""
 OWNER_SESSION = ":owner:"
