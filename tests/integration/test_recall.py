@@ -15,6 +15,7 @@ import pytest
 
 from adk_graph_memory import Filters, GraphMemory, Neo4jMemoryService, Topic, Turn, Weights, errors, prompts
 from adk_graph_memory.graph.queries import PARAMETER_MAP
+from adk_graph_memory.graph.retention import RETENTION, make_retention
 from adk_graph_memory.graph.vector_slots import fetch_schema_state
 from adk_graph_memory.records import Scope
 from adk_graph_memory.testing import HashEmbedder, ScriptedLlm
@@ -193,18 +194,23 @@ async def test_a_slot_of_many_values_has_one_that_holds(memory: GraphMemory, own
 
 @pytest.mark.slow
 async def test_what_a_search_reads_of_a_slot_grows_with_its_values_alone(memory: GraphMemory, owner: Owner) -> None:
-    expansion = memory.connection.statements.fragments["retrieval_query"]
-    latest = "MATCH (node:TestHashFact {scope: $scope, predicate: 'phone_number', state: 'current'})"
-    profile = f"PROFILE {latest} WITH node, 1.0 AS score {expansion}"
+    latest = (
+        "MATCH (f:TestHashFact {scope: $scope, predicate: 'phone_number', state: 'current'}) RETURN f.memory_id AS id"
+    )
+    statement = f"PROFILE {memory.connection.statements['results']}"
+    driver = memory.connection.sync_driver
 
     async def profiled(values: int) -> tuple[list[str], int]:
         turns = [Turn(f"n{n}", "user", phone(n), START + timedelta(hours=n)) for n in range(values)]
         whose = owner | {"user_id": f"caller of {values}"}
         await memory.remember(turns, session_id="n", **whose)
-        known = {"scope": Scope(**whose).key, "until": None, "readable": 480, "facts": []}
-        parameters = known | {PARAMETER_MAP: known}
-        done = await asyncio.to_thread(memory.connection.sync_driver.execute_query, profile, parameters)
-        return done.records[0]["previously"], _db_hits(done.summary.profile)
+        scope = {"scope": Scope(**whose).key}
+        [[id]] = (await asyncio.to_thread(driver.execute_query, latest, scope)).records
+        known = {"results": [{"id": id, "fact": None, "score": 1.0}], "until": None, "marks": "", "question_marks": []}
+        parameters = {PARAMETER_MAP: scope | known | {RETENTION: make_retention(memory.connection.settings)}}
+        done = await asyncio.to_thread(driver.execute_query, statement, parameters)
+        [[results]] = done.records
+        return results[0]["previously"], _db_hits(done.summary.profile)
 
     (_, few), (previously, many) = await profiled(20), await profiled(80)
     assert previously == [phone(78), phone(77), phone(76)]

@@ -28,7 +28,13 @@ from adk_graph_memory.retrieval import query_check
 from adk_graph_memory.retrieval.question import ParsedQuestion, parse_question
 from adk_graph_memory.retrieval.ranking import Ranking, make_results
 from adk_graph_memory.retrieval.recollections import parse_metadata
-from adk_graph_memory.retrieval.source_parameters import make_source_parameters, make_vector_parameters
+from adk_graph_memory.retrieval.result_rows import make_records
+from adk_graph_memory.retrieval.source_parameters import (
+    BEYOND_EXPIRED,
+    QUESTION_MARKS,
+    make_source_parameters,
+    make_vector_parameters,
+)
 from adk_graph_memory.retrieval.weights import Weights
 
 logger = logging.getLogger(__name__)
@@ -99,7 +105,7 @@ class GraphMemoryRetriever(HybridCypherRetriever):
             connection.sync_driver,
             vector_index_name=fill_identifiers(f"@memory_vector_{slot.name if slot else 'a'}", connection.settings),
             fulltext_index_name=fill_identifiers("@memory_text", connection.settings),
-            retrieval_query=retrieval_query or connection.statements.fragments["retrieval_query"],
+            retrieval_query=retrieval_query or "",
             embedder=embedder.embedder if embedder else None,
             result_formatter=result_formatter,
             neo4j_database=connection.settings.database,
@@ -204,8 +210,7 @@ class GraphMemoryRetriever(HybridCypherRetriever):
         memories = ranking.rank_candidates(self._weights, (self._now or datetime.now(UTC)).timestamp())
         memories = (memories if characters is None else ranking.limit_characters(memories, characters))[:top_k]
         results = make_results(memories, ranking.answer_likelihood)
-        parameters = query_parameters | self._make_result_parameters(results)
-        records = self._run_statement("results", self._result_query, parameters) if results else []
+        records = self._read_results(results, query_parameters) if results else []
         metadata = {
             "query_vector": vector,
             "memories": {id: memory for memory in memories for id in (memory.id, memory.fact_id) if id is not None},
@@ -214,17 +219,28 @@ class GraphMemoryRetriever(HybridCypherRetriever):
         }
         return RawSearchResult(records=records, metadata=metadata)
 
+    def _read_results(self, results: list[dict[str, Any]], query_parameters: dict[str, Any]) -> list[neo4j.Record]:
+        parameters = query_parameters | self._make_result_parameters(results)
+        if self.retrieval_query:
+            return self._run_statement("results", self._own_result_query, parameters)
+        [row] = self._run_statement("results", self._connection.statements["results"], parameters)
+        return make_records(row["results"], {result["fact"] for result in results}, PASSAGE_THRESHOLD)
+
     def _make_result_parameters(self, results: list[dict[str, Any]]) -> dict[str, Any]:
         """Make the parameters that every ``retrieval_query`` may use."""
-        fact_ids = [result["fact"] for result in results if result["fact"] is not None]
         until = self._now.timestamp() if self._now else None
-        public = {"scope": self._scope.key, "until": until, "readable": PASSAGE_THRESHOLD, "marks": lucene.PUNCTUATION}
+        public = {"scope": self._scope.key, "until": until, "marks": lucene.PUNCTUATION}
         retention = make_retention(self._connection.settings)
-        return public | {PARAMETER_MAP: public | {"results": results, "facts": fact_ids, RETENTION: retention}}
+        own = {"results": results, "question_marks": QUESTION_MARKS, RETENTION: retention}
+        return public | {PARAMETER_MAP: public | own}
 
     @property
-    def _result_query(self) -> str:
-        return f"CALL () {{\n{self._connection.statements['results']}\n}}\n{self.retrieval_query}"
+    def _own_result_query(self) -> str:
+        return f"CALL () {{\n{self._result_nodes}\n}}\n{self.retrieval_query}"
+
+    @property
+    def _result_nodes(self) -> str:
+        return self._connection.statements.fragments["result_nodes"]
 
     def check_retrieval_query(self) -> None:
         """Let the server plan the ``retrieval_query``, without running it, and check the plan.
@@ -235,8 +251,8 @@ class GraphMemoryRetriever(HybridCypherRetriever):
         """
         try:
             explanation, results_explanation = (
-                self._explain_statement(self._result_query),
-                self._explain_statement(self._connection.statements["results"]),
+                self._explain_statement(self._own_result_query),
+                self._explain_statement(self._result_nodes),
             )
         except (driver_errors.Neo4jError, driver_errors.DriverError) as error:
             if not str(getattr(error, "code", "")).startswith(_CYPHER_ERROR_PREFIX):
@@ -263,7 +279,7 @@ class GraphMemoryRetriever(HybridCypherRetriever):
         parameters = make_source_parameters(question, self._scope, self._connection.settings, self._filters, self._now)
         if embedding and slot:
             parameters |= make_vector_parameters(embedding.vector, slot)
-        [row] = self._query_sources(parameters, slot if embedding else None)
+        row = self._query_sources(parameters, slot if embedding else None)
         fluency = (
             self._embedder_adapter.measure_fluency(question.first_person_text)
             if self._embedder_adapter and embedding
@@ -272,17 +288,25 @@ class GraphMemoryRetriever(HybridCypherRetriever):
         ranking = Ranking.from_row(row, query, question, embedding, fluency)
         return ranking, {**row, "slot": slot.name if slot else None}
 
-    def _query_sources(self, parameters: dict[str, Any], slot: VectorSlot | None) -> list[neo4j.Record]:
-        if slot is None:
-            return self._read_statement("candidates_text", parameters)
-        indexed_statement = f"candidates_{slot.name}"
-        if indexed_statement in self._connection.statements and not self._filters:
-            try:
-                return self._read_statement(indexed_statement, parameters)
-            except driver_errors.ClientError as error:
-                if error.code != _INDEX_NOT_FOUND:
-                    raise
-        return self._read_statement("candidates_scan", parameters)
+    def _query_sources(self, parameters: dict[str, Any], slot: VectorSlot | None) -> neo4j.Record:
+        if self._filters:
+            return self._read_statement("candidates_filtered", parameters)[0]
+        row = self._query_vector_index(parameters, slot) if slot else None
+        row = row or self._read_statement("candidates_scan", parameters)[0]
+        return self._read_statement("candidates_scan", parameters | BEYOND_EXPIRED)[0] if row["expired"] else row
+
+    def _query_vector_index(self, parameters: dict[str, Any], slot: VectorSlot) -> neo4j.Record | None:
+        """Find candidates with the slot's vector index; None if the server has none, or it is not ONLINE."""
+        name = f"candidates_{slot.name}"
+        if name not in self._connection.statements:
+            return None
+        try:
+            [row] = self._read_statement(name, parameters)
+        except driver_errors.ClientError as error:
+            if error.code != _INDEX_NOT_FOUND:
+                raise
+            return None
+        return row
 
     def _read_statement(self, name: str, parameters: dict[str, Any]) -> list[neo4j.Record]:
         return self._run_statement(name, *self._connection.statements.bind_parameters(name, parameters))

@@ -15,9 +15,11 @@ from adk_graph_memory.retrieval.question import ParsedQuestion
 from adk_graph_memory.settings import Settings
 
 TEXT_LIMIT, FILTERED_TEXT_LIMIT, VECTOR_LIMIT = 60, 4_000, 100
-"""Candidates of each retrieval source, facts and turns together; more by words if only some of them are left, by
-filters or because others have expired."""
+"""Candidates of each retrieval source, facts and turns together; more by words if filters leave only some of them."""
+BEYOND_EXPIRED = {"text_hits": FILTERED_TEXT_LIMIT, "finds_expired": False}
+"""Parameters that search again if some of the best have expired: further down, and without those."""
 ENTITY_LIMIT, FACTS_PER_ENTITY = 20, 50
+QUESTION_MARKS = ["?", "？", "؟"]
 BASELINE_SAMPLE_SIZE = 64
 """Memories in the sample that shows how near this user's memories usually are to a question."""
 COVERAGE_TEXTS, COVERAGE_CHARACTERS = 12, 2_000
@@ -31,7 +33,7 @@ def make_source_parameters(
     filters: Filters | None = None,
     until: datetime | None = None,
 ) -> dict[str, Any]:
-    """Make the parameters of ``candidates_text``; the other statements also need :func:`make_vector_parameters`.
+    """Make the parameters of the statements; with a vector they also need those of :func:`make_vector_parameters`.
 
     Args:
         question: the question.
@@ -41,23 +43,28 @@ def make_source_parameters(
         until: ignore whatever was said later.
     """
     index = analyzers.name_text_index(lucene.choose_analyzer(question.language, settings.analyzers))
+    text_limit = FILTERED_TEXT_LIMIT if filters else TEXT_LIMIT
     name_parts = [part for part in question.query_parts if part.has_names]
     return {
         "scope": scope.key,
         "text_index": fill_identifiers(f"@{index}", settings),
         "text_queries": query_parts.make_part_queries(question.query_parts, scope.key, ("text", "words")),
         "name_queries": query_parts.make_part_queries(name_parts, scope.key, ("name", "aliases")),
-        "by_words": FILTERED_TEXT_LIMIT if filters else TEXT_LIMIT,
-        "by_words_of_some": FILTERED_TEXT_LIMIT,
+        "text_hits": text_limit,
+        "by_words": text_limit,
+        "finds_expired": not filters,
         "by_vector": VECTOR_LIMIT,
         "names": ENTITY_LIMIT,
-        "degree": FACTS_PER_ENTITY,
+        "degree": text_limit if filters else FACTS_PER_ENTITY,
         "sample": BASELINE_SAMPLE_SIZE,
         "read": COVERAGE_TEXTS,
         "readable": COVERAGE_CHARACTERS,
         "brief": smalltalk.MAX_SMALLTALK_CHARACTERS,
+        "question_marks": QUESTION_MARKS,
         "filters": _make_filter_parameters(filters) if filters else None,
         "until": until.timestamp() if until else None,
+        "vector": None,
+        "slot": "",
         "tokens": "",
     }
 
