@@ -117,8 +117,9 @@ class DatabaseUnavailable(DatabaseError):
 
 class DatabaseTimeout(DatabaseUnavailable):
     template = """
-    Neo4j at {uri} took too long: {reason}. Check the network between here and there, or raise
-    ADK_GRAPH_MEMORY_DATABASE_TIMEOUT (now {seconds} s)."""
+    Neo4j at {uri} took too long: {reason}. If it has just started, it is still planning its first statements: try
+    again. Otherwise check the network between here and there, or raise ADK_GRAPH_MEMORY_DATABASE_TIMEOUT (now
+    {seconds} s)."""
     seconds: str
 
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property, partial
 from typing import Any
 
 from adk_graph_memory import calls, embeddings, errors, graph
+from adk_graph_memory.graph import vector_slots
 from adk_graph_memory.problem_log import ProblemLog
 from adk_graph_memory.records import Embedding, Passage
 from adk_graph_memory.settings import Settings
@@ -77,14 +78,24 @@ class GraphVectors:
             await self.slot_tracker.check_owner(self.embedder.name)
 
     async def prepare_embedder(self) -> None:
-        """Do what :meth:`check_embedder` does, and embed a word.
+        """Do what :meth:`check_embedder` does, embed a word, and make the indexes of the first vectors.
 
         Raises:
             errors.EmbeddingError, errors.ConfigurationError, errors.EmbedderMismatch: the embedder cannot be used.
         """
         if self.embedder is not None and self.slot_tracker.slot is None:
             await self.embedder.wait_until_ready()
-            await self._embed_for_slot(self.embedder, "ready?")
+            embedding, slot = await self._embed_for_slot(self.embedder, "ready?")
+            may_create = self._connection.settings.schema_mode == "auto" and not self.slot_tracker.is_outdated
+            if slot is None and may_create:
+                await vector_slots.create_indexes(self._connection, vector_slots.FIRST_SLOT, len(embedding.vector))
+
+    def find_planned_slot(self, meta: Mapping[str, Any]) -> graph.VectorSlot | None:
+        """Find the slot that searches use, or the first one if there is none yet, given the Meta node's properties."""
+        if self.embedder is None:
+            return None
+        live_slot = vector_slots.read_schema_state(meta).live_slot if meta else None
+        return live_slot or graph.VectorSlot(vector_slots.FIRST_SLOT, "", self.embedder.dimension or 1)
 
     async def embed_passages(self, passages: Sequence[Passage]) -> graph.EmbeddingBatch:
         """Embed each distinct passage once; if the embedder fails, a later ingest makes the missing embeddings."""

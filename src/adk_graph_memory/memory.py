@@ -300,23 +300,29 @@ class GraphMemory(
         return await self._recall.make_retriever(scope, self.vectors.slot_tracker.slot, redact=redact)
 
     async def prepare(self) -> None:
-        """Check all that a conversation needs, so that what is wrong is known before the first one.
+        """Check all that a conversation needs, so that the first one meets nothing that is wrong, or slow.
 
-        Checks redaction, topics and model, connects, migrates or checks the schema, loads the embedder, embeds one word
-        and checks that the graph's vectors are the embedder's. The model is not called: a name that ADK does not know,
-        a missing package and Gemini without credentials are noticed without.
+        Checks redaction, topics, the model's name and credentials, and the embedder; migrates or checks the schema. The
+        server then plans the statements of a conversation: for seconds if it has just started, else for milliseconds.
 
         Raises:
-            errors.ConfigurationError: the model, a topic or another setting cannot be used.
-            errors.RedactorMissing: the libraries of ``redact="secrets"`` are not installed.
+            errors.ConfigurationError, errors.RedactorMissing: a setting cannot be used, or its libraries are missing.
             errors.DatabaseError, errors.SchemaError: the graph cannot be used.
             errors.EmbeddingError, errors.EmbedderMismatch: the embedder cannot be used, or not with this graph.
         """
         _ = self.redactor, self.guard, self.extractor
         if self._language_model:
             await llm.check_model(self._language_model)
-        await graph.prepare_connection(self.connection)
-        await self.vectors.prepare_embedder()
+        self.vectors.start_loading()
+        with self.connection.planner.paused():  # the server drops its plans when the vectors' indexes are made
+            await graph.prepare_connection(self.connection)
+            await self.vectors.prepare_embedder()
+        self.plan_ahead()
+        await self.connection.planner.wait_until_planned()
+
+    def plan_ahead(self) -> None:
+        """From the first statement on, have the server plan in the background what conversations will ask for."""
+        self.connection.planner.list_statements = self._recall.list_planned_statements
 
     async def close(self) -> None:
         """Close the connections opened in the running event loop; may be called again."""
@@ -358,7 +364,7 @@ class GraphMemory(
             readers = extractor or self.extractor, self.judge
         else:
             model = None if model_name == RULES else llm.resolve_queued_model(model_name or RULES)
-            readers = self._make_extractor(model), self._make_judge(model)
+            readers = self._make_readers(model)
         return Ingestion(connection, self.vectors, *readers, self.problems, guard or self.guard)
 
     def _make_rereader(self) -> Rereader:
@@ -367,18 +373,16 @@ class GraphMemory(
     @cached_property
     def extractor(self) -> extraction.Extractor:
         """Extracts entities and facts from turns."""
-        return self._make_extractor(self._language_model)
+        return self._make_readers(self._language_model)[0]
 
     @cached_property
     def judge(self) -> Judge | None:
         """Decides how new and stored facts relate where rules cannot; None without a model."""
-        return self._make_judge(self._language_model)
+        return self._make_readers(self._language_model)[1]
 
-    def _make_extractor(self, model: llm.BaseLlm | None) -> extraction.Extractor:
-        return extraction.choose_extractor(model, self._topics, self.connection.settings)
-
-    def _make_judge(self, model: llm.BaseLlm | None) -> Judge | None:
-        return Judge(model, self.connection.settings.limits) if model else None
+    def _make_readers(self, model: llm.BaseLlm | None) -> tuple[extraction.Extractor, Judge | None]:
+        extractor = extraction.choose_extractor(model, self._topics, self.connection.settings)
+        return extractor, Judge(model, self.connection.settings.limits) if model else None
 
     @cached_property
     def _language_model(self) -> llm.BaseLlm | None:

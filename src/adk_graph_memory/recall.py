@@ -6,11 +6,12 @@ A search takes one embedding and two statements, and no model.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+import logging
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from neo4j import exceptions as driver_errors
 from neo4j_graphrag.types import RawSearchResult
@@ -28,6 +29,11 @@ FIRST_WAIT = 20.0
 """Seconds that the first question of somebody who looks, or of a tool, waits for the embedder before words alone do."""
 DUPLICATE_MARGIN = 10
 """Memories fetched beyond the limit, to make up for duplicates."""
+HURRIED_SHARE = 2 / 3
+"""Share of ``database_timeout`` after which an agent's search is made again, by words alone, in the rest of it."""
+BY_WORDS_ALONE = "The server had no time for a whole search, so it was by words alone"
+"""How the log names what a busy server prevents."""
+T = TypeVar("T")
 _QuestionVector = tuple[embeddings.QuestionEmbedding | None, graph.VectorSlot | None, str | None]
 """A question's embedding, the slot to compare it with, and why there is none."""
 
@@ -155,38 +161,100 @@ class Recall:
             token_budget=token_budget,
         )
 
+    def list_planned_statements(self, meta: Mapping[str, Any]) -> list[graph.PlannedStatement]:
+        """List what a conversation asks the server, searches first, given the properties of the Meta node."""
+        slot = self._vectors.find_planned_slot(meta)
+        return [*retrieval.list_planned_searches(self._connection, slot), *graph.planning.CONVERSATION_STATEMENTS]
+
     async def _search_scope(
         self, scope: Scope, query: str, options: RecallOptions, embed: Callable[[str], Awaitable[_QuestionVector]]
     ) -> _Answer:
-        limit = options.limit or 0
-        past = await self._derive_past_memory(scope, options.as_of)
-        retriever = await self.make_retriever(scope, None, options=options)
+        """Search for an agent by words alone if the server has no time for more; else with all that memory knows."""
+        if options.first_wait is None or self._retrieval_query or options.filters or options.as_of:
+            return await self._search_fully(scope, query, options, embed)
+        reason: Exception = graph.NotPlanned()
+        for _ in range(2):  # again if the connection was lost meanwhile
+            if not await self._connection.planner.wait_for_searches(options.first_wait):
+                break
+            try:
+                answer = await self._search_fully(scope, query, options, embed, share=HURRIED_SHARE)
+            except graph.NotPlanned:
+                continue
+            except errors.DatabaseTimeout as error:
+                reason = error
+                break
+            self._problems.clear_problem(BY_WORDS_ALONE)
+            return answer
+        return await self._search_words(scope, query, options, reason)
+
+    async def _search_words(self, scope: Scope, query: str, options: RecallOptions, reason: Exception) -> _Answer:
+        level = logging.WARNING if isinstance(reason, errors.DatabaseTimeout) else logging.INFO
+        self._problems.report_problem(BY_WORDS_ALONE, TimeoutError(str(reason)), level)
+        retriever = self._construct_retriever(scope, self._speakers.get_known_profile(scope), options)
         question = await asyncio.to_thread(retriever.parse_question, query)
-        top_k = max(limit + DUPLICATE_MARGIN, retrieval.RERANK_LIMIT if self._reranker or past else 0)
+        result = await self._run_in_thread(
+            partial(retriever.retrieve_by_words, query, question, *self._choose_limits(options)), 1 - HURRIED_SHARE
+        )
+        return await self._make_answer(scope, question, retriever, result, options, str(reason))
+
+    def _choose_limits(self, options: RecallOptions) -> tuple[int, int | None]:
+        """The numbers of memories and of characters to read."""
+        has_more = self._reranker is not None or options.as_of is not None
+        top_k = max((options.limit or 0) + DUPLICATE_MARGIN, retrieval.RERANK_LIMIT if has_more else 0)
         # A reranker or the caller's own traversal may need more text than fits the budget.
-        is_limited = self._reranker is None and self._retrieval_query is None and past is None
-        characters = CHARACTERS_PER_TOKEN * (options.token_budget or 0) if is_limited else None
+        is_limited = not has_more and self._retrieval_query is None
+        return top_k, CHARACTERS_PER_TOKEN * (options.token_budget or 0) if is_limited else None
+
+    async def _search_fully(
+        self,
+        scope: Scope,
+        query: str,
+        options: RecallOptions,
+        embed: Callable[[str], Awaitable[_QuestionVector]],
+        *,
+        share: float | None = None,
+    ) -> _Answer:
+        """Search with all that memory knows; whoever gives a share of the timeout does not wait for plans either."""
+        past = await self._derive_past_memory(scope, options.as_of)
+        retriever = await self._await_within(share, self.make_retriever(scope, None, options=options))
+        retriever.is_hurried = share is not None
+        question = await asyncio.to_thread(retriever.parse_question, query)
+        top_k, characters = self._choose_limits(options)
         retrieve = partial(retriever.retrieve_records, query, question, top_k, {}, characters)
         embedding, retriever.slot, degraded = await embed(question.first_person_text)
-        result = await self._run_in_thread(partial(retrieve, embedding=embedding))
+        result = await self._run_in_thread(partial(retrieve, embedding=embedding), share)
         if "live" in (metadata := result.metadata or {}):
             await self._vectors.slot_tracker.follow_switch(metadata["live"])
             if retriever.slot and retriever.slot != self._vectors.slot_tracker.slot:  # its vectors may be half deleted
                 embedding, retriever.slot, degraded = await self._vectors.embed_question(
                     question.first_person_text, options.first_wait, options.embed_timeout
                 )
-                result = await self._run_in_thread(partial(retrieve, embedding=embedding))
+                result = await self._run_in_thread(partial(retrieve, embedding=embedding), share)
             self._speakers.drop_outdated(scope, metadata["writes"])
+        return await self._make_answer(scope, question, retriever, result, options, degraded, past)
+
+    async def _make_answer(
+        self,
+        scope: Scope,
+        question: retrieval.ParsedQuestion,
+        retriever: retrieval.GraphMemoryRetriever,
+        result: RawSearchResult,
+        options: RecallOptions,
+        degraded: str | None,
+        past: PastMemory | None = None,
+    ) -> _Answer:
         now = options.now or datetime.now(retriever.zone)
         recollections = await asyncio.to_thread(_make_recollections, result, options, degraded, now, past)
         if isinstance(scope.user_id, SharedMemory):
             recollections = [replace(memory, shared=scope.user_id) for memory in recollections]
         return _Answer(question, recollections)
 
-    async def _run_in_thread(self, retrieve: Callable[[], RawSearchResult]) -> RawSearchResult:
-        """Read in a thread of the sync driver; raise its errors as this package's."""
+    async def _run_in_thread(
+        self, retrieve: Callable[[], RawSearchResult], share: float | None = None
+    ) -> RawSearchResult:
+        """Read in a thread of the sync driver, in a share of the timeout; raise its errors as this package's."""
         try:
-            return await self._connection.reads.run_in_thread(retrieve)
+            return await self._await_within(share, self._connection.reads.run_in_thread(retrieve))
         except (driver_errors.Neo4jError, driver_errors.DriverError) as error:
             raise self._connection.translate_error(error) from error
         except UnicodeEncodeError as error:
@@ -194,6 +262,16 @@ class Recall:
 
     async def _derive_past_memory(self, scope: Scope, as_of: AsOf | None) -> PastMemory | None:
         return None if as_of is None else await past_memory.derive_past_memory(self._connection, scope, as_of)
+
+    async def _await_within(self, share: float | None, reading: Awaitable[T]) -> T:
+        seconds = share and share * self._connection.settings.limits.database_timeout
+        try:
+            async with asyncio.timeout(seconds) as timeout:
+                return await reading
+        except TimeoutError as error:
+            if not timeout.expired():
+                raise
+            raise self._connection.make_timeout_error(seconds) from error
 
     async def make_retriever(
         self,
@@ -210,9 +288,22 @@ class Recall:
         Raises:
             errors.InvalidArgument: the ``retrieval_query`` is invalid or not allowed.
         """
-        options = options or RecallOptions()
         profile = await self._speakers.find_speaker_profile(scope)
-        retriever = retrieval.GraphMemoryRetriever(
+        retriever = self._construct_retriever(scope, profile, options or RecallOptions(), slot, redact)
+        if not self._is_query_checked:
+            await self._connection.reads.run_in_thread(retriever.check_retrieval_query)
+            self._is_query_checked = True
+        return retriever
+
+    def _construct_retriever(
+        self,
+        scope: Scope,
+        profile: graph.SpeakerProfile,
+        options: RecallOptions,
+        slot: graph.VectorSlot | None = None,
+        redact: Callable[[str], str] | None = None,
+    ) -> retrieval.GraphMemoryRetriever:
+        return retrieval.GraphMemoryRetriever(
             self._connection,
             scope,
             slot=slot,
@@ -226,10 +317,6 @@ class Recall:
             languages=(options.language,) if options.language else profile.languages,
             redact=redact,
         )
-        if not self._is_query_checked:
-            await self._connection.reads.run_in_thread(retriever.check_retrieval_query)
-            self._is_query_checked = True
-        return retriever
 
 
 def _make_recollections(

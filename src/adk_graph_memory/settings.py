@@ -95,8 +95,8 @@ class Limits(BaseSettings):
     first_search_wait: float = Field(
         default=1.0,
         ge=0,
-        description="seconds, from when a service is made, that an agent's first search waits for the embedder; then "
-        "full text answers",
+        description="seconds, from when a service is made, that an agent's first search waits for the embedder, and a "
+        "search for a server that has just started; then full text answers",
     )
     embed_timeout: float = Field(
         default=10.0, gt=0, description="seconds a search waits for its embedding; then full text answers"

@@ -41,6 +41,7 @@ from adk_graph_memory import (
     graph,
 )
 from adk_graph_memory.background import ingest_worker
+from adk_graph_memory.graph import planning
 from adk_graph_memory.graph.sync_reads import SyncReads
 from adk_graph_memory.maf import GraphHistoryProvider, GraphMemoryProvider, Neo4jContextProvider, _compat
 from adk_graph_memory.records import Scope
@@ -136,6 +137,7 @@ async def test_what_was_said_in_one_session_is_known_in_another(world: World) ->
     assert (attribution["source_id"], attribution["source_type"]) == ("graph_memory", "GraphMemoryProvider")
 
 
+@pytest.mark.slow
 async def test_nothing_is_added_where_nothing_is_known(world: World) -> None:
     client = ScriptedClient()
     await Agent(client=client, context_providers=[world.provider()]).run("Who am I?", session=world.session())
@@ -157,6 +159,7 @@ async def test_the_memories_fit_the_token_budget(world: World) -> None:
     assert lengths[0] > lengths[1] == 1
 
 
+@pytest.mark.slow
 async def test_memory_comes_after_the_history_and_before_the_question(world: World) -> None:
     await world.tell("My dog Rex is afraid of thunder.")
     client = ScriptedClient("Hi.", "Thunder.")
@@ -182,6 +185,7 @@ async def test_the_question_counts_the_history_that_the_framework_adds_by_itself
     assert client.texts()[1:] == ["Let us talk about my dog and what he is afraid of.", "I see.", "Go on."]
 
 
+@pytest.mark.slow
 async def test_what_the_session_shows_already_is_not_added_again(world: World) -> None:
     provider, client = world.provider(), ScriptedClient()
     agent, session = Agent(client=client, context_providers=[InMemoryHistoryProvider(), provider]), world.session()
@@ -191,6 +195,7 @@ async def test_what_the_session_shows_already_is_not_added_again(world: World) -
     assert client.texts() == ["My dog Rex is afraid of thunder.", "I see.", "What is my dog afraid of?"]
 
 
+@pytest.mark.slow
 async def test_an_approval_is_no_question(world: World) -> None:
     """A message between a tool's call and its result would make strict models refuse the request."""
     await world.tell("My dog Rex is afraid of thunder.")
@@ -216,6 +221,7 @@ async def test_an_approval_is_no_question(world: World) -> None:
     assert said == ["user: My dog Rex is afraid of thunder.", "user: Walk my dog."]
 
 
+@pytest.mark.slow
 async def test_a_tool_call_has_one_recall_and_memory_in_both_requests(world: World) -> None:
     await world.tell("My dog Rex is afraid of thunder.")
     client = ScriptedClient(Content.from_function_call("c1", "sky", arguments="{}"), "Thunder is near.")
@@ -254,6 +260,7 @@ async def test_memory_stands_in_the_first_request_only_if_each_call_of_the_model
     assert [any("Rex" in text for text in client.texts(number)) for number in (0, 1)] == [True, False]
 
 
+@pytest.mark.slow
 async def test_an_agent_that_a_client_makes_remembers(world: World) -> None:
     provider, client = world.provider(), ScriptedClient()
     agent = client.as_agent(name="companion", context_providers=[provider])
@@ -302,6 +309,7 @@ async def test_a_session_of_nobody_is_refused(world: World) -> None:
     assert client.requests == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("named", ["constructor", "function", "state", "own state"])
 async def test_the_user_is_named_in_one_of_four_ways(world: World, named: str) -> None:
     session = world.session(user_id="eve" if named in ("constructor", "function", "own state") else "ana")
@@ -341,6 +349,7 @@ async def test_two_users_of_one_agent_never_see_each_other(world: World) -> None
 # -- remembering --------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 async def test_a_stream_is_remembered_when_it_was_read(world: World) -> None:
     provider = world.provider()
     agent = Agent(client=ScriptedClient("So do I."), context_providers=[provider])
@@ -350,6 +359,7 @@ async def test_a_stream_is_remembered_when_it_was_read(world: World) -> None:
     assert await world.words() == ["user: I keep bees.", "UnnamedAgent: So do I."]
 
 
+@pytest.mark.slow
 async def test_an_abandoned_stream_loses_nothing_that_the_user_said(world: World) -> None:
     provider = world.provider()
     agent = Agent(client=ScriptedClient("So do I, and for years."), context_providers=[provider])
@@ -371,6 +381,7 @@ async def test_a_model_that_fails_loses_nothing_that_the_user_said(world: World)
     assert await world.words() == ["user: I keep bees.", "UnnamedAgent: I see."]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("is_resumed", [False, True], ids=["same session", "session made anew"])
 async def test_a_transcript_that_is_sent_again_is_remembered_once(world: World, is_resumed: bool) -> None:
     provider, transcript, session = world.provider(), list[Message](), world.session()
@@ -411,6 +422,7 @@ async def test_a_loop_is_one_turn_and_its_nudges_are_nobody_s_words(world: World
     assert "UnnamedAgent: Three." in words
 
 
+@pytest.mark.slow
 async def test_a_session_state_stays_json(world: World) -> None:
     provider = world.provider()
     agent = Agent(client=ScriptedClient(), context_providers=[provider])
@@ -434,6 +446,7 @@ async def test_runs_without_a_session_are_sessions_of_their_own(world: World) ->
     assert sorted(await world.words()) == ["UnnamedAgent: I see."] * 2 + ["user: I keep bees."] * 2
 
 
+@pytest.mark.slow
 async def test_a_provider_that_only_recalls_remembers_nothing(world: World) -> None:
     await world.tell("My dog Rex is afraid of thunder.")
     client = ScriptedClient()
@@ -444,6 +457,7 @@ async def test_a_provider_that_only_recalls_remembers_nothing(world: World) -> N
     assert not any("What is" in text for text in await world.words())
 
 
+@pytest.mark.slow
 async def test_half_a_character_is_remembered_as_a_question_mark(world: World) -> None:
     provider = world.provider()
     agent = Agent(client=ScriptedClient(), context_providers=[provider])
@@ -556,6 +570,7 @@ async def test_a_recall_that_is_too_slow_is_not_waited_for(
     ]
 
 
+@pytest.mark.slow
 async def test_a_slow_embedder_leaves_the_answer_to_full_text(world: World, caplog: pytest.LogCaptureFixture) -> None:
     """Each question, not only the first: half of the time is for the vector, the rest for the search without."""
     await world.tell("My dog Rex is afraid of thunder.")
@@ -652,17 +667,12 @@ async def test_a_memory_and_an_index_of_one_name_share_a_state_and_no_more(world
     await index.close()
 
 
-async def test_a_provider_that_is_prepared_has_searched(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    queries = list[str]()
-    recall = GraphMemory.recall
-
-    async def note(memory: GraphMemory, query: str, **options: Any) -> Any:
-        queries.append(query)
-        return await recall(memory, query, **options)
-
-    monkeypatch.setattr(GraphMemory, "recall", note)
-    await world.provider().prepare()
-    assert queries == ["ready?"]
+@pytest.mark.slow
+async def test_a_provider_that_is_prepared_needs_no_plans(world: World) -> None:
+    provider = world.provider()
+    provider.memory.connection.planner.renew()
+    await provider.prepare()
+    assert {"results", "write_facts"} <= {plan[-1].name for plan in planning._planned}
 
 
 def test_options_that_cannot_be_used_are_refused(world: World) -> None:
@@ -675,6 +685,7 @@ def test_options_that_cannot_be_used_are_refused(world: World) -> None:
                 provider_class(app_name=app_name)
 
 
+@pytest.mark.slow
 async def test_closing_reads_what_is_queued_and_leaves_a_memory_that_was_given(world: World) -> None:
     options: Any = {"app_name": world.app_name, "user_id": "ana", "idle": 3_600, "drain": 30}
     async with GraphMemoryProvider(world.memory, **options) as provider:
@@ -686,6 +697,7 @@ async def test_closing_reads_what_is_queued_and_leaves_a_memory_that_was_given(w
     assert await world.memory.recall("bees", app_name=world.app_name, user_id="ana")
 
 
+@pytest.mark.slow
 async def test_a_run_costs_the_statements_of_a_search_and_those_of_the_queue(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:

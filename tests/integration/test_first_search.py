@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from adk_graph_memory import GraphMemory, Neo4jMemoryService, Turn, errors, graph_vectors
-from adk_graph_memory.embeddings import LocalEmbedder
+from adk_graph_memory import GraphMemory, Neo4jMemoryService, Turn, errors, graph, graph_vectors
+from adk_graph_memory.embeddings import LightEmbedder
 from adk_graph_memory.settings import load_settings
 from adk_graph_memory.testing import ScriptedLlm
 
@@ -21,7 +21,7 @@ TOLD = ["I keep bees on the roof.", "My boat is called Rex.", "We paint ships on
 ASKED = "What insects do I have?"
 
 
-class SlowEmbedder(LocalEmbedder):
+class SlowEmbedder(LightEmbedder):
     """The default model; it is there once ``may_load`` is set, or fails at first as it is told to."""
 
     def __init__(self) -> None:
@@ -31,7 +31,7 @@ class SlowEmbedder(LocalEmbedder):
 
     @property
     def embedder_name(self) -> str:
-        return LocalEmbedder(self.model).embedder_name
+        return LightEmbedder(self.model).embedder_name
 
     @cached_property
     def loaded_model(self) -> Any:
@@ -40,7 +40,7 @@ class SlowEmbedder(LocalEmbedder):
         assert self.may_load.wait(60)
         if self.failure and self.calls == 1:
             raise self.failure
-        return LocalEmbedder(self.model).loaded_model
+        return LightEmbedder(self.model).loaded_model
 
 
 @pytest.fixture
@@ -64,11 +64,19 @@ def embedder() -> Iterator[SlowEmbedder]:
     embedder.may_load.set()
 
 
+async def wait_until_planned(service: Neo4jMemoryService) -> None:
+    """Only the embedder is to be waited for."""
+    await graph.prepare_connection(service.memory.connection)
+    await service.memory.connection.planner.wait_until_planned()
+
+
+@pytest.mark.slow
 async def test_an_agents_first_search_goes_by_full_text_and_its_second_is_a_warm_processs(settings, owner, embedder):
     async with Neo4jMemoryService(memory=GraphMemory(settings=settings)) as service:
         await service.prepare()
         warm = await service.search_memory(query=ASKED, **owner)
     async with Neo4jMemoryService(memory=GraphMemory(settings=settings, embedder=embedder)) as service:
+        await wait_until_planned(service)
         first = await service.search_memory(query="bees", **owner)
         assert "still being loaded" in first.memories[0].custom_metadata["degraded"]
         second = asyncio.create_task(service.search_memory(query=ASKED, **owner))
@@ -89,11 +97,13 @@ async def test_the_model_is_loaded_when_a_service_is_made_and_once(settings, own
     assert embedder.calls == 1
 
 
+@pytest.mark.slow
 async def test_a_model_that_is_there_is_used_however_short_the_wait(settings, owner, embedder):
     embedder.may_load.set()
     hasty = load_settings(**settings.model_dump(), first_search_wait=0.0)
     async with Neo4jMemoryService(memory=GraphMemory(settings=hasty, embedder=embedder)) as service:
         await service.memory.vectors.embedder.wait_until_ready()
+        await wait_until_planned(service)
         found = await service.search_memory(query=ASKED, **owner)
     assert "degraded" not in found.memories[0].custom_metadata
 
@@ -109,6 +119,7 @@ async def test_what_the_environment_says_after_a_service_is_made_still_counts(mo
     assert service.memory.vectors.embedder.name.endswith("gemini-embedding-001")
 
 
+@pytest.mark.slow
 async def test_recall_waits_for_the_model(settings, owner, embedder):
     async with GraphMemory(settings=settings, embedder=embedder) as memory:
         asked = asyncio.create_task(memory.recall(ASKED, **owner))
@@ -122,6 +133,7 @@ FAILURES = {errors.EmbedderMissing: errors.EmbedderMissing(reason="the disk is f
 FAILURES[errors.EmbedderFailed] = RuntimeError("the disk is full")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", FAILURES)
 async def test_a_model_that_cannot_be_loaded_is_named_and_tried_again(settings, owner, embedder, kind):
     embedder.failure = FAILURES[kind]
@@ -142,6 +154,7 @@ async def test_an_agent_goes_by_words_without_its_model_and_says_so_once(
     embedder.failure = FAILURES[kind]
     embedder.may_load.set()
     async with Neo4jMemoryService(memory=GraphMemory(settings=settings, embedder=embedder)) as service:
+        await wait_until_planned(service)
         for _ in range(3):
             [first, *_] = (await service.search_memory(query="bees", **owner)).memories
             assert "the disk is full" in first.custom_metadata["degraded"]
@@ -158,6 +171,7 @@ async def test_an_agent_goes_by_words_without_its_model_and_says_so_once(
 LATE = Turn("late", "user", "My boat needs paint.", datetime(2026, 6, 1, tzinfo=UTC))
 
 
+@pytest.mark.slow
 async def test_a_model_that_cannot_be_loaded_leaves_the_turns_stored_and_says_so(settings, owner, embedder, caplog):
     embedder.failure = errors.EmbedderMissing(reason="the disk is full")
     embedder.may_load.set()
@@ -173,6 +187,7 @@ def list_lines(caplog: pytest.LogCaptureFixture) -> list[str]:
     return [record.getMessage() for record in caplog.records if record.name.startswith("adk_graph_memory")]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("is_closed_first", [True, False])
 async def test_a_wrong_embedder_is_logged_though_its_service_closes_before_it_is_needed(
     settings, embedder, caplog, is_closed_first
@@ -205,6 +220,7 @@ WRONG_PARTS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("part", WRONG_PARTS)
 async def test_a_wrong_part_is_named_before_the_first_conversation(settings, part):
     chosen, kind, reason = WRONG_PARTS[part]
@@ -213,6 +229,7 @@ async def test_a_wrong_part_is_named_before_the_first_conversation(settings, par
             await service.prepare()
 
 
+@pytest.mark.slow
 async def test_preparing_asks_the_model_nothing(settings):
     model = ScriptedLlm.from_replies("Hello.")
     async with GraphMemory(settings=settings, model=model) as memory:
@@ -220,7 +237,7 @@ async def test_preparing_asks_the_model_nothing(settings):
     assert model.requests == []
 
 
-@pytest.mark.parametrize("embedder", [5, True, LocalEmbedder, object()])
+@pytest.mark.parametrize("embedder", [5, True, LightEmbedder, object()])
 def test_what_is_no_embedder_is_refused_at_once(embedder):
     with pytest.raises(errors.InvalidArgument, match="a function from text to a list of numbers"):
         Neo4jMemoryService(embedder=embedder)

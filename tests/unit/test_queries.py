@@ -166,3 +166,11 @@ def test_a_fragment_is_no_statement() -> None:
     statements = CypherStatements(Settings(), "2026")
     assert statements.fragments
     assert not any(name in statements for name in statements.fragments)
+
+
+def test_names_are_those_of_nodes_and_maps_and_no_functions_or_parameters() -> None:
+    names = CypherStatements(Settings(label_prefix="Zz"), "2026").list_names()
+    assert names["labels"] == sorted(f"Zz{label}" for label in LABELS)
+    assert {"SUPPORTED_BY", "HAS_EVENT"} < set(names["types"])
+    assert {"memory_id", "valid_from_precision", "tokens_a", "last_update_time"} < set(names["keys"])
+    assert {"given", "similarity", "cosine", "index", "fulltext"}.isdisjoint(names["keys"])

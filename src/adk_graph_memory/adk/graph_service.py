@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
+from typing import ClassVar
 
 from adk_graph_memory import graph, telemetry
 from adk_graph_memory.closing import Closeable
@@ -28,6 +30,9 @@ def load_agent_dotenv(agents_dir: str | None, app_name: str, connection: graph.C
 class GraphService(Closeable):
     """Base class of the services that keep what ADK gives them; they say what the arguments are."""
 
+    planned_statements: ClassVar[Sequence[graph.PlannedStatement]] = ()
+    """What a conversation asks of the service, which the server plans in the background from the first call on."""
+
     def __init__(
         self,
         uri: str | None = None,
@@ -43,10 +48,13 @@ class GraphService(Closeable):
             uri, auth=auth, database=database, driver=driver, settings=settings, schema=schema
         )
         self._agents_dir = agents_dir
+        if self.planned_statements:
+            self._connection.planner.list_statements = lambda _: self.planned_statements
 
     async def prepare(self) -> None:
-        """Connect and update the schema now instead of at the first request."""
+        """Connect, update the schema and have the server plan its statements now instead of at the first request."""
         await graph.prepare_connection(self._connection)
+        await self._connection.planner.wait_until_planned()
 
     async def _connect(self, app_name: str) -> graph.Connection:
         load_agent_dotenv(self._agents_dir, app_name, self._connection)

@@ -106,13 +106,14 @@ class Neo4jMemoryService(Closeable, BaseMemoryService):
             guard=guard,
             shared=shared,
         )
+        self.memory.plan_ahead()
         self._agents_dir, self._profile_schemas = agents_dir, tuple(profile_schemas)
         self._is_filled, self._empty_searches = False, 0
         if agents_dir is None:
             self.memory.vectors.start_loading()
 
     async def prepare(self) -> None:
-        """Connect, update the schema, load the embedder, and check it, the model and the topics."""
+        """Connect, update the schema, load and check the embedder, check model and topics, and plan all statements."""
         await self.memory.prepare()
 
     @override
@@ -201,9 +202,9 @@ class Neo4jMemoryService(Closeable, BaseMemoryService):
     async def search_memory(self, *, app_name: str, user_id: str, query: str) -> SearchMemoryResponse:
         """Return the user's memories that match the query, best first, few enough for a prompt.
 
-        An agent's first search waits at most ``first_search_wait`` seconds for the embedder. Without the embedder it
-        searches by full text only and marks its memories with ``custom_metadata["degraded"]``; that the embedder
-        cannot be used is logged once.
+        An agent's first search waits at most ``first_search_wait`` seconds for the embedder. Without the embedder, or
+        if the server has no time because it has just started, it searches by full text only, marks its memories with
+        ``custom_metadata["degraded"]``, and logs once why.
         """
         memory = self._get_memory(app_name)
         wait = memory.connection.settings.limits.first_search_wait

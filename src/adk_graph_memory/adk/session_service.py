@@ -67,6 +67,8 @@ class Neo4jSessionService(GraphService, BaseSessionService):
             print(page.events[0].content.parts[0].text)
     """
 
+    planned_statements = graph.planning.SESSION_STATEMENTS
+
     @cached_property
     def on_close_session(self) -> list[Callable[[Session], None]]:
         """Callbacks that get each session that :meth:`close_session` ends."""

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     import asyncio as asyncio
 
     import pydantic_core as pydantic_core
-    import uvicorn as uvicorn
     from google.adk.sessions import base_session_service as base_session_service
 
     from adk_graph_memory import batches as batches
@@ -57,4 +56,3 @@ else:
     session_codec = LazyModule("adk_graph_memory.adk.session_codec")
     settings = LazyModule("adk_graph_memory.settings")
     transcripts = LazyModule("adk_graph_memory.adk.transcripts")
-    uvicorn = LazyModule("uvicorn")

@@ -8,7 +8,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from adk_graph_memory import errors
-from adk_graph_memory.cli.lazy_modules import asyncio, uvicorn
+from adk_graph_memory.cli.lazy_modules import asyncio
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp
@@ -31,6 +31,8 @@ def listen(port: int) -> socket.socket:
 
 async def serve_until_interrupted(app: ASGIApp, listener: socket.socket) -> None:
     """Serve an application on a socket that listens."""
+    import uvicorn
+
     with suppress(asyncio.CancelledError):  # uvicorn hands Ctrl-C on when it has ended
         await uvicorn.Server(uvicorn.Config(app, log_level="warning")).serve(sockets=[listener])
         await asyncio.sleep(0)

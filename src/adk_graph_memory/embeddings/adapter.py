@@ -228,6 +228,11 @@ class EmbedderAdapter:
         """
         return await self._wrap_errors(self._compute_question_embedding(text))
 
+    @property
+    def dimension(self) -> int | None:
+        """The numbers per vector, once there was one."""
+        return self._dimension
+
     def embed_question(self, text: str) -> QuestionEmbedding:
         """Embed a question in the caller's thread, without checking the vector."""
         if self.token_embedder is not None:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
         memories,
         migrate,
         past_export,
+        planning,
         profile_facts,
         proposals,
         pruning,
@@ -32,18 +33,26 @@ if TYPE_CHECKING:
         user_import,
     )
     from adk_graph_memory.graph.append_queue import AppendResult as AppendResult
-    from adk_graph_memory.graph.connection import *
-    from adk_graph_memory.graph.locks import *
+    from adk_graph_memory.graph.connection import Auth as Auth
+    from adk_graph_memory.graph.connection import Connection as Connection
+    from adk_graph_memory.graph.connection import Transaction as Transaction
+    from adk_graph_memory.graph.locks import KeyedLocks as KeyedLocks
     from adk_graph_memory.graph.migrate import prepare_connection as prepare_connection
+    from adk_graph_memory.graph.planning import NotPlanned as NotPlanned
+    from adk_graph_memory.graph.planning import PlannedStatement as PlannedStatement
     from adk_graph_memory.graph.speakers import SpeakerCache as SpeakerCache
-    from adk_graph_memory.graph.vector_slots import *
+    from adk_graph_memory.graph.speakers import SpeakerProfile as SpeakerProfile
+    from adk_graph_memory.graph.vector_slots import EmbeddingBatch as EmbeddingBatch
+    from adk_graph_memory.graph.vector_slots import LiveSlotTracker as LiveSlotTracker
+    from adk_graph_memory.graph.vector_slots import VectorSlot as VectorSlot
 else:
     _NAMES = {
         "adk_graph_memory.graph.append_queue": ("AppendResult",),
         "adk_graph_memory.graph.connection": ("Auth", "Connection", "Transaction"),
         "adk_graph_memory.graph.locks": ("KeyedLocks",),
         "adk_graph_memory.graph.migrate": ("prepare_connection",),
-        "adk_graph_memory.graph.speakers": ("SpeakerCache",),
+        "adk_graph_memory.graph.planning": ("NotPlanned", "PlannedStatement"),
+        "adk_graph_memory.graph.speakers": ("SpeakerCache", "SpeakerProfile"),
         "adk_graph_memory.graph.vector_slots": ("EmbeddingBatch", "LiveSlotTracker", "VectorSlot"),
         "neo4j": ("AsyncDriver", "Driver"),
     }

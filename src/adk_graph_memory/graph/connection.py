@@ -23,6 +23,7 @@ from adk_graph_memory.closing import Closeable
 from adk_graph_memory.graph.append_queue import AppendQueue
 from adk_graph_memory.graph.error_translation import translate_driver_error
 from adk_graph_memory.graph.locks import KeyedLocks
+from adk_graph_memory.graph.planning import StatementPlanner
 from adk_graph_memory.graph.queries import ROWS_PER_STATEMENT, CypherStatements
 from adk_graph_memory.graph.retries import LIVENESS_SECONDS, DriverHealth, SilenceTimer, get_error, make_retry_options
 from adk_graph_memory.graph.sync_reads import SyncReads
@@ -77,6 +78,7 @@ class Connection(Closeable):
         self._append_queues: WeakKeyDictionary[asyncio.AbstractEventLoop, AppendQueue] = WeakKeyDictionary()
         self.reads, self.health, self.is_prepared = SyncReads(self, sync_driver), DriverHealth(), False
         self.server_line, self.locks = "2026", KeyedLocks()
+        self.planner = StatementPlanner(self)
         self.tombstone_key = ""
 
     def read_settings(self) -> Settings:
@@ -183,6 +185,7 @@ class Connection(Closeable):
             driver = await self.get_driver()
             result = await run_once(driver, timer)
             self.health.note_answer(driver)
+            self.planner.start()
             return result
 
         last_error: BaseException | None = None
@@ -190,6 +193,7 @@ class Connection(Closeable):
         async def drop_dead_driver(state: RetryCallState) -> None:
             nonlocal last_error
             last_error = get_error(state)
+            self.planner.note_loss(last_error)
             if self._given_driver is None and self.health.is_dead(await self.get_driver(), last_error):
                 await self.close_loop_driver()
 
@@ -222,10 +226,10 @@ class Connection(Closeable):
         seconds = self._timeout if self.health.has_answered else min(self._timeout, 2.0)
         return make_retry_options(seconds, drop_driver)
 
-    def make_timeout_error(self) -> errors.DatabaseTimeout:
-        """The error for a database that stayed silent."""
-        seconds = f"{self._timeout:g}"
-        return errors.DatabaseTimeout(uri=self._shown_uri, reason=f"no answer within {seconds} s", seconds=seconds)
+    def make_timeout_error(self, seconds: float | None = None) -> errors.DatabaseTimeout:
+        """The error for a database that stayed silent, for so many seconds or for ``database_timeout``."""
+        reason = f"no answer within {seconds or self._timeout:g} s"
+        return errors.DatabaseTimeout(uri=self._shown_uri, reason=reason, seconds=f"{self._timeout:g}")
 
     @property
     def statements(self) -> CypherStatements:
@@ -298,6 +302,7 @@ class Connection(Closeable):
     async def close(self) -> None:
         """Close the driver of this event loop and the sync driver; may be called again."""
         await self.close_loop_driver()
+        await self.planner.close()
         await self.reads.close()
 
     @property

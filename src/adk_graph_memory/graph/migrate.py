@@ -16,7 +16,13 @@ from typing import Any, NamedTuple
 from adk_graph_memory import errors
 from adk_graph_memory.graph import analyzers
 from adk_graph_memory.graph.connection import Connection, Transaction
-from adk_graph_memory.graph.queries import CypherBlock, fill_identifiers, load_cypher_files, parse_schema_version
+from adk_graph_memory.graph.queries import (
+    CypherBlock,
+    CypherStatements,
+    fill_identifiers,
+    load_cypher_files,
+    parse_schema_version,
+)
 from adk_graph_memory.graph.vector_slots import SchemaState, await_indexes, fetch_schema_state, make_index_options
 from adk_graph_memory.settings import Settings
 
@@ -147,6 +153,7 @@ async def migrate_schema(connection: Connection) -> None:
         await lock.run_statement("hold_schema")
         state = await fetch_schema_state(connection)
         _refuse_other_schema(connection, state)  # another process may have been first
+        await connection.run_statement("create_names", connection.statements.list_names())
         for name, blocks in list_pending_migrations(state.version):
             texts = {block.name: fill_identifiers(block.text, connection.settings) for block in blocks}
             for block_name, text in texts.items():
@@ -213,7 +220,9 @@ def make_migration_script(settings: Settings, dimensions: int | None = None) -> 
     schema = {
         block.name: fill_identifiers(block.text, settings) for block in load_cypher_files("cypher")["schema.cypher"]
     }
-    lines = []
+    names = CypherStatements.from_settings(settings, "2026").list_names()
+    lines = [f":param {{{', '.join(f'{kind}: {json.dumps(listed)}' for kind, listed in names.items())}}}"]
+    lines.append(f"{schema['create_names']};")
     for name, blocks in load_cypher_files("migrations").items():
         lines.append(f"// {name}")
         lines += [f"{fill_identifiers(block.text, settings)};" for block in blocks]

@@ -51,6 +51,10 @@ _IDENTIFIER = re.compile(r"@(\w+)")
 _PARAMETER = re.compile(r"(?<!OPTIONS )\$(?=[a-z])")  # a new index takes its options from no map
 _MAPPED_PARAMETER = re.compile(rf"\${PARAMETER_MAP}\.(\w+)")
 _PARAMETER_OF_CALLER = re.compile(rf"\${PARAMETER_MAP}\.(?!{RETENTION}\b)")
+_LIMIT, _LIST = (re.compile(rf"\b{word} \${PARAMETER_MAP}\.(\w+)") for word in ("LIMIT", "IN"))
+_TYPES = re.compile(r"\[\w*:([A-Z_|]+)")
+_PROPERTY_KEY = re.compile(r"(?:(?<![\w.$])[a-z]\w*\.|[{,]\s*\.)([a-z]\w*)(?![\w.]*\()|[{,]\s*([a-z]\w*):")
+_NO_CODE = re.compile(r"//.*|'[^'\n]*'")
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,6 +160,21 @@ class CypherStatements:
         if missing := self._parameter_names[name] - bound.keys():
             raise KeyError(f"{name} needs {', '.join(sorted(missing))}")
         return self._texts[name], {PARAMETER_MAP: bound}
+
+    def bind_placeholders(self, name: str, parameters: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
+        """The same for a statement that is only to be planned: missing parameters are null, no list and no limit is."""
+        placeholders = dict.fromkeys(self._parameter_names[name] - {RETENTION})
+        placeholders |= dict.fromkeys(_LIMIT.findall(self._texts[name]), 0)
+        placeholders |= dict.fromkeys(_LIST.findall(self._texts[name]), ())
+        return self.bind_parameters(name, {**placeholders, **parameters})
+
+    def list_names(self) -> dict[str, list[str]]:
+        """List the names in all statements: labels, relationship types, and property keys, those of maps included."""
+        code = _NO_CODE.sub("", "\n".join(self._texts.values()))
+        types = {type for types in _TYPES.findall(code) for type in types.split("|")}
+        keys = {key for keys in _PROPERTY_KEY.findall(code) for key in keys if key}
+        labels = sorted(f"{self._settings.label_prefix}{label}" for label in LABELS)
+        return {"labels": labels, "types": sorted(types), "keys": sorted(keys)}
 
     def is_unbounded(self, name: str) -> bool:
         """Whether a statement takes as long as the whole graph is large, so that no timeout fits it."""

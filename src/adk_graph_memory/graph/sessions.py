@@ -183,6 +183,11 @@ async def fetch_sessions(
         include_state=include_state,
         labels=list(JsonMapDelta.from_values(labels or {}).members),
     )
+    return _read_listed_sessions(row, user_id)
+
+
+def _read_listed_sessions(row: Record, user_id: str | None) -> list[StoredSession]:
+    """Read a listing: of this user, or of users whom the row names."""
     if user_id is None:
         owners, user_members = row["user_ids"], dict(zip(row["users"], row["user_states"], strict=True))
     else:

@@ -62,6 +62,11 @@ class SpeakerCache:
             self._profiles[scope.key] = entry
         return entry[1]
 
+    def get_known_profile(self, scope: Scope) -> SpeakerProfile:
+        """Return the user's profile if the cache has it, else one of nobody; asks nothing."""
+        entry = self._profiles.get(scope.key)
+        return entry[1] if entry else SpeakerProfile((), (), self._connection.settings.timezone)
+
     async def find_zone(self, scope: Scope) -> tzinfo:
         """Find the user's current time zone, bypassing the cache: their state changes without a write to memory."""
         await prepare_connection(self._connection)

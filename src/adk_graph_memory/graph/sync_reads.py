@@ -17,6 +17,7 @@ import neo4j
 from neo4j import exceptions as driver_errors
 from tenacity import RetryCallState, Retrying
 
+from adk_graph_memory.graph.planning import NotPlanned
 from adk_graph_memory.graph.retries import get_error
 
 if TYPE_CHECKING:
@@ -62,19 +63,23 @@ class SyncReads:
                 self._driver = self._connection.open_sync_driver()
             return self._driver
 
-    def read_rows(self, statement: str, parameters: Mapping[str, Any]) -> list[neo4j.Record]:
+    def read_rows(
+        self, statement: str, parameters: Mapping[str, Any], *, is_hurried: bool = False
+    ) -> list[neo4j.Record]:
         """Read in one round trip; raises what :meth:`run_read` raises."""
         query = neo4j.Query(statement, timeout=self._timeout)
-        return self.run_read(lambda session: list(session.run(query, dict(parameters))))
+        return self.run_read(lambda session: list(session.run(query, dict(parameters))), is_hurried=is_hurried)
 
-    def run_read(self, read: Callable[[neo4j.Session], T], **session_options: Any) -> T:
+    def run_read(self, read: Callable[[neo4j.Session], T], *, is_hurried: bool = False, **session_options: Any) -> T:
         """Read in a session; after a lost connection, read again on another one.
 
         Args:
             read: what reads.
+            is_hurried: whether to give up rather than to wait for the server to plan searches again.
             session_options: further options of the driver's session.
 
         Raises:
+            planning.NotPlanned: the server was restarted and the reader is hurried.
             errors.DatabaseTimeout: the database did not answer in time.
             neo4j.exceptions.Neo4jError, neo4j.exceptions.DriverError: whatever else went wrong.
         """
@@ -82,6 +87,8 @@ class SyncReads:
         options = self._connection.session_options | {"default_access_mode": neo4j.READ_ACCESS} | session_options
 
         def read_once() -> T:
+            if is_hurried and self._connection.planner.is_planning_searches:
+                raise NotPlanned
             driver = self.driver
             bookmarks = driver.execute_query_bookmark_manager  # a read sees what the driver's earlier statements saw
             with self._end_silence(driver), driver.session(bookmark_manager=bookmarks, **options) as session:
@@ -94,6 +101,7 @@ class SyncReads:
         def drop_dead_driver(state: RetryCallState) -> None:
             if closings != self._closings and (error := get_error(state)):
                 raise error
+            self._connection.planner.note_loss(get_error(state))
             if health.is_dead(driver := self._driver, get_error(state)):
                 self._drop_driver(driver)
 

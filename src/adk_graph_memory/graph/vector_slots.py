@@ -12,6 +12,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from neo4j import Record
+
 from adk_graph_memory import errors
 from adk_graph_memory.graph.connection import Connection
 from adk_graph_memory.graph.queries import LABELS, SLOT_NAMES, name_index
@@ -19,6 +21,10 @@ from adk_graph_memory.records import Embedding, Passage
 
 logger = logging.getLogger(__name__)
 
+FIRST_SLOT = SLOT_NAMES[0]
+"""The slot of the first vectors."""
+INDEXED = ("memory", "entity")
+"""What has a vector index in each slot."""
 INDEX_WAIT_SECONDS = 300
 """Seconds that a new index may take to come ONLINE on a large store."""
 
@@ -114,17 +120,39 @@ async def open_slot(connection: Connection, name: str, embedder: str, dimensions
         errors.SchemaMissing: an index is missing and the settings forbid creating it.
     """
     mode = connection.settings.schema_mode
-    if connection.server_line == "2026" and mode == "auto":
-        for nodes in ("memory", "entity"):
-            index = f"{nodes}_vectors_{name}"
-            await connection.run_cypher(
-                connection.statements[index], {"options": make_index_options(dimensions)}, index
-            )
+    if mode == "auto":
+        await create_indexes(connection, name, dimensions)
     if connection.server_line == "2026" and mode != "off":
-        words = f"memory_vector_{name}", f"entity_vector_{name}"
-        await await_indexes(connection, [name_index(word, connection.settings) for word in words])
+        await await_indexes(connection, _name_indexes(connection, name))
     await connection.run_statement("fill_slot", slot=name, embedder=embedder, dimensions=dimensions)
     return VectorSlot(name, embedder, dimensions)
+
+
+async def create_indexes(connection: Connection, name: str, dimensions: int) -> None:
+    """Create the indexes of a slot that is not live, unless they fit already, and wait for them.
+
+    The server drops all its plans for an index that is new.
+    """
+    if connection.server_line != "2026":
+        return
+    names = _name_indexes(connection, name)
+    present = {row["name"]: row["dimensions"] for row in await _fetch_indexes(connection, names)}
+    if present == dict.fromkeys(names, dimensions):
+        return
+    for word, index in zip(INDEXED, names, strict=True):
+        if present.get(index) not in (None, dimensions):  # made for another embedder, which has stored nothing
+            await connection.run_statement(f"drop_{word}_vectors_{name}")
+        options = {"options": make_index_options(dimensions)}
+        await connection.run_cypher(connection.statements[f"{word}_vectors_{name}"], options, f"{word}_vectors_{name}")
+    await await_indexes(connection, names)
+    connection.planner.renew()
+    state = await fetch_schema_state(connection)
+    if (filled := next((slot for slot in state.slots if slot.name == name), None)) and filled.dimensions != dimensions:
+        await create_indexes(connection, name, filled.dimensions)  # another process stored vectors meanwhile
+
+
+def _name_indexes(connection: Connection, slot: str) -> list[str]:
+    return [name_index(f"{word}_vector_{slot}", connection.settings) for word in INDEXED]
 
 
 async def await_indexes(connection: Connection, names: Sequence[str]) -> None:
@@ -151,13 +179,17 @@ async def fetch_index_states(connection: Connection, names: Sequence[str]) -> di
     Raises:
         errors.IndexNameTaken: an index of one of these names is for a label that is not ours.
     """
+    return {row["name"]: row["state"] for row in await _fetch_indexes(connection, names)}
+
+
+async def _fetch_indexes(connection: Connection, names: Sequence[str]) -> list[Record]:
     settings = connection.settings
     labels = {f"{settings.label_prefix}{label}" for label in LABELS}
     rows = await connection.run_statement("indexes", names=sorted(names))
     for row in rows:
         if row["label"] not in labels:
             raise errors.IndexNameTaken(database=settings.database, name=row["name"], label=row["label"])
-    return {row["name"]: row["state"] for row in rows}
+    return rows
 
 
 def make_index_options(dimensions: int) -> dict[str, Any]:
@@ -213,7 +245,7 @@ class LiveSlotTracker:
             return self.slot
         slot = (await fetch_schema_state(self._connection)).live_slot
         if slot is None and may_open:
-            await open_slot(self._connection, "a", embedder, dimensions)
+            await open_slot(self._connection, FIRST_SLOT, embedder, dimensions)
             slot = (await fetch_schema_state(self._connection)).live_slot  # another process may have been first
         if slot and (slot.embedder, slot.dimensions) != (embedder, dimensions):
             raise _make_mismatch_error(slot, embedder, f"{dimensions} numbers each")

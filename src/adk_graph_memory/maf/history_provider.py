@@ -79,6 +79,7 @@ class GraphHistoryProvider(Closeable, HistoryProvider):
         self._connection = graph.Connection(
             uri, auth=auth, database=database, driver=driver, settings=settings, schema=schema
         )
+        self._connection.planner.list_statements = lambda _: graph.planning.HISTORY_STATEMENTS
 
     @override
     async def before_run(
@@ -166,8 +167,9 @@ class GraphHistoryProvider(Closeable, HistoryProvider):
         return Scope(self._app_name, user_id)
 
     async def prepare(self) -> None:
-        """Connect and update the schema now instead of at the first run."""
+        """Connect, update the schema and have the server plan its statements now instead of at the first run."""
         await graph.prepare_connection(self._connection)
+        await self._connection.planner.wait_until_planned()
 
     async def close(self) -> None:
         """Close the connections that this provider opened in the running event loop; may be called again."""

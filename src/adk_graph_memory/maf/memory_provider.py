@@ -41,8 +41,6 @@ NOT_RECALLED = "Agents answer without memory"
 """How the log names what prevents a recall."""
 TRANSCRIPT_KEY = "transcript"
 """The key of a session's message digests in the provider's state; JSON, so any session store keeps it."""
-NOBODY = ":nobody:"
-"""A user without memories, for whom a search is tried."""
 MAX_LOOPS = 256
 """Loops of AgentLoopMiddleware that are told apart, in one process."""
 
@@ -107,6 +105,7 @@ class GraphMemoryProvider(Closeable, ContextProvider):
         if mode not in ("context", "tool"):
             raise errors.InvalidArgument(reason=f"mode={mode!r} is neither 'context' nor 'tool'")
         self._owns_memory, self.memory = memory is None, _check_memory(memory or GraphMemory())
+        self.memory.plan_ahead()
         if remember and self.memory.connection.is_loop_bound:
             reason = "the memory was given driver=, which the provider's thread cannot use; give it an address instead"
             raise errors.InvalidArgument(reason=reason)
@@ -270,12 +269,8 @@ class GraphMemoryProvider(Closeable, ContextProvider):
         self._queue.add_session(key, [turn.id for turn in turns], lambda start: (turns[start:], []))
 
     async def prepare(self) -> None:
-        """Check the settings, load the embedder, and search once, so that the first run need not wait for any of it.
-
-        A server that was just started takes seconds to plan a search. Raises what :meth:`GraphMemory.prepare` raises.
-        """
+        """Do what :meth:`GraphMemory.prepare` does, so that the first run need not wait for any of it."""
         await self.memory.prepare()
-        await self.memory.recall("ready?", app_name=self._app_name, user_id=NOBODY)
 
     async def flush(self) -> None:
         """Wait until what was said so far is read, or pending in the graph with the reason why it cannot be.

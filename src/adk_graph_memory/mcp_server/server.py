@@ -112,6 +112,7 @@ class _Tools:
 
     def __init__(self, memory: GraphMemory, identify: Identify[Request | None], origin: Origin) -> None:
         self._memory, self._identify, self._origin = memory, identify, origin
+        memory.plan_ahead()
 
     async def recall(self, question: Question, context: Context) -> str:
         """Recall what is known about something: what people said, and the facts read from it, best first.

@@ -24,11 +24,12 @@ from adk_graph_memory.graph import Connection, VectorSlot, lucene, vector_slots
 from adk_graph_memory.graph.queries import PARAMETER_MAP, fill_identifiers
 from adk_graph_memory.graph.retention import RETENTION, make_retention
 from adk_graph_memory.records import Filters, Scope
-from adk_graph_memory.retrieval import query_check
+from adk_graph_memory.retrieval import plain_search, query_check
 from adk_graph_memory.retrieval.question import ParsedQuestion, parse_question
 from adk_graph_memory.retrieval.ranking import Ranking, make_results
 from adk_graph_memory.retrieval.recollections import parse_metadata
 from adk_graph_memory.retrieval.result_rows import make_records
+from adk_graph_memory.retrieval.scoring import ScoredMemory
 from adk_graph_memory.retrieval.source_parameters import (
     BEYOND_EXPIRED,
     QUESTION_MARKS,
@@ -98,6 +99,8 @@ class GraphMemoryRetriever(HybridCypherRetriever):
     ) -> None:
         self._connection, self._scope, self.slot = connection, scope, slot
         self._foreign_slot: str | None = None
+        self.is_hurried = False
+        """Whether to raise :class:`~adk_graph_memory.graph.planning.NotPlanned` if the server has to plan searches."""
         self._weights, self._redact, self._embedder_adapter = weights or Weights(), redact, embedder
         self._filters, self._now, self.zone, self._speakers = filters, now, zone, speakers
         self._languages = languages or (lucene.get_analyzer_language(connection.settings.analyzers[0]),)
@@ -207,23 +210,35 @@ class GraphMemoryRetriever(HybridCypherRetriever):
         if not question.terms:
             return RawSearchResult(records=[], metadata={"query_vector": vector, "memories": {}})
         ranking, row = self.find_candidates(query, question, embedding)
-        memories = ranking.rank_candidates(self._weights, (self._now or datetime.now(UTC)).timestamp())
-        memories = (memories if characters is None else ranking.limit_characters(memories, characters))[:top_k]
+        memories = self._choose_memories(ranking, top_k, characters)
         results = make_results(memories, ranking.answer_likelihood)
         records = self._read_results(results, query_parameters) if results else []
-        metadata = {
-            "query_vector": vector,
-            "memories": {id: memory for memory in memories for id in (memory.id, memory.fact_id) if id is not None},
-            "answer_likelihood": ranking.answer_likelihood,
-            **{column: row[column] for column in ("live", "writes", "slot")},
-        }
-        return RawSearchResult(records=records, metadata=metadata)
+        metadata = {"query_vector": vector, **{column: row[column] for column in ("live", "writes", "slot")}}
+        return RawSearchResult(records=records, metadata=metadata | _describe_scores(memories, ranking))
+
+    def retrieve_by_words(
+        self, query: str, question: ParsedQuestion, top_k: int, characters: int | None = None
+    ) -> RawSearchResult:
+        """Retrieve by words alone, with one small statement: for a server that has no time to plan more."""
+        if not question.terms:
+            return RawSearchResult(records=[], metadata={"memories": {}})
+        parameters = make_source_parameters(question, self._scope, self._connection.settings)
+        [row] = self._read_statement("plain_search", parameters)
+        ranking = Ranking.from_row(plain_search.make_candidate_row(row["memories"]), query, question, None, 0.0)
+        memories = self._choose_memories(ranking, top_k, characters)
+        results = make_results(memories, ranking.answer_likelihood)
+        records = make_records(plain_search.make_result_rows(row["memories"], results), (), PASSAGE_THRESHOLD)
+        return RawSearchResult(records=records, metadata=_describe_scores(memories, ranking))
+
+    def _choose_memories(self, ranking: Ranking, top_k: int, characters: int | None) -> list[ScoredMemory]:
+        memories = ranking.rank_candidates(self._weights, (self._now or datetime.now(UTC)).timestamp())
+        return (memories if characters is None else ranking.limit_characters(memories, characters))[:top_k]
 
     def _read_results(self, results: list[dict[str, Any]], query_parameters: dict[str, Any]) -> list[neo4j.Record]:
-        parameters = query_parameters | self._make_result_parameters(results)
+        parameters = self._make_result_parameters(results)
         if self.retrieval_query:
-            return self._run_statement("results", self._own_result_query, parameters)
-        [row] = self._run_statement("results", self._connection.statements["results"], parameters)
+            return self._run_statement("results", self._own_result_query, query_parameters | parameters)
+        [row] = self._read_statement("results", parameters[PARAMETER_MAP])
         return make_records(row["results"], {result["fact"] for result in results}, PASSAGE_THRESHOLD)
 
     def _make_result_parameters(self, results: list[dict[str, Any]]) -> dict[str, Any]:
@@ -313,4 +328,9 @@ class GraphMemoryRetriever(HybridCypherRetriever):
 
     def _run_statement(self, name: str, statement: str, parameters: dict[str, Any]) -> list[neo4j.Record]:
         with telemetry.trace_statement(name, self._connection.telemetry_attributes):
-            return self._connection.reads.read_rows(statement, parameters)
+            return self._connection.reads.read_rows(statement, parameters, is_hurried=self.is_hurried)
+
+
+def _describe_scores(memories: Sequence[ScoredMemory], ranking: Ranking) -> dict[str, Any]:
+    by_id = {id: memory for memory in memories for id in (memory.id, memory.fact_id) if id is not None}
+    return {"memories": by_id, "answer_likelihood": ranking.answer_likelihood}

@@ -259,3 +259,15 @@ RETURN collect(CASE node.kind WHEN 'fact' THEN node {.text, .kind, .author, .tim
     RETURN memory.text LIMIT 1
   }) END
 } END) AS results
+
+// plain_search
+// one row: the best memories by words, of facts only those that hold; with nothing that is related to them, so that a server
+// has little to plan
+UNWIND $text_queries AS part
+CALL db.index.fulltext.queryNodes($text_index, part, {limit: $text_hits}) YIELD node, score
+WHERE node.scope = $scope AND coalesce(node.state, 'current') = 'current' AND
+// include node_stands
+WITH node, max(score) AS score ORDER BY score DESC
+RETURN collect(node {.memory_id, .kind, .text, .author, .role, .timestamp, .offset, .session_id, .id, .valid_from, .valid_to,
+  .valid_from_precision, .valid_to_precision, .modality, .predicate, .topic, .origin, .manner, .writer, .metadata, score: score
+}) AS memories

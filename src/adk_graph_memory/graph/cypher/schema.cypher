@@ -30,11 +30,19 @@ MATCH (m:@Meta {key: 'schema'}) WHERE m.version IN [0, $version - 1]
 SET m.version = $version, m.checksum = $checksum
 MERGE (r:@Migration {version: $version}) ON CREATE SET r.name = $name, r.applied_at = datetime(), r.checksum = $checksum
 
+// create_names
+// nothing; the server knows the names that statements use before any node has them: a statement with a name that it does not know
+// would be planned again once the name came up
+CALL () { UNWIND $labels AS name CALL db.createLabel(name) }
+CALL () { UNWIND $types AS name CALL db.createRelationshipType(name) }
+CALL () { UNWIND $keys AS name CALL db.createProperty(name) }
+
 // indexes
-// a row for each index of these names: what it is, its state, and what drops it
-SHOW INDEXES YIELD name, type, state, labelsOrTypes, properties, owningConstraint
+// a row for each index of these names: what it is, its state, the numbers per vector, and what drops it
+SHOW INDEXES YIELD name, type, state, labelsOrTypes, properties, options, owningConstraint
 WHERE name IN $names
 RETURN name, type, state, labelsOrTypes[0] AS label, properties, owningConstraint IS NOT NULL AS is_constraint,
+       options.indexConfig['vector.dimensions'] AS dimensions,
        'DROP ' + CASE WHEN owningConstraint IS NULL THEN 'INDEX `' ELSE 'CONSTRAINT `' END + replace(name, '`', '``')
        + '` IF EXISTS' AS drop_statement
 
