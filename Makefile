@@ -4,6 +4,8 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 INSTALL := $(PYTHON) pipelines/install.py $(VENV)
 NEO4J  ?= 2026
+# What one process has compiled no other one compiles again.
+export PYTHONDONTWRITEBYTECODE :=
 export HF_HUB_OFFLINE := 1
 export TOKENIZERS_PARALLELISM := false
 export ADK_GRAPH_MEMORY_NEO4J := $(NEO4J)

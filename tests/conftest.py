@@ -10,6 +10,8 @@ import threading
 import uuid
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +21,7 @@ from filelock import FileLock
 from typer.testing import CliRunner, Result
 
 from adk_graph_memory import graph
-from adk_graph_memory.embeddings import EmbedderAdapter, GeminiEmbedder, LocalEmbedder
+from adk_graph_memory.embeddings import EmbedderAdapter, GeminiEmbedder, LocalEmbedder, adapter
 from adk_graph_memory.graph import Connection
 from adk_graph_memory.graph.vector_slots import open_slot
 from adk_graph_memory.local_neo4j import LocalNeo4j
@@ -31,7 +33,13 @@ hypothesis.settings.register_profile("unhurried", deadline=None)  # no test goes
 hypothesis.settings.load_profile("unhurried")
 
 PURE = ("tests/unit", "tests/house_rules")
-ONE_OF_EACH = ("tests/integration", "tests/acceptance", "tests/migrations")
+ONE_OF_EACH = (
+    "tests/integration",
+    "tests/acceptance",
+    "tests/migrations",
+    "tests/contract/test_memory.py",
+    "tests/docs/test_docstrings.py",
+)
 """Where a test's first case is enough for `make test`: the cases after it are slow."""
 GRAPHS = {
     "": (LocalEmbedder(), 384),
@@ -40,6 +48,8 @@ GRAPHS = {
     "TestGemini": (GeminiEmbedder("gemini-embedding-001"), 64),
 }
 """The label prefixes that tests share: whose vectors each graph holds, and their dimensions."""
+SLOW_GRAPHS = ("TestGemini",)
+"""Those that `make test` does without."""
 SLOW_MODULE = re.compile(r"^pytestmark = (\[\s*)?pytest\.mark\.(slow|full)\b", re.MULTILINE)
 EXPORT = Path(__file__).parents[1] / "pipelines" / "export_onnx.py"
 KEPT = ("ADK_GRAPH_MEMORY_CACHE", "ADK_GRAPH_MEMORY_NEO4J")
@@ -49,7 +59,10 @@ ENVIRONMENT = {
 }
 """Each worker has one core, on which torch's threads would wait for each other; and LiteLLM would fetch a list of
 prices."""
-UNHURRIED = {f"ADK_GRAPH_MEMORY_{name}_TIMEOUT": "600" for name in ("DATABASE", "EMBED", "MODEL", "RERANK")}
+UNHURRIED = {
+    f"ADK_GRAPH_MEMORY_{name}": "120"
+    for name in ("DATABASE_TIMEOUT", "EMBED_TIMEOUT", "MODEL_TIMEOUT", "RERANK_TIMEOUT", "FIRST_SEARCH_WAIT")
+}
 """A busy machine may take long to plan a statement or to load a model; tests about waiting name their own limit."""
 SHORT_LIVED_JAVA = "-XX:TieredStopAtLevel=1"
 """Servers other than the run's do not live long enough to be worth the time of Java's thorough compiler."""
@@ -109,16 +122,17 @@ def pytest_configure(config: pytest.Config) -> None:
     os.environ["NEO4J_TEST_URI"] = server.uri
     os.environ["NEO4J_TEST_USERNAME"], os.environ["NEO4J_TEST_PASSWORD"] = server.auth
     os.environ.setdefault("JAVA_TOOL_OPTIONS", SHORT_LIVED_JAVA)
-    config.stash[PREPARATION] = threading.Thread(
-        target=asyncio.run, args=[_prepare_graphs(Server(server.uri, server.auth))]
-    )
+    prefixes = [prefix for prefix in GRAPHS if prefix not in SLOW_GRAPHS or "not slow" not in config.option.markexpr]
+    preparation = _prepare_graphs(Server(server.uri, server.auth), prefixes)
+    config.stash[PREPARATION] = threading.Thread(target=asyncio.run, args=[preparation])
     config.stash[PREPARATION].start()
 
 
-async def _prepare_graphs(server: Server) -> None:
+async def _prepare_graphs(server: Server, prefixes: list[str]) -> None:
     """Make all indexes of the shared graphs while the workers start: with each new one the server forgets its plans."""
-    for prefix, (embedder, dimensions) in GRAPHS.items():
-        settings = server.settings(label_prefix=prefix, database_timeout=600)
+    for prefix in prefixes:
+        embedder, dimensions = GRAPHS[prefix]
+        settings = server.settings(label_prefix=prefix, database_timeout=120)
         async with Connection(settings=settings) as connection:
             await graph.prepare_connection(connection)
             await open_slot(connection, "a", EmbedderAdapter(embedder, settings).name, dimensions)
@@ -133,12 +147,14 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 @pytest.hookimpl(tryfirst=True)  # before pytest deselects by marks
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Groups come first, for they take long; what changes the schema comes late, for after it the server has to plan
-    every statement anew, whoever asks; and what needs no server comes last, to keep both workers busy to the end."""
+    """Groups come late, when the server has compiled what they need; what changes the schema later, for then the server
+    plans every statement again; and what needs no server comes last, to keep both workers busy to the end."""
     config.option.loadscopereorder = False
     first_cases: dict[str, str] = {}
     for item in items:
         name, _, case = item.nodeid.partition("[")
+        if item.get_closest_marker("slow") or item.get_closest_marker("full"):
+            continue
         if _is_in(config, str(item.path), ONE_OF_EACH) and first_cases.setdefault(name, case) != case:
             item.add_marker(pytest.mark.slow)
     items.sort(key=lambda item: _place(config, item))
@@ -150,7 +166,7 @@ def _place(config: pytest.Config, item: pytest.Item) -> tuple[bool, ...]:
         item.get_closest_marker("schema") is not None,
         item.get_closest_marker("xdist_group") is not None,
     )
-    return is_pure, changes_schema, not is_grouped
+    return is_pure, changes_schema, is_grouped
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
@@ -159,6 +175,7 @@ def pytest_unconfigure(config: pytest.Config) -> None:
         server.close()
 
 
+@cache
 def _is_in(config: pytest.Config, argument: str, folders: tuple[str, ...]) -> bool:
     path = (config.invocation_params.dir / argument.partition("::")[0]).resolve()
     return any(path.is_relative_to(config.rootpath / folder) for folder in folders)
@@ -186,6 +203,10 @@ def _no_foreign_configuration(
     if not _is_in(request.config, str(request.path), PURE):
         for name, seconds in UNHURRIED.items():
             monkeypatch.setenv(name, seconds)
+        # The default model is the light one, as in `make demo`: PyTorch takes seconds to import, in each worker.
+        monkeypatch.setattr(
+            adapter, "find_spec", lambda name: None if name == "sentence_transformers" else find_spec(name)
+        )
 
 
 @pytest.fixture

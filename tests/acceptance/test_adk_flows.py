@@ -86,9 +86,9 @@ def agent(*replies: Any, name: str = "companion", **more: Any) -> LlmAgent:
 @pytest.fixture(scope="module")
 def shared_embedder() -> Any:
     """MiniLM, loaded once."""
-    from adk_graph_memory.embeddings import LocalEmbedder
+    from adk_graph_memory.embeddings import LightEmbedder
 
-    return LocalEmbedder()
+    return LightEmbedder()
 
 
 @pytest.fixture
@@ -104,6 +104,7 @@ async def world(neo4j_server: Any, app_name: str, shared_embedder: Any) -> Async
 # --- sessions and state -------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 async def test_a_session_is_created_inspected_and_deleted(world: World) -> None:
     session = await world.start("s1", state={"greeting": "hello"})
     assert (session.id, session.app_name, session.user_id) == ("s1", world.app, USER)
@@ -113,6 +114,7 @@ async def test_a_session_is_created_inspected_and_deleted(world: World) -> None:
     assert await world.sessions.get_session(app_name=world.app, user_id=USER, session_id="s1") is None
 
 
+@pytest.mark.slow
 def test_an_output_key_is_stored_by_the_sync_runner(neo4j_server: Any, app_name: str, shared_embedder: Any) -> None:
     settings = neo4j_server.settings()
     sessions = Neo4jSessionService(settings=settings)
@@ -192,6 +194,7 @@ async def test_writing_to_a_sessions_state_directly_stores_nothing(world: World)
 # --- memory -------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 async def test_what_was_told_in_one_session_is_recalled_in_another(world: World) -> None:
     await world.told("My favourite project is the beehive monitor I call Alpha.")
     await world.start("asked")
@@ -201,11 +204,13 @@ async def test_what_was_told_in_one_session_is_recalled_in_another(world: World)
     assert events[-1].content.parts[0].text == "Alpha."
 
 
+@pytest.mark.slow
 async def test_a_question_in_other_words_recalls_it_too(world: World) -> None:
     await world.told("I am terribly allergic to penicillin.")
     assert any("penicillin" in text for text in await world.search("Which medicine must not be given?"))
 
 
+@pytest.mark.slow
 async def test_preloaded_memories_stand_in_every_prompt(world: World) -> None:
     await world.told("My dog is called Krümel.")
     await world.start("asked")
@@ -216,6 +221,7 @@ async def test_preloaded_memories_stand_in_every_prompt(world: World) -> None:
     assert "user: My dog is called Krümel." in told
 
 
+@pytest.mark.slow
 async def test_memories_that_were_preloaded_are_not_remembered_again(world: World) -> None:
     await world.told("My dog is called Krümel.")
     await world.start("asked")
@@ -224,6 +230,7 @@ async def test_memories_that_were_preloaded_are_not_remembered_again(world: Worl
     assert sum("Krümel" in text for text in await world.search("dog Krümel")) == 1
 
 
+@pytest.mark.slow
 async def test_an_agent_adds_its_session_when_it_is_done(world: World) -> None:
     async def keep(callback_context: CallbackContext) -> None:
         await callback_context.add_session_to_memory()
@@ -235,6 +242,7 @@ async def test_an_agent_adds_its_session_when_it_is_done(world: World) -> None:
     assert {"I keep bees in the garden.", "They make very dark honey."} <= set(await world.search("bees honey garden"))
 
 
+@pytest.mark.slow
 async def test_a_tool_adds_searches_and_deletes_memories(world: World) -> None:
     async def forget_all(tool_context: ToolContext) -> int:
         """Forgets what is known about bees."""
@@ -249,6 +257,7 @@ async def test_a_tool_adds_searches_and_deletes_memories(world: World) -> None:
     assert "I keep bees in the garden." not in [entry for entry in await world.search("bees") if "user" in entry]
 
 
+@pytest.mark.slow
 async def test_one_agent_may_search_two_memories(world: World, neo4j_server: Any, shared_embedder: Any) -> None:
     docs_app = f"docs-{uuid.uuid4().hex}"
     settings = neo4j_server.settings(embed_timeout=60)
@@ -280,6 +289,7 @@ async def test_one_agent_may_search_two_memories(world: World, neo4j_server: Any
 # --- rewind and compaction ----------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 async def test_what_a_rewind_takes_back_is_neither_remembered_nor_kept_in_memory(world: World) -> None:
     await world.start("s")
     await world.say(agent("I see."), "s", "My dog is called Rex.")
@@ -299,6 +309,7 @@ async def test_what_a_rewind_takes_back_is_neither_remembered_nor_kept_in_memory
     assert "Hansi" not in told
 
 
+@pytest.mark.slow
 async def test_a_rewind_restores_state_and_artifacts(world: World, neo4j_server: Any) -> None:
     async def note(text: str, tool_context: ToolContext) -> int:
         """Writes a note."""
@@ -319,6 +330,7 @@ async def test_a_rewind_restores_state_and_artifacts(world: World, neo4j_server:
         assert kept.text == "oats" or kept.inline_data.data == b"oats"
 
 
+@pytest.mark.slow
 async def test_a_compacted_session_is_stored_and_remembered_by_its_own_words(world: World) -> None:
     summarizer = LlmEventSummarizer(llm=ScriptedLlm.from_replies("They spoke of a dog and of bees."))
     compaction = EventsCompactionConfig(summarizer=summarizer, compaction_interval=2, overlap_size=0)
@@ -342,6 +354,7 @@ async def test_a_compacted_session_is_stored_and_remembered_by_its_own_words(wor
 # --- several agents, threads and loops ----------------------------------------------------------------------
 
 
+@pytest.mark.slow
 async def test_parallel_agents_write_into_one_session(world: World) -> None:
     names = [f"worker{n}" for n in range(5)]
     team = ParallelAgent(name="team", sub_agents=[agent(f"Result of {n}", name=n, output_key=n) for n in names])
@@ -354,6 +367,7 @@ async def test_parallel_agents_write_into_one_session(world: World) -> None:
     assert {f"Result of {name}" for name in names} <= set(await world.search("result worker0 worker1 worker2"))
 
 
+@pytest.mark.slow
 async def test_an_agent_as_a_tool_shares_the_memory(world: World) -> None:
     await world.told("My dog is called Krümel.")
     await world.start("asked")
@@ -364,6 +378,7 @@ async def test_an_agent_as_a_tool_shares_the_memory(world: World) -> None:
     assert "called Krümel" in prompt(archivist.model.requests[1]) or "Krümel" in prompt(boss.model.requests[1])
 
 
+@pytest.mark.slow
 async def test_a_tool_in_a_thread_of_its_own_may_use_the_memory(world: World) -> None:
     await world.told("My dog is called Krümel.")
 
@@ -381,6 +396,7 @@ async def test_a_tool_in_a_thread_of_its_own_may_use_the_memory(world: World) ->
     assert "called Krümel" in prompt(threaded.model.requests[1])
 
 
+@pytest.mark.slow
 def test_many_threads_share_one_service(neo4j_server: Any, app_name: str, shared_embedder: Any) -> None:
     settings = neo4j_server.settings(embed_timeout=60)
     memory = Neo4jMemoryService(settings=settings, embedder=shared_embedder)
@@ -412,6 +428,7 @@ def test_one_service_serves_one_event_loop_after_another(
     asyncio.run(memory.close())
 
 
+@pytest.mark.slow
 async def test_closing_in_one_loop_leaves_the_service_usable(world: World) -> None:
     await world.told("My dog is called Krümel.")
     await world.memory.close()

@@ -1,4 +1,4 @@
-"""The conversation that ships with the package, as the demo plays it: recorded replies, the real embedder."""
+"""The conversation that ships with the package, as `make demo` plays it: recorded replies, the light embedder."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from neo4j import AsyncGraphDatabase
 from rich.console import Console
 from tests.support.documents import ROOT
 
-from adk_graph_memory import GraphMemory, Neo4jMemoryService, Neo4jSessionService
+from adk_graph_memory import GraphMemory, LightEmbedder, Neo4jMemoryService, Neo4jSessionService
 from adk_graph_memory.demo import Conversation, DemoResult, choose_model, load_conversation, play_conversation
 from adk_graph_memory.records import Scope, count_tokens
 
@@ -97,7 +97,7 @@ async def played(neo4j_server: Any, app_name: str, played_app: dict[str, Any]) -
     told.app_name = played_app.setdefault("app_name", app_name)
     async with (
         Neo4jSessionService(settings=settings) as sessions,
-        GraphMemory(settings=settings, model=model) as memory,
+        GraphMemory(settings=settings, model=model, embedder=LightEmbedder()) as memory,
         AsyncGraphDatabase.driver(neo4j_server.uri, auth=neo4j_server.auth) as driver,
     ):
         if "result" not in played_app:

@@ -239,6 +239,7 @@ def test_the_other_commands_can_be_run(monkeypatch, tmp_path):
                 pytest.fail(f"nobody checks this command: {line}")
 
 
+@pytest.mark.slow
 def test_no_generated_part_is_stale():
     stale = subprocess.run(
         [sys.executable, ROOT / "pipelines" / "reference_pages.py", "--check"], capture_output=True, text=True

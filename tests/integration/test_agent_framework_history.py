@@ -33,6 +33,7 @@ async def test_a_conversation_goes_on_in_another_process(world: World) -> None: 
     assert await stored(world) == ["Question 0.", "Hello Ana.", "Question 1.", "You are Ana."]
 
 
+@pytest.mark.slow
 async def test_messages_are_kept_whole_and_in_order(world: World) -> None:  # noqa: F811
     @tool(approval_mode="never_require")
     def sky(city: str) -> str:
@@ -52,6 +53,7 @@ async def test_messages_are_kept_whole_and_in_order(world: World) -> None:  # no
     assert (result.call_id, "dark over Porto" in str(result.result)) == ("c1", True)
 
 
+@pytest.mark.slow
 async def test_a_transcript_that_is_sent_again_is_stored_once(world: World) -> None:  # noqa: F811
     history, transcript = world.history(), list[Message]()
     agent = Agent(client=ScriptedClient("Two.", "Yes.", "Two."), context_providers=[history])
@@ -62,6 +64,7 @@ async def test_a_transcript_that_is_sent_again_is_stored_once(world: World) -> N
     assert await stored(world) == ["How many?", "Two.", "Sure?", "Yes.", "How many?", "Two."]
 
 
+@pytest.mark.slow
 async def test_the_same_question_and_answer_again_are_stored_again(world: World) -> None:  # noqa: F811
     agent = Agent(client=ScriptedClient(default="OK."), context_providers=[world.history()])
     for _ in range(3):
@@ -90,6 +93,7 @@ async def test_sessions_of_two_users_with_one_id_are_apart(world: World) -> None
     assert await stored(world, user_id="eve") == []
 
 
+@pytest.mark.slow
 async def test_a_log_is_written_and_not_loaded(world: World) -> None:  # noqa: F811
     client = ScriptedClient()
     agent = Agent(client=client, context_providers=[world.history(load_messages=False)])
@@ -99,6 +103,7 @@ async def test_a_log_is_written_and_not_loaded(world: World) -> None:  # noqa: F
     assert await stored(world) == ["One.", "I see.", "Two.", "I see."]
 
 
+@pytest.mark.slow
 async def test_each_call_of_the_model_is_saved_if_the_agent_wants_it(world: World) -> None:  # noqa: F811
     @tool(approval_mode="never_require")
     def sky() -> str:
@@ -117,6 +122,7 @@ async def test_each_call_of_the_model_is_saved_if_the_agent_wants_it(world: Worl
     assert [message.role for message in messages] == ["user", "assistant", "tool", "assistant"]
 
 
+@pytest.mark.slow
 async def test_a_client_that_stores_by_itself_has_its_history_kept_too(world: World) -> None:  # noqa: F811
     class Storing(ScriptedClient):
         STORES_BY_DEFAULT = True
@@ -137,6 +143,7 @@ async def test_a_session_needs_an_id_and_a_user(world: World) -> None:  # noqa: 
         await world.history().get_messages("s", state={})
 
 
+@pytest.mark.slow
 async def test_every_error_of_saving_reaches_the_caller(world: World, wire: Wire, neo4j_server: Any) -> None:  # noqa: F811
     history = world.history(settings=settings_over(wire, neo4j_server))
     failures = list[int]()
@@ -220,6 +227,7 @@ async def test_a_message_that_is_no_json_is_refused_and_nothing_of_its_run_is_st
     assert await stored(world) == []
 
 
+@pytest.mark.slow
 async def test_a_history_works_without_a_block(neo4j_server: Any, app_name: str) -> None:
     settings = neo4j_server.settings(label_prefix=PREFIX)
     history = GraphHistoryProvider(settings=settings, app_name=app_name, user_id="ana")

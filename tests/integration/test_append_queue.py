@@ -76,6 +76,7 @@ async def hold_session(driver: AsyncDriver, session: Session) -> AsyncIterator[N
         await transaction.rollback()
 
 
+@pytest.mark.slow
 async def test_appends_that_arrive_at_once_share_a_transaction(
     sessions: Neo4jSessionService, app_name: str, sizes: list[int]
 ) -> None:
@@ -99,6 +100,7 @@ async def test_what_changes_the_state_of_others_shares_nothing(
     assert sizes == [1] * 4
 
 
+@pytest.mark.slow
 async def test_each_append_has_its_own_outcome(sessions: Neo4jSessionService, app_name: str, sizes: list[int]) -> None:
     names = ("first", "new", "repeated", "taken", "stale", "closed", "gone")
     opened = dict(zip(names, await create(sessions, app_name, *names), strict=True))
@@ -148,6 +150,7 @@ async def test_an_append_that_fails_takes_no_other_along(
         assert await fetch_ids(sessions, session) == ["e"]
 
 
+@pytest.mark.slow
 async def test_a_cancelled_append_that_still_waits_is_not_stored(
     sessions: Neo4jSessionService, app_name: str, sizes: list[int]
 ) -> None:

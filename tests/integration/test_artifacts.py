@@ -48,6 +48,7 @@ def stored(folder: Path) -> list[Path]:
     return [path for path in (folder / "store").rglob("*") if path.is_file()]
 
 
+@pytest.mark.slow
 async def test_small_content_lies_in_the_graph_and_large_in_the_store(artifacts, owner, tmp_path):
     await artifacts.save_artifact(filename="small", artifact=blob(b"1" * 65_536), **owner)
     assert stored(tmp_path) == []
@@ -56,6 +57,7 @@ async def test_small_content_lies_in_the_graph_and_large_in_the_store(artifacts,
     assert oct((tmp_path / "store").stat().st_mode)[-3:] == "700"
 
 
+@pytest.mark.slow
 async def test_deleting_takes_the_stored_content_along(artifacts, owner, tmp_path):
     for _ in range(2):
         await artifacts.save_artifact(filename="a", artifact=blob(LARGE), **owner)
@@ -63,6 +65,7 @@ async def test_deleting_takes_the_stored_content_along(artifacts, owner, tmp_pat
     assert stored(tmp_path) == []
 
 
+@pytest.mark.slow
 async def test_a_save_that_dies_before_its_version_leaves_an_orphan_that_is_listed_and_deleted(
     artifacts, owner, tmp_path, monkeypatch
 ):
@@ -83,6 +86,7 @@ async def test_a_save_that_dies_before_its_version_leaves_an_orphan_that_is_list
     assert (await artifacts.load_artifact(filename="kept", **owner)) == blob(LARGE)
 
 
+@pytest.mark.slow
 async def test_a_store_may_be_shared_and_each_graph_looks_after_its_own(
     artifacts, neo4j_server, owner, tmp_path, monkeypatch
 ):
@@ -142,6 +146,7 @@ async def test_a_store_that_cannot_be_used_is_named_and_nothing_is_saved(neo4j_s
         assert await service.list_versions(filename="a", **owner) == []
 
 
+@pytest.mark.slow
 async def test_versions_stay_where_they_were_saved_when_the_store_changes(artifacts, neo4j_server, owner, tmp_path):
     await artifacts.save_artifact(filename="a", artifact=blob(LARGE), **owner)
     other = neo4j_server.settings(artifact_store=(tmp_path / "other one").as_uri())
@@ -153,6 +158,7 @@ async def test_versions_stay_where_they_were_saved_when_the_store_changes(artifa
     assert stored(tmp_path) == [] and not [path for path in (tmp_path / "other one").rglob("*") if path.is_file()]
 
 
+@pytest.mark.slow
 async def test_a_save_sent_twice_is_one_version(artifacts, owner):
     name = ArtifactName(Scope(owner["app_name"], owner["user_id"]), "s1", "a")
     version = {"id": os.urandom(8).hex(), "part": '{"text": "x"}', "metadata": "{}", "create_time": 1.0}
@@ -162,6 +168,7 @@ async def test_a_save_sent_twice_is_one_version(artifacts, owner):
     assert await artifacts.list_versions(filename="a", **owner) == [0]
 
 
+@pytest.mark.slow
 async def test_an_artifact_hangs_on_its_session_or_else_its_user(artifacts, configured, owner):
     async with Neo4jSessionService(settings=configured) as sessions:
         await sessions.create_session(app_name=owner["app_name"], user_id="ada", session_id="s1")
@@ -181,6 +188,7 @@ async def test_metadata_that_json_cannot_hold_is_kept_as_adk_keeps_it(artifacts,
     assert "len" in known.custom_metadata["f"]
 
 
+@pytest.mark.slow
 async def test_ten_megabytes_are_not_held_twice(artifacts, owner):
     data = os.urandom(10_000_000)
     part = blob(data)
@@ -198,6 +206,7 @@ async def test_ten_megabytes_are_not_held_twice(artifacts, owner):
     assert loaded == part
 
 
+@pytest.mark.slow
 async def test_more_than_five_hops_are_refused_and_five_are_not(artifacts, owner):
     def reference(to: str) -> types.Part:
         uri = f"artifact://apps/{owner['app_name']}/users/ada/sessions/s1/artifacts/{to}/versions/0"
@@ -211,6 +220,7 @@ async def test_more_than_five_hops_are_refused_and_five_are_not(artifacts, owner
         await artifacts.load_artifact(filename="6", **owner)
 
 
+@pytest.mark.slow
 def test_two_event_loops_may_use_one_service(configured, owner):
     service = Neo4jArtifactService(settings=configured)
 
@@ -239,6 +249,7 @@ def command(configured, monkeypatch):
     return run
 
 
+@pytest.mark.slow
 async def test_the_command_lists_a_users_artifacts(artifacts, owner, command):
     for name in ("user:own.png", "a.txt", "a.txt"):
         await artifacts.save_artifact(filename=name, artifact=types.Part(text="x"), **owner)

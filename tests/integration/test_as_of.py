@@ -50,6 +50,7 @@ async def fetch_recorded_at(memory: GraphMemory, owner: Owner, text: str) -> dat
     return at
 
 
+@pytest.mark.slow
 async def test_facts_hold_from_when_until_when_they_were_so(memory: GraphMemory, owner: Owner) -> None:
     assert await list_texts(memory, owner, AsOf(valid=NOON - DAY)) == []
     assert await list_texts(memory, owner, AsOf(valid=NOON + DAY)) == ["The user lives in Faro"]
@@ -59,6 +60,7 @@ async def test_facts_hold_from_when_until_when_they_were_so(memory: GraphMemory,
     assert await list_texts(memory, owner, AsOf(valid=NOON + 6 * DAY), past=True, about="faro") == both[1:]
 
 
+@pytest.mark.slow
 async def test_memory_knew_only_what_it_had_heard(memory: GraphMemory, owner: Owner) -> None:
     heard_of_porto = await fetch_recorded_at(memory, owner, "Porto")
     before = AsOf(valid=NOON + 6 * DAY, recorded=heard_of_porto - timedelta(milliseconds=1))
@@ -72,6 +74,7 @@ async def test_memory_knew_only_what_it_had_heard(memory: GraphMemory, owner: Ow
     assert not any("Porto" in text for text in texts)
 
 
+@pytest.mark.slow
 async def test_a_correction_was_true_before_it_was_made(memory: GraphMemory, owner: Owner) -> None:
     [id] = [fact.id async for fact in memory.facts(**owner) if "Porto" in fact.text]
     change = await memory.correct(id, text="The user lives in Lagos", **owner)

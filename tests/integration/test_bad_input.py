@@ -50,12 +50,14 @@ async def test_metadata_whose_keys_are_no_text_is_refused_and_recall_goes_on(mem
     assert await memory.recall("bees", **owner(app_name))
 
 
+@pytest.mark.slow
 async def test_metadata_may_hold_dates(memory, app_name):
     await memory.remember([turn("I keep bees in here")], session_id="s", metadata={"seen": NOW}, **owner(app_name))
     found = await memory.recall("bees", **owner(app_name))
     assert [one.metadata["seen"] for one in found if one.kind == "event"] in ([], ["2025-05-01T12:00:00Z"])
 
 
+@pytest.mark.slow
 async def test_a_failure_that_cannot_be_written_down_as_it_is_still_frees_the_claim(neo4j_server, app_name):
     model = ScriptedLlm.from_replies(RuntimeError("bo\ud800om"), EMPTY)
     settings = neo4j_server.settings(label_prefix="TestHash")
@@ -66,6 +68,7 @@ async def test_a_failure_that_cannot_be_written_down_as_it_is_still_frees_the_cl
         assert (report.turns, report.busy) == (1, 0)
 
 
+@pytest.mark.slow
 async def test_sessions_that_say_the_same_at_once_make_one_fact(memory, app_name):
     await memory.prepare()
     await asyncio.gather(
@@ -86,6 +89,7 @@ async def test_a_limit_of_none_at_all_finds_nothing_and_a_negative_one_is_refuse
         await memory.recall("bees", limit=-1, **owner(app_name))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [Turn, Statement])
 def test_a_time_without_a_zone_is_refused(kind):
     with pytest.raises(errors.ConfigurationError, match="no time zone"):
@@ -134,6 +138,7 @@ async def memory_that_traverses(neo4j_server, app_name, query):
         yield memory
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("query", "reason"),
     [
@@ -159,6 +164,7 @@ async def test_a_retrieval_query_that_cannot_be_is_refused_before_it_runs(neo4j_
                 await asked
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("query", "sees_others"),
     [
@@ -205,6 +211,7 @@ async def test_a_retrieval_query_that_sees_other_users_is_told_so_once(
     assert len(warnings) == sees_others
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("query", "unknown"),
     [
@@ -237,6 +244,7 @@ async def test_what_nobody_has_written_yet_is_no_spelling_mistake(neo4j_server, 
     assert not caplog.records
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("top_k", [1, "1", 1.0])
 async def test_a_retriever_takes_the_numbers_that_a_model_writes(memory, app_name, top_k):
     await memory.remember([turn("I keep bees in here"), turn("Bees are fun", "t2")], session_id="s", **owner(app_name))
@@ -252,6 +260,7 @@ async def test_a_retriever_refuses_arguments_as_neo4j_graphrag_does(memory, app_
         retriever.search(query_text="bees", **arguments)
 
 
+@pytest.mark.slow
 async def test_a_retrieval_query_is_planned_once_and_may_have_parameters(neo4j_server, app_name):
     settings = neo4j_server.settings(label_prefix="TestHash")
     query = "RETURN node.text + coalesce($mark, '') AS text, score"
@@ -306,6 +315,7 @@ async def test_an_embedder_that_hangs_leaves_the_vectors_for_later(neo4j_server,
     assert report.unembedded > 0
 
 
+@pytest.mark.slow
 async def test_a_retriever_hands_on_metadata_of_an_own_column(neo4j_server, app_name):
     settings = neo4j_server.settings(label_prefix="TestHash")
     query = "RETURN node.text AS text, score, {own: 1} AS metadata"
@@ -328,6 +338,7 @@ def test_a_turn_without_text_is_named():
         turn(None)
 
 
+@pytest.mark.slow
 async def test_a_turn_that_says_nothing_is_no_memory(memory, app_name):
     blank, full = turn(" \n"), turn("I keep bees in here", "t2")
     assert await memory.enqueue([blank], session_id="s", **owner(app_name)) == 0
@@ -367,6 +378,7 @@ def test_a_time_at_the_calendars_end_is_named(year):
         Turn("t", author="user", text="x", at=datetime(year, 6, 1, tzinfo=UTC))
 
 
+@pytest.mark.slow
 async def test_a_turn_from_before_1970_is_remembered(memory, app_name):
     old = Turn("t", author="user", text="I keep bees in here", at=datetime(1950, 1, 1, tzinfo=UTC))
     await memory.remember([old], session_id="s", **owner(app_name))

@@ -77,6 +77,7 @@ async def known(neo4j_server, app_name):
 # -- sessions and events ----------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 async def test_sessions_are_listed(command, told):
     shown = (await command("sessions", "--app", told)).output
     assert shown.count("monday") == 2 and "friday" in shown and "bea" in shown
@@ -136,6 +137,7 @@ async def test_sessions_are_the_json_that_adk_makes_of_them(command, neo4j_serve
 # -- apps and users ---------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 async def test_users_are_counted_page_by_page(command, told, known):
     listing = ("users", "--app", told)
     rows = json.loads((await command(*listing, "--json")).stdout)
@@ -201,6 +203,7 @@ async def test_artifacts_of_sessions_are_listed_with_the_users_own(command, neo4
 # -- facts and entities -----------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 async def test_facts_are_listed_newest_first_and_what_ended_only_on_request(command, known):
     shown = (await command("facts", *whose(known))).stdout
     places = [shown.find(words) for words in ("Porto", "bees in Braga", "called Rex")]
@@ -210,6 +213,7 @@ async def test_facts_are_listed_newest_first_and_what_ended_only_on_request(comm
     assert "I live in Lisbon. fact:" in everything and "· ended 2026-05-31" in everything
 
 
+@pytest.mark.slow
 async def test_facts_as_json_say_what_they_rest_on(command, known):
     rows = json.loads((await command("facts", *whose(known), "--all", "--json")).stdout)
     [lisbon] = [row for row in rows if "Lisbon" in row["text"]]
@@ -220,6 +224,7 @@ async def test_facts_as_json_say_what_they_rest_on(command, known):
     assert sum(row["holds"] for row in rows) == len(rows) - 1
 
 
+@pytest.mark.slow
 async def test_facts_that_lie_behind_are_listed_apart_from_what_is_so(command, known, neo4j_server):
     def make_fact(text, **more):
         return {"subject": 1, "predicate": text, "text": text, "quote": "so", "turns": [0], **more}
@@ -273,6 +278,7 @@ async def test_pages_hold_everything_once(command, known, name, id):
     assert wrong.exit_code == 1 and "'nobody'" in wrong.stderr
 
 
+@pytest.mark.slow
 async def test_a_profile_tells_what_is_so_section_by_section(command, known):
     shown = (await command("profile", "ana", "--app", known)).stdout
     assert "Home:\n- I live in Porto.\n" in shown and "Lisbon" not in shown and "bees" not in shown
@@ -300,6 +306,7 @@ async def test_entities_are_counted_by_what_is_so_and_chosen_by_type(command, kn
 # -- recalling and forgetting -----------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("bounds", "is_found"),
     [
@@ -337,6 +344,7 @@ async def test_a_day_that_is_none_is_refused_with_an_example(command):
         assert "2026-05-29" in error["message"]
 
 
+@pytest.mark.slow
 async def test_what_is_recalled_shows_where_it_comes_from(command, known):
     question = ("recall", "What is my dog called?", *whose(known), "--limit", "1")
     explained = await command(*question, "--explain")
@@ -397,6 +405,7 @@ async def test_what_is_forgotten_is_gone_and_only_if_somebody_says_yes(command, 
     assert json.loads((await command(*facts)).stdout) == []
 
 
+@pytest.mark.slow
 async def test_there_is_no_such_memory(command, known):
     error = complaint(await command("forget", "fact:0", "turn:0", *whose(known), "--yes", "--json"))
     assert error["error"] == "NotFound"
@@ -453,6 +462,7 @@ async def test_what_remembering_came_to_is_summed_up(command, known):
     assert entry["report"]["turns"] == len(LIFE)
 
 
+@pytest.mark.slow
 async def test_of_a_user_who_told_memory_nothing_there_is_nothing_to_sum_up(command, told):
     assert "Nothing has been remembered yet." in (await command("stats", "--app", told)).stdout
 
@@ -507,6 +517,7 @@ async def test_a_server_that_runs_otherwise_is_no_success(command, running, opti
     assert "2026.08.1 at bolt://127.0.0.1:7001" in error["message"] and "adk-graph-memory down" in error["message"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", [(), ("--port", "7001"), ("--port", "0"), ("--version", "2026")])
 async def test_a_server_that_runs_as_asked_is_found(command, running, options):
     assert json.loads((await command("up", *options, "--json")).stdout)["uri"] == "bolt://127.0.0.1:7001"
@@ -584,6 +595,7 @@ def nobody_listens(command, monkeypatch):
     monkeypatch.setenv("ADK_GRAPH_MEMORY_DATABASE_TIMEOUT", "0.5")
 
 
+@pytest.mark.slow
 @each_of_a_user
 async def test_nobody_knows_this_user(command, app_name, arguments):
     error = complaint(await command(*arguments, *whose(app_name), "--json"))
@@ -604,12 +616,14 @@ async def test_nobody_knows_a_user_of_any_app(command, app_name, arguments):
     assert error["error"] == "NotFound" and error["message"].startswith(f"There is no user '{app_name}': see")
 
 
+@pytest.mark.slow
 @each_of_a_user
 async def test_the_server_is_down(command, nobody_listens, arguments):
     error = complaint(await command(*arguments, *whose("home"), "--json"))
     assert error["error"] == "DatabaseUnavailable" and "Is the server running" in error["message"]
 
 
+@pytest.mark.slow
 @each_of_anybody
 async def test_the_server_is_down_for_an_operator_too(command, nobody_listens, arguments):
     assert complaint(await command(*arguments, "--json"))["error"] == "DatabaseUnavailable"
@@ -617,12 +631,14 @@ async def test_the_server_is_down_for_an_operator_too(command, nobody_listens, a
     assert result.exit_code == 1 and len(result.stderr.splitlines()) == 1
 
 
+@pytest.mark.slow
 async def test_the_credentials_are_wrong(command, monkeypatch):
     monkeypatch.setenv("NEO4J_USERNAME", "nobody")  # a wrong password would lock the real user out for a while
     error = complaint(await command("stats", "--json"))
     assert error["error"] == "AuthenticationFailed" and "NEO4J_PASSWORD" in error["message"]
 
 
+@pytest.mark.slow
 async def test_the_password_is_missing(command, neo4j_server, monkeypatch):
     monkeypatch.delenv("NEO4J_PASSWORD")
     monkeypatch.setenv("NEO4J_USERNAME", "nobody")
@@ -692,6 +708,7 @@ async def test_the_version_and_help_are_a_word_away(command):
         assert "Usage: adk-graph-memory" in (await command(*arguments)).stdout
 
 
+@pytest.mark.slow
 async def test_a_bug_keeps_its_traceback(command, monkeypatch):
     monkeypatch.setattr("adk_graph_memory.graph.Connection", None)
     assert isinstance((await command("stats")).exception, TypeError)
@@ -699,12 +716,13 @@ async def test_a_bug_keeps_its_traceback(command, monkeypatch):
 
 READS_NEED = "neo4j, opentelemetry.metrics, platformdirs, pydantic_settings, stop_words, tenacity, typer.rich_utils"
 """What a look at memory may import."""
-OF_READS = {"cli", "closing", "errors", "graph", "language", "lazy_names", "records", "settings", "telemetry"}
+OF_READS = {"calls", "cli", "closing", "errors", "graph", "language", "lazy_names", "records", "settings", "telemetry"}
 OF_LISTS = OF_READS | {"listings"}
 OF_HISTORIES = OF_READS | {"consolidation", "erasure", "histories", "memory_changes", "rewriting"}
 """What of this package it may load: nothing that embeds, asks a model or searches, and none of ADK's services."""
 
 
+@pytest.mark.slow
 async def test_a_look_at_memory_loads_no_adk(command, known):
     [fact, *_] = json.loads((await command("facts", *whose(known), "--json")).stdout)
     lists = [("apps",), ("users", "--app", known), ("sessions", "--app", known)]
@@ -826,6 +844,7 @@ def test_a_terminal_shows_what_takes_long_and_forgets_it(monkeypatch):
     assert written.getvalue().endswith("\x1b[1A\x1b[2K")
 
 
+@pytest.mark.slow
 def test_what_is_quick_is_not_announced(monkeypatch):
     monkeypatch.setattr(output.StatusLine, "TERMINAL_DELAY", 3600.0)
     line, written = make_screen(is_terminal=True)
@@ -834,6 +853,7 @@ def test_what_is_quick_is_not_announced(monkeypatch):
     assert written.getvalue() == ""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("interval", "lines"), [(3600.0, []), (-1.0, ["text 1", "text 2"])])
 def test_elsewhere_there_is_a_plain_line_now_and_then(monkeypatch, interval, lines):
     monkeypatch.setattr(output.StatusLine, "LINE_INTERVAL", interval)
@@ -857,6 +877,7 @@ async def test_as_json_nothing_is_announced(command, known, monkeypatch):
 # -- the shell --------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("words", "wanted"), [("rec", "recall"), ("facts --ab", "--about"), ("ingest --pe", "--pending")]
 )
@@ -867,6 +888,7 @@ async def test_the_shell_completes(command, monkeypatch, words, wanted):
     assert (await command()).output.split() == [wanted]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 async def test_completion_is_shown_and_installed(command, monkeypatch, tmp_path, shell):
     monkeypatch.setenv("_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION", "1")
@@ -876,6 +898,7 @@ async def test_completion_is_shown_and_installed(command, monkeypatch, tmp_path,
     assert any("_ADK_GRAPH_MEMORY_COMPLETE" in file.read_text() for file in tmp_path.rglob("*") if file.is_file())
 
 
+@pytest.mark.slow
 async def test_nothing_stored_steers_the_terminal():
     assert output.replace_controls("a\x1b[31mb\x07\u202ec\r\nd\te") == "a\ufffd[31mb\ufffd\ufffdc\nd e"
 

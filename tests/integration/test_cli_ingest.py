@@ -80,6 +80,7 @@ async def facts(command, app_name: str, user_id: str = "ana") -> set[str]:
     return {row["text"] for row in rows}
 
 
+@pytest.mark.slow
 async def test_a_saved_session_is_remembered_once(command, tmp_path, app_name):
     file = tmp_path / "monday.session.json"
     file.write_text(session(app_name, "monday", "I keep bees in the garden.").model_dump_json(indent=2, by_alias=True))
@@ -88,6 +89,7 @@ async def test_a_saved_session_is_remembered_once(command, tmp_path, app_name):
     assert await facts(command, app_name) == {"I keep bees in the garden."}
 
 
+@pytest.mark.slow
 async def test_a_file_may_come_from_stdin_and_be_somebody_elses(command, app_name):
     piped = saved(session("other", "monday", "I keep bees in the garden."))
     told = json.loads((await command("ingest", "-", "--app", app_name, "--user", "bea", "--json", stdin=piped)).stdout)
@@ -112,6 +114,7 @@ async def test_what_our_own_commands_print_can_be_read_again(command, neo4j_serv
     assert (await command("ingest", "--session", "monday", *ana)).stdout == "monday: nothing new.\n"
 
 
+@pytest.mark.slow
 async def test_a_bad_line_holds_up_nothing_and_is_named(command, lines, app_name):
     result = await command("ingest", lines)
     assert result.exit_code == 1
@@ -121,6 +124,7 @@ async def test_a_bad_line_holds_up_nothing_and_is_named(command, lines, app_name
     assert len(await facts(command, app_name)) == 3
 
 
+@pytest.mark.slow
 async def test_what_a_model_fails_at_waits_and_holds_up_nothing(command, moody, lines, app_name, monkeypatch, caplog):
     result = await command("ingest", lines, "--json")
     assert result.exit_code == 1
@@ -257,6 +261,7 @@ async def test_a_request_for_a_model_that_is_not_here_is_refused(command, neo4j_
     assert await facts(command, app_name) == {"I keep bees."}
 
 
+@pytest.mark.slow
 async def test_a_budget_ends_it_and_the_same_command_goes_on(command, neo4j_server, moody, app_name):
     async with GraphMemory(settings=neo4j_server.settings(), model="moody") as memory:
         for n in range(3):

@@ -73,6 +73,7 @@ async def connection(neo4j_server: Any) -> AsyncIterator[Connection]:
 # -- one driver per event loop ----------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_each_event_loop_has_one_driver_that_ends_with_it(neo4j_server: Any, opened: list[AsyncDriver]) -> None:
     connection = Connection(settings=neo4j_server.settings())
 
@@ -84,6 +85,7 @@ def test_each_event_loop_has_one_driver_that_ends_with_it(neo4j_server: Any, ope
     assert (len(opened), still_open(opened)) == (5, 0)
 
 
+@pytest.mark.slow
 def test_no_loop_is_remembered_after_its_end(neo4j_server: Any) -> None:
     connection = Connection(settings=neo4j_server.settings())
     asyncio.run(fetch_prepared_state(connection))
@@ -91,6 +93,7 @@ def test_no_loop_is_remembered_after_its_end(neo4j_server: Any) -> None:
     assert (dict(connection._loop_drivers), dict(connection._append_queues)) == ({}, {})
 
 
+@pytest.mark.slow
 def test_nothing_is_left_open_for_python_to_complain_about(neo4j_server: Any) -> None:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -99,6 +102,7 @@ def test_nothing_is_left_open_for_python_to_complain_about(neo4j_server: Any) ->
     assert [str(warning.message) for warning in caught if warning.category is ResourceWarning] == []
 
 
+@pytest.mark.slow
 def test_many_threads_share_a_connection_each_with_its_own_loop(neo4j_server: Any, opened: list[AsyncDriver]) -> None:
     connection = Connection(settings=neo4j_server.settings())
     with ThreadPoolExecutor(8) as threads:
@@ -107,6 +111,7 @@ def test_many_threads_share_a_connection_each_with_its_own_loop(neo4j_server: An
     assert (len(opened), still_open(opened)) == (32, 0)
 
 
+@pytest.mark.slow
 async def test_tasks_of_one_loop_share_its_driver(neo4j_server: Any, opened: list[AsyncDriver]) -> None:
     async with Connection(settings=neo4j_server.settings()) as connection:
         await asyncio.gather(*(fetch_prepared_state(connection) for _ in range(20)))
@@ -123,6 +128,7 @@ async def test_closing_what_was_never_used_is_nothing(connection: Connection) ->
     await connection.close()
 
 
+@pytest.mark.slow
 async def test_a_closed_connection_opens_again(connection: Connection, opened: list[AsyncDriver]) -> None:
     await fetch_prepared_state(connection)
     await connection.close()
@@ -178,6 +184,7 @@ async def test_a_wrong_password_names_the_user_and_not_the_password(neo4j_server
     assert wrong not in f"{raised.value} {raised.value.__cause__}"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scheme", ["bolt", "neo4j"])
 async def test_where_nothing_listens_host_and_port_are_named_soon(scheme: str) -> None:
     with socket.socket() as held:
@@ -212,11 +219,13 @@ async def test_a_server_that_the_environment_names_after_all_is_found(
         await fetch_prepared_state(connection)
 
 
+@pytest.mark.slow
 async def test_a_statement_that_the_server_refuses_is_an_error_of_ours(connection: Connection) -> None:
     with pytest.raises(errors.QueryFailed, match="Invalid input"):
         await connection.run_cypher("NO CYPHER")
 
 
+@pytest.mark.slow
 async def test_a_second_node_of_a_key_is_an_error_of_ours(connection: Connection, app_name: str) -> None:
     await graph.prepare_connection(connection)
     await new_session(connection, Scope(app_name, "ada"), "one")
@@ -230,6 +239,7 @@ async def new_session(connection: Connection, scope: Scope, id: str) -> None:
     )
 
 
+@pytest.mark.slow
 async def test_a_deadlock_is_tried_again(connection: Connection, app_name: str) -> None:
     await graph.prepare_connection(connection)
     scope = Scope(app_name, "ada")
@@ -256,6 +266,7 @@ async def test_a_deadlock_is_tried_again(connection: Connection, app_name: str) 
     assert attempts > 2
 
 
+@pytest.mark.slow
 async def test_a_failed_transaction_leaves_nothing(connection: Connection, app_name: str) -> None:
     await graph.prepare_connection(connection)
     scope = Scope(app_name, "ada")
@@ -299,6 +310,7 @@ def get_agent(connection: Connection) -> Any:
 each_operation = pytest.mark.parametrize("operation", [fetch_state, write_one, get_agent, read_one])
 
 
+@pytest.mark.slow
 @each_operation
 async def test_a_silent_network_ends_an_operation_and_the_next_one_works(
     neo4j_server: Any, wire: Wire, operation: Callable[[Connection], Awaitable[Any]]
@@ -313,6 +325,7 @@ async def test_a_silent_network_ends_an_operation_and_the_next_one_works(
         await operation(connection)
 
 
+@pytest.mark.slow
 @each_operation
 @pytest.mark.parametrize("connections", [1, 5])
 async def test_connections_that_died_unseen_are_replaced(
@@ -325,6 +338,7 @@ async def test_connections_that_died_unseen_are_replaced(
         await asyncio.gather(*(operation(connection) for _ in range(connections)))
 
 
+@pytest.mark.slow
 @each_operation
 async def test_idle_connections_that_a_firewall_forgot_are_replaced(
     neo4j_server: Any, wire: Wire, operation: Callable[[Connection], Awaitable[Any]], monkeypatch: pytest.MonkeyPatch
@@ -337,6 +351,7 @@ async def test_idle_connections_that_a_firewall_forgot_are_replaced(
         await operation(connection)
 
 
+@pytest.mark.slow
 async def test_searches_that_wait_leave_the_threads_of_others_free(neo4j_server: Any, wire: Wire) -> None:
     async with Connection(settings=wired(neo4j_server, wire, 2)) as connection:
         await read_one(connection)
@@ -352,6 +367,7 @@ def list_watches() -> set[threading.Thread]:
     return {thread for thread in threading.enumerate() if thread.name == "graph-read-watch"}
 
 
+@pytest.mark.slow
 async def test_all_reads_share_one_watch_and_those_after_its_end_are_watched_too(neo4j_server: Any, wire: Wire) -> None:
     before = list_watches()
     async with Connection(settings=wired(neo4j_server, wire, 2)) as connection:
@@ -364,6 +380,7 @@ async def test_all_reads_share_one_watch_and_those_after_its_end_are_watched_too
             await asyncio.to_thread(connection.reads.read_rows, "RETURN 1 AS one", {})
 
 
+@pytest.mark.slow
 async def test_a_transaction_may_take_longer_than_the_timeout_while_the_database_answers(
     neo4j_server: Any, wire: Wire
 ) -> None:

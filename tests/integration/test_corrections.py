@@ -70,6 +70,7 @@ async def memory(neo4j_server: Any, owner: Owner) -> AsyncIterator[GraphMemory]:
         yield memory
 
 
+@pytest.mark.slow
 async def test_a_correction_stands_in_place_of_the_fact(memory: GraphMemory, owner: Owner) -> None:
     id = await find_id(memory, owner, "Porto")
     change = await memory.correct(id, text="The user lives in Faro", reason="misheard", **owner)
@@ -92,6 +93,7 @@ async def test_a_correction_stands_in_place_of_the_fact(memory: GraphMemory, own
     await check_derived(memory, owner)
 
 
+@pytest.mark.slow
 async def test_a_preview_changes_nothing(memory: GraphMemory, owner: Owner) -> None:
     id = await find_id(memory, owner, "Porto")
     change = await memory.correct(id, text="The user lives in Faro", preview=True, **owner)
@@ -101,6 +103,7 @@ async def test_a_preview_changes_nothing(memory: GraphMemory, owner: Owner) -> N
         await memory.undo(change.ingest_id, **owner)
 
 
+@pytest.mark.slow
 async def test_a_correction_can_be_taken_back(memory: GraphMemory, owner: Owner) -> None:
     change = await memory.correct(await find_id(memory, owner, "Porto"), text="The user lives in Faro", **owner)
     await memory.undo(change.ingest_id, **owner)
@@ -108,6 +111,7 @@ async def test_a_correction_can_be_taken_back(memory: GraphMemory, owner: Owner)
     await check_derived(memory, owner)
 
 
+@pytest.mark.slow
 async def test_dates_can_be_corrected_alone(memory: GraphMemory, owner: Owner) -> None:
     id = await find_id(memory, owner, "Porto")
     await memory.correct(id, valid_from=datetime(2024, 5, 1, tzinfo=UTC), **owner)
@@ -136,6 +140,7 @@ async def test_what_was_retracted_comes_back_only_by_new_words(
         await check_derived(later, owner)
 
 
+@pytest.mark.slow
 async def test_nothing_that_is_said_ends_a_pinned_fact(memory: GraphMemory, owner: Owner, neo4j_server: Any) -> None:
     id = await find_id(memory, owner, "Porto")
     change = await memory.pin(id, **owner)
@@ -206,6 +211,7 @@ def list_names(change: MemoryChange) -> list[tuple[str, ...]]:
     return sorted(entity.after for entity in change.entities)
 
 
+@pytest.mark.slow
 async def test_two_entities_become_one_on_the_owners_word(neo4j_server: Any, owner: Owner) -> None:
     both = json.dumps({"entities": [USER, BOB, {**ROBERT, "ref": 3}], "facts": []})
     replies = (

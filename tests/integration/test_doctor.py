@@ -187,6 +187,7 @@ async def list_facts(memory: GraphMemory, owner: dict[str, str], **options: Any)
     return {fact.text: fact.state async for fact in memory.facts(**owner, past=True, **options)}
 
 
+@pytest.mark.slow
 async def test_facts_stand_for_readings_that_cannot_be_read_once_and_for_all(
     memory: GraphMemory, app_name: str
 ) -> None:
@@ -233,6 +234,7 @@ async def test_what_the_owner_ruled_on_facts_outlives_its_readings(memory: Graph
     assert not (await check(memory, app_name))["ada"].is_ill
 
 
+@pytest.mark.slow
 async def test_turns_that_were_read_again_are_not_salvaged_twice(memory: GraphMemory, app_name: str) -> None:
     owner = {"app_name": app_name, "user_id": "ada"}
     reply = make_reply(TEXTS[0]).replace(f'"text": "{TEXTS[0]}"', '"text": "The home of the user is Faro."')
@@ -247,6 +249,7 @@ async def test_turns_that_were_read_again_are_not_salvaged_twice(memory: GraphMe
     assert await list_facts(memory, owner) == before
 
 
+@pytest.mark.slow
 async def test_until_a_reading_is_mended_nothing_is_derived_and_nothing_lost(
     memory: GraphMemory, app_name: str, tmp_path: Path
 ) -> None:
@@ -300,6 +303,7 @@ async def test_a_memory_that_cannot_be_derived_is_reported_and_holds_up_no_other
     assert describe(found["bob"]) == {} and found["bob"].facts == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("has_embedder", [True, False])
 async def test_what_lacks_its_vector_gets_it_now_or_later(
     neo4j_server: Any, memory: GraphMemory, app_name: str, has_embedder: bool

@@ -115,6 +115,7 @@ async def check_that_memory_goes_on(memory: GraphMemory, owner: dict[str, str]) 
         assert small is not None and small.inline_data is not None and small.inline_data.data == b"\x89" * 10
 
 
+@pytest.mark.slow
 async def test_an_app_is_copied_with_its_state_and_each_user_apart(
     memory: GraphMemory, neo4j_server: Any, app_name: str, tmp_path: Path
 ) -> None:
@@ -149,6 +150,7 @@ async def test_two_exports_of_one_graph_differ_in_their_first_line_alone(
     assert oct((tmp_path / "first").stat().st_mode)[-3:] == "600"
 
 
+@pytest.mark.slow
 async def test_a_missing_app_or_user_leaves_no_file(memory: GraphMemory, app_name: str, tmp_path: Path) -> None:
     with pytest.raises(errors.NotFound, match="user 'ada' of app"):
         await memory.export(tmp_path / "file", app_name=app_name, user_id="ada")
@@ -166,6 +168,7 @@ async def birds(memory: GraphMemory, app_name: str, tmp_path: Path) -> Path:
     return tmp_path / "birds.jsonl"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("end", [-1, -30, -400])
 async def test_a_file_that_is_cut_off_is_refused_by_its_last_line(
     memory: GraphMemory, birds: Path, app_name: str, end: int
@@ -215,6 +218,7 @@ async def test_what_is_no_export_is_refused(memory: GraphMemory, tmp_path: Path,
         await take_over(memory, tmp_path / "none")
 
 
+@pytest.mark.slow
 async def test_a_bad_line_costs_nothing_else_and_can_be_mended(memory: GraphMemory, birds: Path, app_name: str) -> None:
     lines = birds.read_text("utf-8").splitlines()
     number = next(number for number, line in enumerate(lines) if '"bird number 4"' in line)
@@ -327,6 +331,7 @@ async def list_texts(memory: GraphMemory, owner: dict[str, str]) -> list[str]:
     return sorted([fact.text async for fact in memory.facts(**owner)])
 
 
+@pytest.mark.slow
 async def test_what_was_forgotten_is_refused_in_a_graph_with_another_secret(
     memory: GraphMemory, neo4j_server: Any, app_name: str, tmp_path: Path
 ) -> None:

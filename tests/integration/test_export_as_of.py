@@ -88,6 +88,7 @@ def list_lines(path: Path, *, vectors: bool = True) -> list[str]:
     return sorted(json.dumps(line, sort_keys=True) for line in lines)
 
 
+@pytest.mark.slow
 async def test_each_moment_of_a_life_is_what_it_was(memory: GraphMemory, owner: Owner, tmp_path: Path) -> None:
     moments = {"faro": await say(memory, owner, 0, "Faro"), "porto": await say(memory, owner, 5, "Porto")}
     [faro] = await list_facts(memory, owner, AsOf(recorded=moments["faro"]))
@@ -257,6 +258,7 @@ async def test_an_app_of_then_has_those_users_of_whom_something_was_there(
     assert await list_facts(memory, {**owner, "app_name": target}) == await list_facts(memory, owner)
 
 
+@pytest.mark.slow
 async def test_an_event_that_was_read_later_is_no_turn_of_then(
     memory: GraphMemory, owner: Owner, tmp_path: Path
 ) -> None:
@@ -275,6 +277,7 @@ async def test_an_event_that_was_read_later_is_no_turn_of_then(
     assert report.turns == 1
 
 
+@pytest.mark.slow
 async def test_the_words_of_a_session_that_is_gone_follow_each_other(
     memory: GraphMemory, owner: Owner, tmp_path: Path
 ) -> None:

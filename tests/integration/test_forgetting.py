@@ -95,6 +95,7 @@ async def remember(memory: GraphMemory, portions: list[Portion], app_name: str) 
             await memory.remember(portion.turns, app_name=app_name, user_id=USER, session_id=portion.session)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("history", SOME)
 async def test_the_graph_without_a_turn_equals_one_that_never_heard_it(
     neo4j_server: Any, app_name: str, history: History
@@ -258,6 +259,7 @@ REFINED = (
 VECTORS = "MATCH (f:@Fact {scope: $scope}) RETURN f.text, f.embedding_a, f.embedding_b, f.unembedded"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("embedder", ["its own", "another"])
 async def test_what_a_fact_said_before_leaves_no_vector(
     neo4j_server: Any, make_memory: MakeMemory, app_name: str, embedder: str
@@ -302,6 +304,7 @@ async def test_no_fact_comes_back_from_a_turn_whose_fact_was_forgotten(make_memo
     assert (await Rewriter(memory.connection).restore_derivation(Scope(app_name, USER))).is_empty
 
 
+@pytest.mark.slow
 async def test_a_tombstone_tells_nothing(make_memory: MakeMemory, app_name: str) -> None:
     memory, owner = make_memory(), {"app_name": app_name, "user_id": USER}
     turns = say("My dog Rex is afraid of thunder.")
@@ -324,6 +327,7 @@ async def test_forget_before_leaves_what_was_said_later(make_memory: MakeMemory,
         await memory.forget_before(datetime(2026, 1, 1), **owner)
 
 
+@pytest.mark.slow
 async def test_forgetting_a_user_leaves_no_trace(
     neo4j_server: Any, make_memory: MakeMemory, app_name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Any
 ) -> None:

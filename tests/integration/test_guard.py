@@ -59,6 +59,7 @@ async def guarded(neo4j_server: Any, owner: Owner) -> AsyncIterator[GraphMemory]
         yield memory
 
 
+@pytest.mark.slow
 async def test_what_is_held_is_no_memory(guarded: GraphMemory, owner: Owner) -> None:
     assert await list_facts(guarded, owner) == {"The user lives in Porto": "current"}
     [held] = await guarded.held_facts(**owner)
@@ -74,6 +75,7 @@ async def test_what_is_held_is_no_memory(guarded: GraphMemory, owner: Owner) -> 
     await check_derived(guarded, owner)
 
 
+@pytest.mark.slow
 async def test_what_is_released_is_remembered(guarded: GraphMemory, owner: Owner) -> None:
     [held] = await guarded.held_facts(**owner)
     with pytest.raises(errors.NotFound):
@@ -86,6 +88,7 @@ async def test_what_is_released_is_remembered(guarded: GraphMemory, owner: Owner
         await guarded.release(held.id, **owner)
 
 
+@pytest.mark.slow
 async def test_what_is_rejected_is_gone_for_good(guarded: GraphMemory, owner: Owner) -> None:
     [held] = await guarded.held_facts(**owner)
     await guarded.reject(held.id, **owner)
@@ -100,12 +103,14 @@ async def test_what_is_rejected_is_gone_for_good(guarded: GraphMemory, owner: Ow
     await check_derived(guarded, owner)
 
 
+@pytest.mark.slow
 async def test_forgetting_the_turn_takes_the_held_fact_along(guarded: GraphMemory, owner: Owner) -> None:
     await guarded.forget([say(MAIL, 1).make_memory_id("s2")], **owner)
     assert await guarded.held_facts(**owner) == []
     await check_derived(guarded, owner)
 
 
+@pytest.mark.slow
 async def test_a_guard_of_one_s_own_sees_what_it_decides_about(neo4j_server: Any, owner: Owner) -> None:
     asked: list[GuardCandidate] = []
 

@@ -70,6 +70,7 @@ async def find_id(memory: GraphMemory, owner: dict[str, str], text: str) -> str:
     return id
 
 
+@pytest.mark.slow
 async def test_history_tells_who_said_what_and_why_it_ended(memory: GraphMemory, owner: dict[str, str]) -> None:
     known = await memory.history(await find_id(memory, owner, "Faro"), **owner)
     assert known.fact.state == "superseded"
@@ -106,6 +107,7 @@ async def test_undo_takes_back_an_ingest_on_which_others_built(memory: GraphMemo
         assert {fact.state async for fact in later.facts(**owner, past=True)} == {"current", "superseded"}
 
 
+@pytest.mark.slow
 async def test_an_entity_tells_where_its_names_come_from(neo4j_server: Any, app_name: str) -> None:
     owner = {"app_name": app_name, "user_id": "ada"}
     replies = (
@@ -123,6 +125,7 @@ async def test_an_entity_tells_where_its_names_come_from(neo4j_server: Any, app_
         assert ("named", "Robert Lund (neighbour)", "s1") in names
 
 
+@pytest.mark.slow
 async def test_a_checkup_finds_what_is_not_derived_and_mends_it(memory: GraphMemory, owner: dict[str, str]) -> None:
     scope = Scope(owner["app_name"], "ada")
     connection = await graph.prepare_connection(memory.connection)

@@ -54,6 +54,7 @@ def read_metadata(row: dict[str, Any]) -> dict[str, Any]:
     return dict(json.loads(f"{{{','.join(row['properties']['metadata'])}}}"))
 
 
+@pytest.mark.slow
 async def test_sqlite_memories_come_over_and_are_found(memory, app_name, tmp_path):
     path = tmp_path / "memory.db"
     await write_sqlite_memory(path, app_name)
@@ -83,6 +84,7 @@ async def test_a_row_of_a_shared_memory_holds_up_no_other(memory, app_name, tmp_
     assert "cannot be a user's id" in receipt.problems[0].reason
 
 
+@pytest.mark.slow
 async def test_mem0_memories_come_over(memory, app_name, tmp_path):
     path = write_json(tmp_path / "mem0.json", make_mem0_export())
     receipt = await import_source(memory, path, ImportOptions("mem0", app_name))
@@ -122,6 +124,7 @@ async def test_memory_banks_memories_come_over(memory, app_name, tmp_path):
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["adk-sqlite-memory", "mem0", "memory-bank"])
 async def test_a_second_import_changes_nothing_and_embeds_nothing(neo4j_server, app_name, tmp_path, kind):
     path = tmp_path / "source"
@@ -141,6 +144,7 @@ async def test_a_second_import_changes_nothing_and_embeds_nothing(neo4j_server, 
     assert embedder.calls == count > 0
 
 
+@pytest.mark.slow
 async def test_redaction_comes_first_and_a_second_import_still_changes_nothing(neo4j_server, app_name, tmp_path):
     path = write_json(tmp_path / "mem0.json", make_mem0_export())
     settings = neo4j_server.settings(label_prefix="TestHash")

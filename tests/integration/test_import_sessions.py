@@ -90,6 +90,7 @@ def plain(sessions: list[Session]) -> list[dict[str, Any]]:
     return [session.model_dump(mode="json", exclude_none=True) for session in sessions]
 
 
+@pytest.mark.slow
 async def test_sqlite_sessions_come_over_as_they_are(memory, sessions, app_name, tmp_path, small_pages):
     """Two apps, users and ids with spaces, accents and colons, all levels of state, and events of the same time."""
     apps, path = (app_name, f"{app_name} é: 2"), tmp_path / "session.db"
@@ -107,6 +108,7 @@ async def test_sqlite_sessions_come_over_as_they_are(memory, sessions, app_name,
     await source.close()
 
 
+@pytest.mark.slow
 async def test_the_times_of_creation_come_over(memory, app_name, tmp_path):
     path = tmp_path / "session.db"
     await write_sqlite_sessions(path, app_name)
@@ -117,6 +119,7 @@ async def test_the_times_of_creation_come_over(memory, app_name, tmp_path):
     assert sorted((node["create_time"], node["last_update_time"]) for node in nodes) == wanted
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("remembers", [False, True])
 async def test_a_second_import_changes_nothing(memory, app_name, tmp_path, small_pages, remembers):
     path = tmp_path / "session.db"
@@ -201,6 +204,7 @@ async def test_a_killed_import_goes_on(memory, app_name, tmp_path, small_pages, 
     )
 
 
+@pytest.mark.slow
 async def test_what_was_said_since_comes_too_and_what_the_graph_has_stays(memory, sessions, app_name, tmp_path):
     path = tmp_path / "session.db"
     await write_sqlite_sessions(path, app_name)
@@ -235,6 +239,7 @@ async def test_another_session_under_the_same_id_is_left_alone(memory, sessions,
     assert [one.id for one in kept.events] == ["mine"]
 
 
+@pytest.mark.slow
 async def test_an_id_with_spaces_around_it_loses_them(memory, sessions, app_name, tmp_path):
     """As our own service stores it; a database that was migrated may hold such ids."""
     path = tmp_path / "session.db"
@@ -248,6 +253,7 @@ async def test_an_id_with_spaces_around_it_loses_them(memory, sessions, app_name
     assert (await import_source(memory, str(path), sqlite_options())).sessions == {"known": 4, "read": 4}
 
 
+@pytest.mark.slow
 async def test_only_one_app_or_user_on_request(memory, sessions, app_name, tmp_path):
     path = tmp_path / "session.db"
     await write_sqlite_sessions(path, app_name, f"{app_name}-2")
@@ -283,6 +289,7 @@ async def test_rows_that_cannot_be_read_are_named_and_hold_up_nothing(memory, se
     assert (again.skipped, again.sessions["known"]) == ({"unreadable": 4}, 3)
 
 
+@pytest.mark.slow
 async def test_a_dry_run_only_reads(app_name, tmp_path):
     path = tmp_path / "session.db"
     await write_sqlite_sessions(path, app_name)
@@ -292,6 +299,7 @@ async def test_a_dry_run_only_reads(app_name, tmp_path):
     assert path.read_bytes() == before
 
 
+@pytest.mark.slow
 async def test_a_database_of_the_other_service_comes_over(memory, sessions, app_name, tmp_path, small_pages):
     talks = await write_sqlite_sessions(tmp_path / "session.db", app_name)
     write_database_sessions(tmp_path / "sessions.db", talks)
@@ -306,6 +314,7 @@ async def test_a_database_of_the_other_service_comes_over(memory, sessions, app_
     assert ours[0].last_update_time == pytest.approx(by_key[ours[0].user_id, ours[0].id].last_update_time, abs=1e-5)
 
 
+@pytest.mark.slow
 async def test_adks_own_database_service_is_read(memory, sessions, app_name, tmp_path):
     pytest.importorskip("sqlalchemy", reason="DatabaseSessionService needs SQLAlchemy")
     from google.adk.sessions import DatabaseSessionService
@@ -420,6 +429,7 @@ async def test_a_url_that_cannot_be_used_is_told_without_its_password(url, probl
 # -- the command ------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 async def test_the_command_imports_and_gives_a_receipt(command, app_name, tmp_path):
     path = tmp_path / "session.db"
     await write_sqlite_sessions(path, app_name)

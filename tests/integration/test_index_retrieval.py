@@ -47,6 +47,7 @@ async def make(neo4j_server: Any, label: str) -> AsyncIterator[Make]:
 # -- what comes back -------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("index_type", TYPES)
 async def test_a_traversal_tells_what_is_around_the_text(make: Make, index_type: str) -> None:
     hits = await make(index_type, retrieval_query=TRAVERSAL).search("Which competition in smartphones does Apple face?")
@@ -58,6 +59,7 @@ async def test_a_traversal_tells_what_is_around_the_text(make: Make, index_type:
     assert all("risks" not in hit.metadata for hit in hits if hit.metadata["company"] == "Intel Corp")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("index_type", TYPES)
 async def test_without_a_traversal_the_node_is_the_hit(make: Make, index_type: str, label: str) -> None:
     [hit] = await make(index_type, top_k=1).search("competition smartphones")
@@ -117,6 +119,7 @@ async def test_a_parameter_that_nobody_gives_is_an_error(make: Make) -> None:
 # -- what is typed ---------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("query", "text"),
     [
@@ -154,6 +157,7 @@ async def test_without_a_word_nothing_is_asked(index_type: str, query: str) -> N
     assert await retrieval.search(query) == []
 
 
+@pytest.mark.slow
 async def test_stop_words_are_left_out_unless_there_is_nothing_else(make: Make) -> None:
     assert {hit.text for hit in await make("fulltext").search("where is smartphones")} == {COMPETITION}
     everything = await make("fulltext", filter_stop_words=False).search("where is smartphones")
@@ -161,6 +165,7 @@ async def test_stop_words_are_left_out_unless_there_is_nothing_else(make: Make) 
     assert any("东京 is where" in hit.text for hit in await make("fulltext").search("where is"))
 
 
+@pytest.mark.slow
 async def test_memory_s_own_indexes_are_none_to_search(make: Make) -> None:
     """They hold the words of all users, and a search by index knows none."""
     retrieval = make("fulltext", index_name="adk_memory_text_OF_TestHash")
@@ -206,6 +211,7 @@ def test_arguments_that_do_not_fit_are_refused(options: dict[str, Any], reason: 
     assert isinstance(error.value, errors.InvalidArgument)
 
 
+@pytest.mark.slow
 async def test_a_missing_index_is_an_error_that_lists_the_others(make: Make, label: str) -> None:
     with pytest.raises(errors.ConfigurationError, match="no vector index 'nowhere'") as error:
         await make(index_name="nowhere").prepare()
@@ -234,6 +240,7 @@ async def test_a_traversal_that_writes_is_refused(
             await make(index_type, retrieval_query="RETURN nothing", **options).search("Apple")
 
 
+@pytest.mark.slow
 async def test_even_a_write_that_no_plan_shows_is_refused(make: Make) -> None:
     query = "CALL db.createLabel('Hacked') RETURN node.text AS text"
     with pytest.raises((errors.DatabaseError, errors.InvalidArgument)):
@@ -257,6 +264,7 @@ async def test_a_sync_and_an_async_driver_find_the_same(
     driver.verify_connectivity()
 
 
+@pytest.mark.slow
 async def test_a_search_is_one_statement(make: Make, driver: neo4j.Driver, monkeypatch: Any) -> None:
     statements = []
     run = neo4j.Session.run

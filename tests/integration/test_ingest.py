@@ -88,6 +88,7 @@ async def changed(make: Make, owner: dict[str, str]) -> GraphMemory:
     return memory
 
 
+@pytest.mark.slow
 async def test_a_model_decides_what_ended_and_the_change_can_be_read(make: Make, owner: dict[str, str]) -> None:
     memory = await changed(make, owner)
     assert await states(memory, owner) == {VEGAN: "superseded", STEAK: "current"}
@@ -109,6 +110,7 @@ async def test_what_ended_is_no_longer_recalled_as_a_fact(make: Make, owner: dic
     assert ("fact", VEGAN) not in [(result.kind, result.text) for result in memories]
 
 
+@pytest.mark.slow
 async def test_forgetting_takes_the_words_out_of_revisions_too(make: Make, owner: dict[str, str]) -> None:
     memory = await changed(make, owner)
     await memory.forget([turn(STEAK, "t1").make_memory_id("s2")], **owner)
@@ -117,6 +119,7 @@ async def test_forgetting_takes_the_words_out_of_revisions_too(make: Make, owner
     assert "steak" not in f"{everything}{edges}".lower()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("turns", [1, 150])
 async def test_a_judgement_costs_one_more_call_and_no_more_transactions(
     make: Make, owner: dict[str, str], monkeypatch: pytest.MonkeyPatch, turns: int
@@ -142,6 +145,7 @@ def counting(real: Any, traffic: Counter[str], name: str) -> Any:
     return call
 
 
+@pytest.mark.slow
 async def test_a_window_that_fails_takes_nothing_from_the_others(make: Make, owner: dict[str, str]) -> None:
     turns = [turn("bees " * 400, "t0"), turn("geese " * 400, "t1")]
 
@@ -195,6 +199,7 @@ async def test_what_nobody_is_known_to_have_said_ends_nothing(make: Make, owner:
     assert await states(memory, owner) == {VEGAN: "current", STEAK: "current"}
 
 
+@pytest.mark.slow
 async def test_what_rests_on_what_ended_is_recalled_as_stale(make: Make, owner: dict[str, str]) -> None:
     soup, text = "I cook without cream", "Ada makes soup without cream"
     rests = make_fact(text, quote=soup, predicate="cooks", turns=[1], depends_on=[0])
@@ -223,6 +228,7 @@ def find_stale(bases: dict[int, list[int]], retracted: set[int]) -> set[int]:
     return stale
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 async def test_what_rests_on_what_was_taken_back_is_stale(make: Make, owner: dict[str, str], seed: int) -> None:
     chance = random.Random(seed)
@@ -285,6 +291,7 @@ async def test_an_open_plan_is_shown_however_much_was_said_since(make: Make, own
     assert len(known) < 45
 
 
+@pytest.mark.slow
 async def test_what_is_taken_up_keeps_to_the_topics_it_was_asked_for(make: Make, owner: dict[str, str]) -> None:
     with pytest.raises(errors.ModelFailed):
         memory = make(RuntimeError("down"))
@@ -314,6 +321,7 @@ async def test_a_request_whose_turns_another_has_read_is_settled(make: Make, own
     assert await memory.resume(app_name=owner["app_name"]) == []
 
 
+@pytest.mark.slow
 async def test_a_plan_made_of_what_is_no_longer_so_is_made_again(
     make: Make, owner: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -343,6 +351,7 @@ async def test_namesakes_are_told_apart_by_what_is_said_of_them(make: Make, owne
     assert entity_rows == [["user", ""], ["Anton", "brother"], ["Anton", "colleague"]]
 
 
+@pytest.mark.slow
 async def test_who_speaks_is_an_entity_from_the_first_turn(make: Make, owner: dict[str, str]) -> None:
     memory = make(NOTHING, reply(make_fact(VEGAN)))
     turns = [turn("Hello"), Turn("t1", "companion", "Hello!", NOON, role="model")]
@@ -353,6 +362,7 @@ async def test_who_speaks_is_an_entity_from_the_first_turn(make: Make, owner: di
     assert (await memory.remember([turn(VEGAN, "t2")], session_id="s", **owner)).entities_new == 0
 
 
+@pytest.mark.slow
 async def test_stats_sum_up_what_remembering_came_to(
     make: Make, owner: dict[str, str], neo4j_server: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -427,6 +437,7 @@ async def test_whatever_a_model_replies_no_session_is_lost_and_no_fact_is_withou
     assert kept == [[2]]
 
 
+@pytest.mark.slow
 async def test_a_request_that_fails_again_holds_up_no_other(make: Make, owner: dict[str, str]) -> None:
     broken = make(RuntimeError("down"), RuntimeError("down"))
     for session_id, text in (("s1", STEAK), ("s2", VEGAN)):
@@ -439,6 +450,7 @@ async def test_a_request_that_fails_again_holds_up_no_other(make: Make, owner: d
     assert set(await states(broken, owner)) == {VEGAN, STEAK}
 
 
+@pytest.mark.slow
 async def test_a_fact_that_an_edited_turn_still_says_stays_one(make: Make, owner: dict[str, str]) -> None:
     memory = make(reply(make_fact(VEGAN)), reply(make_fact(VEGAN)))
     await memory.remember([turn(f"{VEGAN} and a cook")], session_id="s1", **owner)
@@ -507,6 +519,7 @@ async def test_among_many_a_name_is_known_by_its_alias_and_its_like(
     ]
 
 
+@pytest.mark.slow
 async def test_two_who_bear_one_name_stay_two_if_they_are(make: Make, owner: dict[str, str]) -> None:
     namesakes = make(
         about("Toni", "keeps bees"),
@@ -626,6 +639,7 @@ RETURN collect(DISTINCT n[key])
 """
 
 
+@pytest.mark.slow
 async def test_what_its_author_asks_not_to_be_remembered_is_as_if_never_said(make: Make, owner: dict[str, str]) -> None:
     first = reply(make_fact(DEBT, object=2), make_fact("I keep bees", turns=[1]), Tom=2)
     memory = make(first, json.dumps({"forget": [{"request": 0, "turns": [-2, 0]}]}), first)
@@ -652,6 +666,7 @@ async def test_what_is_not_to_be_remembered_is_never_embedded(make: Make, owner:
     assert seen == ["I keep bees"]
 
 
+@pytest.mark.slow
 async def test_a_turn_that_is_not_plainly_its_authors_word_is_marked(make: Make, owner: dict[str, str]) -> None:
     marks = json.dumps({"turns": [{"turn": 0, "kind": "pasted", "origin": "Bo"}]})
     memory = make(marks, '{"turns": [{"turn": 0, "kind": "joking"}]}')

@@ -106,6 +106,7 @@ async def get_page(client: httpx.AsyncClient, path: str, status_code: int = 200)
 # -- what the pages show ----------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 async def test_an_answer_shows_why_it_was_found(client: httpx.AsyncClient) -> None:
     page = await get_page(client, "/?question=Where does the user live?")
     assert "The user lives in Faro" in page.text
@@ -135,6 +136,7 @@ async def test_what_users_share_is_shown_as_such_without_a_page_of_its_own(neo4j
     assert not [address for address in page.list_addresses() if "/facts/" in address or "/sessions/" in address]
 
 
+@pytest.mark.slow
 async def test_without_a_question_the_profile_is_shown(client: httpx.AsyncClient) -> None:
     page = await get_page(client, "/")
     assert "What memory always keeps in mind" in page.text
@@ -155,6 +157,7 @@ async def test_a_fact_stands_with_its_words_in_their_conversation(
     assert "no longer so" in page.text
 
 
+@pytest.mark.slow
 async def test_an_entity_has_its_names_facts_and_neighbours(
     client: httpx.AsyncClient, memory: GraphMemory, owner: Owner
 ) -> None:
@@ -173,6 +176,7 @@ async def test_an_entity_has_its_names_facts_and_neighbours(
     assert "So now" in page.text and "No longer so" in page.text
 
 
+@pytest.mark.slow
 async def test_a_merged_entity_leads_to_the_one_it_is(
     client: httpx.AsyncClient, memory: GraphMemory, owner: Owner
 ) -> None:
@@ -183,6 +187,7 @@ async def test_a_merged_entity_leads_to_the_one_it_is(
     assert ("h1", {"dir": "auto"}) in page.tags
 
 
+@pytest.mark.slow
 async def test_a_conversation_shows_what_was_read_from_each_turn(client: httpx.AsyncClient) -> None:
     page = await get_page(client, "/sessions")
     [path] = [address for address in page.list_addresses() if "s%2F1" in address]
@@ -206,12 +211,14 @@ async def test_what_waits_is_listed_with_its_reason_and_read_again(
     assert "Waiting to be read" not in (await get_page(client, "/sessions")).text
 
 
+@pytest.mark.slow
 async def test_costs_stand_below_the_conversations(client: httpx.AsyncClient) -> None:
     page = await get_page(client, "/sessions")
     assert "What remembering cost" in page.text
     assert "scripted" in page.text
 
 
+@pytest.mark.slow
 async def test_people_and_things_are_found_by_part_of_a_name(client: httpx.AsyncClient) -> None:
     page = await get_page(client, "/entities?name=aR")
     assert "Faro" in page.text and "Porto" not in page.text
@@ -219,6 +226,7 @@ async def test_people_and_things_are_found_by_part_of_a_name(client: httpx.Async
     assert "No name contains this." in page.text
 
 
+@pytest.mark.slow
 async def test_a_long_list_has_pages_and_a_turn_is_found_on_its_own(
     client: httpx.AsyncClient, memory: GraphMemory, owner: Owner
 ) -> None:
@@ -233,6 +241,7 @@ async def test_a_long_list_has_pages_and_a_turn_is_found_on_its_own(
     assert not [address for address in page.list_addresses() if "page=4" in address]
 
 
+@pytest.mark.slow
 async def test_what_has_expired_is_on_no_page(neo4j_server: Any, owner: Owner) -> None:
     settings, reply = neo4j_server.settings(label_prefix="TestHash"), make_reply(make_fact("Rex barks", "Rex barks"))
     model = ScriptedLlm.from_replies(reply, make_reply())
@@ -274,6 +283,7 @@ def test_every_signal_has_a_name() -> None:
     assert signals == SIGNAL_NAMES.keys()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "path", ["/", "/?question=Faro", "/entities", "/sessions", "/sessions/s2", "/review", "FACT", "ENTITY"]
 )
@@ -355,6 +365,7 @@ async def test_another_users_ids_change_nothing(
     assert await find_fact(memory, stranger, "gold") == fact
 
 
+@pytest.mark.slow
 async def test_who_is_nobody_sees_nothing(memory: GraphMemory) -> None:
     async with open_client(inspector(memory, lambda request: None)) as client:
         for path in ("/", "/entities", "/sessions", "/api/facts", "/api/token"):
@@ -405,6 +416,7 @@ async def test_it_stands_beside_adks_own_server(memory: GraphMemory, owner: Owne
         assert (await client.get("/list-apps")).json() == []
 
 
+@pytest.mark.slow
 async def test_only_the_browser_that_opened_the_address_gets_in(memory: GraphMemory, owner: Owner) -> None:
     access = LocalAccess(inspector(memory, lambda request: (owner["app_name"], owner["user_id"])), 7)
     async with open_client(access) as browser, open_client(access) as another:
@@ -436,11 +448,13 @@ async def test_a_day_that_is_none_is_refused(client: httpx.AsyncClient) -> None:
     assert "no day such as" in (await get_page(client, "/?question=x&as_of=soon", 400)).text
 
 
+@pytest.mark.slow
 async def test_an_unknown_address_is_answered_with_a_page(client: httpx.AsyncClient) -> None:
     await get_page(client, "/nowhere", 404)
     await get_page(client, "/entities/a%2Fb", 404)
 
 
+@pytest.mark.slow
 async def test_a_database_that_is_away_is_not_described_to_visitors(neo4j_server: Any, caplog: Any) -> None:
     settings = neo4j_server.settings(database_timeout=2).model_copy(update={"uri": "bolt://127.0.0.1:1"})
     async with (
@@ -547,6 +561,7 @@ async def test_dates_change_only_if_they_were_changed(
     assert "until 31 May 2026" in page.text
 
 
+@pytest.mark.slow
 async def test_pin_retract_and_forget_do_what_they_say(
     client: httpx.AsyncClient, memory: GraphMemory, owner: Owner
 ) -> None:
@@ -615,6 +630,7 @@ async def test_the_same_as_json(client: httpx.AsyncClient, memory: GraphMemory, 
     assert not [fact async for fact in memory.facts(**owner) if "Faro" in fact.text]
 
 
+@pytest.mark.slow
 async def test_openapi_describes_the_json_routes_alone(client: httpx.AsyncClient) -> None:
     paths = (await client.get("/api/openapi.json")).json()["paths"]
     assert sorted(paths) == [

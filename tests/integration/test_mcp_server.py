@@ -87,6 +87,7 @@ async def connect(url: str, token: str) -> AsyncIterator[Client]:
 # -- what the tools do ------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 async def test_there_are_few_tools_and_none_takes_an_app_or_a_user(server: MCPServer) -> None:
     async with Client(server) as client:
         tools = (await client.list_tools()).tools
@@ -179,6 +180,7 @@ async def test_what_could_be_guessed_is_no_secret(secret: str) -> None:
         SecretVerifier(secret, ("app", "ada"))
 
 
+@pytest.mark.slow
 async def test_a_database_that_is_away_is_said_without_its_address(neo4j_server: Any) -> None:
     settings = neo4j_server.settings(database_timeout=2).model_copy(update={"uri": "bolt://127.0.0.1:1"})
     async with GraphMemory(settings=settings, model="rules", embedder=False) as memory:
@@ -360,6 +362,7 @@ async def test_wrong_options_are_named(
     assert words in " ".join(result.output.replace("│", " ").split())
 
 
+@pytest.mark.slow
 async def test_without_the_sdk_the_command_names_the_extra(environment: dict[str, str], tmp_path: Path) -> None:
     (tmp_path / "mcp.py").write_text("raise ImportError('No module named mcp')")
     process = await asyncio.create_subprocess_exec(
@@ -372,6 +375,7 @@ async def test_without_the_sdk_the_command_names_the_extra(environment: dict[str
     assert process.returncode == 1
 
 
+@pytest.mark.slow
 async def test_recall_tells_when_something_was_said_and_not_since_when_it_is_so(
     server: MCPServer, memory: GraphMemory, owner: Owner
 ) -> None:

@@ -229,6 +229,7 @@ def traffic(monkeypatch: pytest.MonkeyPatch) -> Iterator[Counter[str]]:
 # --- budgets ------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("events", [20, 200])
 async def test_remembering_costs_one_model_call_one_batch_and_few_statements(
     connect: Connect, traffic: Counter[str], events: int
@@ -236,6 +237,7 @@ async def test_remembering_costs_one_model_call_one_batch_and_few_statements(
     embedder, facts = HashEmbedder(), [fact(f"I keep hive number {n}", n) for n in range(0, events, 2)]
     app = connect(NOTHING, reply(*facts), embedder=embedder)
     await app.told("warm up the connection", id="s0")
+    await app.service.prepare()
     traffic.clear()
     embedder.calls = 0
     await app.told(*(f"I keep hive number {n}" for n in range(events)), id="s1")
@@ -250,6 +252,7 @@ async def test_re_adding_a_session_costs_one_statement_and_no_model(connect: Con
     embedder = HashEmbedder()
     app = connect(NOTHING, embedder=embedder)
     session = await app.told(*(f"I keep hive number {n}" for n in range(20)))
+    await app.service.prepare()
     traffic.clear()
     embedder.calls = 0
     await app.service.add_session_to_memory(session)
@@ -271,6 +274,7 @@ async def test_a_growing_session_is_read_from_where_it_grew(connect: Connect) ->
 async def test_a_search_costs_two_statements_and_one_embedding(app: App, traffic: Counter[str]) -> None:
     await app.told("I keep bees in the garden")
     await app.search("bees")
+    await app.service.prepare()
     traffic.clear()
     app.memory.vectors.embedder.embedder.calls = 0
     assert await app.search("Where are my bees?")
@@ -299,9 +303,11 @@ async def test_of_all_questions_only_the_latest_are_kept_in_mind(connect: Connec
     assert embedder.calls == before + 4
 
 
+@pytest.mark.slow
 async def test_a_question_without_words_costs_nothing(app: App, traffic: Counter[str]) -> None:
     await app.told("I keep bees in the garden")
     await app.search("bees")
+    await app.service.prepare()
     traffic.clear()
     assert await app.search("?!") == []
     assert traffic["statements"] == 0
@@ -329,6 +335,7 @@ async def test_what_an_ingest_cost_is_kept_with_it(connect: Connect) -> None:
 # --- facts and the words they rest on -----------------------------------------------------------------------
 
 
+@pytest.mark.slow
 async def test_every_fact_of_the_rules_can_be_traced_to_its_words(app: App) -> None:
     await app.told(
         "  Hi 👩‍👩‍👧!\n\nMy sister Inés moved to Porto.  I like “old” books… and tea!", "Ich wohne in Köln am Rhein"
@@ -337,6 +344,7 @@ async def test_every_fact_of_the_rules_can_be_traced_to_its_words(app: App) -> N
     await app.assert_traceable()
 
 
+@pytest.mark.slow
 async def test_every_fact_of_a_model_can_be_traced_to_its_words(connect: Connect) -> None:
     text = "👋 Well, my sister INÉS  moved to “Porto” last week"
     app = connect(reply(fact('my sister inés moved to "porto"')))
@@ -346,6 +354,7 @@ async def test_every_fact_of_a_model_can_be_traced_to_its_words(connect: Connect
     await app.assert_traceable()
 
 
+@pytest.mark.slow
 async def test_a_fact_that_two_turns_say_rests_on_both(connect: Connect) -> None:
     app = connect(reply(fact("I keep bees", 0, 2)))
     long = ", which is what I have done for many years now in several places"
@@ -355,6 +364,7 @@ async def test_a_fact_that_two_turns_say_rests_on_both(connect: Connect) -> None
     await app.assert_traceable()
 
 
+@pytest.mark.slow
 async def test_the_same_fact_in_a_later_session_is_further_support(connect: Connect) -> None:
     app = connect(reply(fact("I keep bees")), reply(fact("I keep bees", text="I keep  BEES.")))
     await app.told("I keep bees", id="s1")
@@ -363,12 +373,14 @@ async def test_the_same_fact_in_a_later_session_is_further_support(connect: Conn
     await app.assert_traceable()
 
 
+@pytest.mark.slow
 async def test_facts_that_differ_in_a_number_are_two(connect: Connect) -> None:
     app = connect(reply(fact("I keep 4 hives"), fact("I keep 14 hives", 1)))
     await app.told("I keep 4 hives", "I keep 14 hives")
     assert await app.fact_texts() == ["I keep 14 hives", "I keep 4 hives"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("odd", "reason"),
     [
@@ -388,6 +400,7 @@ async def test_a_fact_that_proves_nothing_is_dropped_and_counted(
     assert json.loads(ingest["report"])["dropped"] == {reason: 1}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("turn", [7, -1])
 async def test_a_turn_number_that_is_off_is_put_right_and_counted(connect: Connect, turn: int) -> None:
     app = connect(reply(fact("I keep bees", turn)))
@@ -398,6 +411,7 @@ async def test_a_turn_number_that_is_off_is_put_right_and_counted(connect: Conne
     await app.assert_traceable()
 
 
+@pytest.mark.slow
 async def test_nonsense_references_lose_only_themselves(connect: Connect) -> None:
     nonsense = {"ref": 2, "name": "Inés", "known_id": 12345, "aliases": ["", " "]}
     good = fact("Inés keeps bees", subject=2, object=77, turns=[0, 0, 99, -5])
@@ -407,6 +421,7 @@ async def test_nonsense_references_lose_only_themselves(connect: Connect) -> Non
     await app.assert_traceable()
 
 
+@pytest.mark.slow
 async def test_a_fact_says_since_when_it_is_true(connect: Connect) -> None:
     app = connect(reply(fact("in Porto", valid_from="2024-02-26", valid_to="2025-01-01T12:00:00+02:00")))
     await app.told("I lived in Porto, which is a while ago, and then I moved on to many other towns by the sea")
@@ -416,6 +431,7 @@ async def test_a_fact_says_since_when_it_is_true(connect: Connect) -> None:
     assert entry.custom_metadata["valid_to"] == "2025-01-01T12:00:00+02:00"
 
 
+@pytest.mark.slow
 async def test_an_edited_event_is_read_again_and_its_old_words_prove_nothing(connect: Connect) -> None:
     event = said("I keep bees in the garden")
     app = connect(reply(fact("I keep bees")), reply(fact("I keep geese")), '{"ops": []}')
@@ -439,6 +455,7 @@ async def test_a_fact_is_found_by_a_name_that_only_its_subject_has(connect: Conn
     assert any("she keeps bees" in text for text in await app.texts("Inés"))
 
 
+@pytest.mark.slow
 async def test_an_entity_is_known_again_by_an_alias(connect: Connect) -> None:
     first = {"entities": [{"ref": 1, "name": "Franziska", "aliases": ["Franzi"]}], "facts": [fact("keeps bees")]}
     second = {"entities": [{"ref": 1, "name": "FRANZI"}], "facts": [fact("sells honey")]}
@@ -468,6 +485,7 @@ async def test_re_adding_events_with_other_metadata_merges_it(connect: Connect) 
     assert (entry.custom_metadata["source"], entry.custom_metadata["kept"]) == ("call", 1)
 
 
+@pytest.mark.slow
 async def test_metadata_of_a_request_that_failed_is_not_lost(connect: Connect) -> None:
     event = said("I keep bees")
     with pytest.raises(errors.ModelFailed):
@@ -484,6 +502,7 @@ async def test_metadata_comes_back_with_what_the_rules_made_of_the_event(app: Ap
     assert entry.custom_metadata.get("source") == "hive"
 
 
+@pytest.mark.slow
 async def test_a_direct_memory_renews_its_metadata(app: App) -> None:
     for n in (1, 2):
         entry = MemoryEntry(content=types.Content(parts=[types.Part(text="Ada keeps bees")]))
@@ -492,6 +511,7 @@ async def test_a_direct_memory_renews_its_metadata(app: App) -> None:
     assert {key: found.custom_metadata[key] for key in ("n", "n1", "n2")} == {"n": 2, "n1": True, "n2": True}
 
 
+@pytest.mark.slow
 async def test_metadata_keys_never_become_property_names(app: App) -> None:
     key = f"key{uuid.uuid4().hex}"
     await app.events(said("I keep bees in the garden"), session_id="s1", custom_metadata={key: 1})
@@ -499,6 +519,7 @@ async def test_metadata_keys_never_become_property_names(app: App) -> None:
     assert key not in {record[0] for record in records}
 
 
+@pytest.mark.slow
 async def test_a_user_known_by_direct_memories_alone_has_a_user_node(app: App) -> None:
     await app.memory.add_statements([Statement("Ada keeps bees", at=datetime.now(UTC))], **app.owner)
     assert await app.rows("MATCH (u:@User {scope: $scope}) RETURN u.app_name, u.user_id") == [[app.name, USER]]
@@ -523,6 +544,7 @@ async def test_foreign_events_are_chained_in_the_order_given(app: App) -> None:
     assert rows == [[[f"Sentence number {n} of them" for n in range(5)]]]
 
 
+@pytest.mark.slow
 async def test_deltas_are_appended_to_the_chain(app: App) -> None:
     for n in range(4):
         await app.events(said(f"Sentence number {n} of them"), session_id="s1")
@@ -530,6 +552,7 @@ async def test_deltas_are_appended_to_the_chain(app: App) -> None:
     assert rows == [[[f"Sentence number {n} of them" for n in range(4)]]]
 
 
+@pytest.mark.slow
 async def test_events_of_our_own_session_service_are_the_same_nodes(app: App, sessions: Neo4jSessionService) -> None:
     session = await sessions.create_session(**app.owner, session_id="s1")
     for text in ("I keep bees in the garden", "They make dark honey"):
@@ -539,6 +562,7 @@ async def test_events_of_our_own_session_service_are_the_same_nodes(app: App, se
     assert await app.count("Memory", "n.kind = 'event'") == 2
 
 
+@pytest.mark.slow
 async def test_a_remembered_session_reads_as_before(app: App, sessions: Neo4jSessionService) -> None:
     session = await sessions.create_session(**app.owner, session_id="s1")
     await sessions.append_event(session, said("I keep bees in the garden"))
@@ -553,6 +577,7 @@ async def test_a_stored_session_that_was_never_added_is_never_found(app: App, se
     assert await app.search("bees") == []
 
 
+@pytest.mark.slow
 async def test_an_event_the_session_service_never_saw_leaves_the_session_whole(
     app: App, sessions: Neo4jSessionService
 ) -> None:
@@ -569,6 +594,7 @@ async def test_an_event_the_session_service_never_saw_leaves_the_session_whole(
     ]
 
 
+@pytest.mark.slow
 async def test_deleting_a_session_keeps_its_remembered_words_without_payload(
     app: App, sessions: Neo4jSessionService
 ) -> None:
@@ -583,6 +609,7 @@ async def test_deleting_a_session_keeps_its_remembered_words_without_payload(
     assert await app.texts("bees") == ["I keep bees in the garden"]
 
 
+@pytest.mark.slow
 async def test_a_deleted_sessions_id_is_free_and_memory_keeps_the_two_apart(
     app: App, sessions: Neo4jSessionService
 ) -> None:
@@ -595,6 +622,7 @@ async def test_a_deleted_sessions_id_is_free_and_memory_keeps_the_two_apart(
     assert sorted(await app.texts("bees")) == ["I keep bees in the garden", "We keep bees on the roof"]
 
 
+@pytest.mark.slow
 async def test_forget_memory_takes_everything_of_the_session(app: App, sessions: Neo4jSessionService) -> None:
     session = await sessions.create_session(**app.owner, session_id="s1")
     await sessions.append_event(session, said("My sister Inés keeps bees in Porto"))
@@ -603,6 +631,7 @@ async def test_forget_memory_takes_everything_of_the_session(app: App, sessions:
     assert [await app.count(label) for label in ("Event", "Memory", "Fact", "Entity", "Session")] == [0] * 5
 
 
+@pytest.mark.slow
 async def test_forget_memory_takes_what_was_remembered_of_a_session_deleted_before(
     app: App, sessions: Neo4jSessionService
 ) -> None:
@@ -614,6 +643,7 @@ async def test_forget_memory_takes_what_was_remembered_of_a_session_deleted_befo
     assert await app.count("Memory") == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("forget_memory", [False, True])
 async def test_re_adding_an_old_session_object_after_deletion_changes_nothing(
     app: App, sessions: Neo4jSessionService, forget_memory: bool
@@ -627,6 +657,7 @@ async def test_re_adding_an_old_session_object_after_deletion_changes_nothing(
     assert [row[1:] for row in await app.fingerprint()] == [row[1:] for row in before]
 
 
+@pytest.mark.slow
 async def test_a_session_deleted_while_it_is_read_leaves_no_fact_without_words(
     connect: Connect, sessions: Neo4jSessionService
 ) -> None:
@@ -646,6 +677,7 @@ async def test_a_session_deleted_while_it_is_read_leaves_no_fact_without_words(
 # --- forgetting ---------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 async def test_forgetting_an_event_takes_the_facts_that_rested_on_it_alone(connect: Connect) -> None:
     app = connect(reply(fact("I keep bees", 0, 1), fact("in the garden", 0)))
     session = await app.told("I keep bees in the garden", "Yes, I keep bees")
@@ -656,6 +688,7 @@ async def test_forgetting_an_event_takes_the_facts_that_rested_on_it_alone(conne
     await app.assert_traceable()
 
 
+@pytest.mark.slow
 async def test_forgetting_takes_entities_that_nothing_speaks_of(connect: Connect) -> None:
     app = connect(reply(fact("Inés keeps bees", subject=2), fact("I like honey", 1), Inés=2))
     session = await app.told("Inés keeps bees", "I like honey")
@@ -664,6 +697,7 @@ async def test_forgetting_takes_entities_that_nothing_speaks_of(connect: Connect
     assert await app.rows("MATCH (n:@Entity {scope: $scope}) RETURN n.name") == [["user"]]
 
 
+@pytest.mark.slow
 async def test_forgetting_a_fact_leaves_its_event(connect: Connect) -> None:
     app = connect(reply(fact("I keep bees")))
     await app.told("I keep bees in the garden")
@@ -672,9 +706,11 @@ async def test_forgetting_a_fact_leaves_its_event(connect: Connect) -> None:
     assert await app.texts("bees") == ["I keep bees in the garden"]
 
 
+@pytest.mark.slow
 async def test_forgetting_what_is_not_there_changes_nothing(app: App, traffic: Counter[str]) -> None:
     await app.told("I keep bees in the garden")
     before = await app.rows("MATCH (u:@User {scope: $scope}) RETURN u.writes")
+    await app.service.prepare()
     traffic.clear()
     assert await app.memory.forget(["no such memory"], **app.owner) == Receipt()
     assert traffic["statements"] == 1
@@ -687,6 +723,7 @@ async def test_forgetting_nothing_gives_an_empty_receipt(app: App) -> None:
     assert await app.memory.forget(["event:unknown", "fact:unknown", ""], **app.owner) == Receipt()
 
 
+@pytest.mark.slow
 async def test_forgetting_leaves_the_sessions_own_event(app: App, sessions: Neo4jSessionService) -> None:
     session = await sessions.create_session(**app.owner, session_id="s1")
     await sessions.append_event(session, said("I keep bees in the garden"))
@@ -787,6 +824,7 @@ class Odd(Posing):
         return list(self.vectors)
 
 
+@pytest.mark.slow
 async def test_without_an_embedder_no_vector_is_stored_and_none_is_missing(connect: Connect) -> None:
     app = connect(embedder=False)
     await app.told("I keep bees in the garden")
@@ -905,6 +943,7 @@ async def test_an_embedder_that_hangs_in_a_search_is_not_waited_for(
     assert len([record for record in caplog.records if record.name.startswith("adk_graph_memory")]) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "vectors",
     [[], [[1.0] * 64] * 4, [[1.0] * 64, [1.0] * 63, [1.0] * 64], [[], [], []], [[float("nan")] * 64] * 3],
@@ -916,6 +955,7 @@ async def test_vectors_that_cannot_be_used_cost_the_vectors_only(connect: Connec
     assert await app.count("Memory", "n.unembedded AND n.embedding_a IS NULL") == 3
 
 
+@pytest.mark.slow
 async def test_an_embedder_that_makes_one_vector_of_many_texts_is_asked_for_each(connect: Connect) -> None:
     app = connect(NOTHING, embedder=Odd([1.0] * 64))
     await app.told("one", "two", "three")
@@ -954,6 +994,7 @@ class Refusing(Posing, HashEmbedder):
         return super().embed_documents(texts)
 
 
+@pytest.mark.slow
 async def test_a_text_that_an_embedder_refuses_costs_no_other_its_vector(connect: Connect) -> None:
     app = connect(NOTHING, NOTHING, embedder=Refusing())
     await app.told("I keep bees", "They eat poison", "They make honey", "It is dark", id="s1")
@@ -1023,6 +1064,7 @@ async def test_where_sessions_live_elsewhere_ten_searches_in_vain_are_enough(
         assert len(unfilled_warnings(caplog)) == (number >= 9)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("no_plugin")
 @pytest.mark.parametrize("who", ["this_service", "another_process", "a_plugin"])
 async def test_a_memory_that_somebody_fills_says_nothing(
@@ -1063,6 +1105,7 @@ async def test_a_model_that_fails_leaves_the_request_pending_with_its_reason(
     assert (ingest["state"], reason in ingest["reason"]) == ("pending", True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("replies", "kind", "reason"), FAILURES.values(), ids=FAILURES)
 async def test_what_a_failed_model_left_is_read_by_the_next_call(
     connect: Connect, replies: list[Any], kind: type[Exception], reason: str
@@ -1083,6 +1126,7 @@ async def test_what_is_pending_is_not_found_yet(connect: Connect) -> None:
     assert await app.search("bees") == []
 
 
+@pytest.mark.slow
 async def test_broken_json_is_repaired_once(connect: Connect) -> None:
     app = connect("Sure! {", f"```json\n{reply(fact('I keep bees'))}\n```")
     await app.told("I keep bees in the garden")
@@ -1098,6 +1142,7 @@ async def test_a_model_that_hangs_is_given_up(connect: Connect) -> None:
     assert [ingest["state"] for ingest in await app.ingests()] == ["pending"]
 
 
+@pytest.mark.slow
 async def test_a_call_that_is_cancelled_lets_go_of_its_claim(connect: Connect) -> None:
     model = SlowLlm.from_replies(NOTHING)
     app = connect(model=model)
@@ -1140,6 +1185,7 @@ async def test_what_another_worker_reads_is_left_to_it_until_its_lease_ends(conn
     assert await app.fact_texts() == ["I keep bees"]
 
 
+@pytest.mark.slow
 async def test_a_worker_whose_claim_was_taken_over_writes_nothing(connect: Connect) -> None:
     slow = SlowLlm.from_replies(reply(fact("in the garden")))
     late, quick = connect(model=slow, lease=0.01), connect(reply(fact("I keep bees")))
@@ -1188,6 +1234,7 @@ async def test_many_adding_one_session_at_once_make_each_fact_once(connect: Conn
     assert await apps[0].fact_texts() == ["I keep bees"]
 
 
+@pytest.mark.slow
 async def test_re_adding_a_session_leaves_the_graph_as_it_is(app: App) -> None:
     session = await app.told("My sister Inés keeps bees in Porto", said("Nice", author="bot"))
     before = await app.fingerprint()
@@ -1254,6 +1301,7 @@ async def test_a_thousand_names_in_a_long_text_are_read_in_good_time(app: App) -
     assert await app.count("Fact") == 1_000
 
 
+@pytest.mark.slow
 async def test_a_lone_surrogate_in_a_question_is_no_error(app: App) -> None:
     await app.told("I keep bees in the garden")
     assert await app.texts("bees \ud83d") == ["I keep bees in the garden"]
@@ -1269,6 +1317,7 @@ ORDER BY score DESC
 """
 
 
+@pytest.mark.slow
 async def test_the_columns_of_an_own_retrieval_query_come_back_as_metadata(connect: Connect) -> None:
     app = connect(query=OWN_QUERY)
     await app.told("I keep bees in the garden")
@@ -1282,6 +1331,7 @@ async def test_text_and_score_are_all_that_an_own_retrieval_query_has_to_return(
     assert sorted(await app.texts("bees")) == ["I keep bees", "The bees sleep now"]
 
 
+@pytest.mark.slow
 async def test_a_moment_in_an_own_column_is_json_like_the_rest(connect: Connect) -> None:
     app = connect(NOTHING, query="RETURN node.text AS text, score, datetime() AS asked_at, date() AS day")
     await app.told("I keep bees")
@@ -1297,6 +1347,7 @@ async def test_until_leaves_out_what_was_said_later(connect: Connect) -> None:
     assert [memory.text for memory in found] == ["I keep bees"]
 
 
+@pytest.mark.slow
 async def test_limit_and_budget_bound_what_is_recalled(connect: Connect) -> None:
     app = connect(NOTHING)
     await app.told(*(f"bees number {n} of twenty five words or so" for n in range(20)))
@@ -1331,6 +1382,7 @@ class Echo(LLMInterface):
         return ToolCallResponse(tool_calls=[call])
 
 
+@pytest.mark.slow
 async def test_graphrag_answers_from_our_retriever(app: App) -> None:
     await app.told("I keep bees in the garden")
     rag = GraphRAG(await app.memory.make_retriever(**app.owner), Echo())
@@ -1354,6 +1406,7 @@ async def test_whose_memory_is_searched_is_no_parameter_of_the_tool(app: App) ->
     assert not [name for name in names if any(word in name for word in ("scope", "user", "app", "filter", "weights"))]
 
 
+@pytest.mark.slow
 async def test_query_params_cannot_change_whose_memory_is_searched(connect: Connect) -> None:
     app = connect(NOTHING, query="RETURN node.text AS text, score, $scope AS scope")
     await app.told("I keep bees in the garden")
@@ -1372,6 +1425,7 @@ NAMES = st.one_of(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=12, suppress_health_check=list(HealthCheck))
 @given(tail=NAMES, mine=NAMES, other=NAMES, query=NAMES)
 async def test_nothing_of_mine_is_within_anothers_reach(

@@ -58,6 +58,7 @@ async def memory(neo4j_server: Any, owner: Owner) -> AsyncIterator[GraphMemory]:
         yield memory
 
 
+@pytest.mark.slow
 async def test_each_memory_tells_whose_word_it_is(memory: GraphMemory, owner: Owner) -> None:
     assert await list_origins(memory, owner) == {
         "Ana lives in Porto": "agent",
@@ -75,6 +76,7 @@ async def test_each_memory_tells_whose_word_it_is(memory: GraphMemory, owner: Ow
     await check_derived(memory, owner)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("origins", "expected"),
     [(("user",), {"user"}), (("tool", "import"), {"tool", "import"}), ((), {"user", "agent", "tool", "import"})],
@@ -86,6 +88,7 @@ async def test_a_search_may_ask_for_origins(
     assert {one.origin for one in found} == expected
 
 
+@pytest.mark.slow
 async def test_the_limits_of_a_search_count_only_what_was_asked_for(neo4j_server: Any, owner: Owner) -> None:
     turns = [Turn(f"t{n}", "companion", f"Porto is lovely, {n}", NOON, "model") for n in range(150)]
     turns.append(Turn("mine", "user", "Is Porto lovely in the rain at all", NOON))
@@ -98,6 +101,7 @@ async def test_the_limits_of_a_search_count_only_what_was_asked_for(neo4j_server
         assert {one.origin for one in found} == {"user"}
 
 
+@pytest.mark.slow
 async def test_a_fact_is_the_word_of_the_strongest_who_says_it(
     memory: GraphMemory, owner: Owner, neo4j_server: Any
 ) -> None:
@@ -112,6 +116,7 @@ async def test_a_fact_is_the_word_of_the_strongest_who_says_it(
         await check_derived(later, owner)
 
 
+@pytest.mark.slow
 async def test_an_edit_takes_the_origin_of_a_fact_along(memory: GraphMemory, owner: Owner, neo4j_server: Any) -> None:
     said = make_reply({"text": "Ana lives in Porto", "quote": "I live in Porto"})
     async with make_memory(neo4j_server, said, make_reply(), make_reply()) as later:
@@ -153,6 +158,7 @@ async def test_in_a_group_nobody_ends_what_another_stated(
         await check_derived(memory, owner)
 
 
+@pytest.mark.slow
 async def test_pending_turns_keep_their_origin(neo4j_server: Any, owner: Owner) -> None:
     async with GraphMemory(
         settings=neo4j_server.settings(label_prefix="TestHash"), embedder=HashEmbedder(), model="rules"

@@ -117,6 +117,7 @@ def readings(monkeypatch) -> Iterator[list[int]]:
     yield counted
 
 
+@pytest.mark.slow
 async def test_what_was_said_is_found_though_nobody_added_it(world):
     runner = world.runner(idle=0.1)
     await world.start()
@@ -124,6 +125,7 @@ async def test_what_was_said_is_found_though_nobody_added_it(world):
     await world.until(lambda: world.found("What is my dog called?"))
 
 
+@pytest.mark.slow
 async def test_a_run_is_queued_at_once_and_read_when_the_user_is_quiet(world, readings):
     runner = world.runner(idle=60)
     await world.start()
@@ -143,6 +145,7 @@ async def are_stored(world: World, count: int) -> bool:
     return len(await world.words()) == count
 
 
+@pytest.mark.slow
 async def test_runs_that_were_queued_are_read_together(world, readings):
     runner = world.runner(idle=60, every=6)
     await world.start()
@@ -153,6 +156,7 @@ async def test_runs_that_were_queued_are_read_together(world, readings):
     assert set(await world.states()) == {"done", "superseded"}
 
 
+@pytest.mark.slow
 async def test_only_what_is_new_is_offered(world, monkeypatch):
     offered: list[int] = []
     queue = type(world.memory.memory).enqueue
@@ -180,6 +184,7 @@ async def test_closing_a_session_has_it_read(world):
     await world.until(lambda: world.found("What is my dog called?"))
 
 
+@pytest.mark.slow
 async def test_closing_the_runner_reads_what_is_left(world):
     runner = world.runner(idle=60)
     await world.start()
@@ -189,6 +194,7 @@ async def test_closing_the_runner_reads_what_is_left(world):
     assert await world.found("What is my dog called?")
 
 
+@pytest.mark.slow
 async def test_what_closing_has_no_time_for_stays_pending_and_the_next_process_reads_it(world, monkeypatch):
     extract = RuleExtractor.extract
 
@@ -240,6 +246,7 @@ WRONG = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("chosen", "reason"), WRONG.values(), ids=WRONG)
 async def test_a_wrong_setting_costs_no_reply_and_is_one_line_of_the_log_for_each_thing_it_prevents(
     world, caplog, chosen, reason
@@ -267,6 +274,7 @@ async def test_a_wrong_setting_costs_no_reply_and_is_one_line_of_the_log_for_eac
     assert all(record.exc_info is None for record in caplog.records)
 
 
+@pytest.mark.slow
 async def test_what_cannot_be_queued_is_taken_along_by_the_next_run(world, monkeypatch):
     async def fails(*_: Any, **__: Any) -> int:
         raise ConnectionError("a bug")
@@ -362,6 +370,7 @@ async def test_when_too_many_wait_the_one_that_has_waited_longest_is_left_to_its
     await world.until(all_are_there)
 
 
+@pytest.mark.slow
 async def test_a_run_that_fails_is_remembered_as_far_as_it_went(world):
     runner = world.runner(idle=0)
     runner.agent.model = ScriptedLlm.from_replies(RuntimeError("no model today"))
@@ -371,6 +380,7 @@ async def test_a_run_that_fails_is_remembered_as_far_as_it_went(world):
     await world.until(lambda: world.found("What is my dog called?"))
 
 
+@pytest.mark.slow
 async def test_a_plugin_may_be_closed_and_go_on(world):
     runner = world.runner(idle=0, at_once=1)
     for number in range(4):
@@ -396,6 +406,7 @@ async def test_two_runners_may_share_a_plugin_and_fill_two_memories(world, neo4j
         assert another.plugins[0]._queue._background_worker is None
 
 
+@pytest.mark.slow
 async def test_what_is_read_in_the_background_is_read_in_nobodys_context(world):
     tenant = contextvars.ContextVar("tenant", default="nobody")
     seen: list[str] = []
@@ -417,6 +428,7 @@ async def test_what_is_read_in_the_background_is_read_in_nobodys_context(world):
     await memory.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("is_given", [False, True])
 async def test_what_agents_tell_each_other_is_no_users_word(world, is_given, caplog):
     helper = LlmAgent(name="researcher", model=ScriptedLlm.from_replies("He lives in Oslo."))
@@ -465,6 +477,7 @@ async def nobody_reads(world: World) -> bool:
     return not (life[1]._ingest_tasks or life[1]._queued_counts or life[1]._enqueue_tasks)
 
 
+@pytest.mark.slow
 async def test_an_event_that_cannot_be_stored_takes_no_other_with_it(world, caplog):
     world.sessions = InMemorySessionService()
     runner = world.runner(idle=60)
@@ -479,6 +492,7 @@ async def test_an_event_that_cannot_be_stored_takes_no_other_with_it(world, capl
     assert "cannot be remembered" in caplog.text
 
 
+@pytest.mark.slow
 async def test_what_comes_in_while_a_queuing_fails_is_queued(world, monkeypatch):
     queue, begun, go_on = type(world.memory.memory).enqueue, threading.Event(), threading.Event()
 
@@ -513,6 +527,7 @@ async def test_a_memory_with_a_driver_of_anothers_loop_is_left_alone(world, neo4
     assert "give it an address instead" in caplog.text
 
 
+@pytest.mark.slow
 async def test_closing_a_plugin_leaves_searches_alone(world):
     runner = world.runner(idle=0)
     await world.start()
@@ -586,6 +601,7 @@ asyncio.run(main())
 """
 
 
+@pytest.mark.slow
 async def test_sessions_that_live_elsewhere_are_remembered_too(world):
     world.sessions = InMemorySessionService()
     runner = world.runner(idle=0)

@@ -129,6 +129,7 @@ async def test_a_profile_has_a_section_for_each_kind_of_fact(life: Life) -> None
     assert profile.text.startswith("Who they are:\n- My name is Ada Lovelace.\nHome:\n- I live in Porto.\n")
 
 
+@pytest.mark.slow
 async def test_a_profile_takes_two_statements_and_no_model(life: Life, traffic: Counter[str]) -> None:
     await tell_all(life)
     asked = len(life.memory.extractor._model.requests)
@@ -143,6 +144,7 @@ async def test_a_profile_takes_two_statements_and_no_model(life: Life, traffic: 
     assert len(life.memory.extractor._model.requests) == asked
 
 
+@pytest.mark.slow
 async def test_a_user_without_facts_has_an_empty_profile(life: Life, traffic: Counter[str]) -> None:
     await life.memory.prepare()
     traffic.clear()
@@ -166,6 +168,7 @@ async def test_after_a_change_the_profile_has_the_new_value_alone(life: Life) ->
     assert profile.form.evidence["city"].fact_ids == (profile.items[0].fact.id,)
 
 
+@pytest.mark.slow
 async def test_plans_guesses_and_what_begins_later_are_no_part_of_a_profile(life: Life) -> None:
     await life.tell("I will move to Vigo.", {"predicate": "lives_in", "modality": "planned"})
     await life.tell("I may learn Greek.", {"predicate": "studies", "modality": "hypothetical"})
@@ -273,6 +276,7 @@ async def test_a_long_fact_is_cut_and_a_repeat_told_once(life: Life) -> None:
 # -- without a model ------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 async def test_without_a_model_a_profile_says_when_something_was_said(neo4j_server: Any, owner: Owner) -> None:
     settings = neo4j_server.settings(label_prefix="TestHash")
     texts = ["I live in Porto.", "The tram was late again today.", "I live in Vigo.", "I am allergic to walnuts."]
@@ -288,6 +292,7 @@ async def test_without_a_model_a_profile_says_when_something_was_said(neo4j_serv
     ]
 
 
+@pytest.mark.slow
 async def test_what_was_told_to_memory_itself_counts(neo4j_server: Any, owner: Owner) -> None:
     settings = neo4j_server.settings(label_prefix="TestHash")
     async with GraphMemory(settings=settings, embedder=HashEmbedder(), model="rules") as memory:

@@ -91,6 +91,7 @@ async def test_forgetting_waits_until_the_owner_accepts_it(memory: GraphMemory, 
     assert await list_texts(memory, stranger) == [CAT, DOG]
 
 
+@pytest.mark.slow
 async def test_what_is_declined_leaves_no_trace(memory: GraphMemory, owner: Owner) -> None:
     id = await find_id(memory, owner, "Rex")
     made = await memory.propose_correction(id, text="Rex is afraid of zebras.", **owner)
@@ -100,6 +101,7 @@ async def test_what_is_declined_leaves_no_trace(memory: GraphMemory, owner: Owne
     await assert_untold(memory, owner, "zebras")
 
 
+@pytest.mark.slow
 async def test_the_latest_proposal_stands_and_no_other_can_be_accepted(memory: GraphMemory, owner: Owner) -> None:
     """What an owner saw is what an owner accepts: an agent cannot change it between two clicks."""
     id = await find_id(memory, owner, "Rex")
@@ -150,6 +152,7 @@ async def assert_untold(memory: GraphMemory, owner: Owner, word: str) -> None:
     assert rows and not [row["node"] for row in rows if word in repr(row["node"])]
 
 
+@pytest.mark.slow
 async def test_a_proposal_goes_with_its_memory(memory: GraphMemory, owner: Owner) -> None:
     await memory.propose_correction(await find_id(memory, owner, "Rex"), text="Rex is afraid of zebras.", **owner)
     [turn] = [found.id for found in await memory.recall(CAT, **owner) if found.kind == "event" and found.text == CAT]
@@ -170,6 +173,7 @@ async def test_a_proposal_goes_with_the_words_that_it_repeats(memory: GraphMemor
     await assert_untold(memory, owner, "thunder")
 
 
+@pytest.mark.slow
 async def test_an_export_holds_what_is_proposed(memory: GraphMemory, owner: Owner, tmp_path: Path) -> None:
     """One as of a time does not: a proposal is made to the owner of today."""
     await memory.propose_forgetting(await find_id(memory, owner, "Tom"), reason="a zebra", **owner)
@@ -257,6 +261,7 @@ async def test_the_page_lists_what_is_to_be_decided(
     assert await memory.proposals(**stranger) == [foreign]
 
 
+@pytest.mark.slow
 async def test_the_owner_decides_on_the_command_line(neo4j_server: Any, command: Any, owner: Owner) -> None:
     whose = ("--app", owner["app_name"], "--user", owner["user_id"])
     async with GraphMemory(settings=neo4j_server.settings(), embedder=False, model="rules") as memory:

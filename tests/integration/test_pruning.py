@@ -111,6 +111,7 @@ async def house(neo4j_server: Any, app_name: str, tmp_path: Path) -> AsyncIterat
         yield House(neo4j_server, app_name, tmp_path, stack)
 
 
+@pytest.mark.slow
 async def test_prune_takes_of_each_kind_what_has_expired_and_dry_run_says_so_before(house):
     for user_id in ("ada", "bea"):
         await house.fill(user_id)
@@ -141,6 +142,7 @@ async def test_prune_takes_of_each_kind_what_has_expired_and_dry_run_says_so_bef
     await house.sessions.append_event(session, said("More"))
 
 
+@pytest.mark.slow
 async def test_prune_leaves_what_is_said_of_a_name_that_only_an_old_turn_tells(house):
     owner, memory = house.owner("ada"), house.memory(reply("Inés keeps bees"), reply("Inés keeps goats"), '{"ops": []}')
     await memory.remember([turn("t1", "Inés keeps bees", LONG_AGO)], **owner, session_id="s")
@@ -167,6 +169,7 @@ async def test_what_was_pruned_is_forgotten_and_does_not_come_back(house):
     assert (report.turns, await facts(memory, owner)) == (0, set())
 
 
+@pytest.mark.slow
 async def test_a_fact_that_newer_words_support_loses_only_the_old_ones(house):
     owner = house.owner("ada")
     memory = house.memory(reply("Inés keeps bees"), reply("Inés keeps bees"))
@@ -179,6 +182,7 @@ async def test_a_fact_that_newer_words_support_loses_only_the_old_ones(house):
     assert await house.rows("ada", "MATCH (f:@Fact {scope: $scope}) RETURN f.support") == [[1]]
 
 
+@pytest.mark.slow
 async def test_a_fact_that_is_left_with_expired_words_alone_goes_with_them_and_is_counted(house):
     owner, memory = house.owner("ada"), house.memory(reply("Inés keeps bees", "Inés keeps bees"))
     turns = [turn("t1", "Inés keeps bees"), turn("t2", "Inés keeps bees, still", expires_at=PAST)]
@@ -215,6 +219,7 @@ async def test_one_kind_at_a_time(house, kind):
     assert await memory.prune(**chosen) == PruneReport()
 
 
+@pytest.mark.slow
 async def test_without_periods_only_an_own_expiry_counts(house):
     await house.fill("ada")
     owner, memory = house.owner("ada"), house.memory()
@@ -351,6 +356,7 @@ async def old_and_new(neo4j_server: Any, app_name: str) -> str:
     return app_name
 
 
+@pytest.mark.slow
 async def test_the_command_counts_asks_and_prunes(command, old_and_new):
     prune = ("prune", "--app", old_and_new, "--older-than", "90d")
     counted = await command(*prune, "--dry-run")

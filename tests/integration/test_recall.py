@@ -47,6 +47,7 @@ async def found(memory: GraphMemory, owner: Owner, query: str, **more: object) -
     return [result.text for result in await memory.recall(query, **owner, **more)]  # type: ignore[arg-type]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("filters", "texts"),
     [
@@ -65,12 +66,14 @@ async def test_a_filter_leaves_only_what_it_names(
     assert {result.text for result in memories if result.kind == "event"} == texts
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["event", "fact"])
 async def test_only_turns_or_only_facts_are_found(memory: GraphMemory, owner: Owner, kind: str) -> None:
     memories = await memory.recall("goats", filters=Filters(kind=kind), **owner)  # type: ignore[arg-type]
     assert {result.kind for result in memories} == {kind}
 
 
+@pytest.mark.slow
 async def test_an_entity_is_found_by_its_name_in_any_case(memory: GraphMemory, owner: Owner) -> None:
     assert set(await found(memory, owner, "live", filters=Filters(entity="vigo"))) == {"I moved to Vigo."}
 
@@ -121,6 +124,7 @@ def test_a_filter_that_cannot_be_is_named(chosen: dict[str, Any], reason: str) -
         Filters(**chosen)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("wanted", "reason"),
     [
@@ -146,6 +150,7 @@ async def test_what_cannot_be_wanted_is_named(
         await memory.recall("goats", **owner, **wanted)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("wanted", [{"query": "goats"}, {"query": "x", "filters": Filters(entity="\ud83d")}])
 async def test_half_a_character_is_no_riddle(memory: GraphMemory, owner: Owner, wanted: dict[str, Any]) -> None:
     if "filters" in wanted:
@@ -155,12 +160,14 @@ async def test_half_a_character_is_no_riddle(memory: GraphMemory, owner: Owner, 
         assert await memory.recall("goats\ud83dapples", **owner)
 
 
+@pytest.mark.slow
 async def test_what_is_so_stands_before_what_was(memory: GraphMemory, owner: Owner) -> None:
     texts = await found(memory, owner, "Where do I live?")
     ahead = next(place for place, text in enumerate(texts) if "Vigo" in text)
     assert all("Porto" not in text for text in texts[:ahead])
 
 
+@pytest.mark.slow
 async def test_a_question_about_the_past_finds_what_is_no_longer_so(memory: GraphMemory, owner: Owner) -> None:
     memories = await memory.recall("Where did I live before?", filters=Filters(kind="fact"), **owner)
     assert [result.is_current for result in memories if "Porto" in result.text] == [False]
@@ -169,6 +176,7 @@ async def test_a_question_about_the_past_finds_what_is_no_longer_so(memory: Grap
     assert [result.previously for result in now if "Vigo" in result.text] == [("I live in Porto.",)]
 
 
+@pytest.mark.slow
 async def test_as_of_then_what_ended_later_still_holds(memory: GraphMemory, owner: Owner) -> None:
     then = START + timedelta(days=10)
     memories = await memory.recall("Where do I live?", now=then, **owner)
@@ -176,6 +184,7 @@ async def test_as_of_then_what_ended_later_still_holds(memory: GraphMemory, owne
     assert all(result.is_current for result in memories)
 
 
+@pytest.mark.slow
 async def test_as_of_then_what_is_told_later_is_not_known_yet(memory: GraphMemory, owner: Owner) -> None:
     late = Turn("late", "user", "I moved to Braga on 10 July 2026.", START + timedelta(days=200))
     await memory.remember([late], session_id="late", **owner)
@@ -184,6 +193,7 @@ async def test_as_of_then_what_is_told_later_is_not_known_yet(memory: GraphMemor
     assert {result.text for result in homes if result.is_current} == {"I moved to Vigo."}
 
 
+@pytest.mark.slow
 async def test_a_slot_of_many_values_has_one_that_holds(memory: GraphMemory, owner: Owner) -> None:
     for number in range(30):
         turn = Turn(f"n{number}", "user", phone(number), START + timedelta(hours=number))
@@ -254,6 +264,7 @@ async def test_an_own_retrieval_query_may_be_explained(neo4j_server, owner: Owne
         assert (first.shares, first.metadata) == ((), {"own": 1})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("column", ["['a'] AS facts", "'2024' AS endings", "'2024' AS valid_from"])
 async def test_a_column_that_means_something_else_is_named(neo4j_server, owner: Owner, column: str) -> None:  # type: ignore[no-untyped-def]
     settings = neo4j_server.settings(label_prefix="TestHash")
@@ -285,6 +296,7 @@ async def test_an_explanation_adds_up(memory: GraphMemory, owner: Owner) -> None
         assert explained_memory.score == pytest.approx(explained[0].score * math.exp((total - sums[0]) / 8))
 
 
+@pytest.mark.slow
 async def test_below_the_least_score_nothing_comes_back(memory: GraphMemory, owner: Owner) -> None:
     scores = [result.score for result in await memory.recall("goats", **owner)]
     assert all(0 < score < 1 for score in scores)
@@ -294,6 +306,7 @@ async def test_below_the_least_score_nothing_comes_back(memory: GraphMemory, own
         await memory.recall("goats", min_score=2, **owner)
 
 
+@pytest.mark.slow
 async def test_weights_of_ones_own_are_kept_to(neo4j_server, memory: GraphMemory, owner: Owner) -> None:  # type: ignore[no-untyped-def]
     settings = neo4j_server.settings(label_prefix="TestHash")
     weights = Weights(text=0.0)
@@ -477,6 +490,7 @@ MOVED = {PORTO: [lives("Ada lives in Porto.")], VIGO: [lives("Ada lives in Vigo.
 TAKEN_BACK = {PORTO: [lives("Ada lives in Porto.")], VIGO: [lives("Ada lives in Vigo.", correction=True)]}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("facts", "told"), [(MOVED, "no longer so"), (TAKEN_BACK, "taken back")])
 async def test_a_turn_whose_fact_is_over_says_so_and_stands_behind(  # type: ignore[no-untyped-def]
     telling, owner: Owner, facts: dict[str, list[dict[str, Any]]], told: str
@@ -489,6 +503,7 @@ async def test_a_turn_whose_fact_is_over_says_so_and_stands_behind(  # type: ign
     assert memories[place].prompt_text == f"{PORTO} ({told}; since then: Ada lives in Vigo.)"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("facts", "first"), [(MOVED, "Porto"), (TAKEN_BACK, "Vigo")])
 async def test_a_question_about_the_past_finds_what_was_but_not_what_never_was(  # type: ignore[no-untyped-def]
     telling, owner: Owner, facts: dict[str, list[dict[str, Any]]], first: str
@@ -498,6 +513,7 @@ async def test_a_question_about_the_past_finds_what_was_but_not_what_never_was( 
     assert first in memories[0].text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("facts", "earlier"), [(MOVED, ("Ada lives in Porto.",)), (TAKEN_BACK, ())])
 async def test_what_was_never_true_is_no_earlier_value(  # type: ignore[no-untyped-def]
     telling, owner: Owner, facts: dict[str, list[dict[str, Any]]], earlier: tuple[str, ...]
@@ -511,6 +527,7 @@ FARO = "Faro is where my bed stands."
 MOVED_TWICE = MOVED | {FARO: [lives("Ada lives in Faro.")]}
 
 
+@pytest.mark.slow
 async def test_what_took_the_place_of_what_took_its_place_is_found(telling, owner: Owner) -> None:  # type: ignore[no-untyped-def]
     async with telling(MOVED_TWICE) as memory:
         question, now = "in Porto near the river", START + timedelta(days=45)
@@ -525,6 +542,7 @@ async def test_what_took_the_place_of_what_took_its_place_is_found(telling, owne
     assert then[PORTO].superseded_by == ("Ada lives in Vigo.",)
 
 
+@pytest.mark.slow
 async def test_as_of_then_what_was_taken_back_later_still_holds(telling, owner: Owner) -> None:  # type: ignore[no-untyped-def]
     async with telling(TAKEN_BACK) as memory:
         memories = await memory.recall("Where do I live?", now=START + timedelta(days=10), **owner)
@@ -534,6 +552,7 @@ async def test_as_of_then_what_was_taken_back_later_still_holds(telling, owner: 
     }
 
 
+@pytest.mark.slow
 async def test_a_turn_of_which_some_is_over_says_what_came_since(telling, owner: Owner) -> None:  # type: ignore[no-untyped-def]
     both = "I live in Porto and I keep two goats."
     goats = {"predicate": "states", "text": "Ada keeps two goats."}
@@ -546,6 +565,7 @@ async def test_a_turn_of_which_some_is_over_says_what_came_since(telling, owner:
     assert all(result.is_current and result.superseded_by == ("Ada lives in Vigo.",) for result in marked)
 
 
+@pytest.mark.slow
 async def test_a_plan_that_came_true_was_no_earlier_value(telling, owner: Owner) -> None:  # type: ignore[no-untyped-def]
     plan = "I am going to move to Vigo."
     facts = {PORTO: MOVED[PORTO], plan: [lives("Ada plans to live in Vigo.", modality="planned")], VIGO: MOVED[VIGO]}
@@ -567,6 +587,7 @@ async def test_a_denial_does_not_read_as_its_opposite(telling, owner: Owner) -> 
     assert (fact.modality, fact.metadata["predicate"]) == ("negated", "not allergic_to")
 
 
+@pytest.mark.slow
 async def test_a_fact_stands_for_a_turn_that_leaves_out_its_year(telling, owner: Owner) -> None:  # type: ignore[no-untyped-def]
     statement = "The harvest feast of the goats is on 24 October"
     fact = {"predicate": "states", "text": "The harvest feast of the goats is on 24 October 2026."}
@@ -578,6 +599,7 @@ async def test_a_fact_stands_for_a_turn_that_leaves_out_its_year(telling, owner:
     assert home[0].text == PORTO
 
 
+@pytest.mark.slow
 async def test_a_question_asked_before_and_i_do_not_know_are_no_answers(telling, owner: Owner) -> None:  # type: ignore[no-untyped-def]
     question = "Where do I live?"
     async with telling(MOVED, question, "I do not know.", "I will remember that.") as memory:
@@ -587,6 +609,7 @@ async def test_a_question_asked_before_and_i_do_not_know_are_no_answers(telling,
     assert not {question, "I do not know.", "I will remember that."} & {result.text for result in (*memories, *unheard)}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("manner", ["pasted", "quoted", "joking", "hypothetical"])
 async def test_what_is_not_plainly_ones_own_word_counts_less_and_says_so(  # type: ignore[no-untyped-def]
     telling, owner: Owner, manner: str

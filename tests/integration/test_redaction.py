@@ -117,6 +117,7 @@ async def test_a_secret_is_nowhere(neo4j_server, app_name, kind):
         assert is_nowhere(secret, embedder.heard)
 
 
+@pytest.mark.slow
 async def test_the_service_of_adk_redacts_sessions_events_and_entries(neo4j_server, app_name):
     embedder, settings = Listening(), neo4j_server.settings(label_prefix=PREFIX)
     async with Neo4jMemoryService(settings=settings, embedder=embedder, redact="secrets") as service:
@@ -131,6 +132,7 @@ async def test_the_service_of_adk_redacts_sessions_events_and_entries(neo4j_serv
         assert is_nowhere(secret, embedder.heard)
 
 
+@pytest.mark.slow
 async def test_the_session_keeps_what_was_said_and_memory_does_not(neo4j_server, app_name):
     settings = neo4j_server.settings(label_prefix=PREFIX)
     async with (

@@ -31,6 +31,7 @@ async def sessions(neo4j_server: Any, app_name: str) -> list[str]:
     return names
 
 
+@pytest.mark.slow
 async def test_it_reads_what_is_outdated_once(command: Command, app_name: str, sessions: list[str]) -> None:
     plan = json.loads((await command("reextract", "--app", app_name, "--dry-run", "--json")).stdout)
     assert (plan["users"], plan["sessions"], plan["turns"], plan["max_calls"]) == (2, 3, 3, 0)
@@ -49,6 +50,7 @@ async def test_it_reads_what_is_outdated_once(command: Command, app_name: str, s
     assert plan["sessions"] == 1
 
 
+@pytest.mark.slow
 async def test_a_sample_writes_nothing(command: Command, app_name: str, sessions: list[str]) -> None:
     shown = await command("reextract", "--app", app_name, "--sample", "1")
     assert " of user " in shown.stdout and "Nothing changes." in shown.stdout and "Nothing was written" in shown.stdout

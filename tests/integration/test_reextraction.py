@@ -81,6 +81,7 @@ TEXTS = (
 )
 
 
+@pytest.mark.slow
 async def test_the_same_reader_again_changes_nothing(make: Callable[..., GraphMemory], owner: Owner) -> None:
     async with make() as memory:
         for day, text in enumerate(TEXTS):
@@ -151,6 +152,7 @@ async def test_who_the_owner_merged_stays_one(make: Callable[..., GraphMemory], 
         await check_sound(memory, owner)
 
 
+@pytest.mark.slow
 async def test_a_failing_model_leaves_what_was_read(make: Callable[..., GraphMemory], owner: Owner) -> None:
     async with make() as memory:
         await memory.remember([say("I live in Porto", 0)], session_id="s", **owner)
@@ -179,6 +181,7 @@ async def test_what_is_forgotten_leaves_former_readings_too(make: Callable[..., 
         await check_sound(memory, owner)
 
 
+@pytest.mark.slow
 async def test_an_edited_turn_was_never_read_otherwise(make: Callable[..., GraphMemory], owner: Owner) -> None:
     async with make() as memory:
         await memory.remember([say("I live in Porto", 0)], session_id="s", **owner)
@@ -190,6 +193,7 @@ async def test_an_edited_turn_was_never_read_otherwise(make: Callable[..., Graph
         await check_sound(memory, owner)
 
 
+@pytest.mark.slow
 async def test_users_and_shared_memories_are_apart(make: Callable[..., GraphMemory], app_name: str) -> None:
     async with make() as memory:
         for user, author in (("ada", "user"), ("bob", "user"), (SharedMemory(), "handbook")):

@@ -119,6 +119,7 @@ async def entities(memory: GraphMemory, owner: dict[str, str]) -> set[str]:
 # -- memories ---------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 async def test_a_memory_expires_at_its_own_time_and_with_it_what_rests_on_it_alone(make, owner):
     memory = make(reply("Inés keeps bees", "Rui keeps goats", Inés=[0], Rui=[1]))
     turns = [turn("t1", "Inés keeps bees", expires_at=PAST), turn("t2", "Rui keeps goats", expires_at=FUTURE)]
@@ -133,6 +134,7 @@ async def test_a_memory_expires_at_its_own_time_and_with_it_what_rests_on_it_alo
     assert app.facts == 1
 
 
+@pytest.mark.slow
 async def test_a_fact_lives_as_long_as_one_of_its_turns_and_shows_the_words_of_that_one(make, owner):
     memory = make(reply("Inés keeps bees", "Inés keeps bees"))
     turns = [turn("t1", "Inés keeps bees", expires_at=PAST), turn("t2", "Inés keeps bees, still", expires_at=FUTURE)]
@@ -151,6 +153,7 @@ async def test_a_turn_that_stays_keeps_its_fact_though_another_expires(make, own
     assert await facts(memory, owner) == {"Inés keeps bees"}
 
 
+@pytest.mark.slow
 async def test_known_turns_get_an_expiry_too_and_keep_it(make, owner):
     memory = make(reply("Inés keeps bees"))
     await memory.remember([turn("t1", "Inés keeps bees")], **owner, session_id="s")
@@ -161,6 +164,7 @@ async def test_known_turns_get_an_expiry_too_and_keep_it(make, owner):
     assert await texts(memory, "bees", owner) == set()
 
 
+@pytest.mark.slow
 async def test_a_queued_turn_keeps_its_expiry_until_it_is_read(make, owner):
     memory = make(reply("Inés keeps bees"))
     await memory.enqueue([turn("t1", "Inés keeps bees", expires_at=PAST)], **owner, session_id="s")
@@ -169,6 +173,7 @@ async def test_a_queued_turn_keeps_its_expiry_until_it_is_read(make, owner):
     assert await texts(memory, "bees", owner) == set()
 
 
+@pytest.mark.slow
 async def test_the_setting_goes_by_when_something_was_last_said_and_works_at_once(make, owner):
     memory = make(
         reply("Inés keeps bees", "Rui keeps goats"), reply("Rui keeps goats"), memory_ttl=None, session_ttl="30d"
@@ -190,6 +195,7 @@ async def test_an_own_expiry_counts_before_the_setting(make, owner):
     assert await texts(memory, "Who barks or mews?", owner) == {"Rex barks"}
 
 
+@pytest.mark.slow
 async def test_the_nearest_memories_may_all_have_expired(make, owner):
     """Expired ones do not use up what the vector index returns."""
     memory = make()
@@ -217,6 +223,7 @@ async def test_the_retriever_for_graphrag_leaves_out_what_has_expired(make, owne
     assert [item.content for item in result.items] == ["Rui keeps goats"]
 
 
+@pytest.mark.slow
 async def test_neither_what_replaced_nor_what_preceded_a_fact_shows_once_it_has_expired(make, owner):
     memory = make(*HOMES, functional_predicates=("lives_in",))
     before = LATELY - timedelta(days=1)
@@ -233,6 +240,7 @@ async def test_neither_what_replaced_nor_what_preceded_a_fact_shows_once_it_has_
     assert not any("Braga" in recollection.prompt_text for recollection in found)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("expires_at", "count"), [(PAST, 0), (FUTURE, 1), (None, 1)])
 async def test_what_facts_were_before_is_kept_as_long_as_asked(make, owner, expires_at, count):
     memory = make(*HOMES, functional_predicates=("lives_in",))
@@ -259,6 +267,7 @@ async def test_what_facts_were_before_is_kept_as_long_as_asked(make, owner, expi
 # -- sessions, events, state and artifacts ----------------------------------------------------------------------
 
 
+@pytest.mark.slow
 async def test_a_session_expires_by_the_setting_after_its_last_activity(make_sessions, owner):
     sessions, limited = make_sessions(), make_sessions(session_ttl="30d")
     for name, at in (("old", LONG_AGO), ("new", LATELY)):
@@ -277,6 +286,7 @@ async def test_a_sessions_own_expiry_counts_before_the_setting(make_sessions, ow
     assert await limited.get_session(**owner, session_id="kept") is not None
 
 
+@pytest.mark.slow
 async def test_an_event_expires_in_its_session_by_the_setting(make_sessions, owner):
     sessions, limited = make_sessions(), make_sessions(event_ttl=timedelta(days=30))
     session = await sessions.create_session(**owner, session_id="s")
@@ -296,6 +306,7 @@ async def age_state(sessions: Neo4jSessionService, owner: dict[str, str]) -> Non
     await connection.run_cypher(f"MATCH (u:{PREFIX}User {{scope: $scope}}) SET u.state_time = $at", given)
 
 
+@pytest.mark.slow
 async def test_a_users_state_expires_by_the_setting_and_a_change_brings_none_of_it_back(make_sessions, owner):
     sessions, limited = make_sessions(), make_sessions(user_state_ttl="30d")
     session = await sessions.create_session(**owner, session_id="s", state={"user:name": "Ada", "own": 1})
@@ -314,6 +325,7 @@ async def test_a_users_state_expires_by_the_setting_and_a_change_brings_none_of_
     assert created.state == {"user:city": "Porto"}
 
 
+@pytest.mark.slow
 async def test_a_version_of_an_artifact_expires_by_the_setting(neo4j_server, owner):
     settings = neo4j_server.settings(label_prefix=PREFIX)
     limited_settings = neo4j_server.settings(label_prefix=PREFIX, artifact_ttl="30d")
@@ -357,6 +369,7 @@ EXPIRED = [{"expire_time": PAST}, {"expire_time": PAST.isoformat()}, {"expire_ti
 KEPT = [{"ttl": "3600s"}, {"ttl": timedelta(hours=1)}, {"ttl": 3600}, {"expire_time": FUTURE}, {"ttl": None}]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("keys", [*EXPIRED, *KEPT], ids=str)
 async def test_ttl_and_expire_time_act_on_events_and_entries(service, owner, keys):
     await service.add_events_to_memory(events=[said("Inés keeps bees")], custom_metadata=keys, **owner)
@@ -366,12 +379,14 @@ async def test_ttl_and_expire_time_act_on_events_and_entries(service, owner, key
     assert set(found) == (set() if keys in EXPIRED else {"Inés keeps bees", "Rui keeps goats", "Eva keeps cats"})
 
 
+@pytest.mark.slow
 async def test_an_entry_that_expired_is_back_when_it_is_added_again(service, owner):
     for keys, count in (({"expire_time": PAST}, 0), ({}, 1), ({"ttl": "1h"}, 1), ({"expire_time": PAST}, 0)):
         await service.add_memory(memories=[entry("Rui keeps goats")], custom_metadata=keys, **owner)
         assert len(await search(service, "goats", owner)) == count
 
 
+@pytest.mark.slow
 async def test_memory_id_names_an_entry(service, owner):
     keys = {"memory_id": "goats"}
     await service.add_memory(memories=[entry("Rui keeps goats", id="other")], custom_metadata=keys, **owner)
@@ -473,6 +488,7 @@ async def test_memory_banks_other_keys_are_kept_as_metadata_with_one_warning(ser
 # -- filters ----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 async def test_a_search_can_be_filtered_by_metadata(make, owner):
     memory = make(reply("Inés keeps bees"), reply("Rui keeps bees"), "{}")
     given = {"t1": {"source": "hive", "year": 2026, "deep": {"a": [1, None]}}, "t2": {"source": "call", "year": 2026}}
@@ -492,6 +508,7 @@ async def test_a_search_can_be_filtered_by_metadata(make, owner):
     assert [(found.text, found.kind) for found in both] == [("Rui keeps bees", "fact")]
 
 
+@pytest.mark.slow
 async def test_the_filter_acts_before_the_limit(make, owner):
     memory = make()
     crowd = [Statement(f"bees bees bees {n}", LATELY, id=str(n)) for n in range(150)]

@@ -148,11 +148,13 @@ async def one_turn(sessions: Neo4jSessionService, name: str | None = None) -> li
     return texts((await app.again(session)).events)
 
 
+@pytest.mark.slow
 async def test_an_address_and_credentials_are_enough(neo4j_server):
     async with Neo4jSessionService(neo4j_server.uri, auth=neo4j_server.auth, database="neo4j") as sessions:
         assert await one_turn(sessions) == ["hello"]
 
 
+@pytest.mark.slow
 async def test_the_environment_is_read_at_first_use_and_not_before(neo4j_server, monkeypatch):
     async with Neo4jSessionService() as sessions:
         monkeypatch.setenv("NEO4J_URI", neo4j_server.uri)
@@ -162,6 +164,7 @@ async def test_the_environment_is_read_at_first_use_and_not_before(neo4j_server,
         assert await one_turn(sessions) == ["hello"]
 
 
+@pytest.mark.slow
 async def test_settings_can_be_handed_over(neo4j_server):
     settings = Settings(
         uri=neo4j_server.uri, username=neo4j_server.auth[0], password=neo4j_server.auth[1], database="neo4j"
@@ -187,6 +190,7 @@ async def test_a_refused_password_is_one_of_our_errors(neo4j_server):
             await one_turn(sessions)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("schema", ["auto", "check", "off"])
 async def test_every_schema_mode_works_on_a_prepared_database(app, connect, schema):
     await app.sessions.prepare()
@@ -209,6 +213,7 @@ async def test_the_callers_driver_is_used_and_never_closed(driver):
     assert records[0]["one"] == 1
 
 
+@pytest.mark.slow
 async def test_close_may_be_called_before_any_use_and_again_and_again(connect):
     sessions = connect()
     await sessions.close()
@@ -230,6 +235,7 @@ async def find_own_connections(driver: AsyncDriver) -> set[str]:
     return {record["id"] for record in records}
 
 
+@pytest.mark.slow
 async def test_leaving_the_context_closes_the_connections(driver, connect):
     async with connect() as sessions:
         await one_turn(sessions)
@@ -280,6 +286,7 @@ def test_threads_that_append_through_one_session_object_lose_nothing(connect):
     assert stored == session
 
 
+@pytest.mark.slow
 async def test_a_tools_thread_with_its_own_loop_works_beside_the_running_one(app):
     session = await app.start()
     await app.say(session, "from the loop")
@@ -288,6 +295,7 @@ async def test_a_tools_thread_with_its_own_loop_works_beside_the_running_one(app
     assert texts((await app.again(session)).events) == ["from the loop", "from the thread", "from the loop"]
 
 
+@pytest.mark.slow
 async def test_a_cancelled_append_leaves_nothing_half_done_and_nothing_locked(app):
     session = await app.start()
     for delay in (0, 0.0005, 0.001, 0.002, 0.004, 0.008):
@@ -307,6 +315,7 @@ async def test_a_cancelled_append_leaves_nothing_half_done_and_nothing_locked(ap
 # --- several processes --------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 async def test_of_creates_by_two_services_at_once_exactly_one_wins(app, other):
     results = await asyncio.gather(*(one.start("s") for one in [app, other] * 5), return_exceptions=True)
     assert sorted(type(result).__name__ for result in results) == ["AlreadyExistsError"] * 9 + ["Session"]
@@ -345,6 +354,7 @@ async def test_an_event_retried_by_another_service_is_accepted_once(app, other):
     assert texts((await other.fetch("s")).events) == ["once"]
 
 
+@pytest.mark.slow
 async def test_a_session_read_before_its_id_was_deleted_and_reused_cannot_write_into_the_new_one(app, other):
     old = await app.say(await app.start("s"), "old")
     await other.drop("s")
@@ -415,6 +425,7 @@ async def lossy(wire: tuple[LossyWire, str], neo4j_server: Any) -> AsyncIterator
         yield App(sessions, fresh_name()), wire[0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("load", [lambda session: session, elsewhere], ids=["loaded", "built elsewhere"])
 async def test_an_append_whose_acknowledgement_was_lost_is_done_once_and_seen_by_the_session(lossy, load):
     app, wire = lossy
@@ -428,6 +439,7 @@ async def test_an_append_whose_acknowledgement_was_lost_is_done_once_and_seen_by
     assert texts((await app.again(session)).events) == texts(session.events) == ["first", "second", "third"]
 
 
+@pytest.mark.slow
 async def test_a_create_whose_acknowledgement_was_lost_succeeds_once(lossy):
     app, wire = lossy
     name = str(uuid.uuid4())
@@ -438,6 +450,7 @@ async def test_a_create_whose_acknowledgement_was_lost_succeeds_once(lossy):
     assert await app.again(session) == session
 
 
+@pytest.mark.slow
 async def test_a_delete_whose_acknowledgement_was_lost_is_done(lossy):
     app, wire = lossy
     session = await app.say(await app.start(str(uuid.uuid4())), "said")
@@ -450,6 +463,7 @@ async def test_a_delete_whose_acknowledgement_was_lost_is_done(lossy):
 # --- a failing write ----------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 async def test_an_append_that_fails_in_the_database_leaves_the_session_as_it_was(driver, neo4j_server):
     own = AsyncGraphDatabase.driver(neo4j_server.uri, auth=neo4j_server.auth)
     app = App(Neo4jSessionService(driver=own), fresh_name())
@@ -476,6 +490,7 @@ async def test_an_id_longer_than_1024_characters_is_refused_and_nothing_is_store
     assert await app.again(session) == session
 
 
+@pytest.mark.slow
 async def test_an_id_of_1024_characters_of_any_script_is_kept(app):
     session = await app.start("😀" * 1_024)
     await app.say(session, "hello", id="数" * 1_024)
@@ -544,6 +559,7 @@ async def test_expiry_goes_by_the_real_clock_too(app):
     assert await app.fetch(session.id) is None
 
 
+@pytest.mark.slow
 async def test_an_expired_session_takes_no_events(app):
     with time_is(NOON):
         session = await app.start(ttl=60)
@@ -632,6 +648,7 @@ async def test_display_name_and_owner_are_stored_and_leave_adks_session_as_it_is
     assert stored == [["Trip to Rome", "ada@example.org"]]
 
 
+@pytest.mark.slow
 async def test_a_list_by_labels_has_the_sessions_that_carry_them_all(app):
     await app.start("both", labels={"team": "a", "kind": "test"})
     await app.start("one", labels={"team": "a"})
@@ -665,6 +682,7 @@ async def paged(app: App, limit: int, **more: Any) -> list[str]:
     return seen
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("limit", [1, 2, 5, 13, 50])
 @pytest.mark.parametrize("user", [None, "a"])
 async def test_paging_visits_each_session_once_in_the_order_of_the_list(app, limit, user):
@@ -673,6 +691,7 @@ async def test_paging_visits_each_session_once_in_the_order_of_the_list(app, lim
     assert await paged(app, limit, user=user) == expected
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("limit", [1, 2, 5, 50])
 @pytest.mark.parametrize("user", [None, "a"])
 async def test_paging_newest_first_visits_each_session_once_too(app, limit, user):
@@ -683,6 +702,7 @@ async def test_paging_newest_first_visits_each_session_once_too(app, limit, user
     assert await paged(app, limit, user=user, newest_first=True) == whole
 
 
+@pytest.mark.slow
 async def test_newest_first_turns_the_order_of_activity_round(app):
     for n, name in enumerate("abc"):
         await app.say(await app.start(name), "hello", at=NOON + n)
@@ -730,6 +750,7 @@ async def test_the_events_of_a_session_come_in_the_order_of_appending(app):
     assert isinstance(page.last_seq, int)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("limit", [1, 2, 3, 7, 100])
 async def test_paging_visits_each_event_once(app, limit):
     session = await app.say(await app.start(), *"abcdefg", at=1.0)
@@ -742,6 +763,7 @@ async def test_paging_visits_each_event_once(app, limit):
     assert seen == list("abcdefg")
 
 
+@pytest.mark.slow
 async def test_what_is_new_since_the_last_page_is_the_next_page(app):
     session = await app.say(await app.start(), "a", "b")
     last_seq = (await app.page(session.id)).last_seq
@@ -749,6 +771,7 @@ async def test_what_is_new_since_the_last_page_is_the_next_page(app):
     assert texts((await app.page(session.id, after_seq=last_seq)).events) == ["c"]
 
 
+@pytest.mark.slow
 async def test_a_page_after_a_timestamp_includes_that_moment(app):
     session = await app.start()
     for text, at in [("a", 30.0), ("b", 10.0), ("c", 20.0), ("d", 40.0)]:
@@ -774,6 +797,7 @@ async def test_an_unknown_session_and_anothers_have_an_empty_page(app):
 # --- closing a session --------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 async def test_a_closed_session_stays_readable(app):
     session = await app.say(await app.start(state={"k": 1}), "said")
     await app.sessions.close_session(session)
@@ -795,6 +819,7 @@ async def test_a_closed_session_takes_no_more_events_through_any_copy(app):
     assert await app.again(session) == stored
 
 
+@pytest.mark.slow
 async def test_an_event_stored_before_the_close_may_still_be_redelivered(app):
     session, event = await app.start(), said("once")
     await app.sessions.append_event(session, event.model_copy(deep=True))
@@ -803,6 +828,7 @@ async def test_an_event_stored_before_the_close_may_still_be_redelivered(app):
     assert texts((await app.again(session)).events) == ["once"]
 
 
+@pytest.mark.slow
 async def test_closing_twice_keeps_the_first_time(app, driver):
     session = await app.start()
     for at in (NOON, NOON + 9):
@@ -816,6 +842,7 @@ async def test_closing_a_missing_session_is_refused(app):
         await app.sessions.close_session(Session(id="missing", app_name=app.name, user_id=USER))
 
 
+@pytest.mark.slow
 async def test_the_id_of_a_closed_session_is_free_after_its_deletion(app):
     await app.sessions.close_session(await app.start("s"))
     with pytest.raises(AlreadyExistsError):
@@ -827,6 +854,7 @@ async def test_the_id_of_a_closed_session_is_free_after_its_deletion(app):
 # --- deleting state keys ------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 async def test_a_deleted_key_is_gone_where_none_would_stay(app):
     session = await app.start(state={"a": 1, "b": 1, "kept": 1})
     await app.say(session, "none", delta={"a": None})
@@ -836,6 +864,7 @@ async def test_a_deleted_key_is_gone_where_none_would_stay(app):
     assert await app.again(session) == session
 
 
+@pytest.mark.slow
 async def test_deleted_keys_of_the_app_and_the_user_are_gone_for_all(app):
     state = {f"{level}{key}": 1 for level in ("", "app:", "user:") for key in ("k", "kept")}
     session = await app.start(state=state)
@@ -847,6 +876,7 @@ async def test_deleted_keys_of_the_app_and_the_user_are_gone_for_all(app):
     assert await app.user_state() == {"kept": 1}
 
 
+@pytest.mark.slow
 async def test_deleting_a_key_leaves_keys_that_begin_alike(app):
     state = {"k": 1, "k2": 1, 'k":': 1, "K": 1, "app:k": 1, "nested": {"k": 1}}
     session = await app.start(state=state)
@@ -854,6 +884,7 @@ async def test_deleting_a_key_leaves_keys_that_begin_alike(app):
     assert (await app.again(session)).state == {key: value for key, value in state.items() if key != "k"}
 
 
+@pytest.mark.slow
 async def test_deleting_unknown_keys_does_nothing(app):
     session = await app.start(state={"k": 1})
     await app.sessions.delete_state_keys(session, ["unknown", "app:unknown", "user:unknown"])
@@ -867,6 +898,7 @@ async def test_a_deleted_key_can_be_set_again(app):
     assert (await app.again(session)).state == {"k": 2}
 
 
+@pytest.mark.slow
 async def test_deleting_keys_is_an_event_so_other_copies_become_stale(app):
     session = await app.start(state={"k": 1})
     stale = await app.again(session)
@@ -888,6 +920,7 @@ async def test_a_stale_session_deletes_no_keys(app):
 # --- deleting a session -------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("forget_memory", [False, True])
 async def test_a_deleted_session_that_was_never_remembered_leaves_nothing_behind(app, driver, forget_memory):
     await app.say(await app.start("s"), "a", "b")
@@ -903,6 +936,7 @@ async def test_deleting_what_is_unknown_is_fine_with_forgetting_too(app):
 # --- what is stored -----------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 async def test_the_stored_body_is_the_whole_event_in_adks_own_json(app, driver):
     event = said("Zürich", branch="a.b", custom_metadata={"k": [1, None]}, delta={"k": {"a": None}})
     await app.sessions.append_event(await app.start(), event)
@@ -912,6 +946,7 @@ async def test_the_stored_body_is_the_whole_event_in_adks_own_json(app, driver):
     assert [stored[name] for name in columns] == [getattr(event, name) for name in columns]
 
 
+@pytest.mark.slow
 async def test_the_graph_leads_from_the_session_through_its_events_in_order(app, driver):
     await app.say(await app.start(), "a", "b", "c", at=1.0)
     walked = await rows(
@@ -927,6 +962,7 @@ async def test_the_graph_leads_from_the_session_through_its_events_in_order(app,
     assert walked == [[["a", "b", "c"]]]
 
 
+@pytest.mark.slow
 async def test_state_keys_never_become_property_keys_of_the_database(app, driver):
     key = f"key{uuid.uuid4().hex}"
     session = await app.start(state={f"{level}{key}0": 1 for level in ("", "app:", "user:")}, labels={key: "x"})
@@ -946,6 +982,7 @@ NEWER = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("edit", NEWER.values(), ids=NEWER)
 async def test_an_event_with_fields_of_a_newer_adk_is_still_readable(app, driver, edit):
     summary = types.Content(role="model", parts=[types.Part(text="summary")])

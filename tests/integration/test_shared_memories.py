@@ -67,6 +67,7 @@ async def find_codes(memory: GraphMemory, app_name: str, user: str = "ana", **op
     return {one.text.split()[-1].rstrip("."): one.shared for one in memories}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("shared", "codes"),
     [
@@ -84,6 +85,7 @@ async def test_a_search_reads_the_user_s_own_and_what_it_is_given(
     assert await find_codes(memory, f"{app_name}-other", shared=shared) == {}
 
 
+@pytest.mark.slow
 async def test_nobody_reads_what_is_shared_without_being_given_it(memory: GraphMemory, app_name: str) -> None:
     assert await find_codes(memory, app_name, "cy") == {}
     assert await find_codes(memory, app_name, NIGHT) == {"night1234": None} | {"night1234": NIGHT}
@@ -126,6 +128,7 @@ async def test_a_user_s_export_does_not_become_a_shared_memory(
     assert outcome.exit_code != 0 and "promote" in outcome.stderr
 
 
+@pytest.mark.slow
 async def test_sessions_are_a_user_s(memory: GraphMemory, app_name: str) -> None:
     async with Neo4jSessionService(settings=memory.connection.settings) as sessions:
         with pytest.raises(errors.InvalidArgument, match="cannot be a user's id"):
@@ -165,6 +168,7 @@ async def test_a_function_tells_who_reads_what(neo4j_server: Any, memory: GraphM
         neo4j_server.settings(shared=["night"])
 
 
+@pytest.mark.slow
 async def test_an_agent_reads_what_the_application_gives_it(memory: GraphMemory, app_name: str) -> None:
     async with Neo4jMemoryService(settings=memory.connection.settings, embedder=HashEmbedder(), shared=[NIGHT]) as ours:
         entry = MemoryEntry(author="bob", content=types.Content(parts=[types.Part(text="The kettle leaks.")]))
@@ -210,6 +214,7 @@ async def check_sound(memory: GraphMemory, app_name: str) -> None:
     assert [one.user_id for one in checkups if one.is_ill or one.differences] == []
 
 
+@pytest.mark.slow
 async def test_a_fact_is_promoted_with_its_quote_and_nothing_else(memory: GraphMemory, app_name: str) -> None:
     secret = "I earn 4000 euros. The kettle is broken. I hate Mondays."
     await remember(memory, app_name, "ana", secret)
@@ -224,6 +229,7 @@ async def test_a_fact_is_promoted_with_its_quote_and_nothing_else(memory: GraphM
     await check_sound(memory, app_name)
 
 
+@pytest.mark.slow
 async def test_two_people_say_the_same(memory: GraphMemory, app_name: str) -> None:
     for user in ("ana", "bob"):
         await remember(memory, app_name, user, "The kettle is broken.")
@@ -234,6 +240,7 @@ async def test_two_people_say_the_same(memory: GraphMemory, app_name: str) -> No
     await check_sound(memory, app_name)
 
 
+@pytest.mark.slow
 async def test_a_name_stands_for_the_user(memory: GraphMemory, app_name: str) -> None:
     await remember(memory, app_name, "ana", "I live in Porto.")
     await promote(memory, app_name, "Porto", author="Ana Sousa")
@@ -273,6 +280,7 @@ async def test_who_promotes_a_statement_of_theirs_is_named(memory: GraphMemory, 
     assert fact.author == "Ana Sousa"
 
 
+@pytest.mark.slow
 async def test_only_quotes_that_stand_are_promoted_and_expire_there_too(
     neo4j_server: Any, memory: GraphMemory, app_name: str
 ) -> None:
@@ -300,6 +308,7 @@ async def find_stored_id(memory: GraphMemory, word: str) -> str:
     return id
 
 
+@pytest.mark.slow
 async def test_what_is_promoted_is_redacted(neo4j_server: Any, memory: GraphMemory, app_name: str) -> None:
     await remember(memory, app_name, "ana", "The safe opens with 4711.")
     redacting = make_memory(neo4j_server, redact=lambda text: text.replace("4711", "[code]"))
@@ -310,6 +319,7 @@ async def test_what_is_promoted_is_redacted(neo4j_server: Any, memory: GraphMemo
     assert [source.quote for fact in facts for source in fact.sources] == ["The safe opens with [code]."]
 
 
+@pytest.mark.slow
 async def test_who_speaks_is_known_after_one_of_their_words_is_deleted(memory: GraphMemory, app_name: str) -> None:
     whose = {"app_name": app_name, "user_id": "carla"}
     statements = [Statement(text, NOON, "user") for text in ("I live in Porto.", "I keep two goats.")]
@@ -320,6 +330,7 @@ async def test_who_speaks_is_known_after_one_of_their_words_is_deleted(memory: G
     assert "Porto" in (await memory.profile(**whose)).text
 
 
+@pytest.mark.slow
 async def test_scopes_that_are_asked_the_same_share_one_embedding(neo4j_server: Any, app_name: str) -> None:
     embedder = HashEmbedder()
     async with GraphMemory(
@@ -332,6 +343,7 @@ async def test_scopes_that_are_asked_the_same_share_one_embedding(neo4j_server: 
         assert embedder.calls - before == 1
 
 
+@pytest.mark.slow
 async def test_a_statement_is_promoted_word_for_word(memory: GraphMemory, app_name: str) -> None:
     statement = Statement("Deliveries come at noon.", NOON + timedelta(days=1), "ana")
     await memory.add_statements([statement], app_name=app_name, user_id="ana")
@@ -372,6 +384,7 @@ async def test_an_operator_names_a_shared_memory(
     assert await list_texts(memory, app_name, DAY) == ["My door code is day1234."]
 
 
+@pytest.mark.slow
 async def test_a_list_of_users_names_shared_memories_too(memory: GraphMemory, app_name: str) -> None:
     users = [user async for user in memory.users(app_name=app_name)]
     assert {user.user_id: user.facts for user in users} == dict.fromkeys(("ana", "bob", APP, NIGHT, DAY), 1)
@@ -379,6 +392,7 @@ async def test_a_list_of_users_names_shared_memories_too(memory: GraphMemory, ap
         assert len(await list_texts(memory, app_name, user.user_id)) == 1
 
 
+@pytest.mark.slow
 async def test_an_export_keeps_what_is_shared(
     memory: GraphMemory, app_name: str, command: Command, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -391,6 +405,7 @@ async def test_an_export_keeps_what_is_shared(
     await check_sound(memory, other)
 
 
+@pytest.mark.slow
 async def test_what_waits_of_a_shared_memory_is_read_later(memory: GraphMemory, app_name: str) -> None:
     turn = Turn("t1", "bob", "The kettle is broken.", NOON)
     await memory.enqueue([turn], app_name=app_name, user_id=NIGHT, session_id="s2")

@@ -46,6 +46,7 @@ async def memory(neo4j_server: Any, owner: Owner) -> AsyncIterator[GraphMemory]:
         yield memory
 
 
+@pytest.mark.slow
 async def test_it_holds_every_page_and_each_link_leads_to_one(memory: GraphMemory, owner: Owner) -> None:
     pages = unpack_pages(await memory.show(**owner, limit=None))
     facts = [fact async for fact in memory.facts(**owner, past=True)]
@@ -77,6 +78,7 @@ async def test_it_loads_nothing_from_elsewhere(memory: GraphMemory, owner: Owner
     assert "unsafe" not in policy
 
 
+@pytest.mark.slow
 async def test_a_question_is_shown_first(memory: GraphMemory, owner: Owner) -> None:
     view = await memory.show(**owner, question="Where does the user live?")
     assert 'data-start="#/answer"' in view.html
@@ -111,6 +113,7 @@ async def test_options_that_are_none_are_refused(memory: GraphMemory, owner: Own
         await memory.show(**owner, **options)
 
 
+@pytest.mark.slow
 async def test_a_notebook_shows_it_in_a_frame_of_its_own(memory: GraphMemory, owner: Owner) -> None:
     frame = (await memory.show(**owner))._repr_html_()
     [(tag, values)] = ParsedPage(frame).tags
@@ -119,6 +122,7 @@ async def test_a_notebook_shows_it_in_a_frame_of_its_own(memory: GraphMemory, ow
     assert values["srcdoc"].startswith("<!doctype html>")
 
 
+@pytest.mark.slow
 async def test_who_is_unknown_has_an_empty_file(memory: GraphMemory, owner: Owner) -> None:
     pages = unpack_pages(await memory.show(app_name=owner["app_name"], user_id="nobody"))
     assert sorted(pages) == ["#/", "#/entities", "#/facts", "#/sessions"]

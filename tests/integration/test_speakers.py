@@ -32,6 +32,7 @@ async def first(memory: GraphMemory, app_name: str, question: str) -> str | None
     return (await memory.recall(question, app_name=app_name, user_id="u"))[0].author
 
 
+@pytest.mark.slow
 async def test_what_the_one_asked_about_said_comes_first(memory: GraphMemory, app_name: str) -> None:
     turns = [said("ben", "I keep bees in the garden", "t0"), said("ana", "I keep bees in the garden too", "t1")]
     await remember(memory, app_name, "s1", *turns)
@@ -39,6 +40,7 @@ async def test_what_the_one_asked_about_said_comes_first(memory: GraphMemory, ap
     assert await first(memory, app_name, "Does Ben keep bees in the garden?") == "ben"
 
 
+@pytest.mark.slow
 async def test_somebody_new_is_known_to_the_next_search(memory: GraphMemory, app_name: str) -> None:
     await remember(memory, app_name, "s1", said("ben", "I keep bees in the garden", "t0"))
     assert await first(memory, app_name, "Does Ana keep bees in the garden?") == "ben"
@@ -67,6 +69,7 @@ async def test_what_a_user_speaks_tells_the_language_of_few_words(memory: GraphM
     assert nobody.parse_question("dog breed").language == "en"
 
 
+@pytest.mark.slow
 async def test_what_an_agent_says_is_not_what_its_user_speaks(memory: GraphMemory, app_name: str) -> None:
     agent = [Turn(f"a{n}", "companion", "You may want to ask me for more of that.", NOON, "model") for n in range(5)]
     await remember(memory, app_name, "s1", said("ben", "Ich halte Bienen in meinem Garten.", "t0"), *agent)

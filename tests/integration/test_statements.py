@@ -64,6 +64,7 @@ async def count_nodes(memory: GraphMemory, owner: dict[str, str], word: str) -> 
     return sum(word in repr(holder) for holder in records[0]["holders"])
 
 
+@pytest.mark.slow
 async def test_an_entry_ends_what_was_said_before(make: Make, owner: dict[str, str]) -> None:
     service = make(make_reply("Faro", "I live in Faro"), make_reply("Porto", "lives in Porto"))
     memory = service.memory
@@ -80,6 +81,7 @@ async def test_an_entry_ends_what_was_said_before(make: Make, owner: dict[str, s
     assert [one.differences async for one in memory.check_memories(**owner)] == [0]
 
 
+@pytest.mark.slow
 async def test_an_entry_in_which_nothing_is_read_is_kept_in_its_own_words(make: Make, owner: dict[str, str]) -> None:
     service = make("{}")
     keys = {"source": "form", "topics": ["KEY_CONVERSATION_DETAILS"]}
@@ -97,6 +99,7 @@ async def test_an_entry_in_which_nothing_is_read_is_kept_in_its_own_words(make: 
         assert len(recalled) == count
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("keys", "id"), [({"disable_consolidation": True}, None), ({"enable_consolidation": False}, None), ({}, "m1")]
 )
@@ -120,6 +123,7 @@ async def test_an_id_and_consolidation_exclude_each_other(make: Make, owner: dic
     assert await list_states(service.memory, owner) == {}
 
 
+@pytest.mark.slow
 async def test_a_deleted_entry_leaves_no_word_and_may_be_added_again(make: Make, owner: dict[str, str]) -> None:
     service = make()
     for _ in range(3):
@@ -131,6 +135,7 @@ async def test_a_deleted_entry_leaves_no_word_and_may_be_added_again(make: Make,
     assert [one.is_ill async for one in service.memory.check_memories(**owner)] == [False]
 
 
+@pytest.mark.slow
 async def test_one_of_two_facts_of_an_entry_is_deleted_and_the_other_stays(make: Make, owner: dict[str, str]) -> None:
     text = "I live in Faro. My boat is in Porto."
     boat = {
@@ -155,6 +160,7 @@ async def test_one_of_two_facts_of_an_entry_is_deleted_and_the_other_stays(make:
     assert await count_nodes(service.memory, owner, "Faro") == 0
 
 
+@pytest.mark.slow
 async def test_a_model_that_fails_leaves_the_entry_pending(make: Make, owner: dict[str, str]) -> None:
     service = make(RuntimeError("away"), make_reply("Faro", "I live in Faro"))
     with pytest.raises(errors.ModelFailed, match="pending"):
@@ -216,6 +222,7 @@ async def test_a_guard_refuses_an_entry_before_it_is_read(make: Make, owner: dic
     assert await count_nodes(service.memory, owner, "money") == 0
 
 
+@pytest.mark.slow
 async def test_a_guard_holds_what_is_read_in_an_entry(make: Make, owner: dict[str, str]) -> None:
     service = make(guard=lambda candidate: GuardVerdict("hold", "all"))
     await service.add_memory(memories=[make_entry("I keep two goats.")], **owner)
@@ -229,6 +236,7 @@ async def test_a_guard_holds_what_is_read_in_an_entry(make: Make, owner: dict[st
     assert report.dropped == {"refused by the guard: all": 1}
 
 
+@pytest.mark.slow
 async def test_entries_of_other_metadata_are_read_apart(make: Make, owner: dict[str, str]) -> None:
     service = make()
     entries = [make_entry(f"I keep {n} goats.", custom_metadata={"batch": n % 2}) for n in range(4)]
@@ -239,6 +247,7 @@ async def test_entries_of_other_metadata_are_read_apart(make: Make, owner: dict[
         assert {int(one.text.split()[2]) % 2 for one in recalled} == {batch} and len(recalled) == 2
 
 
+@pytest.mark.slow
 async def test_an_entry_goes_with_an_export_of_now_and_of_then(
     make: Make, owner: dict[str, str], tmp_path: Path
 ) -> None:

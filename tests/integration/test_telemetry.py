@@ -149,6 +149,7 @@ def answered(*facts: str) -> LlmResponse:
 # -- spans of operations ----------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 async def test_a_search_is_a_span_that_says_how_much_was_found(world: World, seen: Seen) -> None:
     await world.memory.add_session_to_memory(world.session("My dog is called Rex."))
     answer = await world.memory.search_memory(query="What is my dog called?", **world.owner)
@@ -161,6 +162,7 @@ async def test_a_search_is_a_span_that_says_how_much_was_found(world: World, see
     assert len(answer.memories) > 0
 
 
+@pytest.mark.slow
 async def test_the_statements_of_a_search_stand_below_it_though_threads_run_them(world: World, seen: Seen) -> None:
     await world.memory.add_session_to_memory(world.session("My dog is called Rex."))
     seen.clear()
@@ -171,6 +173,7 @@ async def test_the_statements_of_a_search_stand_below_it_though_threads_run_them
     assert len(below) == len(seen.spans) - 1
 
 
+@pytest.mark.slow
 async def test_remembering_a_session_is_an_upsert_that_names_the_session(world: World, seen: Seen) -> None:
     await world.memory.add_session_to_memory(world.session("My dog is called Rex.", "He is three."))
     span = seen.one("upsert_memory")
@@ -185,6 +188,7 @@ async def test_remembering_a_session_is_an_upsert_that_names_the_session(world: 
     assert len(seen.spans) == len(seen.under(span)) + 1
 
 
+@pytest.mark.slow
 async def test_events_without_a_session_name_none(world: World, seen: Seen) -> None:
     await world.memory.add_events_to_memory(events=[said("My dog is called Rex.")], **world.owner)
     assert "gen_ai.conversation.id" not in (seen.one("upsert_memory").attributes or {})
@@ -200,6 +204,7 @@ async def test_a_memory_that_is_told_is_created_and_a_forgotten_one_deleted_by_i
     assert "erase_statements" in [span.name for span in seen.under(seen.one("delete_memory"))]
 
 
+@pytest.mark.slow
 async def test_each_method_of_the_session_service_is_a_span_of_its_name_and_session(world: World, seen: Seen) -> None:
     session = await world.sessions.create_session(**world.owner)
     await world.sessions.append_event(session, said("Hello."))
@@ -224,6 +229,7 @@ async def test_each_method_of_the_session_service_is_a_span_of_its_name_and_sess
         assert seen.under(span)
 
 
+@pytest.mark.slow
 async def test_appends_that_share_a_transaction_are_linked_to_its_trace(world: World, seen: Seen) -> None:
     users = [{**world.owner, "user_id": name} for name in ("ann", "bob", "cleo")]
     sessions = [await world.sessions.create_session(**user) for user in users]
@@ -266,6 +272,7 @@ def test_whoever_asks_sees_each_methods_own_parameters(service: type) -> None:
     assert "ttl" in inspect.signature(Neo4jSessionService.create_session).parameters
 
 
+@pytest.mark.slow
 async def test_the_model_that_reads_is_a_span_with_what_it_cost(world: World, seen: Seen) -> None:
     memory = world.reading(ScriptedLlm.from_replies(answered("I keep bees")))
     async with memory:
@@ -372,6 +379,7 @@ async def everything_is_done(world: World, text: str) -> None:
         await world.artifacts.save_artifact(filename="f", artifact=types.Part.from_text(text=text), **world.owner)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", [None, "", "NO_CONTENT", "EVENT_ONLY", "true", "nonsense"])
 async def test_nobodys_words_and_no_users_name_are_told_unasked(
     world: World, seen: Seen, monkeypatch: pytest.MonkeyPatch, mode: str | None
@@ -386,6 +394,7 @@ async def test_nobodys_words_and_no_users_name_are_told_unasked(
         assert word not in everything
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["SPAN_ONLY", "span_and_event "])
 async def test_on_the_switch_spans_hold_the_question_and_the_memories(
     world: World, seen: Seen, monkeypatch: pytest.MonkeyPatch, mode: str
@@ -416,6 +425,7 @@ async def test_what_is_redacted_is_redacted_in_spans_too(
     assert SECRET not in seen.everything()
 
 
+@pytest.mark.slow
 async def test_users_at_the_same_time_do_not_mix(world: World, seen: Seen) -> None:
     users = [f"user{number}" for number in range(8)]
 
@@ -437,6 +447,7 @@ async def test_users_at_the_same_time_do_not_mix(world: World, seen: Seen) -> No
 # -- metrics ----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 async def test_searches_and_statements_are_timed(world: World, seen: Seen) -> None:
     await world.memory.search_memory(query="bees", **world.owner)
     [search] = seen.points("gen_ai.client.operation.duration")
@@ -453,6 +464,7 @@ async def test_sessions_do_not_count_among_operations_on_memory(world: World, se
     assert seen.points("gen_ai.client.operation.duration") == []
 
 
+@pytest.mark.slow
 async def test_facts_are_counted_by_operation_and_tokens_by_direction(world: World, seen: Seen) -> None:
     async with world.reading(
         ScriptedLlm.from_replies(answered("I keep bees", "I like tea"), answered("I keep bees"))
@@ -469,6 +481,7 @@ async def test_facts_are_counted_by_operation_and_tokens_by_direction(world: Wor
     }
 
 
+@pytest.mark.slow
 async def test_nothing_new_adds_nothing_to_the_counts(world: World, seen: Seen) -> None:
     session = world.session("My dog is called Rex.")
     await world.memory.add_session_to_memory(session)
@@ -478,6 +491,7 @@ async def test_nothing_new_adds_nothing_to_the_counts(world: World, seen: Seen) 
     assert [point.count for point in seen.points("adk_graph_memory.ingest.lag")] == [1]
 
 
+@pytest.mark.slow
 async def test_the_lag_goes_from_the_request_to_the_commit_however_long_it_was_queued(world: World, seen: Seen) -> None:
     memory = world.memory.memory
     for number in range(2):  # two requests of one session are read as one
@@ -491,6 +505,7 @@ async def test_the_lag_goes_from_the_request_to_the_commit_however_long_it_was_q
     assert lag.min >= 0.75
 
 
+@pytest.mark.slow
 async def test_what_waits_of_an_app_is_counted(world: World, seen: Seen) -> None:
     memory = world.memory.memory
     for number in range(3):
@@ -508,6 +523,7 @@ async def test_what_waits_of_an_app_is_counted(world: World, seen: Seen) -> None
 # -- in the background ------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 async def test_what_goes_on_in_the_background_is_linked_to_the_runs_it_comes_from(world: World, seen: Seen) -> None:
     outbox = TurnBuffer()
     reader = IngestWorker(outbox, every=100, idle=60, at_once=4, drain=60)

@@ -57,6 +57,7 @@ def asked(service: Neo4jMemoryService) -> str:
     return str(service.memory._language_model.requests)  # type: ignore[union-attr]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("state", "chosen", "setting", "hour"),
     [
@@ -80,6 +81,7 @@ async def test_the_zone_is_the_state_s_or_the_caller_s_or_the_setting_s(
     assert answer.memories[0].timestamp == hour
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("chosen", "offset"), [(None, -3), ("Asia/Tokyo", 9)])
 async def test_where_no_zone_is_named_the_last_offset_is_the_users(
     make: Make, app_name: str, chosen: str | None, offset: int
@@ -92,6 +94,7 @@ async def test_where_no_zone_is_named_the_last_offset_is_the_users(
     assert egret.at.utcoffset() == timedelta(hours=offset)
 
 
+@pytest.mark.slow
 async def test_a_zone_that_changes_counts_from_the_next_events_on(make: Make, app_name: str, neo4j_server: Any) -> None:
     service, whose = make(), {"app_name": app_name, "user_id": "ada"}
     async with Neo4jSessionService(settings=neo4j_server.settings(label_prefix=PREFIX)) as sessions:
@@ -103,6 +106,7 @@ async def test_a_zone_that_changes_counts_from_the_next_events_on(make: Make, ap
     assert hours == {"heron": 9, "egret": -3}
 
 
+@pytest.mark.slow
 async def test_what_is_queued_keeps_its_offset_for_whoever_reads_it(make: Make, app_name: str) -> None:
     session_in_zone = session(app_name, "I saw a heron yesterday.", **SAO_PAULO)
     queuing, outbox = make(), TurnBuffer()
@@ -138,6 +142,7 @@ async def test_yesterday_in_a_question_is_the_user_s(
     assert timedelta(days=1) <= now - span.start <= timedelta(days=2, minutes=5)
 
 
+@pytest.mark.slow
 async def test_the_state_of_sessions_in_this_graph_tells_the_zone_where_no_session_is_at_hand(
     make: Make, app_name: str, neo4j_server: Any
 ) -> None:
@@ -213,6 +218,7 @@ async def test_what_an_agent_reads_is_as_exact_as_what_was_said(make: Make, app_
     assert (bolt.valid_from_precision, bolt.valid_to_precision, bolt.modality) == ("month", None, "asserted")
 
 
+@pytest.mark.slow
 async def test_a_plan_whose_day_is_over_is_recalled_as_such(make: Make, app_name: str) -> None:
     memory = await told(make, app_name)
 
@@ -265,6 +271,7 @@ async def test_what_was_planned_and_what_happened_is_known_apart_from_what_is_so
     assert {one.text for one in everything} - {fact.text for fact in known} == {"Ada lived in Porto"}
 
 
+@pytest.mark.slow
 async def test_a_precision_outlives_the_next_reading(make: Make, app_name: str) -> None:
     memory = await told(make, app_name)
     fact = {"ref": 1, "subject": 1, "predicate": "p0", "text": next(iter(SAID)), "quote": "quote 0", "turns": [0]}
@@ -278,6 +285,7 @@ async def test_a_precision_outlives_the_next_reading(make: Make, app_name: str) 
     assert (bolt.valid_from_precision, len(bolt.source_event_ids)) == ("month", 2)
 
 
+@pytest.mark.slow
 async def test_the_judge_sees_the_local_day_and_hour(make: Make, app_name: str) -> None:
     await told(make, app_name)
     fact = {"ref": 1, "subject": 1, "predicate": "p0", "text": "Ada left Bolt", "quote": "left Bolt", "turns": [0]}
@@ -355,6 +363,7 @@ async def held(memory: GraphMemory, app_name: str, quote: str) -> dict[str, Any]
     return {**row, "until": row["until"] and str(row["until"])[:10]}
 
 
+@pytest.mark.slow
 async def test_a_plan_that_is_called_off_gives_back_what_it_ended(make: Make, app_name: str) -> None:
     memory = make(
         reading("Porto", lives("Ada", PORTO)),
@@ -391,6 +400,7 @@ async def test_a_plan_that_is_called_off_gives_back_what_it_ended(make: Make, ap
     )
 
 
+@pytest.mark.slow
 async def test_what_came_of_a_plan_tells_the_day_and_what_rested_on_a_job_ended_with_it(
     make: Make, app_name: str
 ) -> None:
@@ -410,6 +420,7 @@ async def test_what_came_of_a_plan_tells_the_day_and_what_rested_on_a_job_ended_
     assert (moabit["until"], moabit["precision"], moabit["ends"]) == ("2025-08-08", "day", ["SUPERSEDES"])
 
 
+@pytest.mark.slow
 async def test_what_was_superseded_ended_with_what_it_rested_on(make: Make, app_name: str) -> None:
     job, office, next_job = (
         "I work at T until 31 July",

@@ -311,6 +311,7 @@ def test_the_default_model_comes_from_the_cache_of_the_hub_without_torch(
     assert near(vector, local.embed_query("Where do I keep the bees?")) >= 0.9999
 
 
+@pytest.mark.slow
 def test_the_default_model_comes_from_the_package_of_its_weights_without_torch(
     tmp_path: Path, local: LocalEmbedder
 ) -> None:

@@ -93,6 +93,7 @@ async def test_what_does_not_pass_is_not_asked_again(gemini: FakeGemini) -> None
     assert len(gemini.requests) == 1
 
 
+@pytest.mark.slow
 async def test_a_model_that_hangs_is_given_up_and_asked_again(gemini: FakeGemini) -> None:
     gemini.script = [HANG, HANG]
     with pytest.raises(errors.ModelFailed, match=r"no answer within 2 s"):

@@ -456,6 +456,7 @@ def test_no_orphan_is_left(tmp_path: Path, ending: str) -> None:
     assert until(lambda: not lives(pid))
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
 @pytest.mark.parametrize("ending", [KILLED, "raise SystemExit"])
 def test_one_that_shall_outlive_does(tmp_path: Path, ending: str) -> None:

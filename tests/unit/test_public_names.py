@@ -30,11 +30,13 @@ def test_importing_the_package_loads_nothing_heavy() -> None:
     assert HEAVY.isdisjoint(list_loaded("import adk_graph_memory"))
 
 
+@pytest.mark.slow
 def test_sessions_do_not_load_memory() -> None:
     memory = {"dateparser", "neo4j_graphrag", "adk_graph_memory.extraction", "adk_graph_memory.retrieval"}
     assert memory.isdisjoint(list_loaded("from adk_graph_memory import Neo4jSessionService"))
 
 
+@pytest.mark.slow
 def test_the_services_load_nothing_that_they_may_never_need() -> None:
     names = "GeminiEmbedder, GraphMemoryPlugin, LocalNeo4j, Neo4jMemoryService, Neo4jSessionService, register"
     loaded = list_loaded(f"from adk_graph_memory import {names}")
