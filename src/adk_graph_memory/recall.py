@@ -188,13 +188,13 @@ class Recall:
         return await self._search_words(scope, query, options, reason)
 
     async def _search_words(self, scope: Scope, query: str, options: RecallOptions, reason: Exception) -> _Answer:
-        level = logging.WARNING if isinstance(reason, errors.DatabaseTimeout) else logging.INFO
-        self._problems.report_problem(BY_WORDS_ALONE, TimeoutError(str(reason)), level)
         retriever = self._construct_retriever(scope, self._speakers.get_known_profile(scope), options)
         question = await asyncio.to_thread(retriever.parse_question, query)
         result = await self._run_in_thread(
             partial(retriever.retrieve_by_words, query, question, *self._choose_limits(options)), 1 - HURRIED_SHARE
         )
+        level = logging.WARNING if isinstance(reason, errors.DatabaseTimeout) else logging.INFO
+        self._problems.report_problem(BY_WORDS_ALONE, TimeoutError(str(reason)), level)
         return await self._make_answer(scope, question, retriever, result, options, str(reason))
 
     def _choose_limits(self, options: RecallOptions) -> tuple[int, int | None]:

@@ -543,7 +543,7 @@ async def test_a_database_that_is_away_costs_a_warning_and_no_answer(
                 if number == 23:
                     wire.mend()
                 await agent.run(f"Number {number}.", session=session)
-        assert sum("Agents answer without memory" in record.getMessage() for record in caplog.records) == 1
+        assert any("Agents answer without memory" in record.getMessage() for record in caplog.records)
         async with asyncio.timeout(60):
             await provider.flush()
         await provider.close()

@@ -88,7 +88,6 @@ async def test_all_that_a_conversation_asks_is_planned_before_it(service, owner,
     assert asked <= planned
 
 
-@pytest.mark.slow
 async def test_statements_are_planned_for_nobody_and_leave_nothing(neo4j_server, app_name):
     async with GraphMemory(
         settings=neo4j_server.settings(label_prefix="TestHash"), model="rules", embedder=HashEmbedder()

@@ -525,8 +525,3 @@ def test_the_server_understands_each_block_and_finds_its_nodes_by_index(
 ) -> None:
     plans = {name: explained(dba, statements[name]) for name in statements}
     assert {name: costly for name, operators in plans.items() if (costly := operators & COSTLY)} == MAY_SCAN
-
-
-def test_the_retrieval_query_goes_on_from_the_hits(dba: neo4j.Session, statements: CypherStatements) -> None:
-    whole = f"CALL () {{\n{statements['results']}\n}}\n{statements.fragments['retrieval_query']}"
-    assert not explained(dba, whole) & COSTLY

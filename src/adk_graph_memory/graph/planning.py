@@ -254,7 +254,8 @@ class _PlanningRun:
             if statement.occasion == "read":
                 await (await session.run(neo4j.Query(text, timeout=PLANNING_SECONDS), parameters)).consume()
                 return
-            async with await session.begin_transaction(timeout=PLANNING_SECONDS) as transaction:  # never committed
+            async with await session.begin_transaction(timeout=PLANNING_SECONDS) as transaction:
                 if statement.occasion == "later":
                     await (await transaction.run(*bind("know_user", self._owner))).consume()
                 await (await transaction.run(text, parameters)).consume()
+                await transaction.rollback()  # the end of the block would commit
