@@ -29,7 +29,7 @@ def list_loaded(script: str) -> set[str]:
 
 
 def list_loaded_by_commands(commands: Sequence[Sequence[str]]) -> set[str]:
-    """List the modules that a fresh process has loaded after the commands, none of which may fail."""
+    """List the modules that a fresh process has loaded after the commands; fail if a command does."""
     return list_loaded(_RUN_COMMANDS.format(commands=commands))
 
 

@@ -1,4 +1,4 @@
-"""The modules that commands work with, each of which is imported when it is first used: help needs none of them."""
+"""The modules that commands work with. Each is imported at its first use, so help imports none of them."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
