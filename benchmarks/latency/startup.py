@@ -13,37 +13,22 @@ import statistics
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from rich.table import Table
 
-from adk_graph_memory import GraphMemory, Neo4jSessionService, Turn
-from adk_graph_memory.settings import Settings
 from benchmarks import machine, server
+from benchmarks.latency.startup_store import APP, USER
 
 HERE = Path(__file__).parents[2]
-APP, USER = "startup", "ana"
-TURNS, SESSIONS = 30, 20
 _TIMED_IMPORT = "import time, typing; start = time.process_time(); import adk_graph_memory"
 _TIMED_IMPORT += "; print(time.process_time() - start)"
 
 
-async def fill_store(settings: Settings) -> str:
-    """Store sessions and facts of a user, and return the id of a fact."""
-    owner = {"app_name": APP, "user_id": USER}
-    start = datetime.now(UTC) - timedelta(days=TURNS)
-    said = [f"My dog is called Rex {number}, and I live in Lisbon." for number in range(TURNS)]
-    turns = [Turn(f"t{number}", "user", text, start + timedelta(days=number)) for number, text in enumerate(said)]
-    async with (
-        GraphMemory(settings=settings, model="rules", embedder=False) as memory,
-        Neo4jSessionService(settings=settings) as sessions,
-    ):
-        await memory.remember(turns, **owner, session_id="told")
-        for _ in range(SESSIONS):
-            await sessions.create_session(**owner)
-        [fact] = [fact async for fact in memory.facts(**owner, limit=1)]
-    return fact.id
+def fill_store(checkout: Path, environment: Mapping[str, str]) -> str:
+    """Have a version fill the store that it finds in the environment, and return the id of a fact there."""
+    program = (checkout / ".venv/bin/python", HERE / "benchmarks/latency/startup_store.py")
+    return subprocess.run(program, env=environment, check=True, stdout=subprocess.PIPE, text=True).stdout.strip()
 
 
 def list_commands(fact_id: str) -> dict[str, Sequence[str]]:
@@ -82,13 +67,17 @@ async def main(arguments: argparse.Namespace) -> None:
     checkouts = [HERE, *([arguments.checkout.absolute()] if arguments.checkout else [])]
     table = Table("command", "here", "there", "ratio", title="CPU seconds of the process, medians")
     async with server.serve_own("") as (settings, which):
-        environment = server.make_environment(settings)
-        for name, command in list_commands(await fill_store(settings)).items():
+        stores = []
+        for number, checkout in enumerate(checkouts):  # a graph for each: schemas differ
+            environment = server.make_environment(server.set_apart(settings, f"Version{number}"))
+            stores.append((checkout, environment, list_commands(fill_store(checkout, environment))))
+        for name in stores[0][2]:
             print(f"{name} …", file=sys.stderr, flush=True)
-            for checkout in checkouts:
-                run_command(checkout, command, environment)  # which compiles, and lets the server plan
-            rounds = [[run_command(one, command, environment) for one in checkouts] for _ in range(arguments.rounds)]
-            table.add_row(name, *describe_rounds(rounds))
+            rounds = [
+                [run_command(checkout, commands[name], environment) for checkout, environment, commands in stores]
+                for _ in range(1 + arguments.rounds)
+            ]
+            table.add_row(name, *describe_rounds(rounds[1:]))  # the first compiles, and lets the server plan
     imports = [[time_import(checkout) for checkout in checkouts] for _ in range(3 * arguments.rounds)]
     table.add_row("import adk_graph_memory (ms)", *describe_rounds(imports))
     console = machine.make_console()

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import logging
 import threading
+from collections import defaultdict, deque
 
 from adk_graph_memory import errors
 
+KNOWN_CAUSES = 16
+"""The latest causes of a problem that are not logged again."""
+
 
 class ProblemLog:
-    """Logs what keeps a task from being done, once until the task is done again or the cause is another.
+    """Logs what keeps a task from being done: each cause once, until the task is done again.
 
     Each memory has one.
 
@@ -19,10 +23,10 @@ class ProblemLog:
 
     def __init__(self, logger: logging.Logger) -> None:
         self._logger, self._lock = logger, threading.Lock()
-        self._causes: dict[str, tuple[object, ...]] = {}
+        self._causes = defaultdict[str, deque[tuple[object, ...]]](lambda: deque(maxlen=KNOWN_CAUSES))
 
     def report_problem(self, task: str, error: BaseException, level: int = logging.WARNING) -> None:
-        """Log what keeps the task from being done, unless it is what kept it last time.
+        """Log what keeps the task from being done, unless it has done so since the task was last done.
 
         Args:
             task: what fails, as the line begins: "Memories are searched by full text alone".
@@ -32,9 +36,9 @@ class ProblemLog:
         is_ours = isinstance(error, errors.GraphMemoryError | TimeoutError)
         cause = type(error), type(error.__cause__), None if is_ours else str(error)
         with self._lock:
-            if self._causes.get(task) == cause:
+            if cause in self._causes[task]:
                 return
-            self._causes[task] = cause
+            self._causes[task].append(cause)
         reason = " ".join(str(error).split()) or type(error).__name__
         self._logger.log(level, "%s: %s", task, reason, exc_info=None if is_ours else error, stacklevel=2)
 

@@ -173,11 +173,12 @@ class Recall:
         if options.first_wait is None or self._retrieval_query or options.filters or options.as_of:
             return await self._search_fully(scope, query, options, embed)
         reason: Exception = graph.NotPlanned()
+        seconds = self._connection.settings.limits.database_timeout
         for _ in range(2):  # again if the connection was lost meanwhile
-            if not await self._connection.planner.wait_for_searches(options.first_wait):
+            if not await self._connection.planner.wait_for_stage("searches", options.first_wait):
                 break
             try:
-                answer = await self._search_fully(scope, query, options, embed, share=HURRIED_SHARE)
+                answer = await self._search_fully(scope, query, options, embed, seconds=HURRIED_SHARE * seconds)
             except graph.NotPlanned:
                 continue
             except errors.DatabaseTimeout as error:
@@ -185,14 +186,16 @@ class Recall:
                 break
             self._problems.clear_problem(BY_WORDS_ALONE)
             return answer
-        return await self._search_words(scope, query, options, reason)
+        return await self._search_words(scope, query, options, reason, seconds=(1 - HURRIED_SHARE) * seconds)
 
-    async def _search_words(self, scope: Scope, query: str, options: RecallOptions, reason: Exception) -> _Answer:
+    async def _search_words(
+        self, scope: Scope, query: str, options: RecallOptions, reason: Exception, *, seconds: float
+    ) -> _Answer:
+        await self._connection.planner.wait_for_stage("words", seconds)  # not to have the server plan it twice
         retriever = self._construct_retriever(scope, self._speakers.get_known_profile(scope), options)
         question = await asyncio.to_thread(retriever.parse_question, query)
-        result = await self._run_in_thread(
-            partial(retriever.retrieve_by_words, query, question, *self._choose_limits(options)), 1 - HURRIED_SHARE
-        )
+        retrieve = partial(retriever.retrieve_by_words, query, question, *self._choose_limits(options))
+        result = await self._run_in_thread(retrieve, seconds)
         level = logging.WARNING if isinstance(reason, errors.DatabaseTimeout) else logging.INFO
         self._problems.report_problem(BY_WORDS_ALONE, TimeoutError(str(reason)), level)
         return await self._make_answer(scope, question, retriever, result, options, str(reason))
@@ -212,24 +215,24 @@ class Recall:
         options: RecallOptions,
         embed: Callable[[str], Awaitable[_QuestionVector]],
         *,
-        share: float | None = None,
+        seconds: float | None = None,
     ) -> _Answer:
-        """Search with all that memory knows; whoever gives a share of the timeout does not wait for plans either."""
+        """Search with all that memory knows; whoever limits the seconds does not wait for plans either."""
         past = await self._derive_past_memory(scope, options.as_of)
-        retriever = await self._await_within(share, self.make_retriever(scope, None, options=options))
-        retriever.is_hurried = share is not None
+        retriever = await self.make_retriever(scope, None, options=options)
+        retriever.is_hurried = seconds is not None
         question = await asyncio.to_thread(retriever.parse_question, query)
         top_k, characters = self._choose_limits(options)
         retrieve = partial(retriever.retrieve_records, query, question, top_k, {}, characters)
         embedding, retriever.slot, degraded = await embed(question.first_person_text)
-        result = await self._run_in_thread(partial(retrieve, embedding=embedding), share)
+        result = await self._run_in_thread(partial(retrieve, embedding=embedding), seconds)
         if "live" in (metadata := result.metadata or {}):
             await self._vectors.slot_tracker.follow_switch(metadata["live"])
             if retriever.slot and retriever.slot != self._vectors.slot_tracker.slot:  # its vectors may be half deleted
                 embedding, retriever.slot, degraded = await self._vectors.embed_question(
                     question.first_person_text, options.first_wait, options.embed_timeout
                 )
-                result = await self._run_in_thread(partial(retrieve, embedding=embedding), share)
+                result = await self._run_in_thread(partial(retrieve, embedding=embedding), seconds)
             self._speakers.drop_outdated(scope, metadata["writes"])
         return await self._make_answer(scope, question, retriever, result, options, degraded, past)
 
@@ -250,11 +253,11 @@ class Recall:
         return _Answer(question, recollections)
 
     async def _run_in_thread(
-        self, retrieve: Callable[[], RawSearchResult], share: float | None = None
+        self, retrieve: Callable[[], RawSearchResult], seconds: float | None = None
     ) -> RawSearchResult:
-        """Read in a thread of the sync driver, in a share of the timeout; raise its errors as this package's."""
+        """Read in a thread of the sync driver, in so many seconds; raise its errors as this package's."""
         try:
-            return await self._await_within(share, self._connection.reads.run_in_thread(retrieve))
+            return await self._connection.reads.run_in_thread(retrieve, seconds=seconds)
         except (driver_errors.Neo4jError, driver_errors.DriverError) as error:
             raise self._connection.translate_error(error) from error
         except UnicodeEncodeError as error:
@@ -262,16 +265,6 @@ class Recall:
 
     async def _derive_past_memory(self, scope: Scope, as_of: AsOf | None) -> PastMemory | None:
         return None if as_of is None else await past_memory.derive_past_memory(self._connection, scope, as_of)
-
-    async def _await_within(self, share: float | None, reading: Awaitable[T]) -> T:
-        seconds = share and share * self._connection.settings.limits.database_timeout
-        try:
-            async with asyncio.timeout(seconds) as timeout:
-                return await reading
-        except TimeoutError as error:
-            if not timeout.expired():
-                raise
-            raise self._connection.make_timeout_error(seconds) from error
 
     async def make_retriever(
         self,

@@ -90,7 +90,7 @@ def serving(neo4j_server: Any, gemini: FakeGemini, app_name: str, tmp_path: Path
 
 @pytest.mark.parametrize("chosen", [HOSTED, pytest.param("", marks=pytest.mark.full)], ids=["hosted", "local"])
 def test_sessions_memory_and_artifacts_outlive_the_process(
-    serving: Callable[[str], Any], gemini: FakeGemini, chosen: str
+    serving: Callable[[str], Any], gemini: FakeGemini, neo4j_server: Any, chosen: str
 ) -> None:
     with serving(chosen) as api:
         api.create("first")
@@ -110,12 +110,12 @@ def test_sessions_memory_and_artifacts_outlive_the_process(
         assert api.client.get(artifacts).json() == ["note.txt"]
         assert api.client.get(f"{artifacts}/note.txt").json()["text"] == "buy oats"
 
-        for number in range(30):  # what the first process left unread, the second one reads
-            api.create(f"second {number}")
-            answer = api.run(f"second {number}", "What is my dog called?")[-1]["content"]["parts"][0]["text"]
-            if "My dog is called Rex." in answer:
-                break
-            time.sleep(1)
+        api.create("second")
+        api.run("second", "Hello again.")  # what the first process left unread is read now
+        prefix = "TestGemini" if chosen else ""
+        with GraphDatabase.driver(neo4j_server.uri, auth=neo4j_server.auth) as driver:
+            wait_until_remembered(driver, api.app_name, {"first": 6, "second": 2}, prefix)
+        answer = api.run("second", "What is my dog called?")[-1]["content"]["parts"][0]["text"]
         assert "My dog is called Rex." in answer
         requests = [request for request in gemini.requests if "contents" in request]  # the others ask for vectors
         *_, asked = [request for request in requests if said(request) == "What is my dog called?"]
@@ -149,10 +149,10 @@ LOOKS = 300
 """How often the plugin is looked after before it counts as stuck."""
 
 
-def wait_until_remembered(driver: Driver, app_name: str, turns: dict[str, int]) -> None:
+def wait_until_remembered(driver: Driver, app_name: str, turns: dict[str, int], prefix: str = "") -> None:
     """Waits for the plugin, which reads in the background what nobody else is reading."""
     for _ in range(LOOKS):
-        if (now := remembered(driver, app_name)) == turns:
+        if (now := remembered(driver, app_name, prefix)) == turns:
             break
         time.sleep(0.2)
     assert now == turns

@@ -95,6 +95,7 @@ def list_declarations(module: str) -> list[dict[str, Requirement]]:
     return [CORE | BY_EXTRA[extra] for extra in extras] or [CORE]
 
 
+@pytest.mark.slow
 def test_what_is_imported_is_declared_by_the_core_or_by_the_modules_extra() -> None:
     undeclared = [
         f"{module} imports {name}, which is of {', '.join(find_distributions(name))}"
@@ -105,6 +106,7 @@ def test_what_is_imported_is_declared_by_the_core_or_by_the_modules_extra() -> N
     assert not undeclared, "\n".join(undeclared)
 
 
+@pytest.mark.slow
 def test_what_is_declared_is_imported() -> None:
     imported = {owner for _, name in list_imports() for owner in find_distributions(name)}
     declared = CORE.keys() | {name for requirements in BY_EXTRA.values() for name in requirements}

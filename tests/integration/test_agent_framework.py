@@ -41,7 +41,6 @@ from adk_graph_memory import (
     graph,
 )
 from adk_graph_memory.background import ingest_worker
-from adk_graph_memory.graph import planning
 from adk_graph_memory.graph.sync_reads import SyncReads
 from adk_graph_memory.maf import GraphHistoryProvider, GraphMemoryProvider, Neo4jContextProvider, _compat
 from adk_graph_memory.records import Scope
@@ -543,7 +542,9 @@ async def test_a_database_that_is_away_costs_a_warning_and_no_answer(
                 if number == 23:
                     wire.mend()
                 await agent.run(f"Number {number}.", session=session)
-        assert any("Agents answer without memory" in record.getMessage() for record in caplog.records)
+        lines = [line for record in caplog.records if "answer without memory" in (line := record.getMessage())]
+        assert lines
+        assert len(lines) == len(set(lines)), "each cause is logged once"
         async with asyncio.timeout(60):
             await provider.flush()
         await provider.close()
@@ -672,7 +673,7 @@ async def test_a_provider_that_is_prepared_needs_no_plans(world: World) -> None:
     provider = world.provider()
     provider.memory.connection.planner.renew()
     await provider.prepare()
-    assert {"results", "write_facts"} <= {plan[-1].name for plan in planning._planned}
+    assert {"results", "write_facts"} <= {plan[-1].name for plan in provider.memory.connection.planner._server.planned}
 
 
 def test_options_that_cannot_be_used_are_refused(world: World) -> None:

@@ -250,6 +250,7 @@ async def test_even_a_write_that_no_plan_shows_is_refused(make: Make) -> None:
 # -- drivers ---------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("index_type", TYPES)
 async def test_a_sync_and_an_async_driver_find_the_same(
     make: Make, index_type: str, driver: neo4j.Driver, neo4j_server: Any

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from google.adk.events import Event
 from google.genai import types
+from neo4j.exceptions import ServiceUnavailable
 
 from adk_graph_memory import GraphMemory, Neo4jMemoryService, Neo4jSessionService, Turn, errors, graph, telemetry
 from adk_graph_memory import recall as recalls
@@ -42,14 +43,14 @@ async def service(neo4j_server: Any, owner: Owner) -> AsyncIterator[Neo4jMemoryS
 
 @contextmanager
 def planning_held(service: Neo4jMemoryService, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """The server is restarted, as far as the service knows, and plans nothing until the end of the block."""
+    """The server is restarted, as far as the service knows, and plans only a search by words until the block ends."""
     may_plan = asyncio.Event()
     plan_once = planning._PlanningRun._plan_once
 
-    async def wait_and_plan(self: Any, *arguments: Any) -> None:
-        while not may_plan.is_set():  # noqa: ASYNC110  # another loop sets it
+    async def wait_and_plan(self: Any, driver: Any, statement: planning.PlannedStatement) -> None:
+        while statement.stage != "words" and not may_plan.is_set():  # noqa: ASYNC110  # another loop sets it
             await asyncio.sleep(0.01)
-        await plan_once(self, *arguments)
+        await plan_once(self, driver, statement)
 
     monkeypatch.setattr(planning._PlanningRun, "_plan_once", wait_and_plan)
     service.memory.connection.planner.renew()
@@ -86,6 +87,29 @@ async def test_all_that_a_conversation_asks_is_planned_before_it(service, owner,
         assert await search(service, owner)
     assert {"append_events", "write_facts", "results"} < asked
     assert asked <= planned
+
+
+async def test_after_a_silence_or_a_loss_the_server_plans_again(service, owner, monkeypatch):
+    """Nobody tells a process that the server beneath it was restarted, but it cannot be so in no time."""
+    planned = list[str]()
+    plan_once = planning._PlanningRun._run_once
+
+    async def note_and_plan(self: Any, driver: Any, statement: planning.PlannedStatement) -> None:
+        planned.append(statement.name)
+        await plan_once(self, driver, statement)
+
+    await service.prepare()
+    monkeypatch.setattr(planning._PlanningRun, "_run_once", note_and_plan)
+    planner = service.memory.connection.planner
+    for silence, is_planned_again in ((0.0, False), (planning.RESTART_SECONDS, True), (0.0, False)):
+        planner._server.last_answer -= silence
+        await search(service, owner)
+        await planner.wait_until_planned()
+        assert ("candidates_a" in planned) is is_planned_again
+        planned.clear()
+    planner.note_loss(ServiceUnavailable())
+    await planner.wait_until_planned()
+    assert planned[0] == "plain_search"
 
 
 async def test_statements_are_planned_for_nobody_and_leave_nothing(neo4j_server, app_name):

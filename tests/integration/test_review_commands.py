@@ -55,6 +55,7 @@ async def test_what_is_held_is_reviewed(command: Any, held: tuple[str, ...], neo
     assert (missing.exit_code, "NotFound" in missing.output) == (1, True)
 
 
+@pytest.mark.slow
 async def test_only_this_origin_is_asked_for(command: Any, held: tuple[str, ...]) -> None:
     assert "My dog" in (await command("recall", "dog", *held, "--origin", "user", "--origin", "owner")).output
     assert "Nothing is remembered" in (await command("recall", "dog", *held, "--origin", "tool")).output

@@ -98,11 +98,12 @@ def _wait_for(url: str, server: subprocess.Popen[bytes]) -> None:
 
 
 TURNS = """
-MATCH (u:User {app_name: $app_name})-[:HAS_SESSION]->(s:Session)
-RETURN s.id AS id, COUNT { MATCH (e:Event&Memory {scope: u.scope, session_uid: s.uid}) } AS turns
+MATCH (u:@User {app_name: $app_name})-[:HAS_SESSION]->(s:@Session)
+RETURN s.id AS id, COUNT { MATCH (e:@Event&@Memory {scope: u.scope, session_uid: s.uid}) } AS turns
 """
 
 
-def remembered(driver: Driver, app_name: str) -> dict[str, int]:
+def remembered(driver: Driver, app_name: str, prefix: str = "") -> dict[str, int]:
     """How many turns of each session are remembered."""
-    return {row["id"]: row["turns"] for row in driver.execute_query(TURNS, app_name=app_name).records}
+    rows, _, _ = driver.execute_query(TURNS.replace("@", prefix), app_name=app_name)
+    return {row["id"]: row["turns"] for row in rows}

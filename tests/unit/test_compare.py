@@ -134,6 +134,7 @@ async def test_each_step_is_taken_by_all_and_another_one_is_first_each_time():
     assert order == ["1a", "1b", "1c", "2c", "2a", "2b", "3b", "3c", "3a"]
 
 
+@pytest.mark.slow
 async def test_a_peer_that_cannot_be_installed_gives_a_row_with_the_last_line_of_pip(tmp_path, monkeypatch):
     (tmp_path / "nobody.txt").write_text("--no-index\nno-such-peer==1.0\n")
     monkeypatch.setattr(environment, "LOCKS", tmp_path)

@@ -17,6 +17,7 @@ def test_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
         pass
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scheme", ["", "ray://"])
 def test_an_address_where_nothing_answers_is_named(scheme: str) -> None:
     pytest.importorskip("ray.data")

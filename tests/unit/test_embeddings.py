@@ -259,6 +259,7 @@ MISSING_MODELS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "error", "reason"), MISSING_MODELS.values(), ids=MISSING_MODELS)
 async def test_a_model_that_is_nowhere_is_missing_for_a_reason(
     name: str, error: Exception | None, reason: str, monkeypatch: pytest.MonkeyPatch

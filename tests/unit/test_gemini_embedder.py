@@ -175,6 +175,7 @@ def test_trying_again_has_an_end(
     assert seconds / 8 < clock.now < seconds
 
 
+@pytest.mark.slow
 def test_a_service_that_hangs_is_given_up_and_asked_again(gemini: FakeGemini) -> None:
     gemini.script = [HANG]
     assert len(embedder(timeout=1).embed_documents(["bees"])) == 1

@@ -182,6 +182,7 @@ async def test_calls_at_a_time_are_bounded_whoever_makes_them() -> None:
     assert model.most == 3
 
 
+@pytest.mark.slow
 async def test_what_waits_for_its_turn_is_not_late() -> None:
     model = Crowded()
     calls = [

@@ -568,6 +568,7 @@ def test_one_at_a_time(tmp_path: Path) -> None:
     assert order == ["in", "out"] * 3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ending", [KILLED, "raise SystemExit"])
 def test_a_process_that_ends_leaves_no_lock(tmp_path: Path, ending: str) -> None:
     script = f"""

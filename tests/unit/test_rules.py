@@ -518,6 +518,7 @@ async def test_a_date_is_as_exact_as_it_was_said(subtests: pytest.Subtests) -> N
             assert (period(fact)[0], fact.valid_from_precision) == (began, precision)
 
 
+@pytest.mark.slow
 def test_how_long_ago_it_was_is_told_on_any_day(subtests: pytest.Subtests) -> None:
     for month in range(1, 13):
         for day in [1, 28]:

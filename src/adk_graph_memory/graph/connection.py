@@ -185,7 +185,7 @@ class Connection(Closeable):
             driver = await self.get_driver()
             result = await run_once(driver, timer)
             self.health.note_answer(driver)
-            self.planner.start()
+            self.planner.note_answer()
             return result
 
         last_error: BaseException | None = None

@@ -12,6 +12,7 @@ import logging
 import threading
 import time
 import uuid
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
@@ -23,7 +24,6 @@ from neo4j import exceptions as driver_errors
 
 from adk_graph_memory import errors
 from adk_graph_memory.graph.queries import make_scope_parameters
-from adk_graph_memory.graph.retries import LIVENESS_SECONDS
 from adk_graph_memory.records import Scope
 
 if TYPE_CHECKING:
@@ -34,8 +34,13 @@ logger = logging.getLogger(__name__)
 Occasion = Literal["read", "first", "later"]
 """When a statement runs: reading, as the first of its transaction that may write, or after one that has written, for
 which the server makes a plan of its own."""
+Stage = Literal["words", "searches", "rest"]
+"""What is planned first, second and last: a search by words alone, searches, and all else."""
+STAGES: tuple[Stage, ...] = ("words", "searches", "rest")
 PLANNING_SECONDS = 600.0
 """The longest that one statement may take."""
+RESTART_SECONDS = 5.0
+"""No server restarts faster: one that has answered more recently still has its plans."""
 CLOSING_SECONDS = 5.0
 """How long closing waits for the current statement."""
 
@@ -47,8 +52,7 @@ class PlannedStatement:
     name: str
     occasion: Occasion
     parameters: Mapping[str, Any] = field(default_factory=dict, compare=False)
-    is_for_searches: bool = False
-    """a search waits for it, if its caller wants no error"""
+    stage: Stage = "rest"
 
 
 SESSION_STATEMENTS = (
@@ -84,10 +88,29 @@ CONVERSATION_STATEMENTS = (PlannedStatement("filling", "read"), *SESSION_STATEME
 """What it asks besides searches of an agent's memory."""
 
 ListStatements = Callable[[Mapping[str, Any]], Iterable[PlannedStatement]]
-"""Lists what to plan, searches first, given the properties of the Meta node."""
+"""Lists what to plan, given the properties of the Meta node."""
 
-_planned: set[tuple[object, ...]] = set()
-"""What servers have planned for this process, so that not each connection asks them again."""
+
+class _ServerPlans:
+    """What a server has planned for this process, so that not each connection asks it again.
+
+    After a lost connection, and after a pause in which it answered nobody, the server may be one that was just started.
+    """
+
+    def __init__(self) -> None:
+        self.last_answer = 0.0
+        self.planned = set[tuple[object, ...]]()
+        """replaced when the server may have lost its plans"""
+
+    def note_use(self) -> None:
+        """The server is asked, or has answered, just now."""
+        if time.monotonic() - self.last_answer > RESTART_SECONDS:
+            self.planned = set()
+        self.last_answer = time.monotonic()
+
+
+_servers: defaultdict[str, _ServerPlans] = defaultdict(_ServerPlans)
+"""By their addresses."""
 
 
 class NotPlanned(Exception):
@@ -100,8 +123,7 @@ class NotPlanned(Exception):
 class StatementPlanner:
     """Has the server plan what a connection will ask, in a thread with an event loop of its own.
 
-    After a lost connection, and after a pause in which none was used, the server may be one that was just started. So
-    it is asked again then, which costs a server that has its plans some milliseconds.
+    A server that may have been restarted is asked again, which costs one that still has its plans some milliseconds.
 
     Args:
         connection: the connection.
@@ -110,18 +132,32 @@ class StatementPlanner:
     def __init__(self, connection: Connection) -> None:
         self._connection, self._lock, self._is_paused = connection, threading.Lock(), False
         self._run: _PlanningRun | None = None
+        self._plans_without_address = _ServerPlans()
         self.list_statements: ListStatements | None = None
         """If None, each statement is planned at its first use: enough for a command that runs once."""
 
+    @property
+    def _server(self) -> _ServerPlans:
+        uri = self._connection.settings.uri
+        return _servers[uri] if uri else self._plans_without_address
+
+    def note_answer(self) -> None:
+        """The server has answered just now; start planning, unless that goes on or is done."""
+        self._server.note_use()
+        self.start()
+
     def start(self) -> None:
         """Start planning, unless that goes on or is done."""
-        if self.list_statements is None or self._is_paused or self._run or not self._connection.is_prepared:
+        if self.list_statements is None or self._is_paused or not self._connection.is_prepared:
             return
         if self._connection.is_loop_bound:  # the caller's driver is of no use in a thread
             return
         with self._lock:
-            if self._run is None:
-                self._run = _PlanningRun(self._connection, self.list_statements)
+            server, run = self._server, self._run
+            if run is None or run.planned is not server.planned:
+                self._run = _PlanningRun(self._connection, self.list_statements, server)
+                if run is not None:
+                    run.is_ended = True
 
     @contextmanager
     def paused(self) -> Iterator[None]:
@@ -140,33 +176,32 @@ class StatementPlanner:
 
     def renew(self) -> None:
         """Have all planned again: the server was restarted, or an index is new, for which it drops its plans."""
-        with self._lock:
-            run, self._run = self._run, None
-            _planned.clear()
-        if run is not None:
-            run.is_ended = True
+        self._server.planned = set()
 
     async def wait_until_planned(self) -> None:
         """Plan now, and wait until that is done or has failed; then the server plans at a statement's first use."""
         self.start()
         if (run := self._run) is not None:
-            await asyncio.wrap_future(run.all_planned)
+            await asyncio.wrap_future(run.stages["rest"])
 
-    async def wait_for_searches(self, seconds: float) -> bool:
-        """Wait at most so many seconds until searches are planned, or that has failed; return whether it is over."""
-        if time.monotonic() - self._connection.health.last_answer > LIVENESS_SECONDS:
-            self.renew()
+    async def wait_for_stage(self, stage: Stage, seconds: float) -> bool:
+        """Wait at most so many seconds until a stage is over, planned or failed; return whether it is."""
+        if not self._is_planning("rest"):
+            self._server.note_use()
         self.start()
-        if self.is_planning_searches and (run := self._run):
+        if self._is_planning(stage) and (run := self._run):
             with suppress(TimeoutError):
-                await asyncio.wait_for(asyncio.wrap_future(run.searches_planned), seconds)
-        return not self.is_planning_searches
+                await asyncio.wait_for(asyncio.wrap_future(run.stages[stage]), seconds)
+        return not self._is_planning(stage)
 
     @property
     def is_planning_searches(self) -> bool:
         """Whether a search would wait for the server to plan it."""
+        return self._is_planning("searches")
+
+    def _is_planning(self, stage: Stage) -> bool:
         run = self._run
-        return run is not None and not run.searches_planned.done() and run.thread.is_alive()  # a fork has no thread
+        return run is not None and not run.stages[stage].done() and run.thread.is_alive()  # a fork has no thread
 
     async def close(self) -> None:
         """End what goes on; the next use of the connection starts it again."""
@@ -177,21 +212,22 @@ class StatementPlanner:
 
 
 class _PlanningRun:
-    """One pass over the statements; whether it succeeds or fails, its futures are done at its end."""
+    """One pass over the statements; whether it succeeds or fails, the futures of its stages are done at its end."""
 
-    def __init__(self, connection: Connection, list_statements: ListStatements) -> None:
+    def __init__(self, connection: Connection, list_statements: ListStatements, server: _ServerPlans) -> None:
         self._connection, self._list_statements = connection, list_statements
+        self._server, self.planned = server, server.planned
         self._owner = make_scope_parameters(Scope(f":nobody:{uuid.uuid4()}", ""))
         self._loop, self.is_ended = asyncio.new_event_loop(), False
         self._task: asyncio.Task[None] | None = None
-        self.searches_planned, self.all_planned = Future[None](), Future[None]()
-        for future in (self.searches_planned, self.all_planned):
+        self.stages: dict[Stage, Future[None]] = {stage: Future() for stage in STAGES}
+        for future in self.stages.values():
             future.set_running_or_notify_cancel()  # whoever waits cannot cancel it for others
         self.thread = threading.Thread(target=self._run, name="graph-planning", daemon=True)
         self.thread.start()
 
     def close(self) -> None:
-        """End after the current statement, or in the middle of one that takes too long."""
+        """End after the current statements, or in the middle of one that takes too long."""
         self.is_ended = True
         self.thread.join(CLOSING_SECONDS)  # in the middle, the driver would leave a socket open
         with suppress(RuntimeError):  # it has ended
@@ -205,22 +241,23 @@ class _PlanningRun:
     def _run(self) -> None:
         try:
             with asyncio.Runner(loop_factory=lambda: self._loop) as runner, suppress(asyncio.CancelledError):
-                runner.run(self._plan_statements())
+                runner.run(self._plan_stages())
         finally:
-            for future in (self.searches_planned, self.all_planned):
+            for future in self.stages.values():
                 if not future.done():
                     future.set_result(None)
 
-    async def _plan_statements(self) -> None:
+    async def _plan_stages(self) -> None:
         self._task = asyncio.current_task()
         try:
             driver = await self._connection.get_driver()
-            for statement in self._list_statements(await self._read_meta(driver)):
-                if self.is_ended:
-                    return
-                if not statement.is_for_searches and not self.searches_planned.done():
-                    self.searches_planned.set_result(None)
-                await self._plan_once(driver, statement)
+            statements = list(self._list_statements(await self._read_meta(driver)))
+            for stage, future in self.stages.items():
+                for statement in [statement for statement in statements if statement.stage == stage]:
+                    if self.is_ended:
+                        return
+                    await self._plan_once(driver, statement)
+                future.set_result(None)
         except (driver_errors.DriverError, driver_errors.Neo4jError, OSError, errors.GraphMemoryError) as error:
             logger.debug("The server plans statements at their first use: %r", error)
 
@@ -233,8 +270,8 @@ class _PlanningRun:
 
     async def _plan_once(self, driver: neo4j.AsyncDriver, statement: PlannedStatement) -> None:
         connection, settings = self._connection, self._connection.settings
-        plan = settings.uri, settings.database, settings.label_prefix, connection.server_line, statement
-        if plan in _planned:
+        plan = settings.database, settings.label_prefix, connection.server_line, statement
+        if plan in self.planned:
             return
         try:
             await self._run_once(driver, statement)
@@ -243,8 +280,8 @@ class _PlanningRun:
                 raise
             logger.debug("%s does not run on this server: %r", statement.name, error)
         connection.health.note_answer(driver)
-        if not self.is_ended:
-            _planned.add(plan)
+        self._server.last_answer = time.monotonic()
+        self.planned.add(plan)
 
     async def _run_once(self, driver: neo4j.AsyncDriver, statement: PlannedStatement) -> None:
         bind = self._connection.statements.bind_placeholders

@@ -57,12 +57,12 @@ class DriverHealth:
 
     def __init__(self) -> None:
         self._answer_times: WeakKeyDictionary[object, float] = WeakKeyDictionary()
-        self.has_answered, self.last_answer = False, 0.0
+        self.has_answered = False
 
     def note_answer(self, driver: object) -> None:
         """The driver has answered just now."""
         self.has_answered = True
-        self._answer_times[driver] = self.last_answer = time.monotonic()
+        self._answer_times[driver] = time.monotonic()
 
     def is_dead(self, driver: object, error: BaseException | None) -> bool:
         """Whether all connections of a driver are probably dead.

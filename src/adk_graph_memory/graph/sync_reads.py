@@ -94,6 +94,7 @@ class SyncReads:
             with self._end_silence(driver), driver.session(bookmark_manager=bookmarks, **options) as session:
                 result = read(session)
             health.note_answer(driver)
+            self._connection.planner.note_answer()
             return result
 
         closings = self._closings
@@ -107,20 +108,20 @@ class SyncReads:
 
         return Retrying(**self._connection.make_retry_options(drop_dead_driver))(read_once)
 
-    async def run_in_thread(self, function: Callable[..., T], *arguments: Any) -> T:
-        """Run a function that reads by these methods in a thread.
+    async def run_in_thread(self, function: Callable[..., T], *arguments: Any, seconds: float | None = None) -> T:
+        """Run a function that reads by these methods in a thread, for so many seconds or a little over the timeout.
 
         Raises:
             errors.DatabaseTimeout: the database did not answer in time, or all threads wait for it.
         """
         run = partial(contextvars.copy_context().run, function, *arguments)  # as asyncio.to_thread does
         try:
-            async with asyncio.timeout(self._timeout + 1.0) as timeout:
+            async with asyncio.timeout(seconds or self._timeout + 1.0) as timeout:
                 return await asyncio.get_running_loop().run_in_executor(self._threads, run)
         except TimeoutError as error:
             if not timeout.expired():
                 raise
-            raise self._connection.make_timeout_error() from error
+            raise self._connection.make_timeout_error(seconds) from error
 
     @contextmanager
     def _end_silence(self, driver: neo4j.Driver) -> Iterator[None]:

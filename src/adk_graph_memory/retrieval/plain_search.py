@@ -78,10 +78,8 @@ def list_planned_searches(connection: Connection, slot: VectorSlot | None) -> It
     by_vector = by_words | (make_vector_parameters([1.0] * slot.dimensions, slot) if slot else {})
     names = [f"candidates_{slot.name}"] if slot else []
     indexed = [name for name in names if name in connection.statements]
-    yield PlannedStatement("plain_search", "read", by_words, is_for_searches=True)
-    yield PlannedStatement("speakers", "read", is_for_searches=True)
+    yield PlannedStatement("plain_search", "read", by_words, "words")
+    yield PlannedStatement("speakers", "read", stage="searches")
     for name in indexed or ["candidates_scan"]:
-        yield PlannedStatement(name, "read", by_vector, is_for_searches=True)
-    yield PlannedStatement("results", "read", is_for_searches=True)
-    if indexed:
-        yield PlannedStatement("candidates_scan", "read", by_words)
+        yield PlannedStatement(name, "read", by_vector, "searches")
+    yield PlannedStatement("results", "read", stage="searches")

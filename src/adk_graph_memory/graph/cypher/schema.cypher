@@ -7,6 +7,10 @@ MATCH (m:@Meta {key: 'schema'}) RETURN m
 MERGE (m:@Meta {key: 'schema'}) ON CREATE SET m.version = 0, m.tombstone_key = randomUUID()
 SET m.lock = 0
 
+// labels_in_use
+// a row for each label of ours that nodes carry
+CALL db.labels() YIELD label WHERE label IN $labels RETURN label
+
 // foreign_labels
 // a row for each label of ours that somebody else's nodes carry
 MATCH (n:@App) WHERE n.app_name IS NULL RETURN '@App' AS label LIMIT 1
