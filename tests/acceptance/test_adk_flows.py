@@ -22,9 +22,11 @@ from google.adk.sessions import Session
 from google.adk.tools import FunctionTool, ToolContext, load_memory, preload_memory
 from google.adk.tools.agent_tool import AgentTool
 from google.adk.utils.instructions_utils import inject_session_state
+from google.adk.workflow import START, Workflow
 from google.genai import types
 
 from adk_graph_memory import Neo4jArtifactService, Neo4jMemoryService, Neo4jSessionService
+from adk_graph_memory.records import Scope
 from adk_graph_memory.testing import ScriptedLlm, make_tool_call
 
 USER = "ada"
@@ -211,6 +213,26 @@ async def test_a_question_in_other_words_recalls_it_too(world: World) -> None:
 
 
 @pytest.mark.slow
+async def test_what_one_node_of_a_workflow_tells_another_is_nobodys_word(world: World) -> None:
+    async def remember(callback_context: CallbackContext) -> None:
+        await callback_context.add_session_to_memory()
+
+    planner = agent("The client is allergic to penicillin.", name="planner", mode="single_turn")
+    writer = agent("Noted.", name="writer", mode="single_turn", after_agent_callback=remember)
+    await world.start("work")
+    await world.say(Workflow(name="work", edges=[(START, planner, writer)]), "work", "I keep bees. Plan my week.")
+    query = "MATCH (e:Event&Memory {scope: $scope}) RETURN e.author, e.text ORDER BY e.timestamp, e.seq"
+    rows = await world.memory.memory.connection.run_cypher(query, {"scope": Scope(world.app, USER).key})
+    assert [tuple(row) for row in rows] == [
+        ("user", "I keep bees. Plan my week."),
+        ("planner", "The client is allergic to penicillin."),
+        ("writer", "Noted."),
+    ]
+    profile = await world.memory.memory.profile(app_name=world.app, user_id=USER)
+    assert "bees" in profile.text
+    assert "penicillin" not in profile.text
+
+
 async def test_preloaded_memories_stand_in_every_prompt(world: World) -> None:
     await world.told("My dog is called Krümel.")
     await world.start("asked")

@@ -12,12 +12,13 @@ import pytest
 from google.adk.errors.input_validation_error import InputValidationError
 from google.adk.events import Event, EventActions
 from google.adk.events._rewind_events import _apply_rewinds  # what ADK itself goes by
+from google.adk.events.event import NodeInfo
 from google.adk.memory.memory_entry import MemoryEntry
 from google.genai import types
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adk_graph_memory.adk import memory_codec
+from adk_graph_memory.adk import memory_codec, session_codec
 from adk_graph_memory.extraction import RuleExtractor
 from adk_graph_memory.language import zones
 from adk_graph_memory.records import Recollection
@@ -50,6 +51,53 @@ def test_only_what_is_new_is_told_unless_it_takes_something_back() -> None:
     turns, undone = memory_codec.split_rewound([*events, event(3, 3, 1), event(4, 4, None)], 3)
     assert [turn.id for turn in turns] == ["4"]
     assert [turn.id for turn in undone] == ["1", "2", "3"]
+
+
+def says(author: str, text: str, role: str = "user", **more: Any) -> Event:
+    return Event(author=author, content=types.Content(role=role, parts=[types.Part(text=text)]), **more)
+
+
+def hears(author: str, text: str, *, partial: bool = False) -> Event:
+    transcription = types.Transcription(text=text, finished=not partial)
+    kind = "input_transcription" if author == "user" else "output_transcription"
+    return Event(author=author, partial=partial, **{kind: transcription})
+
+
+def test_whose_words_they_are_is_not_for_the_role_to_say() -> None:
+    events = [
+        says("user", "Ask my broker what I should do."),
+        says("user", "The client is allergic to penicillin.", node_info=NodeInfo(path="wf@1/writer@1")),
+        says("planner", "The client lives in Rome.", node_info=NodeInfo(path="wf@1/planner@1")),
+        says("writer", "I am writing.", role="model"),
+        says("writer", "I am still writing."),
+        says("Ben", "I am Ada's brother."),
+    ]
+    turns = memory_codec.make_turns(events)
+    assert [(turn.author, turn.origin, turn.text) for turn in turns] == [
+        ("user", "user", "Ask my broker what I should do."),
+        ("planner", "agent", "The client lives in Rome."),
+        ("writer", "agent", "I am writing."),
+        ("writer", "agent", "I am still writing."),
+        ("Ben", "user", "I am Ada's brother."),
+    ]
+
+
+def test_what_was_spoken_in_a_live_session_was_said() -> None:
+    audio = types.Part(inline_data=types.Blob(data=b"...", mime_type="audio/pcm"))
+    events = [
+        Event(author="user", content=types.Content(role="user", parts=[audio])),
+        hears("user", "I keep", partial=True),
+        hears("user", "I keep bees. "),
+        hears("companion", "How", partial=True),
+        hears("companion", "How lovely!"),
+        hears("companion", ""),
+    ]
+    turns = memory_codec.make_turns(events)
+    assert [(turn.author, turn.role, turn.text) for turn in turns] == [
+        ("user", "user", "I keep bees."),
+        ("companion", "model", "How lovely!"),
+    ]
+    assert [session_codec.encode_event(event)["text"] for event in events[::2]] == [None, "I keep bees.", "How lovely!"]
 
 
 def test_a_turn_has_the_offset_that_its_zone_had_on_that_day() -> None:

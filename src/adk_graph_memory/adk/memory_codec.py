@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import replace
 from datetime import UTC, datetime, tzinfo
 from typing import Any
@@ -27,6 +27,8 @@ logger = logging.getLogger(__name__)
 def make_turns(events: Sequence[Event], *, zone: tzinfo = UTC, lenient: bool = False) -> list[Turn]:
     """Make turns of what people and agents said; tool traffic, thoughts, errors and system text are left out.
 
+    So is what ADK's workflows hand to a node in the user's name: another node's output, which has an event of its own.
+
     Args:
         events: a session's events.
         zone: the speakers' time zone; the timestamps of ADK's events have no offset.
@@ -35,11 +37,12 @@ def make_turns(events: Sequence[Event], *, zone: tzinfo = UTC, lenient: bool = F
     Raises:
         InputValidationError: an id is too long, or a timestamp is invalid.
     """
-    turns = []
+    turns, agents = [], {event.author for event in events if _is_from_agent(event)}
     for event in events:
         if text := _get_spoken_text(event):
+            text = text.encode("utf-8", "replace").decode() if lenient else text
             try:
-                turns.append(_make_turn(event, text.encode("utf-8", "replace").decode() if lenient else text, zone))
+                turns.append(_make_turn(event, text, zone, agents))
             except InputValidationError as error:
                 if not lenient:
                     raise
@@ -48,12 +51,18 @@ def make_turns(events: Sequence[Event], *, zone: tzinfo = UTC, lenient: bool = F
 
 
 def _get_spoken_text(event: Event) -> str:
+    is_node_input = event.author == "user" and event.node_info.path
     is_technical = event.partial or event.error_code or event.author == "system" or event.actions.compaction
-    return "" if is_technical else session_codec.get_content_text(event.content)
+    return "" if is_technical or is_node_input else session_codec.get_event_text(event)
 
 
-def _make_turn(event: Event, text: str, zone: tzinfo) -> Turn:
-    origin = _find_origin(event)
+def _is_from_agent(event: Event) -> bool:
+    is_from_model = event.content is not None and event.content.role == "model"
+    return event.author != "user" and (is_from_model or bool(event.node_info.path))
+
+
+def _make_turn(event: Event, text: str, zone: tzinfo, agents: Set[str]) -> Turn:
+    origin = _find_origin(event, agents)
     return Turn(
         id=session_codec.check_id("The event's id", event.id),
         author=event.author,
@@ -105,12 +114,16 @@ def apply_expiry(turns: Iterable[Turn], options: MemoryBankOptions) -> list[Turn
     ]
 
 
-def _find_origin(event: Event) -> Origin:
-    """Find whose words they are; ADK gives function responses the role "user", but text beside one is a tool's."""
+def _find_origin(event: Event, agents: Set[str]) -> Origin:
+    """Find whose words they are.
+
+    The role does not tell: function responses have the role "user", though text beside one is a tool's, and so may have
+    an agent's own words. People other than "user" are known by that role and by not being one of the agents.
+    """
     if event.get_function_responses():
         return "tool"
-    is_user = event.author == "user" or (event.content is not None and event.content.role == "user")
-    return "user" if is_user else "agent"
+    is_person = event.content is not None and event.content.role == "user" and event.author not in agents
+    return "user" if event.author == "user" or is_person else "agent"
 
 
 def make_statements(

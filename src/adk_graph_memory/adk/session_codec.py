@@ -76,7 +76,7 @@ def encode_event(event: Event) -> dict[str, Any]:
         "timestamp": check_timestamp(event),
         "invocation_id": event.invocation_id,
         "branch": event.branch,
-        "text": get_content_text(event.content) or None,
+        "text": get_event_text(event) or None,
         "body": _encode_body(event),
     }
 
@@ -130,6 +130,13 @@ def _delete_paths(data: dict[str, Any], paths: Iterable[tuple[int | str, ...]]) 
             container = container[key]
         del container[last]
     return data
+
+
+def get_event_text(event: Event) -> str:
+    """The text of an event: what its content says, or in a live session the transcript of what was spoken."""
+    transcription = event.input_transcription or event.output_transcription
+    spoken = transcription.text if transcription and transcription.text else ""
+    return get_content_text(event.content) or unicodedata.normalize("NFC", spoken).strip()
 
 
 def get_content_text(content: types.Content | None) -> str:
