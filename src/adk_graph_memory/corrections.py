@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from types import EllipsisType
 from uuid import uuid4
 
@@ -22,6 +22,8 @@ from adk_graph_memory.records.turns import OWNER_SESSION
 from adk_graph_memory.rewriting import Rewriter
 
 _MakeWord = Callable[[MemorySnapshot, DerivedMemory], OwnerWord]
+TICK = timedelta(milliseconds=1)
+"""How much later than a word the owner's word about it is at least."""
 Change = datetime | EllipsisType | None
 """A new date, None for none, or ``...`` for the date as it is."""
 
@@ -135,7 +137,8 @@ class Corrections:
         def make_word(snapshot: MemorySnapshot, memory: DerivedMemory) -> OwnerWord:
             fact = _find_fact(snapshot, memory, id)
             wording = _find_wording(snapshot, fact, revision)
-            return _make_word(OwnerRuling("rollback", consolidation.make_claim_ref(fact.known), wording, reason=why))
+            ruling = OwnerRuling("rollback", consolidation.make_claim_ref(fact.known), wording, reason=why)
+            return _make_word(ruling, _choose_moment(memory, fact))
 
         return await self._add_word(app_name, user_id, make_word, preview)
 
@@ -162,7 +165,7 @@ class Corrections:
             if kept.key == gone.key:
                 raise errors.InvalidArgument(reason=f"{name!r} and {other!r} mean {kept.name!r} already")
             names = (kept.key, gone.key, kept.name, *kept.aliases, gone.name, *gone.aliases)
-            return _make_word(OwnerRuling("merge", names=names, reason=why))
+            return _make_word(OwnerRuling("merge", names=names, reason=why), datetime.now(UTC))
 
         return await self._add_word(app_name, user_id, make_word, preview)
 
@@ -190,7 +193,7 @@ class Corrections:
             if not aliases:
                 known = ", ".join(map(repr, entity.aliases)) or "it has none"
                 raise errors.InvalidArgument(reason=f"{alias!r} is no alias of {entity.name!r}; its aliases: {known}")
-            return _make_word(OwnerRuling("split", names=(entity.name, aliases[0]), reason=why))
+            return _make_word(OwnerRuling("split", names=(entity.name, aliases[0]), reason=why), datetime.now(UTC))
 
         return await self._add_word(app_name, user_id, make_word, preview)
 
@@ -200,10 +203,11 @@ class Corrections:
         why = await self._redact_reason(reason)
 
         def make_word(snapshot: MemorySnapshot, memory: DerivedMemory) -> OwnerWord:
-            fact = _find_fact(snapshot, memory, id).known
-            if op == "unpin" and not fact.ruling.is_pinned:
-                raise errors.InvalidArgument(reason=f"{fact.proposition.text!r} is not pinned")
-            return _make_word(OwnerRuling(op, consolidation.make_claim_ref(fact), reason=why))
+            fact = _find_fact(snapshot, memory, id)
+            if op == "unpin" and not fact.known.ruling.is_pinned:
+                raise errors.InvalidArgument(reason=f"{fact.known.proposition.text!r} is not pinned")
+            ruling = OwnerRuling(op, consolidation.make_claim_ref(fact.known), reason=why)
+            return _make_word(ruling, _choose_moment(memory, fact))
 
         return await self._add_word(app_name, user_id, make_word, preview)
 
@@ -218,12 +222,28 @@ class Corrections:
         return describe_change(rewrite.readings[-1].id, rewrite.difference)
 
 
-def _make_word(ruling: OwnerRuling) -> OwnerWord:
-    return OwnerWord(consolidation.make_ruling_reading(ruling, datetime.now(UTC)))
+def _make_word(ruling: OwnerRuling, at: datetime) -> OwnerWord:
+    return OwnerWord(consolidation.make_ruling_reading(ruling, at))
+
+
+def _choose_moment(memory: DerivedMemory, fact: DerivedFact) -> datetime:
+    """When the owner speaks of a fact: now, or right after what was said of it where a clock is ahead of this one."""
+    place = fact.known.proposition.subject, fact.known.proposition.predicate
+    linked_ids = {id for pair in memory.links if fact.known.id in pair for id in pair}
+    rivals = [
+        known
+        for known in (other.known for other in memory.facts.values())
+        if known.id in linked_ids or (known.proposition.subject, known.proposition.predicate) == place
+    ]
+    moments = [source.at for known in rivals for source in known.sources]
+    rulings = (known.ruling for known in rivals)
+    moments += [at for ruling in rulings for at in (ruling.retracted_at, ruling.upheld_until) if at]
+    return max([datetime.now(UTC), *(moment + TICK for moment in moments)])
 
 
 def _word_correction(snapshot: MemorySnapshot, memory: DerivedMemory, id: str, correction: Correction) -> OwnerWord:
-    fact = _find_fact(snapshot, memory, id).known
+    derived_fact = _find_fact(snapshot, memory, id)
+    fact, now = derived_fact.known, _choose_moment(memory, derived_fact)
     old = fact.proposition
     if fact.standing.state == "retracted":
         reason = f"{old.text!r} was retracted: correct what stands in its place, as `adk-graph-memory history` names it"
@@ -240,7 +260,6 @@ def _word_correction(snapshot: MemorySnapshot, memory: DerivedMemory, id: str, c
         raise errors.InvalidArgument(reason=f"it would end ({new.valid_to}) before it begins ({new.valid_from})")
     if (new.text, new.valid_from, new.valid_to) == (old.text, old.valid_from, old.valid_to):
         raise errors.InvalidArgument(reason=f"the correction of {old.text!r} changes nothing: give a text or a date")
-    now = datetime.now(UTC)
     turn = Turn(uuid4().hex, OWNER, new.text, now, session_id=OWNER_SESSION, origin="owner")
     source = replace(Source.from_turn(turn, 0, len(turn.text)), turn_id=turn.make_memory_id(OWNER_SESSION))
     reading = consolidation.make_correction_reading(
