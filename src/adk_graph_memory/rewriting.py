@@ -226,18 +226,9 @@ class Rewriter:
         ids, is_final = sorted(erasure.turn_ids), erasure.is_final
         await graph.forgetting.erase_events(connection, transaction, scope, ids, is_final=is_final)
         await graph.forgetting.erase_statements(transaction, scope, sorted(erasure.statement_ids))
-        await self._withdraw_proposals(transaction, scope, rewrite)
+        await _erase_lost_words(transaction, scope, rewrite)
         await graph.derivation.write_difference(transaction, scope, rewrite.difference, batch)
         return True
-
-    async def _withdraw_proposals(self, transaction: graph.Transaction, scope: Scope, rewrite: Rewrite) -> None:
-        """Withdraw what agents proposed in words that only the forgotten turns said."""
-        if rewrite.erasure.ids and (
-            proposals := await graph.proposals.fetch_proposals(transaction, scope, closed=True)
-        ):
-            words = rewrite.erasure.find_lost_words(rewrite.snapshot)
-            gone = [one.id for one in proposals if words & consolidation.collect_words([one.text, one.reason])]
-            await graph.proposals.withdraw_proposals(transaction, scope, gone)
 
     async def _embed_passages(self, difference: MemoryDifference) -> EmbeddingBatch:
         """Embed new wordings and names; if that fails, the next ingest does. Forgetting does not fail for it."""
@@ -245,6 +236,22 @@ class Rewriter:
             with suppress(errors.EmbeddingError, errors.EmbedderMismatch, errors.ConfigurationError):
                 return await self._vectors.embed_passages(difference.passages)
         return EmbeddingBatch(has_embedder=True)
+
+
+async def _erase_lost_words(transaction: graph.Transaction, scope: Scope, rewrite: Rewrite) -> None:
+    """Erase what holds words that only the forgotten turns said and is not derived from readings.
+
+    That is whom a model took for the writer of another turn, and what agents proposed.
+    """
+    if not (rewrite.erasure.ids and (words := rewrite.erasure.find_lost_words(rewrite.snapshot))):
+        return
+    writers = {name for turn in rewrite.snapshot.turns.values() for name in turn["writers"] if name}
+    if names := sorted(name for name in writers if words & consolidation.collect_words([name])):
+        await graph.forgetting.erase_writers(transaction, scope, names)
+    proposals = await graph.proposals.fetch_proposals(transaction, scope, closed=True)
+    texts = {one.id: [one.text, one.reason, one.by] for one in proposals}
+    if ids := [id for id, told in texts.items() if words & consolidation.collect_words(told)]:
+        await graph.proposals.withdraw_proposals(transaction, scope, ids)
 
 
 def derive_memory(snapshot: MemorySnapshot, erasure: Erasure) -> tuple[list[Reading], MemoryDifference]:
@@ -322,11 +329,13 @@ def _list_authors(turns: Mapping[str, Mapping[str, Any]]) -> dict[str, tuple[str
 def _make_removal(snapshot: MemorySnapshot, erasure: Erasure, readings: Sequence[Reading]) -> consolidation.Removal:
     kept_turns = {id: turn for id, turn in snapshot.turns.items() if id not in erasure.turn_ids}
     facts = [snapshot.stored.facts[id.removeprefix("fact:")] for id in sorted(erasure.fact_ids)]
+    words = erasure.find_lost_words(snapshot)
     return consolidation.Removal(
         turn_ids=erasure.turn_ids,
         authors=_list_authors(kept_turns),
         texts={id: turn["text"] for id, turn in kept_turns.items()},
-        words=erasure.find_lost_words(snapshot),
+        words=words,
+        names=consolidation.select_names(words, erasure.list_texts(snapshot) if words else ()),
         facts=frozenset().union(*(consolidation.find_read_facts(readings, fact) for fact in facts)),
         reading_ids=erasure.reading_ids,
     )

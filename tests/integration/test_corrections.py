@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from adk_graph_memory import GraphMemory, Neo4jSessionService, Statement, Turn, errors, graph, ledger
+from adk_graph_memory import GraphMemory, Neo4jSessionService, Statement, Turn, corrections, errors, graph, ledger
 from adk_graph_memory.graph import Connection, derivation
 from adk_graph_memory.graph.derivation import MemorySnapshot
 from adk_graph_memory.records import Scope
@@ -121,6 +121,28 @@ async def test_dates_can_be_corrected_alone(memory: GraphMemory, owner: Owner) -
     [fact] = [fact async for fact in memory.facts(**owner)]
     assert fact.valid_from is None
     await check_derived(memory, owner)
+
+
+@pytest.mark.parametrize("hours", [(-1, -2, -3), (1, -1, -100)], ids=["behind", "set back"])
+async def test_the_owners_word_comes_after_what_it_is_about_whatever_the_clocks_say(
+    neo4j_server: Any, owner: Owner, monkeypatch: pytest.MonkeyPatch, hours: tuple[int, ...]
+) -> None:
+    ahead = datetime.now(UTC) + timedelta(seconds=20)
+    reply = make_reply("The user lives in Porto", "I live in Porto", PORTO, object=2)
+    async with make_memory(neo4j_server, reply) as memory:
+        await memory.remember([Turn("t", "user", "I live in Porto", ahead)], session_id="s", **owner)
+        text = "The user lives in Porto"
+        for number, offset in enumerate(hours):
+            now = datetime.now(UTC) + timedelta(hours=offset)
+            monkeypatch.setattr(corrections, "datetime", type("Clock", (), {"now": lambda zone, now=now: now}))
+            id = await find_id(memory, owner, text)
+            await memory.correct(id, text=(text := f"The user lives in Faro, at number {number}"), **owner)
+            assert await list_facts(memory, owner, past=False) == {text: "current"}
+        await memory.pin(id := await find_id(memory, owner, text), **owner)
+        await memory.unpin(id, **owner)
+        await memory.retract(id, **owner)
+        assert await list_facts(memory, owner, past=False) == {}
+        await check_derived(memory, owner)
 
 
 @pytest.mark.slow
@@ -277,13 +299,13 @@ async def test_what_the_owner_says_costs_nothing(memory: GraphMemory, owner: Own
 @pytest.mark.slow
 async def test_an_alias_becomes_somebody_else_on_the_owners_word(neo4j_server: Any, owner: Owner) -> None:
     replies = (
-        make_reply("Robert Lund lives next door", "Robert Lund lives next door", CALLED, subject=2),
+        make_reply("Robert Lund lives next door", "Robert Lund, our Bob, lives next door", CALLED, subject=2),
         make_reply("Bob plays chess", "Bob plays chess", BOB, subject=2, predicate="plays"),
         make_reply("Bob cooks", "Bob cooks", {**BOB, "known_id": 1}, subject=2, predicate="cooks"),
         "{}",
     )
     async with make_memory(neo4j_server, *replies) as memory:
-        await memory.remember([say("Robert Lund lives next door", 0)], session_id="s0", **owner)
+        await memory.remember([say("Robert Lund, our Bob, lives next door", 0)], session_id="s0", **owner)
         await memory.remember([say("Bob plays chess", 1)], session_id="s1", **owner)
         assert (await memory.entity("Bob", **owner)).entity.name == "Robert Lund"
         change = await memory.split("Bob", reason="my brother", **owner)

@@ -95,6 +95,85 @@ async def remember(memory: GraphMemory, portions: list[Portion], app_name: str) 
             await memory.remember(portion.turns, app_name=app_name, user_id=USER, session_id=portion.session)
 
 
+WRITTEN = """
+MATCH (n {scope: $scope}) WITH n, COLLECT { MATCH (n)-[r]->() RETURN properties(r) } AS edges
+UNWIND [properties(n)] + edges AS properties
+UNWIND keys(properties) AS key
+RETURN labels(n)[0] + '.' + key AS place, properties[key] AS value
+"""
+
+
+async def find_words(memory: GraphMemory, app_name: str, words: frozenset[str]) -> set[str]:
+    """The properties of a user's nodes and relationships that tell one of the words."""
+    connection = await graph.prepare_connection(memory.connection)
+    rows = await connection.run_cypher(WRITTEN, {"scope": Scope(app_name, USER).key})
+    texts = [(place, text.replace("_", " ")) for place, value in rows for text in list_strings(value)]
+    told = frozenset(word for word in words if not word.isdigit())
+    return {place.removeprefix("TestHash") for place, text in texts if told & consolidation.collect_words([text])}
+
+
+def list_strings(value: Any) -> Iterator[str]:
+    """All text in a property, in lists and in JSON; keys of JSON are nobody's words."""
+    if isinstance(value, str) and value.startswith(("{", "[")):
+        value = json.loads(value)
+    if isinstance(value, dict | list):
+        for item in value.values() if isinstance(value, dict) else value:
+            yield from list_strings(item)
+    elif isinstance(value, str):
+        yield value
+
+
+async def test_no_label_of_what_stays_tells_a_forgotten_word(make_memory: MakeMemory, app_name: str) -> None:
+    """Whatever a model wrote into its reply: who speaks, who wrote, the kind of a thing, a predicate, a reason."""
+    words = say("Doctor Zebrafish is my neighbour", "Mia keeps bees", "She wrote: I like honey", "I paint ships")
+    reply = make_reply(
+        fact("Mia keeps bees", "Mia keeps bees", 1, speaker="Doctor Zebrafish", topic="zebrafish"),
+        fact("The user paints ships", "I paint ships", 3, predicate="paints_for_zebrafish", object=2),
+        fact("Mia likes honey", "I like honey", 2, subject=2, predicate="likes"),
+        entities=[{"ref": 2, "name": "Mia", "type": "zebrafish keeper", "about": "of Zebrafish"}],
+    )
+    remarks = {"turns": [{"turn": 2, "kind": "quoted", "origin": "Doctor Zebrafish"}]}
+    memory = make_memory(json.dumps(json.loads(reply) | remarks))
+    await memory.remember(words, app_name=app_name, user_id=USER, session_id="s")
+    lost = frozenset({"zebrafish"})
+    assert {
+        "Fact.author",
+        "Event.writer",
+        "Fact.predicate",
+        "Fact.topic",
+        "Entity.type",
+        "Ingest.reading",
+    } <= await find_words(memory, app_name, lost)
+    await memory.forget([words[0].make_memory_id("s")], app_name=app_name, user_id=USER)
+    assert await find_words(memory, app_name, lost) == set()
+    assert "Mia likes honey" in list_texts(await fetch_stored(memory, app_name))
+
+
+async def test_reasons_and_evidence_are_derived_too(make_memory: MakeMemory, app_name: str) -> None:
+    """What differs in them alone is found, and mended."""
+    move = json.dumps({"ops": [MOVE | {"quotes": ["I live in Vigo", "I live in Porto"]}]})
+    replies = [
+        make_reply(fact(f"The user lives in {place}", f"I live in {place}", predicate="lives_in"))
+        for place in ("Porto", "Vigo")
+    ]
+    memory = make_memory(replies[0], replies[1], move)
+    owner = {"app_name": app_name, "user_id": USER}
+    for number, place in enumerate(("Porto", "Vigo")):
+        await memory.remember(say(f"I live in {place}", start=number), session_id=f"s{number}", **owner)
+    scope = {"scope": Scope(app_name, USER).key}
+    changes = (
+        "MATCH (r:TestHashRevision {scope: $scope}) SET r.reason = 'of Zebrafish'",
+        "MATCH (:TestHashRevision {scope: $scope})-[b:BECAUSE_OF]->() DELETE b",
+    )
+    for change in changes:
+        assert await memory.connection.run_cypher(f"{change} RETURN 1", scope)
+        [found] = [checkup async for checkup in memory.check_memories(**owner)]
+        assert found.differences
+        await Rewriter(memory.connection, memory.vectors).restore_derivation(Scope(**owner))
+        assert [checkup.differences async for checkup in memory.check_memories(**owner)] == [0]
+        assert await find_words(memory, app_name, frozenset({"zebrafish"})) == set()
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("history", SOME)
 async def test_the_graph_without_a_turn_equals_one_that_never_heard_it(
@@ -112,8 +191,16 @@ async def test_the_graph_without_a_turn_equals_one_that_never_heard_it(
             connection = memory.connection
             derived = await Rewriter(connection).restore_derivation(Scope(forgetful, USER))
             assert derived.is_empty
+            assert await find_words(memory, forgetful, find_lost_names(gone, portions)) == set()
             if not has_lost_decision(history):
                 assert await fetch_stored(memory, forgetful) == await fetch_stored(memory, ignorant), gone
+
+
+def find_lost_names(gone: str, portions: list[Portion]) -> frozenset[str]:
+    """The names that only this turn says."""
+    texts = {turn.make_memory_id(portion.session): turn.text for portion in portions for turn in portion.turns}
+    told = texts.pop(gone)
+    return consolidation.select_names(consolidation.find_lost_words([told], [*texts.values(), "user"]), [told])
 
 
 def has_lost_decision(history: History) -> bool:
@@ -152,6 +239,11 @@ async def test_what_a_model_made_of_a_conversation_can_be_derived_again(
     receipt = await memory.forget_session(last.id, app_name=app_name, user_id=USER)
     assert receipt.events and receipt.facts
     assert (await Rewriter(memory.connection).restore_derivation(Scope(app_name, USER))).is_empty
+    told = {session.id: [turn.text for turn in session.turns] for session in talk.sessions}
+    gone = told.pop(last.id)
+    lost = consolidation.find_lost_words(gone, [text for texts in told.values() for text in texts])
+    lost = consolidation.select_names(lost, gone)
+    assert lost and await find_words(memory, app_name, lost) == set()
     after = await fetch_stored(memory, app_name)
     assert len(before.facts) - len(after.facts) == receipt.facts
     assert not any(source.session_id == last.id for known in after.facts.values() for source in known.sources)

@@ -27,6 +27,7 @@ from adk_graph_memory.consolidation.restriction import (
     find_read_facts,
     restrict_readings,
     select_current_readings,
+    select_names,
     withhold_facts,
 )
 from adk_graph_memory.consolidation.salvage import salvage_reading
@@ -62,6 +63,7 @@ __all__ = [
     "salvage_reading",
     "select_candidates",
     "select_current_readings",
+    "select_names",
     "trace_entity",
     "trace_fact",
     "withhold_facts",

@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import NamedTuple, Self
 
-from adk_graph_memory.consolidation import name_matching, spelling
+from adk_graph_memory.consolidation import name_matching
 from adk_graph_memory.consolidation.name_matching import NameMatch, ParsedName
+from adk_graph_memory.language import spelling
 from adk_graph_memory.records import ExtractedEntity, KnownEntity, fold_text
 
 _TYPE_WORDS_BY_KIND = {

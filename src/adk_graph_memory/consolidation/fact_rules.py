@@ -7,8 +7,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import date, datetime
 from typing import Literal
 
-from adk_graph_memory.consolidation.spelling import normalize_words
 from adk_graph_memory.language.detection import WIDE_RUN
+from adk_graph_memory.language.spelling import normalize_words
 from adk_graph_memory.records import (
     ExtractedFact,
     PlannedFact,

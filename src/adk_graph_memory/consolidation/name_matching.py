@@ -8,7 +8,7 @@ from enum import IntEnum
 from functools import lru_cache
 from typing import Literal
 
-from adk_graph_memory.consolidation import spelling
+from adk_graph_memory.language import spelling
 from adk_graph_memory.records import fold_text
 
 Sex = Literal["m", "f", ""]

@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 
 from adk_graph_memory.consolidation import fact_rules
 from adk_graph_memory.consolidation.entity_resolution import make_entity_key
-from adk_graph_memory.consolidation.spelling import normalize_words
 from adk_graph_memory.language.detection import WIDE_RUN, detect_languages, load_stop_words
+from adk_graph_memory.language.spelling import normalize_words
 from adk_graph_memory.records import (
     ExtractedEntity,
     ExtractedFact,
@@ -25,10 +25,21 @@ from adk_graph_memory.records import (
     Source,
     fold_text,
 )
-from adk_graph_memory.records.readings import RULING_REASONS, ClaimDecision, ClaimRef, OwnerRuling, Reading
+from adk_graph_memory.records.aliases import select_said_aliases
+from adk_graph_memory.records.readings import (
+    RULING_REASONS,
+    ClaimDecision,
+    ClaimRef,
+    OwnerRuling,
+    Reading,
+    WithheldFact,
+)
 
 _POSSESSIVE = re.compile(r"(?<=\w)['’]s\b")
+_OPENING_MARKS = "\"'([{«„“‘¿¡"
 _GRAMMAR = re.compile(r"[\u3040-\u309f・]")
+UNKNOWN_TYPE = "thing"
+"""The type of an entity of which no other is known."""
 ReadFact = tuple[str, int]
 """The id of a reading, and the reference of a fact in it."""
 
@@ -37,14 +48,16 @@ ReadFact = tuple[str, int]
 class Removal:
     """What to take away from readings.
 
-    ``words`` are those that only forgotten turns said. ``authors`` are name and role of the author of each turn that
-    stays, and ``texts`` what it says, by turn id. ``reading_ids`` are readings that go as a whole.
+    ``words`` are those that only forgotten turns said, and ``names`` those of them that are written like names: a label
+    such as a predicate is a model's own word, so an ordinary one stays. ``authors`` are name and role of the author of
+    each turn that stays, and ``texts`` what it says, by turn id. ``reading_ids`` are readings that go as a whole.
     """
 
     turn_ids: frozenset[str]
     authors: Mapping[str, tuple[str, Role]]
     texts: Mapping[str, str]
     words: frozenset[str] = frozenset()
+    names: frozenset[str] = frozenset()
     facts: frozenset[ReadFact] = frozenset()
     reading_ids: frozenset[str] = frozenset()
 
@@ -58,6 +71,16 @@ def find_lost_words(forgotten_texts: Sequence[str], kept_texts: Iterable[str]) -
         words -= collect_words([text])
     stop_words = {word for language in ("en", *detect_languages(forgotten_texts)) for word in load_stop_words(language)}
     return frozenset(words - collect_words(stop_words))
+
+
+def select_names(words: frozenset[str], texts: Iterable[str]) -> frozenset[str]:
+    """Select the words that the texts write like names: with a capital, or in a script that has none."""
+    named = (word for text in texts for word in text.split() if _is_written_as_name(word.lstrip(_OPENING_MARKS)))
+    return words & collect_words(named)
+
+
+def _is_written_as_name(word: str) -> bool:
+    return word[:1].upper() == word[:1]
 
 
 def collect_words(texts: Iterable[str]) -> set[str]:
@@ -103,8 +126,7 @@ def _restrict_reading(reading: Reading, removal: Removal) -> Reading | None:
         return None
     extraction = _restrict_extraction(reading, removal)
     if len(kept_ids) < len(reading.heard_turn_ids):
-        authors = {removal.authors[id] for id in kept_ids if id in removal.authors}
-        extraction = replace(extraction, authors=tuple(author for author in extraction.authors if author in authors))
+        extraction = _restrict_speakers(extraction, removal, kept_ids)
     refs = {entity.ref for entity in extraction.entities}
     fact_refs = {fact.ref for fact in extraction.facts}
     dependencies = [(_restrict_ref(a, removal), _restrict_ref(b, removal)) for a, b in reading.dependencies]
@@ -118,8 +140,24 @@ def _restrict_reading(reading: Reading, removal: Removal) -> Reading | None:
         heard_turn_ids=kept_ids,
         reread_at={id: time for id, time in reading.reread_at.items() if id in kept_ids},
         ruling=ruling,
-        held=tuple(fact for fact in reading.held if fact.ref in fact_refs),
+        held=tuple(_restrict_hold(fact, removal) for fact in reading.held if fact.ref in fact_refs),
     )
+
+
+def _restrict_speakers(extraction: Extraction, removal: Removal, kept_ids: Collection[str]) -> Extraction:
+    """Take away authors of whom no turn is left, and aliases that no turn which is left ties to their entity."""
+    authors = {removal.authors[id] for id in kept_ids if id in removal.authors}
+    names, texts = [name for name, _ in authors], [removal.texts[id] for id in kept_ids if id in removal.texts]
+    entities = (
+        replace(entity, aliases=select_said_aliases(entity.name, entity.aliases, names, texts))
+        for entity in extraction.entities
+    )
+    kept_authors = tuple(author for author in extraction.authors if author in authors)
+    return replace(extraction, authors=kept_authors, entities=tuple(entities))
+
+
+def _restrict_hold(fact: WithheldFact, removal: Removal) -> WithheldFact:
+    return replace(fact, reason="") if _tells_lost_word(fact.reason, removal) else fact
 
 
 def _restrict_ruling(ruling: OwnerRuling, removal: Removal) -> OwnerRuling | None:
@@ -231,9 +269,22 @@ def _restrict_facts(reading: Reading, removal: Removal) -> list[ExtractedFact]:
     for fact in reading.extraction.facts:
         sources = tuple(source for source in fact.sources if source.turn_id not in removal.turn_ids)
         is_forgotten = (reading.id, fact.ref) in removal.facts or not sources
-        if not is_forgotten and not _tells_lost_word(fact.text, removal):
-            facts.append(rest_on(fact, sources))
+        is_told = _tells_lost_word(fact.text, removal) or _names_lost(fact.predicate, removal)
+        if not is_forgotten and not is_told:
+            facts.append(_restrict_labels(rest_on(fact, sources), removal))
     return facts
+
+
+def _names_lost(label: str, removal: Removal) -> bool:
+    """Whether a label that a model gave, such as a predicate, has a name that only the forgotten turns said."""
+    return bool(removal.names) and not removal.names.isdisjoint(collect_words([label.replace("_", " ")]))
+
+
+def _restrict_labels(fact: ExtractedFact, removal: Removal) -> ExtractedFact:
+    """Take away a topic or a speaker with a name that only the forgotten turns said."""
+    if _names_lost(fact.speaker, removal):
+        fact = replace(fact, speaker=fact.sources[0].author)
+    return replace(fact, topic="") if _names_lost(fact.topic, removal) else fact
 
 
 def rest_on(fact: ExtractedFact, sources: tuple[Source, ...]) -> ExtractedFact:
@@ -274,7 +325,8 @@ def _restrict_entity(entity: ExtractedEntity, reading: Reading, removal: Removal
             turn_ids |= {source.turn_id for source in fact.sources}
     is_doubtful = not removal.turn_ids.isdisjoint(turn_ids or reading.heard_turn_ids)
     about = "" if is_doubtful or _tells_lost_word(entity.about, removal) else entity.about
-    return replace(entity, name=names[0], aliases=tuple(names[1:]), about=about)
+    type = UNKNOWN_TYPE if _names_lost(entity.type, removal) else entity.type
+    return replace(entity, name=names[0], aliases=tuple(names[1:]), type=type, about=about)
 
 
 def _restrict_decisions(decisions: Iterable[ClaimDecision], removal: Removal) -> Iterable[ClaimDecision]:

@@ -21,6 +21,7 @@ from adk_graph_memory.records import (
     fold_text,
     has_wide_character,
 )
+from adk_graph_memory.records.aliases import select_said_aliases
 
 
 def parse_reply(
@@ -38,6 +39,7 @@ def parse_reply(
     """
     drop_counts: Counter[str] = Counter()
     reply_entities = _ReplyEntities(reply.entities, known_entities, vocabulary, drop_counts)
+    reply_entities.drop_unsaid_aliases(turns)
     locator, refs = QuoteLocator(turns), _index_unique_refs(fact.ref for fact in reply.facts)
     facts, mentions = [], set()
     for ref, fact in enumerate(reply.facts):
@@ -90,6 +92,14 @@ class _ReplyEntities:
                 _make_extracted_entity(entity, ref, known_keys, vocabulary, drop_counts)
             )
         self.entities = [entity for entities in self._entities_by_ref.values() for entity in entities]
+
+    def drop_unsaid_aliases(self, turns: Sequence[Turn]) -> None:
+        """Drop aliases that no turn ties to their entity: whoever is called so later would be taken for it."""
+        authors, texts = [turn.author for turn in turns], [turn.text for turn in turns]
+        for number, entity in enumerate(self.entities):
+            said = select_said_aliases(entity.name, entity.aliases, authors, texts)
+            self._drop_counts["alias that nobody said"] += len(entity.aliases) - len(said)
+            self.entities[number] = replace(entity, aliases=said)
 
     def resolve_subject_object(self, fact: FactReply) -> tuple[int, int | None] | None:
         """The subject and object of a fact, or None if it has no subject.

@@ -18,6 +18,7 @@ from adk_graph_memory.records.derived_memory import (
     DerivedFact,
     DerivedMemory,
     FactPair,
+    RevisionContent,
     StoredMemory,
 )
 from adk_graph_memory.records.readings import (
@@ -171,25 +172,33 @@ def _read_lost_reading(row: Record) -> LostReading:
 def _read_stored_memory(entity_rows: Sequence[Record], rows: Sequence[Record]) -> StoredMemory:
     facts = [row["fact"] for row in rows]
     return StoredMemory(
-        {
-            row["key"]: DerivedEntity(
-                row["key"],
-                row["name"],
-                row["type"],
-                tuple(row["aliases"]),
-                row["about"],
-                row["merged_into"],
-                own_names=tuple(row["own_names"]),
-                foreign_names=tuple(row["foreign_names"]),
-            )
-            for row in entity_rows
-        },
+        {row["key"]: _read_entity(row) for row in entity_rows},
         {fact["id"]: fact_rows.read_known_fact(fact, {}, (), is_complete=True) for fact in facts},
-        {fact["id"]: frozenset(fact["revisions"]) for fact in facts},
+        {
+            (fact["id"], key): RevisionContent(reason or "", frozenset(map(tuple, evidence)))
+            for fact in facts
+            for key, reason, evidence in fact["revisions"]
+        },
         {(link["later"], link["earlier"]): FactLink(**link) for fact in facts for link in fact["links"]},
         frozenset((fact["id"], base) for fact in facts for base in fact["bases"]),
         {fact["id"]: fact["origin"] for fact in facts},
         {(turn_id, row["key"]): was for row in entity_rows for turn_id, was in row["mentions"]},
+    )
+
+
+def _read_entity(row: Record) -> DerivedEntity:
+    merged_into, merged_by, merge_reason = row["merger"] or (None, "", "")
+    return DerivedEntity(
+        row["key"],
+        row["name"],
+        row["type"],
+        tuple(row["aliases"]),
+        row["about"],
+        merged_into,
+        merged_by,
+        merge_reason,
+        own_names=tuple(row["own_names"]),
+        foreign_names=tuple(row["foreign_names"]),
     )
 
 
@@ -203,12 +212,12 @@ def compare_memory(stored: StoredMemory, derived: DerivedMemory) -> MemoryDiffer
     facts = {id: (_make_comparable(fact.known), fact.known.origin) for id, fact in derived.facts.items()}
     stored_facts = {id: (_make_comparable(fact), stored.origins.get(id)) for id, fact in stored.facts.items()}
     changed_ids = {id for id, fact in facts.items() if stored_facts.get(id) != fact}
-    entities = {key: replace(entity, merged_by="", merge_reason="") for key, entity in derived.entities.items()}
+    entities = derived.entities
     links = {pair: link.link for pair, link in derived.links.items()}
     erased_facts = stored.facts.keys() - facts.keys()
-    revisions = {(id, revision.revision.key) for id, fact in derived.facts.items() for revision in fact.revisions}
-    stored_revisions = {(id, key) for id, keys in stored.revision_keys.items() if id in facts for key in keys}
-    erased_revisions = stored_revisions - revisions
+    revisions = _list_revisions(derived)
+    stored_revisions = {pair: content for pair, content in stored.revisions.items() if pair[0] in facts}
+    erased_revisions = {pair for pair, content in stored_revisions.items() if revisions.get(pair) != content}
     # Revisions of a fact that is as it was are not written: they may have expired.
     revised_ids = changed_ids | {id for id, _ in erased_revisions}
     # A link that differs is erased and written anew: an old reason would stay otherwise.
@@ -230,16 +239,26 @@ def compare_memory(stored: StoredMemory, derived: DerivedMemory) -> MemoryDiffer
         tuple(derived.entities[key] for key, entity in sorted(entities.items()) if stored.entities.get(key) != entity),
         tuple(sorted(pair for pair, link in links.items() if stored.links.get(pair) != link)),
         tuple(sorted(derived.dependencies - stored.dependencies)),
+        tuple(sorted(pair for pair, was in derived.mentions.items() if stored.mentions.get(pair, ...) != was)),
         tuple(
             sorted(
                 pair
-                for pair, former_key in derived.mentions.items()
-                if pair not in stored.mentions or stored.mentions[pair] != former_key
+                for pair, content in revisions.items()
+                if pair[0] in revised_ids and stored_revisions.get(pair) != content
             )
         ),
-        tuple(sorted(pair for pair in revisions - stored_revisions if pair[0] in revised_ids)),
         stored,
     )
+
+
+def _list_revisions(derived: DerivedMemory) -> dict[tuple[str, str], RevisionContent]:
+    return {
+        (id, item.revision.key): RevisionContent(
+            item.revision.reason, frozenset(source.key for source in item.revision.evidence)
+        )
+        for id, fact in derived.facts.items()
+        for item in fact.revisions
+    }
 
 
 def _list_pairs(pairs: set[tuple[str, str]]) -> list[list[str]]:

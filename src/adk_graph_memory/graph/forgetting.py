@@ -58,6 +58,11 @@ async def erase_statements(transaction: Transaction, scope: Scope, ids: Sequence
     await transaction.run_statement("erase_statements", scope=scope.key, ids=list(ids))
 
 
+async def erase_writers(transaction: Transaction, scope: Scope, names: Sequence[str]) -> None:
+    """Erase these names of writers from the turns that have them, within an open transaction."""
+    await transaction.run_statement("erase_writers", scope=scope.key, names=list(names))
+
+
 async def entomb(transaction: Transaction, scope: Scope, keys: Iterable[str]) -> None:
     """Keep tombstones within an open transaction."""
     await transaction.run_rows("entomb", sorted(keys), scope=scope.key)

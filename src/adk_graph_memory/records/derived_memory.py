@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import NamedTuple
 
 from adk_graph_memory.records.readings import Reading
 from adk_graph_memory.records.turns import Origin
@@ -94,16 +95,23 @@ class RecordedMemory:
         return frozenset(id for reading in self.readings for id in reading.heard_turn_ids)
 
 
+class RevisionContent(NamedTuple):
+    """What a revision says beside what its key covers: why, and on which words (turn id and quote key) it rests."""
+
+    reason: str
+    evidence: frozenset[tuple[str, str]]
+
+
 @dataclass(frozen=True, slots=True)
 class StoredMemory:
-    """What the graph holds beside words; as in :class:`DerivedMemory`, with the keys of revisions alone.
+    """What the graph holds beside words; as in :class:`DerivedMemory`, with revisions by their fact's id and their key.
 
     ``origins`` are those that the facts carry.
     """
 
     entities: dict[str, DerivedEntity] = field(default_factory=dict)
     facts: dict[str, KnownFact] = field(default_factory=dict)
-    revision_keys: dict[str, frozenset[str]] = field(default_factory=dict)
+    revisions: dict[tuple[str, str], RevisionContent] = field(default_factory=dict)
     links: dict[FactPair, FactLink] = field(default_factory=dict)
     dependencies: frozenset[FactPair] = frozenset()
     origins: dict[str, Origin | None] = field(default_factory=dict)

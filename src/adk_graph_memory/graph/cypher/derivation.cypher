@@ -4,7 +4,8 @@
 OPTIONAL MATCH (u:@User {scope: $scope})
 RETURN coalesce(u.writes, 0) AS writes,
        COLLECT { MATCH (e:@Event {scope: $scope}) WHERE e.memory_id IS NOT NULL WITH e, e AS memory
-         RETURN e {.memory_id, .id, .session_id, .author, .role, .origin, .text, .timestamp, .expires_at, stands:
+         RETURN e {.memory_id, .id, .session_id, .author, .role, .origin, .text, .timestamp, .expires_at, writers:
+           [e.writer] + COLLECT { MATCH (e)<-[r:READS]-() RETURN r.writer }, stands:
 // include memory_stands
          }
        } AS turns,
@@ -37,7 +38,9 @@ RETURN f {
   subject_was: head(COLLECT { MATCH (f)-[r:SUBJECT]->() RETURN r.was }),
   object_was: head(COLLECT { MATCH (f)-[r:OBJECT]->() RETURN r.was }),
   absorbed: COLLECT { MATCH (f)-[:HAS_REVISION]->(r) WHERE r.op IN ['REFINE', 'REINFORCE'] RETURN r.signature },
-  revisions: COLLECT { MATCH (f)-[:HAS_REVISION]->(r) RETURN r.n },
+  revisions: COLLECT {
+    MATCH (f)-[:HAS_REVISION]->(r) RETURN [r.n, r.reason, COLLECT { MATCH (r)-[b:BECAUSE_OF]->(e) RETURN [e.memory_id, b.key] }]
+  },
   links: COLLECT { MATCH (f)-[s:SUPERSEDES|WOULD_SUPERSEDE]->(earlier) RETURN {later: f.id, earlier: earlier.id, op: s.op, reason: s.reason, is_void: type(s) = 'WOULD_SUPERSEDE'} },
   bases: COLLECT { MATCH (f)-[:DEPENDS_ON]->(base) RETURN base.id },
   sources: COLLECT {
@@ -51,7 +54,7 @@ RETURN f {
 MATCH (n:@Entity {scope: $scope}) WHERE n.key IS NOT NULL
 RETURN n.key AS key, n.name AS name, n.type AS type, n.aliases AS aliases, coalesce(n.about, '') AS about,
        coalesce(n.own_names, []) AS own_names, coalesce(n.foreign_names, []) AS foreign_names,
-       head(COLLECT { MATCH (n)-[:MERGED_INTO]->(one) RETURN one.key }) AS merged_into,
+       head(COLLECT { MATCH (n)-[m:MERGED_INTO]->(one) RETURN [one.key, coalesce(m.by, ''), coalesce(m.reason, '')] }) AS merger,
        COLLECT { MATCH (e:@Event)-[r:MENTIONS]->(n) RETURN [e.memory_id, r.was] } AS mentions
 
 // confirm_snapshot
@@ -155,7 +158,8 @@ CALL (n, row) {
 FOREACH (key IN CASE WHEN row.merged_into IS NULL THEN [] ELSE [row.merged_into] END |
   MERGE (one:@Entity {scope: $scope, key: key})
   MERGE (n)-[merged:MERGED_INTO]->(one)
-  ON CREATE SET merged.at = datetime(), merged.by = row.merged_by, merged.reason = row.merge_reason)
+  ON CREATE SET merged.at = datetime()
+  SET merged.by = row.merged_by, merged.reason = row.merge_reason)
 WITH n, row WHERE row.vector IS NOT NULL
 CALL db.create.setNodeVectorProperty(n, $slot, row.vector)
 

@@ -53,6 +53,17 @@ CALL (events) {
   DETACH DELETE e
 }
 
+// erase_writers
+// nothing; what a model called the writers of turns that stay, now or when these were read before
+CALL () {
+  MATCH (e:@Event {scope: $scope}) WHERE e.writer IN $names
+  SET e.writer = null
+}
+CALL () {
+  MATCH (i:@Ingest {scope: $scope})-[r:READS]->() WHERE r.writer IN $names
+  SET r.writer = null
+}
+
 // erase_statements
 // one row: how many statements that were added directly went
 MATCH (f:@Memory {scope: $scope}) WHERE f.memory_id IN $ids AND f:@Fact AND f.direct
