@@ -5,16 +5,18 @@ from __future__ import annotations
 import asyncio
 import io
 import sys
+from collections import defaultdict
 from collections.abc import AsyncIterator, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 from urllib.request import url2pathname
 from uuid import uuid4
 
 from adk_graph_memory import errors
+from adk_graph_memory.settings import get_data_home
 
 _PAGE_SIZE = 500
 _READ_BYTES = 65_536
@@ -35,6 +37,11 @@ class BlobStore:
     def open_substore(self, name: str) -> BlobStore:
         """Open the part of the store under the prefix ``name``."""
         return BlobStore(f"{self.url.rstrip('/')}/{name}")
+
+    def contains(self, url: str) -> bool:
+        """Whether a URL leads to this store or a part of it."""
+        inside = url.removeprefix(f"{self.url.rstrip('/')}/")
+        return url == self.url or (inside != url and {"", ".", ".."}.isdisjoint(unquote(inside).split("/")))
 
     @cached_property
     def _store(self) -> _Directory | _Bucket:
@@ -60,7 +67,7 @@ class BlobStore:
             errors.ArtifactStoreUnusable: it could not be written.
         """
         with self._translate_errors():
-            await self._store.put(f"{owner}/{id}", content)
+            await self._store.put(_join_path(owner, id), content)
 
     async def get_blob(self, owner: str, id: str) -> bytes:
         """Read a blob.
@@ -71,7 +78,7 @@ class BlobStore:
         """
         with self._translate_errors():
             try:
-                return await self._store.get(f"{owner}/{id}")
+                return await self._store.get(_join_path(owner, id))
             except FileNotFoundError as error:
                 raise errors.ContentMissing(id=id, url=self.url) from error
 
@@ -82,16 +89,55 @@ class BlobStore:
             errors.ArtifactStoreUnusable: some could not be deleted.
         """
         with self._translate_errors():
-            deletions = [self._store.delete(f"{owner}/{id}") for owner, id in contents]
+            deletions = [self._delete(owner, id) for owner, id in contents]
             for result in await asyncio.gather(*deletions, return_exceptions=True):
                 if isinstance(result, BaseException) and not isinstance(result, FileNotFoundError):
                     raise result
+
+    async def _delete(self, owner: str, id: str) -> None:
+        await self._store.delete(_join_path(owner, id))
 
     async def list_blobs(self, *, until: datetime) -> AsyncIterator[list[tuple[str, str]]]:
         """Yield pages of (owner, id) of all blobs last modified by ``until``, including unfinished ones."""
         with self._translate_errors():
             async for page in self._store.list(until):
                 yield [(owner, id) for owner, _, id in (path.rpartition("/") for path in page)]
+
+
+def open_configured_store(url: str | None) -> BlobStore:
+    """Open the store that the setting ``artifact_store`` names, or the one beside the local data."""
+    return BlobStore(url or str(get_data_home() / "artifacts"))
+
+
+async def delete_contents(contents: Iterable[tuple[tuple[str, str], str]]) -> None:
+    """Delete blobs, each given by its owner and id and the URL of its store; all are tried before an error is raised.
+
+    Raises:
+        errors.ArtifactStoreUnusable: some could not be deleted.
+    """
+    by_store = defaultdict[str, list[tuple[str, str]]](list)
+    for content, url in contents:
+        by_store[url].append(content)
+    first_error: errors.ArtifactStoreUnusable | None = None
+    for url in sorted(by_store):
+        try:
+            await BlobStore(url).delete_blobs(by_store[url])
+        except errors.ArtifactStoreUnusable as error:
+            first_error = first_error or error
+    if first_error:
+        raise first_error
+
+
+def _join_path(owner: str, id: str) -> str:
+    """The path of a blob; no id that an import wrote may lead to another owner's blobs, or out of the store.
+
+    Raises:
+        ValueError: owner or id are no names.
+    """
+    parts = [*owner.split("/"), id]
+    if "/" in id or "\\" in id or not {"", ".", ".."}.isdisjoint(parts):
+        raise ValueError(f"{owner}/{id} lies outside of its owner's part of the store")
+    return "/".join(parts)
 
 
 class _Directory:
@@ -101,7 +147,7 @@ class _Directory:
         self._folder = folder
 
     def _locate(self, path: str) -> Path:
-        """Find the file of a path; a name from an imported row must not lead out of the folder."""
+        """Find the file of a path; a link among the folders must not lead out of the store."""
         file = (self._folder / path).resolve()
         if not file.is_relative_to(self._folder.resolve()):
             raise ValueError(f"{path!r} lies outside of the folder")

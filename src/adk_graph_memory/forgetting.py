@@ -7,8 +7,9 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 from adk_graph_memory import consolidation, errors, graph, telemetry
-from adk_graph_memory.blobs import BlobStore
+from adk_graph_memory.blobs import delete_contents
 from adk_graph_memory.erasure import Erasure
+from adk_graph_memory.graph.artifacts import ContentKey
 from adk_graph_memory.graph.derivation import MemorySnapshot
 from adk_graph_memory.graph_vectors import GraphVectors
 from adk_graph_memory.memory_changes import describe_change
@@ -133,8 +134,7 @@ class Forgetting:
         await graph.forgetting.erase_user(connection, scope, with_sessions=sessions)
         after = await graph.forgetting.count_user(connection, scope)
         gone = {kind: before[kind] - after[kind] for kind in before}
-        for store, content in contents:
-            await BlobStore(store).delete_blobs([content])
+        await delete_contents(contents)
         return Receipt(
             gone["events" if sessions else "turns"],
             gone["facts"],
@@ -145,13 +145,10 @@ class Forgetting:
             stays={kind: count for kind, count in after.items() if count},
         )
 
-    async def _erase_artifacts(self, connection: graph.Connection, scope: Scope) -> list[tuple[str, tuple[str, str]]]:
-        """Erase the artifacts from the graph; return the stores and keys of their contents."""
-        contents = []
-        for name, _ in await graph.artifacts.fetch_latest_versions(connection, scope, None):
-            deleted = await graph.artifacts.delete_versions(connection, name)
-            contents += [(store, (content.scope, content.id)) for content, store in deleted]
-        return contents
+    async def _erase_artifacts(self, connection: graph.Connection, scope: Scope) -> list[tuple[ContentKey, str]]:
+        """Erase the artifacts from the graph; return the keys and stores of their contents."""
+        names = await graph.artifacts.fetch_user_artifacts(connection, scope)
+        return [content for name in names for content in await graph.artifacts.delete_versions(connection, name)]
 
     async def _erase(self, app_name: str, user_id: str, select: Callable[[MemorySnapshot], Erasure]) -> Receipt:
         connection = await graph.prepare_connection(self.connection)

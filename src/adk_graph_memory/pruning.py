@@ -8,7 +8,7 @@ from datetime import timedelta
 from typing import get_args
 
 from adk_graph_memory import errors, graph, telemetry
-from adk_graph_memory.blobs import BlobStore
+from adk_graph_memory.blobs import delete_contents
 from adk_graph_memory.graph.pruning import PrunedBatch, PruneRequest
 from adk_graph_memory.graph_vectors import GraphVectors
 from adk_graph_memory.language.durations import parse_duration
@@ -74,8 +74,7 @@ class Pruning:
 
 
 async def _delete_contents(batch: PrunedBatch) -> None:
-    for store_url in sorted({store_url for _, store_url in batch.contents}):
-        try:
-            await BlobStore(store_url).delete_blobs([content for content, url in batch.contents if url == store_url])
-        except errors.ArtifactStoreUnusable as error:
-            logger.warning("The contents of pruned artifacts could not be removed from their store: %s", error)
+    try:
+        await delete_contents(batch.contents)
+    except errors.ArtifactStoreUnusable as error:
+        logger.warning("The contents of pruned artifacts could not be removed from their store: %s", error)

@@ -34,8 +34,8 @@ NOON = datetime(2026, 3, 2, 12, tzinfo=UTC)
 
 
 @pytest.fixture
-async def memory(neo4j_server: Any) -> AsyncIterator[GraphMemory]:
-    async with make_memory(neo4j_server) as memory:
+async def memory(neo4j_server: Any, tmp_path: Path) -> AsyncIterator[GraphMemory]:
+    async with make_memory(neo4j_server, store=tmp_path / "store") as memory:
         yield memory
 
 
@@ -257,7 +257,16 @@ def damage(line: dict[str, Any], change: dict[str, Any]) -> dict[str, Any]:
         {"edges": [["NEXT`]->() DETACH DELETE n //", ">", "Event", ["u1", "e1"], {}]]},
         {"edges": [["NEXT", ">", "Event", ["e1"], {}]]},
         {"vector": "no base64"},
+        {"vector": [0.0] * 64},
+        {"vector": [1.0, 2.0]},
         {"of": 2},
+        {"node": 5},
+        {"end": {"lines": 3}},
+        {"properties": {"memory_id": 7}},
+        {"properties": {"text": 5}},
+        {"properties": {"timestamp": "x"}},
+        {"properties": {"timestamp": None}},
+        {"properties": {"metadata": "x"}},
     ],
 )
 async def test_no_damaged_line_gets_into_the_graph(
@@ -270,6 +279,31 @@ async def test_no_damaged_line_gets_into_the_graph(
     receipt = await take_over(memory, birds, f"{app_name}-copy")
     assert {problem.place for problem in receipt.problems} == {f"{birds}, line {number + 1}"}
     assert receipt.nodes["new"] == sum(lines[-1]["end"]["nodes"].values()) - 1
+
+
+async def test_a_file_names_no_content_of_others(memory: GraphMemory, app_name: str, tmp_path: Path) -> None:
+    """An import that could point at any file would have ``forget_user`` delete it."""
+    ada, copy = {"app_name": app_name, "user_id": "ada"}, {"app_name": f"{app_name}-copy", "user_id": "ada"}
+    (tmp_path / "victim").mkdir()
+    (tmp_path / "victim" / "notes").write_text("mine")
+    part = types.Part(inline_data=types.Blob(data=b"x" * 200_000, mime_type="image/png"))
+    async with Neo4jArtifactService(settings=memory.connection.settings) as artifacts:
+        for filename in ("a", "b", "c"):
+            await artifacts.save_artifact(**ada, session_id="s", filename=filename, artifact=part)
+    await memory.export(tmp_path / "ada.jsonl", **ada)
+    lines = read_lines(tmp_path / "ada.jsonl")
+    first, second, _ = [line["properties"] for line in lines if line.get("node") == ["ArtifactVersion"]]
+    first["store"] = tmp_path.as_uri()
+    second["id"] = "../../../../victim/notes"
+    write_lines(tmp_path / "ada.jsonl", lines)
+    receipt = await take_over(memory, tmp_path / "ada.jsonl", copy["app_name"])
+    assert [problem.kind for problem in receipt.problems] == ["not of this graph's vectors or artifact store"]
+    assert "ADK_GRAPH_MEMORY_ARTIFACT_STORE" in receipt.problems[0].reason
+    with pytest.raises(errors.ArtifactStoreUnusable, match="outside"):
+        await memory.forget_user(**copy, sessions=True, artifacts=True)
+    assert (tmp_path / "victim" / "notes").read_text() == "mine"
+    receipt = await memory.forget_user(**copy, sessions=True, artifacts=True)
+    assert not receipt.stays
 
 
 @pytest.mark.slow

@@ -22,9 +22,9 @@ from adk_graph_memory import (
     Neo4jSessionService,
     PruneReport,
     Statement,
+    blobs,
     errors,
     graph,
-    pruning,
 )
 from adk_graph_memory.graph import pruning as graph_pruning
 from adk_graph_memory.records import Scope
@@ -316,7 +316,7 @@ async def test_content_that_its_store_does_not_let_go_is_logged(house, monkeypat
     async def refuse(self: Any, contents: Any) -> None:
         raise errors.ArtifactStoreUnusable(url=self.url, reason="read only")
 
-    monkeypatch.setattr(pruning.BlobStore, "delete_blobs", refuse)
+    monkeypatch.setattr(blobs.BlobStore, "delete_blobs", refuse)
     chosen: dict[str, Any] = {"app_name": house.app_name, "older_than": "30d", "only": ["artifacts"]}
     assert await house.memory().prune(**chosen) == PruneReport(artifacts=1)
     assert "read only" in caplog.text

@@ -350,6 +350,13 @@ async def test_a_version_of_an_artifact_expires_by_the_setting(neo4j_server, own
         assert (await limited.load_artifact(filename="mixed.txt", **whose)).text == "new"
         assert [latest.name for latest in await limited.list_latest_versions(**owner)] == ["mixed.txt"]
         assert await artifacts.list_artifact_keys(**whose) == ["mixed.txt", "old.txt"]
+    async with GraphMemory(settings=limited_settings, embedder=False, model="rules") as memory:
+        receipt = await memory.forget_user(**owner, artifacts=True)
+        assert (receipt.artifacts, receipt.stays) == (2, {})
+        [[left]] = await connection.run_cypher(
+            f"MATCH (v:{PREFIX}ArtifactVersion {{scope: $scope}}) RETURN count(v)", given
+        )
+        assert left == 0
 
 
 # -- Memory Bank's keys -----------------------------------------------------------------------------------------

@@ -24,10 +24,11 @@ LOCAL = {"scope", "lock", "lease", "lease_until", "import_id", "import_open"}
 """Properties that belong to one graph."""
 
 
-def make_memory(server: Any, prefix: str = "TestHash", **options: Any) -> GraphMemory:
+def make_memory(server: Any, prefix: str = "TestHash", store: Path | None = None, **options: Any) -> GraphMemory:
     options.setdefault("model", "rules")
     options.setdefault("embedder", HashEmbedder())
-    return GraphMemory(settings=server.settings(label_prefix=prefix), **options)
+    chosen = {"artifact_store": str(store)} if store else {}
+    return GraphMemory(settings=server.settings(label_prefix=prefix, **chosen), **options)
 
 
 async def fill_user(server: Any, folder: Path, app_name: str, user_id: str = USER) -> None:

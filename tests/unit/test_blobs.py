@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from adk_graph_memory import errors
-from adk_graph_memory.blobs import BlobStore
+from adk_graph_memory.blobs import BlobStore, delete_contents
 
 EARLIER, LATER = datetime.now(UTC) - timedelta(days=1), datetime.now(UTC) + timedelta(days=1)
 CONTENT = b"a picture" * 50_000
@@ -80,7 +80,9 @@ async def test_a_bucket_without_its_library_names_the_extra(call: str, monkeypat
         await calls[call]()
 
 
-@pytest.mark.parametrize(("owner", "id"), [("..", "notes"), ("one/owner", "../../../notes"), ("", "/notes")])
+@pytest.mark.parametrize(
+    ("owner", "id"), [("..", "notes"), ("one/owner", "../../../notes"), ("", "/notes"), ("two", "../one/owner/a")]
+)
 async def test_no_name_leads_out_of_a_directory(tmp_path: Path, owner: str, id: str) -> None:
     notes = tmp_path / "notes"
     notes.write_bytes(b"mine")
@@ -90,3 +92,25 @@ async def test_no_name_leads_out_of_a_directory(tmp_path: Path, owner: str, id: 
         with pytest.raises(errors.ArtifactStoreUnusable, match="outside"):
             await call
     assert notes.read_bytes() == b"mine"
+    assert await store.get_blob("one/owner", "a") == b"x"
+
+
+def test_a_store_contains_its_parts_and_nothing_beside_it() -> None:
+    store = BlobStore("s3://bucket/prefix/")
+    assert all(map(store.contains, (store.url, "s3://bucket/prefix/a", "s3://bucket/prefix/a/b")))
+    outside = (
+        "s3://bucket",
+        "s3://bucket/prefixes",
+        "s3://bucket/prefix/../x",
+        "s3://bucket/prefix/%2e%2e/x",
+        "file:///",
+    )
+    assert not any(map(store.contains, outside))
+
+
+async def test_a_blob_that_cannot_be_deleted_holds_up_no_other(tmp_path: Path) -> None:
+    store = BlobStore(str(tmp_path))
+    await store.put_blob("owner", "z", b"x")
+    with pytest.raises(errors.ArtifactStoreUnusable):
+        await delete_contents([(("owner", "../a"), store.url), (("owner", "z"), store.url)])
+    assert not (tmp_path / "owner" / "z").exists()

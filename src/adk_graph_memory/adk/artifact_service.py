@@ -22,9 +22,8 @@ from typing_extensions import override
 from adk_graph_memory import errors, graph, telemetry
 from adk_graph_memory.adk import _compat, artifact_codec, session_codec
 from adk_graph_memory.adk.graph_service import GraphService
-from adk_graph_memory.blobs import BlobStore
+from adk_graph_memory.blobs import BlobStore, delete_contents, open_configured_store
 from adk_graph_memory.graph.artifacts import ArtifactName, ContentKey, StoredVersion
-from adk_graph_memory.settings import get_data_home
 
 logger = logging.getLogger(__name__)
 
@@ -150,11 +149,10 @@ class Neo4jArtifactService(GraphService, BaseArtifactService):
         Content that the store fails to delete is logged; ``adk-graph-memory artifacts --orphans`` lists it.
         """
         name = artifact_codec.make_artifact_name(app_name, user_id, filename, session_id)
-        for content, store_url in await graph.artifacts.delete_versions(await self._connect(app_name), name):
-            try:
-                await self._open_store_at(store_url).delete_blobs([content])
-            except errors.ArtifactStoreUnusable as error:
-                logger.warning("The content of a deleted artifact could not be removed from its store: %s", error)
+        try:
+            await delete_contents(await graph.artifacts.delete_versions(await self._connect(app_name), name))
+        except errors.ArtifactStoreUnusable as error:
+            logger.warning("The content of a deleted artifact could not be removed from its store: %s", error)
 
     @override
     async def list_versions(
@@ -234,7 +232,7 @@ class Neo4jArtifactService(GraphService, BaseArtifactService):
     async def _open_own_store(self, connection: graph.Connection) -> BlobStore:
         """Open this graph's own part of the store for new content; other graphs may share the store."""
         if self._own_blobs is None:
-            store = BlobStore(connection.settings.artifact_store or str(get_data_home() / "artifacts"))
+            store = open_configured_store(connection.settings.artifact_store)
             self._own_blobs = store.open_substore(await graph.artifacts.fetch_store_prefix(connection))
         return self._own_blobs
 

@@ -80,6 +80,12 @@ async def fetch_artifact_names(connection: Connection, scope: Scope, session_id:
     return [ArtifactName(scope, row["session_id"], row["name"]) for row in rows]
 
 
+async def fetch_user_artifacts(connection: Connection, scope: Scope) -> list[ArtifactName]:
+    """List all that the user has artifacts or versions of, expired ones too."""
+    rows = await connection.run_statement("user_artifacts", scope=scope.key)
+    return [ArtifactName(scope, row["session_id"], row["name"]) for row in rows]
+
+
 async def fetch_latest_versions(
     connection: Connection, scope: Scope, session_id: str | None
 ) -> list[tuple[ArtifactName, StoredVersion]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, fields
@@ -17,6 +18,7 @@ from adk_graph_memory.graph.property_codec import (
     encode_value,
     pack_floats,
 )
+from adk_graph_memory.graph.property_types import check_property_types
 from adk_graph_memory.graph.queries import SLOT_NAMES
 from adk_graph_memory.records.portable_rows import (
     LOCAL_PROPERTIES,
@@ -124,6 +126,7 @@ def decode_node(line: Mapping[str, Any]) -> PortableNode:
     if not SECOND_LABELS.issuperset(labels[1:]):
         raise errors.InvalidArgument(reason=f"its labels {labels!r} are none of an export")
     properties = _decode_map(line.get("properties"))
+    check_property_types(labels[0], properties)
     edges, vector, tokens = line.get("edges", []), line.get("vector"), line.get("tokens")
     refusals = _decode_map(line.get("forgotten", {}))
     if not isinstance(edges, list) or not TURN_REFUSALS.issuperset(refusals):
@@ -133,10 +136,23 @@ def decode_node(line: Mapping[str, Any]) -> PortableNode:
         tuple(labels),
         properties,
         tuple(map(_decode_edge, edges)),
-        decode_value({"floats": vector} if isinstance(vector, str) else vector, "vector"),
+        _decode_vector(vector),
         decode_value(tokens and {"bytes": tokens}, "tokens"),
         refusals,
     )
+
+
+def _decode_vector(vector: Any) -> list[float] | None:
+    numbers = decode_value({"floats": vector} if isinstance(vector, str) else vector, "vector")
+    if numbers is None:
+        return None
+    if not isinstance(numbers, list) or not all(
+        isinstance(number, float) and math.isfinite(number) for number in numbers
+    ):
+        raise errors.InvalidArgument(reason='its "vector" is no list of numbers')
+    if not any(numbers):
+        raise errors.InvalidArgument(reason='its "vector" has no direction: each number is 0')
+    return numbers
 
 
 def _decode_map(value: Any) -> dict[str, Any]:

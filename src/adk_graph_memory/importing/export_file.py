@@ -16,6 +16,7 @@ from adk_graph_memory.records.portable_rows import ExportHeader, PortableNode
 EXPECTED = "a file that `adk-graph-memory export` wrote"
 MEND = "Put back the line as the export wrote it, or export again, and import the file once more"
 """What to do about a line that cannot be read."""
+EARLY_END = "it says that the file ends here, and more lines follow"
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,8 +68,10 @@ class UserSection:
             place = f"{self.path}, line {number}"
             try:
                 value = export_lines.parse_line(line)
-                if _begins_section(value):
+                if _begins_section(value) or ("end" in value and not self.file.readline()):
                     break
+                if "end" in value:
+                    raise errors.InvalidArgument(reason=EARLY_END)
                 if value.get("of") != self.user_number:
                     reason = "it is of a user whose own line cannot be read"
                     raise errors.InvalidArgument(reason=reason)
@@ -155,7 +158,9 @@ class ExportFile:
                 try:
                     value = export_lines.parse_line(line)
                     if "end" in value:
-                        return
+                        if not file.readline():
+                            return
+                        raise errors.InvalidArgument(reason=EARLY_END)
                     if "app" in value:
                         yield ExportedApp(place, export_lines.decode_app(value))
                         continue
@@ -182,4 +187,5 @@ class ExportFile:
 
 def _begins_section(value: Mapping[str, Any]) -> bool:
     """Whether a line is none of the user before it."""
-    return "app" in value or "end" in value or (value.get("node") or [None])[0] == "User"
+    labels = value.get("node")
+    return "app" in value or (isinstance(labels, list) and labels[:1] == ["User"])

@@ -132,6 +132,10 @@ async def choose_vector_target(memory: GraphMemory, header: ExportHeader) -> Vec
     if header.embedder is None or header.dimensions is None:
         return VectorTarget(live)
     if live is None and embedder is not None and embedder.name == header.embedder:
+        # A file may claim any number of dimensions, and the slot would refuse whatever is embedded later.
+        vector = (await embedder.aembed_question("dimensions")).vector
+        if len(vector) != header.dimensions:
+            return VectorTarget(marks_missing=True)
         live = await vector_slots.open_slot(memory.connection, "a", header.embedder, header.dimensions)
     if live and (live.embedder, live.dimensions) == (header.embedder, header.dimensions):
         return VectorTarget(live)

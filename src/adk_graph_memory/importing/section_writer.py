@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from adk_graph_memory import errors, graph
+from adk_graph_memory.blobs import open_configured_store
 from adk_graph_memory.erasure import Erasure
 from adk_graph_memory.graph.derivation import MemorySnapshot
 from adk_graph_memory.graph.user_import import VectorTarget
@@ -24,6 +25,7 @@ ROWS_PER_BATCH = 250
 BYTES_PER_BATCH = 1_000_000
 """Bytes of lines from which on a batch is written, however few they are."""
 REFUSED = "refused by the database"
+REFUSED_LINE = "not of this graph's vectors or artifact store"
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,12 +66,30 @@ class SectionWriter:
 
     def _iterate_nodes(self, section: UserSection) -> Iterator[ExportedNode]:
         for row in section.iterate_nodes():
+            if isinstance(row, ExportedNode) and (objection := self._find_objection(row)):
+                row = SkippedRow(row.place, REFUSED_LINE, objection)
             if isinstance(row, SkippedRow):
                 self.is_complete = False
                 self.tally.skip_row(row)
             else:
                 self._count_node(row)
                 yield row
+
+    def _find_objection(self, row: ExportedNode) -> str:
+        """Why a line must not be imported, if so: whoever may write files must not point at others'."""
+        vector, slot = row.node.vector, self.target.slot
+        if vector is not None and slot is not None and len(vector) != slot.dimensions:
+            return f"its vector has {len(vector)} numbers, and those of this graph have {slot.dimensions}"
+        store = row.node.properties.get("store")
+        if row.node.place.label != "ArtifactVersion" or store is None:
+            return ""
+        own = open_configured_store(self.memory.connection.settings.artifact_store)
+        if own.contains(store):
+            return ""
+        return (
+            f"its content is in the store {store}, which is not part of {own.url}: set ADK_GRAPH_MEMORY_ARTIFACT_STORE "
+            "to the store that the export came from"
+        )
 
     def _count_node(self, row: ExportedNode) -> None:
         node, count = row.node, self.tally.count

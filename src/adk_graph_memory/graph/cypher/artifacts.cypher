@@ -45,6 +45,17 @@ WHERE a.session_id IN ['', $session_id] AND a.name IS NOT NULL AND ($retention.a
 })
 RETURN a.name AS name, a.session_id AS session_id
 
+// user_artifacts
+// a row for each name under which the user has an artifact, or a version without one; expired ones too
+CALL () {
+  MATCH (a:@Artifact {scope: $scope}) WHERE a.session_id IS NOT NULL AND a.name IS NOT NULL
+  RETURN a.session_id AS session_id, a.name AS name
+  UNION
+  MATCH (v:@ArtifactVersion {scope: $scope}) WHERE v.session_id IS NOT NULL AND v.name IS NOT NULL
+  RETURN v.session_id AS session_id, v.name AS name
+}
+RETURN session_id, name
+
 // latest_artifact_versions
 // a row for the latest version of each of the user's artifacts: of all, or of the user's own and the session's, without content
 MATCH (a:@Artifact {scope: $scope})
@@ -57,10 +68,10 @@ ORDER BY session_id, name
 
 // delete_artifact
 // a row for each version whose content lies elsewhere: its id, and where
-MATCH (a:@Artifact {scope: $scope, session_id: $session_id, name: $name})
+OPTIONAL MATCH (a:@Artifact {scope: $scope, session_id: $session_id, name: $name})
 SET a.lock = 0
 WITH a
-OPTIONAL MATCH (v:@ArtifactVersion {scope: $scope, session_id: $session_id, name: $name}) WHERE v.version >= 0
+OPTIONAL MATCH (v:@ArtifactVersion {scope: $scope, session_id: $session_id, name: $name}) WHERE v.version IS NOT NULL
 WITH a, collect(v) AS versions
 WITH a, versions, [v IN versions WHERE v.store IS NOT NULL | {id: v.id, store: v.store}] AS contents
 FOREACH (v IN versions | DETACH DELETE v)
