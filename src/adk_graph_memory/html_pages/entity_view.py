@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -16,6 +16,12 @@ from adk_graph_memory.records.inspection import InspectedEntity
 _RINGS = ((11, 270, 130), (20, 480, 230), (28, 690, 330))
 """For each ring how many boxes it holds, and half its width and height; a box is at most 150 wide and 50 high."""
 _LAST_DAY = 9_999_999
+_LINK_PREFIXES: Mapping[str, str] = {
+    "negated": "not ",
+    "planned": "planned: ",
+    "hypothetical": "maybe ",
+    "reported": "hearsay: ",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,19 +112,29 @@ def _place_in_rings(entities: Sequence[StoredEntity]) -> list[tuple[StoredEntity
 
 
 def _make_arrow(source: str, target: str, facts: Sequence[StoredFact], make_url: Callable[..., str]) -> dict[str, Any]:
-    """Make an arrow that says what its facts say, each from one day until another."""
-    periods = [(word_predicate(fact.predicate), *map(_limit_day, get_days(fact))) for fact in facts]
+    """Make an arrow that says what its facts say, each from one day until another; dashed if none of them is so."""
+    periods = [(word_link(fact), *map(_limit_day, get_days(fact)), fact.modality == "asserted") for fact in facts]
     return {
         "data": {
             "id": f"{source} {target}",
             "source": source,
             "target": target,
             "periods": periods,
-            "label": ", ".join(dict.fromkeys(word_predicate(fact.predicate) for fact in facts if fact.holds)),
+            "label": ", ".join(dict.fromkeys(word_link(fact) for fact in facts if fact.holds)),
             "path": make_url("facts", facts[0].id) if len(facts) == 1 else None,
         },
-        "classes": "" if any(fact.holds for fact in facts) else "over",
+        "classes": _classify_arrow(facts),
     }
+
+
+def _classify_arrow(facts: Iterable[StoredFact]) -> str:
+    modalities = {fact.modality for fact in facts if fact.holds}
+    return "over" if not modalities else "" if "asserted" in modalities else "unreal"
+
+
+def word_link(fact: StoredFact) -> str:
+    """Word what a fact says of its subject and object, such as "not allergic to": a drawing shows no sentence."""
+    return f"{_LINK_PREFIXES.get(fact.modality, '')}{word_predicate(fact.predicate)}"
 
 
 def _limit_day(day: float) -> float:

@@ -35,7 +35,7 @@ function drawGraph(place) {
   const elements = JSON.parse(place.dataset.elements);
   for (const { data, classes } of elements) {
     if (data.name) Object.assign(data, measureBox(data.name, classes ? 17 : 13));
-    else data.now = data.label;
+    else Object.assign(data, { now: data.label, isUnreal: classes === "unreal" });
   }
   const graph = cytoscape({
     container: place,
@@ -58,6 +58,7 @@ function drawGraph(place) {
         width: 1.5, "line-color": color("pale"), "target-arrow-color": color("pale"), "target-arrow-shape": "triangle",
         "curve-style": "bezier", "control-point-step-size": 55,
       } },
+      { selector: "edge.unreal", style: { "line-style": "dashed" } },
       { selector: "edge.over", style: { "line-style": "dashed", opacity: 0.4 } },
       { selector: ".not-then", style: { opacity: 0.12 } },
     ],
@@ -83,9 +84,10 @@ function showMoment(slider) {
     row.classList.toggle("not-then", !held(row.dataset.from, row.dataset.to));
   }
   document.querySelector(".picture")?.graph?.edges().forEach((edge) => {
-    const words = edge.data("periods").filter(([, from, to]) => held(from, to)).map(([word]) => word);
-    edge.toggleClass("not-then", !words.length);
-    edge.data("label", isToday ? edge.data("now") : [...new Set(words)].join(", "));
+    const then = edge.data("periods").filter(([, from, to]) => held(from, to));
+    edge.toggleClass("not-then", !then.length);
+    edge.toggleClass("unreal", isToday ? edge.data("isUnreal") : then.length > 0 && !then.some(([, , , isSo]) => isSo));
+    edge.data("label", isToday ? edge.data("now") : [...new Set(then.map(([word]) => word))].join(", "));
   });
 }
 
