@@ -112,13 +112,13 @@ async def test_an_entity_tells_where_its_names_come_from(neo4j_server: Any, app_
     owner = {"app_name": app_name, "user_id": "ada"}
     replies = (
         make_reply("The user knows Bob", "I know Bob", BOB, predicate="knows", object=2),
-        make_reply("Robert Lund lives next door", "Robert Lund lives next door", ROBERT, subject=2),
+        make_reply("Robert Lund lives next door", "Robert Lund, our Bob, lives next door", ROBERT, subject=2),
     )
     settings = neo4j_server.settings(label_prefix="TestHash", model_retries=0)
     model = ScriptedLlm.from_replies(*replies, json.dumps({"same": [{"name": 0, "known": 0}]}))
     async with GraphMemory(settings=settings, model=model, embedder=HashEmbedder()) as memory:
         await memory.remember([say("I know Bob", 0)], session_id="s0", **owner)
-        await memory.remember([say("Robert Lund lives next door", 1)], session_id="s1", **owner)
+        await memory.remember([say("Robert Lund, our Bob, lives next door", 1)], session_id="s1", **owner)
         known = await memory.entity("robert lund", **owner)
         assert {fact.text for fact in known.facts} >= {"Robert Lund lives next door"}
         names = {(entry.kind, entry.text, entry.session_id) for entry in known.entries}

@@ -7,7 +7,7 @@ import json
 import random
 import uuid
 from collections import Counter
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -473,6 +473,11 @@ def about(name: str, text: str, *, aliases: tuple[str, ...] = (), beside: str = 
     return json.dumps({"entities": entities, "facts": [fact]})
 
 
+def call(name: str, text: str, aliases: Sequence[str] = ()) -> str:
+    """What somebody says who ties the aliases to the name."""
+    return f"{name}, called {' and '.join(aliases)}, {text}" if aliases else text
+
+
 ONE = json.dumps({"same": [{"name": 0, "known": 0}]})
 
 
@@ -480,8 +485,8 @@ async def merged(make: Make, owner: dict[str, str], *more: str) -> GraphMemory:
     """A memory that knew a Kröte and a Franziska Vogt, and then heard that they are one."""
     told = [("Kröte", "keeps bees", ()), ("Franziska Vogt", "sells honey", ()), ("Franziska Vogt", "swims", ("Kröte",))]
     memory = make(*(about(name, text, aliases=aliases) for name, text, aliases in told), ONE, *more)
-    for day, (_, text, _) in enumerate(told):
-        await memory.remember([turn(text, day=day)], session_id=f"s{day}", **owner)
+    for day, said in enumerate(told):
+        await memory.remember([turn(call(*said), day=day)], session_id=f"s{day}", **owner)
     return memory
 
 
@@ -511,8 +516,8 @@ async def test_among_many_a_name_is_known_by_its_alias_and_its_like(
         ("Dr. Franziska Vogt", "reads", ()),
     ]
     memory = make(*(about(name, text, aliases=aliases) for name, text, aliases in told))
-    for day, (_, text, _) in enumerate(told):
-        await memory.remember([turn(text, day=day)], session_id=f"s{day}", **owner)
+    for day, said in enumerate(told):
+        await memory.remember([turn(call(*said), day=day)], session_id=f"s{day}", **owner)
     assert await rows(memory, owner, HELD) == [
         ["Aino", ["swims"]],
         ["Franziska Vogt", ["keeps bees", "paints", "reads"]],
@@ -528,7 +533,8 @@ async def test_two_who_bear_one_name_stay_two_if_they_are(make: Make, owner: dic
         '{"same": [{"name": 0, "known": null}]}',
         about("Antonia Weber", "reads", aliases=("Toni",)),
     )
-    for day, text in enumerate(("keeps bees", "sells honey", "swims", "reads")):
+    named = [call("Antonia Weber", text, ("Toni",)) for text in ("swims", "reads")]
+    for day, text in enumerate(("keeps bees", "sells honey", *named)):
         await namesakes.remember([turn(text, day=day)], session_id=f"s{day}", **owner)
     assert await rows(namesakes, owner, HELD) == [
         ["Antonia Weber", ["reads", "sells honey", "swims"]],

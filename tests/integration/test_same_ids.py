@@ -227,7 +227,7 @@ async def take_two_for_one(life: Life) -> Any:
         await life.remember_events(
             *(about(name, text, life.word, aliases=aliases), *([ONE] if aliases else [])),
             session_id=f"m{day}",
-            events=[life.event(text, "e0", day)],
+            events=[life.event(f"{name}, or {aliases[0]}, {text}" if aliases else text, "e0", day)],
         )
         for day, (name, text, aliases) in enumerate(heard)
     ]
