@@ -36,7 +36,7 @@ def make_reader(dialogue: Dialogue, *, ends_all: bool = False) -> ScriptedLlm:
             return json.dumps({"ops": _end_all(prompt) if ends_all else [], "depends": [], "same": []})
         lines = [line for line in prompts.decode_lines(prompt, "conversation") if line.get("turn", -1) >= 0]
         facts = [fact for line in lines for fact in _read_line(dialogue, spoken, line)]
-        user = {"ref": 0, "name": dialogue.speaker, "type": "person", "aliases": [dialogue.user]}
+        user = {"ref": 0, "name": dialogue.user, "type": "person"}
         return json.dumps({"entities": [user], "facts": facts}, ensure_ascii=False)
 
     return ScriptedLlm.from_replies(*[answer] * CALLS)

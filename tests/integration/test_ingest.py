@@ -565,8 +565,9 @@ async def test_facts_of_two_who_are_one_become_one(make: Make, owner: dict[str, 
         return json.dumps({"entities": entities, "facts": [{**home, "text": "She lives in Vigo."}]})
 
     memory = make(said("Kröte"), said("Franziska Vogt"), '{"ops": []}', said("Franziska Vogt", "Kröte"), ONE)
-    for day in range(3):
-        await memory.remember([turn("in Vigo", day=day)], session_id=f"s{day}", **owner)
+    for day, aliases in enumerate(((), (), ("Kröte",))):
+        told = turn(call("Franziska Vogt", "in Vigo", aliases), day=day)
+        await memory.remember([told], session_id=f"s{day}", **owner)
     fact_rows = await rows(memory, owner, "MATCH (f:@Fact {scope: $scope})-[:SUBJECT]->(n) RETURN n.name, f.support")
     assert fact_rows == [["Franziska Vogt", 3]]
 

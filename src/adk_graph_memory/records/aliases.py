@@ -16,16 +16,18 @@ def select_said_aliases(
 ) -> tuple[str, ...]:
     """Select the aliases that are spellings of a name, or that a text ties to it: one that says both.
 
-    Of an author, who speaks as "I", it is enough that somebody says the alias.
+    An author speaks as "I", so it is enough that somebody says the author's other name.
     """
     folded_name, folded_texts = fold_text(name), [fold_text(text) for text in texts]
-    is_author = folded_name in map(fold_text, authors)
-    tied_texts = [text for text in folded_texts if is_author or _has_words_like(text, folded_name)]
+    folded_authors = set(map(fold_text, authors))
+
+    def is_said(alias: str) -> bool:
+        names = [one for one in (folded_name, alias) if one not in folded_authors]
+        return any(all(_has_words_like(text, one) for one in names) for text in folded_texts)
+
+    folded_aliases = {alias: fold_text(alias) for alias in aliases}
     return tuple(
-        alias
-        for alias in aliases
-        if _is_short_form(folded := fold_text(alias), folded_name)
-        or any(_has_words_like(text, folded) for text in tied_texts)
+        alias for alias, folded in folded_aliases.items() if _is_short_form(folded, folded_name) or is_said(folded)
     )
 
 

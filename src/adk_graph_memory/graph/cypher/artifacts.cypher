@@ -51,7 +51,7 @@ CALL () {
   MATCH (a:@Artifact {scope: $scope}) WHERE a.session_id IS NOT NULL AND a.name IS NOT NULL
   RETURN a.session_id AS session_id, a.name AS name
   UNION
-  MATCH (v:@ArtifactVersion {scope: $scope}) WHERE v.session_id IS NOT NULL AND v.name IS NOT NULL
+  MATCH (v:@ArtifactVersion {scope: $scope}) WHERE v.session_id IS NOT NULL AND v.name IS NOT NULL AND v.version IS NOT NULL
   RETURN v.session_id AS session_id, v.name AS name
 }
 RETURN session_id, name

@@ -56,11 +56,12 @@ CALL (events) {
 // erase_writers
 // nothing; what a model called the writers of turns that stay, now or when these were read before
 CALL () {
-  MATCH (e:@Event {scope: $scope}) WHERE e.writer IN $names
+  MATCH (e:@Event {scope: $scope}) WHERE e.memory_id IS NOT NULL AND e.writer IN $names
   SET e.writer = null
 }
 CALL () {
-  MATCH (i:@Ingest {scope: $scope})-[r:READS]->() WHERE r.writer IN $names
+  MATCH (i:@Ingest {scope: $scope}) WHERE i.id IS NOT NULL
+  MATCH (i)-[r:READS]->() WHERE r.writer IN $names
   SET r.writer = null
 }
 
