@@ -289,7 +289,7 @@ async def test_only_quotes_that_stand_are_promoted_and_expire_there_too(
     gone = replace(first, expires_at=now - timedelta(seconds=1))
     kept = replace(second, expires_at=now + timedelta(days=1))
     await memory.remember([gone], **whose, session_id="s")
-    id = "fact:" + await find_stored_id(memory, "kettle")
+    id = "fact:" + await find_stored_id(memory, Scope(app_name, "ana"), "kettle")
     with pytest.raises(errors.InvalidArgument, match="no quote that still stands"):
         await memory.promote(id, **whose, to=NIGHT)
     await memory.remember([kept], **whose, session_id="s")
@@ -300,12 +300,10 @@ async def test_only_quotes_that_stand_are_promoted_and_expire_there_too(
     assert kept.expires_at and turn["expires_at"] == pytest.approx(kept.expires_at.timestamp())
 
 
-async def find_stored_id(memory: GraphMemory, word: str) -> str:
-    driver = await memory.connection.get_driver()
-    query = "MATCH (f:TestHashFact) WHERE f.text CONTAINS $word RETURN f.id AS id"
-    records, _, _ = await driver.execute_query(query, word=word)
-    id: str = records[-1]["id"]
-    return id
+async def find_stored_id(memory: GraphMemory, scope: Scope, word: str) -> str:
+    query = "MATCH (f:TestHashFact {scope: $scope}) WHERE f.text CONTAINS $word RETURN f.id"
+    [[id]] = await memory.connection.run_cypher(query, {"scope": scope.key, "word": word})
+    return str(id)
 
 
 @pytest.mark.slow
