@@ -6,13 +6,10 @@ settings point to the server that ``adk-graph-memory up`` started, as its :func:
 
 from __future__ import annotations
 
-import difflib
 import json
-import logging
 import os
 import re
 from collections.abc import Mapping
-from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Literal
 from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
@@ -41,8 +38,6 @@ from pydantic_settings import (
 from adk_graph_memory import errors
 from adk_graph_memory.language.durations import parse_duration
 from adk_graph_memory.language.zones import parse_timezone
-
-logger = logging.getLogger(__name__)
 
 AnalyzerName = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_-]*$")]
 """The name of a Neo4j full-text analyzer."""
@@ -80,10 +75,6 @@ class _LocalServerSource(InitSettingsSource):
             raise errors.ConfigurationError(reason=f"{file} cannot be read: {error}") from error
 
 
-ENVIRONMENT_PREFIX = "ADK_GRAPH_MEMORY_"
-OTHER_NAMES = frozenset(f"{ENVIRONMENT_PREFIX}{name}" for name in ("CACHE", "HOME", "NEO4J"))
-"""Names of variables that are read elsewhere: where files lie, and which server to start."""
-_warned_names = set[str]()
 _ENVIRONMENT = SettingsConfigDict(
     env_prefix="ADK_GRAPH_MEMORY_", populate_by_name=True, frozen=True, hide_input_in_errors=True
 )
@@ -293,7 +284,6 @@ def load_settings(**overrides: Any) -> Settings:
     Raises:
         errors.ConfigurationError: a value is invalid; the message names each such setting.
     """
-    _warn_of_unknown_names()
     limits = {name: overrides.pop(name) for name in LIMIT_NAMES & overrides.keys()}
     overrides["limits"] = {**dict(overrides.get("limits", {})), **limits}
     try:
@@ -305,23 +295,6 @@ def load_settings(**overrides: Any) -> Settings:
         name = str(error).partition('field "')[2].partition('"')[0]
         reason = f'ADK_GRAPH_MEMORY_{name.upper()} is not a JSON list, like ["one", "two"]'
         raise errors.ConfigurationError(reason=reason) from error
-
-
-def _warn_of_unknown_names() -> None:
-    """Log each variable that looks like a setting and is none, once: a slip would leave the default without a word."""
-    names = {name.upper() for name in os.environ if name.upper().startswith(ENVIRONMENT_PREFIX)}
-    for name in sorted(names - _list_environment_names() - _warned_names):
-        _warned_names.add(name)
-        nearest = difflib.get_close_matches(name, _list_environment_names(), n=1)
-        hint = f"did you mean {nearest[0]}?" if nearest else "docs/configuration.md lists all"
-        logger.warning("%s is no setting, and changes nothing: %s", name, hint)
-
-
-@cache
-def _list_environment_names() -> frozenset[str]:
-    fields = {**Settings.model_fields, **Limits.model_fields}
-    aliases = {str(field.validation_alias).upper() for field in fields.values() if field.validation_alias}
-    return frozenset({f"{ENVIRONMENT_PREFIX}{name}".upper() for name in fields} | aliases | OTHER_NAMES)
 
 
 def _get_reason(detail: Mapping[str, Any]) -> str:

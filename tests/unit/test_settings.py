@@ -367,16 +367,3 @@ def test_a_time_zone_is_given_by_the_environment_or_the_address(monkeypatch: pyt
     monkeypatch.setenv("ADK_GRAPH_MEMORY_TIMEZONE", "Asia/Tokyo")
     assert str(load_settings().timezone) == "Asia/Tokyo"
     assert str(load_settings(**parse_address("neo4j://host?timezone=Europe/Berlin")).timezone) == "Europe/Berlin"
-
-
-def test_a_name_that_is_no_setting_is_named_once_with_the_nearest(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    monkeypatch.setenv("ADK_GRAPH_MEMORY_MEMORY_TLL", "90d")
-    monkeypatch.setenv("ADK_GRAPH_MEMORY_TOKEN_BUDGET", "900")
-    for _ in range(2):
-        load_settings()
-    [line] = [record.getMessage() for record in caplog.records if "ADK_GRAPH_MEMORY" in record.getMessage()]
-    assert line == (
-        "ADK_GRAPH_MEMORY_MEMORY_TLL is no setting, and changes nothing: did you mean ADK_GRAPH_MEMORY_MEMORY_TTL?"
-    )
