@@ -15,6 +15,7 @@ ASKED = extract_question_words("Where does Franzi work?")
         "What about my dog?",
         "Where does Franzi work?",
         "Hey Franzi! How are you?",
+        "And where is Franzi's key?",
         "Noted. And where is the spare key?",
         "I do not know.",
         "I'm sorry, I don't know that yet.",
