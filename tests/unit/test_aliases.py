@@ -32,6 +32,10 @@ NOON = datetime(2026, 5, 4, 12, tzinfo=UTC)
         ("田中太郎", "花子", "田中太郎は絵を描く。", False),
         ("user", "Ana", "Thanks, Ana!", True),
         ("user", "Ana", "Thanks!", False),
+        ("Petra", "Sabine", "Sabine has a pet.", False),
+        ("Marta", "Sabine", "Sabine is married.", False),
+        ("Al", "Sabine", "Sabine always paints.", False),
+        ("user", "assistant", "Hi.", False),
     ],
 )
 def test_an_alias_is_tied_or_spelled(name: str, alias: str, text: str, is_said: bool) -> None:

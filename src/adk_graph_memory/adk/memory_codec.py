@@ -51,7 +51,7 @@ def make_turns(events: Sequence[Event], *, zone: tzinfo = UTC, lenient: bool = F
 
 
 def _get_spoken_text(event: Event) -> str:
-    is_node_input = event.author == "user" and event.node_info.path
+    is_node_input = event.author == "user" and event.node_info.path and not event.input_transcription
     is_technical = event.partial or event.error_code or event.author == "system" or event.actions.compaction
     return "" if is_technical or is_node_input else session_codec.get_event_text(event)
 

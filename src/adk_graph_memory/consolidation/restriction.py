@@ -118,6 +118,8 @@ def select_current_readings(readings: Iterable[Reading], removal: Removal) -> li
 def _restrict_reading(reading: Reading, removal: Removal) -> Reading | None:
     if reading.outdated_turn_ids:
         removal = replace(removal, turn_ids=removal.turn_ids | reading.outdated_turn_ids)
+    if removal.turn_ids.isdisjoint(reading.heard_turn_ids):  # its labels cannot come from what it never heard
+        removal = replace(removal, names=frozenset())
     kept_ids = tuple(id for id in reading.heard_turn_ids if id not in removal.turn_ids)
     if reading.heard_turn_ids and not kept_ids:
         return None

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from adk_graph_memory.language.spelling import is_same_word, normalize_words
 from adk_graph_memory.records.text_keys import fold_text, has_wide_character
 
-_MIN_STEM_LETTERS, _ENDING_LETTERS = 3, 2
+_MIN_STEM_LETTERS, _ENDING_LETTERS = 3, 3
 """Letters of a word that tell it apart at least, and those that its endings may take at most."""
 
 
@@ -23,7 +23,7 @@ def select_said_aliases(
 
     def is_said(alias: str) -> bool:
         names = [one for one in (folded_name, alias) if one not in folded_authors]
-        return any(all(_has_words_like(text, one) for one in names) for text in folded_texts)
+        return bool(names) and any(all(_has_words_like(text, one) for one in names) for text in folded_texts)
 
     folded_aliases = {alias: fold_text(alias) for alias in aliases}
     return tuple(
@@ -36,8 +36,10 @@ def _has_words_like(text: str, name: str) -> bool:
     if has_wide_character(name):
         return name in text
     words = normalize_words(text)
-    stems = (word[: max(len(word) - _ENDING_LETTERS, _MIN_STEM_LETTERS)] for word in normalize_words(name))
-    return all(any(word.startswith(stem) for word in words) for stem in stems)
+    stems = [word[: max(len(word) - (2 if len(word) > 5 else 1), _MIN_STEM_LETTERS)] for word in normalize_words(name)]
+    return bool(stems) and all(
+        any(word.startswith(stem) and len(word) - len(stem) <= _ENDING_LETTERS for word in words) for stem in stems
+    )
 
 
 def _is_short_form(alias: str, name: str) -> bool:
