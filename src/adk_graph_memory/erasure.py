@@ -78,11 +78,10 @@ class Erasure:
         if not (gone_ids and self.takes_words):
             return frozenset()
         words = {**snapshot.turns, **snapshot.statements}
-        gone_texts = self.list_texts(snapshot)
         # who speaks is known without a word
         kept_texts = {turn["author"]: None for id, turn in snapshot.turns.items() if id not in self.turn_ids}
         kept_texts |= {properties["text"]: None for id, properties in words.items() if id not in gone_ids}
-        return consolidation.find_lost_words(gone_texts, kept_texts)
+        return consolidation.find_lost_words(self.list_texts(snapshot), kept_texts)
 
     def list_texts(self, snapshot: MemorySnapshot) -> list[str]:
         """List what the turns and statements say that are erased."""

@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 from neo4j import exceptions as driver_errors
 from neo4j_graphrag.types import RawSearchResult
@@ -33,7 +33,6 @@ HURRIED_SHARE = 2 / 3
 """Share of ``database_timeout`` after which an agent's search is made again, by words alone, in the rest of it."""
 BY_WORDS_ALONE = "The server had no time for a whole search, so it was by words alone"
 """How the log names what a busy server prevents."""
-T = TypeVar("T")
 _QuestionVector = tuple[embeddings.QuestionEmbedding | None, graph.VectorSlot | None, str | None]
 """A question's embedding, the slot to compare it with, and why there is none."""
 

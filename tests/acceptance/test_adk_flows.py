@@ -233,6 +233,7 @@ async def test_what_one_node_of_a_workflow_tells_another_is_nobodys_word(world: 
     assert "penicillin" not in profile.text
 
 
+@pytest.mark.slow
 async def test_preloaded_memories_stand_in_every_prompt(world: World) -> None:
     await world.told("My dog is called Krümel.")
     await world.start("asked")

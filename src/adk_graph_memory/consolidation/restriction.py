@@ -39,7 +39,7 @@ _POSSESSIVE = re.compile(r"(?<=\w)['’]s\b")
 _OPENING_MARKS = "\"'([{«„“‘¿¡"
 _GRAMMAR = re.compile(r"[\u3040-\u309f・]")
 UNKNOWN_TYPE = "thing"
-"""The type of an entity of which no other is known."""
+"""The type of an entity whose own is taken away."""
 ReadFact = tuple[str, int]
 """The id of a reading, and the reference of a fact in it."""
 

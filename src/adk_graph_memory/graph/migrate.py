@@ -179,8 +179,8 @@ def compute_checksum(blocks: tuple[CypherBlock, ...]) -> str:
 
 
 async def _refuse_taken_labels(connection: Connection) -> None:
-    labels = connection.statements.list_names()["labels"]
-    if not await connection.run_statement("labels_in_use", {"labels": labels}):
+    own = connection.statements.list_names()["labels"]
+    if not await connection.run_statement("labels_in_use", {"labels": own}):
         return
     if labels := [row["label"] for row in await connection.run_statement("foreign_labels")]:
         raise errors.LabelConflict(database=connection.settings.database, labels=", ".join(labels))

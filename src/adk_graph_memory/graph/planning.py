@@ -227,7 +227,7 @@ class _PlanningRun:
         self.thread.start()
 
     def close(self) -> None:
-        """End after the current statements, or in the middle of one that takes too long."""
+        """End after the current statement, or in the middle of one that takes too long."""
         self.is_ended = True
         self.thread.join(CLOSING_SECONDS)  # in the middle, the driver would leave a socket open
         with suppress(RuntimeError):  # it has ended
