@@ -82,6 +82,12 @@ def test_whose_words_they_are_is_not_for_the_role_to_say() -> None:
     ]
 
 
+def test_who_is_an_agent_is_known_from_the_whole_session() -> None:
+    events = [says("writer", "I am writing.", role="model"), says("writer", "I am still writing.")]
+    [turn], _ = memory_codec.split_rewound(events, 1)
+    assert (turn.text, turn.origin) == ("I am still writing.", "agent")
+
+
 def test_what_was_spoken_in_a_live_session_was_said() -> None:
     audio = types.Part(inline_data=types.Blob(data=b"...", mime_type="audio/pcm"))
     events = [

@@ -24,7 +24,9 @@ from adk_graph_memory.records.dates import format_iso_date
 logger = logging.getLogger(__name__)
 
 
-def make_turns(events: Sequence[Event], *, zone: tzinfo = UTC, lenient: bool = False) -> list[Turn]:
+def make_turns(
+    events: Sequence[Event], *, zone: tzinfo = UTC, lenient: bool = False, session: Sequence[Event] = ()
+) -> list[Turn]:
     """Make turns of what people and agents said; tool traffic, thoughts, errors and system text are left out.
 
     So is what ADK's workflows hand to a node in the user's name: another node's output, which has an event of its own.
@@ -33,11 +35,12 @@ def make_turns(events: Sequence[Event], *, zone: tzinfo = UTC, lenient: bool = F
         events: a session's events.
         zone: the speakers' time zone; the timestamps of ADK's events have no offset.
         lenient: log an event that cannot be stored and go on, instead of raising.
+        session: further events, which tell who is an agent.
 
     Raises:
         InputValidationError: an id is too long, or a timestamp is invalid.
     """
-    turns, agents = [], {event.author for event in events if _is_from_agent(event)}
+    turns, agents = [], {event.author for event in (*session, *events) if _is_from_agent(event)}
     for event in events:
         if text := _get_spoken_text(event):
             text = text.encode("utf-8", "replace").decode() if lenient else text
@@ -81,8 +84,10 @@ def split_rewound(
     rewound_ids = (
         _find_rewound_ids(events) if any(event.actions.rewind_before_invocation_id for event in new) else set()
     )
-    turns = make_turns([event for event in new if event.id not in rewound_ids], zone=zone, lenient=lenient)
-    return turns, make_turns([event for event in events if event.id in rewound_ids], zone=zone, lenient=lenient)
+    kept = [event for event in new if event.id not in rewound_ids]
+    undone = [event for event in events if event.id in rewound_ids]
+    turns, undone_turns = (make_turns(some, zone=zone, lenient=lenient, session=events) for some in (kept, undone))
+    return turns, undone_turns
 
 
 def has_unloaded_rewind(events: Sequence[Event]) -> bool:
