@@ -1,7 +1,8 @@
 """``python -m benchmarks.latency.beside CHECKOUT``: what a search costs here and in another version, by turns.
 
-CHECKOUT is a worktree of that version with a ``.venv`` of its own. Both search the same store; a round of one follows
-a round of the other, so that whatever else the machine does meets both.
+CHECKOUT is a worktree of that version with a ``.venv`` of its own. Each fills a graph of its own on one server, in the
+schema that it knows, with the same memories; a round of one follows a round of the other, so that whatever else the
+machine does meets both.
 """
 
 from __future__ import annotations
@@ -17,41 +18,46 @@ from pathlib import Path
 
 from rich.table import Table
 
-from adk_graph_memory import GraphMemory
 from adk_graph_memory.settings import Settings
 from benchmarks import machine, server
 from benchmarks.latency import asking
 from benchmarks.latency.scale import FULL
-from benchmarks.latency.scopes import Topics, open_store
 
 HERE = Path(__file__).parents[2]
-APP = "beside"
 WARM_UP = 4
 """Rounds of each version before those that count."""
 
 
-async def start_asking(checkout: Path, settings: Settings, user_id: str, size: int) -> Process:
-    """A process that asks with the code of a checkout."""
-    command = (checkout / ".venv/bin/python", asking.__file__, APP, user_id, str(size), str(FULL.searches))
+async def start_asking(checkout: Path, settings: Settings, size: int, total: int) -> Process:
+    """A process that asks with the code of a checkout, once its graph is filled."""
+    numbers = map(str, (size, total, FULL.memories_a_user, FULL.searches))
+    command = (checkout / ".venv/bin/python", asking.__file__, *numbers)
     surroundings = server.make_environment(settings) | {"PYTHONPATH": f"{checkout / 'src'}{os.pathsep}{checkout}"}
-    return await asyncio.create_subprocess_exec(*command, cwd=checkout, env=surroundings, stdin=PIPE, stdout=PIPE)
+    process = await asyncio.create_subprocess_exec(*command, cwd=checkout, env=surroundings, stdin=PIPE, stdout=PIPE)
+    await read_line(process)
+    return process
+
+
+async def read_line(process: Process) -> bytes:
+    """The next line that a process prints."""
+    assert process.stdout
+    if line := await process.stdout.readline():
+        return line
+    raise RuntimeError(f"a process that asked ended with {await process.wait()}; its error is above")
 
 
 async def run_round(process: Process) -> tuple[float, float]:
     """p50 and p95 of a round, in milliseconds."""
-    assert process.stdin and process.stdout
+    assert process.stdin
     process.stdin.write(b"\n")
-    line = await process.stdout.readline()
-    if not line:
-        raise RuntimeError(f"a process that asked ended with {await process.wait()}; its error is above")
-    middle, slowest = json.loads(line)
+    middle, slowest = json.loads(await read_line(process))
     return middle, slowest
 
 
-async def compare(settings: Settings, checkout: Path, user_id: str, size: int, rounds: int) -> list[list[float]]:
+async def compare(settings: Settings, checkout: Path, size: int, total: int, rounds: int) -> list[list[float]]:
     """For p50 and p95: the median of the other version, of this one, and of the ratios of the rounds."""
-    folders = (checkout, HERE)
-    processes = [await start_asking(folder, settings, user_id, size) for folder in folders]
+    graphs = {checkout: server.set_apart(settings, "There"), HERE: server.set_apart(settings, "Here")}
+    processes = [await start_asking(folder, graph, size, total) for folder, graph in graphs.items()]
     pairs = []
     for number in range(-WARM_UP, rounds):
         order = (0, 1) if number % 2 else (1, 0)
@@ -71,16 +77,10 @@ async def main(arguments: argparse.Namespace) -> None:
     table = Table(title="search_memory beyond the embedding, milliseconds, medians of the rounds")
     for column in ("searched", "p50", "there", "ratio", "p95", "there", "ratio"):
         table.add_column(column, justify="left" if column == "searched" else "right", no_wrap=True)
-    async with (
-        server.serve("Beside") as (settings, which),
-        GraphMemory(settings=settings, model="rules", embedder=Topics()) as memory,
-    ):
-        store = await open_store(memory, APP)
+    async with server.serve("Beside") as (settings, which):
         for size, total in FULL.scopes[: arguments.scopes]:
             print(f"{size:,} of {total:,} …", file=sys.stderr, flush=True)
-            user_id = f"asks-among-{size}"
-            await store.fill(user_id, size, total, FULL.memories_a_user)
-            compared = await compare(settings, arguments.checkout.absolute(), user_id, size, arguments.rounds)
+            compared = await compare(settings, arguments.checkout.absolute(), size, total, arguments.rounds)
             cells = (f"{ours:.1f} {other:.1f} {ratio:.2f}".split() for other, ours, ratio in compared)
             table.add_row(f"{size:,} memories of {total:,}", *(cell for row in cells for cell in row))
     console = machine.make_console()

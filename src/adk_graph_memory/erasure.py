@@ -81,12 +81,7 @@ class Erasure:
         # who speaks is known without a word
         kept_texts = {turn["author"]: None for id, turn in snapshot.turns.items() if id not in self.turn_ids}
         kept_texts |= {properties["text"]: None for id, properties in words.items() if id not in gone_ids}
-        return consolidation.find_lost_words(self.list_texts(snapshot), kept_texts)
-
-    def list_texts(self, snapshot: MemorySnapshot) -> list[str]:
-        """List what the turns and statements say that are erased."""
-        words = {**snapshot.turns, **snapshot.statements}
-        return [words[id]["text"] for id in sorted(self.turn_ids | self.statement_ids)]
+        return consolidation.find_lost_words([words[id]["text"] for id in sorted(gone_ids)], kept_texts)
 
 
 NOTHING = Erasure()

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from adk_graph_memory import consolidation, errors, graph
 from adk_graph_memory.erasure import NOTHING, Erasure
+from adk_graph_memory.extraction.vocabulary import OFFERED_LABELS
 from adk_graph_memory.graph.derivation import MemoryDifference, MemorySnapshot
 from adk_graph_memory.graph.rereads import Rereading
 from adk_graph_memory.graph.vector_slots import EmbeddingBatch
@@ -35,7 +36,9 @@ class Rewrite:
     snapshot: MemorySnapshot
     readings: list[Reading]
     difference: MemoryDifference
-    erasure: Erasure
+    erasure: Erasure = NOTHING
+    lost_words: frozenset[str] = frozenset()
+    """those that only what is erased said"""
     word: OwnerWord | None = None
     rereading: Rereading | None = None
 
@@ -96,7 +99,7 @@ class Rewriter:
             readings = _restrict_readings(snapshot, NOTHING)
             current = select_current_readings(snapshot, readings)
             word = make_word(snapshot, consolidation.replay_readings(current))
-            return _plan_rewrite(snapshot, [*readings, word.reading], word=word)
+            return replace(_plan_rewrite(snapshot, [*readings, word.reading]), word=word)
 
         return await self._rewrite_memory(scope, plan, lambda rewrite: not is_preview)
 
@@ -243,7 +246,7 @@ async def _erase_lost_words(transaction: graph.Transaction, scope: Scope, rewrit
 
     That is whom a model took for the writer of another turn, and what agents proposed.
     """
-    if not (rewrite.erasure.ids and (words := rewrite.erasure.find_lost_words(rewrite.snapshot))):
+    if not (words := rewrite.lost_words):
         return
     writers = {name for turn in rewrite.snapshot.turns.values() for name in turn["writers"] if name}
     if names := sorted(name for name in writers if words & consolidation.collect_words([name])):
@@ -261,15 +264,14 @@ def derive_memory(snapshot: MemorySnapshot, erasure: Erasure) -> tuple[list[Read
 
 
 def _plan_erasure(snapshot: MemorySnapshot, erasure: Erasure) -> Rewrite:
-    return _plan_rewrite(snapshot, _restrict_readings(snapshot, erasure), erasure)
+    lost_words = erasure.find_lost_words(snapshot)
+    rewrite = _plan_rewrite(snapshot, _restrict_readings(snapshot, erasure, lost_words))
+    return replace(rewrite, erasure=erasure, lost_words=lost_words)
 
 
-def _plan_rewrite(
-    snapshot: MemorySnapshot, readings: list[Reading], erasure: Erasure = NOTHING, word: OwnerWord | None = None
-) -> Rewrite:
+def _plan_rewrite(snapshot: MemorySnapshot, readings: list[Reading]) -> Rewrite:
     derived = consolidation.replay_readings(select_current_readings(snapshot, readings))
-    difference = graph.derivation.compare_memory(snapshot.stored, derived)
-    return Rewrite(snapshot, readings, difference, erasure, word)
+    return Rewrite(snapshot, readings, graph.derivation.compare_memory(snapshot.stored, derived))
 
 
 def _plan_rereading(snapshot: MemorySnapshot, rereading: Rereading) -> Rewrite:
@@ -284,11 +286,13 @@ def _date_turns(former: Reading, new: Reading) -> dict[str, datetime]:
     return {**{id: new.at for id in ids if new.at}, **former.reread_at}
 
 
-def _restrict_readings(snapshot: MemorySnapshot, erasure: Erasure) -> list[Reading]:
+def _restrict_readings(
+    snapshot: MemorySnapshot, erasure: Erasure, lost_words: frozenset[str] = frozenset()
+) -> list[Reading]:
     readings = list(snapshot.readings)
     for gone in (reading for reading in snapshot.readings if reading.id in erasure.reading_ids):
         readings = [_forget_rereading(reading, gone) for reading in readings]
-    return consolidation.restrict_readings(readings, _make_removal(snapshot, erasure, readings))
+    return consolidation.restrict_readings(readings, _make_removal(snapshot, erasure, readings, lost_words))
 
 
 def _forget_rereading(reading: Reading, gone: Reading) -> Reading:
@@ -326,16 +330,20 @@ def _list_authors(turns: Mapping[str, Mapping[str, Any]]) -> dict[str, tuple[str
     return {id: (turn["author"], "model" if turn["role"] == "model" else "user") for id, turn in turns.items()}
 
 
-def _make_removal(snapshot: MemorySnapshot, erasure: Erasure, readings: Sequence[Reading]) -> consolidation.Removal:
+def _make_removal(
+    snapshot: MemorySnapshot, erasure: Erasure, readings: Sequence[Reading], lost_words: frozenset[str]
+) -> consolidation.Removal:
     kept_turns = {id: turn for id, turn in snapshot.turns.items() if id not in erasure.turn_ids}
     facts = [snapshot.stored.facts[id.removeprefix("fact:")] for id in sorted(erasure.fact_ids)]
-    words = erasure.find_lost_words(snapshot)
+    others = [reading for reading in readings if erasure.turn_ids.isdisjoint(reading.heard_turn_ids)]
+    labels = {label for reading in others if lost_words for label in consolidation.list_labels(reading.extraction)}
     return consolidation.Removal(
         turn_ids=erasure.turn_ids,
         authors=_list_authors(kept_turns),
         texts={id: turn["text"] for id, turn in kept_turns.items()},
-        words=words,
-        names=consolidation.select_names(words, erasure.list_texts(snapshot) if words else ()),
+        takes_words=erasure.takes_words,
+        words=lost_words,
+        label_words=lost_words - consolidation.collect_label_words({*labels, *OFFERED_LABELS}),
         facts=frozenset().union(*(consolidation.find_read_facts(readings, fact) for fact in facts)),
         reading_ids=erasure.reading_ids,
     )

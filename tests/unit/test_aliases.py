@@ -36,6 +36,13 @@ NOON = datetime(2026, 5, 4, 12, tzinfo=UTC)
         ("Marta", "Sabine", "Sabine is married.", False),
         ("Al", "Sabine", "Sabine always paints.", False),
         ("user", "assistant", "Hi.", False),
+        ("Petra Lang", "...", "Petra Lang is my boss.", False),
+        ("Petra Lang", "P", "Petra Lang is my boss.", False),
+        ("田中太郎", "田", "田中太郎は絵を描く。", False),
+        ("田中", "田中花子", "田中は絵を描く。", False),
+        ("דנה לוי", "דני", "אמרתי לדנה לוי, שקוראים לה דני, שלום", True),
+        ("ליאור כהן", "דני", "אמרתי לליאור כהן, שקוראים לדני, שלום", True),
+        ("كريم", "أبو علي", "قلت لكريم، وهو أبو علي، مرحبا", True),
     ],
 )
 def test_an_alias_is_tied_or_spelled(name: str, alias: str, text: str, is_said: bool) -> None:

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from adk_graph_memory.consolidation.restriction import Removal, find_lost_words, restrict_readings
-from adk_graph_memory.records import ExtractedEntity, ExtractedFact, Extraction, Source
+from adk_graph_memory.records import ExtractedEntity, ExtractedFact, Extraction, Role, Source
 from adk_graph_memory.records.readings import ClaimDecision, ClaimRef, OwnerRuling, Reading
 
 NOON = datetime(2026, 3, 2, 12, tzinfo=UTC)
@@ -42,7 +42,8 @@ READING = Reading(
 def forget(*turn_ids: str, reading: Reading = READING) -> Reading:
     kept = {id: text for id, text in TEXTS.items() if id not in turn_ids}
     words = find_lost_words([TEXTS[id] for id in turn_ids], kept.values())
-    removal = Removal(frozenset(turn_ids), dict.fromkeys(kept, ("user", "user")), kept, words)
+    authors: dict[str, tuple[str, Role]] = dict.fromkeys(kept, ("user", "user"))
+    removal = Removal(frozenset(turn_ids), authors, kept, takes_words=True, words=words)
     [restricted] = restrict_readings([reading], removal)
     return restricted
 
@@ -63,6 +64,21 @@ def test_an_owner_s_ruling_outlives_its_reason_but_not_what_it_is_about() -> Non
     left = forget("t2", reading=ruled).ruling
     assert left and (left.op, left.claim, left.reason) == ("pin", ruling.claim, "pinned by the owner")
     assert forget("t1", reading=ruled).ruling is None
+
+
+@pytest.mark.parametrize(("takes_words", "aliases"), [(True, ()), (False, ("Faro",))])
+def test_an_alias_that_a_later_turn_says_outlives_the_turn_that_tied_it_only_if_that_expired(
+    takes_words: bool, aliases: tuple[str, ...]
+) -> None:
+    entity = replace(READING.extraction.entities[1], aliases=("Faro", "Grace"))
+    reading = replace(READING, extraction=replace(READING.extraction, entities=(entity,), facts=()))
+    kept = {id: TEXTS[id] for id in ("t0", "t2")}
+    authors: dict[str, tuple[str, Role]] = dict.fromkeys(kept, ("user", "user"))
+    texts = kept | {"t0": "She visits Faro"}
+    removal = Removal(frozenset({"t1"}), authors, texts, takes_words=takes_words)
+    reading = replace(reading, extraction=replace(reading.extraction, mentions=(("t0", 2),)))
+    [restricted] = restrict_readings([reading], removal)
+    assert [one.aliases for one in restricted.extraction.entities] == [aliases]
 
 
 def test_who_is_named_by_a_fact_alone_goes_with_the_fact_wherever_its_words_stand() -> None:

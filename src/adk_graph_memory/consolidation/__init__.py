@@ -22,12 +22,13 @@ from adk_graph_memory.consolidation.reconciliation import reconcile_claims
 from adk_graph_memory.consolidation.replay import replay_readings, select_candidates
 from adk_graph_memory.consolidation.restriction import (
     Removal,
+    collect_label_words,
     collect_words,
     find_lost_words,
     find_read_facts,
+    list_labels,
     restrict_readings,
     select_current_readings,
-    select_names,
     withhold_facts,
 )
 from adk_graph_memory.consolidation.salvage import salvage_reading
@@ -41,6 +42,7 @@ __all__ = [
     "Promotion",
     "Removal",
     "choose_object",
+    "collect_label_words",
     "collect_words",
     "compare_extraction",
     "find_lost_words",
@@ -48,6 +50,7 @@ __all__ = [
     "find_read_wording",
     "find_stale_facts",
     "list_known_entities",
+    "list_labels",
     "list_past_facts",
     "make_claim_ref",
     "make_correction_reading",
@@ -63,7 +66,6 @@ __all__ = [
     "salvage_reading",
     "select_candidates",
     "select_current_readings",
-    "select_names",
     "trace_entity",
     "trace_fact",
     "withhold_facts",

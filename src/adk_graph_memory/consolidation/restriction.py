@@ -25,7 +25,8 @@ from adk_graph_memory.records import (
     Source,
     fold_text,
 )
-from adk_graph_memory.records.aliases import select_said_aliases
+from adk_graph_memory.records.aliases import says_name, select_said_aliases
+from adk_graph_memory.records.extraction_result import UNKNOWN_TYPE
 from adk_graph_memory.records.readings import (
     RULING_REASONS,
     ClaimDecision,
@@ -34,12 +35,10 @@ from adk_graph_memory.records.readings import (
     Reading,
     WithheldFact,
 )
+from adk_graph_memory.records.write_plan import STATES_PREDICATE
 
 _POSSESSIVE = re.compile(r"(?<=\w)['’]s\b")
-_OPENING_MARKS = "\"'([{«„“‘¿¡"
 _GRAMMAR = re.compile(r"[\u3040-\u309f・]")
-UNKNOWN_TYPE = "thing"
-"""The type of an entity whose own is taken away."""
 ReadFact = tuple[str, int]
 """The id of a reading, and the reference of a fact in it."""
 
@@ -48,16 +47,18 @@ ReadFact = tuple[str, int]
 class Removal:
     """What to take away from readings.
 
-    ``words`` are those that only forgotten turns said, and ``names`` those of them that are written like names: a label
-    such as a predicate is a model's own word, so an ordinary one stays. ``authors`` are name and role of the author of
-    each turn that stays, and ``texts`` what it says, by turn id. ``reading_ids`` are readings that go as a whole.
+    ``takes_words`` is whether what only these turns told goes from other turns too, such as whose alias a name is.
+    ``words`` are those that only they said, and ``label_words`` those of them that no reading would choose for a
+    predicate, a topic or a type without having heard them. ``authors`` are name and role of the author of each turn
+    that stays, and ``texts`` what it says, by turn id. ``reading_ids`` are readings that go as a whole.
     """
 
     turn_ids: frozenset[str]
     authors: Mapping[str, tuple[str, Role]]
     texts: Mapping[str, str]
+    takes_words: bool = False
     words: frozenset[str] = frozenset()
-    names: frozenset[str] = frozenset()
+    label_words: frozenset[str] = frozenset()
     facts: frozenset[ReadFact] = frozenset()
     reading_ids: frozenset[str] = frozenset()
 
@@ -73,14 +74,15 @@ def find_lost_words(forgotten_texts: Sequence[str], kept_texts: Iterable[str]) -
     return frozenset(words - collect_words(stop_words))
 
 
-def select_names(words: frozenset[str], texts: Iterable[str]) -> frozenset[str]:
-    """Select the words that the texts write like names: with a capital, or in a script that has none."""
-    named = (word for text in texts for word in text.split() if _is_written_as_name(word.lstrip(_OPENING_MARKS)))
-    return words & collect_words(named)
+def list_labels(extraction: Extraction) -> list[str]:
+    """List the predicates, topics and types that a model chose."""
+    labels = [label for fact in extraction.facts for label in (fact.predicate, fact.topic)]
+    return labels + [entity.type for entity in extraction.entities]
 
 
-def _is_written_as_name(word: str) -> bool:
-    return word[:1].upper() == word[:1]
+def collect_label_words(labels: Iterable[str]) -> set[str]:
+    """Collect the words of labels, which may be in snake_case."""
+    return collect_words(label.replace("_", " ") for label in labels)
 
 
 def collect_words(texts: Iterable[str]) -> set[str]:
@@ -119,7 +121,7 @@ def _restrict_reading(reading: Reading, removal: Removal) -> Reading | None:
     if reading.outdated_turn_ids:
         removal = replace(removal, turn_ids=removal.turn_ids | reading.outdated_turn_ids)
     if removal.turn_ids.isdisjoint(reading.heard_turn_ids):  # its labels cannot come from what it never heard
-        removal = replace(removal, names=frozenset())
+        removal = replace(removal, label_words=frozenset())
     kept_ids = tuple(id for id in reading.heard_turn_ids if id not in removal.turn_ids)
     if reading.heard_turn_ids and not kept_ids:
         return None
@@ -147,13 +149,20 @@ def _restrict_reading(reading: Reading, removal: Removal) -> Reading | None:
 
 
 def _restrict_speakers(extraction: Extraction, removal: Removal, kept_ids: Collection[str]) -> Extraction:
-    """Take away authors of whom no turn is left, and aliases that no turn which is left ties to their entity."""
+    """Take away authors of whom no turn is left, and aliases that no turn which is left ties to their entity.
+
+    If no words are taken, a turn that is left may say an alias as it was understood then.
+    """
     authors = {removal.authors[id] for id in kept_ids if id in removal.authors}
     names, texts = [name for name, _ in authors], [removal.texts[id] for id in kept_ids if id in removal.texts]
-    entities = (
-        replace(entity, aliases=select_said_aliases(entity.name, entity.aliases, names, texts))
-        for entity in extraction.entities
-    )
+    folded_texts = [] if removal.takes_words else list(map(fold_text, texts))
+
+    def select_aliases(entity: ExtractedEntity) -> tuple[str, ...]:
+        tied = select_said_aliases(entity.name, entity.aliases, names, texts)
+        said = (alias for alias in entity.aliases if any(says_name(text, fold_text(alias)) for text in folded_texts))
+        return tuple(alias for alias in entity.aliases if alias in {*tied, *said})
+
+    entities = (replace(entity, aliases=select_aliases(entity)) for entity in extraction.entities)
     kept_authors = tuple(author for author in extraction.authors if author in authors)
     return replace(extraction, authors=kept_authors, entities=tuple(entities))
 
@@ -271,22 +280,22 @@ def _restrict_facts(reading: Reading, removal: Removal) -> list[ExtractedFact]:
     for fact in reading.extraction.facts:
         sources = tuple(source for source in fact.sources if source.turn_id not in removal.turn_ids)
         is_forgotten = (reading.id, fact.ref) in removal.facts or not sources
-        is_told = _tells_lost_word(fact.text, removal) or _names_lost(fact.predicate, removal)
-        if not is_forgotten and not is_told:
+        if not is_forgotten and not _tells_lost_word(fact.text, removal):
             facts.append(_restrict_labels(rest_on(fact, sources), removal))
     return facts
 
 
-def _names_lost(label: str, removal: Removal) -> bool:
-    """Whether a label that a model gave, such as a predicate, has a name that only the forgotten turns said."""
-    return bool(removal.names) and not removal.names.isdisjoint(collect_words([label.replace("_", " ")]))
+def _is_lost_label(label: str, removal: Removal) -> bool:
+    return bool(removal.label_words) and not removal.label_words.isdisjoint(collect_label_words([label]))
 
 
 def _restrict_labels(fact: ExtractedFact, removal: Removal) -> ExtractedFact:
-    """Take away a topic or a speaker with a name that only the forgotten turns said."""
-    if _names_lost(fact.speaker, removal):
+    """Take away what a model chose to call a fact if that tells a lost word; its text stays."""
+    if _tells_lost_word(fact.speaker, removal):
         fact = replace(fact, speaker=fact.sources[0].author)
-    return replace(fact, topic="") if _names_lost(fact.topic, removal) else fact
+    if _is_lost_label(fact.predicate, removal):
+        fact = replace(fact, predicate=STATES_PREDICATE)
+    return replace(fact, topic="") if _is_lost_label(fact.topic, removal) else fact
 
 
 def rest_on(fact: ExtractedFact, sources: tuple[Source, ...]) -> ExtractedFact:
@@ -327,7 +336,7 @@ def _restrict_entity(entity: ExtractedEntity, reading: Reading, removal: Removal
             turn_ids |= {source.turn_id for source in fact.sources}
     is_doubtful = not removal.turn_ids.isdisjoint(turn_ids or reading.heard_turn_ids)
     about = "" if is_doubtful or _tells_lost_word(entity.about, removal) else entity.about
-    type = UNKNOWN_TYPE if _names_lost(entity.type, removal) else entity.type
+    type = UNKNOWN_TYPE if _is_lost_label(entity.type, removal) else entity.type
     return replace(entity, name=names[0], aliases=tuple(names[1:]), type=type, about=about)
 
 

@@ -22,6 +22,7 @@ from adk_graph_memory.records import (
     has_wide_character,
 )
 from adk_graph_memory.records.aliases import select_said_aliases
+from adk_graph_memory.records.extraction_result import UNKNOWN_TYPE
 
 
 def parse_reply(
@@ -157,7 +158,7 @@ def _make_extracted_entity(
     return ExtractedEntity(
         ref=ref,
         name=reply.name.strip(),
-        type=vocabulary.match_entity_type(reply.type.strip().lower() or "thing"),
+        type=vocabulary.match_entity_type(reply.type.strip().lower() or UNKNOWN_TYPE),
         aliases=tuple(alias.strip() for alias in reply.aliases if alias.strip()),
         known_key=None if reply.known_id is None else known_keys.get(reply.known_id),
         about=reply.about.strip(),

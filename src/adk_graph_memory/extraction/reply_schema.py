@@ -12,6 +12,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, BeforeValidator, Field
 
 from adk_graph_memory.records import Manner
+from adk_graph_memory.records.extraction_result import UNKNOWN_TYPE
 
 
 def _parse_number(value: Any) -> Any:
@@ -40,7 +41,7 @@ LenientTexts = Annotated[list[str], BeforeValidator(lambda value: [] if value is
 class EntityReply(BaseModel):
     ref: LenientInt = Field(description="a number of your choice")
     name: str
-    type: str = "thing"
+    type: str = UNKNOWN_TYPE
     aliases: LenientTexts = []
     about: LenientText = Field(default="", description="what tells it from a namesake, in a few words")
     known_id: LenientInt | None = None

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from adk_graph_memory import errors
 from adk_graph_memory.records import fold_text
+from adk_graph_memory.records.extraction_result import UNKNOWN_TYPE
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +111,7 @@ class Vocabulary:
     def match_entity_type(self, type: str) -> str:
         """The entity type that a reply means; ``thing`` if it is not in the vocabulary."""
         types = {fold_text(allowed): allowed for allowed in self.entity_types}
-        return types.get(fold_text(type), "thing") if types else type
+        return types.get(fold_text(type), UNKNOWN_TYPE) if types else type
 
     def has_predicate(self, predicate: str) -> bool:
         """Whether the vocabulary allows a predicate in snake_case."""
@@ -125,6 +126,8 @@ _DEFAULT_PREDICATES = (
     " Where none of these fits, one of your own."
 )
 _DEFAULT_ENTITY_TYPES = "person, organization, place, animal, event, object or topic"
+OFFERED_LABELS = (_DEFAULT_PREDICATES, _DEFAULT_ENTITY_TYPES, *(topic.label for topic in MANAGED_TOPICS))
+"""Texts with the labels that the prompt offers where nothing else is configured."""
 _TOPIC_LIST_HEADER = "one of these labels, letter by letter; a fact that belongs to none of them is left out:"
 
 

@@ -218,8 +218,6 @@ def compare_memory(stored: StoredMemory, derived: DerivedMemory) -> MemoryDiffer
     revisions = _list_revisions(derived)
     stored_revisions = {pair: content for pair, content in stored.revisions.items() if pair[0] in facts}
     erased_revisions = {pair for pair, content in stored_revisions.items() if revisions.get(pair) != content}
-    # Revisions of a fact that is as it was are not written: they may have expired.
-    revised_ids = changed_ids | {id for id, _ in erased_revisions}
     # A link that differs is erased and written anew: an old reason would stay otherwise.
     erased_links = {pair for pair, link in stored.links.items() if links.get(pair) != link}
     erased_bases = set(stored.dependencies - derived.dependencies)
@@ -244,7 +242,9 @@ def compare_memory(stored: StoredMemory, derived: DerivedMemory) -> MemoryDiffer
             sorted(
                 pair
                 for pair, content in revisions.items()
-                if pair[0] in revised_ids and stored_revisions.get(pair) != content
+                # One that is missing of a fact that is as it was may have expired.
+                if stored_revisions.get(pair, content) != content
+                or (pair[0] in changed_ids and pair not in stored_revisions)
             )
         ),
         stored,

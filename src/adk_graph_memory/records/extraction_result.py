@@ -67,6 +67,10 @@ class Source:
         return self.turn_id, self.quote_key
 
 
+UNKNOWN_TYPE = "thing"
+"""The type of an entity of which nobody said what it is."""
+
+
 @dataclass(frozen=True, slots=True)
 class ExtractedEntity:
     """A person, place or thing that the turns name; facts of the same extraction refer to it by ``ref``.
@@ -78,7 +82,7 @@ class ExtractedEntity:
 
     ref: int
     name: str
-    type: str = "thing"
+    type: str = UNKNOWN_TYPE
     aliases: tuple[str, ...] = ()
     known_key: str | None = None
     about: str = ""
