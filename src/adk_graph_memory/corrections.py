@@ -137,8 +137,8 @@ class Corrections:
         def make_word(snapshot: MemorySnapshot, memory: DerivedMemory) -> OwnerWord:
             fact = _find_fact(snapshot, memory, id)
             wording = _find_wording(snapshot, fact, revision)
-            ruling = OwnerRuling("rollback", consolidation.make_claim_ref(fact.known), wording, reason=why)
-            return _make_word(ruling, _choose_moment(memory, fact))
+            claim, at = consolidation.make_claim_ref(fact.known), _choose_moment(memory, fact)
+            return _make_word(OwnerRuling("rollback", claim, wording, reason=why, at=at))
 
         return await self._add_word(app_name, user_id, make_word, preview)
 
@@ -165,7 +165,7 @@ class Corrections:
             if kept.key == gone.key:
                 raise errors.InvalidArgument(reason=f"{name!r} and {other!r} mean {kept.name!r} already")
             names = (kept.key, gone.key, kept.name, *kept.aliases, gone.name, *gone.aliases)
-            return _make_word(OwnerRuling("merge", names=names, reason=why), datetime.now(UTC))
+            return _make_word(OwnerRuling("merge", names=names, reason=why))
 
         return await self._add_word(app_name, user_id, make_word, preview)
 
@@ -193,7 +193,7 @@ class Corrections:
             if not aliases:
                 known = ", ".join(map(repr, entity.aliases)) or "it has none"
                 raise errors.InvalidArgument(reason=f"{alias!r} is no alias of {entity.name!r}; its aliases: {known}")
-            return _make_word(OwnerRuling("split", names=(entity.name, aliases[0]), reason=why), datetime.now(UTC))
+            return _make_word(OwnerRuling("split", names=(entity.name, aliases[0]), reason=why))
 
         return await self._add_word(app_name, user_id, make_word, preview)
 
@@ -206,8 +206,8 @@ class Corrections:
             fact = _find_fact(snapshot, memory, id)
             if op == "unpin" and not fact.known.ruling.is_pinned:
                 raise errors.InvalidArgument(reason=f"{fact.known.proposition.text!r} is not pinned")
-            ruling = OwnerRuling(op, consolidation.make_claim_ref(fact.known), reason=why)
-            return _make_word(ruling, _choose_moment(memory, fact))
+            claim, at = consolidation.make_claim_ref(fact.known), _choose_moment(memory, fact)
+            return _make_word(OwnerRuling(op, claim, reason=why, at=at))
 
         return await self._add_word(app_name, user_id, make_word, preview)
 
@@ -222,12 +222,12 @@ class Corrections:
         return describe_change(rewrite.readings[-1].id, rewrite.difference)
 
 
-def _make_word(ruling: OwnerRuling, at: datetime) -> OwnerWord:
-    return OwnerWord(consolidation.make_ruling_reading(ruling, at))
+def _make_word(ruling: OwnerRuling) -> OwnerWord:
+    return OwnerWord(consolidation.make_ruling_reading(ruling, datetime.now(UTC)))
 
 
 def _choose_moment(memory: DerivedMemory, fact: DerivedFact) -> datetime:
-    """When the owner speaks of a fact: now, or right after what was said of it where a clock is ahead of this one."""
+    """From when the owner's word counts: now, or right after what was said of the fact, if another clock is ahead."""
     place = fact.known.proposition.subject, fact.known.proposition.predicate
     linked_ids = {id for pair in memory.links if fact.known.id in pair for id in pair}
     rivals = [
@@ -243,7 +243,7 @@ def _choose_moment(memory: DerivedMemory, fact: DerivedFact) -> datetime:
 
 def _word_correction(snapshot: MemorySnapshot, memory: DerivedMemory, id: str, correction: Correction) -> OwnerWord:
     derived_fact = _find_fact(snapshot, memory, id)
-    fact, now = derived_fact.known, _choose_moment(memory, derived_fact)
+    fact, at = derived_fact.known, _choose_moment(memory, derived_fact)
     old = fact.proposition
     if fact.standing.state == "retracted":
         reason = f"{old.text!r} was retracted: correct what stands in its place, as `adk-graph-memory history` names it"
@@ -260,12 +260,12 @@ def _word_correction(snapshot: MemorySnapshot, memory: DerivedMemory, id: str, c
         raise errors.InvalidArgument(reason=f"it would end ({new.valid_to}) before it begins ({new.valid_from})")
     if (new.text, new.valid_from, new.valid_to) == (old.text, old.valid_from, old.valid_to):
         raise errors.InvalidArgument(reason=f"the correction of {old.text!r} changes nothing: give a text or a date")
-    turn = Turn(uuid4().hex, OWNER, new.text, now, session_id=OWNER_SESSION, origin="owner")
+    turn = Turn(uuid4().hex, OWNER, new.text, at, session_id=OWNER_SESSION, origin="owner")
     source = replace(Source.from_turn(turn, 0, len(turn.text)), turn_id=turn.make_memory_id(OWNER_SESSION))
     reading = consolidation.make_correction_reading(
-        fact, replace(new, at=now), source, memory.entities, correction.reason
+        fact, replace(new, at=at), source, memory.entities, correction.reason
     )
-    return OwnerWord(reading, (turn,))
+    return OwnerWord(replace(reading, at=datetime.now(UTC)), (turn,))
 
 
 def _find_fact(snapshot: MemorySnapshot, memory: DerivedMemory, id: str) -> DerivedFact:

@@ -12,7 +12,7 @@ import pytest
 from adk_graph_memory import GraphMemory, Neo4jSessionService, Statement, Turn, corrections, errors, graph, ledger
 from adk_graph_memory.graph import Connection, derivation
 from adk_graph_memory.graph.derivation import MemorySnapshot
-from adk_graph_memory.records import Scope
+from adk_graph_memory.records import AsOf, Scope
 from adk_graph_memory.records.history import MemoryChange
 from adk_graph_memory.rewriting import FREE_REWRITES
 from adk_graph_memory.testing import HashEmbedder, ScriptedLlm
@@ -143,6 +143,21 @@ async def test_the_owners_word_comes_after_what_it_is_about_whatever_the_clocks_
         await memory.retract(id, **owner)
         assert await list_facts(memory, owner, past=False) == {}
         await check_derived(memory, owner)
+
+
+async def test_a_correction_is_recorded_when_it_is_made_whatever_it_is_about(neo4j_server: Any, owner: Owner) -> None:
+    """Words from a clock that is years ahead do not put off what memory knows."""
+    ahead = datetime.now(UTC) + timedelta(days=3_000)
+    reply = make_reply("The user lives in Porto", "I live in Porto", PORTO, object=2)
+    async with make_memory(neo4j_server, reply) as memory:
+        await memory.remember([Turn("t", "user", "I live in Porto", ahead)], session_id="s", **owner)
+        before, id = datetime.now(UTC), await find_id(memory, owner, "Porto")
+        await memory.correct(id, text="The user lives in Faro", **owner)
+        known = [
+            [fact.text async for fact in memory.facts(**owner, as_of=AsOf(ahead + timedelta(days=1), moment))]
+            for moment in (before, datetime.now(UTC))
+        ]
+        assert known == [["The user lives in Porto"], ["The user lives in Faro"]]
 
 
 @pytest.mark.slow

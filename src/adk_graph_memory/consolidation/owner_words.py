@@ -27,7 +27,7 @@ from adk_graph_memory.records.write_plan import PlannedRevision, Ruling
 
 
 def make_ruling_reading(ruling: OwnerRuling, at: datetime) -> Reading:
-    """Make the reading of a ruling."""
+    """Make the reading of a ruling that is written at a moment."""
     ruling = replace(ruling, reason=ruling.reason or RULING_REASONS[ruling.op])
     return Reading(f"{OWNER}:{uuid4().hex}", "", Extraction(), extractor=OWNER, judge=OWNER, at=at, ruling=ruling)
 
@@ -62,7 +62,7 @@ def make_correction_reading(
         valid_to_precision=correction.valid_to_precision,
     )
     reason = reason or RULING_REASONS["correct"]
-    ruling = OwnerRuling("correct", make_claim_ref(fact), reason=reason)
+    ruling = OwnerRuling("correct", make_claim_ref(fact), reason=reason, at=source.at)
     reading = make_ruling_reading(ruling, source.at)
     new = ClaimRef(correction.wording_key, (source.key,))
     return replace(

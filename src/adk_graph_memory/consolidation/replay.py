@@ -96,7 +96,7 @@ class _Replay:
     def add_reading(self, reading: Reading) -> None:
         """Do what the reading did to the graph."""
         if reading.ruling is not None and reading.at is not None:
-            self._apply_ruling(reading.ruling, reading.at)
+            self._apply_ruling(reading.ruling, reading.ruling.at or reading.at)
         extraction = withhold_facts(reading.extraction, {fact.ref for fact in reading.held})
         extraction = adopt_entity_keys(extraction, self._ledger.new_keys)
         extraction = self._ledger.part_names(extraction)

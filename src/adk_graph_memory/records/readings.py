@@ -64,6 +64,8 @@ class OwnerRuling:
     wording: Proposition | None = None
     names: tuple[str, ...] = ()
     reason: str = ""
+    at: datetime | None = None
+    """from when it counts: after all that it rules on, whatever the clocks said; None for when it was written"""
 
 
 @dataclass(frozen=True, slots=True)
