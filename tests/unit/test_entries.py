@@ -97,13 +97,21 @@ def test_what_was_spoken_in_a_live_session_was_said() -> None:
         hears("companion", "How", partial=True),
         hears("companion", "How lovely!"),
         hears("companion", ""),
+        Event(author="companion", output_transcription=types.Transcription(text="Do", finished=False)),
+        Event(
+            author="companion",
+            input_transcription=types.Transcription(text=""),
+            output_transcription=types.Transcription(text="Do they sting?"),
+        ),
     ]
     turns = memory_codec.make_turns(events)
     assert [(turn.author, turn.role, turn.text) for turn in turns] == [
         ("user", "user", "I keep bees."),
         ("companion", "model", "How lovely!"),
+        ("companion", "model", "Do they sting?"),
     ]
-    assert [session_codec.encode_event(event)["text"] for event in events[::2]] == [None, "I keep bees.", "How lovely!"]
+    texts = [session_codec.encode_event(event)["text"] for event in (events[0], events[2], *events[4:])]
+    assert texts == [None, "I keep bees.", "How lovely!", None, None, "Do they sting?"]
 
 
 def test_a_turn_has_the_offset_that_its_zone_had_on_that_day() -> None:

@@ -133,10 +133,13 @@ def _delete_paths(data: dict[str, Any], paths: Iterable[tuple[int | str, ...]]) 
 
 
 def get_event_text(event: Event) -> str:
-    """The text of an event: what its content says, or in a live session the transcript of what was spoken."""
-    transcription = event.input_transcription or event.output_transcription
-    spoken = transcription.text if transcription and transcription.text else ""
-    return get_content_text(event.content) or unicodedata.normalize("NFC", spoken).strip()
+    """The text of an event: what its content says, or in a live session the transcript of what was spoken.
+
+    A transcript that is not finished comes again, whole.
+    """
+    transcripts = (event.input_transcription, event.output_transcription)
+    spoken = [one.text for one in transcripts if one and one.text and one.finished is not False]
+    return get_content_text(event.content) or unicodedata.normalize("NFC", "\n".join(spoken)).strip()
 
 
 def get_content_text(content: types.Content | None) -> str:

@@ -149,7 +149,7 @@ async def events(
 def _describe_event(event: Event) -> str:
     calls = [f"calls {call.name}" for call in event.get_function_calls()]
     answers = [f"{answer.name} has answered" for answer in event.get_function_responses()]
-    return session_codec.get_content_text(event.content) or ", ".join(calls + answers) or (event.error_code or "…")
+    return session_codec.get_event_text(event) or ", ".join(calls + answers) or (event.error_code or "…")
 
 
 @command(CONVERSATIONS_PANEL)

@@ -159,7 +159,7 @@ def _read_sessions(
 def _make_job(session: Session | errors.UnreadableTranscript) -> IngestJob:
     if isinstance(session, errors.UnreadableTranscript):
         return IngestJob(session)
-    characters = sum(len(session_codec.get_content_text(event.content)) for event in session.events)
+    characters = sum(len(session_codec.get_event_text(event)) for event in session.events)
     names = session.app_name, session.user_id, session.id
     return IngestJob(session, None, *names, is_empty=not session.events, characters=characters)
 
