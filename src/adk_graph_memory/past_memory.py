@@ -62,23 +62,26 @@ class PastMemory:
             id = pending.pop(0)
             fact = self.facts.get(id)
             if fact is not None and fact.status in _STATUSES:
-                yield _restate_fact(memory, fact)
+                yield _restate_fact(memory, fact, self.valid)
             elif id not in visited:
                 pending += self.replaced_ids.get(id, ())
             visited.add(id)
 
 
-def _restate_fact(memory: Recollection, fact: StoredFact) -> Recollection:
+def _restate_fact(memory: Recollection, fact: StoredFact, valid: datetime) -> Recollection:
+    """Restate a recollection as the fact was then, by what had been said until then if anything had."""
+    ordered = sorted(fact.sources, key=lambda source: source.at)
+    sources = [source for source in ordered if source.at <= valid] or ordered
     return replace(
         memory,
         id=fact.id,
         text=fact.text,
-        at=fact.valid_from or fact.at,
+        at=fact.at,
         author=fact.author,
         origin=fact.origin,
-        source_event_ids=tuple(source.turn_id for source in fact.sources),
-        quote=fact.sources[0].quote if fact.sources else None,
-        session_id=fact.sources[0].session_id if fact.sources else None,
+        source_event_ids=tuple(source.turn_id for source in sources),
+        quote=sources[0].quote if sources else None,
+        session_id=sources[0].session_id if sources else None,
         valid_from=fact.valid_from,
         valid_to=fact.valid_to,
         valid_from_precision=fact.valid_from_precision,

@@ -68,8 +68,8 @@ async def test_memory_knew_only_what_it_had_heard(memory: GraphMemory, owner: Ow
     assert (faro.text, faro.state, faro.valid_to, faro.holds) == ("The user lives in Faro", "current", None, True)
     assert await list_texts(memory, owner, AsOf(recorded=NOON)) == []
     found = await memory.recall("The user lives in", as_of=before, **owner)
-    facts = [(one.text, one.is_current, one.superseded_by) for one in found if one.kind == "fact"]
-    assert facts == [("The user lives in Faro", True, ())]
+    facts = [(one.text, one.is_current, one.superseded_by, one.at) for one in found if one.kind == "fact"]
+    assert facts == [("The user lives in Faro", True, (), NOON)]
     texts = [found.text for found in await memory.recall("Porto", as_of=before, **owner)]
     assert not any("Porto" in text for text in texts)
 

@@ -251,8 +251,8 @@ async def test_what_was_to_last_until_a_day_is_no_longer_so_after_it(make: Make,
         memories = await memory.recall("Where does Ada work?", app_name=app_name, user_id="ada", now=now)
         return {result.prompt_text for result in memories if result.kind == "fact"}
 
-    assert await shown(LATE) == {"Ada works at the mill"}
-    assert await shown(NOVEMBER) == {"Ada works at the mill (no longer so)"}
+    assert await shown(LATE) == {"Ada works at the mill (until July 2024)"}
+    assert await shown(NOVEMBER) == {"Ada works at the mill (until July 2024; no longer so)"}
 
 
 async def test_what_was_planned_and_what_happened_is_known_apart_from_what_is_so(make: Make, app_name: str) -> None:

@@ -9,7 +9,13 @@ import pytest
 from adk_graph_memory.extraction.validity_interval import parse_validity_interval
 from adk_graph_memory.language.date_finder import find_dates
 from adk_graph_memory.records import Proposition
-from adk_graph_memory.records.dates import Precision, format_english_date, format_iso_date, infer_precision
+from adk_graph_memory.records.dates import (
+    Precision,
+    format_english_date,
+    format_english_period,
+    format_iso_date,
+    infer_precision,
+)
 from adk_graph_memory.records.fact_validity import FactStatus, FactValidity
 
 SAO_PAULO = timezone(timedelta(hours=-3))
@@ -192,3 +198,23 @@ def test_what_ended_on_a_day_of_which_no_hour_is_known_did_not_end_the_day_befor
     ends = parse_validity_interval(None, "2024-05-07", midnight, is_ahead=False).end
     assert ends is not None
     assert format_iso_date(*ends, is_end=True) == "2024-05-07"
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "expected"),
+    [
+        (("2023-07-21", "day"), ("2023-07-22", "day"), "on 21 July 2023"),
+        (("2022-01-01", "year"), ("2023-01-01", "year"), "in 2022"),
+        (("2024-05-01", "month"), None, "since May 2024"),
+        (None, ("2025-01-01", "year"), "until 2024"),
+        (("2024-05-01", "month"), ("2025-01-01", "year"), "from May 2024 to 2024"),
+        (None, None, ""),
+    ],
+)
+def test_a_period_reads_as_it_was_said(
+    start: tuple[str, Precision] | None, end: tuple[str, Precision] | None, expected: str
+) -> None:
+    dates = [
+        (datetime.fromisoformat(one[0]).replace(tzinfo=UTC), one[1]) if one else (None, None) for one in (start, end)
+    ]
+    assert format_english_period(*dates[0], *dates[1]) == expected

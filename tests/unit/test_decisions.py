@@ -64,6 +64,51 @@ def test_what_is_already_known_supports_what_says_more() -> None:
     )
 
 
+def test_one_amount_in_two_spellings_is_one(subtests: pytest.Subtests) -> None:
+    for known, new in [
+        ("Ada keeps 1,500 euros", "Ada keeps €1.500 there"),
+        ("Ada keeps two cats", "Ada still keeps 2 cats"),
+        ("Ada keeps shop from 9:00", "Ada keeps shop from 9 on"),
+        ("Ada keeps +43 664 555 0127", "Ada keeps 0664/5550127, still"),
+        ("Ada keeps 5.0/5", "Ada keeps 5/5 stars"),
+    ]:
+        with subtests.test(known=known, new=new):
+            plan = judged(fact(known), fact(new, NOON + DAY), op="REINFORCE")
+            assert (plan.operation_counts, plan.drop_counts) == ({"REINFORCE": 1}, {})
+
+
+def test_with_one_value_at_a_time_only_another_value_ends_what_was_so(subtests: pytest.Subtests) -> None:
+    """In other words with the same amounts, both stand until a judge has looked at them."""
+    for known, new, expected in [
+        ("Ada's is Oak Street, San Francisco 94110", "Ada's is Pine Street, San Francisco 94110", "both stand"),
+        ("Ada's is with the dentist on 2026-03-05", "Ada's is at the eye clinic on 2026-03-05", "both stand"),
+        ("Ada earns 52,000 euros", "Ada's salary is 52.000 €", "both stand"),
+        ("Ada earns 52,000 euros", "Ada earns 52.000 €", "one"),
+        ("Ada's is open from 9:00", "Ada's is open from 9", "one"),
+        ("Ada's is +43 664 555 0127", "Call Ada at 0664 5550127", "one"),
+        ("Ada earns 52,000 euros", "Ada earns 52,000 francs", "ended"),
+        ("Ada's is 1500000 USD", "Ada's is 1500000 EUR", "ended"),
+        ("Ada's balance is -125000.50", "Ada's balance is 125000.50", "ended"),
+        ("Ada's is 555 0127", "Ada's is 555 0172", "ended"),
+        ("Ada is tired", "Ada is awake", "ended"),
+    ]:
+        with subtests.test(known=known, new=new):
+            facts = fact(known), fact(new, NOON + DAY)
+            compared = consolidation.compare_extraction(
+                Extraction(PEOPLE, facts), Candidates(), functional_predicates={"keeps"}
+            )
+            planned = consolidation.reconcile_claims(compared).facts
+            states = sorted(one.standing.state for one in planned)
+            assert (
+                states
+                == {
+                    "both stand": ["current", "current"],
+                    "one": ["current"],
+                    "ended": ["current", "superseded"],
+                }[expected]
+            )
+
+
 def test_what_is_already_known_by_no_fact_is_added(subtests: pytest.Subtests) -> None:
     for targets in [[], [7], [0], [-1]]:
         with subtests.test(targets=targets):
@@ -81,6 +126,21 @@ def test_facts_that_differ_stay_two(subtests: pytest.Subtests) -> None:
             ({"valid_from": NOON}, {"valid_from": NOON + DAY}),
             ({"valid_to": NOON}, {"valid_to": NOON + DAY}),
             ({}, {"modality": "negated"}),
+            ({"text": "Ada keeps 20 kg"}, {"text": "Ada has 20 lb"}),
+            ({"text": "Ada keeps it at -18 °C"}, {"text": "Ada has it at 18 °C"}),
+            ({"text": "Ada keeps 52,000 euros"}, {"text": "Ada has 52,000 francs"}),
+            (
+                {"text": "Ada likes Tom a lot", "predicate": "likes", "object": 2},
+                {"text": "Ada hates Tom a lot", "predicate": "hates", "object": 2},
+            ),
+            (
+                {"text": "Ada bought a car on Monday", "predicate": "bought", "object": 2},
+                {"text": "Ada sold a car on Monday", "predicate": "sold", "object": 2},
+            ),
+            (
+                {"text": "Ada likes Tom", "predicate": "likes", "object": 2},
+                {"text": "Ada teaches Tom", "predicate": "teaches", "object": 2},
+            ),
         ]:
             with subtests.test(known=known, new=new, op=op):
                 plan = judged(

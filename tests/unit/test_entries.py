@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from dataclasses import replace
-from datetime import UTC
+from datetime import UTC, datetime
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -168,6 +168,24 @@ FOUND = Recollection(id="event:1", kind="event", text="I live in Porto.", score=
 def test_an_agent_reads_how_far_a_memory_is_still_so(more: dict[str, Any], told: str) -> None:
     [part] = memory_codec.make_memory_entry(replace(FOUND, **more)).content.parts or ()
     assert part.text == told
+
+
+LAST_FRIDAY = {"valid_from": datetime(2023, 7, 21, tzinfo=UTC), "valid_to": datetime(2023, 7, 22, tzinfo=UTC)}
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("I moved last Friday.", "I moved last Friday. (on 21 July 2023)"),
+        ("Ana moved on 21 July 2023.", "Ana moved on 21 July 2023."),
+    ],
+)
+def test_an_entry_is_dated_by_when_it_was_said_and_tells_when_it_was(text: str, told: str) -> None:
+    said = datetime(2023, 7, 27, 18, tzinfo=UTC)
+    fact = replace(FOUND, kind="fact", text=text, at=said, modality="asserted", **LAST_FRIDAY)
+    entry = memory_codec.make_memory_entry(fact)
+    [part] = entry.content.parts or ()
+    assert (entry.timestamp, part.text) == ("2023-07-27T18:00:00+00:00", told)
 
 
 def test_a_callers_metadata_does_not_pass_for_ours() -> None:

@@ -170,11 +170,11 @@ class ReconciledClaims:
 
     def _is_related(self, proposition: Proposition, other: Proposition) -> bool:
         is_same_slot = (proposition.subject, proposition.predicate) == (other.subject, other.predicate)
-        return is_same_slot or self._has_common_content(proposition, other)
+        return is_same_slot or fact_rules.has_common_object(proposition, other) or self._share_words(proposition, other)
 
-    def _has_common_content(self, proposition: Proposition, other: Proposition) -> bool:
+    def _share_words(self, proposition: Proposition, other: Proposition) -> bool:
         names = [name for key in {proposition.subject, other.subject} for name in self._names_by_key.get(key or "", ())]
-        return fact_rules.has_common_content(proposition, other, names)
+        return fact_rules.has_common_words(proposition, other, names)
 
     def _find_merge_objection(self, exact: str, vague: str, op: FactOperation) -> str | None:
         """Return why the two must not be merged whatever the model says, or None."""
@@ -182,7 +182,9 @@ class ReconciledClaims:
         group, other_group = self.claim_groups[self.canonical_ids[exact]], self.claim_groups[self.canonical_ids[vague]]
         if not fact_rules.has_same_subject(proposition, other):
             return "merger of facts of two subjects"
-        if not self._has_common_content(proposition, other):
+        # Who likes somebody may also teach them: with two predicates, the one they speak of is not enough.
+        is_one_object = proposition.predicate == other.predicate and fact_rules.has_common_object(proposition, other)
+        if not is_one_object and not self._share_words(proposition, other):
             return "merger of facts that have little in common"
         has_details = fact_rules.has_all_details(proposition, other) or (
             op == "REINFORCE" and fact_rules.has_all_details(other, proposition)

@@ -23,6 +23,21 @@ from adk_graph_memory.records.dates import Precision, compute_day_range, infer_p
 from adk_graph_memory.records.write_plan import STATES_PREDICATE
 
 EndOperation = Literal["SUPERSEDE", "RETRACT"]
+_OPPOSITES: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...] = (
+    (("like", "love", "enjoy", "prefer", "want"), ("dislike", "hate", "avoid", "detest", "fear")),
+    (("buy", "bought", "purchas", "own", "has", "have"), ("sell", "sold", "lost", "lose", "lack")),
+    (("marr", "engag"), ("divorc", "separat")),
+    (("start", "begin", "began", "begun", "join", "resum"), ("stop", "quit", "end", "leave", "left", "finish")),
+    (("lend", "lent"), ("borrow",)),
+    (("win", "won", "gain"), ("lost", "lose")),
+    (("accept", "agree", "allow", "permit"), ("declin", "refus", "reject", "disagree", "forbid", "forbad")),
+    (("arriv", "enter"), ("depart", "leave", "left")),
+    (("open",), ("clos", "shut")),
+    (("increas", "rais", "rise", "rose"), ("decreas", "lower", "fall", "fell")),
+    (("pass",), ("fail",)),
+    (("can", "able"), ("cannot", "unable")),
+)
+"""Beginnings of words for opposites; predicates are English whatever the language of the facts."""
 
 
 def make_proposition(
@@ -51,7 +66,8 @@ def find_ending_operation(later: Proposition, earlier: Proposition) -> EndOperat
     """Return how the later proposition ends the earlier one: a new value, a plan carried out or dropped, or a denial.
 
     Rules end only what has one value at a time, for a subject may have two plans about one city and drop one of them.
-    Exceptions are corrections that deny the earlier fact itself, and plans carried out on their day.
+    Exceptions are corrections that deny the earlier fact itself, and plans carried out on their day. Other words with
+    the same quantities may be the same value, which rules cannot tell.
     """
     if later.subject is None or (later.subject, later.predicate) != (earlier.subject, earlier.predicate):
         return None
@@ -64,7 +80,18 @@ def find_ending_operation(later: Proposition, earlier: Proposition) -> EndOperat
     if later.value == earlier.value:
         ends = {"asserted": ("planned", "negated"), "negated": ("planned", "asserted")}.get(later.modality, ())
         return "SUPERSEDE" if earlier.modality in ends else None
+    if may_be_same_value(later, earlier):
+        return None
     return "SUPERSEDE" if later.modality == earlier.modality == "asserted" else None
+
+
+def may_be_same_value(proposition: Proposition, other: Proposition) -> bool:
+    """Whether two that name no object have the same quantities in other words: one salary, or two streets of a town."""
+    mine, theirs = proposition.normal_text, other.normal_text
+    has_object = proposition.object is not None or other.object is not None
+    return (
+        bool(mine.quantities) and not has_object and mine.has_quantities_of(theirs) and theirs.has_quantities_of(mine)
+    )
 
 
 def explain_ending(later: Proposition, earlier: Proposition) -> str:
@@ -96,15 +123,18 @@ def has_same_subject(proposition: Proposition, other: Proposition) -> bool:
     return proposition.subject == other.subject or is_same_pair
 
 
-def has_common_content(proposition: Proposition, other: Proposition, names: Collection[str]) -> bool:
-    """Whether two propositions share more than a subject: an object, or words other than the subject's ``names``.
+def has_common_object(proposition: Proposition, other: Proposition) -> bool:
+    """Whether two propositions speak of the same somebody or something beside their subject."""
+    objects = (other.object, other.subject) if proposition.subject != other.subject else (other.object,)
+    return proposition.object is not None and proposition.object in objects
+
+
+def has_common_words(proposition: Proposition, other: Proposition, names: Collection[str]) -> bool:
+    """Whether two propositions share words other than the subject's ``names``.
 
     If the predicates differ, they must share two words and half of the shorter text. If they agree, a third of it is
     enough, or half of it if that is a single word.
     """
-    objects = (other.object, other.subject) if proposition.subject != other.subject else (other.object,)
-    if proposition.object is not None and proposition.object in objects:
-        return True
     name_parts = set().union(*map(_split_into_parts, names))
     mine, theirs = _split_into_parts(proposition.text) - name_parts, _split_into_parts(other.text) - name_parts
     common, shorter = len(mine & theirs), min(len(mine), len(theirs))
@@ -124,35 +154,46 @@ def _split_into_parts(text: str) -> set[str]:
 
 
 def is_different_fact(proposition: Proposition, other: Proposition) -> bool:
-    """Whether the two cannot state one fact: objects or days differ, each has its own numbers, or only one denies."""
+    """Whether the two cannot state one fact: objects, days or amounts differ, or one says the opposite."""
     objects = {proposition.object, other.object} - {None}
     is_swapped = (proposition.object, proposition.subject) == (other.subject, other.object)
-    numerals, other_numerals = _collect_numerals(proposition), _collect_numerals(other)
+    normal, other_normal = proposition.normal_text, other.normal_text
     return (
         (len(objects) > 1 and not is_swapped)
         or not all(
             _is_compatible_range(mine, theirs) or _is_compatible_range(theirs, mine)
             for mine, theirs in _pair_day_ranges(proposition, other)
         )
-        or not (numerals <= other_numerals or other_numerals <= numerals)
+        or not (normal.has_quantities_of(other_normal) or other_normal.has_quantities_of(normal))
         or (proposition.modality == "negated") != (other.modality == "negated")
+        or _are_opposite(proposition.predicate, other.predicate)
     )
 
 
+def _are_opposite(predicate: str, other: str) -> bool:
+    """Whether one predicate has a word for the opposite of a word of the other, in whatever form."""
+    words, other_words = predicate.split("_"), other.split("_")
+    return any(
+        (_has_stem(words, these) and _has_stem(other_words, those))
+        or (_has_stem(words, those) and _has_stem(other_words, these))
+        for these, those in _OPPOSITES
+    )
+
+
+def _has_stem(words: Iterable[str], stems: tuple[str, ...]) -> bool:
+    return any(word.startswith(stems) for word in words)
+
+
 def has_all_details(exact: Proposition, vague: Proposition) -> bool:
-    """Whether ``exact`` has every number and date of ``vague``, dates at least as precise, and nothing contradicts."""
+    """Whether ``exact`` has the quantities and dates of ``vague``, dates as precisely, and nothing contradicts."""
     return (
         not is_different_fact(exact, vague)
-        and _collect_numerals(vague) <= _collect_numerals(exact)
+        and exact.normal_text.has_quantities_of(vague.normal_text)
         and all(
             (mine or not theirs) and _is_compatible_range(mine, theirs)
             for mine, theirs in _pair_day_ranges(exact, vague)
         )
     )
-
-
-def _collect_numerals(proposition: Proposition) -> set[str]:
-    return set(proposition.numerals.split())
 
 
 _DayRange = tuple[date, date] | None

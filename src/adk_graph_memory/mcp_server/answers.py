@@ -20,7 +20,7 @@ def list_memories(memories: Iterable[Recollection]) -> str:
 
 
 def _describe_memory(number: int, memory: Recollection) -> str:
-    day = format_english_date(memory.said_at, "day") if memory.said_at else None
+    day = format_english_date(memory.at, "day") if memory.at else None
     said = ", ".join(filter(None, (memory.author, day)))
     quote = f"\n   “{_cut(memory.quote)}”" if memory.quote and memory.quote != memory.text else ""
     return f"{number}. {' '.join(memory.prompt_text.split())} ({said}) [{memory.id}]{quote}"

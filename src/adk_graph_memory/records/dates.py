@@ -82,6 +82,23 @@ def format_english_date(moment: datetime, precision: Precision | None, *, is_end
     return month if precision == "month" else f"{moment.day} {month}"
 
 
+def format_english_period(
+    start: datetime | None, start_precision: Precision | None, end: datetime | None, end_precision: Precision | None
+) -> str:
+    """Format when something is so: "on 21 July 2023", "in 2022", "since May 2024", "until 2024"; empty without dates.
+
+    An end is exclusive, as facts have it.
+    """
+    first = format_english_date(start, start_precision) if start else ""
+    last = format_english_date(end, end_precision, is_end=True) if end else ""
+    if first and first == last:
+        precision = start_precision or infer_precision(start)
+        return f"{'on' if precision in ('day', 'time') else 'in'} {first}"
+    if first and last:
+        return f"from {first} to {last}"
+    return f"since {first}" if first else f"until {last}" if last else ""
+
+
 def format_weekday_date(moment: datetime) -> str:
     """Format the local date, weekday and time of day: "2024-06-10 Mon 14:00"."""
     return f"{moment.date().isoformat()} {format_weekday_time(moment)}"

@@ -10,7 +10,7 @@ from typing import Any, Literal, NamedTuple, get_args
 
 from adk_graph_memory import errors
 from adk_graph_memory.language.wording import shorten_text
-from adk_graph_memory.records.dates import Precision
+from adk_graph_memory.records.dates import Precision, format_english_period
 from adk_graph_memory.records.extraction_result import Modality, Source, Usage
 from adk_graph_memory.records.fact_validity import FactStatus
 from adk_graph_memory.records.findings import Finding
@@ -131,7 +131,7 @@ class Recollection:
     score: float
     """0 to 1; the higher, the more likely it helps to answer"""
     at: datetime | None
-    """since when it is so, if that is known, or else when it was said"""
+    """when it was said; since when it is so is ``valid_from``"""
     author: str | None = None
     session_id: str | None = None
     source_event_ids: tuple[str, ...] = ()
@@ -160,7 +160,6 @@ class Recollection:
     writer: str | None = None
     """who wrote such words, if the turn says so"""
     origin: Origin | None = None
-    said_at: datetime | None = None
     """whose word it is; of a fact, the strongest of its sources"""
     question: str | None = None
     """the question that it answers, if it is too short to be understood without it"""
@@ -176,18 +175,26 @@ class Recollection:
 
     @property
     def prompt_text(self) -> str:
-        """The text for a prompt: with the question that it answers, whose words it is, and whether it still holds."""
+        """The text for a prompt: with the question that it answers, whose words it is, and when it was and is so."""
         question = f"(asked: {self.question}) " if self.question else ""
         notes = [
             self._manner_text,
             MACHINE_NOTES.get(self.origin, "") if self.kind == "fact" else "",
-            self.plan or "",
+            self.plan or self._period_text,
             "" if self.is_current else ENDING_NOTES[self.ending or "replaced"],
             f"since then: {' / '.join(map(_shorten_note, self.superseded_by))}" if self.superseded_by else "",
             STALE_NOTE if self.is_stale else "",
         ]
         note = "; ".join(filter(None, notes))
         return f"{question}{self.text} ({note})" if note else question + self.text
+
+    @property
+    def _period_text(self) -> str:
+        """When it was so, unless its own text names the year."""
+        start, end = self.valid_from, self.valid_to
+        if any(str(moment.year) in self.text for moment in (start, end) if moment):
+            return ""
+        return format_english_period(start, self.valid_from_precision, end, self.valid_to_precision)
 
     @property
     def _manner_text(self) -> str:

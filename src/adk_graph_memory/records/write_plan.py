@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import re
-import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal
 
+from adk_graph_memory.language.quantities import NormalText, normalize_quantities
 from adk_graph_memory.records.dates import Precision, make_date_key
 from adk_graph_memory.records.extraction_result import Modality, Remark, Source
 from adk_graph_memory.records.text_keys import digest, fold_text
@@ -20,10 +19,6 @@ FactState = Literal["current", "superseded", "retracted"]
 
 STATES_PREDICATE = "states"
 """The predicate of facts kept in the speaker's own words; their value is the text, not the object."""
-
-_LONG_NUMBER_DIGITS = 5
-"""Digits from which a number, such as a telephone number, identifies a value whatever the wording."""
-_NUMERAL_PATTERN = re.compile(r"\d+(?:[.,:/\-]\d+)*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,35 +42,38 @@ class Proposition:
     valid_to_precision: Precision | None = None
 
     @property
+    def normal_text(self) -> NormalText:
+        """The text folded for comparison, without its final punctuation and with its quantities in normal form."""
+        return normalize_quantities(fold_text(self.text).rstrip(".!。！ "))
+
+    @property
     def comparison_text(self) -> str:
-        """The text folded for comparison, without its final punctuation."""
-        return fold_text(self.text).rstrip(".!。！ ")
+        """The normal text without its quantities apart."""
+        return self.normal_text.text
 
     @property
     def value(self) -> str:
-        """The value of the predicate: the object, else a long number in the text, else the text."""
+        """The value of the predicate: the object, else what identifies it whatever the words, else the text."""
         if self.predicate == STATES_PREDICATE:
             return self.comparison_text
         if self.object is not None:
             return self.object
-        return self.numerals if sum(map(str.isdigit, self.numerals)) >= _LONG_NUMBER_DIGITS else self.comparison_text
-
-    @property
-    def numerals(self) -> str:
-        """The numbers in the text, sorted: facts that differ in a number are different."""
-        return " ".join(sorted(_NUMERAL_PATTERN.findall(unicodedata.normalize("NFKC", self.text))))
+        normal = self.normal_text
+        return normal.format_quantities() if normal.has_identifier else normal.text
 
     @property
     def signature(self) -> str:
         """A digest that is equal for propositions that say the same.
 
-        Subject, predicate, modality and dates have to agree. For functional predicates the value and the numbers have
-        to agree too, for others object and text: "plans to move to Vigo" and "plans to look for work in Vigo" differ
+        Subject, predicate, modality and dates have to agree. For functional predicates value and quantities have to
+        agree too, for others object and text: "plans to move to Vigo" and "plans to look for work in Vigo" differ
         in the text alone.
         """
         dates = "/".join(make_date_key(date) if date else "" for date in (self.valid_from, self.valid_to))
         content = (
-            f"{self.value} {self.numerals}" if self.is_functional else f"{self.object or ''} {self.comparison_text}"
+            f"{self.value} {self.normal_text.format_quantities()}"
+            if self.is_functional
+            else f"{self.object or ''} {self.comparison_text}"
         )
         return digest("fact", self.subject or "", self.predicate, content, self.modality, dates)
 

@@ -1,0 +1,239 @@
+"""Bring amounts, times of day, telephone and account numbers into one form, so that equal ones compare as equal."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from decimal import Decimal
+from functools import lru_cache
+
+_UNITS = {
+    "eur": "€ euro euros eur евро",
+    "usd": "$ dollar dollars dólares dolares usd доллар доллара долларов",
+    "gbp": "£ gbp sterling pound pounds pfund libras livres",
+    "chf": "chf franc francs franken franchi sfr",
+    "jpy": "¥ yen jpy 円",
+    "cny": "¥ yuan rmb cny 元",
+    "inr": "₹ rupee rupees inr",
+    "rub": "₽ rouble roubles ruble rubles rub рубль рубля рублей",
+    "pln": "zł złoty zloty złotych pln",
+    "krw": "₩ krw",
+    "brl": "reais brl",
+    "kg": "kg kilo kilos kilogram kilograms kilogramm kilogramme kilogrammes кг",
+    "g": "g gram grams gramm grammes gramos г",
+    "lb": "lb lbs pound pounds",
+    "oz": "oz ounce ounces",
+    "km": "km kilometre kilometres kilometer kilometers kilómetros км",
+    "mi": "mi mile miles",
+    "m": "m metre metres meter meters metros м",
+    "cm": "cm centimetre centimetres centimeter centimeters см",
+    "ft": "ft foot feet",
+    "in": "inch inches",
+    "l": "l litre litres liter liters litros",
+    "°c": "°c celsius",
+    "°f": "°f fahrenheit",
+    "%": "% percent prozent",
+    "minute": "min minute minutes minuten minutos минут минуты",
+    "hour": "h hour hours stunde stunden heure heures hora horas час часа часов",
+    "day": "day days tag tage tagen jour jours día días dia dias день дня дней",
+    "week": "week weeks woche wochen semaine semaines semana semanas неделя недели недель",
+    "month": "month months monat monate monaten mois mes meses месяц месяца месяцев",
+    "year": "year years jahr jahre jahren ans año años ano anos год года лет",
+}
+"""What each unit is called; a word may be the name of several."""
+_CODES = ["eur", "usd", "gbp", "chf", "jpy", "cny", "inr", "rub", "pln", "krw", "brl"]
+_SYMBOLS = "€$£¥₽₹₩"
+_SCALES = dict.fromkeys(["k", "thousand", "tausend", "mille", "mil", "тыс", "тысяч"], 3) | dict.fromkeys(
+    ["million", "millions", "mio", "mln", "millionen", "millones", "млн"], 6
+)
+_NUMBER_WORDS = (
+    "two three four five six seven eight nine ten eleven twelve",
+    "zwei drei vier fünf sechs sieben acht neun zehn elf zwölf",
+    "deux trois quatre cinq six sept huit neuf dix onze douze",
+    "dos tres cuatro cinco seis siete ocho nueve diez - doce",
+    "dois três quatro cinco seis sete oito nove dez onze doze",
+    "due tre quattro cinque sei sette otto nove dieci undici dodici",
+    "twee drie vier vijf zes zeven acht negen tien elf twaalf",
+    "два три четыре пять шесть семь восемь девять десять одиннадцать двенадцать",
+)
+"""Two to twelve; Spanish eleven is left out, for "once" is an English word."""
+_DIGITS_BY_WORD = {word: str(digit) for words in _NUMBER_WORDS for digit, word in enumerate(words.split(), 2)}
+_TELEPHONE_DIGITS = 9
+"""The last digits of a telephone number, which stay the same with and without the codes in front of them."""
+_DATE_UNIT, _TIME_UNIT = frozenset({"date"}), frozenset({"time of day"})
+_FIRST_PLACE = 0xF0000
+"""A character of the private use area stands for each quantity until all are read."""
+_MOST_DIGITS = 24
+"""Digits of a number that is compared by its value; a longer one is compared as it is written."""
+
+UNITS_BY_NAME: dict[str, frozenset[str]] = {
+    name: frozenset(unit for unit, names in _UNITS.items() if name in names.split())
+    for name in " ".join(_UNITS.values()).split()
+}
+
+
+def _join(words: Iterable[str]) -> str:
+    return "|".join(map(re.escape, sorted(words, key=len, reverse=True)))
+
+
+_CURRENCY = rf"[{_SYMBOLS}] | (?<!\w) (?: {_join(_CODES)} )"
+_CURRENCY_AT_END = re.compile(rf"(?:{_CURRENCY})\s?$", re.VERBOSE)
+_YEAR = re.compile(r"(?:19|20)\d\d")
+_UNIT = rf"\ ?(?: {_join([*UNITS_BY_NAME, *_SCALES])} )(?!\w)"
+_DIGITS = r"(?<![\d.,]) \d{1,3} (?: [\ '’]\d{3} )+ (?!\d) (?: [.,]\d+ )? | \d+ (?: [.,]\d+ )*"
+_NUMBER_WORD = re.compile(rf"(?<!\w)(?: {_join(_DIGITS_BY_WORD)} )(?!\w)", re.VERBOSE)
+_ADDRESS = re.compile(r"(?<![\w.+-])[\w.+-]+@[\w-]+(?:\.[\w-]+)+|(?:https?://|www\.)[^\s\"<>)]*[^\s\"<>).,;:!?]")
+_ACCOUNT = re.compile(r"(?<!\w)[a-z]{2}\d{2} ?(?:[a-z]{4} ?)?(?:\d{4} ?){2,7}(?:\d{1,4}|(?<=\d))(?!\w)")
+_DATE = re.compile(r"(?<![\w./-])(?:(\d{4})-(\d\d)-(\d\d)|(\d\d?)\. ?(\d\d?)\. ?(\d{4}))(?!\d)")
+_SLASHED_DATE_OR_YEARS = re.compile(
+    r"(?<![\w./-])(?:\d\d?([/-])\d\d?\1(?:\d{4}|\d\d)|(?:19|20)\d\d ?[-–/] ?(?:19|20)\d\d)(?!\d)"
+)
+_TELEPHONE = re.compile(
+    rf"(?<![\w.,/:-]) (?P<front> [+(]\ ?\(?\d | 0 )? (?: [\ ()/.-]{{0,2}}\d ){{6,17}} (?![\d:]) (?P<unit> {_UNIT} )?",
+    re.VERBOSE,
+)
+_TIME = re.compile(
+    r"""
+    (?<![\w.,:]) (?P<hour> [01]?\d | 2[0-3] )
+    (?: [:h](?P<minute>[0-5]\d) (?: :[0-5]\d )? (?![\d:]) (?: \ ?(?P<half>[ap])\.?m\b )?
+        | \ ?(?P<half_of_hour>[ap])\.?m\b | \ ?(?: uhr | o'clock )\b )
+    """,
+    re.VERBOSE,
+)
+_AMOUNT = re.compile(
+    rf"""
+    (?P<sign> (?<![\w.,)\]]) [-−–]\ ? (?= [{_SYMBOLS}\d] ) | (?<!\w) minus\  )?
+    (?: (?P<currency> {_CURRENCY} )\ ? )?
+    (?P<number> {_DIGITS} ) (?: / (?P<of> \d+ (?: [.,]\d+ )* ) )?
+    (?: \ ? (?P<scale> {_join(_SCALES)} )(?!\w)\.? )?
+    (?: \ ? (?P<unit> {_join(UNITS_BY_NAME)} )(?!\w) )?
+    """,
+    re.VERBOSE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Quantity:
+    """An amount, a date, a time of day or a number that identifies something, in its normal form.
+
+    ``units`` are those that its unit may mean; without any, the text names none that is known. An ``identifier`` is a
+    telephone or account number or an address: whoever says it means it, whatever the words.
+    """
+
+    number: str
+    units: frozenset[str] = frozenset()
+    is_identifier: bool = False
+
+    def is_same(self, other: Quantity) -> bool:
+        """Whether both may be one: the number is the same, and so is the unit unless only one of them has any."""
+        return self.number == other.number and (not (self.units and other.units) or bool(self.units & other.units))
+
+    def __str__(self) -> str:
+        return " ".join((self.number, *sorted(self.units - _DATE_UNIT - _TIME_UNIT)))
+
+
+@dataclass(frozen=True, slots=True)
+class NormalText:
+    """A text with its quantities in their normal form, and each of these by itself, in the order of the text."""
+
+    text: str
+    quantities: tuple[Quantity, ...]
+
+    @property
+    def has_identifier(self) -> bool:
+        """Whether one of the quantities identifies something."""
+        return any(quantity.is_identifier for quantity in self.quantities)
+
+    def format_quantities(self) -> str:
+        """Write the quantities as a key, in the same order wherever they stand in the text."""
+        return " ".join(sorted(set(map(str, self.quantities))))
+
+    def has_quantities_of(self, other: NormalText) -> bool:
+        """Whether each quantity of the other text is also one of this one."""
+        return all(any(mine.is_same(theirs) for mine in self.quantities) for theirs in other.quantities)
+
+
+@lru_cache(maxsize=16_384)
+def normalize_quantities(text: str) -> NormalText:
+    """Bring the quantities of a text that is folded for comparison into their normal form.
+
+    "1,500" and "1.500" become 1500, "5.0" becomes 5, "9:00" and "9 am" become 9, "two" becomes 2, and "€5" becomes
+    "5 eur"; of a telephone number the last nine digits stay, without the codes that may be left out.
+    """
+    found: list[Quantity] = []
+
+    def keep(match: re.Match[str], read: Callable[[re.Match[str]], Quantity | None]) -> str:
+        quantity = read(match)
+        if quantity is None:
+            return match[0]
+        found.append(quantity)
+        return chr(_FIRST_PLACE + len(found))  # nothing reads its digits again
+
+    text = _NUMBER_WORD.sub(lambda match: _DIGITS_BY_WORD[match[0]], unicodedata.normalize("NFKC", text))
+    for pattern, read in _READERS:
+        text = pattern.sub(lambda match, read=read: keep(match, read), text)  # type: ignore[misc]
+    places = {_FIRST_PLACE + place: str(quantity) for place, quantity in enumerate(found, 1)}
+    return NormalText(text.translate(places), tuple(found))
+
+
+def _read_date(match: re.Match[str]) -> Quantity:
+    year, month, day = match.group(1, 2, 3) if match[1] else match.group(6, 5, 4)
+    return Quantity(f"{year}-{int(month):02}-{int(day):02}", _DATE_UNIT)
+
+
+def _read_telephone(match: re.Match[str]) -> Quantity | None:
+    """Read a telephone number, or the like; None if it may be an amount."""
+    groups = re.findall(r"\d+", match[0])
+    digits, lengths = "".join(groups), [len(group) for group in groups]
+    if not match["front"]:
+        is_amount = match["unit"] or _CURRENCY_AT_END.search(match.string[max(0, match.start() - 5) : match.start()])
+        is_grouped = len(groups) > 1 and (set(lengths[1:]) == {3} or min(lengths) < 2 or match[0].count(".") == 1)
+        if is_amount or is_grouped or (len(groups) > 1 and _YEAR.fullmatch(groups[0])):
+            return None
+    return Quantity(digits.lstrip("0")[-_TELEPHONE_DIGITS:], is_identifier=True)
+
+
+def _read_time(match: re.Match[str]) -> Quantity:
+    hour, half = int(match["hour"]), match["half"] or match["half_of_hour"]
+    hour = hour % 12 + (12 if half == "p" else 0) if half else hour
+    minute = match["minute"] or "00"
+    return Quantity(str(hour) if minute == "00" else f"{hour}:{minute}", _TIME_UNIT)
+
+
+def _read_amount(match: re.Match[str]) -> Quantity:
+    number = _normalize_number(match["number"], _SCALES.get(match["scale"] or "", 0))
+    number = f"-{number}" if match["sign"] else number
+    of = f"/{_normalize_number(match['of'])}" if match["of"] else ""
+    names = filter(None, (match["currency"], match["unit"]))
+    return Quantity(number + of, frozenset().union(*(UNITS_BY_NAME.get(name, frozenset()) for name in names)))
+
+
+def _normalize_number(raw: str, scale: int = 0) -> str:
+    """Write a number without marks between thousands, and with as few digits after the point as it needs."""
+    raw = re.sub(r"[ '’]", "", raw)
+    whole, fraction = raw, ""
+    marks = [mark for mark in raw if mark in ".,"]
+    if len(set(marks)) == 2 or len(marks) == 1:
+        whole, _, fraction = raw.rpartition(marks[-1])
+        if len(marks) == 1 and len(fraction) == 3 and len(whole) <= 3 and whole != "0":
+            whole, fraction = whole + fraction, ""
+    elif marks and not re.fullmatch(r"\d{1,3}(?:[.,]\d{3})+", raw):
+        return raw  # such as the number of a version or a paragraph
+    whole = re.sub(r"[.,]", "", whole)
+    if len(whole) + len(fraction) > _MOST_DIGITS or (whole[0] == "0" and len(whole) > 2 and not fraction):
+        return raw
+    return format(Decimal(f"{whole}.{fraction or 0}").scaleb(scale).normalize(), "f")
+
+
+_READERS: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], Quantity | None]], ...] = (
+    (_ADDRESS, lambda match: Quantity(match[0], is_identifier=True)),
+    (_ACCOUNT, lambda match: Quantity(match[0].replace(" ", ""), is_identifier=True)),
+    (_DATE, _read_date),
+    (_SLASHED_DATE_OR_YEARS, lambda match: Quantity(match[0].replace(" ", ""))),
+    (_TELEPHONE, _read_telephone),
+    (_TIME, _read_time),
+    (_AMOUNT, _read_amount),
+)
+"""What is read first is not read again: a date is no telephone number, and a time of day no amount."""
