@@ -12,6 +12,7 @@ from adk_graph_memory import consolidation, graph
 from adk_graph_memory.erasure import Erasure
 from adk_graph_memory.graph import fact_rows
 from adk_graph_memory.graph.derivation import MemoryDifference, MemorySnapshot
+from adk_graph_memory.language.wording import find_proof
 from adk_graph_memory.language.zones import restore_datetime
 from adk_graph_memory.records import AsOf, Recollection, Scope, StoredFact
 from adk_graph_memory.records.derived_memory import RecordedMemory
@@ -72,6 +73,7 @@ def _restate_fact(memory: Recollection, fact: StoredFact, valid: datetime) -> Re
     """Restate a recollection as the fact was then, by what had been said until then if anything had."""
     ordered = sorted(fact.sources, key=lambda source: source.at)
     sources = [source for source in ordered if source.at <= valid] or ordered
+    quotes = [source.quote for source in sources]
     return replace(
         memory,
         id=fact.id,
@@ -80,7 +82,7 @@ def _restate_fact(memory: Recollection, fact: StoredFact, valid: datetime) -> Re
         author=fact.author,
         origin=fact.origin,
         source_event_ids=tuple(source.turn_id for source in sources),
-        quote=sources[0].quote if sources else None,
+        quote=quotes[find_proof(fact.text, quotes)] if quotes else None,
         session_id=sources[0].session_id if sources else None,
         valid_from=fact.valid_from,
         valid_to=fact.valid_to,

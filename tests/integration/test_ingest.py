@@ -278,6 +278,17 @@ async def test_questions_too_many_for_one_reply_are_asked_in_halves(make: Make, 
     assert (await states(memory, owner))[VEGAN] == "superseded"
 
 
+async def test_the_judge_reads_the_quote_that_proves_a_wording_and_the_latest(
+    make: Make, owner: dict[str, str]
+) -> None:
+    again = {"text": VEGAN, "quote": "Still, yes"}
+    memory = make(reply(make_fact(VEGAN)), reply(again), reply(make_fact(STEAK)), '{"ops": []}')
+    for number, text in enumerate((VEGAN, "Still, yes", STEAK)):
+        await memory.remember([turn(text, f"t{number}", number)], session_id=f"s{number}", **owner)
+    [known] = prompts.decode_lines(list_prompts(memory)[-1], "known")
+    assert (known["text"], known["quote"], known["latest_quote"]) == (VEGAN, VEGAN, "Still, yes")
+
+
 @pytest.mark.slow
 async def test_an_open_plan_is_shown_however_much_was_said_since(make: Make, owner: dict[str, str]) -> None:
     plan = make_fact("I will give up fish", modality="planned", predicate="plans_to")

@@ -14,6 +14,7 @@ from adk_graph_memory import errors, llm, prompts
 from adk_graph_memory.consolidation.claims import ClaimGroup
 from adk_graph_memory.consolidation.comparison import Comparison
 from adk_graph_memory.consolidation.decisions import Decision, JudgeDecisions
+from adk_graph_memory.language.wording import find_proof
 from adk_graph_memory.records import KnownEntity, PlannedEntity, Usage, fold_text
 from adk_graph_memory.records.dates import format_short_date, format_weekday_date
 from adk_graph_memory.records.write_plan import FactOperation
@@ -178,8 +179,10 @@ def _format_entity(number: int, profile: _EntityProfile, quotes: Sequence[str] =
 def _format_claim(
     number: int, group: ClaimGroup, similar: Sequence[int] | None, replaced_numbers: Sequence[int] | None
 ) -> str:
-    """Format a claim with its latest quote and, if it no longer holds, when it ended."""
+    """Format a claim with the quote that proves its text, the latest one and, if it no longer holds, when it ended."""
     proposition, sources = group.claim.proposition, group.sources
+    quotes = [source.quote for source in sources]
+    quote = quotes[find_proof(proposition.text, quotes)] if quotes else ""
     standings = {fact.standing.state: fact.standing for fact in group.facts}
     end = None if "current" in standings else next((standing for _, standing in sorted(standings.items())), None)
     dates = {
@@ -195,7 +198,8 @@ def _format_claim(
             "said": format_weekday_date(sources[-1].at) if sources else "",
             **({"speaker": proposition.speaker} if proposition.speaker else {}),
             "text": proposition.text,
-            "quote": sources[-1].quote if sources else "",
+            "quote": quote,
+            **({"latest_quote": quotes[-1]} if quotes and quotes[-1] != quote else {}),
             "modality": proposition.modality,
             **{name: date for name, date in dates.items() if date},
             **({"correction": True} if proposition.is_correction else {}),

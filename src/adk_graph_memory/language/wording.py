@@ -1,6 +1,10 @@
-"""Write counts with their nouns, and cut texts between words."""
+"""Write counts with their nouns, cut texts between words, and find the words that a text was made of."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
+
+from adk_graph_memory.language.spelling import normalize_words
 
 
 def format_count(count: int, noun: str, plural: str = "") -> str:
@@ -11,3 +15,11 @@ def format_count(count: int, noun: str, plural: str = "") -> str:
 def shorten_text(text: str, most: int) -> str:
     """Cut a text of more than ``most`` characters between two words."""
     return text if len(text) <= most else f"{text[:most].rsplit(' ', 1)[0]} …"
+
+
+def find_proof(text: str, quotes: Sequence[str]) -> int:
+    """Find the quote that proves a text: the index of the first one that says most of its words."""
+    words = set(normalize_words(text.casefold()))
+    return max(
+        range(len(quotes)), key=lambda at: (len(words.intersection(normalize_words(quotes[at].casefold()))), -at)
+    )

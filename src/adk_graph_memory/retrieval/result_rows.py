@@ -7,6 +7,8 @@ from typing import Any
 
 import neo4j
 
+from adk_graph_memory.language.wording import find_proof
+
 Row = Mapping[str, Any]
 
 COLUMNS = (
@@ -49,12 +51,13 @@ def _make_fact_columns(row: Row) -> Row:
     sources: Sequence[Row] = row["sources"]
     indirect = [source for source in sources if source["manner"] is not None]
     is_indirect = len(indirect) == len(sources)
+    quotes = [source["quote"] for source in sources if source["quote"] is not None]
     return {
         "topic": row["topic"] or None,
         "metadata": row["metadata"] or next((source["metadata"] for source in sources if source["metadata"]), None),
         "source_event_ids": [source["id"] for source in sources],
         "session_id": sources[0]["session_id"] if sources else None,
-        "quote": next((source["quote"] for source in sources if source["quote"] is not None), None),
+        "quote": quotes[find_proof(row["text"], quotes)] if quotes else None,
         "verified": False if sources and all(source["verified"] is False for source in sources) else None,
         "manner": indirect[0]["manner"] if indirect and is_indirect else None,
         "writer": next((source["writer"] for source in indirect if is_indirect and source["writer"]), None),
