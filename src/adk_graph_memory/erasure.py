@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from adk_graph_memory import consolidation
 from adk_graph_memory.graph.derivation import MemorySnapshot
@@ -25,12 +25,13 @@ class Erasure:
     """rulings of the owner, by the ids of their readings"""
 
     @classmethod
-    def select_ids(cls, snapshot: MemorySnapshot, ids: Iterable[str]) -> Erasure:
-        """Select those of the ids that the user's memory has."""
+    def select_ids(cls, snapshot: MemorySnapshot, ids: Iterable[str], *, with_turns: bool = False) -> Erasure:
+        """Select those of the ids that the user's memory has, and on request the turns that these facts rest on."""
         wanted = frozenset(ids)
         facts = frozenset(f"fact:{id}" for id in snapshot.stored.facts)
         turns = (wanted & snapshot.turns.keys()) | _find_idle_evidence(snapshot, wanted)
-        return cls(turns, wanted & snapshot.statements.keys(), wanted & facts)
+        erasure = cls(turns, wanted & snapshot.statements.keys(), wanted & facts)
+        return replace(erasure, turn_ids=turns | erasure.find_staying_turns(snapshot).keys()) if with_turns else erasure
 
     @classmethod
     def select_session(cls, snapshot: MemorySnapshot, session_id: str) -> Erasure:
@@ -71,6 +72,12 @@ class Erasure:
     def ids(self) -> tuple[str, ...]:
         """All ids, sorted."""
         return tuple(sorted(self.turn_ids | self.statement_ids | self.fact_ids | self.reading_ids))
+
+    def find_staying_turns(self, snapshot: MemorySnapshot) -> dict[str, str]:
+        """Find the turns that say what is erased as a fact alone, and so still answer questions: texts by id."""
+        facts = (snapshot.stored.facts[id.removeprefix("fact:")] for id in sorted(self.fact_ids))
+        turn_ids = dict.fromkeys(source.turn_id for fact in facts for source in fact.sources)
+        return {id: snapshot.turns[id]["text"] for id in turn_ids if id in snapshot.turns and id not in self.turn_ids}
 
     def find_lost_words(self, snapshot: MemorySnapshot) -> frozenset[str]:
         """Find the words that only what is erased said; none if it takes no words."""

@@ -52,13 +52,19 @@ class Forgetting:
     vectors: GraphVectors
 
     @telemetry.trace_operation("delete_memory")
-    async def forget(self, ids: str | Sequence[str], *, app_name: str, user_id: str) -> Receipt:
+    async def forget(
+        self, ids: str | Sequence[str], *, app_name: str, user_id: str, with_turns: bool = False
+    ) -> Receipt:
         """Forget memories: turns, facts, or statements that were added directly.
+
+        A fact alone is read from its turns no more, but these still answer questions in their own words: the receipt's
+        ``stays`` counts them, and ``with_turns`` forgets them too.
 
         Args:
             ids: one or several ids, as in ``Recollection.id``, or a statement's own id. Unknown ids are ignored. Two
                 users who said the same may have facts of one id; only this user's goes.
             app_name, user_id: whose memory it is.
+            with_turns: also forget the turns that the facts rest on, and what else rests on them alone.
 
         Raises:
             errors.DatabaseError: the graph could not be written; nothing is forgotten.
@@ -68,10 +74,16 @@ class Forgetting:
         connection = await graph.prepare_connection(self.connection)
         if not await graph.forgetting.count_known_memories(connection, Scope(app_name, user_id), names):
             return Receipt()
-        return await self._erase(app_name, user_id, lambda snapshot: Erasure.select_ids(snapshot, names))
+        receipt = await self._erase(
+            app_name, user_id, lambda snapshot: Erasure.select_ids(snapshot, names, with_turns=with_turns)
+        )
+        copies = await graph.forgetting.count_promoted_copies(connection, app_name, receipt.ids)
+        return replace(receipt, stays={**receipt.stays, "copies": copies}) if copies else receipt
 
-    async def preview_forget(self, ids: str | Sequence[str], *, app_name: str, user_id: str) -> MemoryChange:
-        """Return what of the facts and names would change if :meth:`forget` took these ids; nothing is written.
+    async def preview_forget(
+        self, ids: str | Sequence[str], *, app_name: str, user_id: str, with_turns: bool = False
+    ) -> MemoryChange:
+        """Return what would change if :meth:`forget` took these ids, and which turns would stay; nothing is written.
 
         Raises:
             errors.DatabaseError: the graph could not be read.
@@ -79,8 +91,16 @@ class Forgetting:
         names = _list_names(ids)
         connection, scope = await graph.prepare_connection(self.connection), Scope(app_name, user_id)
         rewriter = Rewriter(connection, self.vectors)
-        rewrite = await rewriter.preview_erasure(scope, lambda snapshot: Erasure.select_ids(snapshot, names))
-        return replace(describe_change("", rewrite.difference), turns=len(rewrite.erasure.turn_ids))
+        rewrite = await rewriter.preview_erasure(
+            scope, lambda snapshot: Erasure.select_ids(snapshot, names, with_turns=with_turns)
+        )
+        erasure = rewrite.erasure
+        return replace(
+            describe_change("", rewrite.difference),
+            turns=len(erasure.turn_ids),
+            staying_turns=erasure.find_staying_turns(rewrite.snapshot),
+            copies=await graph.forgetting.count_promoted_copies(connection, app_name, erasure.ids),
+        )
 
     @telemetry.trace_operation("delete_memory")
     async def forget_event(self, event_id: str, *, app_name: str, user_id: str, session_id: str) -> Receipt:

@@ -64,7 +64,9 @@ class Rewriter:
             return Receipt()
         facts = len(erasure.statement_ids) + len(snapshot.stored.facts) - len(difference.derived.facts)
         entities = len(snapshot.stored.entities) - len(difference.derived.entities)
-        return Receipt(len(erasure.turn_ids), max(facts, 0), max(entities, 0), ids=erasure.ids, at=datetime.now(UTC))
+        stays = {"turns": count} if (count := len(erasure.find_staying_turns(snapshot))) else {}
+        counts = len(erasure.turn_ids), max(facts, 0), max(entities, 0)
+        return Receipt(*counts, ids=erasure.ids, at=datetime.now(UTC), stays=stays)
 
     async def preview_erasure(self, scope: Scope, select: Callable[[MemorySnapshot], Erasure]) -> Rewrite:
         """Return what would change if what ``select`` chooses were erased; nothing is written."""

@@ -439,6 +439,10 @@ async def test_the_question_counts_what_would_be_forgotten(command, known):
     assert turn_id in turn["source_event_ids"]
     asked = await command("forget", rex["id"], turn["id"], "fact:0", *whose(known), stdin="n\n")
     assert "Forget 2 memories for good" in asked.stderr
+    asked = await command("forget", rex["id"], *whose(known), stdin="n\n")
+    assert "Stays, unless you give --with-turns: My dog is called Rex." in asked.stderr
+    asked = await command("forget", rex["id"], "--with-turns", *whose(known), stdin="n\n")
+    assert "Stays" not in asked.stderr
     asked = await command("forget", "--session", "life", *whose(known), stdin="n\n")
     assert f"Forget {len(LIFE)} memories of session 'life' for good" in asked.stderr
 

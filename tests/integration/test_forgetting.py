@@ -20,7 +20,7 @@ from adk_graph_memory import GraphMemory, Neo4jArtifactService, Neo4jSessionServ
 from adk_graph_memory.adk import memory_codec
 from adk_graph_memory.demo.recorded_replies import RecordedLlm
 from adk_graph_memory.graph import forgetting
-from adk_graph_memory.records import Receipt, Scope, Statement, Turn
+from adk_graph_memory.records import Receipt, Scope, SharedMemory, Statement, Turn
 from adk_graph_memory.records.derived_memory import StoredMemory
 from adk_graph_memory.rewriting import Rewriter
 from adk_graph_memory.testing import HashEmbedder, ScriptedLlm
@@ -399,6 +399,29 @@ async def test_what_a_fact_said_before_leaves_no_vector(
     assert text == "The user keeps bees"
     assert {tuple(after or ()), tuple(other_after or ())}.isdisjoint({tuple(vector or other)})
     assert bool(is_late) == (embedder == "another")
+
+
+async def test_a_forgotten_fact_names_the_turns_that_still_say_it_and_can_take_them_along(
+    make_memory: MakeMemory, app_name: str
+) -> None:
+    memory, owner = make_memory(), {"app_name": app_name, "user_id": USER}
+    text = "My dog Rex is afraid of thunder."
+    for number in range(2):
+        await memory.remember(say(text, start=number), session_id=f"s{number}", **owner)
+    [id] = [fact.id async for fact in memory.facts(**owner)]
+    await memory.promote(id, **owner, to=SharedMemory())
+    change = await memory.preview_forget(id, **owner)
+    assert (change.turns, sorted(change.staying_turns.values()), change.copies) == (0, [text, text], 2)
+    receipt = await memory.forget(id, **owner)
+    assert (receipt.facts, receipt.events, receipt.stays) == (1, 0, {"turns": 2, "copies": 2})
+    assert {found.kind for found in await memory.recall("Rex", **owner)} == {"event"}
+
+    await memory.remember(say(text, start=5), session_id="s5", **owner)
+    [id] = [fact.id async for fact in memory.facts(**owner)]
+    change = await memory.preview_forget(id, **owner, with_turns=True)
+    assert (change.turns, dict(change.staying_turns)) == (1, {})
+    receipt = await memory.forget(id, **owner, with_turns=True)
+    assert (receipt.facts, receipt.events, receipt.stays.get("turns")) == (1, 1, None)
 
 
 async def test_what_was_forgotten_is_refused_and_the_same_in_a_new_event_is_remembered(

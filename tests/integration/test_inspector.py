@@ -575,6 +575,11 @@ async def test_pin_retract_and_forget_do_what_they_say(
     assert (await find_fact(memory, owner, "Faro")).state == "retracted"
     preview = await client.post("/changes/forget", data={"id": fact.id})
     assert "This cannot be undone." in preview.text
+    assert "I moved to Faro" in preview.text
+    assert "with_turns" in preview.text
+    ticked = await client.post("/changes/forget", data={"id": fact.id, "with_turns": "yes"})
+    assert "1 turn will leave memory" in ticked.text
+    assert "checked" in ticked.text
     assert (await find_fact(memory, owner, "Faro")).state == "retracted"
     answer = await client.post("/changes/forget", data=confirmed)
     assert "Gone: 1 fact" in answer.text

@@ -38,10 +38,11 @@ from adk_graph_memory.cli.output import (
     make_grid,
     replace_controls,
 )
-from adk_graph_memory.language.wording import format_count
+from adk_graph_memory.language.wording import format_count, shorten_text
 from adk_graph_memory.listings import Listings
 from adk_graph_memory.records import MemoryKind, Origin, Scope
 from adk_graph_memory.records.dates import format_short_date
+from adk_graph_memory.records.history import MemoryChange
 from adk_graph_memory.records.turns import check_origin
 
 if TYPE_CHECKING:
@@ -254,11 +255,14 @@ async def forget(
     session_id: Annotated[
         str | None, typer.Option("--session", help="All memories of this session; the session itself stays.")
     ] = None,
+    with_turns: Annotated[
+        bool, typer.Option("--with-turns", help="Of facts, also the turns that they rest on.")
+    ] = False,
     yes: YesOption = False,
 ) -> Output:
     """Forget memories for good, and the facts that rest on them alone; adding their session brings none back."""
-    if bool(ids) == bool(session_id):
-        raise UsageError("Give either ids of memories or --session.")
+    if bool(ids) == bool(session_id) or (session_id and with_turns):
+        raise UsageError("Give either ids of memories, with or without --with-turns, or --session.")
     scope, session_id = Scope(app_name, user_id), session_id and session_id.strip()
     announce("Waiting for Neo4j")
     async with adk_graph_memory.GraphMemory() as memory:
@@ -272,15 +276,33 @@ async def forget(
             await _check_target(app_name, user_id, session_id, ids)
         else:
             target = format_count(count, "memory", "memories") + (f" of session {session_id!r}" if session_id else "")
-            confirm(f"Forget {target} for good, and the facts that rest on that alone?", yes=yes)
+            question = f"Forget {target} for good, and the facts that rest on that alone?"
+            if ids and not yes:
+                owner = {"app_name": app_name, "user_id": user_id}
+                change = await memory.preview_forget(ids, **owner, with_turns=with_turns)
+                question = "\n".join([*_list_what_stays(change), question])
+            confirm(question, yes=yes)
         announce("Forgetting")
         if session_id:
             receipt = await memory.forget_session(session_id, app_name=app_name, user_id=user_id)
         else:
-            receipt = await memory.forget(ids or [], app_name=app_name, user_id=user_id)
+            receipt = await memory.forget(ids or [], app_name=app_name, user_id=user_id, with_turns=with_turns)
     counts = format_count(receipt.facts, "fact"), format_count(receipt.events, "turn")
     entities = format_count(receipt.entities, "entity", "entities")
-    return Output(receipt, f"Forgotten: {', '.join(counts)} and {entities}.")
+    text = f"Forgotten: {', '.join(counts)} and {entities}."
+    if turns := receipt.stays.get("turns"):
+        text += f" What was said in {format_count(turns, 'turn')} stays in memory; with --with-turns it would go too."
+    return Output(receipt, text)
+
+
+def _list_what_stays(change: MemoryChange) -> list[str]:
+    """List the turns that would still say what is forgotten as a fact, and the copies in shared memories."""
+    lines = [
+        f"Stays, unless you give --with-turns: {replace_controls(shorten_text(text, 100))} ({id})"
+        for id, text in change.staying_turns.items()
+    ]
+    copies = format_count(change.copies, "turn")
+    return lines + [f"Stays, in shared memories: {copies} with copies of it."] * bool(change.copies)
 
 
 async def _check_target(app_name: str, user_id: str, session_id: str | None, ids: Sequence[str] | None) -> None:

@@ -96,7 +96,8 @@ def collect_words(texts: Iterable[str]) -> set[str]:
         for run in WIDE_RUN.findall(folded):
             pairs = (run[place : place + 2] for place in range(max(1, len(run) - 1)))
             words.update(pair for pair in pairs if not _GRAMMAR.search(pair))
-        words.update(normalize_words(WIDE_RUN.sub(" ", folded)))
+        for word in normalize_words(WIDE_RUN.sub(" ", folded)):
+            words |= {word, word.strip("#&@%*")} - {""}  # who is mentioned as @Ana is Ana
     return words
 
 

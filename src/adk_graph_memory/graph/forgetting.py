@@ -8,6 +8,7 @@ from functools import partial
 
 from adk_graph_memory.graph.connection import Connection, Transaction
 from adk_graph_memory.records import Scope, digest
+from adk_graph_memory.records.turns import PROMOTED_SESSION
 
 ERASED_AT_ONCE = 2_000
 """Nodes that one statement erases at most."""
@@ -72,6 +73,16 @@ async def count_known_memories(connection: Connection, scope: Scope, ids: Sequen
     """Count the memories that the user has by these ids."""
     [row] = await connection.run_statement("known_memories", scope=scope.key, ids=list(ids))
     return int(row["known"])
+
+
+async def count_promoted_copies(connection: Connection, app_name: str, ids: Iterable[str]) -> int:
+    """Count the turns of an app's shared memories that hold copies of these facts."""
+    sessions = (f"{PROMOTED_SESSION}{id.removeprefix('fact:')}" for id in ids if id.startswith("fact:"))
+    session_uids = [f"elsewhere:{digest(id)}" for id in sessions]
+    if not session_uids:
+        return 0
+    [row] = await connection.run_statement("promoted_copies", app_name=app_name, session_uids=session_uids)
+    return int(row["copies"])
 
 
 async def count_session_memories(connection: Connection, scope: Scope, session_id: str) -> int:

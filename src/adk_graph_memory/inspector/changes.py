@@ -71,6 +71,7 @@ def _show_preview(visit: Visit, name: str, fields: Fields, outcome: MemoryChange
     if isinstance(outcome, MemoryChange):
         rows, changes = _list_rows(outcome), bool(outcome.facts or outcome.entities or outcome.turns)
         notes += [f"{format_count(outcome.turns, 'turn')} will leave memory."] * bool(outcome.turns)
+        notes += [f"{format_count(outcome.copies, 'turn')} of shared memories keep a copy."] * bool(outcome.copies)
         notes += [CANNOT_BE_UNDONE] * (name == "accept" and not outcome.ingest_id)
     return visit.show(
         "change.html",
@@ -80,6 +81,9 @@ def _show_preview(visit: Visit, name: str, fields: Fields, outcome: MemoryChange
         message=" ".join(filter(None, notes)) if changes else "Nothing would change.",
         rows=rows,
         confirm={**fields, "confirmed": "yes"} if changes else None,
+        fields={key: value for key, value in fields.items() if key != "with_turns"},
+        staying=outcome.staying_turns if isinstance(outcome, MemoryChange) else {},
+        with_turns="with_turns" in fields,
         undo=None,
         next="",
     )
@@ -105,7 +109,9 @@ def _show_receipt(
     undo: Mapping[str, str] | None = None,
     next: str = "",
 ) -> HTMLResponse:
-    return visit.show("change.html", title="Done", message=message, rows=rows, confirm=None, undo=undo, next=next)
+    return visit.show(
+        "change.html", title="Done", message=message, rows=rows, confirm=None, undo=undo, next=next, staying={}
+    )
 
 
 def _list_rows(change: MemoryChange) -> list[tuple[str, str]]:
@@ -160,7 +166,7 @@ async def _correct(visit: Visit, fields: Fields, *, preview: bool) -> MemoryChan
 
 async def _forget(visit: Visit, fields: Fields, *, preview: bool) -> Outcome:
     forget = visit.memory.preview_forget if preview else visit.memory.forget
-    return await forget(_get_field(fields, "id"), **visit.whose)
+    return await forget(_get_field(fields, "id"), **visit.whose, with_turns=fields.get("with_turns") == "yes")
 
 
 async def _undo(visit: Visit, fields: Fields, *, preview: bool) -> Outcome:
@@ -236,7 +242,7 @@ ACTIONS: Mapping[str, Action] = {
         "Forget it for good?",
         "Forget it",
         _forget,
-        ("id",),
+        ("id", "with_turns"),
         f"Memory will be what it would be if it had never heard it; the conversation itself stays. {CANNOT_BE_UNDONE}",
     ),
     "accept": Action("Accept this proposal?", "Accept", _accept, ("id",)),

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal
 
@@ -112,3 +113,7 @@ class MemoryChange:
     entities: tuple[EntityChange, ...]
     turns: int = 0
     """how many turns leave memory"""
+    staying_turns: Mapping[str, str] = field(default_factory=dict)
+    """texts by id of the turns that say what is forgotten as a fact, which stay and still answer questions"""
+    copies: int = 0
+    """how many turns of shared memories hold copies of forgotten facts, and stay"""

@@ -296,8 +296,8 @@ class Checkup:
 class Receipt:
     """What was deleted: how many of each kind, the ids of turns and facts, and when. It holds no content.
 
-    ``stays`` counts what was not deleted, by kind: ``sessions``, ``events``, ``artifacts`` of a user whose memory alone
-    was forgotten, and the tombstones.
+    ``stays`` counts what was not deleted, by kind: ``turns`` that say what was forgotten as a fact alone, ``copies`` of
+    forgotten facts in shared memories, and of a user ``sessions``, ``events``, ``artifacts`` and the tombstones.
     """
 
     events: int = 0
