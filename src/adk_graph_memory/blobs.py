@@ -16,7 +16,7 @@ from urllib.request import url2pathname
 from uuid import uuid4
 
 from adk_graph_memory import errors
-from adk_graph_memory.settings import get_data_home
+from adk_graph_memory.environment import get_data_home
 
 _PAGE_SIZE = 500
 _READ_BYTES = 65_536

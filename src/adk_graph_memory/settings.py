@@ -1,21 +1,19 @@
-"""Read and validate the configuration; no other module reads it from the environment.
+"""Read and validate the configuration; no other module reads a setting from the environment.
 
 ``NEO4J_*`` variables name the connection, ``ADK_GRAPH_MEMORY_*`` variables everything else. Without ``NEO4J_URI`` the
-settings point to the server that ``adk-graph-memory up`` started, as its :func:`get_connection_file` says.
+settings point to the server that ``adk-graph-memory up`` started, as its connection file says.
 """
 
 from __future__ import annotations
 
 import json
-import os
 import re
 from collections.abc import Mapping
-from pathlib import Path
+from functools import cache
 from typing import Annotated, Any, Literal
 from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 from zoneinfo import ZoneInfo
 
-import platformdirs
 from pydantic import (
     AfterValidator,
     BeforeValidator,
@@ -35,7 +33,7 @@ from pydantic_settings import (
     SettingsError,
 )
 
-from adk_graph_memory import errors
+from adk_graph_memory import environment, errors
 from adk_graph_memory.language.durations import parse_duration
 from adk_graph_memory.language.zones import parse_timezone
 
@@ -50,25 +48,13 @@ Period = Annotated[float | None, BeforeValidator(lambda value: None if value in 
 URI_SCHEMES = ("neo4j", "neo4j+s", "neo4j+ssc", "bolt", "bolt+s", "bolt+ssc")
 
 
-def get_data_home() -> Path:
-    """The user's directory for the local server: its jars, its store, its connection file."""
-    if configured_home := os.environ.get("ADK_GRAPH_MEMORY_HOME"):
-        return Path(configured_home).expanduser().absolute()
-    return platformdirs.user_data_path("adk-graph-memory", appauthor=False)
-
-
-def get_connection_file() -> Path:
-    """The file where ``adk-graph-memory up`` writes its server's uri, username and password (JSON, mode 600)."""
-    return get_data_home() / "connection.json"
-
-
 class _LocalServerSource(InitSettingsSource):
     """The local server's connection. Ignored if a URI is set, so that its password is never sent to another server."""
 
     def __call__(self) -> dict[str, Any]:
         if any(name in self.current_state for name in ("uri", "NEO4J_URI")):
             return {}
-        file = get_connection_file()
+        file = environment.get_connection_file()
         try:
             return JsonConfigSettingsSource(self.settings_cls, file)()
         except (OSError, TypeError, ValueError) as error:
@@ -76,7 +62,7 @@ class _LocalServerSource(InitSettingsSource):
 
 
 _ENVIRONMENT = SettingsConfigDict(
-    env_prefix="ADK_GRAPH_MEMORY_", populate_by_name=True, frozen=True, hide_input_in_errors=True
+    env_prefix=environment.PREFIX, populate_by_name=True, frozen=True, hide_input_in_errors=True
 )
 
 
@@ -284,6 +270,7 @@ def load_settings(**overrides: Any) -> Settings:
     Raises:
         errors.ConfigurationError: a value is invalid; the message names each such setting.
     """
+    environment.log_unknown_names(_list_variables())
     limits = {name: overrides.pop(name) for name in LIMIT_NAMES & overrides.keys()}
     overrides["limits"] = {**dict(overrides.get("limits", {})), **limits}
     try:
@@ -295,6 +282,15 @@ def load_settings(**overrides: Any) -> Settings:
         name = str(error).partition('field "')[2].partition('"')[0]
         reason = f'ADK_GRAPH_MEMORY_{name.upper()} is not a JSON list, like ["one", "two"]'
         raise errors.ConfigurationError(reason=reason) from error
+
+
+@cache
+def _list_variables() -> frozenset[str]:
+    """List the names of all variables that are read as settings."""
+    fields = {**Settings.model_fields, **Limits.model_fields}
+    return frozenset(
+        str(field.validation_alias or f"{environment.PREFIX}{name}").upper() for name, field in fields.items()
+    )
 
 
 def _get_reason(detail: Mapping[str, Any]) -> str:
@@ -371,20 +367,6 @@ def validate_address(uri: str | None) -> str | None:
         reason = f"{shown} holds more than a host; give the rest as NEO4J_DATABASE and ADK_GRAPH_MEMORY_…"
         raise errors.ConfigurationError(reason=reason)
     return uri
-
-
-def is_variable_set(variable: str) -> bool:
-    """Whether the environment variable is set and not empty."""
-    return bool(os.environ.get(variable))
-
-
-def is_text_captured() -> bool:
-    """Whether spans may contain message text, by OpenTelemetry's GenAI variable, read as ADK reads it.
-
-    ``true`` means ``EVENT_ONLY``: text in log events only, and memory emits none.
-    """
-    mode = os.environ.get("OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT", "")
-    return mode.strip().upper() in ("SPAN_ONLY", "SPAN_AND_EVENT")
 
 
 def _check_shared_name(name: str) -> str:

@@ -1,7 +1,7 @@
 """Emit OpenTelemetry spans and metrics to the provider that the application sets up; without one, do nothing.
 
 Names follow the semantic conventions: GenAI's for memory and models, the stable ones for databases. Spans and metrics
-never name the user, and contain text only if :func:`~adk_graph_memory.settings.is_text_captured`.
+never name the user, and contain text only if :func:`~adk_graph_memory.environment.is_text_captured`.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from opentelemetry.trace import Link as Link
 from opentelemetry.trace import SpanKind, StatusCode
 
 from adk_graph_memory import errors
+from adk_graph_memory.environment import is_text_captured
 from adk_graph_memory.records import NO_SESSION, Recollection, Statement, Turn, Usage
-from adk_graph_memory.settings import is_text_captured
 
 P = ParamSpec("P")
 T = TypeVar("T")

@@ -45,7 +45,7 @@ CATCH_ALL = {
 """Rooms besides adk/ where everything may be caught, and why."""
 
 ENVIRONMENT = {
-    "settings.py": "the one place",
+    "environment.py": "the one place, beside what pydantic reads for the settings",
     "ray_engine.py": "a cluster reports its use to Ray's makers, unless a variable forbids it",
     "local_neo4j/folders.py": "where jars are kept is no setting of a service",
     "local_neo4j/jars.py": "which server line to start, for tests and make",

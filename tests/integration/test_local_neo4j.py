@@ -13,7 +13,7 @@ import neo4j
 import pytest
 from neo4j import exceptions
 
-from adk_graph_memory import errors, settings
+from adk_graph_memory import environment, errors, settings
 from adk_graph_memory.local_neo4j import LocalNeo4j, find_running_server, jars, server_home, start_server, stop_server
 from adk_graph_memory.local_neo4j.process import find_process
 
@@ -115,7 +115,7 @@ def test_two_ups_share_one_server_that_outlives_them() -> None:
         assert running_now.password not in repr(running_now)
         assert start_server(port + 1) == running_now
 
-        file = settings.get_connection_file()
+        file = environment.get_connection_file()
         assert stat.S_IMODE(file.stat().st_mode) == 0o600
         assert json.loads(file.read_text())["uri"] == running_now.uri
         found = settings.Settings()

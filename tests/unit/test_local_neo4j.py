@@ -24,7 +24,7 @@ import pytest
 import yaml
 from filelock import Timeout
 
-from adk_graph_memory import errors, settings
+from adk_graph_memory import environment, errors
 from adk_graph_memory.local_neo4j import (
     LocalNeo4j,
     find_running_server,
@@ -494,9 +494,9 @@ def test_running_where_there_is_no_proc(tmp_path: Path, monkeypatch: pytest.Monk
 
 
 def write_connection(pid: int, home: Path) -> None:
-    settings.get_connection_file().parent.mkdir(parents=True, exist_ok=True)
+    environment.get_connection_file().parent.mkdir(parents=True, exist_ok=True)
     entry = {"uri": "bolt://127.0.0.1:1", "username": "neo4j", "password": "p", "pid": pid, "version": "2026.08.1"}
-    settings.get_connection_file().write_text(json.dumps(entry | {"home": str(home)}))
+    environment.get_connection_file().write_text(json.dumps(entry | {"home": str(home)}))
 
 
 def test_nothing_runs() -> None:
@@ -506,24 +506,24 @@ def test_nothing_runs() -> None:
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"uri": "bolt://x"}', '{"uri": 1, "more": 2}'])
 def test_a_connection_file_of_another_kind(text: str) -> None:
-    settings.get_connection_file().parent.mkdir(parents=True)
-    settings.get_connection_file().write_text(text)
+    environment.get_connection_file().parent.mkdir(parents=True)
+    environment.get_connection_file().write_text(text)
     assert find_running_server() is None
 
 
 def test_a_process_that_is_not_ours_is_left_alone(tmp_path: Path) -> None:
-    home = settings.get_data_home() / "neo4j-2026"
+    home = environment.get_data_home() / "neo4j-2026"
     process = ServerProcess([*SLEEP], tmp_path / "log")
     write_connection(process.pid, home)
     assert find_running_server() is None
     assert stop_server() is False
-    assert not settings.get_connection_file().exists()
+    assert not environment.get_connection_file().exists()
     assert process.exit_code is None
     process.signal_and_wait(signal.SIGKILL, seconds=10)
 
 
 def test_one_that_an_up_has_left_behind_is_stopped(tmp_path: Path) -> None:
-    arguments = server_home.make_home_arguments(settings.get_data_home() / "neo4j-5.26")
+    arguments = server_home.make_home_arguments(environment.get_data_home() / "neo4j-5.26")
     process = ServerProcess([sys.executable, "-c", "import time; time.sleep(300)", *arguments], tmp_path / "log")
     assert until(lambda: find_process(arguments))
     assert find_running_server() is None
@@ -532,7 +532,7 @@ def test_one_that_an_up_has_left_behind_is_stopped(tmp_path: Path) -> None:
 
 
 def test_one_that_does_not_end_in_time(tmp_path: Path) -> None:
-    arguments = server_home.make_home_arguments(settings.get_data_home() / "neo4j-2026")
+    arguments = server_home.make_home_arguments(environment.get_data_home() / "neo4j-2026")
     deaf = "import signal, time; signal.signal(15, signal.SIG_IGN); print('deaf', flush=True); time.sleep(300)"
     process = ServerProcess([sys.executable, "-c", deaf, *arguments], tmp_path / "log")
     assert until(lambda: (tmp_path / "log").read_text())

@@ -11,7 +11,7 @@ import pytest
 from platformdirs.macos import MacOS
 from platformdirs.unix import Unix
 
-from adk_graph_memory.settings import get_data_home
+from adk_graph_memory.environment import get_data_home
 
 pytestmark = pytest.mark.slow
 

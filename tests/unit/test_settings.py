@@ -9,13 +9,12 @@ from pathlib import Path
 import pytest
 from pydantic import SecretStr
 
-from adk_graph_memory import errors
+from adk_graph_memory import environment, errors
 from adk_graph_memory.graph.connection import Connection
 from adk_graph_memory.settings import (
     LIMIT_NAMES,
     Limits,
     Settings,
-    get_connection_file,
     hide_credentials,
     load_settings,
     parse_address,
@@ -29,7 +28,7 @@ LOCAL = {"uri": "bolt://127.0.0.1:20001", "username": "local", "password": "of-t
 @pytest.fixture
 def local_server() -> Path:
     """What ``adk-graph-memory up`` leaves behind."""
-    file = get_connection_file()
+    file = environment.get_connection_file()
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(json.dumps(LOCAL))
     return file
@@ -101,9 +100,18 @@ def test_a_limit_outside_of_limits_is_named() -> None:
         load_settings(limits={"pool_sizes": 3})
 
 
-def test_an_unknown_variable_is_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("ADK_GRAPH_MEMORY_OF_A_NEWER_RELEASE", "1")
-    load_settings()
+def test_an_unknown_variable_is_no_error_and_named_once_with_the_nearest(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(environment, "_logged_names", set())
+    for name in ("MEMORY_TLL", "OF_A_NEWER_RELEASE", "TOKEN_BUDGET", "POOL_SIZE", "SCHEMA", "HOME", "CACHE", "NEO4J"):
+        monkeypatch.setenv(f"ADK_GRAPH_MEMORY_{name}", "check" if name == "SCHEMA" else "9")
+    for _ in range(2):
+        load_settings()
+    assert [record.getMessage() for record in caplog.records] == [
+        "ADK_GRAPH_MEMORY_MEMORY_TLL is no setting and changes nothing: did you mean ADK_GRAPH_MEMORY_MEMORY_TTL?",
+        "ADK_GRAPH_MEMORY_OF_A_NEWER_RELEASE is no setting and changes nothing: see docs/configuration.md",
+    ]
 
 
 # -- the server that `up` left running --------------------------------------------------------------------------
@@ -218,7 +226,7 @@ def test_what_an_address_leaves_out_the_environment_says(monkeypatch: pytest.Mon
 
 
 def test_an_empty_password_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
-    file = get_connection_file()
+    file = environment.get_connection_file()
     file.parent.mkdir(parents=True)
     file.write_text(json.dumps({"uri": "bolt://localhost:7687", "username": "neo4j", "password": SECRET}))
     monkeypatch.setenv("NEO4J_PASSWORD", "")

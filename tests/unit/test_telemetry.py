@@ -10,7 +10,7 @@ import pytest
 from google.adk.telemetry.context import TelemetryConfig
 from opentelemetry import trace
 
-from adk_graph_memory import settings, telemetry
+from adk_graph_memory import environment, telemetry
 from adk_graph_memory.graph import Connection
 from adk_graph_memory.settings import Settings
 
@@ -109,9 +109,9 @@ async def test_whatever_is_raised_goes_on_to_the_caller(no_provider: None) -> No
 def test_text_is_captured_where_adk_would_put_it_into_spans(
     monkeypatch: pytest.MonkeyPatch, value: str, captures: bool
 ) -> None:
-    assert settings.is_text_captured() is False
+    assert environment.is_text_captured() is False
     monkeypatch.setenv("OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT", value)
-    assert settings.is_text_captured() is captures
+    assert environment.is_text_captured() is captures
     assert TelemetryConfig().should_add_content_to_experimental_spans is captures
 
 

@@ -11,7 +11,7 @@ from rich.markup import escape
 
 import adk_graph_memory
 from adk_graph_memory.cli.application import EXAMPLE_PANEL, command
-from adk_graph_memory.cli.lazy_modules import asyncio
+from adk_graph_memory.cli.lazy_modules import asyncio, environment
 from adk_graph_memory.cli.lazy_modules import demo as demonstration
 from adk_graph_memory.cli.lazy_modules import settings as configuration
 from adk_graph_memory.cli.output import Output, hide_status, wants_json
@@ -31,13 +31,13 @@ def demo(
     """
     screen = Console(highlight=False, quiet=wants_json.get())
     conversation = demonstration.load_conversation(data)
-    is_local = not configuration.is_variable_set("NEO4J_URI")
+    is_local = not environment.is_variable_set("NEO4J_URI")
     if is_local:
         start_with_progress(DEFAULT_PORT, None, any_port=True)
         hide_status()
     settings = configuration.load_settings()
     reader = demonstration.choose_model(
-        model or settings.model, has_key=configuration.is_variable_set("GOOGLE_API_KEY"), is_own=data is None
+        model or settings.model, has_key=environment.is_variable_set("GOOGLE_API_KEY"), is_own=data is None
     )
     model_name = reader if isinstance(reader, str) else "recorded replies of a language model"
     screen.print(

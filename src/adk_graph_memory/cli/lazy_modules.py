@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from adk_graph_memory import consolidation as consolidation
     from adk_graph_memory import demo as demo
     from adk_graph_memory import embeddings as embeddings
+    from adk_graph_memory import environment as environment
     from adk_graph_memory import histories as histories
     from adk_graph_memory import importing as importing
     from adk_graph_memory import inspector as inspector
@@ -43,6 +44,7 @@ else:
     consolidation = LazyModule("adk_graph_memory.consolidation")
     demo = LazyModule("adk_graph_memory.demo")
     embeddings = LazyModule("adk_graph_memory.embeddings")
+    environment = LazyModule("adk_graph_memory.environment")
     histories = LazyModule("adk_graph_memory.histories")
     importing = LazyModule("adk_graph_memory.importing")
     inspector = LazyModule("adk_graph_memory.inspector")

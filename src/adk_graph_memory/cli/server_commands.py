@@ -10,7 +10,7 @@ import typer
 
 from adk_graph_memory import errors, graph
 from adk_graph_memory.cli.application import SERVER_PANEL, UsageError, command
-from adk_graph_memory.cli.lazy_modules import local_neo4j
+from adk_graph_memory.cli.lazy_modules import environment, local_neo4j
 from adk_graph_memory.cli.lazy_modules import settings as configuration
 from adk_graph_memory.cli.output import Output, announce, make_grid, replace_controls
 
@@ -85,7 +85,7 @@ def _describe_server(server: local_neo4j.RunningServer, *hints: str | None, pass
 
 
 def _note_variable() -> str | None:
-    if not configuration.is_variable_set("NEO4J_URI"):
+    if not environment.is_variable_set("NEO4J_URI"):
         return None
     uri = configuration.hide_credentials(configuration.load_settings().uri or "")
     return f"NEO4J_URI is set: agents and commands use {uri} instead."

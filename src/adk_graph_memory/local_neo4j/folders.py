@@ -10,13 +10,13 @@ from pathlib import Path
 
 from filelock import BaseFileLock, FileLock
 
-from adk_graph_memory import errors, settings
+from adk_graph_memory import environment, errors
 
 
 def get_cache_folder() -> Path:
     """The folder of downloads, which can be fetched again; test runs of several users may share it."""
     configured_cache = os.environ.get("ADK_GRAPH_MEMORY_CACHE")
-    return Path(configured_cache).expanduser().absolute() if configured_cache else settings.get_data_home() / "cache"
+    return Path(configured_cache).expanduser().absolute() if configured_cache else environment.get_data_home() / "cache"
 
 
 def lock_folder(folder: Path) -> BaseFileLock:

@@ -9,7 +9,7 @@ import signal
 import time
 from pathlib import Path
 
-from adk_graph_memory import errors, settings
+from adk_graph_memory import environment, errors
 from adk_graph_memory.local_neo4j import folders, jars, process, server_home
 from adk_graph_memory.local_neo4j.server import LocalNeo4j
 
@@ -19,7 +19,7 @@ HEAP, PAGE_CACHE = "1g", "512m"
 
 @dataclasses.dataclass(frozen=True)
 class RunningServer:
-    """The server's address, credentials, process and home; the content of :func:`settings.get_connection_file`."""
+    """The server's address, credentials, process and home; the content of :func:`environment.get_connection_file`."""
 
     uri: str
     username: str
@@ -51,8 +51,8 @@ def start_server(
     full_version = jars.resolve_version(version)
     home = _get_homes()["5.26" if jars.is_line_5(full_version) else "2026"]
     with (
-        folders.translate_disk_full(settings.get_data_home(), needed="500 MB"),
-        folders.lock_folder(settings.get_data_home()),
+        folders.translate_disk_full(environment.get_data_home(), needed="500 MB"),
+        folders.lock_folder(environment.get_data_home()),
     ):
         if running := find_running_server():
             return running
@@ -67,14 +67,14 @@ def start_server(
             progress=progress,
         ).start(outlive=True)
         running = RunningServer(server.uri, *server.auth, server.pid or 0, full_version, str(home))
-        server_home.write_private_file(settings.get_connection_file(), json.dumps(dataclasses.asdict(running)))
+        server_home.write_private_file(environment.get_connection_file(), json.dumps(dataclasses.asdict(running)))
     return running
 
 
 def find_running_server() -> RunningServer | None:
     """Find the running server by its connection file; None if its process does not run."""
     try:
-        server = RunningServer(**json.loads(settings.get_connection_file().read_text("utf-8")))
+        server = RunningServer(**json.loads(environment.get_connection_file().read_text("utf-8")))
     except (FileNotFoundError, ValueError, TypeError):
         return None
     return server if process.find_process(server_home.make_home_arguments(Path(server.home))) == server.pid else None
@@ -89,13 +89,13 @@ def stop_server(*, seconds: float = 120.0) -> bool:
     Raises:
         errors.LocalServerError: it has not ended within ``seconds``.
     """
-    with folders.lock_folder(settings.get_data_home()):
-        settings.get_connection_file().unlink(missing_ok=True)
+    with folders.lock_folder(environment.get_data_home()):
+        environment.get_connection_file().unlink(missing_ok=True)
         return _stop_processes(seconds)
 
 
 def _get_homes() -> dict[str, Path]:
-    return {line: settings.get_data_home() / f"neo4j-{line}" for line in ("2026", "5.26")}
+    return {line: environment.get_data_home() / f"neo4j-{line}" for line in ("2026", "5.26")}
 
 
 def _stop_processes(seconds: float = 120.0) -> bool:
