@@ -194,6 +194,16 @@ async def test_a_retrieval_query_that_cannot_be_is_refused_before_it_runs(neo4j_
         ),
         ("MATCH (other:TestHashMemory) RETURN other.text + $scope AS text, score // other.scope = $scope", True),
         ("RETURN head(COLLECT { MATCH (m:TestHashMemory) RETURN m.text + 'x = $scope' }) AS text, score", True),
+        ("MATCH (other:$('TestHashMemory')) RETURN other.text AS text, score", True),
+        ("MATCH (other:$any(labels(node))) RETURN other.text AS text, score", True),
+        ("MATCH (other) WHERE labels(other) = labels(node) RETURN other.text AS text, score", True),
+        ("MATCH (other)-[:$all(['NEXT'])]->() RETURN other.text AS text, score", True),
+        ("CALL (node) { MATCH (other:$('TestHashMemory')) RETURN other } RETURN other.text AS text, score", True),
+        ("RETURN toString(COUNT { (:$('TestHashMemory')) }) AS text, score", True),
+        ("RETURN head(COLLECT { MATCH (node)--(t), (m:TestHashMemory) RETURN m.text }) AS text, score", True),
+        ("MATCH (other:TestHashMemory) WHERE other.scope <> $scope RETURN other.text AS text, score", True),
+        ("MATCH (other:$('TestHashMemory') {scope: $scope}) RETURN other.text AS text, score", False),
+        ("RETURN head(COLLECT { MATCH (node)--(t) MATCH (t)--(m) RETURN m.text }) AS text, score", False),
         (
             "CALL db.index.fulltext.queryNodes('adk_memory_text_english_OF_TestHash', node.text) YIELD node AS other "
             "RETURN other.text AS text, score",

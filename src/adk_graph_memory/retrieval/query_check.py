@@ -50,9 +50,11 @@ _QUOTED_TEXT = re.compile(r"\$`(\w*)`|`[^`]*`|\"(?:[^\"\\]|\\.)*\"|'(?:[^'\\]|\\
 _LOAD_CSV = re.compile(r"\bLOAD CSV\b")
 _PROCEDURE_CALL = re.compile(r"\b(?:CALL |ResolvedCall\()([\w.]*)\(")
 _FUNCTION_CALL = re.compile(r"\b((?:\w+\.)+\w+)\(")
-_START_OPERATOR = re.compile(r"Scan|Seek|Search|CountStore|ProcedureCall")
+_START_OPERATOR = re.compile(r"Scan|Seek|Search|Lookup|CountStore|ProcedureCall")  # Lookup: of a label like $("Fact")
 _NESTED_MATCH = re.compile(r"\bMATCH (?:(?!\b(?:WHERE|WITH|RETURN|CALL|MATCH)\b).)*", re.DOTALL)
-_SCOPE_BINDING = re.compile(r"(?:=|\bIN) ?\[?\$scope\b|\$scope ?=")
+_NESTED_PATH = re.compile(r", (?=\()")
+_NODE_NAME = re.compile(r"\((?!_\b)(\w+)")
+_SCOPE_BINDING = re.compile(r"(?<![\w.$])(?<!NOT )(?:[\w.]+ ?(?:=|\bIN) ?\[?\$scope\b|\$scope ?=)")
 
 
 def check_query_plan(explanation: neo4j.EagerResult, results: neo4j.EagerResult, statements: CypherStatements) -> None:
@@ -153,10 +155,22 @@ def _iterate_operators(plan: QueryPlan) -> Iterator[tuple[str, str]]:
 
 def _count_starts(plan: QueryPlan) -> int:
     """Count how often a plan starts at nodes of its own choice: by an index, a label, a procedure or all nodes."""
-    count = 0
-    for operator, details in _iterate_operators(plan):
-        subquery_patterns = _NESTED_MATCH.findall(details)
-        count += bool(_START_OPERATOR.search(operator)) + sum("(node)" not in pattern for pattern in subquery_patterns)
+    operators = list(_iterate_operators(plan))
+    return sum(
+        bool(_START_OPERATOR.search(operator)) + _count_nested_starts(details) for operator, details in operators
+    )
+
+
+def _count_nested_starts(details: str) -> int:
+    """Count the paths in an expression's subqueries to which nothing leads from ``node``."""
+    count, reached_names = 0, {"node"}
+    for pattern in _NESTED_MATCH.findall(details):
+        for path in _NESTED_PATH.split(pattern):
+            names = set(_NODE_NAME.findall(path))
+            if names & reached_names:
+                reached_names |= names
+            else:
+                count += 1
     return count
 
 
