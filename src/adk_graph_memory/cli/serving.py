@@ -33,6 +33,9 @@ async def serve_until_interrupted(app: ASGIApp, listener: socket.socket) -> None
     """Serve an application on a socket that listens."""
     import uvicorn
 
+    from adk_graph_memory.cli.bounded_http import BoundedH11Protocol
+
+    config = uvicorn.Config(app, http=BoundedH11Protocol, ws="none", log_level="warning")
     with suppress(asyncio.CancelledError):  # uvicorn hands Ctrl-C on when it has ended
-        await uvicorn.Server(uvicorn.Config(app, log_level="warning")).serve(sockets=[listener])
+        await uvicorn.Server(config).serve(sockets=[listener])
         await asyncio.sleep(0)

@@ -1,0 +1,39 @@
+"""Close connections whose requests do not become whole in time: uvicorn's own timeouts know only idle connections."""
+
+from __future__ import annotations
+
+import asyncio
+
+import h11
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+
+class BoundedH11Protocol(H11Protocol):
+    """HTTP/1.1 with a deadline for each request: it has to be whole so long after it could have begun."""
+
+    request_seconds = 30.0
+    _deadline: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self._set_deadline()
+
+    def handle_events(self) -> None:
+        super().handle_events()
+        self._set_deadline()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        super().connection_lost(exc)
+        self._clear_deadline()
+
+    def _set_deadline(self) -> None:
+        """Start the deadline, unless it runs, while a request is awaited or comes in; clear it once that is whole."""
+        if self.conn.their_state not in (h11.IDLE, h11.SEND_BODY):
+            self._clear_deadline()
+        elif self._deadline is None:
+            self._deadline = self.loop.call_later(self.request_seconds, self.transport.close)
+
+    def _clear_deadline(self) -> None:
+        if self._deadline is not None:
+            self._deadline.cancel()
+            self._deadline = None
