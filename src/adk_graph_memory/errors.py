@@ -5,10 +5,11 @@ GraphMemoryError
 │                                 QueuedModelMissing
 ├── UnsupportedAdk
 ├── ExtraMissing
-├── DatabaseError                 DatabaseUnavailable  AuthenticationFailed  PermissionDenied  DatabaseReadOnly
-│                                 UnsupportedServer  QueryFailed  ConstraintViolated  DriverClosed  InvalidUnicode
-│                                 WriteConflict  DatabaseMissing
-├── DatabaseUnavailable           DatabaseTimeout
+├── DatabaseError                 DatabaseUnavailable  AuthenticationFailed  PermissionDenied  UnsupportedServer
+│                                 QueryFailed  ConstraintViolated  DriverClosed  InvalidUnicode  WriteConflict
+│                                 DatabaseMissing
+├── DatabaseUnavailable           DatabaseTimeout  DatabaseFailing  DatabaseReadOnly
+├── QueryFailed                   KeyTooLong
 ├── SchemaError                   SchemaMissing  SchemaTooNew  SchemaUnknown  LabelConflict  IndexNameTaken
 │                                 EmbedderMismatch
 ├── SessionClosed
@@ -123,6 +124,12 @@ class DatabaseTimeout(DatabaseUnavailable):
     seconds: str
 
 
+class DatabaseFailing(DatabaseUnavailable):
+    template = """
+    Neo4j at {uri} answers, but cannot do this: {reason}. Try again. If that does not help, look into the server's
+    debug.log: usually its disk is full, its memory too small or its store damaged. Mend that, and restart it."""
+
+
 class AuthenticationFailed(DatabaseError):
     template = "Neo4j at {uri} refused the credentials of user {username!r}: {advice}."
     uri: str
@@ -137,7 +144,7 @@ class PermissionDenied(DatabaseError):
     username: str
 
 
-class DatabaseReadOnly(DatabaseError):
+class DatabaseReadOnly(DatabaseUnavailable):
     template = """
     The database {database!r} accepts no writes: {reason}. Connect to a writable database or to the cluster's leader (a
     neo4j:// address finds it)."""
@@ -167,6 +174,12 @@ class DriverClosed(DatabaseError):
 
 class QueryFailed(DatabaseError):
     template = "Neo4j refused a statement: {reason}"
+
+
+class KeyTooLong(QueryFailed):
+    template = """
+    An id or a name is too long for an index of Neo4j, which takes about 8,000 bytes of those that are indexed together:
+    shorten it, or use a digest ({reason})."""
 
 
 class InvalidUnicode(DatabaseError, ValueError):

@@ -66,6 +66,26 @@ async def test_memory_costs_no_run_and_remembers_all_of_them(
     assert [row["text"] for row in rows] == [f"Number {number}." for number in range(RUNS)]
 
 
+async def test_a_database_that_takes_no_writes_costs_no_run(
+    server: LocalNeo4j, settings: Settings, app_name: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    await asyncio.to_thread(server.close)
+    read_only = LocalNeo4j(home=server.home, conf={"server.databases.default_to_read_only": "true"})
+    username, password = server.auth
+    async with read_only, GraphMemory(read_only.uri, auth=(username, password), embedder=HashEmbedder()) as memory:
+        options = {"app_name": app_name, "user_id": "ana"}
+        async with GraphMemoryProvider(memory, drain=1, **options) as provider:  # type: ignore[arg-type]
+            agent = Agent(client=ScriptedClient(), context_providers=[InMemoryHistoryProvider(), provider])
+            assert (await agent.run("I live in Porto.", session=AgentSession(session_id="s"))).text == "I see."
+        history = GraphHistoryProvider(read_only.uri, auth=(username, password), **options)  # type: ignore[arg-type]
+        async with history:
+            agent = Agent(client=ScriptedClient(), context_providers=[history])
+            with pytest.raises(errors.DatabaseUnavailable, match="accepts no writes"):
+                await agent.run("I live in Porto.", session=AgentSession(session_id="s"))
+    assert "accepts no writes" in caplog.text
+    await asyncio.to_thread(server.start)
+
+
 async def test_history_raises_and_a_run_that_is_tried_again_is_stored_once(
     server: LocalNeo4j, settings: Settings, app_name: str
 ) -> None:

@@ -124,6 +124,12 @@ async def test_what_is_deleted_while_it_is_loaded_is_not_there(artifacts, owner,
     assert await artifacts.load_artifact(filename="a", **owner) is None
 
 
+async def test_the_longest_names_that_are_accepted_are_stored(artifacts, owner):
+    long = owner | {"session_id": "😀" * 1_000, "filename": "数" * 1_333}
+    await artifacts.save_artifact(artifact=blob(LARGE), **long)
+    assert await artifacts.load_artifact(**long) == blob(LARGE)
+
+
 async def test_a_description_that_is_no_unicode_is_named(artifacts, owner):
     part = types.Part(inline_data=types.Blob(data=b"x", mime_type="text/plain", display_name="\ud800"))
     with pytest.raises(InputValidationError, match="no Unicode"):

@@ -498,6 +498,13 @@ async def test_an_ingest_whose_server_dies_is_taken_up_where_the_turns_were_clai
         assert (held["turns"], held["facts"]) == (1, 1)
 
 
+async def test_a_key_that_no_check_has_refused_is_named(neo4j_server: Any) -> None:
+    async with Connection(settings=neo4j_server.settings()) as connection:
+        await graph.prepare_connection(connection)
+        with pytest.raises(errors.KeyTooLong, match=r"about 8,000 bytes.*shorten it"):
+            await connection.run_cypher("CREATE (:App {app_name: $name})", {"name": "x" * 9_000})
+
+
 @pytest.mark.xdist_group("own-server")
 @pytest.mark.full
 async def test_a_read_only_database_is_named_as_such(own_server: LocalNeo4j, app_name: str) -> None:

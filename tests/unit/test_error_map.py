@@ -24,17 +24,16 @@ EXPECTED = {
     errors.AuthenticationFailed: {"AuthError", "TokenExpired"},
     errors.ConfigurationError: {"ConfigurationError", "AuthConfigurationError", "CertificateConfigurationError"},
     errors.ConstraintViolated: {"ConstraintError"},
+    errors.DatabaseFailing: {"DatabaseError", "DatabaseUnavailable", "TransientError"},
     errors.DatabaseReadOnly: {"NotALeader", "ForbiddenOnReadOnlyDatabase"},
     errors.DatabaseUnavailable: {
         "ConnectionAcquisitionTimeoutError",
         "ConnectionPoolError",
-        "DatabaseUnavailable",
         "IncompleteCommit",
         "ReadServiceUnavailable",
         "RoutingServiceUnavailable",
         "ServiceUnavailable",
         "SessionExpired",
-        "TransientError",
         "WriteServiceUnavailable",
     },
     errors.DriverClosed: {"DriverError", "SessionError", "TransactionError", "TransactionNestingError"},
@@ -44,7 +43,6 @@ EXPECTED = {
         "ClientError",
         "CypherSyntaxError",
         "CypherTypeError",
-        "DatabaseError",
         "GqlError",
         "Neo4jError",
         "ResultConsumedError",
@@ -127,8 +125,44 @@ async def test_an_error_of_the_callers_is_left_alone() -> None:
         ("Neo.ClientError.General.WriteOnReadOnlyAccessDatabase", errors.DatabaseReadOnly),
         ("Neo.ClientError.Security.AuthenticationRateLimit", errors.AuthenticationFailed),
         ("Neo.TransientError.General.MemoryPoolOutOfMemoryError", errors.QueryFailed),
+        ("Neo.DatabaseError.Statement.ExecutionFailed", errors.QueryFailed),
     ],
 )
 def test_what_a_server_says_by_a_code_alone_is_known_too(code: str, kind: type[Exception]) -> None:
     error = exceptions.Neo4jError._hydrate_neo4j(code=code, message="boom")
+    assert type(connection(error).translate_error(error)) is kind
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "Neo.TransientError.General.DatabaseUnavailable",
+        "Neo.TransientError.General.OutOfMemoryError",
+        "Neo.TransientError.Transaction.MaximumTransactionLimitReached",
+        "Neo.DatabaseError.Transaction.TransactionStartFailed",
+        "Neo.DatabaseError.Transaction.TransactionCommitFailed",
+        "Neo.DatabaseError.Transaction.TransactionLogError",
+        "Neo.DatabaseError.General.StorageDamageDetected",
+        "Neo.DatabaseError.General.IndexCorruptionDetected",
+        "Neo.DatabaseError.General.UnknownError",
+    ],
+)
+def test_a_server_in_trouble_is_unavailable_and_says_what_to_do(code: str) -> None:
+    error = exceptions.Neo4jError._hydrate_neo4j(code=code, message="boom")
+    translated = connection(error).translate_error(error)
+    assert type(translated) is errors.DatabaseFailing and isinstance(translated, errors.DatabaseUnavailable)
+    assert re.search("boom.*disk is full.*restart", str(translated))
+
+
+@pytest.mark.parametrize(
+    ("words", "kind"),
+    [
+        ("java.io.IOException: No space left on device", errors.DatabaseFailing),
+        ("The database has encountered a critical error, and needs to be restarted", errors.DatabaseFailing),
+        ("Property value is too large to index, please see index documentation for limitations", errors.KeyTooLong),
+        ("/ by zero", errors.QueryFailed),
+    ],
+)
+def test_of_a_statement_that_failed_the_words_tell_why(words: str, kind: type[Exception]) -> None:
+    error = exceptions.Neo4jError._hydrate_neo4j(code="Neo.DatabaseError.Statement.ExecutionFailed", message=words)
     assert type(connection(error).translate_error(error)) is kind

@@ -39,7 +39,8 @@ def make_artifact_name(app_name: str, user_id: str, filename: str, session_id: s
     name = filename.removeprefix(_USER_NAMESPACE)
     artifact_util.validate_path_segment(name, "filename")
     session = _USER_SESSION_ID if name != filename else normalize_session_id(session_id)
-    return ArtifactName(make_artifact_scope(app_name, user_id), session, session_codec.check_id("filename", name))
+    session_codec.check_id("an artifact's filename with its session_id", name, session)
+    return ArtifactName(make_artifact_scope(app_name, user_id), session, name)
 
 
 def format_filename(name: ArtifactName) -> str:

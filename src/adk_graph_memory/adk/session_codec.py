@@ -36,14 +36,14 @@ _MAX_DEPTH = 100
 _MAX_TIMESTAMP = 253_370_764_800.0
 
 
-def check_id(name: str, value: str) -> str:
-    """Return the id, or raise an error that calls it ``name``.
+def check_id(name: str, value: str, *others: str) -> str:
+    """Return the id, or raise an error that calls it, and the others that are indexed with it, ``name``.
 
     Raises:
         InputValidationError: it is too long to be stored.
     """
     try:
-        return scopes.check_id(name, value)
+        return scopes.check_id(name, value, *others)
     except errors.InvalidArgument as error:
         raise InputValidationError(f"{error.reason}.") from error
 

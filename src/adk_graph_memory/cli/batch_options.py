@@ -25,7 +25,6 @@ FATAL_ERRORS = (
     errors.DatabaseUnavailable,
     errors.AuthenticationFailed,
     errors.PermissionDenied,
-    errors.DatabaseReadOnly,
     errors.SchemaError,
     errors.EmbeddingError,
 )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from neo4j import exceptions as driver_errors
 
 from adk_graph_memory import errors
@@ -16,9 +18,9 @@ ERROR_TRANSLATIONS: dict[type[Exception], type[errors.GraphMemoryError]] = {
     driver_errors.AuthError: errors.AuthenticationFailed,
     driver_errors.TokenExpired: errors.AuthenticationFailed,
     driver_errors.Forbidden: errors.PermissionDenied,
-    driver_errors.DatabaseError: errors.QueryFailed,
-    driver_errors.TransientError: errors.DatabaseUnavailable,
-    driver_errors.DatabaseUnavailable: errors.DatabaseUnavailable,
+    driver_errors.DatabaseError: errors.DatabaseFailing,
+    driver_errors.TransientError: errors.DatabaseFailing,
+    driver_errors.DatabaseUnavailable: errors.DatabaseFailing,
     driver_errors.NotALeader: errors.DatabaseReadOnly,
     driver_errors.ForbiddenOnReadOnlyDatabase: errors.DatabaseReadOnly,
     driver_errors.DriverError: errors.DriverClosed,
@@ -45,7 +47,9 @@ ERROR_TRANSLATIONS: dict[type[Exception], type[errors.GraphMemoryError]] = {
 }
 """All exceptions of the driver, and the error of ours that each becomes."""
 
+_EXECUTION_FAILED = "Neo.DatabaseError.Statement.ExecutionFailed"
 _ERROR_CODES = {
+    _EXECUTION_FAILED: errors.QueryFailed,
     "Neo.ClientError.Database.DatabaseNotFound": errors.DatabaseMissing,
     "Neo.ClientError.General.WriteOnReadOnlyAccessDatabase": errors.DatabaseReadOnly,
     "Neo.ClientError.Security.AuthenticationRateLimit": errors.AuthenticationFailed,
@@ -53,15 +57,25 @@ _ERROR_CODES = {
     "Neo.ClientError.Transaction.TransactionTimedOut": errors.DatabaseTimeout,
     "Neo.ClientError.Transaction.TransactionTimedOutClientConfiguration": errors.DatabaseTimeout,
 }
-"""Codes that no driver class of their own tells apart: there is no such database, the server's configuration forbids
-writes, there were too many wrong passwords, a transaction needs more memory than it may have (the server itself is
-available), or more time."""
+"""Codes that no driver class of their own tells apart: a statement failed for whatever reason, there is no such
+database, the server's configuration forbids writes, there were too many wrong passwords, a transaction needs more
+memory than it may have (the server itself is available), or more time."""
+_FAILURES = (
+    (re.compile(r"too large to index", re.IGNORECASE), errors.KeyTooLong),
+    (re.compile(r"no space left|read-only file system|critical error|panic", re.IGNORECASE), errors.DatabaseFailing),
+)
+"""What the server's words tell of a statement that failed: no code does."""
 
 
 def choose_error_type(error: BaseException) -> type[errors.GraphMemoryError]:
     """The class of ours for an error of the driver."""
+    code = getattr(error, "code", None) or ""
+    if code == _EXECUTION_FAILED:
+        for words, error_type in _FAILURES:
+            if words.search(str(error)):
+                return error_type
     default_type = next(ERROR_TRANSLATIONS[kind] for kind in type(error).__mro__ if kind in ERROR_TRANSLATIONS)
-    return _ERROR_CODES.get(getattr(error, "code", None) or "", default_type)
+    return _ERROR_CODES.get(code, default_type)
 
 
 def translate_driver_error(error: Exception, **about: str) -> errors.GraphMemoryError:

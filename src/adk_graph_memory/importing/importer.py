@@ -20,7 +20,8 @@ from adk_graph_memory.importing.source_records import (
 )
 from adk_graph_memory.importing.tally import ImportReceipt, Tally
 from adk_graph_memory.memory import GraphMemory
-from adk_graph_memory.records import Scope, scopes
+from adk_graph_memory.records import Scope
+from adk_graph_memory.records.scopes import check_id
 from adk_graph_memory.statements import check_authors
 
 OTHERS = "of another app or user"
@@ -91,7 +92,8 @@ class Importer:
         if writer:
             await writer.write_session(session, pages)
             return
-        scopes.check_ids(session.app_name, session.user_id, session.id)
+        Scope(session.app_name, session.user_id)
+        check_id("session_id", session.id)
         async for _ in pages:
             pass
 
@@ -157,7 +159,6 @@ class Importer:
             if missing:
                 self.tally.skip(row.place, UNNAMED, f"it names no {' and no '.join(missing)}")
                 return None
-            scopes.check_ids(owned.app_name or "", owned.user_id or "")
             check_authors(Scope(owned.app_name or "", owned.user_id or ""), [owned.author])
         except errors.InvalidArgument as error:
             self.tally.skip(row.place, "unreadable", error.reason)

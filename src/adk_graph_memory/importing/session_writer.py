@@ -14,7 +14,8 @@ from adk_graph_memory.graph.json_map import JsonMapDelta
 from adk_graph_memory.importing.source_records import SourceSession, SourceState
 from adk_graph_memory.importing.tally import Tally
 from adk_graph_memory.memory import GraphMemory
-from adk_graph_memory.records import Scope, scopes
+from adk_graph_memory.records import Scope
+from adk_graph_memory.records.scopes import check_id
 
 EventPages = AsyncIterator[Sequence[Mapping[str, Any]]]
 """A session's events as properties of nodes, some at a time."""
@@ -49,7 +50,7 @@ class SessionWriter:
             errors.InvalidArgument: its id or state cannot be stored.
         """
         scope = Scope(session.app_name, session.user_id)
-        id = scopes.check_ids(session.app_name, session.user_id, session.id)
+        id = check_id("session_id", session.id).strip()
         state = foreign_records.encode_state(session.state)
         try:
             uid, known_ids, is_new = await self._open_session(scope, id, session, state)

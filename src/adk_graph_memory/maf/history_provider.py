@@ -19,6 +19,7 @@ from adk_graph_memory.maf.message_codec import decode_message, encode_message
 from adk_graph_memory.maf.message_ids import count_known, digest_message, get_digest, make_message_ids
 from adk_graph_memory.maf.session_user import USER_KEY, UserId, check_app_name, find_user
 from adk_graph_memory.records import Scope
+from adk_graph_memory.records.scopes import check_id
 from adk_graph_memory.settings import Settings
 
 _new_messages: ContextVar[Sequence[Message]] = ContextVar("new_messages", default=())
@@ -188,4 +189,4 @@ async def _create_session(connection: graph.Connection, scope: Scope, id: str, n
 def _check_session_id(session_id: str | None) -> str:
     if not session_id:
         raise errors.InvalidArgument(reason="a history needs a session id: pass agent.run(…, session=…)")
-    return session_id
+    return check_id("session_id", session_id)

@@ -8,8 +8,8 @@ from typing import Self
 from adk_graph_memory import errors
 from adk_graph_memory.records.text_keys import digest
 
-MAX_ID_LENGTH = 1_024
-"""Characters; Neo4j refuses an index key above about 8 kB."""
+MAX_KEY_BYTES = 8_000
+"""Bytes (UTF-8) of what is indexed together: Neo4j refuses an index key above 8,167 bytes, our own part included."""
 
 
 class SharedMemory(str):
@@ -73,6 +73,8 @@ class Scope:
     def __post_init__(self) -> None:
         check_text("app_name", self.app_name)
         check_text("user_id", self.user_id)
+        check_id("app_name", self.app_name)
+        check_id("user_id", self.user_id)
         SharedMemory.check_user_id(self.user_id)
 
     @classmethod
@@ -101,24 +103,14 @@ def check_text(what: str, value: object) -> None:
         raise errors.InvalidArgument(reason=f"{what} is {value!r}, not a text")
 
 
-def check_id(name: str, value: str) -> str:
-    """Return the id, or raise an error that calls it ``name``.
+def check_id(name: str, value: str, *others: str) -> str:
+    """Return the id, or raise an error that calls it, and the others that are indexed with it, ``name``.
 
     Raises:
-        errors.InvalidArgument: it has more than ``MAX_ID_LENGTH`` characters.
+        errors.InvalidArgument: they have more than ``MAX_KEY_BYTES`` bytes.
     """
-    if len(value) > MAX_ID_LENGTH:
-        reason = f"{name} has {len(value)} characters; at most {MAX_ID_LENGTH} are possible"
+    size = sum(len(part.encode(errors="surrogatepass")) for part in (value, *others))
+    if size > MAX_KEY_BYTES:
+        reason = f"{name} has {size:,} bytes, and Neo4j indexes at most {MAX_KEY_BYTES:,}; shorten it, or use a digest"
         raise errors.InvalidArgument(reason=reason)
     return value
-
-
-def check_ids(app_name: str, user_id: str, session_id: str = "") -> str:
-    """Return the session's id as our session service stores it, without spaces around it.
-
-    Raises:
-        errors.InvalidArgument: one of them is too long.
-    """
-    check_id("app_name", app_name)
-    check_id("user_id", user_id)
-    return check_id("session_id", session_id).strip()

@@ -10,7 +10,7 @@ from typing import Any, Literal, NamedTuple, get_args
 
 from adk_graph_memory import errors
 from adk_graph_memory.language.zones import apply_fixed_offset
-from adk_graph_memory.records.scopes import check_text
+from adk_graph_memory.records.scopes import check_id, check_text
 from adk_graph_memory.records.text_keys import digest
 
 MemoryKind = Literal["fact", "event"]
@@ -54,6 +54,7 @@ class Turn:
 
     def __post_init__(self) -> None:
         check_text("a turn's id", self.id)
+        check_id("a turn's id", self.id)
         check_text("a turn's author", self.author)
         if self.role not in get_args(Role):
             raise errors.InvalidArgument(reason=f"{self.role!r} is no role of a turn: give 'user' or 'model'")
@@ -97,6 +98,7 @@ class Statement:
             check_timezone_aware(moment)
         if self.id is not None:
             check_text("a statement's id", self.id)
+            check_id("a statement's id", self.id)
         object.__setattr__(self, "at", apply_fixed_offset(self.at))
         object.__setattr__(self, "text", _normalize_unicode(self.text))
 
@@ -124,10 +126,11 @@ def check_session_id(session_id: object) -> None:
     """Refuse an id of a session that is none, or that memory keeps for what is not said in a session.
 
     Raises:
-        errors.InvalidArgument: it is no text, or such an id.
+        errors.InvalidArgument: it is no text, too long, or such an id.
     """
     check_text("session_id", session_id)
-    if isinstance(session_id, str) and (session_id == OWNER_SESSION or is_evidence(session_id)):
+    check_id("session_id", str(session_id))
+    if session_id == OWNER_SESSION or is_evidence(str(session_id)):
         raise errors.InvalidArgument(reason=f"memory itself uses the session id {session_id!r}: choose another")
 
 
