@@ -29,6 +29,7 @@ from adk_graph_memory.graph.connection import Connection, Transaction
 from adk_graph_memory.graph.queries import PARAMETER_MAP
 from adk_graph_memory.importing import ImportOptions, ImportReceipt, import_source
 from adk_graph_memory.records import Scope
+from adk_graph_memory.testing import HashEmbedder
 
 NOON = datetime(2026, 3, 2, 12, tzinfo=UTC)
 
@@ -493,6 +494,44 @@ async def test_another_embedder_s_vectors_are_dropped_and_made_anew(
         "MATCH (n:TestHashMemory {scope: $scope}) RETURN size(n.embedding_a) AS size", {"scope": Scope(**owner).key}
     )
     assert [row["size"] for row in rows] == [64] * 6
+
+
+class BrokenEmbedder(HashEmbedder):
+    """Has the name of the one that made the vectors, and cannot be loaded."""
+
+    embedder_name = "testing.hash"
+
+    def embed_documents(self, texts: list[str]) -> list[list[float]]:
+        raise ImportError("no module named torch")
+
+
+class MendedEmbedder(HashEmbedder):
+    embedder_name = BrokenEmbedder.embedder_name
+
+
+@pytest.mark.slow
+@pytest.mark.schema
+async def test_an_embedder_that_cannot_be_loaded_costs_the_vectors_alone(
+    memory: GraphMemory, neo4j_server: Any, app_name: str, tmp_path: Path
+) -> None:
+    owner, path = {"app_name": app_name, "user_id": "ada"}, tmp_path / "ada.jsonl"
+    await memory.remember(say("My dog Rex is afraid of thunder.", "I live in Porto."), **owner, session_id="s")
+    await memory.export(path, **owner)
+    header, *lines = read_lines(path)
+    write_lines(path, [header | {"embedder": BrokenEmbedder.embedder_name}, *lines])
+    prefix = f"Unloaded{app_name[-8:]}"
+    async with make_memory(neo4j_server, prefix, embedder=BrokenEmbedder()) as copy:
+        receipt = await take_over(copy, path)
+        assert (receipt.users["new"], receipt.dropped_vectors, receipt.problems) == (1, 4, ())
+        [checkup] = [checkup async for checkup in copy.check_memories(**owner)]
+        assert (checkup.unembedded, checkup.differences) == (4, 0)
+    async with make_memory(neo4j_server, prefix, embedder=MendedEmbedder()) as copy:
+        await copy.remember(say("", "", "I keep bees."), **owner, session_id="s")
+        rows = await copy.connection.run_cypher(
+            f"MATCH (n:{prefix}Memory {{scope: $scope}}) RETURN size(n.embedding_a) AS size",
+            {"scope": Scope(**owner).key},
+        )
+        assert [row["size"] for row in rows] == [64] * 6
 
 
 async def test_nodes_of_others_locks_and_leases_stay(memory: GraphMemory, app_name: str, tmp_path: Path) -> None:

@@ -99,11 +99,12 @@ CREATE (e:@Event {scope: $scope, session_uid: 'u1', session_id: 's1', seq: n, id
 WITH e, n
 CALL (e, n) {
   WITH e, n WHERE n % 2 = 0
-  SET e:@Memory, e.memory_id = 'event:' + e.id, e.kind = 'event', e.open = true, e.tokens_a = $bytes
+  SET e:@Memory, e.memory_id = 'event:' + e.id, e.kind = 'event', e.origin = 'user', e.open = true, e.tokens_a = $bytes
   WITH e, n
   CALL db.create.setNodeVectorProperty(e, 'embedding_a', [i IN range(1, 64) | toFloat(n % (i + 1)) / 64])
   CREATE (f:@Fact:@Memory {scope: $scope, id: 'f' + toString(n), memory_id: 'fact:' + toString(n), kind: 'fact',
-    open: true, direct: false, support: 1, text: 'Bird ' + toString(n), timestamp: 1.75e9 + n, state: 'current',
+    open: true, direct: false, support: 1, text: 'Bird ' + toString(n), predicate: 'saw', modality: 'asserted',
+    author: 'user', origin: 'user', timestamp: 1.75e9 + n, state: 'current',
     recorded_at: datetime('2026-03-02T12:00:00.123456789Z') + duration({nanoseconds: n}),
     valid_from: datetime({year: 2026, month: 3, timezone: '+05:30'})})
   CREATE (f)-[:SUPPORTED_BY {key: 'k', quote: 'bird number ' + toString(n), start: 6, end: 20, verified: true}]->(e)

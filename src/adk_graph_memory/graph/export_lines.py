@@ -18,10 +18,13 @@ from adk_graph_memory.graph.property_codec import (
     encode_value,
     pack_floats,
 )
-from adk_graph_memory.graph.property_types import check_property_types
+from adk_graph_memory.graph.property_types import check_properties
 from adk_graph_memory.graph.queries import SLOT_NAMES
 from adk_graph_memory.records.portable_rows import (
+    EDGE_PATTERNS,
+    EDGE_TYPES,
     LOCAL_PROPERTIES,
+    MEMORY_LABELS,
     NODE_KEYS,
     SECOND_LABELS,
     ExportHeader,
@@ -29,6 +32,7 @@ from adk_graph_memory.records.portable_rows import (
     PortableEdge,
     PortableNode,
 )
+from adk_graph_memory.records.scopes import check_id
 
 FORMAT = "adk-graph-memory export"
 FORMAT_VERSION = 1
@@ -86,8 +90,7 @@ def decode_app(line: Mapping[str, Any]) -> dict[str, Any]:
         errors.InvalidArgument: it is no app.
     """
     properties = _decode_map(line["app"])
-    if not isinstance(properties.get("app_name"), str):
-        raise errors.InvalidArgument(reason='it has no "app_name"')
+    check_properties(["App"], properties)
     return properties
 
 
@@ -123,10 +126,10 @@ def decode_node(line: Mapping[str, Any]) -> PortableNode:
     labels = line.get("node")
     if not isinstance(labels, list) or not labels or labels[0] not in NODE_KEYS:
         raise errors.InvalidArgument(reason=f"its labels {labels!r} are none of an export")
-    if not SECOND_LABELS.issuperset(labels[1:]):
+    if not (SECOND_LABELS if labels[0] in MEMORY_LABELS else frozenset()).issuperset(labels[1:]):
         raise errors.InvalidArgument(reason=f"its labels {labels!r} are none of an export")
     properties = _decode_map(line.get("properties"))
-    check_property_types(labels[0], properties)
+    check_properties(labels, properties)
     edges, vector, tokens = line.get("edges", []), line.get("vector"), line.get("tokens")
     refusals = _decode_map(line.get("forgotten", {}))
     if not isinstance(edges, list) or not TURN_REFUSALS.issuperset(refusals):
@@ -135,7 +138,7 @@ def decode_node(line: Mapping[str, Any]) -> PortableNode:
         _make_place(labels[0], [properties.get(name) for name in NODE_KEYS[labels[0]]]),
         tuple(labels),
         properties,
-        tuple(map(_decode_edge, edges)),
+        tuple(_decode_edge(edge, labels[0]) for edge in edges),
         _decode_vector(vector),
         decode_value(tokens and {"bytes": tokens}, "tokens"),
         refusals,
@@ -163,15 +166,20 @@ def _decode_map(value: Any) -> dict[str, Any]:
     return decode_properties({name: encoded for name, encoded in value.items() if name not in local})
 
 
-def _decode_edge(edge: Any) -> PortableEdge:
+def _decode_edge(edge: Any, own_label: str) -> PortableEdge:
     try:
-        type, direction, label, key, properties = edge
+        type, direction, label, key, encoded = edge
         is_outgoing = _DIRECTIONS[direction]
     except (ValueError, TypeError, KeyError) as error:
         raise errors.InvalidArgument(reason=f"{str(edge)[:60]!r} is no relationship of an export") from error
     if not isinstance(type, str) or not _TYPE.fullmatch(type) or label not in NODE_KEYS or not isinstance(key, list):
         raise errors.InvalidArgument(reason=f"{str(edge)[:60]!r} is no relationship of an export")
-    return PortableEdge(type, is_outgoing, _make_place(label, key), _decode_map(properties))
+    start, end = (own_label, label) if is_outgoing else (label, own_label)
+    if type in EDGE_TYPES and (start, type, end) not in EDGE_PATTERNS:
+        raise errors.InvalidArgument(reason=f"no relationship {type} leads from a node {start} to a node {end}")
+    properties = _decode_map(encoded)
+    check_properties([type], properties)
+    return PortableEdge(type, is_outgoing, _make_place(label, key), properties)
 
 
 def _make_place(label: str, key: Sequence[Any]) -> NodePlace:
@@ -181,4 +189,5 @@ def _make_place(label: str, key: Sequence[Any]) -> NodePlace:
     )
     if not is_complete:
         raise errors.InvalidArgument(reason=f"the key of a node {label} is {list(names)}, and not {list(key)!r}")
+    check_id(f"the key of a node {label}", "", *(value for value in key if isinstance(value, str)))
     return NodePlace(label, tuple(key))

@@ -11,6 +11,7 @@ from typing import Any, BinaryIO
 from adk_graph_memory import errors, graph
 from adk_graph_memory.graph import export_lines
 from adk_graph_memory.importing.source_records import SkippedRow, make_format_error
+from adk_graph_memory.records import Scope
 from adk_graph_memory.records.portable_rows import ExportHeader, PortableNode
 
 EXPECTED = "a file that `adk-graph-memory export` wrote"
@@ -162,7 +163,9 @@ class ExportFile:
                             return
                         raise errors.InvalidArgument(reason=EARLY_END)
                     if "app" in value:
-                        yield ExportedApp(place, export_lines.decode_app(value))
+                        properties = export_lines.decode_app(value)
+                        Scope(properties["app_name"], "")
+                        yield ExportedApp(place, properties)
                         continue
                     section = self._open_section(file, value, place, position, number)
                 except errors.InvalidArgument as error:
@@ -180,8 +183,7 @@ class ExportFile:
         node = export_lines.decode_node(value)
         if node.place.label != "User":
             raise errors.InvalidArgument(reason="it is of a user whose own line cannot be read")
-        if not all(isinstance(node.properties.get(name), str) for name in ("app_name", "user_id")):
-            raise errors.InvalidArgument(reason='it has no "app_name" or no "user_id"')
+        Scope.from_graph(node.properties["app_name"], node.properties["user_id"])
         return UserSection(file, self.path, place, node, value.get("of", 0), position, number)
 
 

@@ -8,12 +8,13 @@ from adk_graph_memory import errors, graph
 from adk_graph_memory.checkups import embed_missing_nodes
 from adk_graph_memory.graph import vector_slots
 from adk_graph_memory.graph.user_import import VectorTarget
+from adk_graph_memory.graph_vectors import NOT_EMBEDDED
 from adk_graph_memory.importing.export_file import ExportedApp, ExportFile, UserSection
-from adk_graph_memory.importing.section_writer import SectionWriter
+from adk_graph_memory.importing.section_writer import REFUSALS, REFUSED, SectionWriter
 from adk_graph_memory.importing.source_records import SkippedRow
 from adk_graph_memory.importing.tally import ImportReceipt, Tally
 from adk_graph_memory.memory import GraphMemory
-from adk_graph_memory.records import Scope, scopes
+from adk_graph_memory.records import Scope
 from adk_graph_memory.records.portable_rows import ExportHeader
 
 TAKEN = "of a user who is here already"
@@ -69,14 +70,18 @@ class ExportImporter:
         if self._user_id is not None and not (has_one_app and header.user_id is not None):
             reason = "--user renames the user of a file that holds one: export it with --app and --user"
             raise errors.InvalidArgument(reason=reason)
-        scopes.check_ids(self._app_name or "app", self._user_id or "user")
+        Scope.from_graph(self._app_name or "app", self._user_id or "user")
 
     async def _import_app(self, app: ExportedApp) -> None:
         self.tally.count("apps")
         if self._memory is not None:
             properties = {**app.properties, "app_name": self._app_name or app.properties["app_name"]}
-            is_new = await graph.user_import.import_app(self._memory.connection, properties)
-            self.tally.count("apps", "new" if is_new else "known")
+            try:
+                is_new = await graph.user_import.import_app(self._memory.connection, properties)
+            except REFUSALS as error:
+                self.tally.skip(app.place, REFUSED, error.reason)
+            else:
+                self.tally.count("apps", "new" if is_new else "known")
 
     async def _import_user(self, section: UserSection, header: ExportHeader) -> None:
         properties, count = section.node.properties, self.tally.count
@@ -90,7 +95,11 @@ class ExportImporter:
         if scope.is_shared and not Scope.from_graph(*owner[:1], properties["user_id"]).is_shared:
             reason = "what a user's memory holds does not go into a shared one as a whole: promote facts of it"
             raise errors.InvalidArgument(reason=reason)
-        outcome, has_tombstones = await graph.user_import.begin_user(connection, scope, header.id, properties)
+        try:
+            outcome, has_tombstones = await graph.user_import.begin_user(connection, scope, header.id, properties)
+        except REFUSALS as error:
+            self.tally.skip(section.place, REFUSED, error.reason)
+            return
         if outcome == "taken":
             self.tally.skip(section.place, TAKEN, _describe_taken(scope))
             return
@@ -125,7 +134,8 @@ class ExportImporter:
 async def choose_vector_target(memory: GraphMemory, header: ExportHeader) -> VectorTarget:
     """Choose where the vectors of an export go: into the live slot if it is the same embedder's.
 
-    If no slot is live yet, and the memory has that embedder, one is opened. Else the vectors are dropped.
+    If no slot is live yet, and the memory has that embedder, one is opened. Else the vectors are dropped, and so they
+    are while the embedder cannot be loaded: the next ingest makes them, or ``reembed``.
     """
     embedder = memory.vectors.embedder
     live = (await vector_slots.fetch_schema_state(memory.connection)).live_slot
@@ -133,7 +143,11 @@ async def choose_vector_target(memory: GraphMemory, header: ExportHeader) -> Vec
         return VectorTarget(live)
     if live is None and embedder is not None and embedder.name == header.embedder:
         # A file may claim any number of dimensions, and the slot would refuse whatever is embedded later.
-        vector = (await embedder.aembed_question("dimensions")).vector
+        try:
+            vector = (await embedder.aembed_question("dimensions")).vector
+        except (errors.EmbeddingError, errors.ConfigurationError) as error:
+            memory.problems.report_problem(NOT_EMBEDDED, error)
+            return VectorTarget(marks_missing=True)
         if len(vector) != header.dimensions:
             return VectorTarget(marks_missing=True)
         live = await vector_slots.open_slot(memory.connection, "a", header.embedder, header.dimensions)

@@ -25,6 +25,8 @@ ROWS_PER_BATCH = 250
 BYTES_PER_BATCH = 1_000_000
 """Bytes of lines from which on a batch is written, however few they are."""
 REFUSED = "refused by the database"
+REFUSALS = (errors.QueryFailed, errors.ConstraintViolated, errors.InvalidUnicode)
+"""What the database says to a line that it does not take."""
 REFUSED_LINE = "not of this graph's vectors or artifact store"
 
 
@@ -106,7 +108,7 @@ class SectionWriter:
         """Write a batch; if the database refuses it, write its halves, until only the refused rows are left out."""
         try:
             await write(rows)
-        except (errors.QueryFailed, errors.ConstraintViolated, errors.InvalidUnicode) as error:
+        except REFUSALS as error:
             half = len(rows) // 2
             if half:
                 await self._write_by_halves(rows[:half], write)

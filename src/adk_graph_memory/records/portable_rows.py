@@ -21,6 +21,31 @@ NODE_KEYS: Mapping[str, tuple[str, ...]] = {
 """What tells a user's nodes of one label apart, in the order in which they are exported."""
 SECOND_LABELS = frozenset({"Memory"})
 """Labels that nodes have beside one of those."""
+MEMORY_LABELS = frozenset({"Event", "Fact"})
+"""Those that may have a second one."""
+EDGE_PATTERNS = frozenset(
+    (
+        ("User", "HAS_SESSION", "Session"),
+        ("Session", "HAS_EVENT", "Event"),
+        ("Event", "NEXT", "Event"),
+        ("Ingest", "READS", "Event"),
+        ("Event", "MENTIONS", "Entity"),
+        ("Entity", "MERGED_INTO", "Entity"),
+        ("Fact", "SUBJECT", "Entity"),
+        ("Fact", "OBJECT", "Entity"),
+        ("Fact", "SUPPORTED_BY", "Event"),
+        ("Fact", "SUPERSEDES", "Fact"),
+        ("Fact", "WOULD_SUPERSEDE", "Fact"),
+        ("Fact", "DEPENDS_ON", "Fact"),
+        ("Fact", "HAS_REVISION", "Revision"),
+        ("Revision", "BECAUSE_OF", "Event"),
+        ("User", "HAS_ARTIFACT", "Artifact"),
+        ("Session", "HAS_ARTIFACT", "Artifact"),
+        ("Artifact", "HAS_VERSION", "ArtifactVersion"),
+    )
+)
+"""Our relationships: the label that a type leads from, the type, and the label that it leads to."""
+EDGE_TYPES = frozenset(type for _, type, _ in EDGE_PATTERNS)
 LOCAL_PROPERTIES = frozenset(("scope", "lock", "lease", "lease_until", "import_id", "import_open"))
 """Properties that belong to one graph: locks, leases, and what an import has noted."""
 
