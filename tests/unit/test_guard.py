@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
 from adk_graph_memory import errors
-from adk_graph_memory.guard import RULES, GuardCandidate, GuardVerdict, apply_rules, choose_guard
+from adk_graph_memory.extraction import RuleExtractor
+from adk_graph_memory.extraction.name_finder import PatternNameFinder
+from adk_graph_memory.guard import RULES, GuardCandidate, GuardVerdict, Screening, apply_rules, choose_guard
+from adk_graph_memory.records import Scope, Turn
+from adk_graph_memory.redaction import secrets
 
 ANA_AND_BEN = (("ana", "Ana Sousa"), ("ben",))
 
@@ -108,3 +114,25 @@ def test_a_guard_is_the_rules_a_function_or_none() -> None:
         choose_guard("strict")  # type: ignore[arg-type]
     with pytest.raises(errors.InvalidArgument, match="keep, hold or drop"):
         GuardVerdict("burn")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("word", "repeated"), [("note", "-"), ("", "забудь"), ("", "unut"), ("", "инструкци")])
+def test_a_text_made_to_be_searched_for_ever_is_searched_once_through(word: str, repeated: str) -> None:
+    candidate = make_candidate(word + repeated * 20_000, text="I keep bees", quotes=("I keep bees",))
+    assert apply_rules(candidate) is None
+
+
+async def test_all_facts_of_a_turn_cost_one_search_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    searched: Counter[str] = Counter()
+    search = secrets.search_in_chunks
+    count = lambda pattern, text: searched.update([text]) or search(pattern, text)  # noqa: E731
+    monkeypatch.setattr(secrets, "search_in_chunks", count)
+    turns = [
+        Turn(f"t{n}", "user", f"I keep bee {n} in the garden. " * 50, datetime(2026, 5, 4, tzinfo=UTC))
+        for n in range(3)
+    ]
+    extraction = await RuleExtractor(PatternNameFinder()).extract(turns, [])
+    screening = Screening(apply_rules, extraction, turns, Scope("home", "ada"))
+    await screening.check_facts()
+    assert len(screening.kept.facts) == 150
+    assert searched[turns[0].text] == searched[turns[1].text] == searched[turns[2].text] < 50

@@ -21,7 +21,7 @@ import adk_graph_memory
 from adk_graph_memory import GraphMemory, errors
 from adk_graph_memory.records import Statement, Turn
 from adk_graph_memory.redaction import REDACTED_PLACEHOLDER, Redactor, remove_secrets, secrets
-from adk_graph_memory.redaction.secrets import _CHUNK_OVERLAP, _CHUNK_SIZE, _search_in_chunks, load_detectors
+from adk_graph_memory.redaction.secrets import _CHUNK_OVERLAP, _CHUNK_SIZE, load_detectors, search_in_chunks
 from adk_graph_memory.settings import Settings, load_settings
 
 NOW = datetime(2025, 5, 1, 12, tzinfo=UTC)
@@ -327,7 +327,7 @@ def test_no_search_goes_through_all_of_a_long_text():
             return re.compile("bees").search(text, start, end)
 
     pattern, text = Counted(), "I keep bees and wasps. " * 20_000
-    spans = [match.span() for match in _search_in_chunks(pattern, text)]
+    spans = [match.span() for match in search_in_chunks(pattern, text)]
     assert spans == [match.span() for match in re.finditer("bees", text)]
     assert pattern.searched <= _CHUNK_SIZE + _CHUNK_OVERLAP < len(text)
 

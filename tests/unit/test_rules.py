@@ -15,6 +15,7 @@ from adk_graph_memory import consolidation
 from adk_graph_memory.extraction import RuleExtractor
 from adk_graph_memory.extraction.name_finder import ExtractedName, PatternNameFinder
 from adk_graph_memory.extraction.sentences import group_sentences, mask_quoted_text
+from adk_graph_memory.language import date_finder
 from adk_graph_memory.language.date_finder import find_dates, find_relative_date
 from adk_graph_memory.language.detection import detect_language
 from adk_graph_memory.records import Candidates, ExtractedFact, Extraction, KnownEntity, Standing, Turn
@@ -655,3 +656,30 @@ async def test_the_loop_goes_on_meanwhile(monkeypatch: pytest.MonkeyPatch) -> No
     assert (await read("I met Anna in the garden.")).facts
     assert threads
     assert threading.current_thread() not in threads
+
+
+async def test_only_sentences_that_may_say_how_long_ago_are_searched_for_dates(monkeypatch: pytest.MonkeyPatch) -> None:
+    searched: list[str] = []
+    search = date_finder.search_dates
+    monkeypatch.setattr(date_finder, "search_dates", lambda text, **more: searched.append(text) or search(text, **more))
+    moved = "We moved house 3 years ago with our cats."
+    result = await read(f"We bought 12 apples and 3 pears at stall 48. {moved} My number is 555 0127, extension 9.")
+    assert [fact.valid_from and fact.valid_from.year for fact in result.facts] == [None, 2023, None]
+    assert searched == [moved]
+
+
+def test_a_name_late_in_a_long_sentence_costs_no_more_than_an_early_one() -> None:
+    sentence = CountedText("then Anna met Bruno and saw Clara near " * 500)
+    assert len(list(PatternNameFinder().find_names(sentence, "en"))) == 1_500
+    assert sentence.copied < 20 * len(sentence)
+
+
+class CountedText(str):
+    """A text that counts the characters that are copied out of it."""
+
+    copied = 0
+
+    def __getitem__(self, key: Any) -> str:
+        words = super().__getitem__(key)
+        self.copied += len(words)
+        return words

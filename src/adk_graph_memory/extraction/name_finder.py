@@ -115,19 +115,24 @@ def _is_capitalised(word: str, language: str) -> bool:
 
 def _extract_name(sentence: str, run: list[re.Match[str]], language: str) -> Iterator[ExtractedName]:
     """The name in a run of capitalised words, without ordinary words at its ends."""
-    before = sentence[: run[0].start()][-_NAME_CONTEXT_LENGTH:]
+    before = _get_context(sentence, run)
     is_start = not _MID_SENTENCE.search(before)
     while run and _NAME_PARTICLES.fullmatch(run[-1][0]):
         run.pop()
     while run and run[0][0].casefold() in load_stop_words(language) and (is_start or len(run) == 1):
         run, is_start = run[1:], False
-    before = sentence[: run[0].start()][-_NAME_CONTEXT_LENGTH:] if run else ""
+    before = _get_context(sentence, run)
     if language == "de" and run and (_GERMAN_NOUN_PREFIX.search(before) or _GERMAN_NOUN.fullmatch(run[0][0])):
         run, is_start = run[1:], False
     while run and _NAME_PARTICLES.fullmatch(run[0][0]):
         run = run[1:]
     if run and not (len(run) == 1 and (is_start or run[0][0].endswith("."))):
         yield ExtractedName(sentence[run[0].start() : run[-1].end()], is_sentence_start=is_start)
+
+
+def _get_context(sentence: str, run: Sequence[re.Match[str]]) -> str:
+    """The characters before a run of words."""
+    return sentence[max(0, run[0].start() - _NAME_CONTEXT_LENGTH) : run[0].start()] if run else ""
 
 
 _SPACY_ENTITY_TYPES = {"PERSON": "person", "PER": "person", "ORG": "organization", "EVENT": "event", "MISC": "name"}

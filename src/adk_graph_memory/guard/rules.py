@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from functools import lru_cache
 
 from adk_graph_memory.records import fold_text
 from adk_graph_memory.records.guard import GuardCandidate, GuardVerdict
@@ -25,16 +26,16 @@ _TEMPLATE_MARKS = re.compile(
 _ORDERS: tuple[tuple[str, str], ...] = (
     (r"\b(?:ignore|disregard|override|bypass)\b", r"\b(?:previous|prior|earlier|above|all|your|system)\b.{0,30}"
                                                  r"\b(?:instructions?|rules?|prompts?|guidelines?|directions?)\b"),
-    (r"\b(?:ignor\w*|olvid\w*|descart\w*)\b", r"\binstrucciones\b"),
-    (r"\b(?:ignor\w*|esque[cç]\w*|desconsider\w*)\b", r"\binstruções\b"),
-    (r"\b(?:ignor\w*|oubli\w*)\b", r"\b(?:instructions|consignes)\b.{0,20}\bprécéden\w*"),
-    (r"\b(?:ignorier\w*|vergiss|vergesst|missachte\w*)\b", r"\b(?:anweisungen|instruktionen|vorgaben)\b"),
-    (r"\b(?:ignora\w*|dimentica\w*)\b", r"\bistruzioni\b"),
+    (r"\b(?:ignor\w{0,20}+|olvid\w{0,20}+|descart\w{0,20}+)\b", r"\binstrucciones\b"),
+    (r"\b(?:ignor\w{0,20}+|esque[cç]\w{0,20}+|desconsider\w{0,20}+)\b", r"\binstruções\b"),
+    (r"\b(?:ignor\w{0,20}+|oubli\w{0,20}+)\b", r"\b(?:instructions|consignes)\b.{0,20}\bprécéden\w{0,20}+"),
+    (r"\b(?:ignorier\w{0,20}+|vergiss|vergesst|missachte\w{0,20}+)\b", r"\b(?:anweisungen|instruktionen|vorgaben)\b"),
+    (r"\b(?:ignora\w{0,20}+|dimentica\w{0,20}+)\b", r"\bistruzioni\b"),
     (r"\b(?:negeer|vergeet)\b", r"\binstructies\b"),
-    (r"\b(?:z?ignoruj\w*|zapomnij)\b", r"\b(?:instrukcj\w*|polece\w*)"),
-    (r"(?:игнорир\w*|забудь\w*)", r"(?:инструкци|указани)\w*"),
-    (r"(?:ігнору\w*|забудь\w*)", r"(?:інструкц|вказів)\w*"),
-    (r"(?:yok say|görmezden gel|unut)\w*", r"talimat\w*"),
+    (r"\b(?:z?ignoruj\w{0,20}+|zapomnij)\b", r"\b(?:instrukcj\w{0,20}+|polece\w{0,20}+)"),
+    (r"(?:игнорир\w{0,20}+|забудь\w{0,20}+)", r"(?:инструкци|указани)\w{0,20}+"),
+    (r"(?:ігнору\w{0,20}+|забудь\w{0,20}+)", r"(?:інструкц|вказів)\w{0,20}+"),
+    (r"(?:yok say|görmezden gel|unut)\w{0,20}+", r"talimat\w{0,20}+"),
     (r"(?:忽略|无视|無視|忘记|忘掉)", r"(?:指令|指示|提示|规则)"),
     (r"(?:無視|忘れ)", r"(?:指示|命令|ルール)"),
     (r"무시", r"(?:지시|명령|지침)"),
@@ -64,8 +65,8 @@ _THE_USER = (
 _ADDRESS_PATTERNS = tuple(
     re.compile(pattern, re.IGNORECASE)
     for pattern in (
-        rf"\b(?:note|notice|message|instructions?|attention|reminder|nota|hinweis|anweisung|remarque|mensaje)\W+"
-        rf"(?:to|for|para|an|für|pour|per)?\W*(?:the|any|all|your|el|la|die|den|l['’])?\W*{_MACHINE}\b",
+        rf"\b(?:note|notice|message|instructions?|attention|reminder|nota|hinweis|anweisung|remarque|mensaje)\W++"
+        rf"(?:to|for|para|an|für|pour|per)?\W*+(?:the|any|all|your|el|la|die|den|l['’])?\W*+{_MACHINE}\b",
         r"\b(?:do not|don['’]t|never|without)\s+(?:tell|inform|mention\w*|reveal\w*|alert\w*|notify\w*|warn\w*|telling|"
         r"informing|asking)\b.{0,40}\bthe (?:user|human|customer|owner)\b",
         rf"(?:{_REMEMBER})[^.\n。]{{0,40}}?(?:{_THE_USER})|ユーザー[^\n。]{{0,40}}(?:記憶|覚え|保存)|사용자[^\n.]{{0,40}}(?:기억|저장)",
@@ -79,12 +80,17 @@ _ADDRESS_PATTERNS = tuple(
 
 def hold_instructions(candidate: GuardCandidate) -> GuardVerdict | None:
     """Hold what stands in a text that gives orders to the assistant, beside what a person asks of it themselves."""
-    text = candidate.turn_text
-    patterns = (_TEMPLATE_MARKS, *_ORDER_PATTERNS, *_ADDRESS_PATTERNS)
-    if match := next(filter(None, (pattern.search(text) for pattern in patterns)), None):
-        words = " ".join(match[0].split())[:80]
+    if words := _find_order(candidate.turn_text):
         return GuardVerdict("hold", "instructions", f"its turn gives orders to the assistant: {words!r}")
     return None
+
+
+@lru_cache(maxsize=4)
+def _find_order(text: str) -> str:
+    """The first words that give an order; cached, because the facts of a turn are asked about one after another."""
+    patterns = (_TEMPLATE_MARKS, *_ORDER_PATTERNS, *_ADDRESS_PATTERNS)
+    matches = (match for pattern in patterns for match in secrets.search_in_chunks(pattern, text))
+    return next((" ".join(match[0].split())[:80] for match in matches), "")
 
 
 def drop_secrets(candidate: GuardCandidate) -> GuardVerdict | None:

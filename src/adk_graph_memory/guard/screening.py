@@ -78,6 +78,8 @@ class Screening:
     ) -> None:
         self._guard, self._extraction, self._scope = guard, extraction, scope
         self._turns = {turn.id: turn for turn in turns}
+        self._turn_texts: dict[tuple[str, ...], str] = {}
+        self._names = {entity.ref: entity.name for entity in extraction.entities}
         self._speakers = tuple(_list_speakers(turns, extraction, known_entities))
         self._verdicts: dict[int, GuardVerdict] = {}
 
@@ -118,41 +120,58 @@ class Screening:
         Raises:
             errors.ConfigurationError: the guard raised, or returned no verdict.
         """
+        if self._guard is None:
+            return False
+        return await self._ask(await asyncio.to_thread(self._find_pinned_texts, plan, candidates))
+
+    def _find_pinned_texts(self, plan: WritePlan, candidates: Candidates) -> dict[int, tuple[str, ...]]:
+        """The pinned facts that the plan changes, by the facts that change them."""
         pinned = {fact.id: fact.proposition.text for fact in candidates.facts if fact.ruling.is_pinned}
         texts_by_id: dict[str, list[str]] = {}
         for link in plan.links:
             if link.earlier in pinned:
                 texts_by_id.setdefault(link.later, []).append(pinned[link.earlier])
-        changing = [fact for fact in plan.facts if fact.id in texts_by_id]
-        texts: dict[int, tuple[str, ...]] = {}
-        for read in self.kept.facts:
-            keys = {source.key for source in read.sources}
-            for fact in changing:
-                if fact.proposition.predicate == read.predicate and keys & {source.key for source in fact.sources}:
-                    texts[read.ref] = tuple(texts_by_id[fact.id])
-        return await self._ask(texts)
+        texts_by_source = {
+            (fact.proposition.predicate, source.key): tuple(texts_by_id[fact.id])
+            for fact in plan.facts
+            if fact.id in texts_by_id
+            for source in fact.sources
+        }
+        if not texts_by_source:
+            return {}
+        return {
+            fact.ref: texts
+            for fact in self.kept.facts
+            for source in fact.sources
+            if (texts := texts_by_source.get((fact.predicate, source.key)))
+        }
 
     async def _ask(self, pinned_texts: Mapping[int, tuple[str, ...]]) -> bool:
         if self._guard is None or not pinned_texts:
             return False
         facts = [fact for fact in self._extraction.facts if fact.ref in pinned_texts]
-        candidates = [self._make_candidate(fact, pinned_texts[fact.ref]) for fact in facts]
-        verdicts = await asyncio.to_thread(_ask_guard, self._guard, candidates)
+        guard = self._guard
+
+        def ask() -> list[GuardVerdict]:
+            return _ask_guard(guard, [self._make_candidate(fact, pinned_texts[fact.ref]) for fact in facts])
+
+        verdicts = await asyncio.to_thread(ask)
         self._verdicts |= {fact.ref: verdict for fact, verdict in zip(facts, verdicts, strict=True)}
         return any(verdict.action != "keep" for verdict in verdicts)
 
     def _make_candidate(self, fact: ExtractedFact, pinned_texts: tuple[str, ...]) -> GuardCandidate:
-        names = {entity.ref: entity.name for entity in self._extraction.entities}
-        turn_ids = dict.fromkeys(source.turn_id for source in fact.sources)
+        turn_ids = tuple(dict.fromkeys(source.turn_id for source in fact.sources))
+        if turn_ids not in self._turn_texts:
+            self._turn_texts[turn_ids] = "\n\n".join(self._turns[id].text for id in turn_ids if id in self._turns)
         return GuardCandidate(
             text=fact.text,
             quotes=tuple(source.quote for source in fact.sources),
             origin=find_strongest_origin(source.origin for source in fact.sources) or "import",
             author=fact.sources[0].author,
-            turn_text="\n\n".join(self._turns[id].text for id in turn_ids if id in self._turns),
+            turn_text=self._turn_texts[turn_ids],
             app_name=self._scope.app_name,
             user_id=self._scope.user_id,
-            subject=names.get(fact.subject, ""),
+            subject=self._names.get(fact.subject, ""),
             speakers=self._speakers,
             pinned_texts=pinned_texts,
         )

@@ -84,11 +84,16 @@ def find_dates(sentence: str, at: datetime, language: str) -> list[DateMention]:
     if len(sentence) > MAX_SENTENCE_LENGTH or not has_date_hint(sentence, language):
         return []
     with DATEPARSER_LOCK:
-        words_of_dates = [
-            sentence[start:end] for start, end in locate_dates(sentence, at.replace(tzinfo=None), language)
-        ]
-        dates = [(_resolve_date(words, at, language), words) for words in words_of_dates]
-        return [DateMention(day, _detect_precision(words, at, language)) for day, words in dates if day is not None]
+        return [mention for mention, _ in _find_mentions(sentence, at, language)]
+
+
+def _find_mentions(sentence: str, at: datetime, language: str) -> list[tuple[DateMention, str]]:
+    """The dates that the sentence names, each with its words."""
+    words_of_dates = [sentence[start:end] for start, end in locate_dates(sentence, at.replace(tzinfo=None), language)]
+    dates = [(_resolve_date(words, at, language), words) for words in words_of_dates]
+    return [
+        (DateMention(day, _detect_precision(words, at, language)), words) for day, words in dates if day is not None
+    ]
 
 
 def find_relative_date(sentence: str, at: datetime, language: str) -> DateMention | None:
@@ -97,17 +102,27 @@ def find_relative_date(sentence: str, at: datetime, language: str) -> DateMentio
     A relative date moves when the sentence is parsed as of an earlier time. An absolute one ("a tape from 1974") does
     not, and rules cannot tell what it dates.
     """
-    mentions = find_dates(sentence, at, language)
-    if len(mentions) != 1 or mentions[0].at > at:
+    if len(sentence) > MAX_SENTENCE_LENGTH or not _has_date_word(sentence, language):
         return None
-    [mention] = mentions
-    step = _REPARSE_OFFSETS[mention.precision]
-    shifts = [mention.at - earlier.at for earlier in find_dates(sentence, at - step, language)]
-    return mention if len(shifts) == 1 and timedelta() < shifts[0] <= 2.1 * step else None
+    with DATEPARSER_LOCK:
+        mentions = _find_mentions(sentence, at, language)
+        if len(mentions) != 1 or mentions[0][0].at > at:
+            return None
+        [(mention, words)] = mentions
+        step = _REPARSE_OFFSETS[mention.precision]
+        earlier = _resolve_date(words, at - step, language)
+    return mention if earlier and timedelta() < mention.at - earlier <= 2.1 * step else None
 
 
 def has_date_hint(sentence: str, language: str) -> bool:
-    if any(character.isdigit() for character in sentence) or language in ("zh", "ja", "ko", "th"):
+    """Whether the sentence may name a date."""
+    has_digit = any(character.isdigit() for character in sentence)
+    return bool(has_digit and _load_locale_info(language)) or _has_date_word(sentence, language)
+
+
+def _has_date_word(sentence: str, language: str) -> bool:
+    """Whether the sentence has a word of dates, as one that tells how long ago something was does in any language."""
+    if language in ("zh", "ja", "ko", "th"):
         return bool(_load_locale_info(language))
     return any(match[0] in _load_date_hints(language) for match in WORD_PATTERN.finditer(sentence.casefold()))
 

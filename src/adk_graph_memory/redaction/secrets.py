@@ -172,7 +172,7 @@ def load_detectors() -> tuple[Detector, ...]:
         raise errors.RedactorMissing(reason=f"{error.name} is not installed") from error
 
     def find_card_numbers(text: str) -> Iterator[TextSpan]:
-        for match in _search_in_chunks(_CARD_NUMBER, text):
+        for match in search_in_chunks(_CARD_NUMBER, text):
             try:
                 number = PaymentCardNumber(re.sub(r"[^0-9]", "", match[0]))
             except PydanticCustomError:
@@ -182,7 +182,7 @@ def load_detectors() -> tuple[Detector, ...]:
 
     tokens: list[Detector] = [(kind, _make_span_finder(re.compile(pattern))) for kind, pattern in _SECRET_FORMATS]
     assignments: list[Detector] = [
-        ("secret", _make_span_finder(pattern, "value", _search_in_chunks)) for pattern in _ASSIGNMENT_PATTERNS
+        ("secret", _make_span_finder(pattern, "value", search_in_chunks)) for pattern in _ASSIGNMENT_PATTERNS
     ]
     return (*tokens, *library_detectors, ("card number", find_card_numbers), *assignments)
 
@@ -228,7 +228,7 @@ def _load_library_detectors() -> list[Detector]:
     return tokens + url_passwords
 
 
-def _search_in_chunks(pattern: re.Pattern[str], text: str) -> Iterator[re.Match[str]]:
+def search_in_chunks(pattern: re.Pattern[str], text: str) -> Iterator[re.Match[str]]:
     """Search a long text in chunks: one search holds the GIL and would block all threads, the event loop's included.
 
     A match with its lookahead must be no longer than the overlap.
