@@ -13,6 +13,7 @@ from concurrent.futures import Future
 from contextlib import asynccontextmanager
 
 _TRANSIENT_STATUSES = {408, 429, 500, 502, 503, 504}
+_REFUSAL_STATUSES = {400, 413, 422}
 _API_KEY = re.compile(r"\bapi[ _-]?key|\bapi_key|key inputs argument", re.IGNORECASE)
 _HTTP_LIBRARIES = ("httpx", "httpcore", "httpx2", "httpcore2", "aiohttp")
 
@@ -22,6 +23,12 @@ def is_transient(error: Exception) -> bool:
     codes = {getattr(error, name, None) for name in ("code", "status_code")}
     is_http_error = type(error).__module__.partition(".")[0] in _HTTP_LIBRARIES
     return bool(codes & _TRANSIENT_STATUSES) or is_http_error or isinstance(error, (OSError, json.JSONDecodeError))
+
+
+def is_refusal(error: Exception) -> bool:
+    """Whether a service refused what it was asked, such as a text that is too long or not allowed."""
+    codes = {getattr(error, name, None) for name in ("code", "status_code")}
+    return bool(codes & _REFUSAL_STATUSES) and not _API_KEY.search(str(error))
 
 
 def describe_failure(error: BaseException) -> str:

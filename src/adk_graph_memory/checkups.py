@@ -159,7 +159,7 @@ class UserChecker:
     async def _make_checkup(
         self, before: Examination, after: Examination, difference: MemoryDifference | None
     ) -> Checkup:
-        waiting, _ = await graph.knowledge.count_unfinished(self._connection, self._scope)
+        waiting, _, unread = await graph.knowledge.count_unfinished(self._connection, self._scope)
         has_difference = difference is not None and not difference.is_empty
         is_mended = has_difference and after.difference is not None and after.difference.is_empty
         return Checkup(
@@ -170,6 +170,7 @@ class UserChecker:
             is_mended=is_mended and before is not after,
             waiting=waiting,
             unembedded=after.counts.unembedded,
+            unread=unread,
             findings=tuple(
                 Finding.make(
                     kind,

@@ -21,6 +21,7 @@ GraphMemoryError
 ├── RerankerFailed
 ├── BatchStalled
 ├── ModelError                    ModelFailed  ReplyUnusable  ReplyTruncated
+├── ModelFailed                   ModelRefused
 ├── RedactionError                RedactionFailed  RedactorMissing
 └── LocalServerError              UnsupportedPlatform  JavaMissing  JarsMissing  PortTaken  StoreInUse  DiskFull
                                   ServerStartFailed  ServerStartTimeout
@@ -335,6 +336,10 @@ class ModelError(GraphMemoryError):
 class ModelFailed(ModelError):
     template = "The model {model} failed: {reason}"
     model: str
+
+
+class ModelRefused(ModelFailed):
+    template = "The model {model} does not answer what it was asked: {reason}"
 
 
 class ReplyUnusable(ModelError):

@@ -276,6 +276,7 @@ class Ingestion:
             outcome = await self._store_plan(scope, window, WindowPlan(plan, reading, total, writes), batch)
             clock.lap("write")
             if outcome == "written":
+                _log_unread_turns(window, result)
                 return replace(total, milliseconds=clock.laps)
             if outcome == "taken":
                 return IngestReport(busy=len(window.turns), usage=total.usage, extractor=self._extractor.version)
@@ -342,6 +343,18 @@ async def _extract_window(
             result = extraction.keep_statements(result, window.turns, {})
         clock.lap("extract")
         return replace(result, authors=tuple(sorted({(turn.author, turn.role) for turn in window.turns}))), clock
+
+
+def _log_unread_turns(window: Lease, result: Extraction) -> None:
+    for reason in dict.fromkeys(result.unread.values()):
+        count = sum(one == reason for one in result.unread.values())
+        logger.warning(
+            "%d turns of session %r could not be read and are kept without facts: %s "
+            "`adk-graph-memory reextract` reads them again.",
+            count,
+            window.session_id,
+            reason,
+        )
 
 
 def _group_by_session(ingests: Sequence[PendingIngest]) -> list[PendingIngest]:

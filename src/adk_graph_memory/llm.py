@@ -95,7 +95,8 @@ async def generate_structured(model: BaseLlm, prompt: str, schema: type[Reply], 
     are kept and the others counted.
 
     Raises:
-        errors.ModelFailed: the model raised an error, timed out, refused, or answered nothing.
+        errors.ModelFailed: the model raised an error or timed out.
+        errors.ModelRefused: the model refused this request, or answered nothing.
         errors.ReplyTruncated: the reply hit the model's output limit; ask for less.
         errors.ReplyUnusable: nothing in the repaired reply fits the schema.
     """
@@ -173,7 +174,8 @@ async def _request_reply(
             if failures >= limits.model_retries or not calls.is_transient(error):
                 is_timeout = isinstance(error, TimeoutError)
                 reason = f"no answer within {limits.model_timeout:g} s" if is_timeout else calls.describe_failure(error)
-                raise errors.ModelFailed(model=model.model, reason=reason) from error
+                kind = errors.ModelRefused if calls.is_refusal(error) else errors.ModelFailed
+                raise kind(model=model.model, reason=reason) from error
         await asyncio.sleep(pause)
     complete = [response for response in responses if not response.partial]
     text = "".join(_join_text(response) for response in complete)
@@ -181,7 +183,7 @@ async def _request_reply(
     is_truncated = "MAX_TOKENS" in codes
     if not text and not is_truncated:
         reason = ", ".join(sorted(codes - {"None", "STOP"})) or "no reason given"
-        raise errors.ModelFailed(model=model.model, reason=f"an empty answer ({reason})")
+        raise errors.ModelRefused(model=model.model, reason=f"an empty answer ({reason})")
     return text, sum((_read_usage(response) for response in responses), Usage(calls=1)), is_truncated
 
 

@@ -47,7 +47,7 @@ class CheckupTally:
         self.users += 1
         self.ill += checkup.is_ill
         self.mended += has_changed and not checkup.is_ill
-        if not has_changed and not checkup.waiting and not checkup.unembedded:
+        if not has_changed and not (checkup.waiting or checkup.unembedded or checkup.unread):
             return
         if len(self.checkups) < MAX_USERS_SHOWN:
             self.checkups.append(checkup)
@@ -95,10 +95,10 @@ def _make_value(tally: CheckupTally, store: list[Finding]) -> dict[str, Any]:
 def _make_text(tally: CheckupTally, store: list[Finding]) -> RenderableType:
     columns = [
         *map(text_column, ("app", "user")),
-        *map(number_column, ("facts", "differences", "waiting", "no vector")),
+        *map(number_column, ("facts", "differences", "waiting", "no vector", "unread")),
     ]
     rows = [
-        (one.app_name, one.user_id, *map(str, (one.facts, one.differences, one.waiting, one.unembedded)))
+        (one.app_name, one.user_id, *map(str, (one.facts, one.differences, one.waiting, one.unembedded, one.unread)))
         for one in tally.checkups
     ]
     lines = [_describe_finding("the database", finding) for finding in store]
@@ -123,4 +123,6 @@ def _list_hints(tally: CheckupTally, store: list[Finding]) -> list[str]:
     has_difference = any(one.differences and not one.is_mended for one in tally.checkups)
     if has_difference:
         ways["`adk-graph-memory doctor --mend` writes what differs."] += 1
+    if any(one.unread for one in tally.checkups):
+        ways["`adk-graph-memory reextract` reads again what no model could read."] += 1
     return list(ways)

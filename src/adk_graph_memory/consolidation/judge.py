@@ -15,7 +15,7 @@ from adk_graph_memory.consolidation.claims import ClaimGroup
 from adk_graph_memory.consolidation.comparison import Comparison
 from adk_graph_memory.consolidation.decisions import Decision, JudgeDecisions
 from adk_graph_memory.language.wording import find_proof
-from adk_graph_memory.records import KnownEntity, PlannedEntity, Usage, fold_text
+from adk_graph_memory.records import KnownEntity, PlannedEntity, Usage, count_tokens, fold_text
 from adk_graph_memory.records.dates import format_short_date, format_weekday_date
 from adk_graph_memory.records.write_plan import FactOperation
 from adk_graph_memory.settings import Limits
@@ -23,6 +23,8 @@ from adk_graph_memory.settings import Limits
 _EDGE_PUNCTUATION = " .,;:!?…。！？،؟।\"'“”‘’«»„"
 MAX_ENTITY_FACTS = 5
 """How many facts and quotes the prompt shows with an entity to identify it."""
+PROMPT_WINDOWS = 2
+"""How many windows of an extraction a prompt is as long as, at most: it shows facts beside the words they rest on."""
 
 
 class OpReply(BaseModel):
@@ -73,30 +75,41 @@ class Judge:
     async def decide(self, comparison: Comparison) -> tuple[JudgeDecisions, Usage]:
         """Ask the model about everything that is open. Decisions about other facts are dropped and counted.
 
-        If the reply is truncated, the questions are asked again in two halves.
+        If the prompt is too long, or the reply truncated, the questions are asked in two halves. If the model refuses
+        them, because of a word in them perhaps, they stay open and are counted.
 
         Raises:
             errors.ModelError: the model failed; nothing was decided.
         """
         claim_ids, entity_keys = _list_prompt_ids(comparison)
         fields = await asyncio.to_thread(_make_question_fields, comparison, claim_ids, entity_keys)
-        prompt = self._prompt.fill_template(**fields)
+        prompt, is_divisible = self._prompt.fill_template(**fields), len(comparison.open_questions) > 1
+        max_tokens = PROMPT_WINDOWS * self._limits.window_tokens
+        if is_divisible and await asyncio.to_thread(count_tokens, prompt) > max_tokens:
+            return await self._decide_halves(comparison)
         try:
             answer = await llm.generate_structured(self._model, prompt, ConsolidationReply, self._limits)
         except errors.ReplyTruncated as error:
-            questions = comparison.open_questions
-            if len(questions) > 1:
-                middle = len(questions) // 2
-                first, usage = await self.decide(replace(comparison, open_questions=questions[:middle]))
-                resolution = replace(comparison.resolution, doubts=())  # the first half has asked about them
-                rest = replace(comparison, open_questions=questions[middle:], resolution=resolution)
-                second, more_usage = await self.decide(rest)
-                return first + second, error.usage + usage + more_usage
+            if is_divisible:
+                decisions, usage = await self._decide_halves(comparison)
+                return decisions, error.usage + usage
             if error.answer is None:
                 raise
             answer = error.answer
+        except errors.ModelRefused:
+            refused = {"question that the model refused": len(comparison.open_questions)}
+            return JudgeDecisions(drop_counts=refused), Usage(calls=1)
         decisions = await asyncio.to_thread(parse_decisions, answer.reply, comparison, claim_ids, entity_keys)
         return replace(decisions, drop_counts=Counter(decisions.drop_counts) + Counter(answer.dropped)), answer.usage
+
+    async def _decide_halves(self, comparison: Comparison) -> tuple[JudgeDecisions, Usage]:
+        questions = comparison.open_questions
+        middle = len(questions) // 2
+        first, usage = await self.decide(replace(comparison, open_questions=questions[:middle]))
+        resolution = replace(comparison.resolution, doubts=())  # the first half has asked about them
+        rest = replace(comparison, open_questions=questions[middle:], resolution=resolution)
+        second, more_usage = await self.decide(rest)
+        return first + second, usage + more_usage
 
 
 def _list_prompt_ids(comparison: Comparison) -> tuple[list[str], list[str]]:

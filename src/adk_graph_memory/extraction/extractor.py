@@ -4,21 +4,33 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
 from copy import copy
 from dataclasses import replace
-from datetime import date
+from datetime import UTC, date, datetime
 from typing import Protocol
 
 from adk_graph_memory import errors, llm, prompts
+from adk_graph_memory.extraction.pieces import (
+    Piece,
+    divide_window,
+    pack_pieces,
+    place_sources,
+    shorten_context,
+    split_into_windows,
+)
 from adk_graph_memory.extraction.remarks import apply_remarks, drop_forgotten_turns
 from adk_graph_memory.extraction.reply import parse_reply
 from adk_graph_memory.extraction.reply_schema import ExtractionReply
 from adk_graph_memory.extraction.rules import RuleExtractor
 from adk_graph_memory.extraction.vocabulary import OPEN_VOCABULARY, Topic, Vocabulary
-from adk_graph_memory.records import ExtractedEntity, ExtractedFact, Extraction, KnownEntity, Remark, Turn, count_tokens
+from adk_graph_memory.records import ExtractedEntity, ExtractedFact, Extraction, KnownEntity, Remark, Turn
 from adk_graph_memory.records.dates import format_weekday_time
 from adk_graph_memory.settings import Limits, Settings
+
+_CONTEXT_SHARE, _MIN_CONTEXT_TOKENS = 0.25, 1_000
+"""Tokens of the turns before a window, as a share of the window's, and how many there may always be."""
+_GREETING = Turn("greeting", "user", "Good morning!", datetime(2026, 1, 1, 9, tzinfo=UTC))
 
 
 class Extractor(Protocol):
@@ -91,62 +103,140 @@ class ModelExtractor:
     ) -> Extraction:
         """Extract entities and facts from one window, with one model call or more.
 
-        A fact whose quote is in none of the turns is dropped and counted, or kept unverified. If the reply is
-        truncated, each half of the turns is extracted separately.
+        A turn longer than ``window_tokens`` is read in pieces. A fact whose quote is in none of the turns is dropped
+        and counted, or kept unverified. What the model cannot answer or refuses to is asked for in halves, until only
+        what cannot be read at all is left: the extraction names these turns.
 
         Raises:
             errors.ModelError: the model failed; nothing was extracted.
         """
-        prompt = await asyncio.to_thread(self._fill_prompt, turns, known_entities, context)
+        windows = await asyncio.to_thread(pack_pieces, turns, size=self._limits.window_tokens)
+        contexts = [list(map(Piece, context)), *(window[-1:] for window in windows)]
+        reader = _WindowReader(self._ask, known_entities)
+        slots = asyncio.Semaphore(self._limits.model_concurrency)
+        tasks = [
+            asyncio.create_task(reader.read_window(window, before, slots))
+            for window, before in zip(windows, contexts, strict=False)
+        ]
+        try:
+            parts = [part for task in tasks for part in await task]
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+        return parts[0] if len(parts) == 1 else join_extractions(parts)
+
+    async def _ask(
+        self, pieces: Sequence[Piece], known_entities: Sequence[KnownEntity], context: Sequence[Piece]
+    ) -> Extraction:
+        """Ask the model about what fits into one prompt.
+
+        Raises:
+            errors.ReplyTruncated: the reply was cut off; its answer is the extraction of what came, if anything did.
+            errors.ModelError: the model failed.
+        """
+        prompt = await asyncio.to_thread(self._fill_prompt, pieces, known_entities, context)
         try:
             answer = await llm.generate_structured(self._model, prompt, ExtractionReply, self._limits)
         except errors.ReplyTruncated as error:
-            if len(turns) > 1:
-                middle = len(turns) // 2
-                first = await self.extract(turns[:middle], known_entities, context)
-                second = await self.extract(turns[middle:], known_entities, turns[:middle][-len(context) or -1 :])
-                extraction_of_halves = join_extractions((first, second))
-                return replace(extraction_of_halves, usage=extraction_of_halves.usage + error.usage)
-            if error.answer is None:
-                raise
-            answer = error.answer
-        extraction = await asyncio.to_thread(self._read_reply, answer.reply, turns, known_entities, context)
-        drop_counts = Counter(extraction.drop_counts) + Counter(answer.dropped)
-        return replace(extraction, usage=answer.usage, drop_counts=drop_counts)
+            if error.answer is not None:
+                error.answer = await asyncio.to_thread(self._read_answer, error.answer, pieces, known_entities, context)
+            raise
+        return await asyncio.to_thread(self._read_answer, answer, pieces, known_entities, context)
 
     def _fill_prompt(
-        self, turns: Sequence[Turn], known_entities: Sequence[KnownEntity], context: Sequence[Turn]
+        self, pieces: Sequence[Piece], known_entities: Sequence[KnownEntity], context: Sequence[Piece]
     ) -> str:
         entity_lines = "\n".join(_format_known_entity(number, entity) for number, entity in enumerate(known_entities))
+        max_tokens = max(_MIN_CONTEXT_TOKENS, int(self._limits.window_tokens * _CONTEXT_SHARE))
+        texts = [*shorten_context(context, max_tokens=max_tokens), *(piece.prompt_text for piece in pieces)]
+        turns = [piece.turn for piece in (*context, *pieces)]
         return self._prompt.fill_template(
             known_entities=entity_lines or "(none yet)",
-            turns="\n".join(_format_turns(context, turns)),
+            turns="\n".join(_format_turns(turns, texts, start=-len(context))),
             **self._vocabulary.make_prompt_fields(),
         )
 
-    def _read_reply(
+    def _read_answer(
         self,
-        reply: ExtractionReply,
-        turns: Sequence[Turn],
+        answer: llm.ModelAnswer[ExtractionReply],
+        pieces: Sequence[Piece],
         known_entities: Sequence[KnownEntity],
-        context: Sequence[Turn],
+        context: Sequence[Piece],
     ) -> Extraction:
+        turns, reply = [piece.turn for piece in pieces], answer.reply
         extraction = parse_reply(reply, turns, known_entities, self._vocabulary, keep_unverified=self._keep_unverified)
-        return apply_remarks(extraction, reply, turns, context)
+        extraction = place_sources(extraction, pieces)
+        extraction = apply_remarks(extraction, reply, turns, [piece.turn for piece in context])
+        drop_counts = Counter(extraction.drop_counts) + Counter(answer.dropped)
+        return replace(extraction, usage=answer.usage, drop_counts=drop_counts)
 
 
-def split_into_windows(turns: Sequence[Turn], *, size: int) -> list[tuple[Turn, ...]]:
-    """Split the turns, in order, into windows of at most ``size`` tokens; a longer turn gets a window of its own."""
-    windows: list[list[Turn]] = []
-    used = 0
-    for turn in turns:
-        tokens = count_tokens(turn.text)
-        if not windows or used + tokens > size:
-            windows.append([])
-            used = 0
-        windows[-1].append(turn)
-        used += tokens
-    return [tuple(window) for window in windows]
+class _WindowReader:
+    """Reads what one request gives to a model, in as small parts as the model needs.
+
+    Args:
+        ask: asks the model about pieces, given known entities and what was said before.
+        known_entities: the entities already in the graph.
+    """
+
+    def __init__(
+        self,
+        ask: Callable[[Sequence[Piece], Sequence[KnownEntity], Sequence[Piece]], Awaitable[Extraction]],
+        known_entities: Sequence[KnownEntity],
+    ) -> None:
+        self._ask, self._known_entities = ask, known_entities
+        self._unread: dict[str, str] = {}
+        self._has_answered = False
+
+    async def read_window(
+        self, pieces: Sequence[Piece], context: Sequence[Piece], slots: asyncio.Semaphore
+    ) -> list[Extraction]:
+        """Read a window while holding a slot; return what was extracted from each of its parts."""
+        async with slots:
+            return await self._read(pieces, context)
+
+    async def _read(self, pieces: Sequence[Piece], context: Sequence[Piece]) -> list[Extraction]:
+        context = [piece for piece in context if piece.turn.id not in self._unread]
+        try:
+            extraction = await self._ask(pieces, self._known_entities, context)
+        except errors.ReplyTruncated as error:
+            self._has_answered = True
+            if error.answer is not None and divide_window(pieces) is None:
+                return [error.answer]
+            return [Extraction(usage=error.usage), *await self._read_halves(pieces, context, error)]
+        except (errors.ModelRefused, errors.ReplyUnusable) as error:
+            return await self._read_halves(pieces, context, error)
+        self._has_answered = True
+        return [extraction]
+
+    async def _read_halves(
+        self, pieces: Sequence[Piece], context: Sequence[Piece], error: errors.ModelError
+    ) -> list[Extraction]:
+        """Read in halves what the model could not answer, a short text without its context, and then no more."""
+        control = [] if self._has_answered else [await self._read_control(error)]
+        if halves := divide_window(pieces):
+            first, second = halves
+            parts = await self._read(first, context)
+            return [*control, *parts, *await self._read(second, first[-max(len(context), 1) :])]
+        if context:
+            return [*control, *await self._read(pieces, ())]
+        unread = {pieces[0].turn.id: str(error)}
+        self._unread |= unread
+        return [*control, Extraction(unread=unread, drop_counts={"text that the model could not read": 1})]
+
+    async def _read_control(self, error: errors.ModelError) -> Extraction:
+        """Ask about a greeting: a model that does not answer even that fails for another reason than the text.
+
+        Raises:
+            errors.ModelError: the given error, if the model does not answer.
+        """
+        try:
+            extraction = await self._ask([Piece(_GREETING)], (), ())
+        except errors.ModelError:
+            raise error from None
+        self._has_answered = True
+        return Extraction(usage=extraction.usage)
 
 
 def _format_known_entity(number: int, entity: KnownEntity) -> str:
@@ -154,16 +244,16 @@ def _format_known_entity(number: int, entity: KnownEntity) -> str:
     return f"{number}: {prompts.encode_line({'names': [entity.name, *entity.aliases], 'type': entity.type, **about})}"
 
 
-def _format_turns(context: Sequence[Turn], turns: Sequence[Turn]) -> Iterator[str]:
-    """One line of JSON per turn, and one per change of date; context turns have negative numbers."""
+def _format_turns(turns: Sequence[Turn], texts: Sequence[str], start: int) -> Iterator[str]:
+    """One line of JSON per turn, with its text and its number from ``start`` on, and one per change of date."""
     day: date | None = None
-    for number, turn in enumerate((*context, *turns), start=-len(context)):
+    for number, (turn, text) in enumerate(zip(turns, texts, strict=True), start=start):
         if turn.at.date() != day:
             day = turn.at.date()
             yield prompts.encode_line({"date": day.isoformat()})
         role = {"role": turn.role} if turn.role == "model" else {}
         yield prompts.encode_line(
-            {"turn": number, "at": format_weekday_time(turn.at), "author": turn.author, **role, "text": turn.text}
+            {"turn": number, "at": format_weekday_time(turn.at), "author": turn.author, **role, "text": text}
         )
 
 
@@ -174,6 +264,7 @@ def join_extractions(parts: Sequence[Extraction]) -> Extraction:
     mentions: list[tuple[str, int]] = []
     remarks: list[Remark] = []
     forget_turn_ids: list[str] = []
+    unread: dict[str, str] = {}
     drop_counts: Counter[str] = Counter()
     usage = sum((part.usage for part in parts), Extraction().usage)
     for number, part in enumerate(parts):
@@ -193,9 +284,18 @@ def join_extractions(parts: Sequence[Extraction]) -> Extraction:
         ]
         mentions += [(turn_id, entity_refs[ref]) for turn_id, ref in part.mentions]
         remarks += part.remarks
+        unread |= part.unread
         forget_turn_ids += part.forget_turn_ids
         drop_counts.update(part.drop_counts)
-    joined = Extraction(tuple(entities), tuple(facts), tuple(mentions), usage=usage, remarks=tuple(remarks))
+    first_remarks = {remark.turn_id: remark for remark in reversed(remarks)}  # pieces of a turn may have one each
+    joined = Extraction(
+        tuple(entities),
+        tuple(facts),
+        tuple(mentions),
+        usage=usage,
+        remarks=tuple(remark for _, remark in sorted(first_remarks.items())),
+        unread=unread,
+    )
     # A turn of one window may ask to forget a turn of another.
     return drop_forgotten_turns(joined, frozenset(forget_turn_ids), drop_counts)
 

@@ -135,10 +135,10 @@ async def iterate_owners(connection: Connection, app_name: str | None, user_id: 
         after = rows[-1]["scope"]
 
 
-async def count_unfinished(connection: Connection, scope: Scope) -> tuple[int, int]:
-    """Count the user's requests that are not read yet, and their memories without a vector."""
+async def count_unfinished(connection: Connection, scope: Scope) -> tuple[int, int, int]:
+    """Count a user's requests that are not read yet, memories without a vector, and turns that no model could read."""
     [row] = await connection.run_statement("unfinished_counts", scope=scope.key)
-    return row["waiting"], row["unembedded"]
+    return row["waiting"], row["unembedded"], row["unread"]
 
 
 async def is_known_owner(connection: Connection, app_name: str | None, user_id: str | None) -> bool:

@@ -62,6 +62,7 @@ async def apply_plan(
         await transaction.run_rows("write_events", changes["events"], scope=scope.key, **slot)
         await transaction.run_rows("write_facts", changes["facts"], scope=scope.key, **slot)
         await write_changes(transaction, scope, changes)
+        await mark_unread_turns(transaction, scope, reading)
         await transaction.run_rows("retract_support", changes["still_said"], scope=scope.key)
         await transaction.run_rows("embed_memories", changes["late"], scope=scope.key, **slot)
         if plan.forget_turn_ids:
@@ -69,6 +70,12 @@ async def apply_plan(
         return "written"
 
     return await connection.transact(work)
+
+
+async def mark_unread_turns(transaction: Transaction, scope: Scope, reading: Reading) -> None:
+    """Mark the turns that a model could not read: they are found by their words, and may be read again."""
+    rows = [{"memory_id": id, "reason": reason} for id, reason in reading.extraction.unread.items()]
+    await transaction.run_rows("mark_unread", rows, scope=scope.key, ingest=reading.id)
 
 
 async def write_changes(transaction: Transaction, scope: Scope, changes: Mapping[str, Sequence[Any]]) -> None:

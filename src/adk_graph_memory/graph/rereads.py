@@ -8,7 +8,7 @@ from typing import Any
 
 from neo4j import Record
 
-from adk_graph_memory.graph import forgetting, ingest_queue
+from adk_graph_memory.graph import forgetting, ingest_queue, memories
 from adk_graph_memory.graph.connection import Connection, Transaction
 from adk_graph_memory.graph.derivation import MemorySnapshot
 from adk_graph_memory.graph.ingest_queue import CONTEXT_TURNS, Lease
@@ -139,3 +139,4 @@ async def write_rereading(
         held=len(reading.held) or None,
         turns=list(rereading.turns),
     )
+    await memories.mark_unread_turns(transaction, scope, reading)

@@ -54,7 +54,13 @@ else:
             "UserSummary",
         ),
         "adk_graph_memory.records.scopes": ("Scope", "SharedMemory"),
-        "adk_graph_memory.records.text_keys": ("count_tokens", "digest", "fold_text", "has_wide_character"),
+        "adk_graph_memory.records.text_keys": (
+            "count_tokens",
+            "digest",
+            "find_token_end",
+            "fold_text",
+            "has_wide_character",
+        ),
         "adk_graph_memory.records.turns": (
             "NO_SESSION",
             "RULES",

@@ -150,7 +150,8 @@ class Extraction:
     """What an extractor found in some turns.
 
     ``mentions`` are pairs of turn id and entity ref, ``drop_counts`` counts of dropped facts by reason, ``authors`` the
-    authors of the turns, and ``forget_turn_ids`` the turns that their author asked to forget.
+    authors of the turns, ``forget_turn_ids`` the turns that their author asked to forget, and ``unread`` why a model
+    could not read a turn, or a part of it, by its id.
     """
 
     entities: tuple[ExtractedEntity, ...] = ()
@@ -161,3 +162,4 @@ class Extraction:
     authors: tuple[tuple[str, Role], ...] = ()
     remarks: tuple[Remark, ...] = ()
     forget_turn_ids: tuple[str, ...] = ()
+    unread: Mapping[str, str] = field(default_factory=dict)

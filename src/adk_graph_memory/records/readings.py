@@ -140,7 +140,7 @@ _LEFT_TO_TURNS: Any = {"extraction": {"facts": {"__all__": {"sources": {"__all__
 
 def encode_reading(reading: Reading) -> str:
     """Encode a reading as JSON, without what the graph holds beside it."""
-    extraction = replace(reading.extraction, usage=Usage(), drop_counts={}, remarks=(), forget_turn_ids=())
+    extraction = replace(reading.extraction, usage=Usage(), drop_counts={}, remarks=(), forget_turn_ids=(), unread={})
     reading = replace(reading, extraction=extraction, at=None, outdated_turn_ids=frozenset(), reread_at={})
     return _ADAPTER.dump_json(reading, exclude=_LEFT_TO_TURNS, exclude_defaults=True).decode()
 
@@ -202,4 +202,5 @@ def rename_turns(extraction: Extraction, memory_ids: Mapping[str, str]) -> Extra
         mentions=tuple((rename(turn_id), ref) for turn_id, ref in extraction.mentions),
         remarks=tuple(replace(remark, turn_id=rename(remark.turn_id)) for remark in extraction.remarks),
         forget_turn_ids=tuple(map(rename, extraction.forget_turn_ids)),
+        unread={rename(turn_id): reason for turn_id, reason in extraction.unread.items()},
     )

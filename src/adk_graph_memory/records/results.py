@@ -285,6 +285,8 @@ class Checkup:
     """memories and names that lack their vector; ``mend`` embeds them, and the next ingest the memories"""
     findings: tuple[Finding, ...] = ()
     """which invariants were broken, how often, and whether that is mended"""
+    unread: int = 0
+    """turns that no model could read: they are found by their words, and ``reextract`` reads them again"""
 
     @property
     def is_ill(self) -> bool:

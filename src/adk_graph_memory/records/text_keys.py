@@ -1,4 +1,4 @@
-"""Digest, fold and count the tokens of a text."""
+"""Digest and fold a text, and count its tokens."""
 
 from __future__ import annotations
 
@@ -16,6 +16,10 @@ _TOKEN_PATTERN = re.compile(
     r"|(?:[^\w\s]|_){1,2}|\n\s*"  # punctuation, and a line's indent
 )
 
+CUT_MARK = "…"
+"""Stands for words of a text that were left out."""
+MAX_TOKEN_CHARACTERS = 30
+"""Characters for which a token is allowed for, the white space around it included."""
 _MAX_LIST_CHARACTERS = 10_000
 """Length from which tokens are counted one by one instead of in one list."""
 
@@ -49,3 +53,21 @@ def count_tokens(text: str) -> int:
         return len(_TOKEN_PATTERN.findall(text))
     # Half as fast, but one long call would hold the GIL and block other threads.
     return sum(1 for _ in _TOKEN_PATTERN.finditer(text))
+
+
+def find_token_end(text: str, count: int, start: int = 0) -> int:
+    """The position behind so many tokens from ``start``; the end of a text that has no more."""
+    for number, token in enumerate(_TOKEN_PATTERN.finditer(text, start), start=1):
+        if number == count:
+            return token.end()
+    return len(text)
+
+
+def leave_out_middle(text: str, max_tokens: int) -> str:
+    """Keep at most so many tokens of a text, from its beginning and its end; a mark stands for those between."""
+    if not text[find_token_end(text, max_tokens) :].strip():
+        return text
+    half, text = max(1, max_tokens // 2), text.strip()
+    tail = text[-half * MAX_TOKEN_CHARACTERS :]
+    starts = [token.start() for token in _TOKEN_PATTERN.finditer(tail)][-half:]
+    return f"{text[: find_token_end(text, half)].rstrip()} {CUT_MARK} {tail[starts[0] :].lstrip()}"

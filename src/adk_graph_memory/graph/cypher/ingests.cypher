@@ -46,7 +46,8 @@ CALL () {
   FOREACH (known IN CASE WHEN event IS NULL THEN [] ELSE [event] END |
     SET known.text = turn.text, known.role = turn.role, known.origin = turn.origin, known.offset = turn.offset, known.memory_id = turn.memory_id,
       known.ingest = i.id
-    MERGE (i)-[:READS]->(known))
+    MERGE (i)-[reads:READS]->(known)
+    SET reads.unread = null)
 }
 CALL () {
   MATCH (later:@Event {scope: $scope, session_uid: $foreign_uid}) WHERE later.seq > $last_seq
@@ -100,6 +101,12 @@ FOREACH (_ IN CASE WHEN is_current THEN [1] ELSE [] END |
   SET u.writes = $writes + 1, i.state = 'done', i.done_at = datetime(), i.report = $report, i.extractor = $extractor,
       i.reading = $reading, i.held = $held, i.written = $writes + 1, i.reason = null, u.authors = coalesce(u.authors, []) + [name IN $authors WHERE NOT name IN coalesce(u.authors, [])])
 RETURN is_current
+
+// mark_unread
+// nothing; turns that a model could not read, each with the reason
+UNWIND $rows AS row
+MATCH (:@Ingest {scope: $scope, id: $ingest})-[reads:READS]->(:@Event {scope: $scope, memory_id: row.memory_id})
+SET reads.unread = row.reason
 
 // fail_ingest
 // nothing; the request is pending again, with the reason

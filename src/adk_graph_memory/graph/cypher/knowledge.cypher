@@ -169,6 +169,8 @@ WHERE u.scope > $after AND ($app_name IS NULL OR u.app_name = $app_name) AND ($u
 RETURN u.scope AS scope, u.app_name AS app_name, u.user_id AS user_id ORDER BY scope LIMIT $limit
 
 // unfinished_counts
-// one row: how many requests of a user wait or are being read, and how many memories lack their vector
+// one row: how many requests of a user wait or are being read, how many memories lack their vector, and how many turns no model
+// could read
 RETURN COUNT { MATCH (i:@Ingest {scope: $scope}) WHERE i.state IN ['pending', 'claimed'] } AS waiting,
-       COUNT { MATCH (m:@Memory {scope: $scope, unembedded: true}) } AS unembedded
+       COUNT { MATCH (m:@Memory {scope: $scope, unembedded: true}) } AS unembedded,
+       COUNT { MATCH (i:@Ingest {scope: $scope})-[reads:READS]->(e:@Event) WHERE reads.unread IS NOT NULL AND e.ingest = i.id } AS unread

@@ -6,14 +6,15 @@ EXISTS {
 }
 
 // outdated_turns
-// a row for each turn that another extractor has read last, of one session or all, in order: what was added directly, has
-// expired, was reviewed or ruled on is not read again
+// a row for each turn that another extractor has read last, or that none could read, of one session or all, in order: what
+// was added directly, has expired, was reviewed or ruled on is not read again
 MATCH (i:@Ingest {scope: $scope, state: 'done'})
 WHERE i.reading IS NOT NULL AND i.is_ruling IS NULL AND i.reviewed IS NULL
-  AND ($extractor IS NULL OR i.extractor <> $extractor) AND ($session_id IS NULL OR i.session_id = $session_id)
+  AND ($session_id IS NULL OR i.session_id = $session_id)
   AND i.session_id <> ':statements:' AND NOT i.session_id STARTS WITH ':promoted:'
-MATCH (i)-[:READS]->(e:@Event)
-WHERE e.ingest = i.id AND e.memory_id IS NOT NULL AND ($since IS NULL OR e.timestamp >= $since) AND NOT
+MATCH (i)-[reads:READS]->(e:@Event)
+WHERE ($extractor IS NULL OR i.extractor <> $extractor OR reads.unread IS NOT NULL)
+  AND e.ingest = i.id AND e.memory_id IS NOT NULL AND ($since IS NULL OR e.timestamp >= $since) AND NOT
 // include ruled_on
 WITH i, e, e AS memory
 WHERE
