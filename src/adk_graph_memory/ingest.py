@@ -32,6 +32,8 @@ RELEASE_SECONDS = 1.0
 """Time to release a lease after the database was away."""
 STAYS_PENDING = "What was said is not remembered yet; it stays queued in the graph"
 """How the log names what a failing ingest prevents."""
+MAX_LEASED_TURNS = 10_000
+"""Turns that one transaction stores."""
 MAX_WRITE_ATTEMPTS = 10
 """Plans made for one window, at most, when other workers keep writing to the same user."""
 
@@ -142,20 +144,23 @@ class Ingestion:
         lease_id: str,
         pending_reason: str | None = None,
     ) -> LeasedWindows:
-        return await graph.ingest_queue.lease_turns(
-            self._connection,
-            scope,
-            session_id,
-            list({turn.id: turn for turn in turns}.values()),
-            split=self._extractor.split_turns,
-            lease=lease_id,
-            now=time.time(),
-            lease_seconds=self._connection.settings.limits.lease,
-            metadata=metadata,
-            topics=topics,
-            model=self._extractor.model_name,
-            pending_reason=pending_reason,
-        )
+        turns, leases = list({turn.id: turn for turn in turns}.values()), LeasedWindows()
+        for start in range(0, len(turns), MAX_LEASED_TURNS):
+            leases += await graph.ingest_queue.lease_turns(
+                self._connection,
+                scope,
+                session_id,
+                turns[start : start + MAX_LEASED_TURNS],
+                split=self._extractor.split_turns,
+                lease=lease_id,
+                now=time.time(),
+                lease_seconds=self._connection.settings.limits.lease,
+                metadata=metadata,
+                topics=topics,
+                model=self._extractor.model_name,
+                pending_reason=pending_reason,
+            )
+        return leases
 
     async def resume_pending(self, ingests: Sequence[PendingIngest]) -> list[IngestReport]:
         """Ingest pending requests, those of one session together.

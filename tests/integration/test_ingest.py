@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import random
+import re
 import uuid
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -693,3 +694,80 @@ async def test_a_turn_that_is_not_plainly_its_authors_word_is_marked(make: Make,
     assert await rows(memory, owner, query) == [["Bo wrote: I quit", "pasted", "Bo"], ["My cat is Mau", None, None]]
     await memory.remember([turn("Bo quit, ha ha", "t0")], session_id="s", **owner)
     assert (await rows(memory, owner, query))[0] == ["Bo quit, ha ha", "joking", None]
+
+
+def refuse_poison(request: Any) -> Any:
+    prompt = request.contents[0].parts[0].text
+    if "poison" in prompt:
+        return LlmResponse(error_code="SAFETY")
+    bees = [line for line in prompts.decode_lines(prompt, "conversation") if "bees" in line.get("text", "")]
+    return reply(*[make_fact("I keep bees", turns=[line["turn"]]) for line in bees])
+
+
+async def test_a_turn_that_no_model_reads_leaves_the_queue_and_is_told_of_once(
+    make: Make, owner: dict[str, str], caplog: pytest.LogCaptureFixture
+) -> None:
+    memory = make(*[refuse_poison] * 12)
+    turns = [turn("I keep bees"), turn("This is poison, from my teacher Zoltan", "t1"), turn("Good night", "t2")]
+    report = await memory.remember(turns, session_id="s", **owner)
+    assert (report.turns, report.facts) == (3, {"ADD": 1})
+    assert report.dropped == {"text that the model could not read": 1}
+    assert [record.levelname for record in caplog.records if "could not be read" in record.message] == ["WARNING"]
+    assert await memory.resume(app_name=owner["app_name"]) == []
+    assert "teacher Zoltan" in (await memory.recall("teacher Zoltan", **owner))[0].text
+    [checkup] = [one async for one in memory.check_memories(**owner)]
+    assert (checkup.unread, checkup.waiting, checkup.is_ill) == (1, 0, False)
+    asked = len(list_prompts(memory))
+    await memory.remember([turn("and more", "t3")], session_id="s", **owner)
+    assert len(list_prompts(memory)) > asked
+    [checkup] = [one async for one in memory.check_memories(**owner)]
+    assert (checkup.unread, checkup.waiting) == (1, 0)
+
+
+@pytest.mark.slow
+async def test_what_no_model_could_read_is_read_again_on_request(make: Make, owner: dict[str, str]) -> None:
+    memory = make(*[refuse_poison] * 8)
+    await memory.remember([turn("Hello"), turn("I eat poison", "t1")], session_id="s", **owner)
+    brave = make(reply(make_fact("I eat poison")), '{"ops": []}')
+    [session] = [one async for one in brave.outdated_sessions(**owner)]
+    assert session.turns == 1
+    result = await brave.reextract(session)
+    assert await states(brave, owner) == {"I eat poison": "current"}
+    assert [one async for one in brave.outdated_sessions(**owner)] == []
+    await brave.undo(result.ingest_id, **owner)
+    assert await states(brave, owner) == {}
+    [checkup] = [one async for one in brave.check_memories(**owner)]
+    assert (checkup.unread, checkup.differences) == (1, 0)
+    again = make(reply(make_fact("I eat poison")), '{"ops": []}')
+    edited = [turn("I eat poison.", "t1")]
+    await again.remember(edited, session_id="s", **owner)
+    [checkup] = [one async for one in again.check_memories(**owner)]
+    assert (checkup.unread, checkup.differences) == (0, 0)
+
+
+@pytest.mark.slow
+async def test_a_long_turn_is_one_turn_to_queue_doctor_and_forgetting(make: Make, owner: dict[str, str]) -> None:
+    text = "\n\n".join(f"I keep bees{n}. " + "Of that there is more to be said than fits. " * 8 for n in range(40))
+
+    def read(request: Any) -> Any:
+        lines = prompts.decode_lines(request.contents[0].parts[0].text, "conversation")
+        said = [
+            words for line in lines if line.get("turn") == 0 for words in re.findall(r"I keep bees\d+", line["text"])
+        ]
+        return reply(*map(make_fact, said))
+
+    memory = make(*[read] * 20, window_tokens=500)
+    report = await memory.remember([turn("Hello"), turn(text, "t1"), turn("Bye", "t2")], session_id="s", **owner)
+    assert (report.turns, report.facts) == (3, {"ADD": 40})
+    quotes = await rows(
+        memory,
+        owner,
+        "MATCH (f:@Fact {scope: $scope})-[s:SUPPORTED_BY]->(e) "
+        "RETURN f.text, s.quote, substring(e.text, s.start, s.end - s.start)",
+    )
+    assert len(quotes) == 40 and all(fact == quote == words for fact, quote, words in quotes)
+    assert await rows(memory, owner, "MATCH (i:@Ingest {scope: $scope}) RETURN i.state") == [["done"]] * 3
+    [checkup] = [one async for one in memory.check_memories(**owner)]
+    assert (checkup.differences, checkup.findings, checkup.unread) == (0, (), 0)
+    await memory.forget([turn(text, "t1").make_memory_id("s")], **owner)
+    assert await states(memory, owner) == {}

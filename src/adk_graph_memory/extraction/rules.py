@@ -10,19 +10,23 @@ import asyncio
 import re
 from collections import Counter
 from collections.abc import Collection, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from adk_graph_memory import errors
 from adk_graph_memory.extraction.entity_registry import TOKEN_PATTERN, EntityRegistry
 from adk_graph_memory.extraction.name_finder import NameFinder, find_own_names, load_name_finder
+from adk_graph_memory.extraction.pieces import split_into_windows
 from adk_graph_memory.extraction.sentences import group_sentences, is_question, mask_quoted_text, split_sentences
 from adk_graph_memory.language.date_finder import find_relative_date
 from adk_graph_memory.language.detection import detect_language, load_stop_words
-from adk_graph_memory.records import RULES, ExtractedFact, Extraction, KnownEntity, Source, Turn
+from adk_graph_memory.records import RULES, ExtractedFact, Extraction, KnownEntity, Source, Turn, find_token_end
 from adk_graph_memory.records.write_plan import STATES_PREDICATE
 
 _MIN_STATEMENT_WORDS = 4
 """Words (or, in scripts without spaces, characters) below which a sentence counts as small talk."""
+MAX_WINDOW_TOKENS = 50_000
+"""Tokens of a window, and of the beginning of a turn that is read: each statement in it is to be written at once."""
 _FIRST_PERSON = re.compile("i|i['’]m|we|we['’]re|my|ich|meine?|yo|mi|me|je|mon|ma|я|мой|моя|меня|με")
 
 
@@ -53,8 +57,8 @@ class RuleExtractor:
         return self
 
     def split_turns(self, turns: Sequence[Turn]) -> Sequence[Sequence[Turn]]:
-        """Put all turns into one window: rules have no token limit."""
-        return [turns]
+        """Split the turns into windows that one transaction can write."""
+        return split_into_windows(turns, size=MAX_WINDOW_TOKENS)
 
     async def extract(
         self, turns: Sequence[Turn], known_entities: Sequence[KnownEntity], context: Sequence[Turn] = ()
@@ -63,7 +67,7 @@ class RuleExtractor:
         return await asyncio.to_thread(self._extract_by_rules, turns, known_entities) if turns else Extraction()
 
     def _extract_by_rules(self, turns: Sequence[Turn], known_entities: Sequence[KnownEntity]) -> Extraction:
-        texts = [mask_quoted_text(turn.text) for turn in turns]
+        texts = [mask_quoted_text(turn.text[: find_token_end(turn.text, MAX_WINDOW_TOKENS)]) for turn in turns]
         # A short turn is expected in the most frequent language.
         usual = Counter(map(detect_language, texts)).most_common(1)[0][0]
         parsed_turns = [
@@ -80,7 +84,9 @@ class RuleExtractor:
         for name in sorted(names, key=lambda name: name.is_sentence_start):
             if not (name.is_sentence_start and entities.has_name(name.text.partition(" ")[2])):
                 entities.add_entity(name.text, name.type)
-        return _extract_statements(parsed_turns, entities)
+        result = _extract_statements(parsed_turns, entities)
+        cut = sum(len(parsed.own_text) < len(parsed.turn.text.rstrip()) for parsed in parsed_turns)
+        return replace(result, drop_counts={**result.drop_counts, "rest of a long turn": cut}) if cut else result
 
 
 class _ParsedTurn(NamedTuple):

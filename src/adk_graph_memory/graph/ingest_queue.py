@@ -16,7 +16,7 @@ from adk_graph_memory import telemetry
 from adk_graph_memory.graph import fact_rows, forgetting
 from adk_graph_memory.graph.connection import Connection, Transaction
 from adk_graph_memory.graph.json_map import JsonMapDelta
-from adk_graph_memory.graph.queries import make_scope_parameters
+from adk_graph_memory.graph.queries import ROWS_PER_STATEMENT, make_scope_parameters
 from adk_graph_memory.language.zones import get_utc_offset, restore_datetime
 from adk_graph_memory.records import KnownEntity, Passage, Scope, Turn, digest
 from adk_graph_memory.records.turns import is_evidence
@@ -71,6 +71,9 @@ class LeasedWindows:
 
     windows: tuple[Lease, ...] = ()
     busy: int = 0
+
+    def __add__(self, other: LeasedWindows) -> LeasedWindows:
+        return LeasedWindows(self.windows + other.windows, self.busy + other.busy)
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,35 +135,39 @@ async def lease_turns(
         pending_reason: if set, the windows stay pending for this reason instead of being leased.
     """
     foreign_uid = f"elsewhere:{digest(session_id)}"
+    requests = await asyncio.to_thread(_make_request_rows, connection, turns, session_id)
 
     async def work(transaction: Transaction) -> LeasedWindows:
-        rows = await transaction.run_statement(
-            "unread_turns",
-            make_scope_parameters(scope),
-            session_id=session_id,
-            foreign_uid=foreign_uid,
-            turns=[_make_request_row(connection, turn, session_id) for turn in turns],
-            offset=get_utc_offset(turns[-1].at),
-            now=now,
-            lease=lease,
-        )
+        rows = list[Record]()
+        for start in range(0, len(requests), ROWS_PER_STATEMENT):
+            rows += await transaction.run_statement(
+                "unread_turns",
+                make_scope_parameters(scope),
+                session_id=session_id,
+                foreign_uid=foreign_uid,
+                turns=requests[start : start + ROWS_PER_STATEMENT],
+                offset=get_utc_offset(turns[-1].at),
+                now=now,
+                lease=lease,
+            )
         unread = {row["id"]: row for row in rows if not row["is_busy"]}
         leased_windows = LeasedWindows(busy=len(rows) - len(unread))
         if unread:
             first = next(iter(unread.values()))
             unread_turns = _number_turns([turn for turn in turns if turn.id in unread], unread, session_id)
             edited = frozenset(id for id, row in unread.items() if row["is_edited"])
-            parts = await asyncio.to_thread(split, unread_turns)
-            windows = [Lease(_make_ingest_id(session_id, part), lease, session_id, tuple(part)) for part in parts]
+            windows, turn_rows = await asyncio.to_thread(_make_windows, split, unread_turns, lease, session_id)
+            place = {"session_id": session_id, "uid": first["uid"], "foreign_uid": foreign_uid}
+            if len(unread_turns) > ROWS_PER_STATEMENT:
+                rows_of_all = [row for rows_of_window in turn_rows for row in rows_of_window]
+                await transaction.run_rows("store_turns", rows_of_all, scope=scope.key, **place)
+                turn_rows = [[]] * len(windows)
             [row] = await transaction.run_statement(
                 "claim_turns",
-                {"now": now, "lease_until": now + lease_seconds},
+                {"now": now, "lease_until": now + lease_seconds, **place},
                 scope=scope.key,
-                session_id=session_id,
-                uid=first["uid"],
-                foreign_uid=foreign_uid,
                 last_seq=first["last_seq"],
-                windows=[_make_window_row(window) for window in windows],
+                windows=[_make_window_row(*pair) for pair in zip(windows, turn_rows, strict=True)],
                 topics=list(topics),
                 model=model,
                 lease=lease,
@@ -187,7 +194,7 @@ async def _annotate_turns(
     # Evidence that is given again without an expiry is to stay from now on.
     dated_turns = [turn for turn in turns if turn.expires_at or turn.revisions_expire_at or is_evidence(session_id)]
     if rows := [_make_expiry_row(turn, session_id) for turn in dated_turns]:
-        await transaction.run_statement("date_turns", scope=scope.key, rows=rows)
+        await transaction.run_rows("date_turns", rows, scope=scope.key)
 
 
 def _add_context(windows: Sequence[Lease], row: Record) -> tuple[Lease, ...]:
@@ -293,14 +300,33 @@ def _make_ingest_id(session_id: str, turns: Sequence[Turn]) -> str:
     return digest(session_id, *(part for turn in turns for part in (turn.id, turn.text_key)))
 
 
-def _make_window_row(window: Lease) -> dict[str, Any]:
-    turns = [{**make_turn_row(turn, window.session_id), "seq": turn.seq} for turn in window.turns]
-    return {"ingest": window.ingest_id, "turns": turns}
+def _make_windows(
+    split: Callable[[Sequence[Turn]], Sequence[Sequence[Turn]]], turns: Sequence[Turn], lease: str, session_id: str
+) -> tuple[list[Lease], list[list[dict[str, Any]]]]:
+    """Split the turns into windows; return these, and the rows of each one's turns."""
+    windows = [Lease(_make_ingest_id(session_id, part), lease, session_id, tuple(part)) for part in split(turns)]
+    return windows, [
+        [{**make_turn_row(turn, session_id), "seq": turn.seq, "ingest": window.ingest_id} for turn in window.turns]
+        for window in windows
+    ]
 
 
-def _make_request_row(connection: Connection, turn: Turn, session_id: str) -> dict[str, Any]:
-    tombstone = forgetting.make_turn_tombstone(connection, turn.make_memory_id(session_id))
-    return {**make_turn_row(turn, session_id), "text_key": turn.text_key, "tombstone": tombstone}
+def _make_window_row(window: Lease, turns: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    first = window.turns[0].make_memory_id(window.session_id)
+    return {"ingest": window.ingest_id, "first": first, "turns": turns}
+
+
+def _make_request_rows(connection: Connection, turns: Sequence[Turn], session_id: str) -> list[dict[str, Any]]:
+    ids = [turn.make_memory_id(session_id) for turn in turns]
+    return [
+        {
+            "id": turn.id,
+            "memory_id": id,
+            "text_key": turn.text_key,
+            "tombstone": forgetting.make_turn_tombstone(connection, id),
+        }
+        for turn, id in zip(turns, ids, strict=True)
+    ]
 
 
 def make_turn_row(turn: Turn, session_id: str) -> dict[str, Any]:

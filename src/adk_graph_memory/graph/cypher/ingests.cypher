@@ -20,19 +20,8 @@ OPTIONAL MATCH (m:@Meta {key: 'schema'})
 RETURN turn.id AS id, s.uid AS uid, coalesce(last_seq, 0) AS last_seq, event.seq AS seq,
        event.extracted IS NOT NULL AS is_edited, i IS NOT NULL AS is_busy, m.live AS live
 
-// claim_turns
-// one row: the turns before those of each window; the user's entities, those of most facts first; the memories that still lack
-// their vector. Each window is this worker's for its lease, unless it is to wait for whoever reads: then nothing is told that
-// only a reading needs
-CALL () {
-  UNWIND $windows AS window
-  MERGE (i:@Ingest {scope: $scope, id: window.ingest})
-  ON CREATE SET i.session_id = $session_id, i.requested_at = datetime(), i.attempts = 0
-  SET i.state = CASE WHEN $pending_reason IS NULL THEN 'claimed' ELSE 'pending' END, i.lease = $lease, i.topics = $topics, i.model = $model,
-    i.lease_until = CASE WHEN $pending_reason IS NULL THEN $lease_until ELSE 0.0 END, i.reason = coalesce($pending_reason, i.reason),
-    i.attempts = i.attempts + CASE WHEN $pending_reason IS NULL THEN 1 ELSE 0 END
-  WITH i, window
-  UNWIND window.turns AS turn
+// store_turn @fragment
+// a turn that the request i is to read
   OPTIONAL MATCH (remembered:@Event {scope: $scope, memory_id: turn.memory_id})
   OPTIONAL MATCH (stored:@Event {scope: $scope, session_uid: $uid, id: turn.id})
   WITH i, turn, coalesce(remembered, stored) AS event
@@ -48,6 +37,29 @@ CALL () {
       known.ingest = i.id
     MERGE (i)-[reads:READS]->(known)
     SET reads.unread = null)
+
+// store_turns
+// nothing; turns of requests that are claimed next, if they are too many for one statement
+UNWIND $rows AS row
+MERGE (i:@Ingest {scope: $scope, id: row.ingest})
+ON CREATE SET i.session_id = $session_id, i.requested_at = datetime(), i.attempts = 0
+WITH i, row AS turn
+// include store_turn
+
+// claim_turns
+// one row: the turns before those of each window; the user's entities, those of most facts first; the memories that still lack
+// their vector. Each window is this worker's for its lease, unless it is to wait for whoever reads: then nothing is told that
+// only a reading needs
+CALL () {
+  UNWIND $windows AS window
+  MERGE (i:@Ingest {scope: $scope, id: window.ingest})
+  ON CREATE SET i.session_id = $session_id, i.requested_at = datetime(), i.attempts = 0
+  SET i.state = CASE WHEN $pending_reason IS NULL THEN 'claimed' ELSE 'pending' END, i.lease = $lease, i.topics = $topics, i.model = $model,
+    i.lease_until = CASE WHEN $pending_reason IS NULL THEN $lease_until ELSE 0.0 END, i.reason = coalesce($pending_reason, i.reason),
+    i.attempts = i.attempts + CASE WHEN $pending_reason IS NULL THEN 1 ELSE 0 END
+  WITH i, window
+  UNWIND window.turns AS turn
+// include store_turn
 }
 CALL () {
   MATCH (later:@Event {scope: $scope, session_uid: $foreign_uid}) WHERE later.seq > $last_seq
@@ -61,7 +73,7 @@ CALL () {
 }
 CALL () {
   UNWIND CASE WHEN $pending_reason IS NULL THEN $windows ELSE [] END AS window
-  MATCH (first:@Event {scope: $scope, memory_id: head(window.turns).memory_id})
+  MATCH (first:@Event {scope: $scope, memory_id: window.first})
 // include turns_before
   RETURN collect({ingest: window.ingest, turns: turns}) AS contexts
 }
