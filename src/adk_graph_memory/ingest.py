@@ -277,7 +277,7 @@ class Ingestion:
             if await screening.check_changes(plan, candidates):
                 continue
             total = _add_plan_counts(report, plan, judgement.usage, clock)
-            reading = self._record_reading(window, screening, draft, decisions, report)
+            reading = await asyncio.to_thread(self._record_reading, window, screening, draft, decisions, report)
             outcome = await self._store_plan(scope, window, WindowPlan(plan, reading, total, writes), batch)
             clock.lap("write")
             if outcome == "written":
