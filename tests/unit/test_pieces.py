@@ -18,7 +18,7 @@ from pydantic import PrivateAttr
 from adk_graph_memory import Limits, errors, extraction, prompts
 from adk_graph_memory.extraction import pieces
 from adk_graph_memory.extraction.extractor import join_extractions
-from adk_graph_memory.records import Extraction, Remark, Turn, count_tokens
+from adk_graph_memory.records import Extraction, KnownEntity, Remark, Turn, count_tokens
 from adk_graph_memory.testing import make_text_response
 
 NOON = datetime(2026, 5, 4, 12, tzinfo=UTC)
@@ -39,7 +39,7 @@ class KeepReader(BaseLlm):
         prompt = llm_request.contents[0].parts[0].text
         lines = [line for line in prompts.decode_lines(prompt, "conversation") if "turn" in line]
         self._prompts.append(lines)
-        if any(re.search(self.refused, line["text"]) for line in lines):
+        if re.search(self.refused, prompt[prompt.index("# Known entities") :]):
             yield LlmResponse(error_code="SAFETY")
             return
         facts = [
@@ -148,6 +148,14 @@ async def test_what_a_model_refuses_before_a_window_is_left_out() -> None:
     model_extractor, _ = make_reader(refused="poison")
     result = await model_extractor.extract([turn("I keep bees", id="t1")], [], [turn("This is poison", id="t0")])
     assert ([fact.text for fact in result.facts], result.unread) == (["I keep bees"], {})
+
+
+async def test_known_entities_that_a_model_refuses_are_no_longer_shown() -> None:
+    model_extractor, model = make_reader(refused="poison")
+    source_turns = [turn(f"I keep pet{n}", id=f"t{n}") for n in range(8)]
+    result = await model_extractor.extract(source_turns, [KnownEntity("k0", "poison", "thing")])
+    assert ([fact.text for fact in result.facts], result.unread) == ([f"I keep pet{n}" for n in range(8)], {})
+    assert len(model._prompts) == 4
 
 
 async def test_of_a_long_turn_only_the_words_around_what_is_refused_are_not_read() -> None:

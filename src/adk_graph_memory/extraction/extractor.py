@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
+from contextlib import suppress
 from copy import copy
 from dataclasses import replace
 from datetime import UTC, date, datetime
@@ -214,7 +215,10 @@ class _WindowReader:
         self, pieces: Sequence[Piece], context: Sequence[Piece], error: errors.ModelError
     ) -> list[Extraction]:
         """Read in halves what the model could not answer, a short text without its context, and then no more."""
+        known_entities = self._known_entities
         control = [] if self._has_answered else [await self._read_control(error)]
+        if self._known_entities is not known_entities:
+            return [*control, *await self._read(pieces, context)]
         if halves := divide_window(pieces):
             first, second = halves
             parts = await self._read(first, context)
@@ -228,15 +232,19 @@ class _WindowReader:
     async def _read_control(self, error: errors.ModelError) -> Extraction:
         """Ask about a greeting: a model that does not answer even that fails for another reason than the text.
 
+        If it answers only without the known entities, a word of theirs is the reason, and they are no longer shown.
+
         Raises:
             errors.ModelError: the given error, if the model does not answer.
         """
-        try:
-            extraction = await self._ask([Piece(_GREETING)], (), ())
-        except errors.ModelError:
-            raise error from None
-        self._has_answered = True
-        return Extraction(usage=extraction.usage)
+        for known_entities in [self._known_entities, ()] if self._known_entities else [()]:
+            with suppress(errors.ModelError):
+                extraction = await self._ask([Piece(_GREETING)], known_entities, ())
+                self._has_answered = True
+                if len(known_entities) < len(self._known_entities):
+                    self._known_entities = known_entities
+                return Extraction(usage=extraction.usage)
+        raise error
 
 
 def _format_known_entity(number: int, entity: KnownEntity) -> str:
