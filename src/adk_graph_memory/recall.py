@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
@@ -31,6 +32,8 @@ DUPLICATE_MARGIN = 10
 """Memories fetched beyond the limit, to make up for duplicates."""
 HURRIED_SHARE = 2 / 3
 """Share of ``database_timeout`` after which an agent's search is made again, by words alone, in the rest of it."""
+STILL_PLANNING = "the server has just started and is still planning the search"
+"""Why an agent's search was by words alone, if not for a timeout."""
 BY_WORDS_ALONE = "The server had no time for a whole search, so it was by words alone"
 """How the log names what a busy server prevents."""
 _QuestionVector = tuple[embeddings.QuestionEmbedding | None, graph.VectorSlot | None, str | None]
@@ -168,36 +171,47 @@ class Recall:
     async def _search_scope(
         self, scope: Scope, query: str, options: RecallOptions, embed: Callable[[str], Awaitable[_QuestionVector]]
     ) -> _Answer:
-        """Search for an agent by words alone if the server has no time for more; else with all that memory knows."""
+        """Search for an agent by words alone if the server has no time for more; else with all that memory knows.
+
+        The server has ``database_timeout`` for both together. The embedder has its own time.
+        """
         if options.first_wait is None or self._retrieval_query or options.filters or options.as_of:
             return await self._search_fully(scope, query, options, embed)
-        reason: Exception = graph.NotPlanned()
-        seconds = self._connection.settings.limits.database_timeout
-        for _ in range(2):  # again if the connection was lost meanwhile
-            if not await self._connection.planner.wait_for_stage("searches", options.first_wait):
-                break
-            try:
-                answer = await self._search_fully(scope, query, options, embed, seconds=HURRIED_SHARE * seconds)
-            except graph.NotPlanned:
-                continue
-            except errors.DatabaseTimeout as error:
-                reason = error
-                break
-            self._problems.clear_problem(BY_WORDS_ALONE)
-            return answer
-        return await self._search_words(scope, query, options, reason, seconds=(1 - HURRIED_SHARE) * seconds)
+        limit = self._connection.settings.limits.database_timeout
+        slow: errors.DatabaseTimeout | None = None
+        try:
+            async with asyncio.timeout(HURRIED_SHARE * limit) as timeout:
+                if await self._connection.planner.wait_for_stage("searches", options.first_wait):
+                    answer = await self._search_fully(scope, query, options, embed, timeout)
+                    self._problems.clear_problem(BY_WORDS_ALONE)
+                    return answer
+        except TimeoutError:
+            if not timeout.expired():
+                raise
+            slow = self._connection.make_timeout_error(HURRIED_SHARE * limit)
+        except errors.DatabaseTimeout as error:
+            slow = error
+        deadline = (timeout.when() or 0.0) + (1 - HURRIED_SHARE) * limit
+        try:
+            async with asyncio.timeout_at(deadline) as timeout:
+                return await self._search_words(scope, query, options, slow)
+        except TimeoutError as error:
+            if not timeout.expired():
+                raise
+            raise self._connection.make_timeout_error() from error
 
     async def _search_words(
-        self, scope: Scope, query: str, options: RecallOptions, reason: Exception, *, seconds: float
+        self, scope: Scope, query: str, options: RecallOptions, slow: errors.DatabaseTimeout | None
     ) -> _Answer:
-        await self._connection.planner.wait_for_stage("words", seconds)  # not to have the server plan it twice
+        share = (1 - HURRIED_SHARE) * self._connection.settings.limits.database_timeout
+        await self._connection.planner.wait_for_stage("words", share)  # not to have the server plan it twice
         retriever = self._construct_retriever(scope, self._speakers.get_known_profile(scope), options)
         question = await asyncio.to_thread(retriever.parse_question, query)
         retrieve = partial(retriever.retrieve_by_words, query, question, *self._choose_limits(options))
-        result = await self._run_in_thread(retrieve, seconds)
-        level = logging.WARNING if isinstance(reason, errors.DatabaseTimeout) else logging.INFO
-        self._problems.report_problem(BY_WORDS_ALONE, TimeoutError(str(reason)), level)
-        return await self._make_answer(scope, question, retriever, result, options, str(reason))
+        result = await self._run_in_thread(retrieve)
+        reason = str(slow or STILL_PLANNING)
+        self._problems.report_problem(BY_WORDS_ALONE, TimeoutError(reason), logging.WARNING if slow else logging.INFO)
+        return await self._make_answer(scope, question, retriever, result, options, reason)
 
     def _choose_limits(self, options: RecallOptions) -> tuple[int, int | None]:
         """The numbers of memories and of characters to read."""
@@ -213,25 +227,25 @@ class Recall:
         query: str,
         options: RecallOptions,
         embed: Callable[[str], Awaitable[_QuestionVector]],
-        *,
-        seconds: float | None = None,
+        time_limit: asyncio.Timeout | None = None,
     ) -> _Answer:
-        """Search with all that memory knows; whoever limits the seconds does not wait for plans either."""
+        """Search with all that memory knows; the time limit stands still while the question is embedded."""
         past = await self._derive_past_memory(scope, options.as_of)
         retriever = await self.make_retriever(scope, None, options=options)
-        retriever.is_hurried = seconds is not None
         question = await asyncio.to_thread(retriever.parse_question, query)
         top_k, characters = self._choose_limits(options)
         retrieve = partial(retriever.retrieve_records, query, question, top_k, {}, characters)
-        embedding, retriever.slot, degraded = await embed(question.first_person_text)
-        result = await self._run_in_thread(partial(retrieve, embedding=embedding), seconds)
+        with _hold_timeout(time_limit):
+            embedding, retriever.slot, degraded = await embed(question.first_person_text)
+        result = await self._run_in_thread(partial(retrieve, embedding=embedding))
         if "live" in (metadata := result.metadata or {}):
             await self._vectors.slot_tracker.follow_switch(metadata["live"])
             if retriever.slot and retriever.slot != self._vectors.slot_tracker.slot:  # its vectors may be half deleted
-                embedding, retriever.slot, degraded = await self._vectors.embed_question(
-                    question.first_person_text, options.first_wait, options.embed_timeout
-                )
-                result = await self._run_in_thread(partial(retrieve, embedding=embedding), seconds)
+                with _hold_timeout(time_limit):
+                    embedding, retriever.slot, degraded = await self._vectors.embed_question(
+                        question.first_person_text, options.first_wait, options.embed_timeout
+                    )
+                result = await self._run_in_thread(partial(retrieve, embedding=embedding))
             self._speakers.drop_outdated(scope, metadata["writes"])
         return await self._make_answer(scope, question, retriever, result, options, degraded, past)
 
@@ -251,12 +265,10 @@ class Recall:
             recollections = [replace(memory, shared=scope.user_id) for memory in recollections]
         return _Answer(question, recollections)
 
-    async def _run_in_thread(
-        self, retrieve: Callable[[], RawSearchResult], seconds: float | None = None
-    ) -> RawSearchResult:
-        """Read in a thread of the sync driver, in so many seconds; raise its errors as this package's."""
+    async def _run_in_thread(self, retrieve: Callable[[], RawSearchResult]) -> RawSearchResult:
+        """Read in a thread of the sync driver; raise its errors as this package's."""
         try:
-            return await self._connection.reads.run_in_thread(retrieve, seconds=seconds)
+            return await self._connection.reads.run_in_thread(retrieve)
         except (driver_errors.Neo4jError, driver_errors.DriverError) as error:
             raise self._connection.translate_error(error) from error
         except UnicodeEncodeError as error:
@@ -309,6 +321,21 @@ class Recall:
             languages=(options.language,) if options.language else profile.languages,
             redact=redact,
         )
+
+
+@contextmanager
+def _hold_timeout(timeout: asyncio.Timeout | None) -> Iterator[None]:
+    """Let a timeout stand still for the length of the block."""
+    if timeout is None or timeout.expired() or (end := timeout.when()) is None:
+        yield
+        return
+    time = asyncio.get_running_loop().time
+    left = end - time()
+    timeout.reschedule(None)
+    try:
+        yield
+    finally:
+        timeout.reschedule(time() + left)
 
 
 def _make_recollections(

@@ -673,7 +673,7 @@ async def test_a_provider_that_is_prepared_needs_no_plans(world: World) -> None:
     provider = world.provider()
     provider.memory.connection.planner.renew()
     await provider.prepare()
-    assert {"results", "write_facts"} <= {plan[-1].name for plan in provider.memory.connection.planner._server.planned}
+    assert {"results", "write_facts"} <= {plan[-1].name for plan in provider.memory.connection.planner.server.plans}
 
 
 def test_options_that_cannot_be_used_are_refused(world: World) -> None:

@@ -4,23 +4,26 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
+import threading
+from collections import Counter
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from benchmarks.wire import Wire
 from google.adk.events import Event
 from google.genai import types
-from neo4j.exceptions import ServiceUnavailable
 
-from adk_graph_memory import GraphMemory, Neo4jMemoryService, Neo4jSessionService, Turn, errors, graph, telemetry
+from adk_graph_memory import GraphMemory, Neo4jMemoryService, Neo4jSessionService, Turn, errors, telemetry
 from adk_graph_memory import recall as recalls
-from adk_graph_memory.graph import planning
+from adk_graph_memory.graph import planning, restarts
 from adk_graph_memory.graph.vector_slots import fetch_schema_state
 from adk_graph_memory.local_neo4j import LocalNeo4j
 from adk_graph_memory.records import Scope
-from adk_graph_memory.settings import load_settings
+from adk_graph_memory.settings import Settings, load_settings
 from adk_graph_memory.testing import HashEmbedder
 
 Owner = dict[str, str]
@@ -43,19 +46,61 @@ async def service(neo4j_server: Any, owner: Owner) -> AsyncIterator[Neo4jMemoryS
 
 @contextmanager
 def planning_held(service: Neo4jMemoryService, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """The server is restarted, as far as the service knows, and plans only a search by words until the block ends."""
-    may_plan = asyncio.Event()
+    """The server has lost its plans, and plans only a search by words until the block ends."""
+    may_plan = threading.Event()
     plan_once = planning._PlanningRun._plan_once
 
-    async def wait_and_plan(self: Any, driver: Any, statement: planning.PlannedStatement) -> None:
-        while statement.stage != "words" and not may_plan.is_set():  # noqa: ASYNC110  # another loop sets it
-            await asyncio.sleep(0.01)
-        await plan_once(self, driver, statement)
+    def wait_and_plan(run: Any, driver: Any, statement: planning.PlannedStatement) -> None:
+        assert statement.stage == "words" or may_plan.wait(60)
+        plan_once(run, driver, statement)
 
     monkeypatch.setattr(planning._PlanningRun, "_plan_once", wait_and_plan)
     service.memory.connection.planner.renew()
-    yield
-    may_plan.set()
+    try:
+        yield
+    finally:
+        may_plan.set()
+
+
+@pytest.fixture
+def planned(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The statements that are planned from now on."""
+    names = list[str]()
+    run_once = planning._PlanningRun._run_once
+
+    def note_and_run(run: Any, driver: Any, statement: planning.PlannedStatement) -> None:
+        names.append(statement.name)
+        run_once(run, driver, statement)
+
+    monkeypatch.setattr(planning._PlanningRun, "_run_once", note_and_run)
+    return names
+
+
+@contextmanager
+def messages_counted() -> Iterator[Counter[str]]:
+    """What a planner's thread sends to the server, by the messages' kinds."""
+    counts = Counter[str]()
+
+    class Handler(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            sent = re.search(r"C: ([A-Z]+)", record.getMessage())
+            if sent and record.threadName == "graph-planning":
+                counts[sent[1]] += 1
+
+    logger, handler = logging.getLogger("neo4j.io"), Handler()
+    level = logger.level
+    logger.addHandler(handler)
+    logger.setLevel(logging.DEBUG)
+    try:
+        yield counts
+    finally:
+        logger.setLevel(level)
+        logger.removeHandler(handler)
+
+
+def pause(planner: planning.StatementPlanner) -> None:
+    """So long as a server takes to restart, nobody asks it anything."""
+    planner.server.last_answer -= restarts.RESTART_SECONDS
 
 
 async def search(service: Neo4jMemoryService, owner: Owner) -> dict[str, str | None]:
@@ -73,7 +118,7 @@ async def test_all_that_a_conversation_asks_is_planned_before_it(service, owner,
         asked.add(name)
         return trace_statement(name, *arguments)
 
-    planned = {statement.name for statement in service.memory._recall.list_planned_statements({})}
+    listed = {statement.name for statement in service.memory._recall.list_planned_statements({})}
     settings = service.memory.connection.settings
     async with Neo4jSessionService(settings=settings) as sessions:
         await sessions.prepare()
@@ -85,31 +130,130 @@ async def test_all_that_a_conversation_asks_is_planned_before_it(service, owner,
         assert await sessions.get_session(session_id=session.id, **owner)
         await service.add_session_to_memory(session)
         assert await search(service, owner)
-    assert {"append_events", "write_facts", "results"} < asked
-    assert asked <= planned
+        assert await service.memory.recall("bees", embed_timeout=0.0, **owner)
+    assert {"append_events", "write_facts", "results", "candidates_scan"} < asked
+    assert asked <= listed
 
 
-async def test_after_a_silence_or_a_loss_the_server_plans_again(service, owner, monkeypatch):
-    """Nobody tells a process that the server beneath it was restarted, but it cannot be so in no time."""
-    planned = list[str]()
-    plan_once = planning._PlanningRun._run_once
-
-    async def note_and_plan(self: Any, driver: Any, statement: planning.PlannedStatement) -> None:
-        planned.append(statement.name)
-        await plan_once(self, driver, statement)
-
+async def test_a_pause_costs_a_search_one_round_trip_and_no_statement(service, owner):
     await service.prepare()
-    monkeypatch.setattr(planning._PlanningRun, "_run_once", note_and_plan)
     planner = service.memory.connection.planner
-    for silence, is_planned_again in ((0.0, False), (planning.RESTART_SECONDS, True), (0.0, False)):
-        planner._server.last_answer -= silence
+    with messages_counted() as counts:
         await search(service, owner)
+        assert not counts
+        for _ in range(3):
+            pause(planner)
+            assert set((await search(service, owner)).values()) == {None}
+        assert counts == {"RESET": 3}
+
+
+@pytest.fixture
+def wired(neo4j_server: Any) -> Iterator[tuple[Wire, Settings]]:
+    """A wire to the server, and settings by which it leads there."""
+    with Wire(neo4j_server.uri) as wire:
+        settings = neo4j_server.settings(label_prefix="TestHash", first_search_wait=0.0, database_timeout=3)
+        yield wire, settings.model_copy(update={"uri": wire.uri})
+
+
+@pytest.fixture
+async def memory(wired: tuple[Wire, Settings]) -> AsyncIterator[GraphMemory]:
+    async with GraphMemory(settings=wired[1], model="rules", embedder=HashEmbedder()) as memory:
+        await memory.prepare()
+        yield memory
+
+
+async def test_a_lost_connection_has_each_statement_planned_once_for_all(wired, memory, planned):
+    """That is all that a process notices of a restart, and each connection of the process notices it by itself."""
+    wire, settings = wired
+    planner = memory.connection.planner
+    async with Neo4jSessionService(settings=settings) as sessions:
+        await sessions.prepare()
+        assert not planned
+        wire.cut()
+        wire.mend()
+        for _ in range(2):
+            pause(planner)
+            await sessions.prepare()
+            await planner.wait_until_planned()
+    listed = {statement.name for statement in memory._recall.list_planned_statements({})}
+    assert planned[0] == planning.SESSION_STATEMENTS[0].name
+    assert Counter(planned) == Counter(listed)
+
+
+async def test_a_pass_that_failed_is_made_again_at_the_next_use(wired, memory, planned):
+    wire, _ = wired
+    planner = memory.connection.planner
+    pause(planner)
+    last_answer = planner.server.last_answer
+    wire.cut()
+    for _ in range(2):
         await planner.wait_until_planned()
-        assert ("candidates_a" in planned) is is_planned_again
-        planned.clear()
-    planner.note_loss(ServiceUnavailable())
-    await planner.wait_until_planned()
+    assert planner.server.last_answer == last_answer
+    assert not planned
+    wire.mend()
+    assert await planner.wait_for_stage("words", 60)
     assert planned[0] == "plain_search"
+
+
+@pytest.mark.slow
+async def test_both_searches_of_an_agent_share_one_deadline(wired, memory, owner, monkeypatch):
+    """Nothing answers, so the first one takes all its time, and so does the one by words."""
+    wire, settings = wired
+    deadlines = list[float | None]()
+    timeout, timeout_at = asyncio.timeout, asyncio.timeout_at
+
+    def note_timeout(seconds: float | None) -> asyncio.Timeout:
+        limit = timeout(seconds)
+        if seconds == recalls.HURRIED_SHARE * settings.limits.database_timeout:
+            deadlines.append(limit.when())
+        return limit
+
+    def note_deadline(deadline: float | None) -> asyncio.Timeout:
+        deadlines.append(deadline)
+        return timeout_at(deadline)
+
+    monkeypatch.setattr(asyncio, "timeout", note_timeout)
+    monkeypatch.setattr(asyncio, "timeout_at", note_deadline)
+    wire.silence(new=True)
+    with pytest.raises(errors.DatabaseTimeout, match="no answer within 3 s"):
+        await memory.recall(ASKED, first_wait=0.0, **owner)
+    [full, by_words] = deadlines
+    assert by_words == pytest.approx(full + 1.0, abs=1e-6)
+
+
+async def test_an_answer_during_a_long_pass_changes_nothing(service, monkeypatch):
+    await service.prepare()
+    planner = service.memory.connection.planner
+    with planning_held(service, monkeypatch):
+        assert await planner.wait_for_stage("words", 60)
+        run, plans = planner._run, planner.server.plans
+        pause(planner)
+        planner.note_answer()
+        assert (planner._run, planner.server.plans) == (run, plans)
+        assert planner.server.plans is plans
+
+
+async def test_there_is_one_pass_at_a_time_and_none_after_closing(service, monkeypatch):
+    await service.prepare()
+    planner, running, most = service.memory.connection.planner, set[object](), [0]
+    run_once = planning._PlanningRun._run_once
+
+    def count_and_run(run: Any, driver: Any, statement: planning.PlannedStatement) -> None:
+        running.add(run)
+        most[0] = max(most[0], len(running))
+        run_once(run, driver, statement)
+        running.remove(run)
+
+    monkeypatch.setattr(planning._PlanningRun, "_run_once", count_and_run)
+    runs = set()
+    for _ in range(3):
+        planner.renew()
+        assert await planner.wait_for_stage("words", 60)
+        runs.add(planner._run)
+    await service.close()
+    assert len(runs) == 3
+    assert most == [1]
+    assert not any(run.thread.is_alive() for run in runs)
 
 
 async def test_statements_are_planned_for_nobody_and_leave_nothing(neo4j_server, app_name):
@@ -140,7 +284,7 @@ async def test_while_the_server_plans_an_agent_is_answered_by_words(service, own
     with planning_held(service, monkeypatch):
         for _ in range(2):
             by_words = await search(service, owner)
-        assert set(by_words.values()) == {str(graph.NotPlanned())}
+        assert set(by_words.values()) == {recalls.STILL_PLANNING}
         assert {TOLD[0], TOLD[2]} <= by_words.keys()
         assert not any("secret" in text for text in by_words)
         [line] = [record.getMessage() for record in caplog.records if "by words alone" in record.getMessage()]
@@ -178,13 +322,18 @@ async def test_a_search_that_runs_out_of_time_is_made_again_by_words(service, ow
         raise service.memory.connection.make_timeout_error()
 
 
-async def test_a_failed_pass_leaves_planning_to_each_statements_first_use(service, owner, monkeypatch):
-    def fail(*_: Any) -> Any:
-        raise errors.DatabaseUnavailable(uri="bolt://db", reason="gone")
+async def test_a_pass_that_cannot_succeed_leaves_planning_to_each_statements_first_use(service, owner, monkeypatch):
+    passes = list[object]()
+
+    def fail(run: Any, _: Any) -> Any:
+        passes.append(run)
+        raise errors.ConfigurationError(reason="wrong")
 
     monkeypatch.setattr(planning._PlanningRun, "_read_meta", fail)
     service.memory.connection.planner.renew()
-    assert set((await search(service, owner)).values()) == {None}
+    for _ in range(2):
+        assert set((await search(service, owner)).values()) == {None}
+    assert len(passes) == 1
 
 
 @pytest.mark.slow
@@ -208,13 +357,14 @@ async def test_an_agent_is_answered_by_a_server_that_was_restarted_beneath_it():
     owner = {"app_name": "restarts", "user_id": "ann"}
     async with LocalNeo4j() as server:
         username, password = server.auth
-        settings = load_settings(uri=server.uri, username=username, password=password, first_search_wait=1)
+        settings = load_settings(uri=server.uri, username=username, password=password, first_search_wait=0)
         async with Neo4jMemoryService(settings=settings, model="rules", embedder=HashEmbedder()) as service:
             await service.prepare()
             await service.memory.remember(say(*TOLD), session_id="s", **owner)
             assert set((await search(service, owner)).values()) == {None}
             await asyncio.to_thread(server.kill)
             await asyncio.to_thread(server.start)
-            assert TOLD[0] in await search(service, owner)
+            by_words = await search(service, owner)
+            assert by_words[TOLD[0]] == recalls.STILL_PLANNING
             await service.memory.connection.planner.wait_until_planned()
             assert set((await search(service, owner)).values()) == {None}

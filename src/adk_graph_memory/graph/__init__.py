@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from adk_graph_memory.graph.connection import Transaction as Transaction
     from adk_graph_memory.graph.locks import KeyedLocks as KeyedLocks
     from adk_graph_memory.graph.migrate import prepare_connection as prepare_connection
-    from adk_graph_memory.graph.planning import NotPlanned as NotPlanned
     from adk_graph_memory.graph.planning import PlannedStatement as PlannedStatement
     from adk_graph_memory.graph.speakers import SpeakerCache as SpeakerCache
     from adk_graph_memory.graph.speakers import SpeakerProfile as SpeakerProfile
@@ -51,7 +50,7 @@ else:
         "adk_graph_memory.graph.connection": ("Auth", "Connection", "Transaction"),
         "adk_graph_memory.graph.locks": ("KeyedLocks",),
         "adk_graph_memory.graph.migrate": ("prepare_connection",),
-        "adk_graph_memory.graph.planning": ("NotPlanned", "PlannedStatement"),
+        "adk_graph_memory.graph.planning": ("PlannedStatement",),
         "adk_graph_memory.graph.speakers": ("SpeakerCache", "SpeakerProfile"),
         "adk_graph_memory.graph.vector_slots": ("EmbeddingBatch", "LiveSlotTracker", "VectorSlot"),
         "neo4j": ("AsyncDriver", "Driver"),

@@ -273,8 +273,8 @@ class Connection(Closeable):
             self._loop_drivers.pop(loop, None)
             await driver.close()
 
-    def open_sync_driver(self) -> Driver:
-        """Open a sync driver with the settings of this connection; the caller closes it.
+    def open_sync_driver(self, **options: Any) -> Driver:
+        """Open a sync driver with the settings of this connection, and more options; the caller closes it.
 
         Raises:
             errors.ConfigurationError: the connection has a driver of the caller's, and no sync driver beside it.
@@ -282,7 +282,7 @@ class Connection(Closeable):
         if self._given_driver is not None:
             reason = "neo4j-graphrag's retrievers need a sync driver: pass sync_driver= beside driver=."
             raise errors.ConfigurationError(reason)
-        return GraphDatabase.driver(self._address, auth=self._credentials, **self._driver_options)
+        return GraphDatabase.driver(self._address, auth=self._credentials, **self._driver_options | options)
 
     @property
     def sync_driver(self) -> Driver:

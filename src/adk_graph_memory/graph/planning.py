@@ -10,9 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
-import time
 import uuid
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
@@ -24,6 +22,8 @@ from neo4j import exceptions as driver_errors
 
 from adk_graph_memory import errors
 from adk_graph_memory.graph.queries import make_scope_parameters
+from adk_graph_memory.graph.restarts import KeptConnection, ServerState
+from adk_graph_memory.graph.retries import is_transient
 from adk_graph_memory.records import Scope
 
 if TYPE_CHECKING:
@@ -39,8 +39,8 @@ Stage = Literal["words", "searches", "rest"]
 STAGES: tuple[Stage, ...] = ("words", "searches", "rest")
 PLANNING_SECONDS = 600.0
 """The longest that one statement may take."""
-RESTART_SECONDS = 5.0
-"""No server restarts faster: one that has answered more recently still has its plans."""
+CHECK_SECONDS = 1.0
+"""The longest that a search waits to hear whether the server was restarted."""
 CLOSING_SECONDS = 5.0
 """How long closing waits for the current statement."""
 
@@ -91,39 +91,8 @@ ListStatements = Callable[[Mapping[str, Any]], Iterable[PlannedStatement]]
 """Lists what to plan, given the properties of the Meta node."""
 
 
-class _ServerPlans:
-    """What a server has planned for this process, so that not each connection asks it again.
-
-    After a lost connection, and after a pause in which it answered nobody, the server may be one that was just started.
-    """
-
-    def __init__(self) -> None:
-        self.last_answer = 0.0
-        self.planned = set[tuple[object, ...]]()
-        """replaced when the server may have lost its plans"""
-
-    def note_use(self) -> None:
-        """The server is asked, or has answered, just now."""
-        if time.monotonic() - self.last_answer > RESTART_SECONDS:
-            self.planned = set()
-        self.last_answer = time.monotonic()
-
-
-_servers: defaultdict[str, _ServerPlans] = defaultdict(_ServerPlans)
-"""By their addresses."""
-
-
-class NotPlanned(Exception):
-    """The server is still planning the search; whoever cannot wait has to do without."""
-
-    def __str__(self) -> str:
-        return "the server is still planning the search, as one does that has just started"
-
-
 class StatementPlanner:
-    """Has the server plan what a connection will ask, in a thread with an event loop of its own.
-
-    A server that may have been restarted is asked again, which costs one that still has its plans some milliseconds.
+    """Has the server plan what a connection will ask, in a thread.
 
     Args:
         connection: the connection.
@@ -131,33 +100,39 @@ class StatementPlanner:
 
     def __init__(self, connection: Connection) -> None:
         self._connection, self._lock, self._is_paused = connection, threading.Lock(), False
+        self._kept_connection = KeptConnection(connection)
         self._run: _PlanningRun | None = None
-        self._plans_without_address = _ServerPlans()
         self.list_statements: ListStatements | None = None
         """If None, each statement is planned at its first use: enough for a command that runs once."""
 
     @property
-    def _server(self) -> _ServerPlans:
-        uri = self._connection.settings.uri
-        return _servers[uri] if uri else self._plans_without_address
+    def server(self) -> ServerState:
+        """The server that plans."""
+        return self._kept_connection.server
 
     def note_answer(self) -> None:
-        """The server has answered just now; start planning, unless that goes on or is done."""
-        self._server.note_use()
+        """The server has answered just now; have it plan what it has not planned."""
+        self.server.note_answer()
         self.start()
 
+    def note_loss(self, error: BaseException | None) -> None:
+        """A connection was lost, if the error says so: the server may have been restarted."""
+        if isinstance(error, driver_errors.ServiceUnavailable | driver_errors.SessionExpired):
+            self.server.doubt()
+
+    def renew(self) -> None:
+        """Have all planned again: an index is new, for which the server drops its plans."""
+        self.server.plans = set()
+
     def start(self) -> None:
-        """Start planning, unless that goes on or is done."""
+        """Start planning, unless that goes on, or is done on a server that was not restarted since."""
         if self.list_statements is None or self._is_paused or not self._connection.is_prepared:
             return
         if self._connection.is_loop_bound:  # the caller's driver is of no use in a thread
             return
         with self._lock:
-            server, run = self._server, self._run
-            if run is None or run.planned is not server.planned:
-                self._run = _PlanningRun(self._connection, self.list_statements, server)
-                if run is not None:
-                    run.is_ended = True
+            if self._run is None or self._run.is_outdated:
+                self._run = _PlanningRun(self._connection, self._kept_connection, self.list_statements, self._run)
 
     @contextmanager
     def paused(self) -> Iterator[None]:
@@ -168,131 +143,161 @@ class StatementPlanner:
         finally:
             self._is_paused = False
 
-    def note_loss(self, error: BaseException | None) -> None:
-        """A connection was lost, if the error says so: the server may have been restarted, and then has no plans."""
-        if isinstance(error, driver_errors.ServiceUnavailable | driver_errors.SessionExpired):
-            self.renew()
-            self.start()
-
-    def renew(self) -> None:
-        """Have all planned again: the server was restarted, or an index is new, for which it drops its plans."""
-        self._server.planned = set()
-
     async def wait_until_planned(self) -> None:
         """Plan now, and wait until that is done or has failed; then the server plans at a statement's first use."""
         self.start()
-        if (run := self._run) is not None:
+        while (run := self._run) is not None and not run.is_over("rest"):
             await asyncio.wrap_future(run.stages["rest"])
 
     async def wait_for_stage(self, stage: Stage, seconds: float) -> bool:
-        """Wait at most so many seconds until a stage is over, planned or failed; return whether it is."""
-        if not self._is_planning("rest"):
-            self._server.note_use()
+        """Wait at most so many seconds until a stage is over, planned or failed; return whether it is.
+
+        Before that, wait shortly to hear whether the server has to plan. One that does not say is not planning.
+        """
         self.start()
-        if self._is_planning(stage) and (run := self._run):
-            with suppress(TimeoutError):
-                await asyncio.wait_for(asyncio.wrap_future(run.stages[stage]), seconds)
-        return not self._is_planning(stage)
-
-    @property
-    def is_planning_searches(self) -> bool:
-        """Whether a search would wait for the server to plan it."""
-        return self._is_planning("searches")
-
-    def _is_planning(self, stage: Stage) -> bool:
-        run = self._run
-        return run is not None and not run.stages[stage].done() and run.thread.is_alive()  # a fork has no thread
+        with suppress(TimeoutError):
+            if self._run is not None:
+                async with asyncio.timeout(CHECK_SECONDS):
+                    await asyncio.wrap_future(self._run.checked)
+            async with asyncio.timeout(seconds):
+                while (run := self._run) is not None and run.is_planning(stage):
+                    await asyncio.wrap_future(run.stages[stage])
+        return (run := self._run) is None or not run.is_planning(stage)
 
     async def close(self) -> None:
-        """End what goes on; the next use of the connection starts it again."""
+        """End what goes on and close its driver; the next use of the connection starts it again."""
         with self._lock:
             run, self._run = self._run, None
         if run is not None:
-            await asyncio.to_thread(run.close)
+            await asyncio.to_thread(self._close, run)
+
+    def _close(self, run: _PlanningRun) -> None:
+        run.is_ended = True
+        run.thread.join(CLOSING_SECONDS)
+        for _ in range(2):  # the thread may open another driver until it has ended
+            self._kept_connection.close()
+            run.thread.join()
 
 
 class _PlanningRun:
-    """One pass over the statements; whether it succeeds or fails, the futures of its stages are done at its end."""
+    """One pass over the statements; whether it succeeds or fails, its futures are done at its end.
 
-    def __init__(self, connection: Connection, list_statements: ListStatements, server: _ServerPlans) -> None:
-        self._connection, self._list_statements = connection, list_statements
-        self._server, self.planned = server, server.planned
+    Args:
+        connection: for whose statements.
+        kept_connection: where they run.
+        list_statements: lists them.
+        previous: the pass before, which is ended first.
+    """
+
+    def __init__(
+        self,
+        connection: Connection,
+        kept_connection: KeptConnection,
+        list_statements: ListStatements,
+        previous: _PlanningRun | None,
+    ) -> None:
+        self._connection, self._kept_connection, self._previous = connection, kept_connection, previous
+        self._list_statements, self._server = list_statements, kept_connection.server
         self._owner = make_scope_parameters(Scope(f":nobody:{uuid.uuid4()}", ""))
-        self._loop, self.is_ended = asyncio.new_event_loop(), False
-        self._task: asyncio.Task[None] | None = None
+        self._plans: set[tuple[object, ...]] | None = None
+        """what it adds to, or has added all to; None before it has asked the server, and after it has failed"""
+        self.is_ended = False
+        self.checked: Future[None] = Future()
+        """done once it is known whether the server has to plan"""
         self.stages: dict[Stage, Future[None]] = {stage: Future() for stage in STAGES}
-        for future in self.stages.values():
+        for future in (self.checked, *self.stages.values()):
             future.set_running_or_notify_cancel()  # whoever waits cannot cancel it for others
         self.thread = threading.Thread(target=self._run, name="graph-planning", daemon=True)
         self.thread.start()
 
-    def close(self) -> None:
-        """End after the current statement, or in the middle of one that takes too long."""
-        self.is_ended = True
-        self.thread.join(CLOSING_SECONDS)  # in the middle, the driver would leave a socket open
-        with suppress(RuntimeError):  # it has ended
-            self._loop.call_soon_threadsafe(self._cancel_task)
-        self.thread.join()
+    @property
+    def is_outdated(self) -> bool:
+        """Whether there has to be another pass."""
+        if self.thread.is_alive():
+            return self._plans is not None and self._plans is not self._server.plans
+        return self._plans is not self._server.plans or self._server.may_be_restarted
 
-    def _cancel_task(self) -> None:
-        if self._task is not None:
-            self._task.cancel()
+    def is_over(self, stage: Stage) -> bool:
+        """Whether nothing more comes of a stage."""
+        return self.stages[stage].done() or not self.thread.is_alive()  # a fork has no thread
+
+    def is_planning(self, stage: Stage) -> bool:
+        """Whether the server is known to have to plan, and a stage is not over."""
+        return self.checked.done() and not self.is_over(stage)
 
     def _run(self) -> None:
         try:
-            with asyncio.Runner(loop_factory=lambda: self._loop) as runner, suppress(asyncio.CancelledError):
-                runner.run(self._plan_stages())
-        finally:
-            for future in self.stages.values():
-                if not future.done():
-                    future.set_result(None)
-
-    async def _plan_stages(self) -> None:
-        self._task = asyncio.current_task()
-        try:
-            driver = await self._connection.get_driver()
-            statements = list(self._list_statements(await self._read_meta(driver)))
-            for stage, future in self.stages.items():
-                for statement in [statement for statement in statements if statement.stage == stage]:
-                    if self.is_ended:
-                        return
-                    await self._plan_once(driver, statement)
-                future.set_result(None)
+            if self._previous is not None:
+                self._previous.is_ended = True
+                self._previous.thread.join()
+            self._plan_stages()
         except (driver_errors.DriverError, driver_errors.Neo4jError, OSError, errors.GraphMemoryError) as error:
             logger.debug("The server plans statements at their first use: %r", error)
+            self._plans = None if is_transient(error) else self._server.plans
+        finally:
+            self._previous = None
+            for future in (*self.stages.values(), self.checked):
+                _finish(future)
 
-    async def _read_meta(self, driver: neo4j.AsyncDriver) -> Mapping[str, Any]:
+    def _plan_stages(self) -> None:
+        driver = self._kept_connection.check(lambda: _finish(self.checked))
+        self._connection.health.note_answer(driver)
+        plans = self._plans = self._server.plans
+        if self._previous is not None and self._previous._plans is plans:
+            return
+        statements = [
+            statement
+            for statement in self._list_statements(self._read_meta(driver))
+            if self._make_plan_key(statement) not in plans
+        ]
+        for stage in STAGES:
+            if not any(statement.stage == stage for statement in statements):
+                _finish(self.stages[stage])
+        _finish(self.checked)
+        for stage in STAGES:
+            for statement in statements:
+                if statement.stage == stage:
+                    if self.is_ended or plans is not self._server.plans:
+                        self._plans = None
+                        return
+                    self._plan_once(driver, statement)
+                    plans.add(self._make_plan_key(statement))
+            _finish(self.stages[stage])
+
+    def _make_plan_key(self, statement: PlannedStatement) -> tuple[object, ...]:
+        settings = self._connection.settings
+        return settings.database, settings.label_prefix, self._connection.server_line, statement
+
+    def _read_meta(self, driver: neo4j.Driver) -> Mapping[str, Any]:
         options = self._connection.session_options | {"default_access_mode": neo4j.READ_ACCESS}
-        async with driver.session(**options) as session:
-            query = self._connection.statements.bind_parameters("schema_state", {})
-            row = await (await session.run(*query)).single()
+        with driver.session(**options) as session:
+            row = session.run(*self._connection.statements.bind_parameters("schema_state", {})).single()
         return row["m"] if row else {}
 
-    async def _plan_once(self, driver: neo4j.AsyncDriver, statement: PlannedStatement) -> None:
-        connection, settings = self._connection, self._connection.settings
-        plan = settings.database, settings.label_prefix, connection.server_line, statement
-        if plan in self.planned:
-            return
+    def _plan_once(self, driver: neo4j.Driver, statement: PlannedStatement) -> None:
         try:
-            await self._run_once(driver, statement)
+            self._run_once(driver, statement)
         except driver_errors.Neo4jError as error:
             if error.is_retryable():
                 raise
             logger.debug("%s does not run on this server: %r", statement.name, error)
-        connection.health.note_answer(driver)
-        self._server.last_answer = time.monotonic()
-        self.planned.add(plan)
+        self._server.trust()
 
-    async def _run_once(self, driver: neo4j.AsyncDriver, statement: PlannedStatement) -> None:
+    def _run_once(self, driver: neo4j.Driver, statement: PlannedStatement) -> None:
         bind = self._connection.statements.bind_placeholders
         text, parameters = bind(statement.name, {**self._owner, **statement.parameters})
         access = neo4j.READ_ACCESS if statement.occasion == "read" else neo4j.WRITE_ACCESS
-        async with driver.session(**self._connection.session_options | {"default_access_mode": access}) as session:
+        with driver.session(**self._connection.session_options | {"default_access_mode": access}) as session:
             if statement.occasion == "read":
-                await (await session.run(neo4j.Query(text, timeout=PLANNING_SECONDS), parameters)).consume()
+                session.run(neo4j.Query(text, timeout=PLANNING_SECONDS), parameters).consume()
                 return
-            async with await session.begin_transaction(timeout=PLANNING_SECONDS) as transaction:
+            with session.begin_transaction(timeout=PLANNING_SECONDS) as transaction:
                 if statement.occasion == "later":
-                    await (await transaction.run(*bind("know_user", self._owner))).consume()
-                await (await transaction.run(text, parameters)).consume()
-                await transaction.rollback()  # the end of the block would commit
+                    transaction.run(*bind("know_user", self._owner)).consume()
+                transaction.run(text, parameters).consume()
+                transaction.rollback()  # the end of the block would commit
+
+
+def _finish(future: Future[None]) -> None:
+    if not future.done():
+        future.set_result(None)

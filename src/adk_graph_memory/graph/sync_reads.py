@@ -17,7 +17,6 @@ import neo4j
 from neo4j import exceptions as driver_errors
 from tenacity import RetryCallState, Retrying
 
-from adk_graph_memory.graph.planning import NotPlanned
 from adk_graph_memory.graph.retries import get_error
 
 if TYPE_CHECKING:
@@ -63,23 +62,19 @@ class SyncReads:
                 self._driver = self._connection.open_sync_driver()
             return self._driver
 
-    def read_rows(
-        self, statement: str, parameters: Mapping[str, Any], *, is_hurried: bool = False
-    ) -> list[neo4j.Record]:
+    def read_rows(self, statement: str, parameters: Mapping[str, Any]) -> list[neo4j.Record]:
         """Read in one round trip; raises what :meth:`run_read` raises."""
         query = neo4j.Query(statement, timeout=self._timeout)
-        return self.run_read(lambda session: list(session.run(query, dict(parameters))), is_hurried=is_hurried)
+        return self.run_read(lambda session: list(session.run(query, dict(parameters))))
 
-    def run_read(self, read: Callable[[neo4j.Session], T], *, is_hurried: bool = False, **session_options: Any) -> T:
+    def run_read(self, read: Callable[[neo4j.Session], T], **session_options: Any) -> T:
         """Read in a session; after a lost connection, read again on another one.
 
         Args:
             read: what reads.
-            is_hurried: whether to give up rather than to wait for the server to plan searches again.
             session_options: further options of the driver's session.
 
         Raises:
-            planning.NotPlanned: the server was restarted and the reader is hurried.
             errors.DatabaseTimeout: the database did not answer in time.
             neo4j.exceptions.Neo4jError, neo4j.exceptions.DriverError: whatever else went wrong.
         """
@@ -87,8 +82,6 @@ class SyncReads:
         options = self._connection.session_options | {"default_access_mode": neo4j.READ_ACCESS} | session_options
 
         def read_once() -> T:
-            if is_hurried and self._connection.planner.is_planning_searches:
-                raise NotPlanned
             driver = self.driver
             bookmarks = driver.execute_query_bookmark_manager  # a read sees what the driver's earlier statements saw
             with self._end_silence(driver), driver.session(bookmark_manager=bookmarks, **options) as session:
@@ -108,20 +101,20 @@ class SyncReads:
 
         return Retrying(**self._connection.make_retry_options(drop_dead_driver))(read_once)
 
-    async def run_in_thread(self, function: Callable[..., T], *arguments: Any, seconds: float | None = None) -> T:
-        """Run a function that reads by these methods in a thread, for so many seconds or a little over the timeout.
+    async def run_in_thread(self, function: Callable[..., T], *arguments: Any) -> T:
+        """Run a function that reads by these methods in a thread, for a little over the timeout.
 
         Raises:
             errors.DatabaseTimeout: the database did not answer in time, or all threads wait for it.
         """
         run = partial(contextvars.copy_context().run, function, *arguments)  # as asyncio.to_thread does
         try:
-            async with asyncio.timeout(seconds or self._timeout + 1.0) as timeout:
+            async with asyncio.timeout(self._timeout + 1.0) as timeout:
                 return await asyncio.get_running_loop().run_in_executor(self._threads, run)
         except TimeoutError as error:
             if not timeout.expired():
                 raise
-            raise self._connection.make_timeout_error(seconds) from error
+            raise self._connection.make_timeout_error() from error
 
     @contextmanager
     def _end_silence(self, driver: neo4j.Driver) -> Iterator[None]:

@@ -83,3 +83,5 @@ def list_planned_searches(connection: Connection, slot: VectorSlot | None) -> It
     for name in indexed or ["candidates_scan"]:
         yield PlannedStatement(name, "read", by_vector, "searches")
     yield PlannedStatement("results", "read", stage="searches")
+    if indexed:
+        yield PlannedStatement("candidates_scan", "read", by_words)

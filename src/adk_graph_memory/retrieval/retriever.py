@@ -99,8 +99,6 @@ class GraphMemoryRetriever(HybridCypherRetriever):
     ) -> None:
         self._connection, self._scope, self.slot = connection, scope, slot
         self._foreign_slot: str | None = None
-        self.is_hurried = False
-        """Whether to raise :class:`~adk_graph_memory.graph.planning.NotPlanned` if the server has to plan searches."""
         self._weights, self._redact, self._embedder_adapter = weights or Weights(), redact, embedder
         self._filters, self._now, self.zone, self._speakers = filters, now, zone, speakers
         self._languages = languages or (lucene.get_analyzer_language(connection.settings.analyzers[0]),)
@@ -328,7 +326,7 @@ class GraphMemoryRetriever(HybridCypherRetriever):
 
     def _run_statement(self, name: str, statement: str, parameters: dict[str, Any]) -> list[neo4j.Record]:
         with telemetry.trace_statement(name, self._connection.telemetry_attributes):
-            return self._connection.reads.read_rows(statement, parameters, is_hurried=self.is_hurried)
+            return self._connection.reads.read_rows(statement, parameters)
 
 
 def _describe_scores(memories: Sequence[ScoredMemory], ranking: Ranking) -> dict[str, Any]:
