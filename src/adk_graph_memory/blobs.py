@@ -39,15 +39,23 @@ class BlobStore:
         return BlobStore(f"{self.url.rstrip('/')}/{name}")
 
     def contains(self, url: str) -> bool:
-        """Whether a URL leads to this store or a part of it."""
+        """Whether a URL leads to this store or a part of it; no link in a directory leads out of it."""
+        if self._is_directory and url.startswith("file://"):
+            try:
+                return _locate_folder(url).resolve().is_relative_to(_locate_folder(self.url).resolve())
+            except (OSError, ValueError):
+                return False
         inside = url.removeprefix(f"{self.url.rstrip('/')}/")
-        return url == self.url or (inside != url and {"", ".", ".."}.isdisjoint(unquote(inside).split("/")))
+        is_plain = {"", ".", ".."}.isdisjoint(unquote(inside).split("/")) and {"?", "#"}.isdisjoint(unquote(inside))
+        return url == self.url or (inside != url and is_plain)
+
+    @property
+    def _is_directory(self) -> bool:
+        return self.url.startswith("file://")
 
     @cached_property
     def _store(self) -> _Directory | _Bucket:
-        if self.url.startswith("file://"):
-            return _Directory(Path(url2pathname(urlsplit(self.url).path)))
-        return _Bucket(self.url)
+        return _Directory(_locate_folder(self.url)) if self._is_directory else _Bucket(self.url)
 
     @contextmanager
     def _translate_errors(self) -> Iterator[None]:
@@ -126,6 +134,15 @@ async def delete_contents(contents: Iterable[tuple[tuple[str, str], str]]) -> No
             first_error = first_error or error
     if first_error:
         raise first_error
+
+
+def list_trusted_stores(url: str | None, former_urls: Iterable[str]) -> list[BlobStore]:
+    """List the stores where contents of ours may lie: those of the settings, and the one beside the local data."""
+    return [open_configured_store(url), *map(BlobStore, former_urls), open_configured_store(None)]
+
+
+def _locate_folder(url: str) -> Path:
+    return Path(url2pathname(urlsplit(url).path))
 
 
 def _join_path(owner: str, id: str) -> str:

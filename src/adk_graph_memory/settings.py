@@ -191,6 +191,10 @@ class Settings(BaseSettings):
         description="path or URL (`file://`, `s3://`, `gs://`, `az://`) for content too large for the graph; by "
         "default a folder in your data directory",
     )
+    former_artifact_stores: tuple[str, ...] = Field(
+        default=(),
+        description="stores of before that setting changed, which versions of an import may still name",
+    )
 
     memory_max_results: int = Field(default=50, ge=1, description="the maximum number of memories of a search")
     token_budget: int = Field(default=1_024, ge=1, description="the maximum number of tokens of a search's texts")

@@ -299,12 +299,30 @@ async def test_a_file_names_no_content_of_others(memory: GraphMemory, app_name: 
     write_lines(tmp_path / "ada.jsonl", lines)
     receipt = await take_over(memory, tmp_path / "ada.jsonl", copy["app_name"])
     assert [problem.kind for problem in receipt.problems] == ["not of this graph's vectors or artifact store"]
-    assert "ADK_GRAPH_MEMORY_ARTIFACT_STORE" in receipt.problems[0].reason
+    assert "ADK_GRAPH_MEMORY_FORMER_ARTIFACT_STORES" in receipt.problems[0].reason
     with pytest.raises(errors.ArtifactStoreUnusable, match="outside"):
         await memory.forget_user(**copy, sessions=True, artifacts=True)
     assert (tmp_path / "victim" / "notes").read_text() == "mine"
     receipt = await memory.forget_user(**copy, sessions=True, artifacts=True)
     assert not receipt.stays
+
+
+async def test_content_of_a_former_store_is_found_if_the_settings_name_it(
+    memory: GraphMemory, neo4j_server: Any, app_name: str, tmp_path: Path
+) -> None:
+    ada, copy = {"app_name": app_name, "user_id": "ada"}, {"app_name": f"{app_name}-copy", "user_id": "ada"}
+    part = types.Part(inline_data=types.Blob(data=b"x" * 200_000, mime_type="image/png"))
+    async with Neo4jArtifactService(settings=memory.connection.settings) as artifacts:
+        await artifacts.save_artifact(**ada, filename="user:scan", artifact=part)
+    await memory.export(tmp_path / "ada.jsonl", **ada)
+    async with make_memory(neo4j_server, store=tmp_path / "other") as other:
+        receipt = await take_over(other, tmp_path / "ada.jsonl", copy["app_name"])
+        assert [problem.kind for problem in receipt.problems] == ["not of this graph's vectors or artifact store"]
+        assert "ADK_GRAPH_MEMORY_FORMER_ARTIFACT_STORES" in receipt.problems[0].reason
+    settings = other.connection.settings.model_copy(update={"former_artifact_stores": (str(tmp_path / "store"),)})
+    async with GraphMemory(settings=settings, embedder=HashEmbedder(), model="rules") as other:
+        mended = await take_over(other, tmp_path / "ada.jsonl", copy["app_name"])
+        assert (mended.problems, mended.outside_contents) == ((), 1)
 
 
 @pytest.mark.slow

@@ -108,6 +108,18 @@ def test_a_store_contains_its_parts_and_nothing_beside_it() -> None:
     assert not any(map(store.contains, outside))
 
 
+def test_a_directory_contains_what_its_links_lead_to(tmp_path: Path) -> None:
+    (tmp_path / "a store" / "part").mkdir(parents=True)
+    (tmp_path / "victim").mkdir()
+    (tmp_path / "a store" / "out").symlink_to(tmp_path / "victim")
+    (tmp_path / "another name").symlink_to(tmp_path / "a store")
+    store = BlobStore(str(tmp_path / "a store"))
+    inside = store.url, f"{store.url}/part", f"{store.url}/new", (tmp_path / "another name" / "part").as_uri()
+    assert all(map(store.contains, inside))
+    outside = f"{store.url}/out", f"{store.url}/../victim", f"{store.url}/%00", tmp_path.as_uri(), "s3://bucket/a"
+    assert not any(map(store.contains, outside))
+
+
 async def test_a_blob_that_cannot_be_deleted_holds_up_no_other(tmp_path: Path) -> None:
     store = BlobStore(str(tmp_path))
     await store.put_blob("owner", "z", b"x")

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from adk_graph_memory import errors, graph
-from adk_graph_memory.blobs import open_configured_store
+from adk_graph_memory.blobs import list_trusted_stores
 from adk_graph_memory.erasure import Erasure
 from adk_graph_memory.graph.derivation import MemorySnapshot
 from adk_graph_memory.graph.user_import import VectorTarget
@@ -85,12 +85,13 @@ class SectionWriter:
         store = row.node.properties.get("store")
         if row.node.place.label != "ArtifactVersion" or store is None:
             return ""
-        own = open_configured_store(self.memory.connection.settings.artifact_store)
-        if own.contains(store):
+        settings = self.memory.connection.settings
+        trusted_stores = list_trusted_stores(settings.artifact_store, settings.former_artifact_stores)
+        if any(trusted.contains(store) for trusted in trusted_stores):
             return ""
         return (
-            f"its content is in the store {store}, which is not part of {own.url}: set ADK_GRAPH_MEMORY_ARTIFACT_STORE "
-            "to the store that the export came from"
+            f"its content is in the store {store}, which no setting names: add it to "
+            "ADK_GRAPH_MEMORY_FORMER_ARTIFACT_STORES if you trust it"
         )
 
     def _count_node(self, row: ExportedNode) -> None:
