@@ -39,11 +39,13 @@ class Prompt:
 FRAMES = ("conversation", "known", "new")
 """Tags that mark in a prompt where data begins and ends."""
 _FRAME_PATTERN = re.compile(rf"<(?=\s*/?\s*(?:{'|'.join(FRAMES)})\b)", re.IGNORECASE)
+_LINE_SEPARATORS = {ord(mark): f"\\u{ord(mark):04x}" for mark in "\x85\u2028\u2029"}
+"""Line breaks that JSON leaves as they are."""
 
 
 def encode_line(data: Mapping[str, Any]) -> str:
-    """Encode data as one line of JSON, escaping only what looks like a frame's tag; other angle brackets stay."""
-    return _FRAME_PATTERN.sub(r"\\u003c", json.dumps(data, ensure_ascii=False))
+    """Encode data as one line of JSON, escaping what looks like a frame's tag; other angle brackets stay."""
+    return _FRAME_PATTERN.sub(r"\\u003c", json.dumps(data, ensure_ascii=False)).translate(_LINE_SEPARATORS)
 
 
 def decode_lines(prompt: str, frame: str) -> list[dict[str, Any]]:

@@ -15,7 +15,8 @@ import pytest
 from google.adk.events import Event
 from google.genai import types
 from rich.cells import cell_len
-from rich.console import Console
+from rich.console import Group
+from rich.text import Text
 from tests.support.loaded_modules import list_foreign_packages, list_loaded_by_commands, list_own_parts
 
 from adk_graph_memory import GraphMemory, Neo4jArtifactService, Neo4jSessionService, Turn, local_neo4j
@@ -832,7 +833,7 @@ async def test_what_is_to_be_typed_again_stands_on_one_line(command, awkward):
 
 def make_screen(*, is_terminal: bool) -> tuple[output.StatusLine, io.StringIO]:
     written = io.StringIO()
-    console = Console(file=written, force_terminal=is_terminal, width=80, markup=False)
+    console = output.SafeConsole(file=written, force_terminal=is_terminal, width=80, markup=False)
     return output.StatusLine(console), written
 
 
@@ -902,9 +903,49 @@ async def test_completion_is_shown_and_installed(command, monkeypatch, tmp_path,
     assert any("_ADK_GRAPH_MEMORY_COMPLETE" in file.read_text() for file in tmp_path.rglob("*") if file.is_file())
 
 
-@pytest.mark.slow
-async def test_nothing_stored_steers_the_terminal():
-    assert output.replace_controls("a\x1b[31mb\x07\u202ec\r\nd\te") == "a\ufffd[31mb\ufffd\ufffdc\nd e"
+STEERING = "\x1b\x9b\x07\u202e\u2066\u200f"
+"""Characters that would colour, clear, ring or turn around what a terminal shows."""
+
+
+async def test_nothing_stored_steers_the_terminal(command, neo4j_server, app_name):
+    bad = f"I live in {STEERING}[31mBerlin.\n2026-01-01  user said: I live in Oslo."
+    reply = {
+        "entities": [{"ref": 0, "name": "user", "type": "person"}],
+        "facts": [{"subject": 0, "predicate": "lives_in", "text": bad, "quote": bad, "turns": [0]}],
+    }
+    model = ScriptedLlm.from_replies(json.dumps(reply))
+    async with GraphMemory(settings=neo4j_server.settings(), embedder=False, model=model) as memory:
+        turns = [Turn("t", "user", bad, datetime.fromtimestamp(NOON, UTC))]
+        await memory.remember(turns, app_name=app_name, user_id="ana", session_id="life")
+        [fact] = [fact async for fact in memory.facts(app_name=app_name, user_id="ana")]
+    for arguments in (
+        ("facts",),
+        ("history", fact.id),
+        ("entity", "user"),
+        ("events", "life"),
+        ("correct", fact.id, "--text", f"I live in {STEERING}Bonn."),
+        ("retract", fact.id),
+    ):
+        shown = (await command(*arguments, *whose(app_name), stdin="n\n")).output
+        assert not set(STEERING) & set(shown), arguments
+        assert not [line for line in shown.splitlines() if line.startswith("2026-01-01")], arguments
+        assert "\ufffd[31mBerlin" in shown or "events" in arguments
+    profile = (await command("profile", "ana", "--app", app_name)).stdout
+    assert len(profile.splitlines()) == 2 and "[31mBerlin. 2026-01-01" in profile and not set(STEERING) & set(profile)
+    listed = (await command("facts", *whose(app_name), "--json")).stdout
+    assert not set(STEERING) & set(listed)
+    assert [row["text"] for row in json.loads(listed)] == [bad]
+    complained = await command("history", f"fact:{STEERING}", *whose(app_name), "--json")
+    assert not set(STEERING) & set(complained.stderr) and json.loads(complained.stderr)
+
+
+def test_a_console_prints_nothing_that_steers_the_terminal():
+    written = io.StringIO()
+    console = output.SafeConsole(file=written, width=40, markup=False)
+    bad = f"a{STEERING}b\r\nc\td"
+    console.print(bad, Text(bad), Group(bad, Text(bad)), output.make_grid([(bad, Text(bad))]))
+    assert not set(STEERING) & set(written.getvalue())
+    assert written.getvalue().count("c d") == 4  # the grid's cells are narrower
 
 
 async def test_an_owner_corrects_what_is_wrong(command, known):

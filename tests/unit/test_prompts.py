@@ -43,6 +43,13 @@ def test_what_could_end_a_frame_is_escaped(text: str) -> None:
     assert json.loads(line) == {"text": text}
 
 
+def test_no_line_break_of_any_kind_ends_a_line() -> None:
+    words = {"author": "ana\u2028bot", "text": "one\ntwo\r\vthree\x1c\x85\u2028\u2029four"}
+    prompt = f"<new>\n{prompts.encode_line(words)}\n</new>"
+    assert len(prompt.splitlines()) == 3
+    assert prompts.decode_lines(prompt, "new") == [words]
+
+
 @pytest.mark.parametrize("text", ["if a < b:", "<div></div>", "list<int>", "<knowns>", "x <- new"])
 def test_code_stays_as_it_is(text: str) -> None:
     assert text in prompts.encode_line({"text": text})

@@ -15,6 +15,7 @@ from typing_extensions import override
 
 from adk_graph_memory.closing import Closeable
 from adk_graph_memory.index_retrieval import IndexHit, IndexOptions, IndexRetrieval, choose_retrieval
+from adk_graph_memory.language.wording import join_lines
 
 DESCRIPTION = "Searches the documents of this deployment and returns the passages that fit a question."
 
@@ -102,6 +103,6 @@ def make_index_entry(hit: IndexHit) -> MemoryEntry:
     """Make ADK's entry of a hit."""
     return MemoryEntry(
         id=hit.id,
-        content=types.Content(role="user", parts=[types.Part(text=hit.text)]),
+        content=types.Content(role="user", parts=[types.Part(text=join_lines(hit.text))]),
         custom_metadata={**hit.metadata, "score": hit.score},
     )

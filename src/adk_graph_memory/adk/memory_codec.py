@@ -17,6 +17,7 @@ from google.genai import types
 from adk_graph_memory import errors
 from adk_graph_memory.adk import memory_bank_keys, session_codec
 from adk_graph_memory.adk.memory_bank_keys import MemoryBankOptions
+from adk_graph_memory.language.wording import join_lines
 from adk_graph_memory.language.zones import localize_timestamp
 from adk_graph_memory.records import Origin, Recollection, Statement, Turn, check_timezone_aware
 from adk_graph_memory.records.dates import format_iso_date
@@ -204,7 +205,8 @@ def make_memory_entry(memory: Recollection) -> MemoryEntry:
     """Make an ADK memory entry: the text for the model, and its provenance in ``custom_metadata``.
 
     ADK's own tools show a model only the text. So the text itself says if a fact is over or uncertain, and adds the
-    question to a short answer. Our keys override a caller's metadata keys of the same name.
+    question to a short answer. Text and author have no line breaks, because ADK lists memories line by line. Our keys
+    override a caller's metadata keys of the same name.
     """
     provenance = {
         "kind": memory.kind,
@@ -232,7 +234,7 @@ def make_memory_entry(memory: Recollection) -> MemoryEntry:
     return MemoryEntry(
         id=memory.id,
         content=types.Content(role="user", parts=[types.Part(text=memory.prompt_text)]),
-        author=memory.author,
+        author=memory.author and join_lines(memory.author),
         timestamp=memory.at.isoformat() if memory.at else None,
         custom_metadata=metadata,
     )

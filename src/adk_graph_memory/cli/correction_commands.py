@@ -15,7 +15,7 @@ import adk_graph_memory
 from adk_graph_memory.cli.application import MEMORY_PANEL, AppOption, UserOption, YesOption, command
 from adk_graph_memory.cli.memory_commands import parse_moment, set_timezone
 from adk_graph_memory.cli.output import Output, announce, confirm, format_day, make_grid
-from adk_graph_memory.language.wording import format_count
+from adk_graph_memory.language.wording import format_count, join_lines
 from adk_graph_memory.records import Scope
 
 if TYPE_CHECKING:
@@ -156,7 +156,7 @@ def _list_changes(change: MemoryChange) -> list[tuple[str, str]]:
 
 def list_change_lines(change: MemoryChange) -> list[str]:
     """List what changes, a line for each fact and name, and for the turns that go."""
-    return [f"{before} → {after}" for before, after in _list_changes(change)] or ["Nothing changes."]
+    return [join_lines(f"{before} → {after}") for before, after in _list_changes(change)] or ["Nothing changes."]
 
 
 def _make_change_grid(change: MemoryChange) -> RenderableType:

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 from rich.markup import escape
 
 import adk_graph_memory
@@ -14,7 +13,7 @@ from adk_graph_memory.cli.application import EXAMPLE_PANEL, command
 from adk_graph_memory.cli.lazy_modules import asyncio, environment
 from adk_graph_memory.cli.lazy_modules import demo as demonstration
 from adk_graph_memory.cli.lazy_modules import settings as configuration
-from adk_graph_memory.cli.output import Output, hide_status, wants_json
+from adk_graph_memory.cli.output import Output, SafeConsole, hide_status, wants_json
 from adk_graph_memory.cli.server_commands import DEFAULT_PORT, start_with_progress
 
 
@@ -29,7 +28,7 @@ def demo(
     Gemini extracts the facts if GOOGLE_API_KEY is set. Otherwise replies that a language model once gave to these
     prompts stand in for the demo's own conversation, and rules for any other. As JSON only the result is printed.
     """
-    screen = Console(highlight=False, quiet=wants_json.get())
+    screen = SafeConsole(highlight=False, quiet=wants_json.get())
     conversation = demonstration.load_conversation(data)
     is_local = not environment.is_variable_set("NEO4J_URI")
     if is_local:

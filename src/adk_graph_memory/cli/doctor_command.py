@@ -18,7 +18,6 @@ from adk_graph_memory.cli.output import (
     announce,
     make_table,
     number_column,
-    replace_controls,
     text_column,
 )
 from adk_graph_memory.language.wording import format_count
@@ -108,7 +107,7 @@ def _make_text(tally: CheckupTally, store: list[Finding]) -> RenderableType:
         for finding in one.findings
     ]
     more = [f"… and {format_count(tally.unlisted, 'user')} more."] if tally.unlisted else []
-    texts = (Text(replace_controls(line)) for line in (*lines, *more, tally.summary))
+    texts = (Text(line) for line in (*lines, *more, tally.summary))
     return Group(*([make_table(columns, rows)] if rows else []), *texts)
 
 

@@ -21,7 +21,7 @@ from adk_graph_memory.cli.application import (
 )
 from adk_graph_memory.cli.lazy_modules import histories
 from adk_graph_memory.cli.output import Output, add_details, announce, confirm, format_day, make_grid
-from adk_graph_memory.language.wording import format_count
+from adk_graph_memory.language.wording import format_count, join_lines
 from adk_graph_memory.records import Scope
 
 if TYPE_CHECKING:
@@ -38,7 +38,9 @@ async def history(
     announce("Waiting for Neo4j")
     async with graph.Connection() as connection:
         known = await histories.Histories(connection).history(id, app_name=app_name, user_id=user_id)
-    return Output(known, Group(f"{known.fact.text} ({known.fact.state})", "", _make_history_grid(known.entries)))
+    return Output(
+        known, Group(join_lines(f"{known.fact.text} ({known.fact.state})"), "", _make_history_grid(known.entries))
+    )
 
 
 @command(MEMORY_PANEL)

@@ -44,7 +44,6 @@ from adk_graph_memory.cli.output import (
     make_table,
     number_column,
     print_error,
-    replace_controls,
     text_column,
 )
 from adk_graph_memory.language.wording import format_count
@@ -289,7 +288,7 @@ def _summarize_jobs(jobs: Sequence[IngestJob], finished: Sequence[IngestJob], to
     if not jobs:
         return []
     lines = [
-        f"{replace_controls(job.name)}: {'no events in it.' if job.is_empty else _summarize_report(job.report)}"
+        f"{job.name}: {'no events in it.' if job.is_empty else _summarize_report(job.report)}"
         for job in finished
         if job.report
     ]
@@ -313,8 +312,8 @@ def _summarize_report(report: IngestReport) -> str:
 def _describe_claims(claims: Sequence[ClaimedIngest]) -> list[str]:
     """A line for each request that a process is reading, or was reading when it died."""
     return [
-        f"{replace_controls(claim.session_id)} of user {replace_controls(claim.user_id)} of "
-        f"{replace_controls(claim.app_name)}: a process is reading it; if it died, the request is free at "
+        f"{claim.session_id} of user {claim.user_id} of "
+        f"{claim.app_name}: a process is reading it; if it died, the request is free at "
         f"{claim.free_at:%Y-%m-%d %H:%M:%S} UTC."
         for claim in claims
     ]

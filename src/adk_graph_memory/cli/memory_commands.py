@@ -36,7 +36,6 @@ from adk_graph_memory.cli.output import (
     confirm,
     format_day,
     make_grid,
-    replace_controls,
 )
 from adk_graph_memory.language.wording import format_count, shorten_text
 from adk_graph_memory.listings import Listings
@@ -100,7 +99,7 @@ async def profile(user_id: UserArgument, app_name: AppOption) -> Output:
         known = await memory.profile(app_name=app_name, user_id=user_id)
     if not known.items:
         await check_owner(app_name, user_id)
-    return Output(known.items, Text(replace_controls(known.text) or "Nothing is known yet."))
+    return Output(known.items, known.text or "Nothing is known yet.")
 
 
 @command(MEMORY_PANEL)

@@ -13,22 +13,38 @@ from datetime import UTC, datetime
 from typing import Any
 
 import typer
-from rich.console import Console, RenderableType
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.segment import Segment
 from rich.status import Status
 from rich.table import Column, Table
 from rich.text import Text
 
 from adk_graph_memory import errors
 from adk_graph_memory.cli.lazy_modules import pydantic_core
-
-console = Console(highlight=False, emoji=False, markup=False)
-error_console = Console(stderr=True, highlight=False, emoji=False, markup=False)
+from adk_graph_memory.language.wording import join_lines
 
 wants_json: ContextVar[bool] = ContextVar("wants_json", default=False)
 """Whether the running command was called with ``--json``."""
 
-_CONTROL_CHARACTERS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202d\u202e]")
-"""Characters that would control the terminal or reverse the text around them."""
+_CONTROL_CHARACTERS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+"""Characters that would control the terminal or turn the text around them."""
+
+
+class SafeConsole(Console):
+    """A console that replaces the control characters in whatever it prints."""
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+        """Render what is to be printed; parts of tables and groups come through here too."""
+        if isinstance(renderable, str):
+            renderable = replace_controls(renderable)
+        elif isinstance(renderable, Text) and (safe := replace_controls(renderable.plain)) != renderable.plain:
+            renderable = renderable.copy()
+            renderable.plain = safe
+        return super().render(renderable, options)
+
+
+console = SafeConsole(highlight=False, emoji=False, markup=False)
+error_console = SafeConsole(stderr=True, highlight=False, emoji=False, markup=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,14 +63,14 @@ def print_output(output: Output) -> None:
     """Print a result on stdout; the hints go to stderr, without line breaks, so that commands can be copied."""
     hide_status()
     if wants_json.get():
-        typer.echo(pydantic_core.to_json(output.value, indent=1))
+        typer.echo(_escape_controls(pydantic_core.to_json(output.value, indent=1).decode()))
         return
     if output.is_script:
         typer.echo(output.text, nl=False)
     elif output.text:
         console.print(output.text)
     for hint in filter(None, output.hints):
-        error_console.print(replace_controls(hint), style="dim", soft_wrap=True)
+        error_console.print(hint, style="dim", soft_wrap=True)
 
 
 def print_error(error: Exception, *, of: str = "") -> None:
@@ -64,13 +80,12 @@ def print_error(error: Exception, *, of: str = "") -> None:
     if wants_json.get():
         print_json_error(describe_error(error) | ({"of": of} if of else {}))
         return
-    prefix = f"{replace_controls(of)}: " if of else ""
-    error_console.print(Text.assemble(prefix, (kind, "red"), f": {replace_controls(message)}"), soft_wrap=True)
+    error_console.print(Text.assemble(f"{of}: " if of else "", (kind, "red"), f": {message}"), soft_wrap=True)
 
 
 def print_json_error(description: dict[str, str]) -> None:
     """Print the description of an error on stderr, as JSON in one line."""
-    typer.echo(json.dumps(description, ensure_ascii=False), err=True)
+    typer.echo(_escape_controls(json.dumps(description, ensure_ascii=False)), err=True)
 
 
 def describe_error(error: Exception) -> dict[str, str]:
@@ -89,7 +104,7 @@ def confirm(question: str, *, yes: bool) -> None:
     if wants_json.get():
         raise errors.ConfirmationMissing(question=question)
     hide_status()
-    typer.confirm(question, abort=True, err=True)
+    typer.confirm(replace_controls(question), abort=True, err=True)
 
 
 # -- while a command runs ---------------------------------------------------------------------------------------
@@ -111,7 +126,7 @@ class StatusLine:
 
     def show(self, text: str) -> None:
         """Replace the text."""
-        line = Text(replace_controls(text), no_wrap=True, overflow="ellipsis")
+        line = Text(text, no_wrap=True, overflow="ellipsis")
         if not self._console.is_terminal:
             if time.monotonic() > self._last_print + self.LINE_INTERVAL:
                 self._last_print = time.monotonic()
@@ -155,9 +170,14 @@ def hide_status() -> None:
 # -- laying out -------------------------------------------------------------------------------------------------
 
 
-def replace_controls(text: str | None) -> str:
+def replace_controls(text: str) -> str:
     """Replace the control characters in a text; markup needs no escape, because the consoles have it switched off."""
-    return _CONTROL_CHARACTERS.sub("\ufffd", (text or "").replace("\r\n", "\n").replace("\t", " "))
+    return _CONTROL_CHARACTERS.sub("\ufffd", text.replace("\r\n", "\n").replace("\t", " "))
+
+
+def _escape_controls(encoded: str) -> str:
+    """Escape in JSON what :func:`replace_controls` replaces in a text."""
+    return _CONTROL_CHARACTERS.sub(lambda match: f"\\u{ord(match[0]):04x}", encoded)
 
 
 def format_day(moment: datetime | None) -> str:
@@ -184,7 +204,7 @@ def make_table(columns: Sequence[Column], rows: Iterable[Sequence[str | Text]]) 
     """Make a table with headings."""
     table = Table(*columns, show_edge=False)
     for row in rows:
-        table.add_row(*(replace_controls(cell) if isinstance(cell, str) else cell for cell in row))
+        table.add_row(*row)
     return table
 
 
@@ -198,12 +218,10 @@ def make_grid(rows: Iterable[tuple[str | Text, ...]]) -> Table:
         table.add_column(overflow="fold", max_width=20)
     table.add_column(overflow="fold", ratio=1)
     for row in rows:
-        table.add_row(*(replace_controls(cell) if isinstance(cell, str) else cell for cell in row))
+        table.add_row(*row)
     return table
 
 
 def add_details(text: str, *details: str) -> Text:
     """A text with dim lines of detail below it; empty details are left out."""
-    return Text("\n").join(
-        [Text(replace_controls(text)), *(Text(replace_controls(detail), "dim") for detail in details if detail)]
-    )
+    return Text("\n").join([Text(join_lines(text)), *(Text(join_lines(one), "dim") for one in details if one)])

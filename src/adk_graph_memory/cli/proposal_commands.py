@@ -11,6 +11,7 @@ import adk_graph_memory
 from adk_graph_memory.cli.application import MEMORY_PANEL, AppOption, UserOption, YesOption, check_owner, command
 from adk_graph_memory.cli.correction_commands import change_memory
 from adk_graph_memory.cli.output import Output, add_details, announce, format_day, make_grid
+from adk_graph_memory.language.wording import join_lines
 
 if TYPE_CHECKING:
     from adk_graph_memory.records.proposals import Proposal
@@ -45,7 +46,7 @@ async def decline(id: ProposalId, app_name: AppOption, user_id: UserOption) -> O
     announce("Waiting for Neo4j")
     async with adk_graph_memory.GraphMemory() as memory:
         proposal = await memory.decline_proposal(id, app_name=app_name, user_id=user_id)
-    return Output(proposal, f"Declined; memory still says: {proposal.memory_text}")
+    return Output(proposal, join_lines(f"Declined; memory still says: {proposal.memory_text}"))
 
 
 def _describe_proposal(proposal: Proposal) -> Text:

@@ -23,7 +23,7 @@ from adk_graph_memory.cli.application import (
 from adk_graph_memory.cli.batch_options import BUDGET_SPENT, EXIT_BUDGET_SPENT, BatchOptions, describe_progress
 from adk_graph_memory.cli.lazy_modules import embeddings, reembedding
 from adk_graph_memory.cli.memory_commands import MomentOption
-from adk_graph_memory.cli.output import Output, announce, replace_controls
+from adk_graph_memory.cli.output import Output, announce
 
 if TYPE_CHECKING:
     from adk_graph_memory.settings import Settings
@@ -93,7 +93,7 @@ async def reembed(
 async def _list_failures(connection: graph.Connection) -> Output:
     rows = await graph.reembed.fetch_embedding_failures(connection, MAX_LISTED_FAILURES)
     lines = [f"{row['id']}  {row['text'][:60]!r}\n    {row['error']}" for row in rows]
-    text = replace_controls("\n".join(lines)) or "Every text could be embedded."
+    text = "\n".join(lines) or "Every text could be embedded."
     return Output(rows, text, exit_code=1 if rows else 0)
 
 

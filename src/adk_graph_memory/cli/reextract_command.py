@@ -19,7 +19,7 @@ from adk_graph_memory.cli.batch_options import BUDGET_SPENT, EXIT_BUDGET_SPENT, 
 from adk_graph_memory.cli.correction_commands import list_change_lines
 from adk_graph_memory.cli.lazy_modules import batches, ledger, reextraction
 from adk_graph_memory.cli.memory_commands import MomentOption
-from adk_graph_memory.cli.output import Output, announce, describe_error, print_error, replace_controls
+from adk_graph_memory.cli.output import Output, announce, describe_error, print_error
 from adk_graph_memory.language.wording import format_count
 
 if TYPE_CHECKING:
@@ -167,7 +167,7 @@ async def _show_sample(
             lines.append(f"  {turns} would be forgotten for good, as their author asked.")
     calls = sum(report.report.usage.calls for report in reports)
     lines.append(f"Nothing was written; {format_count(calls, 'call')} of the model.")
-    return Output(reports, Group(*(replace_controls(str(line)) for line in lines)))
+    return Output(reports, Group(*(str(line) for line in lines)))
 
 
 def _report_outcome(outcome: batches.BatchOutcome, budget: batches.Budget) -> Output:

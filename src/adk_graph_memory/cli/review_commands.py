@@ -10,6 +10,7 @@ from rich.text import Text
 import adk_graph_memory
 from adk_graph_memory.cli.application import MEMORY_PANEL, AppOption, UserOption, YesOption, check_owner, command
 from adk_graph_memory.cli.output import Output, add_details, announce, confirm, format_day, make_grid
+from adk_graph_memory.language.wording import join_lines
 
 if TYPE_CHECKING:
     from adk_graph_memory.records.guard import HeldFact
@@ -36,7 +37,7 @@ async def release(id: HeldId, app_name: AppOption, user_id: UserOption) -> Outpu
     announce("Releasing")
     async with adk_graph_memory.GraphMemory() as memory:
         fact = await memory.release(id, app_name=app_name, user_id=user_id)
-    return Output(fact, f"Remembered: {fact.text}")
+    return Output(fact, join_lines(f"Remembered: {fact.text}"))
 
 
 @command(MEMORY_PANEL)
@@ -46,7 +47,7 @@ async def reject(id: HeldId, app_name: AppOption, user_id: UserOption, yes: YesO
     announce("Rejecting")
     async with adk_graph_memory.GraphMemory() as memory:
         fact = await memory.reject(id, app_name=app_name, user_id=user_id)
-    return Output(fact, f"Deleted: {fact.text}")
+    return Output(fact, join_lines(f"Deleted: {fact.text}"))
 
 
 def _describe_fact(fact: HeldFact) -> Text:

@@ -12,7 +12,7 @@ from adk_graph_memory import errors, graph
 from adk_graph_memory.cli.application import SERVER_PANEL, UsageError, command
 from adk_graph_memory.cli.lazy_modules import environment, local_neo4j
 from adk_graph_memory.cli.lazy_modules import settings as configuration
-from adk_graph_memory.cli.output import Output, announce, make_grid, replace_controls
+from adk_graph_memory.cli.output import Output, announce, make_grid
 
 DEFAULT_PORT = 7687
 """Neo4j's own port for Bolt."""
@@ -112,5 +112,5 @@ async def migrate(
     async with graph.Connection(settings=settings, schema="auto") as connection:
         await graph.prepare_connection(connection)
     version, uri = graph.migrate.get_schema_version(), configuration.hide_credentials(settings.uri or "")
-    text = f"The schema of {replace_controls(uri)} is at version {version}."
+    text = f"The schema of {uri} is at version {version}."
     return Output({"uri": uri, "version": version}, text)

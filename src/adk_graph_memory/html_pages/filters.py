@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from hashlib import blake2b
 from typing import Any
 
-from adk_graph_memory.language.wording import shorten_text
+from adk_graph_memory.language.wording import join_lines, shorten_text
 from adk_graph_memory.records import StoredFact
 from adk_graph_memory.records.dates import compute_date_end, format_english_date
 from adk_graph_memory.records.inspection import FactQuote, FactReference, InspectedTurn
@@ -124,12 +124,12 @@ def get_days(fact: StoredFact) -> tuple[float, float]:
 
 def shorten(text: str) -> str:
     """Cut a text to one line."""
-    return shorten_text(" ".join(text.split()), _SHORT_CHARACTERS)
+    return shorten_text(join_lines(text), _SHORT_CHARACTERS)
 
 
 def shorten_around(text: str, name: str) -> str:
     """Cut a text to what stands around a name."""
-    line = " ".join(text.split())
+    line = join_lines(text)
     at = max(line.casefold().find(name.casefold()), 0)
     start, end = max(at - _SHORT_CHARACTERS // 2, 0), at + len(name) + _SHORT_CHARACTERS // 2
     before, after = line[start:at], line[at:end]

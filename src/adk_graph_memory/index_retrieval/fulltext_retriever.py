@@ -15,6 +15,7 @@ from adk_graph_memory import errors
 from adk_graph_memory.graph.queries import load_cypher_files
 from adk_graph_memory.index_retrieval.result_format import make_hit
 from adk_graph_memory.index_retrieval.search_text import choose_stop_words, make_search_text
+from adk_graph_memory.language.wording import join_lines
 
 STATEMENTS = {block.name: block.text for block in load_cypher_files("cypher")["index_search.cypher"]}
 """The parts of a search, by name."""
@@ -56,9 +57,11 @@ class FulltextRetriever(Retriever):
         self._stop_words = choose_stop_words(language) if filter_stop_words else frozenset[str]()
 
     def default_record_formatter(self, record: neo4j.Record) -> RetrieverResultItem:
-        """Return the text, with score and the other values as metadata."""
+        """Return the text on one line, with score and the other values as metadata."""
         hit = make_hit(record)
-        return RetrieverResultItem(content=hit.text, metadata={"score": hit.score, "id": hit.id, **hit.metadata})
+        return RetrieverResultItem(
+            content=join_lines(hit.text), metadata={"score": hit.score, "id": hit.id, **hit.metadata}
+        )
 
     def get_search_results(
         self,

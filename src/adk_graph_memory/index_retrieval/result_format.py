@@ -11,6 +11,8 @@ from neo4j.graph import Node, Path, Relationship
 from neo4j.spatial import Point
 from neo4j.vector import Vector
 
+from adk_graph_memory.language.wording import join_lines
+
 TEXT_KEYS = ("text", "content")
 """Columns or properties that hold a hit's text; the first there is counts."""
 MIN_INTEGER_VECTOR = 64
@@ -38,7 +40,7 @@ class IndexHit:
         """The hit as one line for a prompt: ``[Score: 0.892] [company: Apple Inc] [risks: Competition] text``."""
         values = format_metadata(self.metadata)
         score = "" if self.score is None else f"[Score: {self.score:.3f}]"
-        return " ".join(filter(None, (score, values if values != self.text else "", self.text)))
+        return join_lines(" ".join(filter(None, (score, values if values != self.text else "", self.text))))
 
 
 def make_hit(record: neo4j.Record) -> IndexHit:

@@ -1,4 +1,4 @@
-"""Write counts with their nouns, cut texts between words, and find the words that a text was made of."""
+"""Write counts with their nouns, put texts on one line, cut them between words, and find what proves one."""
 
 from __future__ import annotations
 
@@ -10,6 +10,11 @@ from adk_graph_memory.language.spelling import normalize_words
 def format_count(count: int, noun: str, plural: str = "") -> str:
     """A count with its noun: "1 fact", "2 facts"."""
     return f"{count:,} {noun if count == 1 else plural or f'{noun}s'}"
+
+
+def join_lines(text: str) -> str:
+    """Join a text's lines, so that it is one entry in whatever lists it line by line; a single line stays as it is."""
+    return text if text.splitlines() == [text] else " ".join(filter(None, map(str.strip, text.splitlines())))
 
 
 def shorten_text(text: str, most: int) -> str:

@@ -23,6 +23,7 @@ from typing_extensions import override
 from adk_graph_memory import errors
 from adk_graph_memory.background import MemoryQueue, MemoryUser, SessionKey
 from adk_graph_memory.closing import Closeable
+from adk_graph_memory.language.wording import join_lines
 from adk_graph_memory.language.zones import localize_timestamp, read_state_zone
 from adk_graph_memory.maf import _compat
 from adk_graph_memory.maf.message_ids import count_known, digest_message, find_origin, get_spoken_text, make_message_ids
@@ -302,4 +303,4 @@ def _is_spoken(message: Message) -> bool:
 def _format_memory(memory: Recollection) -> str:
     said = [memory.at.strftime("%Y-%m-%d")] if memory.at else []
     said += [memory.author] if memory.author else []
-    return f"- {' '.join(said)}: {memory.prompt_text}" if said else f"- {memory.prompt_text}"
+    return join_lines(f"- {' '.join(said)}: {memory.prompt_text}" if said else f"- {memory.prompt_text}")

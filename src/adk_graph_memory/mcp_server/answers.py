@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from adk_graph_memory.language.wording import shorten_text
+from adk_graph_memory.language.wording import join_lines, shorten_text
 from adk_graph_memory.records import IngestReport, Recollection
 from adk_graph_memory.records.dates import format_english_date
 from adk_graph_memory.records.inspection import InspectedFact, RevisionEntry
@@ -23,7 +23,7 @@ def _describe_memory(number: int, memory: Recollection) -> str:
     day = format_english_date(memory.at, "day") if memory.at else None
     said = ", ".join(filter(None, (memory.author, day)))
     quote = f"\n   “{_cut(memory.quote)}”" if memory.quote and memory.quote != memory.text else ""
-    return f"{number}. {' '.join(memory.prompt_text.split())} ({said}) [{memory.id}]{quote}"
+    return join_lines(f"{number}. {memory.prompt_text} ({said}) [{memory.id}]") + quote
 
 
 def describe_fact(details: InspectedFact) -> str:
@@ -37,7 +37,7 @@ def describe_fact(details: InspectedFact) -> str:
     lines += [_describe_revision(revision) for revision in details.revisions]
     lines += [f"- It replaced: {link.fact.text}" for link in details.replaced if not link.is_void]
     lines += [f"- It was replaced by: {link.fact.text}" for link in details.replaced_by if not link.is_void]
-    return "\n".join(lines if len(lines) > 1 else [*lines, "It was added directly, word for word."])
+    return "\n".join(map(join_lines, lines if len(lines) > 1 else [*lines, "It was added directly, word for word."]))
 
 
 def _describe_revision(revision: RevisionEntry) -> str:
@@ -80,4 +80,4 @@ def _count(facts: int) -> str:
 
 
 def _cut(text: str) -> str:
-    return shorten_text(" ".join(text.split()), _MAX_QUOTE_CHARACTERS)
+    return shorten_text(join_lines(text), _MAX_QUOTE_CHARACTERS)

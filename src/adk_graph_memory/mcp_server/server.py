@@ -11,6 +11,7 @@ from importlib import metadata
 from typing import Annotated, Any
 
 from adk_graph_memory import errors, graph
+from adk_graph_memory.language.wording import join_lines
 from adk_graph_memory.mcp_server import answers
 from adk_graph_memory.memory import GraphMemory
 from adk_graph_memory.proposals import AGENT
@@ -226,5 +227,5 @@ def _read_id(id: str) -> str:
 def _get_client_name(context: Context) -> str:
     """The name that a client gives itself, if it does: anything can stand there."""
     client = context.session.client_params
-    name = " ".join(client.client_info.name.split())[:MOST_NAME_CHARACTERS] if client else ""
+    name = join_lines(client.client_info.name).strip()[:MOST_NAME_CHARACTERS] if client else ""
     return name or AGENT

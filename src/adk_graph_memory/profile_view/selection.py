@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from adk_graph_memory.language.detection import load_stop_words
+from adk_graph_memory.language.wording import join_lines
 from adk_graph_memory.profile_view.concepts import stem_text, stem_word
 from adk_graph_memory.profile_view.placement import Placement, place_candidates
 from adk_graph_memory.records import SECTION_TITLES, SECTIONS, ProfileCandidate, ProfileItem, count_tokens, fold_text
@@ -56,7 +57,7 @@ def _take_turns(queues: Sequence[Sequence[Placement]]) -> Iterator[Placement]:
 
 def _make_item(one: Placement, *, names_speaker: bool) -> ProfileItem:
     fact = one.candidate.fact
-    text = _shorten_text(" ".join(fact.text.split()))
+    text = _shorten_text(join_lines(fact.text))
     if one.candidate.is_statement:
         text = describe_statement(text, fact, fact.author if names_speaker else None)
     note = MACHINE_NOTES.get(fact.origin)

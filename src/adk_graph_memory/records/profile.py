@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
+from adk_graph_memory.language.wording import join_lines
 from adk_graph_memory.records.dates import format_english_date
 from adk_graph_memory.records.results import StoredFact
 from adk_graph_memory.records.write_plan import STATES_PREDICATE
@@ -115,7 +116,7 @@ class Profile:
 
 def format_item(item: ProfileItem) -> str:
     """The line of an item."""
-    return f"- {item.text}"
+    return f"- {join_lines(item.text)}"
 
 
 def describe_statement(text: str, fact: StoredFact, speaker: str | None) -> str:

@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Any, Literal, NamedTuple, get_args
 
 from adk_graph_memory import errors
-from adk_graph_memory.language.wording import shorten_text
+from adk_graph_memory.language.wording import join_lines, shorten_text
 from adk_graph_memory.records.dates import Precision, format_english_period
 from adk_graph_memory.records.extraction_result import Modality, Source, Usage
 from adk_graph_memory.records.fact_validity import FactStatus
@@ -175,7 +175,7 @@ class Recollection:
 
     @property
     def prompt_text(self) -> str:
-        """The text for a prompt: with the question that it answers, whose words it is, and when it was and is so."""
+        """The line for a prompt: with the question that it answers, whose words it is, and when it was and is so."""
         question = f"(asked: {self.question}) " if self.question else ""
         notes = [
             self._manner_text,
@@ -186,7 +186,7 @@ class Recollection:
             STALE_NOTE if self.is_stale else "",
         ]
         note = "; ".join(filter(None, notes))
-        return f"{question}{self.text} ({note})" if note else question + self.text
+        return join_lines(f"{question}{self.text} ({note})" if note else question + self.text)
 
     @property
     def _period_text(self) -> str:

@@ -23,6 +23,7 @@ from adk_graph_memory.embeddings import EmbedderAdapter, QuestionEmbedding
 from adk_graph_memory.graph import Connection, VectorSlot, lucene, vector_slots
 from adk_graph_memory.graph.queries import PARAMETER_MAP, fill_identifiers
 from adk_graph_memory.graph.retention import RETENTION, make_retention
+from adk_graph_memory.language.wording import join_lines
 from adk_graph_memory.records import Filters, Scope
 from adk_graph_memory.retrieval import plain_search, query_check
 from adk_graph_memory.retrieval.question import ParsedQuestion, parse_question
@@ -113,10 +114,10 @@ class GraphMemoryRetriever(HybridCypherRetriever):
         )
 
     def default_record_formatter(self, record: neo4j.Record) -> RetrieverResultItem:
-        """Return the text, with the rest of the row as metadata; the base class would take our JSON map for a dict."""
+        """Return the text on one line, with the rest as metadata; the base class would take our JSON map for a dict."""
         row = {key: value for key, value in dict(record).items() if key != "text" and value is not None}
         return RetrieverResultItem(
-            content=record["text"], metadata=row | {"metadata": parse_metadata(row.get("metadata"))}
+            content=join_lines(record["text"]), metadata=row | {"metadata": parse_metadata(row.get("metadata"))}
         )
 
     def _fetch_index_infos(self, vector_index_name: str) -> None:
