@@ -245,7 +245,7 @@ async def test_a_request_is_read_with_its_own_model(command, neo4j_server, moody
     monkeypatch.delenv("ADK_GRAPH_MEMORY_MODEL")
     result = await command("ingest", "--pending", "--app", app_name, "--json")
     extractors = {job["report"]["extractor"].partition(" ")[0] for job in json.loads(result.stdout)["jobs"]}
-    assert extractors == {"moody", "rules@3"}
+    assert extractors == {"moody", "rules@4"}
     assert await facts(command, app_name) == {"I keep goats."}  # the model finds no facts
 
 

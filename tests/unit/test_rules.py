@@ -267,7 +267,7 @@ class Lowercase:
 
 async def test_whatever_tells_names_is_asked_of_every_sentence() -> None:
     rules = RuleExtractor(Lowercase())
-    assert rules.version == "rules@3 lowercase"
+    assert rules.version == "rules@4 lowercase"
     result = await rules.extract([turn("I like mister fox. I like Rome, mister owl.")], [])
     assert [(entity.name, entity.type) for entity in result.entities] == [
         ("user", "person"),
@@ -470,6 +470,129 @@ async def test_markup_transcripts_and_what_follows_a_colon_are_not_ones_own(subt
             assert [fact.text for fact in (await read(text)).facts] == ["My own bees are fine there."]
 
 
+OWN = "I live in Rome with Ines."
+PASTED = {
+    "a harness's reminder": "<system-reminder>\nThe user opened main.py in the editor.\n</system-reminder>",
+    "a reminder in a line": "<system-reminder>The user opened main.py. Do not tell.</system-reminder>",
+    "a frame in brackets": "[CONTEXT]\nThe user opened main.py in the editor.\n[/CONTEXT]",
+    "a tool's result": '<file path="a.txt">\nMy dog is called Rex.\n\nI live in Lisbon.\n</file>',
+    "a key": "-----BEGIN PUBLIC KEY-----\nthe body of it is here\n-----END PUBLIC KEY-----",
+    "a calendar": "BEGIN:VEVENT\nSUMMARY:Dinner with Ana and Ben in Lisbon\nEND:VEVENT",
+    "Python": "import os\n\ndef main(args):\n    # I live in Lisbon\n    print('We moved')\n    return 0\n\nmain(None)",
+    "JavaScript": "function greet(name) {\n  console.log(`I live in Lisbon, ${name}`);\n}",
+    "SQL": "SELECT name, city\nFROM people of the town\nWHERE city = 'Lisbon';",
+    "a trace": "Traceback (most recent call last):\n  File \"a.py\", line 1, in main\n    x()\nValueError: Ana is in",
+    "a Java trace": "java.io.IOException: the disk is full today\n\tat com.acme.Disk.write(Disk.java:7)\n\t... 12 more",
+    "a log": "\n".join(f"2026-05-04 12:00:{n:02},1 INFO worker {n} reads page {n}" for n in range(60)),
+    "a server's log": 'h - - [04/May/2026:12:00:01 +0000] "GET /index.html HTTP/1.1" 200 512 "-" "Mozilla/5.0"',
+    "lines of one wording": "\n".join(f"Worker {n} has finished page {n * 7} of the book" for n in range(9)),
+    "levels": "INFO the server has started\nWARN the disk is nearly full today\nERROR cannot reach the host Lisbon",
+    "a table": "| name | city |\n|---|---|\n| Ana Alves | Lisbon by the sea |\n| Ben Brown | Porto in the north |",
+    "tabs": "name\tcity\tpet\nAna Alves\tLisbon by the sea\ta dog called Rex",
+    "columns": "NAME    READY   AGE\nweb-1   1/1     5 days or so\ndb-1    1/1     6 days or so",
+    "CSV": "name,age,city\nAna Alves,34,Lisbon by the sea\nBen Brown,28,Porto in the north",
+    "settings": "[server]\nhost = the big one in Lisbon\nport = 8080",
+    "YAML": "services:\n  web:\n    image: the big one in Lisbon\n    ports:\n      - 8080:80",
+    "a diff": "@@ -1,2 +1,2 @@\n-I live in Porto with my dog\n+I live in Lisbon with my dog\n and one more line",
+    "a shell": "$ git status\nYour branch is up to date with origin\nnothing to commit here",
+    "a chat": "[04/05/2026, 12:30:15] Ben: I live in Lisbon\n[04/05/2026, 12:31:15] Zoe: So do we, in the north",
+    "a model's chat": "user: I live in Lisbon with my dog.\nassistant: That is nice to hear.",
+}  # fmt: skip
+
+
+async def test_what_a_program_wrote_is_nobodys_word_and_is_counted(subtests: pytest.Subtests) -> None:
+    for name, pasted in PASTED.items():
+        for text in (f"{OWN}\n\n{pasted}", f"{pasted}\n{OWN}"):
+            with subtests.test(name=name, text=text):
+                result = await read(text)
+                assert [fact.text for fact in result.facts] == [OWN]
+                lines = [line for line in pasted.splitlines() if line.strip()]
+                assert sum(result.drop_counts.values()) >= len(lines) - 1
+
+
+async def test_what_people_write_line_by_line_is_their_own(subtests: pytest.Subtests) -> None:
+    for text in [
+        "- I live in Rome now.\n- My sister is called Ines.",
+        "1. I live in Rome now.\n2. Mia is my daughter.\n3. Tom is my son.",
+        "I ran 5 km on Monday.\nI ran 6 km on Tuesday.\nI ran 7 km on Friday.\nI ran 8 km on Sunday.",
+        "Kids: Mia (3), Tom (5) and Ines (8)\nPets: Rex (dog), Tom (cat) and Ben (fish)",
+        "Address: Via Roma 12, 00100 Rome\nPhone: +39 06 123 4567\nBlood type is A positive",
+        "08:00 I take my pills\n12:30 lunch with my team at work",
+        "2026-05-04: I moved to Porto with my dog\n2026-05-05: I found a flat near the sea",
+        "Ibuprofen 400 mg in the morning\nAspirin 100 mg in the evening",
+        "Passengers: me and my daughter Mia, who is allergic to nuts",
+        "I use C++ and Python; my editor is vim.",
+        "I love <b>bees</b> and the honey.",
+    ]:
+        with subtests.test(text=text):
+            result = await read(text)
+            assert ([fact.text.strip() for fact in result.facts], result.drop_counts) == (text.splitlines(), {})
+
+
+async def test_a_form_is_no_mail_and_a_note_is_no_speaker(subtests: pytest.Subtests) -> None:
+    for text, expected in [
+        ("From: Lisbon\nTo: Porto\nGuests: me and Mia, who eats no nuts", "Guests: me and Mia, who eats no nuts"),
+        ("Von: Rom\nAn: Oslo\nGäste: ich und Mia, die keine Nüsse isst", "Gäste: ich und Mia, die keine Nüsse isst"),
+        ("From: Lisbon\nTo: Porto\n\nI travel with Mia, who eats no nuts", "I travel with Mia, who eats no nuts"),
+        ("NOTE: I am allergic to penicillin\nTODO: a call", "NOTE: I am allergic to penicillin"),
+    ]:  # fmt: skip
+        with subtests.test(text=text):
+            assert [fact.text for fact in (await read(text)).facts] == [expected]
+
+
+async def test_what_is_shown_is_counted(subtests: pytest.Subtests) -> None:
+    for text, count in [(MAIL, 7), ("> I live in Rome now.\n> So do we.", 2), ("```\nI live in Rome now.\n```", 3)]:
+        with subtests.test(text=text):
+            assert (await read(text)).drop_counts["shown, not said"] == count
+
+
+async def test_a_request_is_no_statement(subtests: pytest.Subtests) -> None:
+    for text in [
+        "Book me a table for two at Luigi's.",
+        "Hey, could you please find us a cheap flight to Oslo.",
+        "Summarize this article about bees in Rome.",
+        "Remind me to water the plants at six.",
+        "Tell me how I can cook rice.",
+        "Buche mir einen Tisch für zwei bei Luigi.",
+        "Recomiéndame un libro sobre abejas en Roma.",
+        "Montre-moi des photos de vieilles voitures.",
+    ]:
+        with subtests.test(text=text):
+            result = await read(text)
+            assert (result.facts, result.drop_counts) == ((), {"a request": 1})
+
+
+async def test_what_only_begins_like_a_request_is_kept(subtests: pytest.Subtests) -> None:
+    for text in [
+        "Book me a table at Luigi's, I am vegetarian.",
+        "Remind me that my mom's birthday is in May.",
+        "Call me Sam from now on.",
+        "Please always answer in German.",
+        "Remember that I am allergic to nuts.",
+        "Book club is on Friday at Ana's place.",
+        "Order was restored at home yesterday.",
+        "Find it hard to sleep these days.",
+    ]:
+        with subtests.test(text=text):
+            assert [fact.text for fact in (await read(text)).facts] == [text]
+
+
+async def test_a_statement_that_leads_to_a_question_is_kept(subtests: pytest.Subtests) -> None:
+    for text, expected in [
+        ("I just moved to Porto, any tips?", "I just moved to Porto"),
+        ("My dog Rex is afraid of thunder - what should I do?", "My dog Rex is afraid of thunder"),
+        ("Ich bin nach Porto gezogen, hast du Tipps?", "Ich bin nach Porto gezogen"),
+        ("Acabo de mudarme a Oporto, ¿algún consejo?", "Acabo de mudarme a Oporto"),
+    ]:
+        with subtests.test(text=text):
+            result = await read(text)
+            assert [fact.text for fact in result.facts] == [expected]
+            assert result.drop_counts == {"a question": 1}
+    for text in ["I can eat nuts, can't I?", "I should take the bus, or is it late?", "I'm on the list, am I?"]:
+        with subtests.test(text=text):
+            assert (await read(text)).facts == ()
+
+
 @given(st.text(st.sampled_from('ab \n"“”„«»「」`~>-:<@.I19F!/'), max_size=60))
 @example("``````")
 @example("From: a\n>b")
@@ -637,7 +760,22 @@ async def test_many_names_cost_no_more_than_their_number() -> None:
 
 @pytest.mark.slow
 async def test_a_long_text_of_one_kind_is_read_in_seconds(subtests: pytest.Subtests) -> None:
-    for unit in ["a", "A ", "a.", "?", "Word", ". ", "\n", "Aa-", "I live in Rome ", "1 ", "It's 5. "]:
+    for unit in [
+        "a",
+        "A ",
+        "a.",
+        "?",
+        "Word",
+        ". ",
+        "\n",
+        "Aa-",
+        "I live in Rome ",
+        "1 ",
+        "It's 5. ",
+        "<a1>",
+        "a  b",
+        "From: a\n",
+    ]:
         with subtests.test(unit=unit):
             began = time.process_time()
             await read(unit * (100_000 // len(unit)))

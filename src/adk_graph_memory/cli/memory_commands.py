@@ -37,7 +37,7 @@ from adk_graph_memory.cli.output import (
     format_day,
     make_grid,
 )
-from adk_graph_memory.language.wording import format_count, shorten_text
+from adk_graph_memory.language.wording import format_count, join_lines, shorten_text
 from adk_graph_memory.listings import Listings
 from adk_graph_memory.records import MemoryKind, Origin, Scope
 from adk_graph_memory.records.dates import format_short_date
@@ -297,7 +297,7 @@ async def forget(
 def _list_what_stays(change: MemoryChange) -> list[str]:
     """List the turns that would still say what is forgotten as a fact, and the copies in shared memories."""
     lines = [
-        f"Stays, unless you give --with-turns: {replace_controls(shorten_text(text, 100))} ({id})"
+        f"Stays, unless you give --with-turns: {join_lines(shorten_text(text, 100))} ({id})"
         for id, text in change.staying_turns.items()
     ]
     copies = format_count(change.copies, "turn")

@@ -16,8 +16,16 @@ from typing import NamedTuple
 from adk_graph_memory import errors
 from adk_graph_memory.extraction.entity_registry import TOKEN_PATTERN, EntityRegistry
 from adk_graph_memory.extraction.name_finder import NameFinder, find_own_names, load_name_finder
+from adk_graph_memory.extraction.pasted_lines import FIRST_PERSON_WORDS
 from adk_graph_memory.extraction.pieces import split_into_windows
-from adk_graph_memory.extraction.sentences import group_sentences, is_question, mask_quoted_text, split_sentences
+from adk_graph_memory.extraction.requests import is_request
+from adk_graph_memory.extraction.sentences import (
+    count_shown_lines,
+    group_sentences,
+    is_question,
+    mask_quoted_text,
+    split_sentences,
+)
 from adk_graph_memory.language.date_finder import find_relative_date
 from adk_graph_memory.language.detection import detect_language, load_stop_words
 from adk_graph_memory.records import RULES, ExtractedFact, Extraction, KnownEntity, Source, Turn, find_token_end
@@ -27,7 +35,7 @@ _MIN_STATEMENT_WORDS = 4
 """Words (or, in scripts without spaces, characters) below which a sentence counts as small talk."""
 MAX_WINDOW_TOKENS = 50_000
 """Tokens of a window, and of the beginning of a turn that is read: each statement in it is to be written at once."""
-_FIRST_PERSON = re.compile("i|i['’]m|we|we['’]re|my|ich|meine?|yo|mi|me|je|mon|ma|я|мой|моя|меня|με")
+_FIRST_PERSON = re.compile(FIRST_PERSON_WORDS)
 
 
 class RuleExtractor:
@@ -43,7 +51,7 @@ class RuleExtractor:
 
     def __init__(self, names: NameFinder | None = None) -> None:
         self._name_finder = names or load_name_finder()
-        self.version = f"rules@3 {self._name_finder.version}"
+        self.version = f"rules@4 {self._name_finder.version}"
 
     def restrict_topics(self, topics: Collection[str]) -> RuleExtractor:
         """This extractor, if there are no topics.
@@ -105,6 +113,7 @@ def _extract_statements(parsed_turns: Sequence[_ParsedTurn], entities: EntityReg
     facts, mentions, drop_counts = list[ExtractedFact](), set[tuple[str, int]](), Counter[str]()
     for parsed in parsed_turns:
         turn, author = parsed.turn, entities.author_refs[parsed.turn.author]
+        drop_counts["shown, not said"] += count_shown_lines(turn.text, parsed.own_text)
         for start, end in group_sentences(parsed.own_text, parsed.language):
             refs = entities.find_entity_refs(parsed.own_text[start:end])
             mentions |= {(turn.id, ref) for ref in refs}
@@ -127,7 +136,7 @@ def _extract_statements(parsed_turns: Sequence[_ParsedTurn], entities: EntityReg
             )
             facts.append(fact)
     mentioned = entities.select_entities(ref for _, ref in mentions)
-    return Extraction(mentioned, tuple(facts), tuple(sorted(mentions)), dict(drop_counts))
+    return Extraction(mentioned, tuple(facts), tuple(sorted(mentions)), dict(+drop_counts))
 
 
 def _get_drop_reason(parsed_turn: _ParsedTurn, start: int, end: int, *, names_somebody: bool) -> str:
@@ -137,6 +146,8 @@ def _get_drop_reason(parsed_turn: _ParsedTurn, start: int, end: int, *, names_so
         return "said by an agent"
     if is_question(own_text):
         return "a question"
+    if is_request(own_text):
+        return "a request"
     if 2 * sum(map(str.isalnum, own_text)) < sum(map(str.isalnum, text)):
         return "mostly quoted"
     words = [word.casefold() for word in TOKEN_PATTERN.findall(own_text)]

@@ -1,15 +1,17 @@
 """Split a text into its author's own sentences, each joined with those that make no sense without it.
 
-Code, markup, lines that begin with “>” or, as in a transcript, with a speaker in capitals, text in quotation marks,
-pasted mails, and the paragraph after a colon and an empty line are not the author's own.
+Code, markup, lines that a program wrote, lines that begin with “>” or, as in a transcript, with a speaker in capitals,
+text in quotation marks, pasted mails, and the paragraph after a colon and an empty line are not the author's own.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from itertools import pairwise
+from collections.abc import Iterator, Sequence
+from itertools import pairwise, takewhile
 
+from adk_graph_memory.extraction.pasted_lines import find_frames, find_pasted_lines
+from adk_graph_memory.extraction.requests import find_leading_statement
 from adk_graph_memory.language.detection import WIDE_CHARACTER
 
 _QUOTED_MATERIAL = re.compile(
@@ -20,7 +22,12 @@ _QUOTED_MATERIAL = re.compile(
     r"|(?<!\w)\"[^\"\n]++\"(?!\w))",
     re.DOTALL | re.MULTILINE,
 )
-_TRANSCRIPT_LINE = re.compile(r"^[ \t]*+[A-Z][A-Z0-9]+(?:[ _-][A-Z0-9]+)*+:[ \t][^\n]*+", re.MULTILINE)
+_TRANSCRIPT_LINE = re.compile(
+    r"^[ \t]*+(?!(?:NOTE|NB|PS|PPS|UPDATE|EDIT|TODO|FYI|TLDR|IMPORTANT|ALLERG\w+|NOTA|HINWEIS|WICHTIG|IMPORTANTE?):)"
+    r"(?:[A-Z][A-Z0-9]+(?:[ _-][A-Z0-9]+)*+|[Ss]ystem|[Uu]ser|[Aa]ssistant|[Hh]uman):[ \t][^\n]*+",
+    re.MULTILINE,
+)
+"""A line of a speaker's; what opens a note of one's own is no speaker."""
 _MAIL_SENDER = re.compile(
     r"\s*(?:From|Von|Van|De|Da|Fra|Från|От|发件人|寄件者|差出人|보낸 사람)\s*[:：]", re.IGNORECASE
 )
@@ -28,6 +35,11 @@ _MAIL_HEADER = re.compile(
     r"\s*(?:From|To|Cc|Bcc|Date|Sent|Subject|Von|An|Datum|Gesendet|Betreff|De|Para|Fecha|Asunto|À|Envoyé|Objet"
     r"|От|Кому|Дата|Тема|发件人|收件人|日期|主题|差出人|宛先|件名)\s*[:：]",
     re.IGNORECASE,
+)
+_FIELD, _MAX_FIELDS = re.compile(r"\s*[^\W\d_][^:：\n]{0,30}[:：]"), 50
+_MAIL_MARK = re.compile(
+    r"@|\d:\d\d|^\s*(?:Cc|Bcc|Sent|Subject|Gesendet|Betreff|Asunto|Envoyé|Objet|Тема|主题|件名)\s*[:：]",
+    re.IGNORECASE | re.MULTILINE,
 )
 _MAIL_SEPARATOR = re.compile(r"\s*-{4,}\s*\w[^-]*-{4,}|(?=[^<]*+<[^<>\s@]+@[^<>\s@]+>).*[:：]\s*$")
 _MAIL_ATTRIBUTION = re.compile(r"(?=.*?\b(?:19|20)\d\d\b)(?=.*?\d:\d\d).*[:：]\s*$")
@@ -57,19 +69,53 @@ _MAX_GROUP_LENGTH, _MAX_SENTENCE_GAP = 320, 3
 
 def mask_quoted_text(text: str) -> str:
     """Replace all but the author's own words by blanks, or by “_” inside a sentence; the length stays."""
-    masked, end = _QUOTED_MATERIAL.sub(lambda match: ("_" if match["inside"] else " ") * len(match[0]), text), 0
+    masked = _blank_spans(text, sorted((*find_frames(text), *find_pasted_lines(text))))
+    masked = _QUOTED_MATERIAL.sub(lambda match: ("_" if match["inside"] else " ") * len(match[0]), masked)
     if len(_TRANSCRIPT_LINE.findall(masked)) > 1:  # one may be a note of the author's: "UPDATE: …"
         masked = _TRANSCRIPT_LINE.sub(lambda match: " " * len(match[0]), masked)
-    for line, next_line in pairwise([*masked.splitlines(keepends=True), ""]):
-        is_header = _MAIL_SENDER.match(line) or (_MAIL_HEADER.match(line) and _MAIL_HEADER.match(next_line))
-        if is_header or _MAIL_SEPARATOR.match(line) or _MAIL_ATTRIBUTION.match(line):
-            break
-        end += len(line)
+    end = _find_mail(masked)
     return masked[:end] + " " * (len(masked) - end)
 
 
+def count_shown_lines(text: str, own_text: str) -> int:
+    """Count the lines of a text of which nothing is its author's own."""
+    lines = (line.span() for line in _LINE.finditer(text))
+    return sum(own_text[start:end].isspace() and not text[start:end].isspace() for start, end in lines)
+
+
+def _blank_spans(text: str, spans: Sequence[tuple[int, int]]) -> str:
+    """Replace by blanks what stands in these spans, which may overlap; line breaks stay."""
+    parts, last = list[str](), 0
+    for start, end in spans:
+        parts += [text[last:start], re.sub(r"[^\r\n]", " ", text[max(start, last) : end])]
+        last = max(last, end)
+    return "".join([*parts, text[last:]])
+
+
+def _find_mail(text: str) -> int:
+    """Where a pasted mail begins; the end of the text if there is none."""
+    lines, start, form_end = [*text.splitlines(keepends=True), ""], 0, 0
+    for place, (line, next_line) in enumerate(pairwise(lines)):
+        is_header = _MAIL_SENDER.match(line) or (_MAIL_HEADER.match(line) and _MAIL_HEADER.match(next_line))
+        if is_header and place >= form_end:
+            form_end = place + _count_form_fields(lines[place : place + _MAX_FIELDS])
+        if (is_header and place >= form_end) or _MAIL_SEPARATOR.match(line) or _MAIL_ATTRIBUTION.match(line):
+            break
+        start += len(line)
+    return start
+
+
+def _count_form_fields(lines: Sequence[str]) -> int:
+    """Count the fields of a form, such as a journey from one place to another; none if they head a mail."""
+    fields = list(takewhile(_FIELD.match, lines))
+    return len(fields) if len(fields) > 1 and not _MAIL_MARK.search("".join(fields)) else 0
+
+
 def split_sentences(text: str, language: str) -> Iterator[tuple[int, int]]:
-    """Start and end of each sentence; a period after an initial or abbreviation or before a small letter ends none."""
+    """Start and end of each sentence; a period after an initial or abbreviation or before a small letter ends none.
+
+    A statement that leads to a question is a sentence of its own.
+    """
     for line in _LINE.finditer(text):
         ends = [
             line.start() + match.end()
@@ -78,7 +124,14 @@ def split_sentences(text: str, language: str) -> Iterator[tuple[int, int]]:
         ]
         for start, end in pairwise([line.start(), *ends, line.end()]):
             if sentence := _NONBLANK_TEXT.search(text, start, end):
-                yield sentence.span()
+                yield from _split_question(sentence)
+
+
+def _split_question(sentence: re.Match[str]) -> Iterator[tuple[int, int]]:
+    """Split off the statement that a question begins with: "I moved to Porto, any tips?"."""
+    start, end = sentence.span()
+    parts = find_leading_statement(sentence[0]) if is_question(sentence[0]) else None
+    yield from [(start, start + parts[0]), (start + parts[1], end)] if parts else [(start, end)]
 
 
 def group_sentences(text: str, language: str) -> list[tuple[int, int]]:
