@@ -23,7 +23,7 @@ _QUOTED_MATERIAL = re.compile(
     re.DOTALL | re.MULTILINE,
 )
 _TRANSCRIPT_LINE = re.compile(
-    r"^[ \t]*+(?!(?:NOTE|NB|PS|PPS|UPDATE|EDIT|TODO|FYI|TLDR|IMPORTANT|ALLERG\w+|NOTA|HINWEIS|WICHTIG|IMPORTANTE?):)"
+    r"^[ \t]*+(?!(?:NOTE|NB|PS|PPS|UPDATE|EDIT|FYI|TLDR|IMPORTANT|ALLERG\w+|NOTA|HINWEIS|WICHTIG|IMPORTANTE?):)"
     r"(?:[A-Z][A-Z0-9]+(?:[ _-][A-Z0-9]+)*+|[Ss]ystem|[Uu]ser|[Aa]ssistant|[Hh]uman):[ \t][^\n]*+",
     re.MULTILINE,
 )
