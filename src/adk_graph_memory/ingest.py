@@ -194,7 +194,9 @@ class Ingestion:
         model_slots = asyncio.Semaphore(
             self._connection.settings.limits.model_concurrency
         )  # so that no session takes all
-        tasks = [asyncio.create_task(_extract_window(extractor, window, model_slots)) for window in leases.windows]
+        tasks = [
+            asyncio.create_task(_extract_window(scope, extractor, window, model_slots)) for window in leases.windows
+        ]
         report, first_error = IngestReport(extractor=self._extractor.version), None
         try:
             for window, task in zip(leases.windows, tasks, strict=True):
@@ -339,13 +341,13 @@ class Ingestion:
 
 
 async def _extract_window(
-    extractor: extraction.Extractor, window: Lease, model_slots: asyncio.Semaphore
+    scope: Scope, extractor: extraction.Extractor, window: Lease, model_slots: asyncio.Semaphore
 ) -> tuple[Extraction, Stopwatch]:
     async with model_slots:
         clock = Stopwatch()
         result = await extractor.extract(window.turns, window.known_entities, window.context)
         if window.is_evidence:  # whoever resumes it may not know that it was added on purpose
-            result = extraction.keep_statements(result, window.turns, {})
+            result = extraction.keep_statements(result, window.turns, {}, owner=scope.owner_name)
         clock.lap("extract")
         return replace(result, authors=tuple(sorted({(turn.author, turn.role) for turn in window.turns}))), clock
 

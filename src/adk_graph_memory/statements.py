@@ -16,7 +16,6 @@ from adk_graph_memory.records import (
     KnownEntity,
     Passage,
     Scope,
-    SharedMemory,
     Statement,
     Turn,
     digest,
@@ -118,22 +117,22 @@ class Statements:
             turns = [_make_turn(statement, scope) for statement in group]
             turns = await renew_turns(self.connection, scope, STATEMENT_SESSION, turns)
             topics = {turn.id: item.topic for turn, item in zip(turns, group, strict=True) if item.topic}
-            extractor = extraction.PreparedExtractor(self._make_reader(topics), self.extractor)
+            extractor = extraction.PreparedExtractor(self._make_reader(topics, scope.owner_name), self.extractor)
             delta = JsonMapDelta.from_values(metadata, replaces=replaces)
             report += await self._ingest_turns(scope, STATEMENT_SESSION, turns, delta, extractor=extractor, guard=guard)
         return report
 
-    def _make_reader(self, topics: Mapping[str, str]) -> extraction.Prepare:
+    def _make_reader(self, topics: Mapping[str, str], owner: str) -> extraction.Prepare:
         async def read_statements(turns: Sequence[Turn], known_entities: Sequence[KnownEntity]) -> Extraction:
             result = await self.extractor.extract(turns, known_entities)
-            return extraction.keep_statements(result, turns, topics)
+            return extraction.keep_statements(result, turns, topics, owner=owner)
 
         return read_statements
 
 
 def _make_turn(statement: Statement, scope: Scope) -> Turn:
     role: Role = "model" if statement.origin in ("agent", "tool") else "user"
-    author = statement.author or (_name_owner(scope) if role == "user" else "agent")
+    author = statement.author or (scope.owner_name if role == "user" else "agent")
     return Turn(
         id=digest("statement", author, fold_text(statement.text)),
         author=author,
@@ -143,13 +142,6 @@ def _make_turn(statement: Statement, scope: Scope) -> Turn:
         origin=statement.origin,
         expires_at=statement.expires_at,
     )
-
-
-def _name_owner(scope: Scope) -> str:
-    """Name who speaks where nobody is named: the user, the group or the app."""
-    if isinstance(scope.user_id, SharedMemory):
-        return scope.user_id.group or scope.app_name
-    return "user"
 
 
 def _group_by_metadata(statements: Iterable[Statement]) -> list[list[Statement]]:

@@ -30,7 +30,7 @@ from mcp.server.mcpserver import MCPServer
 
 from adk_graph_memory import GraphMemory, Statement, Turn, errors
 from adk_graph_memory.mcp_server import BearerAccess, JwtVerifier, SecretVerifier, get_owner, make_mcp_server
-from adk_graph_memory.testing import HashEmbedder
+from adk_graph_memory.testing import HashEmbedder, ScriptedLlm
 
 NOON = datetime(2026, 3, 2, 12, tzinfo=UTC)
 AUDIENCE, ISSUER = "memory", "https://login.example"
@@ -136,6 +136,27 @@ async def test_no_line_of_a_memory_reads_as_a_memory_of_its_own(
     result = await asyncio.to_thread(retriever.search, "What does Rex like?", top_k=3)
     assert not [item for item in result.items if "carrots" in item.content and len(item.content.splitlines()) > 1]
     assert any("carrots. 2. Pay at once." in item.content for item in result.items)
+
+
+@pytest.mark.parametrize("subject", [None, "user"])
+async def test_what_an_agent_remembers_of_the_user_is_in_their_profile(
+    neo4j_server: Any, owner: Owner, subject: str | None
+) -> None:
+    """Read by rules, or by a model that names the user."""
+    said = "The user is a vegetarian."
+    entity = {"ref": 0, "name": subject, "type": "person"}
+    fact = {"subject": 0, "predicate": "has_diet", "text": said, "quote": said, "turns": [0]}
+    reply = json.dumps({"entities": [entity], "facts": [fact]})
+    model = ScriptedLlm.from_replies(reply) if subject else "rules"
+    settings = neo4j_server.settings(label_prefix="TestHash")
+    async with GraphMemory(settings=settings, model=model, embedder=HashEmbedder()) as memory:
+        async with Client(make_mcp_server(memory, lambda _: (owner["app_name"], owner["user_id"]))) as client:
+            assert await call(client, "profile") == "Nothing is known yet."
+            assert "remembered as one fact" in await call(client, "remember", text=said)
+            profile = await call(client, "profile")
+        [stored] = [fact async for fact in memory.facts(**owner)]
+    assert said in profile and "an agent's word" in profile
+    assert (stored.subject, stored.origin, stored.author) == ("user", "agent", "agent")
 
 
 async def test_a_caller_who_is_the_user_speaks_for_the_user(memory: GraphMemory, owner: Owner) -> None:

@@ -53,13 +53,18 @@ class PreparedExtractor:
         return await self._prepare(turns, known_entities)
 
 
-def keep_statements(extraction: Extraction, turns: Sequence[Turn], topics: Mapping[str, str]) -> Extraction:
+def keep_statements(
+    extraction: Extraction, turns: Sequence[Turn], topics: Mapping[str, str], *, owner: str
+) -> Extraction:
     """Return the extraction with a fact of each of these turns, in its own words if nothing else was read in it.
+
+    Such a fact is about who says it. What an agent or a tool says is about whom it serves.
 
     Args:
         extraction: what was extracted from the turns.
         turns: each a statement that somebody asked to remember.
         topics: the topic of a turn's facts, by the turn's id, if somebody gave one.
+        owner: how whoever the memory belongs to is named.
     """
     facts = [_set_topic(fact, topics) for fact in extraction.facts]
     entities = list(extraction.entities)
@@ -68,7 +73,7 @@ def keep_statements(extraction: Extraction, turns: Sequence[Turn], topics: Mappi
         if turn.id in read_ids:
             continue
         fact = ExtractedFact(
-            subject=_find_author(turn, entities),
+            subject=_find_person(owner if turn.role == "model" else turn.author, entities),
             predicate=STATES_PREDICATE,
             object=None,
             text=turn.text,
@@ -87,11 +92,11 @@ def _set_topic(fact: ExtractedFact, topics: Mapping[str, str]) -> ExtractedFact:
     return replace(fact, topic=given[0]) if given else fact
 
 
-def _find_author(turn: Turn, entities: list[ExtractedEntity]) -> int:
-    """Find the reference of a turn's author, who is added to the entities if need be."""
+def _find_person(name: str, entities: list[ExtractedEntity]) -> int:
+    """Find the reference of a person, who is added to the entities if need be."""
     for entity in entities:
-        if turn.author.casefold() in (name.casefold() for name in (entity.name, *entity.aliases)):
+        if name.casefold() in (known.casefold() for known in (entity.name, *entity.aliases)):
             return entity.ref
     ref = max((entity.ref for entity in entities), default=-1) + 1
-    entities.append(ExtractedEntity(ref, turn.author, "person"))
+    entities.append(ExtractedEntity(ref, name, "person"))
     return ref

@@ -88,6 +88,11 @@ class Scope:
         return isinstance(self.user_id, SharedMemory)
 
     @property
+    def owner_name(self) -> str:
+        """Who is meant where nobody is named: the user, the group or the app."""
+        return self.user_id.group or self.app_name if isinstance(self.user_id, SharedMemory) else "user"
+
+    @property
     def key(self) -> str:
         """The scope as nodes store it: 32 hex characters, whatever the ids' length and script."""
         return digest(self.app_name, self.user_id, *(["shared"] if self.is_shared else []))

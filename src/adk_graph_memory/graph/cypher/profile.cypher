@@ -1,6 +1,6 @@
 // profile_facts
 // one row: the names of those who speak as the user ('user' or the user's id, or else all people who speak); and the facts that
-// hold of them, of their agents if they told them, or of nobody if they were told to memory itself: of each predicate the best
+// hold of them or of somebody with such a name, of their agents if they told them, or of nobody if they were told to memory itself: of each predicate the best
 OPTIONAL MATCH (u:@User {scope: $scope})
 WITH coalesce(u.authors, []) AS authors
 WITH [name IN authors WHERE coalesce(head(COLLECT {
@@ -10,7 +10,8 @@ WITH authors, people, [name IN people WHERE toLower(name) IN ['user', toLower($u
 WITH authors, people, CASE WHEN size(own) > 0 THEN own ELSE people END AS speakers
 WITH speakers, [name IN authors WHERE NOT name IN people] AS agents
 WITH speakers, COLLECT {
-  MATCH (n:@Entity {scope: $scope}) WHERE n.key IS NOT NULL AND any(name IN [n.name] + n.aliases WHERE name IN speakers)
+  MATCH (n:@Entity {scope: $scope}) WHERE n.key IS NOT NULL AND
+    any(name IN [n.name] + n.aliases WHERE name IN speakers OR toLower(name) IN ['user', toLower($user_id)])
   RETURN n
 } AS users, COLLECT {
   MATCH (n:@Entity {scope: $scope}) WHERE n.key IS NOT NULL AND any(name IN [n.name] + n.aliases WHERE name IN agents)
