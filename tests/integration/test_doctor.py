@@ -129,6 +129,21 @@ BROKEN = [
         id="slot-of-nobody",
     ),
     pytest.param(
+        "MATCH (e:@Event {scope: $scope, id: 't1'}) SET e.origin = 'nobody'",
+        {"malformed_memories": 1, "underivable": 1},
+        id="nobody's-word",
+    ),
+    pytest.param(
+        "MATCH (e:@Event {scope: $scope, id: 't1'}) SET e.timestamp = 1e300, e.offset = 100000",
+        {"malformed_memories": 1, "underivable": 1},
+        id="said-at-no-time",
+    ),
+    pytest.param(
+        "MATCH (:@Fact {scope: $scope})-[s:SUPPORTED_BY]->() SET s.quote = 'q', s.start = -5, s.end = -1",
+        {},
+        id="quoted-from-nowhere",
+    ),
+    pytest.param(
         "CREATE (i:@Ingest {scope: $scope, id: 'x', state: 'claimed', lease_until: 1.0, lease: 'dead'})",
         {"overdue_leases": 1},
         id="lease-is-over",

@@ -62,7 +62,7 @@ database, the server's configuration forbids writes, there were too many wrong p
 memory than it may have (the server itself is available), or more time."""
 _FAILURES = (
     (re.compile(r"too large to index", re.IGNORECASE), errors.KeyTooLong),
-    (re.compile(r"no space left|read-only file system|critical error|panic", re.IGNORECASE), errors.DatabaseFailing),
+    (re.compile(r"no space left|read-only file system|critical error", re.IGNORECASE), errors.DatabaseFailing),
 )
 """What the server's words tell of a statement that failed: no code does."""
 

@@ -16,7 +16,13 @@ from adk_graph_memory.records import Passage, Scope
 from adk_graph_memory.records.findings import Invariant
 from adk_graph_memory.records.readings import is_readable
 
-MENDED_FIRST: tuple[Invariant, ...] = ("edges_across_users", "unheard_quotes", "overdue_leases", "foreign_vectors")
+MENDED_FIRST: tuple[Invariant, ...] = (
+    "edges_across_users",
+    "unheard_quotes",
+    "overdue_leases",
+    "foreign_vectors",
+    "malformed_memories",
+)
 """Mended before the memory is derived again, which puts back what it needs."""
 MENDED_LAST: tuple[Invariant, ...] = ("malformed_intervals", "wrong_flags")
 """Mended of what is not derived, or differs from it in no word."""

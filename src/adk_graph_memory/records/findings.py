@@ -12,6 +12,7 @@ Invariant = Literal[
     "malformed_intervals",
     "wrong_flags",
     "foreign_vectors",
+    "malformed_memories",
     "overdue_leases",
     "unreadable_readings",
     "underivable",
@@ -31,6 +32,10 @@ _DESCRIPTIONS: dict[Invariant, tuple[str, str]] = {
     ),
     "wrong_flags": ("facts that miscount their quotes or their state", _MEND),
     "foreign_vectors": ("vectors that are not of their slot's embedder", _MEND),
+    "malformed_memories": (
+        "turns and facts that are nobody's word, or were said at no time",
+        f"{_MEND} They then count as imported, and as said when a fact of them was, or else now.",
+    ),
     "overdue_leases": ("requests that are held for longer than a lease", _MEND),
     "unreadable_readings": (
         "readings that cannot be read",

@@ -15,6 +15,14 @@
 // whether a fact says otherwise than its state whether it is open, or than its edges how many quotes support it
 (coalesce(f.open, false) <> (f.state = 'current') OR coalesce(f.support, -1) <> COUNT { (f)-[:SUPPORTED_BY]->() })
 
+// origin_is_unknown @fragment
+// whether nobody can tell whose word the memory n is
+(NOT coalesce(n.origin IN ['owner', 'user', 'import', 'agent', 'tool'], false))
+
+// time_is_impossible @fragment
+// whether the memory n was said at no time, or nowhere on earth
+(NOT coalesce(abs(n.timestamp) < 253370764800, false) OR abs(coalesce(n.offset, 0)) >= 86400)
+
 // edges_across @fragment
 // a row for each edge r that leads from anything of this user to anything of another one
 CALL () {
@@ -64,6 +72,15 @@ RETURN COUNT { MATCH (f:@Fact {scope: $scope}) WHERE f.id IS NOT NULL AND NOT f.
   } + COUNT { MATCH (n:@Entity {scope: $scope}) WHERE n.key IS NOT NULL AND
 // include vector_is_foreign
   } AS foreign_vectors,
+  COUNT { MATCH (n:@Event {scope: $scope}) WHERE n.memory_id IS NOT NULL AND (
+// include origin_is_unknown
+    OR
+// include time_is_impossible
+  ) } + COUNT { MATCH (n:@Fact {scope: $scope}) WHERE n.id IS NOT NULL AND (
+// include origin_is_unknown
+    OR
+// include time_is_impossible
+  ) } AS malformed_memories,
   COUNT {
     MATCH (i:@Ingest {scope: $scope, state: 'claimed'})
     WHERE coalesce(i.lease_until <= $now OR i.lease_until > $now + $lease, true)
@@ -99,6 +116,25 @@ MATCH (f:@Fact {scope: $scope})
 WHERE f.id IS NOT NULL AND
 // include flag_is_wrong
 SET f.open = (f.state = 'current'), f.support = COUNT { (f)-[:SUPPORTED_BY]->() }
+
+// mend_malformed_memories
+// nothing; what is nobody's word counts as imported, and what was said at no time as said when a fact of it was, or else now
+CALL () {
+  MATCH (n:@Event {scope: $scope}) WHERE n.memory_id IS NOT NULL RETURN n
+  UNION ALL
+  MATCH (n:@Fact {scope: $scope}) WHERE n.id IS NOT NULL RETURN n
+}
+WITH n, CASE WHEN
+// include origin_is_unknown
+  THEN [1] ELSE [] END AS unknown, CASE WHEN
+// include time_is_impossible
+  THEN [1] ELSE [] END AS impossible
+WITH n, unknown, impossible, head(COLLECT {
+  MATCH (n)-[:SUPPORTED_BY]-(other) WHERE abs(other.timestamp) < 253370764800
+  RETURN other.timestamp AS heard ORDER BY heard LIMIT 1
+}) AS heard
+FOREACH (_ IN unknown | SET n.origin = 'import')
+FOREACH (_ IN impossible | SET n.timestamp = coalesce(heard, floor($now)), n.offset = 0)
 
 // mend_foreign_vectors
 // nothing; vectors that are not of their slot's embedder go, and are to be made anew

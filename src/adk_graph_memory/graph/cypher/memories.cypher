@@ -211,7 +211,7 @@ CALL (f, row) {
   UNWIND row.sources AS said
   MATCH (e:@Event {scope: $scope, memory_id: said.event})
   MERGE (f)-[s:SUPPORTED_BY {key: said.key}]->(e)
-  ON CREATE SET s.quote = said.quote, s.start = said.start, s.end = said.end, s.verified = said.verified
+  SET s.quote = said.quote, s.start = said.start, s.end = said.end, s.verified = said.verified
 }
 CALL (f, row) {
   UNWIND row.moved AS said
