@@ -17,8 +17,9 @@ import pytest
 from neo4j_graphrag.exceptions import SearchValidationError
 from typer.testing import CliRunner
 
-from adk_graph_memory import GraphMemory, Turn, errors, graph
+from adk_graph_memory import GraphMemory, Turn, errors, graph, ingest
 from adk_graph_memory.cli import app
+from adk_graph_memory.extraction import rules
 from adk_graph_memory.graph.connection import Transaction
 from adk_graph_memory.graph.queries import ROWS_PER_STATEMENT
 from adk_graph_memory.records import Scope, Statement
@@ -487,6 +488,69 @@ async def test_a_reply_of_two_thousand_facts_and_a_long_turn_leave_the_loop_to_o
         assert await longest_gap(work()) < 0.5
         counts = await graph.memories.count_memories(memory.connection, Scope(app_name, "ann"))
     assert (counts["facts"], counts["turns"]) == (2_000, 201)
+
+
+async def longest_step(work: Awaitable[Any]) -> float:
+    """The most that the event loop's thread computed at a stretch, as a share of all that was computed meanwhile."""
+    beats, start = [time.thread_time()], time.process_time()
+
+    async def beat() -> None:
+        while True:
+            await asyncio.sleep(0.002)
+            beats.append(time.thread_time())
+
+    beating = asyncio.create_task(beat())
+    await asyncio.sleep(0)
+    await work
+    beating.cancel()
+    beats.append(time.thread_time())
+    return max(later - earlier for earlier, later in pairwise(beats)) / (time.process_time() - start)
+
+
+@pytest.mark.slow
+async def test_a_long_turn_is_read_guarded_and_forgotten_beside_the_loop(neo4j_server, app_name, monkeypatch):
+    monkeypatch.setattr(rules, "MAX_WINDOW_TOKENS", 5_000)
+    settings = neo4j_server.settings(label_prefix="TestHash")
+    text = "".join(f"We took {n} apples to Anna's house on foot. " for n in range(5_000))
+    long, id = turn(text, "long"), turn(text, "long").make_memory_id("s")
+    async with GraphMemory(settings=settings, model="rules", guard="rules", embedder=HashEmbedder()) as memory:
+        await memory.prepare()
+        assert await longest_step(memory.remember([long], session_id="s", **owner(app_name))) < 0.2
+        [finished] = await graph.ingest_queue.fetch_ingest_reports(memory.connection, **owner(app_name))
+        assert json.loads(finished["report"])["dropped"] == {"rest of a long turn": 1}
+        assert await longest_step(memory.forget([id], **owner(app_name))) < 0.2
+
+
+@pytest.mark.slow
+async def test_a_session_of_many_turns_is_stored_in_portions_and_in_order(neo4j_server, app_name, monkeypatch):
+    monkeypatch.setattr(ingest, "MAX_LEASED_TURNS", 300)
+    rows = Counter[int]()
+    run_statement = Transaction.run_statement
+
+    async def count_rows(self, name, *arguments, **parameters):
+        sent = parameters.get("rows") or parameters.get("turns") or ()
+        rows[len(sent) + sum(len(window["turns"]) for window in parameters.get("windows", ()))] += 1
+        return await run_statement(self, name, *arguments, **parameters)
+
+    monkeypatch.setattr(Transaction, "run_statement", count_rows)
+    turns = [turn(f"I keep {n} geese", f"t{n}") for n in range(400)]
+    async with GraphMemory(
+        settings=neo4j_server.settings(label_prefix="TestHash"), model="rules", embedder=HashEmbedder()
+    ) as memory:
+        assert await memory.enqueue(turns, session_id="s", **owner(app_name)) == 400
+        assert max(rows) <= ROWS_PER_STATEMENT
+        pending = await graph.ingest_queue.fetch_pending_ingests(memory.connection, **owner(app_name))
+        assert [[one.id for one in request.turns] for request in pending] == [
+            [one.id for one in turns[:300]],
+            [one.id for one in turns[300:]],
+        ]
+        driver = await memory.connection.get_driver()
+        query = "MATCH (a:TestHashEvent {scope: $scope})-[:NEXT]->(b) WHERE b.seq = a.seq + 1 RETURN count(*) AS n"
+        records, _, _ = await driver.execute_query(query, scope=Scope(app_name, "ann").key)
+        assert records[0]["n"] == 399
+        assert await memory.enqueue(turns, session_id="s", **owner(app_name)) == 400
+        reports = await memory.resume(**owner(app_name))
+        assert sum(report.turns for report in reports) == 400
 
 
 @pytest.mark.parametrize(
