@@ -11,6 +11,7 @@ from uuid import uuid4
 from adk_graph_memory import consolidation, errors, graph, redaction, telemetry
 from adk_graph_memory.graph.derivation import MemorySnapshot
 from adk_graph_memory.graph_vectors import GraphVectors
+from adk_graph_memory.language.name_lookup import choose_named
 from adk_graph_memory.memory_changes import describe_change
 from adk_graph_memory.records import Proposition, Scope, Source, Turn, check_timezone_aware
 from adk_graph_memory.records.dates import infer_precision
@@ -289,17 +290,4 @@ def _find_wording(snapshot: MemorySnapshot, fact: DerivedFact, revision: str) ->
 
 def _find_entity(memory: DerivedMemory, name: str) -> DerivedEntity:
     check_text("the name", name)
-    entities = [entity for entity in memory.entities.values() if not entity.merged_into]
-    folded = name.casefold()
-    ranked = (
-        [entity for entity in entities if entity.key == name]
-        or [entity for entity in entities if entity.name.casefold() == folded]
-        or [entity for entity in entities if folded in map(str.casefold, entity.aliases)]
-    )
-    if len(ranked) > 1:
-        keys = ", ".join(sorted(entity.key for entity in ranked))
-        raise errors.InvalidArgument(reason=f"{name!r} is the name of several: give one of the keys {keys}")
-    if not ranked:
-        where = "`adk-graph-memory entities`"
-        raise errors.NotFound(what=f"person or thing {name!r} in this user's memory", where=where)
-    return ranked[0]
+    return choose_named([entity for entity in memory.entities.values() if not entity.merged_into], name)

@@ -53,19 +53,17 @@ class Histories:
         """Return an entity by name, alias or key, with where each name comes from and the facts that hold.
 
         Raises:
-            errors.NotFound: this user's memory knows nobody and nothing of this name.
+            errors.NotFound: this user's memory knows nobody and nothing of this name; the error names the nearest.
+            errors.InvalidArgument: several have this name.
         """
         check_text("the name", name)
         connection, scope = await graph.prepare_connection(self.connection), Scope(app_name, user_id)
         now = datetime.now(UTC)
-        entities = await graph.knowledge.fetch_entities(connection, scope, now=now, name=name, limit=1)
-        if not entities:
-            where = "`adk-graph-memory entities`"
-            raise errors.NotFound(what=f"person or thing {name!r} in this user's memory", where=where)
+        entity = await graph.knowledge.find_entity(connection, scope, name, now=now)
         readings, memory = await self._derive_memory(connection, scope)
-        facts = await graph.knowledge.fetch_facts(connection, scope, now=now, about=entities[0].key, limit=50)
-        entries = consolidation.trace_entity(readings, memory, entities[0].key)
-        return EntityHistory(entities[0], tuple(facts), entries)
+        facts = await graph.knowledge.fetch_facts(connection, scope, now=now, about=entity.key, limit=50)
+        entries = consolidation.trace_entity(readings, memory, entity.key)
+        return EntityHistory(entity, tuple(facts), entries)
 
     async def _derive_memory(self, connection: graph.Connection, scope: Scope) -> tuple[list[Reading], DerivedMemory]:
         snapshot = await graph.derivation.fetch_snapshot(connection, scope)

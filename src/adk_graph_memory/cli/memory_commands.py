@@ -119,6 +119,12 @@ async def facts(
         as_of = await make_as_of(connection, Scope(**whose), valid_at, recorded_at)
         listing = Listings(connection).facts(**whose, about=about, past=past, limit=limit, after=after, as_of=as_of)
         page = await collect_page(listing, app_name, user_id)
+        if about and not page and not after and as_of is None:  # whom they mean may be spelled with accents
+            meant = await graph.knowledge.find_entity(connection, Scope(**whose), about, now=datetime.now(UTC))
+            listing = Listings(connection).facts(
+                app_name=app_name, user_id=user_id, about=meant.key, past=past, limit=limit
+            )
+            page = await collect_page(listing, app_name, user_id)
     sections = [
         section
         for heading, statuses in _STATUS_HEADINGS.items()

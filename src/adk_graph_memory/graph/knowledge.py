@@ -5,18 +5,20 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from datetime import datetime
+from functools import partial
 from typing import Any, Protocol, TypeVar
 
 from adk_graph_memory import errors
 from adk_graph_memory.graph import fact_rows
 from adk_graph_memory.graph.connection import Connection
+from adk_graph_memory.language.name_lookup import choose_named
 from adk_graph_memory.records import AppSummary, Scope, SharedMemory, StoredEntity, StoredFact, UserSummary
 
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
 
-PAGE_SIZE = 200
-"""Rows that one statement returns, at most, of a list of any length."""
+PAGE_SIZE, MAX_NAMESAKES = 200, 50
+"""Rows that one statement returns, at most, of a list of any length, and of entities that share a name."""
 
 
 class FetchPage(Protocol[T_co]):
@@ -107,6 +109,20 @@ async def fetch_entities(
     names = {"type": _normalize_name(type), "name": _normalize_name(name)}
     rows = await connection.run_statement("entities", parameters, **names, limit=limit, after=start)
     return [fact_rows.read_stored_entity(row) for row in rows]
+
+
+async def find_entity(connection: Connection, scope: Scope, name: str, *, now: datetime) -> StoredEntity:
+    """Find the user's entity of this name, alias or key.
+
+    Raises:
+        errors.InvalidArgument: several have this name.
+        errors.NotFound: none has; the error names the nearest.
+    """
+    named = await fetch_entities(connection, scope, now=now, name=name, limit=MAX_NAMESAKES)
+    if not named:
+        fetch_page = partial(fetch_entities, connection, scope, now=now)
+        named = [entity async for entity in iterate_pages(fetch_page, lambda entity: entity.key, None, None)]
+    return choose_named(named, _normalize_name(name) or "")
 
 
 async def fetch_users(

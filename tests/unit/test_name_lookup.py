@@ -1,0 +1,37 @@
+"""Whoever types a name means the one who is called exactly so, and need not know the accents."""
+
+from __future__ import annotations
+
+import pytest
+
+from adk_graph_memory import errors
+from adk_graph_memory.language.name_lookup import choose_named
+from adk_graph_memory.records import StoredEntity
+
+NAMES = {
+    "k1": ("Anton Reiß", "Anton"),
+    "k2": ("Anton",),
+    "k3": ("Łukasz",),
+    "k4": ("Krümel", "Mia"),
+    "k5": ("Mia Weber", "Mia"),
+}
+KNOWN = [StoredEntity(key, name, "person", tuple(aliases), "", 1) for key, (name, *aliases) in NAMES.items()]
+
+
+@pytest.mark.parametrize(
+    ("name", "key"), [("anton", "k2"), ("k1", "k1"), ("Lukasz", "k3"), ("KRUMEL", "k4"), ("Krümel", "k4")]
+)
+def test_an_exact_name_wins_and_accents_are_no_matter(name: str, key: str) -> None:
+    assert choose_named(KNOWN, name).key == key
+
+
+def test_several_of_one_name_are_listed() -> None:
+    with pytest.raises(errors.InvalidArgument, match=r"k4 \(Krümel\), k5 \(Mia Weber\)"):
+        choose_named(KNOWN, "Mia")
+
+
+def test_the_nearest_names_are_suggested() -> None:
+    with pytest.raises(errors.NotFound, match=r"the nearest names are Łukasz\)"):
+        choose_named(KNOWN, "Lukas")
+    with pytest.raises(errors.NotFound, match=r"see `adk-graph-memory entities`\.$"):
+        choose_named([], "Zoe")
