@@ -53,5 +53,5 @@ def _convert_forms(schemas: Sequence[type[BaseModel]], forms: Sequence[ProfileFo
 
 def make_instruction(profile: Profile) -> str:
     """Make the text for a system instruction; empty if nothing is known. No fact can end the tag around it."""
-    text = _TAG_PATTERN.sub("", profile.text)
+    text = _TAG_PATTERN.sub(" ", profile.text)  # a blank, so that what stands around one tag makes no other
     return f"{INSTRUCTION_START}\n{text}\n</{_TAG}>" if text else ""
