@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 import re
 import threading
@@ -16,6 +17,7 @@ import pytest
 from benchmarks.wire import Wire
 from google.adk.events import Event
 from google.genai import types
+from neo4j.exceptions import DriverError
 
 from adk_graph_memory import GraphMemory, Neo4jMemoryService, Neo4jSessionService, Turn, errors, telemetry
 from adk_graph_memory import recall as recalls
@@ -34,6 +36,12 @@ ASKED = "What about bees and the phone number?"
 
 def say(*texts: str, first: int = 0) -> list[Turn]:
     return [Turn(f"t{n}", "user", text, START + timedelta(hours=n)) for n, text in enumerate(texts, first)]
+
+
+@pytest.fixture(autouse=True)
+def _time_to_check(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A busy machine changes nothing."""
+    monkeypatch.setattr(planning, "CHECK_SECONDS", 60.0)
 
 
 @pytest.fixture
@@ -215,6 +223,7 @@ async def test_both_searches_of_an_agent_share_one_deadline(wired, memory, owner
     monkeypatch.setattr(asyncio, "timeout", note_timeout)
     monkeypatch.setattr(asyncio, "timeout_at", note_deadline)
     wire.silence(new=True)
+    monkeypatch.setattr(planning, "CHECK_SECONDS", 0.0)
     with pytest.raises(errors.DatabaseTimeout, match="no answer within 3 s"):
         await memory.recall(ASKED, first_wait=0.0, **owner)
     [full, by_words] = deadlines
@@ -334,6 +343,20 @@ async def test_a_pass_that_cannot_succeed_leaves_planning_to_each_statements_fir
     for _ in range(2):
         assert set((await search(service, owner)).values()) == {None}
     assert len(passes) == 1
+
+
+def test_what_nobody_closes_is_closed_with_its_last_user(neo4j_server):
+    async def prepare() -> Any:
+        sessions = Neo4jSessionService(settings=neo4j_server.settings())
+        await sessions.prepare()
+        driver = sessions._connection.planner._kept_connection._driver
+        driver.verify_connectivity()
+        return driver
+
+    driver = asyncio.run(prepare())
+    gc.collect()
+    with pytest.raises(DriverError, match="closed"):
+        driver.verify_connectivity()
 
 
 @pytest.mark.slow

@@ -302,8 +302,8 @@ class Connection(Closeable):
     async def close(self) -> None:
         """Close the driver of this event loop and the sync driver; may be called again."""
         await self.close_loop_driver()
-        await self.planner.close()
         await self.reads.close()
+        await self.planner.close()  # last, because what ends may start it
 
     @property
     def _address(self) -> str:

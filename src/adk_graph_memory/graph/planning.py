@@ -213,9 +213,9 @@ class _PlanningRun:
     @property
     def is_outdated(self) -> bool:
         """Whether there has to be another pass."""
-        if self.thread.is_alive():
-            return self._plans is not None and self._plans is not self._server.plans
-        return self._plans is not self._server.plans or self._server.may_be_restarted
+        if self.is_over("rest"):
+            return self._plans is not self._server.plans or self._server.may_be_restarted
+        return self._plans is not None and self._plans is not self._server.plans
 
     def is_over(self, stage: Stage) -> bool:
         """Whether nothing more comes of a stage."""
@@ -251,17 +251,13 @@ class _PlanningRun:
             if self._make_plan_key(statement) not in plans
         ]
         for stage in STAGES:
-            if not any(statement.stage == stage for statement in statements):
-                _finish(self.stages[stage])
-        _finish(self.checked)
-        for stage in STAGES:
-            for statement in statements:
-                if statement.stage == stage:
-                    if self.is_ended or plans is not self._server.plans:
-                        self._plans = None
-                        return
-                    self._plan_once(driver, statement)
-                    plans.add(self._make_plan_key(statement))
+            for statement in [statement for statement in statements if statement.stage == stage]:
+                _finish(self.checked)
+                if self.is_ended or plans is not self._server.plans:
+                    self._plans = None
+                    return
+                self._plan_once(driver, statement)
+                plans.add(self._make_plan_key(statement))
             _finish(self.stages[stage])
 
     def _make_plan_key(self, statement: PlannedStatement) -> tuple[object, ...]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import os
 import time
+import weakref
 from collections import defaultdict
 from collections.abc import Callable
 from typing import TYPE_CHECKING
@@ -61,6 +62,7 @@ class KeptConnection:
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
         self._driver: neo4j.Driver | None = None
+        self._close_driver: Callable[[], object] = lambda: None
         self._process = 0
         self._addresses = set[neo4j.Address]()
         """where the driver has opened connections: more than one in a cluster"""
@@ -82,16 +84,28 @@ class KeptConnection:
         """
         self._note_restart = note_restart
         if self._driver is None or self._process != os.getpid():  # a fork must not use its parent's sockets
-            self._process = os.getpid()
-            self._addresses.clear()
-            self._driver = self._connection.open_sync_driver(resolver=self._note_opening, max_connection_lifetime=-1)
+            self._driver = self._open_driver()
         driver = self._driver
         driver.verify_connectivity()
         self.server.trust()
         self._known_plans = self.server.plans
         return driver
 
-    def _note_opening(self, address: neo4j.Address) -> list[neo4j.Address]:
+    def _open_driver(self) -> neo4j.Driver:
+        note_opening = weakref.WeakMethod(self._note_opening)
+
+        def resolve(address: neo4j.Address) -> list[neo4j.Address]:  # the driver asks for each connection that it opens
+            if note := note_opening():
+                note(address)
+            return [address]
+
+        self._process = os.getpid()
+        self._addresses.clear()
+        driver = self._connection.open_sync_driver(resolver=resolve, max_connection_lifetime=-1)
+        self._close_driver = weakref.finalize(self, _close_driver, driver, self._process)
+        return driver
+
+    def _note_opening(self, address: neo4j.Address) -> None:
         """The driver opens a connection to an address, because it has none there or has lost it."""
         is_lost = address in self._addresses
         self._addresses.add(address)
@@ -100,10 +114,16 @@ class KeptConnection:
             if not is_lost or self.server.plans is self._known_plans:
                 self.server.plans = set()
             self._note_restart()
-        return [address]
 
     def close(self) -> None:
-        """Close the driver, which wakes a thread that waits for it; the next check opens another one."""
-        driver, self._driver = self._driver, None
-        if driver is not None:
-            driver.close()
+        """Close the driver, which wakes a thread that waits for it; the next check opens another one.
+
+        Nobody needs to: a driver is closed with the last reference to this, or at the end of the process.
+        """
+        self._driver = None
+        self._close_driver()
+
+
+def _close_driver(driver: neo4j.Driver, process: int) -> None:
+    if os.getpid() == process:
+        driver.close()

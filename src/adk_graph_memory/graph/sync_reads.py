@@ -102,7 +102,7 @@ class SyncReads:
         return Retrying(**self._connection.make_retry_options(drop_dead_driver))(read_once)
 
     async def run_in_thread(self, function: Callable[..., T], *arguments: Any) -> T:
-        """Run a function that reads by these methods in a thread, for a little over the timeout.
+        """Run a function that reads by these methods in a thread, for at most a little over the timeout.
 
         Raises:
             errors.DatabaseTimeout: the database did not answer in time, or all threads wait for it.
