@@ -6,6 +6,7 @@ import asyncio
 import logging
 import time
 import uuid
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
@@ -19,6 +20,7 @@ from adk_graph_memory.graph.ingest_queue import Lease, LeasedWindows, PendingIng
 from adk_graph_memory.graph.json_map import JsonMapDelta
 from adk_graph_memory.graph.vector_slots import EmbeddingBatch
 from adk_graph_memory.graph_vectors import GraphVectors
+from adk_graph_memory.language.wording import format_count
 from adk_graph_memory.problem_log import ProblemLog
 from adk_graph_memory.records import Candidates, Extraction, IngestReport, Passage, Scope, Turn, Usage, WritePlan
 from adk_graph_memory.records.readings import Reading
@@ -353,12 +355,10 @@ async def _extract_window(
 
 
 def _log_unread_turns(window: Lease, result: Extraction) -> None:
-    for reason in dict.fromkeys(result.unread.values()):
-        count = sum(one == reason for one in result.unread.values())
+    for reason, count in Counter(result.unread.values()).items():
         logger.warning(
-            "%d turns of session %r could not be read and are kept without facts: %s "
-            "`adk-graph-memory reextract` reads them again.",
-            count,
+            "%s of session %r could not be read and stays without facts. `adk-graph-memory reextract` tries again. %s",
+            format_count(count, "turn"),
             window.session_id,
             reason,
         )
