@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import Any, Literal
 
 from neo4j import Record
@@ -138,18 +138,12 @@ async def lease_turns(
     requests = await asyncio.to_thread(_make_request_rows, connection, turns, session_id)
 
     async def work(transaction: Transaction) -> LeasedWindows:
+        given = {**make_scope_parameters(scope), "offset": get_utc_offset(turns[-1].at), "now": now, "lease": lease}
         rows = list[Record]()
         for start in range(0, len(requests), ROWS_PER_STATEMENT):
-            rows += await transaction.run_statement(
-                "unread_turns",
-                make_scope_parameters(scope),
-                session_id=session_id,
-                foreign_uid=foreign_uid,
-                turns=requests[start : start + ROWS_PER_STATEMENT],
-                offset=get_utc_offset(turns[-1].at),
-                now=now,
-                lease=lease,
-            )
+            part = requests[start : start + ROWS_PER_STATEMENT]
+            session = {"session_id": session_id, "foreign_uid": foreign_uid}
+            rows += await transaction.run_statement("unread_turns", given, **session, turns=part)
         unread = {row["id"]: row for row in rows if not row["is_busy"]}
         leased_windows = LeasedWindows(busy=len(rows) - len(unread))
         if unread:
@@ -159,8 +153,7 @@ async def lease_turns(
             windows, turn_rows = await asyncio.to_thread(_make_windows, split, unread_turns, lease, session_id)
             place = {"session_id": session_id, "uid": first["uid"], "foreign_uid": foreign_uid}
             if len(unread_turns) > ROWS_PER_STATEMENT:
-                rows_of_all = [row for rows_of_window in turn_rows for row in rows_of_window]
-                await transaction.run_rows("store_turns", rows_of_all, scope=scope.key, **place)
+                await transaction.run_rows("store_turns", list(chain(*turn_rows)), scope=scope.key, **place)
                 turn_rows = [[]] * len(windows)
             [row] = await transaction.run_statement(
                 "claim_turns",

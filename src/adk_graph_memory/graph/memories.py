@@ -54,10 +54,8 @@ async def apply_plan(
             extractor=report.extractor,
             authors=sorted({turn.author for turn in window.turns}),
         )
-        if not rows:
-            return "taken"
-        if not rows[0]["is_current"]:
-            return "outdated"
+        if not (rows and rows[0]["is_current"]):
+            return "outdated" if rows else "taken"
         await transaction.run_rows("write_entities", changes["entities"], scope=scope.key, **slot)
         await transaction.run_rows("write_events", changes["events"], scope=scope.key, **slot)
         await transaction.run_rows("write_facts", changes["facts"], scope=scope.key, **slot)
