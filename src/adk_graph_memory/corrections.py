@@ -224,7 +224,8 @@ class Corrections:
 
 
 def _make_word(ruling: OwnerRuling) -> OwnerWord:
-    return OwnerWord(consolidation.make_ruling_reading(ruling, datetime.now(UTC)))
+    now = datetime.now(UTC)
+    return OwnerWord(consolidation.make_ruling_reading(ruling, min(now, ruling.at or now)))
 
 
 def _choose_moment(memory: DerivedMemory, fact: DerivedFact) -> datetime:
@@ -266,7 +267,7 @@ def _word_correction(snapshot: MemorySnapshot, memory: DerivedMemory, id: str, c
     reading = consolidation.make_correction_reading(
         fact, replace(new, at=at), source, memory.entities, correction.reason
     )
-    return OwnerWord(replace(reading, at=datetime.now(UTC)), (turn,))
+    return OwnerWord(replace(reading, at=min(datetime.now(UTC), at)), (turn,))
 
 
 def _find_fact(snapshot: MemorySnapshot, memory: DerivedMemory, id: str) -> DerivedFact:

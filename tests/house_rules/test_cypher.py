@@ -44,6 +44,7 @@ NOT_OF_ONE_USER = {
     "session_positions": "the cursor of that listing",
     "users": "an operator lists an app's users, and how much is stored of each",
     "filling": "an empty search asks whether memory holds anything of the app at all; it returns a yes or no",
+    "promoted_copies": "who forgets a fact is told how many copies shared memories of the app keep; it returns a count",
     "apps": "an operator lists the apps, and how much is stored of each",
 }
 """Blocks that may do without $scope, and why."""

@@ -21,6 +21,7 @@ PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
 PROJECT = PYPROJECT["project"]
 EXTRAS = {
     "blobs.py": ("buckets",),
+    "cli/bounded_http.py": ("inspect", "mcp"),
     "cli/serving.py": ("inspect", "mcp"),
     "embeddings/hub.py": ("light", "local"),
     "embeddings/light.py": ("light",),

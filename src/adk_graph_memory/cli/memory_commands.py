@@ -39,7 +39,7 @@ from adk_graph_memory.cli.output import (
 )
 from adk_graph_memory.language.wording import format_count, join_lines, shorten_text
 from adk_graph_memory.listings import Listings
-from adk_graph_memory.records import MemoryKind, Origin, Scope
+from adk_graph_memory.records import MemoryKind, Origin, Receipt, Scope
 from adk_graph_memory.records.dates import format_short_date
 from adk_graph_memory.records.history import MemoryChange
 from adk_graph_memory.records.turns import check_origin
@@ -283,8 +283,7 @@ async def forget(
             target = format_count(count, "memory", "memories") + (f" of session {session_id!r}" if session_id else "")
             question = f"Forget {target} for good, and the facts that rest on that alone?"
             if ids and not yes:
-                owner = {"app_name": app_name, "user_id": user_id}
-                change = await memory.preview_forget(ids, **owner, with_turns=with_turns)
+                change = await memory.preview_forget(ids, app_name=app_name, user_id=user_id, with_turns=with_turns)
                 question = "\n".join([*_list_what_stays(change), question])
             confirm(question, yes=yes)
         announce("Forgetting")
@@ -292,12 +291,15 @@ async def forget(
             receipt = await memory.forget_session(session_id, app_name=app_name, user_id=user_id)
         else:
             receipt = await memory.forget(ids or [], app_name=app_name, user_id=user_id, with_turns=with_turns)
+    return Output(receipt, _describe_receipt(receipt))
+
+
+def _describe_receipt(receipt: Receipt) -> str:
     counts = format_count(receipt.facts, "fact"), format_count(receipt.events, "turn")
     entities = format_count(receipt.entities, "entity", "entities")
-    text = f"Forgotten: {', '.join(counts)} and {entities}."
-    if turns := receipt.stays.get("turns"):
-        text += f" What was said in {format_count(turns, 'turn')} stays in memory; with --with-turns it would go too."
-    return Output(receipt, text)
+    turns = receipt.stays.get("turns")
+    stays = f" What says it in {format_count(turns, 'turn')} stays, without --with-turns." if turns else ""
+    return f"Forgotten: {', '.join(counts)} and {entities}.{stays}"
 
 
 def _list_what_stays(change: MemoryChange) -> list[str]:

@@ -23,7 +23,7 @@ _NAMES: Mapping[str, str] = {
         about app_name author branch by display_name embedding_error extracted extractor fact_id id ingest
         invocation_id key manner memory_id mime_type model n name op owner predicate proposal_by proposal_id
         proposal_reason proposal_text quote reading reason role ruling_reason session_id session_uid signature store
-        text topic type uid user_id was words writer
+        text topic type uid unread user_id was words writer
     """,
     "a JSON object": "body part report",
     "a time in seconds since 1970": """

@@ -82,7 +82,7 @@ def _show_preview(visit: Visit, name: str, fields: Fields, outcome: MemoryChange
         rows=rows,
         confirm={**fields, "confirmed": "yes"} if changes else None,
         fields={key: value for key, value in fields.items() if key != "with_turns"},
-        staying=outcome.staying_turns if isinstance(outcome, MemoryChange) else {},
+        staying=outcome.staying_turns if name == "forget" and isinstance(outcome, MemoryChange) else {},
         with_turns="with_turns" in fields,
         undo=None,
         next="",
