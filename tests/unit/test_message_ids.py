@@ -39,7 +39,10 @@ def test_what_is_sent_again_is_known(known: str, later: str, count: int) -> None
     [
         ("abcd", "abcd", 4),  # sent again
         ("abcd", "abcde", 4),
-        ("abcd", "abxd", 2),  # edited
+        ("abcd", "abxy", 2),  # edited
+        ("abcd", "abxd", 4),  # some of what is behind it comes again
+        ("abcdefgh", "abghi", 8),  # the middle is left out
+        ("abcdefgh", "absi", 8),  # a summary stands for it
         ("abcd", "abc", 3),  # the last answer is made again
         ("abcd", "abx", 2),
         ("abcd", "cde", 4),  # its end, and what is new

@@ -65,6 +65,9 @@ def count_known(known: Sequence[str], later: Sequence[str]) -> int:
 def count_kept(known: Sequence[str], later: Sequence[str]) -> int:
     """Count how many of the known messages still stand: a transcript that parts from them replaces those behind.
 
+    A history that is only trimmed or summarized replaces nothing. It sends some of those again, or begins with few of
+    the known messages; in doubt, all stand.
+
     Args:
         known: the digests of a session's messages so far, in order.
         later: the digests of a transcript that came now.
@@ -74,7 +77,9 @@ def count_kept(known: Sequence[str], later: Sequence[str]) -> int:
     """
     shared = next((place for place, pair in enumerate(zip(known, later, strict=False)) if len({*pair}) > 1), None)
     shared = min(len(known), len(later)) if shared is None else shared
-    return shared if shared >= MIN_SHARED and shared > count_known(known, later) else len(known)
+    is_trimmed = 2 * shared < len(known) or not set(known[shared:]).isdisjoint(later[shared:])
+    is_parted = shared >= MIN_SHARED and shared > count_known(known, later) and not is_trimmed
+    return shared if is_parted else len(known)
 
 
 def make_message_ids(digests: Sequence[str], earlier_ids: Iterable[str] = ()) -> list[str]:
