@@ -14,7 +14,7 @@ from tests.support import paper
 
 from adk_graph_memory import Limits, Turn
 from adk_graph_memory.adk import memory_codec
-from adk_graph_memory.consolidation.restriction import collect_words
+from adk_graph_memory.consolidation.lost_words import collect_words
 from adk_graph_memory.demo.recorded_replies import RecordedLlm, Recording
 from adk_graph_memory.extraction import ModelExtractor
 from adk_graph_memory.extraction.grounding import QuoteLocator

@@ -7,7 +7,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from adk_graph_memory.consolidation.restriction import Removal, find_lost_words, restrict_readings
+from adk_graph_memory.consolidation.lost_words import find_lost_words
+from adk_graph_memory.consolidation.restriction import Removal, restrict_readings
 from adk_graph_memory.records import ExtractedEntity, ExtractedFact, Extraction, Role, Source
 from adk_graph_memory.records.readings import ClaimDecision, ClaimRef, OwnerRuling, Reading
 

@@ -7,6 +7,7 @@ from adk_graph_memory.consolidation.comparison import Comparison, GraphLookup, O
 from adk_graph_memory.consolidation.decisions import Decision, JudgeDecisions
 from adk_graph_memory.consolidation.derived_entities import list_known_entities
 from adk_graph_memory.consolidation.fact_rules import make_statement_id, plan_statement
+from adk_graph_memory.consolidation.lost_words import collect_label_words, collect_words, find_lost_words, list_labels
 from adk_graph_memory.consolidation.owner_words import (
     choose_object,
     find_read_wording,
@@ -22,11 +23,7 @@ from adk_graph_memory.consolidation.reconciliation import reconcile_claims
 from adk_graph_memory.consolidation.replay import replay_readings, select_candidates
 from adk_graph_memory.consolidation.restriction import (
     Removal,
-    collect_label_words,
-    collect_words,
-    find_lost_words,
     find_read_facts,
-    list_labels,
     restrict_readings,
     select_current_readings,
     withhold_facts,

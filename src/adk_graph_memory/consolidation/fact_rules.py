@@ -23,21 +23,27 @@ from adk_graph_memory.records.dates import Precision, compute_day_range, infer_p
 from adk_graph_memory.records.write_plan import STATES_PREDICATE
 
 EndOperation = Literal["SUPERSEDE", "RETRACT"]
-_OPPOSITES: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...] = (
-    (("like", "love", "enjoy", "prefer", "want"), ("dislike", "hate", "avoid", "detest", "fear")),
-    (("buy", "bought", "purchas", "own", "has", "have"), ("sell", "sold", "lost", "lose", "lack")),
-    (("marr", "engag"), ("divorc", "separat")),
-    (("start", "begin", "began", "begun", "join", "resum"), ("stop", "quit", "end", "leave", "left", "finish")),
-    (("lend", "lent"), ("borrow",)),
-    (("win", "won", "gain"), ("lost", "lose")),
-    (("accept", "agree", "allow", "permit"), ("declin", "refus", "reject", "disagree", "forbid", "forbad")),
-    (("arriv", "enter"), ("depart", "leave", "left")),
-    (("open",), ("clos", "shut")),
-    (("increas", "rais", "rise", "rose"), ("decreas", "lower", "fall", "fell")),
-    (("pass",), ("fail",)),
-    (("can", "able"), ("cannot", "unable")),
+_OPPOSITES = tuple(
+    (frozenset(these.split()), frozenset(those.split()))
+    for these, those in (
+        ("likes liked loves loved enjoys prefers wants", "dislikes disliked hates hated avoids detests fears"),
+        ("buys bought purchased owns owned", "sells sold lost"),
+        ("married engaged", "divorced separated"),
+        ("starts started begins began begun joins joined", "stops stopped quits quit ends ended leaves left finished"),
+        ("lends lent", "borrows borrowed"),
+        ("wins won gains gained", "loses lost"),
+        ("accepts accepted agrees agreed allows allowed", "declines declined refuses refused rejects rejected forbids"),
+        ("arrives arrived enters entered", "departs departed leaves left"),
+        ("opens opened open", "closes closed"),
+        ("increases increased raises raised", "decreases decreased lowers lowered"),
+        ("passes passed", "fails failed"),
+        ("can", "cannot"),
+        ("to", "from"),
+        ("has", "lacks"),
+    )
 )
-"""Beginnings of words for opposites; predicates are English whatever the language of the facts."""
+"""Words for opposites; predicates are English whatever the language of the facts."""
+_DENIALS = frozenset(("no", "not", "never", "without"))
 
 
 def make_proposition(
@@ -171,17 +177,12 @@ def is_different_fact(proposition: Proposition, other: Proposition) -> bool:
 
 
 def _are_opposite(predicate: str, other: str) -> bool:
-    """Whether one predicate has a word for the opposite of a word of the other, in whatever form."""
-    words, other_words = predicate.split("_"), other.split("_")
+    """Whether the words in which two predicates differ say the opposite, or only one of them denies."""
+    words, other_words = set(predicate.split("_")), set(other.split("_"))
+    mine, theirs = words - other_words, other_words - words
     return any(
-        (_has_stem(words, these) and _has_stem(other_words, those))
-        or (_has_stem(words, those) and _has_stem(other_words, these))
-        for these, those in _OPPOSITES
-    )
-
-
-def _has_stem(words: Iterable[str], stems: tuple[str, ...]) -> bool:
-    return any(word.startswith(stems) for word in words)
+        (mine & these and theirs & those) or (mine & those and theirs & these) for these, those in _OPPOSITES
+    ) or bool(_DENIALS & mine) != bool(_DENIALS & theirs)
 
 
 def has_all_details(exact: Proposition, vague: Proposition) -> bool:

@@ -6,15 +6,14 @@ a context goes likewise. So a fact quoted from "He has it too" does not keep the
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from adk_graph_memory.consolidation import fact_rules
 from adk_graph_memory.consolidation.entity_resolution import make_entity_key
-from adk_graph_memory.language.detection import WIDE_RUN, detect_languages, load_stop_words
-from adk_graph_memory.language.spelling import normalize_words
+from adk_graph_memory.consolidation.lost_words import collect_label_words, collect_words
+from adk_graph_memory.language.detection import detect_languages
 from adk_graph_memory.records import (
     ExtractedEntity,
     ExtractedFact,
@@ -25,7 +24,7 @@ from adk_graph_memory.records import (
     Source,
     fold_text,
 )
-from adk_graph_memory.records.aliases import says_name, select_said_aliases
+from adk_graph_memory.records.aliases import select_said_aliases
 from adk_graph_memory.records.extraction_result import UNKNOWN_TYPE
 from adk_graph_memory.records.readings import (
     RULING_REASONS,
@@ -37,8 +36,6 @@ from adk_graph_memory.records.readings import (
 )
 from adk_graph_memory.records.write_plan import STATES_PREDICATE
 
-_POSSESSIVE = re.compile(r"(?<=\w)['’]s\b")
-_GRAMMAR = re.compile(r"[\u3040-\u309f・]")
 ReadFact = tuple[str, int]
 """The id of a reading, and the reference of a fact in it."""
 
@@ -61,50 +58,28 @@ class Removal:
     label_words: frozenset[str] = frozenset()
     facts: frozenset[ReadFact] = frozenset()
     reading_ids: frozenset[str] = frozenset()
-
-
-def find_lost_words(forgotten_texts: Sequence[str], kept_texts: Iterable[str]) -> frozenset[str]:
-    """Find the words that only the forgotten texts say, without those that are ordinary in their languages."""
-    words = collect_words(forgotten_texts)
-    for text in kept_texts:
-        if not words:
-            break
-        words -= collect_words([text])
-    stop_words = {word for language in ("en", *detect_languages(forgotten_texts)) for word in load_stop_words(language)}
-    return frozenset(words - collect_words(stop_words))
-
-
-def list_labels(extraction: Extraction) -> list[str]:
-    """List the predicates, topics and types that a model chose."""
-    labels = [label for fact in extraction.facts for label in (fact.predicate, fact.topic)]
-    return labels + [entity.type for entity in extraction.entities]
-
-
-def collect_label_words(labels: Iterable[str]) -> set[str]:
-    """Collect the words of labels, which may be in snake_case."""
-    return collect_words(label.replace("_", " ") for label in labels)
-
-
-def collect_words(texts: Iterable[str]) -> set[str]:
-    """Collect the words and numbers of texts; of text written without spaces, each pair of characters.
-
-    Pairs with hiragana are left out: they are grammar. Katakana writes words and names.
-    """
-    words = set[str]()
-    for text in texts:
-        folded = _POSSESSIVE.sub("", fold_text(text))
-        for run in WIDE_RUN.findall(folded):
-            pairs = (run[place : place + 2] for place in range(max(1, len(run) - 1)))
-            words.update(pair for pair in pairs if not _GRAMMAR.search(pair))
-        for word in normalize_words(WIDE_RUN.sub(" ", folded)):
-            words |= {word, word.strip("#&@%*")} - {""}  # who is mentioned as @Ana is Ana
-    return words
+    renamed_claims: Mapping[tuple[str, tuple[str, str]], str] = field(default_factory=dict)
+    """wording key and source key of a fact that is worded otherwise without what goes → its new wording key"""
 
 
 def restrict_readings(readings: Iterable[Reading], removal: Removal) -> list[Reading]:
     """Take the removal away from each reading; a reading of which nothing is left goes."""
+    readings = list(readings)
+    removal = replace(removal, renamed_claims=_rename_claims(readings, removal))
     restricted = (_restrict_reading(reading, removal) for reading in readings)
     return [reading for reading in restricted if reading is not None]
+
+
+def _rename_claims(readings: Iterable[Reading], removal: Removal) -> dict[tuple[str, tuple[str, str]], str]:
+    """Find the facts that lose a predicate or a date, so that decisions and rulings still find them."""
+    renamed = dict[tuple[str, tuple[str, str]], str]()
+    for reading in readings if removal.turn_ids else ():
+        kept = {fact.ref: fact for fact in _restrict_facts(reading, removal)}
+        for fact in reading.extraction.facts:
+            if (new := kept.get(fact.ref, fact)) != fact:
+                old_key, new_key = (make_read_proposition(reading, one).wording_key for one in (fact, new))
+                renamed |= {(old_key, source.key): new_key for source in new.sources if old_key != new_key}
+    return renamed
 
 
 def select_current_readings(readings: Iterable[Reading], removal: Removal) -> list[Reading]:
@@ -119,10 +94,11 @@ def select_current_readings(readings: Iterable[Reading], removal: Removal) -> li
 
 
 def _restrict_reading(reading: Reading, removal: Removal) -> Reading | None:
-    if reading.outdated_turn_ids:
-        removal = replace(removal, turn_ids=removal.turn_ids | reading.outdated_turn_ids)
-    if removal.turn_ids.isdisjoint(reading.heard_turn_ids):  # its labels cannot come from what it never heard
-        removal = replace(removal, label_words=frozenset())
+    if outdated_ids := reading.outdated_turn_ids:
+        outdated = Removal(outdated_ids, removal.authors, removal.texts)
+        current = _restrict_reading(replace(reading, outdated_turn_ids=frozenset()), outdated)
+        kept = current and _restrict_reading(current, removal)
+        return kept and replace(kept, outdated_turn_ids=outdated_ids)
     kept_ids = tuple(id for id in reading.heard_turn_ids if id not in removal.turn_ids)
     if reading.heard_turn_ids and not kept_ids:
         return None
@@ -156,12 +132,15 @@ def _restrict_speakers(extraction: Extraction, removal: Removal, kept_ids: Colle
     """
     authors = {removal.authors[id] for id in kept_ids if id in removal.authors}
     names, texts = [name for name, _ in authors], [removal.texts[id] for id in kept_ids if id in removal.texts]
-    folded_texts = [] if removal.takes_words else list(map(fold_text, texts))
+    said_words = [] if removal.takes_words else [collect_words([text]) for text in texts]
+
+    def is_said(alias: str) -> bool:
+        words = collect_words([alias]) if len(alias) > 1 else set()
+        return bool(words) and any(words <= said for said in said_words)
 
     def select_aliases(entity: ExtractedEntity) -> tuple[str, ...]:
         tied = select_said_aliases(entity.name, entity.aliases, names, texts)
-        said = (alias for alias in entity.aliases if any(says_name(text, fold_text(alias)) for text in folded_texts))
-        return tuple(alias for alias in entity.aliases if alias in {*tied, *said})
+        return tuple(alias for alias in entity.aliases if alias in tied or is_said(alias))
 
     entities = (replace(entity, aliases=select_aliases(entity)) for entity in extraction.entities)
     kept_authors = tuple(author for author in extraction.authors if author in authors)
@@ -353,7 +332,9 @@ def _restrict_decisions(decisions: Iterable[ClaimDecision], removal: Removal) ->
 
 def _restrict_ref(ref: ClaimRef, removal: Removal) -> ClaimRef | None:
     keys: Collection[tuple[str, str]] = [key for key in ref.source_keys if key[0] not in removal.turn_ids]
-    return replace(ref, source_keys=tuple(keys)) if keys else None
+    new_keys = (removal.renamed_claims.get((ref.wording_key, key)) for key in keys)
+    wording_key = next(filter(None, new_keys), ref.wording_key)
+    return replace(ref, wording_key=wording_key, source_keys=tuple(keys)) if keys else None
 
 
 def find_read_facts(readings: Iterable[Reading], fact: KnownFact) -> frozenset[ReadFact]:

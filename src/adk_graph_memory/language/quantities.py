@@ -45,23 +45,27 @@ _UNITS = {
 """What each unit is called; a word may be the name of several."""
 _CODES = ["eur", "usd", "gbp", "chf", "jpy", "cny", "inr", "rub", "pln", "krw", "brl"]
 _SYMBOLS = "€$£¥₽₹₩"
-_SCALES = dict.fromkeys(["k", "thousand", "tausend", "mille", "mil", "тыс", "тысяч"], 3) | dict.fromkeys(
-    ["million", "millions", "mio", "mln", "millionen", "millones", "млн"], 6
-)
+_SCALES = {
+    **dict.fromkeys(["k", "thousand", "tausend", "tsd", "mille", "mil", "тыс", "тысяч"], 3),
+    **dict.fromkeys(["million", "millions", "mio", "mn", "mln", "millionen", "millones", "млн"], 6),
+    **dict.fromkeys(["billion", "billions", "bn", "mrd", "milliarde", "milliarden", "milliards", "млрд"], 9),
+}
 _NUMBER_WORDS = (
     "two three four five six seven eight nine ten eleven twelve",
-    "zwei drei vier fünf sechs sieben acht neun zehn elf zwölf",
-    "deux trois quatre cinq six sept huit neuf dix onze douze",
+    "zwei drei vier fünf sechs sieben - neun zehn - zwölf",
+    "deux trois quatre cinq six - huit - - onze douze",
     "dos tres cuatro cinco seis siete ocho nueve diez - doce",
     "dois três quatro cinco seis sete oito nove dez onze doze",
-    "due tre quattro cinque sei sette otto nove dieci undici dodici",
-    "twee drie vier vijf zes zeven acht negen tien elf twaalf",
+    "- tre quattro cinque - sette - nove dieci undici dodici",
+    "twee drie vier vijf zes zeven - negen tien - twaalf",
     "два три четыре пять шесть семь восемь девять десять одиннадцать двенадцать",
 )
-"""Two to twelve; Spanish eleven is left out, for "once" is an English word."""
-_DIGITS_BY_WORD = {word: str(digit) for words in _NUMBER_WORDS for digit, word in enumerate(words.split(), 2)}
-_TELEPHONE_DIGITS = 9
-"""The last digits of a telephone number, which stay the same with and without the codes in front of them."""
+"""Two to twelve; left out are words that mean something else in another language: "once", "due", "elf", "Otto"."""
+_DIGITS_BY_WORD = {
+    word: str(digit) for words in _NUMBER_WORDS for digit, word in enumerate(words.split(), 2) if word != "-"
+}
+_COUNTRY_CODE = re.compile(r"[17]|2[07]|3[0-469]|4[013-9]|5[1-8]|6[0-6]|8[1246]|9[0-58]|\d{3}")
+"""Of telephone numbers; all that begin otherwise have three digits."""
 _DATE_UNIT, _TIME_UNIT = frozenset({"date"}), frozenset({"time of day"})
 _FIRST_PLACE = 0xF0000
 """A character of the private use area stands for each quantity until all are read."""
@@ -83,10 +87,12 @@ _CURRENCY_AT_END = re.compile(rf"(?:{_CURRENCY})\s?$", re.VERBOSE)
 _YEAR = re.compile(r"(?:19|20)\d\d")
 _UNIT = rf"\ ?(?: {_join([*UNITS_BY_NAME, *_SCALES])} )(?!\w)"
 _DIGITS = r"(?<![\d.,]) \d{1,3} (?: [\ '’]\d{3} )+ (?!\d) (?: [.,]\d+ )? | \d+ (?: [.,]\d+ )*"
+_FRACTION, _PRIVATE = re.compile(r"(\d*)(\d)\u2044([2458])"), re.compile("[\U000f0000-\U000fffff]")
 _NUMBER_WORD = re.compile(rf"(?<!\w)(?: {_join(_DIGITS_BY_WORD)} )(?!\w)", re.VERBOSE)
 _ADDRESS = re.compile(r"(?<![\w.+-])[\w.+-]+@[\w-]+(?:\.[\w-]+)+|(?:https?://|www\.)[^\s\"<>)]*[^\s\"<>).,;:!?]")
 _ACCOUNT = re.compile(r"(?<!\w)[a-z]{2}\d{2} ?(?:[a-z]{4} ?)?(?:\d{4} ?){2,7}(?:\d{1,4}|(?<=\d))(?!\w)")
 _DATE = re.compile(r"(?<![\w./-])(?:(\d{4})-(\d\d)-(\d\d)|(\d\d?)\. ?(\d\d?)\. ?(\d{4}))(?!\d)")
+_DAY_OF_MONTH = re.compile(r"(?<![\w./-])(\d\d?)\. ?(\d\d?)\.(?! ?\d)")
 _SLASHED_DATE_OR_YEARS = re.compile(
     r"(?<![\w./-])(?:\d\d?([/-])\d\d?\1(?:\d{4}|\d\d)|(?:19|20)\d\d ?[-–/] ?(?:19|20)\d\d)(?!\d)"
 )
@@ -98,13 +104,13 @@ _TIME = re.compile(
     r"""
     (?<![\w.,:]) (?P<hour> [01]?\d | 2[0-3] )
     (?: [:h](?P<minute>[0-5]\d) (?: :[0-5]\d )? (?![\d:]) (?: \ ?(?P<half>[ap])\.?m\b )?
-        | \ ?(?P<half_of_hour>[ap])\.?m\b | \ ?(?: uhr | o'clock )\b )
+        | \ ?(?P<half_of_hour>[ap])\.?m\b | (?: \.(?P<minute_of_uhr>[0-5]\d) )? \ ?(?: uhr | o'clock )\b )
     """,
     re.VERBOSE,
 )
 _AMOUNT = re.compile(
     rf"""
-    (?P<sign> (?<![\w.,)\]]) [-−–]\ ? (?= [{_SYMBOLS}\d] ) | (?<!\w) minus\  )?
+    (?P<sign> (?<![\w.,)\]]) [-−–] (?= [{_SYMBOLS}\d] ) | (?<!\w) minus\  )?
     (?: (?P<currency> {_CURRENCY} )\ ? )?
     (?P<number> {_DIGITS} ) (?: / (?P<of> \d+ (?: [.,]\d+ )* ) )?
     (?: \ ? (?P<scale> {_join(_SCALES)} )(?!\w)\.? )?
@@ -146,6 +152,11 @@ class NormalText:
         """Whether one of the quantities identifies something."""
         return any(quantity.is_identifier for quantity in self.quantities)
 
+    @property
+    def has_date(self) -> bool:
+        """Whether one of the quantities is a date in numbers alone."""
+        return any(quantity.units == _DATE_UNIT for quantity in self.quantities)
+
     def format_quantities(self) -> str:
         """Write the quantities as a key, in the same order wherever they stand in the text."""
         return " ".join(sorted(set(map(str, self.quantities))))
@@ -160,7 +171,7 @@ def normalize_quantities(text: str) -> NormalText:
     """Bring the quantities of a text that is folded for comparison into their normal form.
 
     "1,500" and "1.500" become 1500, "5.0" becomes 5, "9:00" and "9 am" become 9, "two" becomes 2, and "€5" becomes
-    "5 eur"; of a telephone number the last nine digits stay, without the codes that may be left out.
+    "5 eur"; a telephone number loses the code of its country and the zero in front of it.
     """
     found: list[Quantity] = []
 
@@ -171,7 +182,9 @@ def normalize_quantities(text: str) -> NormalText:
         found.append(quantity)
         return chr(_FIRST_PLACE + len(found))  # nothing reads its digits again
 
-    text = _NUMBER_WORD.sub(lambda match: _DIGITS_BY_WORD[match[0]], unicodedata.normalize("NFKC", text))
+    text = _PRIVATE.sub(" ", unicodedata.normalize("NFKC", text))
+    text = _FRACTION.sub(lambda match: str(int(match[1] or 0) + Decimal(match[2]) / Decimal(match[3])), text)
+    text = _NUMBER_WORD.sub(lambda match: _DIGITS_BY_WORD[match[0]], text)
     for pattern, read in _READERS:
         text = pattern.sub(lambda match, read=read: keep(match, read), text)  # type: ignore[misc]
     places = {_FIRST_PLACE + place: str(quantity) for place, quantity in enumerate(found, 1)}
@@ -189,36 +202,59 @@ def _read_telephone(match: re.Match[str]) -> Quantity | None:
     digits, lengths = "".join(groups), [len(group) for group in groups]
     if not match["front"]:
         is_amount = match["unit"] or _CURRENCY_AT_END.search(match.string[max(0, match.start() - 5) : match.start()])
+        lengths = lengths[1:] if lengths[0] == 1 and groups[0] == "1" else lengths
         is_grouped = len(groups) > 1 and (set(lengths[1:]) == {3} or min(lengths) < 2 or match[0].count(".") == 1)
         if is_amount or is_grouped or (len(groups) > 1 and _YEAR.fullmatch(groups[0])):
             return None
-    return Quantity(digits.lstrip("0")[-_TELEPHONE_DIGITS:], is_identifier=True)
+    return Quantity(_drop_codes(digits, is_international=match[0][0] == "+"), is_identifier=True)
+
+
+def _drop_codes(digits: str, *, is_international: bool) -> str:
+    """Leave out of a telephone number what is said only abroad or only at home: a country's code, a zero in front."""
+    if is_international or digits.startswith("00"):
+        digits = digits if is_international else digits[2:]
+        if code := _COUNTRY_CODE.match(digits):
+            digits = digits[code.end() :]
+    elif len(digits) == 11 and digits[0] == "1":  # as North Americans dial
+        digits = digits[1:]
+    return digits.lstrip("0")
 
 
 def _read_time(match: re.Match[str]) -> Quantity:
     hour, half = int(match["hour"]), match["half"] or match["half_of_hour"]
     hour = hour % 12 + (12 if half == "p" else 0) if half else hour
-    minute = match["minute"] or "00"
+    minute = match["minute"] or match["minute_of_uhr"] or "00"
     return Quantity(str(hour) if minute == "00" else f"{hour}:{minute}", _TIME_UNIT)
 
 
 def _read_amount(match: re.Match[str]) -> Quantity:
-    number = _normalize_number(match["number"], _SCALES.get(match["scale"] or "", 0))
+    currency, scale, unit = match["currency"], match["scale"], match["unit"]
+    if currency and unit == "m":  # "$5m" is no length
+        scale, unit = "mn", None
+    units = frozenset().union(*(UNITS_BY_NAME.get(name, frozenset()) for name in (currency, unit) if name))
+    number = _normalize_number(match["number"], _SCALES.get(scale or "", 0), units)
     number = f"-{number}" if match["sign"] else number
     of = f"/{_normalize_number(match['of'])}" if match["of"] else ""
-    names = filter(None, (match["currency"], match["unit"]))
-    return Quantity(number + of, frozenset().union(*(UNITS_BY_NAME.get(name, frozenset()) for name in names)))
+    return Quantity(number + of, units)
 
 
-def _normalize_number(raw: str, scale: int = 0) -> str:
-    """Write a number without marks between thousands, and with as few digits after the point as it needs."""
+def _normalize_number(raw: str, scale: int = 0, units: frozenset[str] = frozenset()) -> str:
+    """Write a number without marks between thousands, and an amount with as few digits after the point as it needs.
+
+    Without a unit "3.10" may be the number of a version, and with one of measure "1.500" may be one and a half: these
+    stay as they are.
+    """
     raw = re.sub(r"[ '’]", "", raw)
     whole, fraction = raw, ""
     marks = [mark for mark in raw if mark in ".,"]
     if len(set(marks)) == 2 or len(marks) == 1:
         whole, _, fraction = raw.rpartition(marks[-1])
         if len(marks) == 1 and len(fraction) == 3 and len(whole) <= 3 and whole != "0":
+            if units and units.isdisjoint(_CODES) and marks[0] == ".":
+                return raw
             whole, fraction = whole + fraction, ""
+        elif not (units or scale) and fraction.endswith("0") and fraction.strip("0"):
+            return f"{re.sub('[.,]', '', whole)}.{fraction}"
     elif marks and not re.fullmatch(r"\d{1,3}(?:[.,]\d{3})+", raw):
         return raw  # such as the number of a version or a paragraph
     whole = re.sub(r"[.,]", "", whole)
@@ -231,6 +267,7 @@ _READERS: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], Quantity | None
     (_ADDRESS, lambda match: Quantity(match[0], is_identifier=True)),
     (_ACCOUNT, lambda match: Quantity(match[0].replace(" ", ""), is_identifier=True)),
     (_DATE, _read_date),
+    (_DAY_OF_MONTH, lambda match: Quantity(f"{int(match[1])}.{int(match[2])}.", _DATE_UNIT)),
     (_SLASHED_DATE_OR_YEARS, lambda match: Quantity(match[0].replace(" ", ""))),
     (_TELEPHONE, _read_telephone),
     (_TIME, _read_time),

@@ -24,7 +24,7 @@ def select_said_aliases(
 
     def is_said(alias: str) -> bool:
         names = [one for one in (folded_name, alias) if one not in folded_authors]
-        return bool(names) and any(all(says_name(text, one) for one in names) for text in folded_texts)
+        return bool(names) and any(all(_says_name(text, one) for one in names) for text in folded_texts)
 
     folded_aliases = {alias: folded for alias in aliases if len(folded := fold_text(alias)) > 1}
     return tuple(
@@ -32,7 +32,7 @@ def select_said_aliases(
     )
 
 
-def says_name(text: str, name: str) -> bool:
+def _says_name(text: str, name: str) -> bool:
     """Whether a folded text says a folded name: it has all its words, whatever their endings."""
     if has_wide_character(name):
         return name in text

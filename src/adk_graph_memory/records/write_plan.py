@@ -19,6 +19,10 @@ FactState = Literal["current", "superseded", "retracted"]
 
 STATES_PREDICATE = "states"
 """The predicate of facts kept in the speaker's own words; their value is the text, not the object."""
+_IDENTIFYING = frozenset(
+    ("phone", "telephone", "mobile", "cell", "fax", "number", "email", "mail", "iban", "account", "url", "website")
+)
+"""Words of predicates whose value is a number or an address, whatever is said around it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,18 +52,19 @@ class Proposition:
 
     @property
     def comparison_text(self) -> str:
-        """The normal text without its quantities apart."""
+        """The text in which two facts are compared: folded, with its quantities in normal form."""
         return self.normal_text.text
 
     @property
     def value(self) -> str:
-        """The value of the predicate: the object, else what identifies it whatever the words, else the text."""
+        """The value of the predicate: the object, else the text; of a telephone number and the like only that."""
         if self.predicate == STATES_PREDICATE:
             return self.comparison_text
         if self.object is not None:
             return self.object
         normal = self.normal_text
-        return normal.format_quantities() if normal.has_identifier else normal.text
+        is_identified = normal.has_identifier and not _IDENTIFYING.isdisjoint(self.predicate.split("_"))
+        return normal.format_quantities() if is_identified else normal.text
 
     @property
     def signature(self) -> str:
