@@ -410,33 +410,6 @@ async def test_a_transcript_that_is_sent_again_is_remembered_once(world: World, 
     assert await world.words() == spoken
 
 
-async def test_a_turn_that_was_edited_or_answered_again_takes_the_place_of_the_old_one(world: World) -> None:
-    provider, session = world.provider(), world.session()
-    client = ScriptedClient("Hello.", "In Porto, then.", "In Vigo, then.", "Vigo it is.", "In Porto, then.", "Fine.")
-    agent = Agent(client=client, context_providers=[provider])
-
-    async def say(*texts: str) -> list[str]:
-        roles = ("user", "assistant")
-        messages = [Message(roles[n % 2], [text], author_name="bot" if n % 2 else None) for n, text in enumerate(texts)]
-        await agent.run(messages, session=session)
-        await provider.flush()
-        return [line.partition(": ")[2] for line in await world.words()]
-
-    opening = ("I keep bees.", "Hello.")
-    await say(opening[0])
-    first = await say(*opening, "I live in Porto.")
-    assert first == [*opening, "I live in Porto.", "In Porto, then."]
-    edited = await say(*opening, "I live in Vigo.")
-    assert edited == [*opening, "I live in Vigo.", "In Vigo, then."]
-    again = await say(*opening, "I live in Vigo.")  # the same words, for another answer
-    assert again == [*opening, "I live in Vigo.", "Vigo it is."]
-    returned = await say(*opening, "I live in Porto.")  # what was replaced is said again
-    assert returned == first
-    assert await say(*first, "I have a dog.") == [*first, "I have a dog.", "Fine."]
-    facts = [fact.text async for fact in world.memory.facts(app_name=world.app_name, user_id="ana")]
-    assert sorted(facts) == ["I have a dog.", "I keep bees.", "I live in Porto."]
-
-
 async def test_the_same_words_said_again_are_another_turn(world: World) -> None:
     provider = world.provider()
     agent, session = Agent(client=ScriptedClient(), context_providers=[provider]), world.session()

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adk_graph_memory.maf.message_codec import decode_message, encode_message
-from adk_graph_memory.maf.message_ids import count_kept, count_known, digest_message, get_digest, make_message_ids
+from adk_graph_memory.maf.message_ids import count_known, digest_message, get_digest, make_message_ids
 
 TEXTS = st.lists(st.sampled_from(["yes", "no", "why?"]), max_size=8)
 
@@ -32,33 +32,6 @@ TEXTS = st.lists(st.sampled_from(["yes", "no", "why?"]), max_size=8)
 )
 def test_what_is_sent_again_is_known(known: str, later: str, count: int) -> None:
     assert count_known(list(known), list(later)) == count
-
-
-@pytest.mark.parametrize(
-    ("known", "later", "kept"),
-    [
-        ("abcd", "abcd", 4),  # sent again
-        ("abcd", "abcde", 4),
-        ("abcd", "abxy", 2),  # edited
-        ("abcd", "abxd", 4),  # some of what is behind it comes again
-        ("abcdefgh", "abghi", 8),  # the middle is left out
-        ("abcdefgh", "absi", 8),  # a summary stands for it
-        ("abcd", "abc", 3),  # the last answer is made again
-        ("abcd", "abx", 2),
-        ("abcd", "cde", 4),  # its end, and what is new
-        ("abab", "ab", 4),
-        ("abcd", "axcd", 4),  # one message may be said again
-        ("", "ab", 0),
-    ],
-)
-def test_what_a_transcript_replaces_is_what_it_parts_from(known: str, later: str, kept: int) -> None:
-    assert count_kept(list(known), list(later)) == kept
-
-
-@given(TEXTS, TEXTS)
-def test_no_id_of_an_earlier_message_comes_again(first: list[str], second: list[str]) -> None:
-    earlier = make_message_ids(first)
-    assert earlier + make_message_ids(second, earlier) == make_message_ids(first + second)
 
 
 @given(TEXTS, TEXTS)

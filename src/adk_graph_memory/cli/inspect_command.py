@@ -45,7 +45,7 @@ async def inspect_memory(
             access = inspector.LocalAccess(inspector.inspector(memory, lambda request: owner, write=write), port)
             hide_status()
             powers = "It may be changed" if write else "It is read-only; --write allows changes"
-            typer.echo(f"The memory of {owner[1]} in {owner[0]}, for one browser:\n{access.address}")
+            typer.echo(replace_controls(f"The memory of {owner[1]} in {owner[0]}, for one browser:\n{access.address}"))
             typer.echo(f"{powers}. Ctrl-C ends it.")
             redirect = _open_browser(access.address) if browser and sys.stdout.isatty() else None
             loading = asyncio.create_task(_load_embedder(memory))

@@ -52,8 +52,10 @@ def divide_window(pieces: Sequence[Piece]) -> tuple[Sequence[Piece], Sequence[Pi
     tokens = count_tokens(pieces[0].turn.text)
     if tokens <= _MIN_DIVIDED_TOKENS:
         return None
-    first, *others = _cut_piece(pieces[0], tokens // 2 + 1)
-    return [first], others
+    piece = pieces[0]
+    first = next(_cut_piece(piece, tokens // 2 + 1))
+    rest = replace(piece.turn, text=piece.turn.text[len(first.turn.text) :])
+    return [first], [Piece(rest, piece.start + len(first.turn.text), piece.has_more)]
 
 
 def shorten_context(context: Sequence[Piece], *, max_tokens: int) -> list[str]:
@@ -82,7 +84,8 @@ def _pack(pieces: Iterable[Piece], size: int) -> list[list[Piece]]:
     used = 0
     for piece in pieces:
         tokens = count_tokens(piece.turn.text)
-        if not windows or used + tokens > size:
+        is_same_turn = bool(windows) and windows[-1][-1].turn.id == piece.turn.id  # a prompt names each turn once
+        if not windows or used + tokens > size or (is_same_turn and piece.start > 0):
             windows.append([])
             used = 0
         windows[-1].append(piece)

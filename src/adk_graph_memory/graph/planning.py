@@ -233,7 +233,10 @@ class _PlanningRun:
             self._plan_stages()
         except (driver_errors.DriverError, driver_errors.Neo4jError, OSError, errors.GraphMemoryError) as error:
             logger.debug("The server plans statements at their first use: %r", error)
-            self._plans = None if is_transient(error) else self._server.plans
+            self._plans = None
+            if not is_transient(error):  # the next use would fail alike
+                self._plans = self._server.plans
+                self._server.trust()
         finally:
             self._previous = None
             for future in (*self.stages.values(), self.checked):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from agent_framework import Message
 
@@ -18,8 +18,6 @@ from adk_graph_memory.records.turns import Origin
 
 SEPARATOR = "."
 """Between the digest and the count."""
-MIN_SHARED = 2
-"""Messages with which a transcript and a session begin alike, at least; one alone may be said again."""
 
 
 def get_spoken_text(message: Message) -> str:
@@ -62,29 +60,9 @@ def count_known(known: Sequence[str], later: Sequence[str]) -> int:
     )
 
 
-def count_kept(known: Sequence[str], later: Sequence[str]) -> int:
-    """Count how many of the known messages still stand: a transcript that parts from them replaces those behind.
-
-    A history that is only trimmed or summarized replaces nothing. It sends some of those again, or begins with few of
-    the known messages; in doubt, all stand.
-
-    Args:
-        known: the digests of a session's messages so far, in order.
-        later: the digests of a transcript that came now.
-
-    Returns:
-        The number of messages with which both begin, or that of all known ones if it is no transcript that parts.
-    """
-    shared = next((place for place, pair in enumerate(zip(known, later, strict=False)) if len({*pair}) > 1), None)
-    shared = min(len(known), len(later)) if shared is None else shared
-    is_trimmed = 2 * shared < len(known) or not set(known[shared:]).isdisjoint(later[shared:])
-    is_parted = shared >= MIN_SHARED and shared > count_known(known, later) and not is_trimmed
-    return shared if is_parted else len(known)
-
-
-def make_message_ids(digests: Sequence[str], earlier_ids: Iterable[str] = ()) -> list[str]:
-    """Make the ids of a session's messages from their digests, in order; no id of an earlier one comes again."""
-    counts = Counter(map(get_digest, earlier_ids))
+def make_message_ids(digests: Sequence[str]) -> list[str]:
+    """Make the ids of a session's messages from their digests, in order."""
+    counts = Counter[str]()
     ids = []
     for name in digests:
         counts[name] += 1
