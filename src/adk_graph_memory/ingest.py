@@ -357,7 +357,7 @@ async def _extract_window(
 def _log_unread_turns(window: Lease, result: Extraction) -> None:
     for reason, count in Counter(result.unread.values()).items():
         logger.warning(
-            "%s of session %r could not be read and stays without facts. `adk-graph-memory reextract` tries again. %s",
+            "%s of session %r could not be read, or not as a whole. `adk-graph-memory reextract` tries again. %s",
             format_count(count, "turn"),
             window.session_id,
             reason,

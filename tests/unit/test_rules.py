@@ -485,14 +485,12 @@ PASTED = {
     "a Java trace": "java.io.IOException: the disk is full today\n\tat com.acme.Disk.write(Disk.java:7)\n\t... 12 more",
     "a log": "\n".join(f"2026-05-04 12:00:{n:02},1 INFO worker {n} reads page {n}" for n in range(60)),
     "a server's log": 'h - - [04/May/2026:12:00:01 +0000] "GET /index.html HTTP/1.1" 200 512 "-" "Mozilla/5.0"',
-    "lines of one wording": "\n".join(f"Worker {n} has finished page {n * 7} of the book" for n in range(9)),
+    "lines of one wording": "\n".join(f"Worker {n} has finished page {n * 7} of the book" for n in range(40)),
     "levels": "INFO the server has started\nWARN the disk is nearly full today\nERROR cannot reach the host Lisbon",
     "a table": "| name | city |\n|---|---|\n| Ana Alves | Lisbon by the sea |\n| Ben Brown | Porto in the north |",
     "tabs": "name\tcity\tpet\nAna Alves\tLisbon by the sea\ta dog called Rex",
     "columns": "NAME    READY   AGE\nweb-1   1/1     5 days or so\ndb-1    1/1     6 days or so",
     "CSV": "name,age,city\nAna Alves,34,Lisbon by the sea\nBen Brown,28,Porto in the north",
-    "settings": "[server]\nhost = the big one in Lisbon\nport = 8080",
-    "YAML": "services:\n  web:\n    image: the big one in Lisbon\n    ports:\n      - 8080:80",
     "a diff": "@@ -1,2 +1,2 @@\n-I live in Porto with my dog\n+I live in Lisbon with my dog\n and one more line",
     "a shell": "$ git status\nYour branch is up to date with origin\nnothing to commit here",
     "a chat": "[04/05/2026, 12:30:15] Ben: I live in Lisbon\n[04/05/2026, 12:31:15] Zoe: So do we, in the north",
@@ -821,3 +819,30 @@ class CountedText(str):
         words = super().__getitem__(key)
         self.copied += len(words)
         return words
+
+
+@pytest.mark.parametrize(
+    ("text", "kept"),
+    [
+        ("[Family]\nAna is my wife.\n[Work]\nBen is my boss at Acme.", ["Ana is my wife.", "Ben is my boss at Acme."]),
+        (
+            "allergies:\nnuts and eggs always\njob:\nnurse at the clinic",
+            ["nuts and eggs always", "nurse at the clinic"],
+        ),
+        ("\n".join(f"Took {n} mg ramipril today" for n in (5, 5, 6, 6)), ["Took 5 mg ramipril today"]),
+        ("rent = 800 EUR\nMum moved to Porto last week.\nfood = 200 EUR", ["Mum moved to Porto last week."]),
+        ("Der Hund heißt Rex;\ndie Katze heißt Mia;", ["Der Hund heißt Rex;", "die Katze heißt Mia;"]),
+        ("--- home/work ---\nAna works at Acme in Porto.", ["Ana works at Acme in Porto."]),
+        ("Suggest a gift, my wife loves jazz.", ["Suggest a gift, my wife loves jazz."]),
+        ("Remind me that Ana is allergic to nuts.", ["Remind me that Ana is allergic to nuts."]),
+        ("Order for Ana arrived today from Zalando.", ["Order for Ana arrived today from Zalando."]),
+    ],
+)
+async def test_notes_lists_and_what_stands_beside_a_request_are_somebodys_word(text: str, kept: list[str]) -> None:
+    extraction = await RuleExtractor().extract([Turn("t", "user", text, NOON)], ())
+    assert set(kept) <= {fact.text for fact in extraction.facts}
+
+
+@pytest.mark.parametrize("text", ["I was in Rome, wasn't I?", "<div>a<div>b</div>I live in Paris now.</div>"])
+async def test_a_tag_question_and_a_frame_within_a_frame_state_nothing(text: str) -> None:
+    assert not (await RuleExtractor().extract([Turn("t", "user", text, NOON)], ())).facts

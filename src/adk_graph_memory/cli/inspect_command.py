@@ -15,7 +15,7 @@ import adk_graph_memory
 from adk_graph_memory import errors
 from adk_graph_memory.cli.application import MEMORY_PANEL, OWNER, check_owner, command
 from adk_graph_memory.cli.lazy_modules import asyncio, inspector
-from adk_graph_memory.cli.output import Output, announce, hide_status
+from adk_graph_memory.cli.output import Output, announce, hide_status, replace_controls
 from adk_graph_memory.cli.serving import listen, serve_until_interrupted
 
 DEFAULT_PORT = 7688

@@ -46,8 +46,8 @@ class Removal:
 
     ``takes_words`` is whether what only these turns told goes from other turns too, such as whose alias a name is.
     ``words`` are those that only they said, and ``label_words`` those of them that no reading would choose for a
-    predicate, a topic or a type without having heard them. ``authors`` are name and role of the author of each turn
-    that stays, and ``texts`` what it says, by turn id. ``reading_ids`` are readings that go as a whole.
+    predicate, a topic, a type or a speaker without having heard them. ``authors`` are name and role of the author of
+    each turn that stays, and ``texts`` what it says, by turn id. ``reading_ids`` are readings that go as a whole.
     """
 
     turn_ids: frozenset[str]
@@ -271,7 +271,7 @@ def _is_lost_label(label: str, removal: Removal) -> bool:
 
 def _restrict_labels(fact: ExtractedFact, removal: Removal) -> ExtractedFact:
     """Take away what a model chose to call a fact if that tells a lost word; its text stays."""
-    if _tells_lost_word(fact.speaker, removal):
+    if _is_lost_label(fact.speaker, removal):
         fact = replace(fact, speaker=fact.sources[0].author)
     if _is_lost_label(fact.predicate, removal):
         fact = replace(fact, predicate=STATES_PREDICATE)

@@ -31,7 +31,7 @@ _MONTHS = "Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec"
 _LEVELS = "TRACE|DEBUG|INFO|NOTICE|WARN|WARNING|ERROR|FATAL|CRITICAL|SEVERE"
 _OUTPUT_STARTS = (
     r"\$ [a-z./~]|[\w.-]+@[\w.-]+:[^\s$#]*[$#] |PS [A-Z]:\\",  # a shell's prompt
-    r"diff --git |@@ -\d|(?:\+\+\+|---) [\"/\w]+/",
+    r"diff --git |@@ -\d|(?:\+\+\+|---) \"?(?:[ab]/|/)",
     r"Traceback \(",
 )
 _OUTPUT_START = re.compile("|".join(_OUTPUT_STARTS))
@@ -63,12 +63,11 @@ _ALIKE = re.compile(
             r"\s*(?:async def|def|class) \w+.*:\s*(?:#.*)?$|\s*@\w[\w.]*(?:\(.*\))?$",
             r"\s*(?:if|for|while|elif|with|try|except|else|finally)\b.*:\s*$",
             r"(?:from [\w.]+ )?import [\w.{*\"']+[^.!?]*$|\s*(?:export |const |let |var )+[\w{\[, }\]]+=",
-            r".*(?:[;{}]|\) ?=>|=> ?\()\s*$|\s*[{}\[\]()]+[;,]?\s*$",
-            r"\s*[\w.\[\]\"'-]+ ?[-+*/|&:]?= ?\S|\s*[\w.]+\([^()]*\)[;,]?\s*$",
+            r".*(?:[{}]|\) ?=>|=> ?\()\s*$|\s*[{}\[\]()]+[;,]?\s*$|[^;]*[=(][^;]*;\s*$",
+            r"\s*[\w.\[\]\"'-]+ ?[-+*/|&:]?= ?(?:[\w.]+[(\[]|[\"'\[{(])|\s*[\w.]+\([^()]*\)[;,]?\s*$",
             r"\s*(?:SELECT|INSERT INTO|UPDATE|DELETE FROM|CREATE|ALTER|DROP|FROM|(?:LEFT |INNER |OUTER )?JOIN|WHERE)\b",
             r"\s*(?:(?:GROUP|ORDER) BY|HAVING|LIMIT|VALUES|(?:OPTIONAL )?MATCH|RETURN|MERGE|WITH|UNWIND)\b",
-            # settings and data
-            r"\s*\"[^\"\n]*\"\s*:|\s*[a-z][\w-]*:\s*$|\[[\w .-]+\]$",
+            r"\s*\"[^\"\n]*\"\s*:",  # data
             # logs without a time, and digests
             rf"(?:\S+ ){{0,2}}(?:{_LEVELS}|ERR!|FAILED|PASSED)(?:[: ]|$)",
             r"\d{9,}(?:\.\d+)? |[^\n]*\b(?=\w*\d)(?=\w*[a-f])[\da-f]{12,}\b",
@@ -80,27 +79,28 @@ _ALIKE = re.compile(
 )
 _INNER = re.compile(r"\s*$|[ \t]{2,}\S|\t|\s*(?://|/\*|\*/|--\s|#)")
 _FENCE = re.compile(r"\s*(?:```|~~~|>(?!>>))")
+_SENTENCE = re.compile(r"[^\W\d_][\w'’,-]*(?: [\w'’,-]+){2,}[.!?…]\s*")
 _NUMBERS = re.compile(r"\w*\d\w*")
 _CODE_MARKS = re.compile(r"[{}\[\]<>=|\\_#$%^&*~;]")
 _LINE_LENGTH = 300
 """So many characters of a line tell its kind."""
-_MIN_REPEATS = 4
-"""So many lines that differ in numbers alone are a program's."""
+_MIN_REPEATS, _MANY_REPEATS = 4, 30
+"""So many lines that differ in numbers alone are a program's: with two numbers and a mark of code in each, or any."""
 _MIN_DENSE_LENGTH, _DENSE_SHARE = 20, 0.08
 """Of a line with at least so many characters, the share of marks that prose hardly has."""
 
 
 def find_frames(text: str) -> Iterator[tuple[int, int]]:
     """Start and end of what stands in a pair of tags, tags included, and of blocks from a BEGIN line to its END."""
-    opened: dict[str, int] = {}
+    opened: dict[str, list[int]] = {}
     for tag in _TAG.finditer(text):
         name = tag["name"] or tag["label"]
         if tag["name"] and _INLINE_TAGS.fullmatch(name):
             continue
         if not (tag["end"] or tag["slash"]):
-            opened.setdefault(name, tag.start())
-        elif name in opened:
-            yield opened.pop(name), tag.end()
+            opened.setdefault(name, []).append(tag.start())
+        elif starts_of_name := opened.get(name):
+            yield starts_of_name.pop(), tag.end()
     starts: dict[str, int] = {}
     for start, end in _iterate_lines(text):
         if begin := _BLOCK_START.fullmatch(text, start, end):
@@ -137,10 +137,12 @@ def _classify_lines(lines: Sequence[str]) -> list[_Kind]:
     for line, shape in zip(lines, shapes, strict=True):
         is_own = _is_own(line)
         is_output = (is_output or bool(_OUTPUT_START.match(line))) and bool(line.strip()) and not is_own
-        is_repeated = counts[shape] >= _MIN_REPEATS and not is_own
+        has_marks = shape.count("0") > 1 and _CODE_MARKS.search(shape) is not None
+        is_repeated = counts[shape] >= (_MIN_REPEATS if has_marks else _MANY_REPEATS) and not is_own
         kinds.append("pasted" if is_output or is_repeated else _classify_line(line))
     for place in range(1, len(kinds) - 1):
-        if kinds[place - 1] in _TELLING and kinds[place + 1] in _TELLING and not _is_own(lines[place]):
+        is_prose = _is_own(lines[place]) or _SENTENCE.fullmatch(lines[place])
+        if kinds[place - 1] in _TELLING and kinds[place + 1] in _TELLING and not is_prose:
             kinds[place] = "inner"
     return kinds
 

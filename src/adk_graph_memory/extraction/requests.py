@@ -17,7 +17,7 @@ _TASK = (
     r"(?:summari[sz]e|translate|proofread|rephrase|rewrite|paraphrase|refactor|debug|calculate|compute|convert|explain"
     r"|generate|compose|draft|write|classify|outline|transcribe|search|find|look up|compare|list|describe|analy[sz]e"
     r"|implement|set|turn o(?:n|ff)|switch o(?:n|ff)|book|reserve|order|schedule|recommend|suggest) "
-    r"(?:a|an|the|this|that|these|those|my|our|some|all|(?<!find )it|them|how|why|what|which|for|into|two|three|\d+)\b"
+    r"(?:a|an|the|this|that|these|those|my|our|some|all|(?<!find )it|them|how|why|what|which|two|three|\d+)\b"
 )
 _REQUEST = re.compile(rf"{_OPENING}(?:(?:please|pls|plz|(?:can|could) you) )*(?:{_FOR_ME}|{_TASK})", re.IGNORECASE)
 _OWN_CLAUSE = re.compile(
@@ -40,14 +40,17 @@ _LEADING_STATEMENT = re.compile(
     rf"(?P<statement>{_STATEMENT})(?:[,;:]| [–—-])\s+(?:(?:and|so|but|und|et)\s+)?(?P<question>{_QUESTION})",
     re.IGNORECASE,
 )
-_TAG_QUESTION = re.compile(r"\w+ (?:I|we)(?: not)?\s*\?", re.IGNORECASE)
+_TAG_QUESTION = re.compile(r"[\w'’]+ (?:I|we|you|he|she|it|they)(?: not)?\s*\?", re.IGNORECASE)
+_MORE = re.compile(r"[,;:–—] ?[^\W\d_]|\bthat\b", re.IGNORECASE)
+"""After it comes what somebody states beside their request."""
 _MIN_STATEMENT_WORDS, _MAX_QUESTION_LENGTH = 3, 500
 """Words of a statement before “¿”, and characters of a question that may begin with a statement."""
 
 
 def is_request(sentence: str) -> bool:
-    """Whether the sentence only asks for something to be done, and says nothing of who asks."""
-    return _REQUEST.match(sentence) is not None and _OWN_CLAUSE.search(sentence) is None
+    """Whether the sentence only asks for something to be done, and states nothing beside it."""
+    request = _REQUEST.match(sentence)
+    return request is not None and not (_OWN_CLAUSE.search(sentence) or _MORE.search(sentence, request.end()))
 
 
 def find_leading_statement(question: str) -> tuple[int, int] | None:

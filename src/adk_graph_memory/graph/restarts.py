@@ -94,8 +94,8 @@ class KeptConnection:
     def _open_driver(self) -> neo4j.Driver:
         note_opening = weakref.WeakMethod(self._note_opening)
 
-        # The driver asks for each connection that it opens. With neo4j:// it also asks when it renews its routing table,
-        # every five minutes: then plans that are there are asked for once more, which takes milliseconds.
+        # The driver asks for each connection that it opens. With neo4j:// it also asks whenever it renews its routing
+        # table, every few minutes: then plans that are there are asked for again, which takes milliseconds.
         def resolve(address: neo4j.Address) -> list[neo4j.Address]:
             if note := note_opening():
                 note(address)

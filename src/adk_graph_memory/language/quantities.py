@@ -32,6 +32,7 @@ _UNITS = {
     "ft": "ft foot feet",
     "in": "inch inches",
     "l": "l litre litres liter liters litros",
+    "ml": "ml millilitre millilitres milliliter milliliters",
     "°c": "°c celsius",
     "°f": "°f fahrenheit",
     "%": "% percent prozent",
