@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 from adk_graph_memory import consolidation, errors, graph
 from adk_graph_memory.erasure import NOTHING, Erasure
-from adk_graph_memory.extraction.vocabulary import OFFERED_LABELS
 from adk_graph_memory.graph.derivation import MemoryDifference, MemorySnapshot
 from adk_graph_memory.graph.rereads import Rereading
 from adk_graph_memory.graph.vector_slots import EmbeddingBatch
@@ -335,6 +334,8 @@ def _list_authors(turns: Mapping[str, Mapping[str, Any]]) -> dict[str, tuple[str
 def _make_removal(
     snapshot: MemorySnapshot, erasure: Erasure, readings: Sequence[Reading], lost_words: frozenset[str]
 ) -> consolidation.Removal:
+    from adk_graph_memory.extraction.vocabulary import OFFERED_LABELS  # with ADK, which a look at memory never needs
+
     kept_turns = {id: turn for id, turn in snapshot.turns.items() if id not in erasure.turn_ids}
     facts = [snapshot.stored.facts[id.removeprefix("fact:")] for id in sorted(erasure.fact_ids)]
     others = [reading for reading in readings if erasure.turn_ids.isdisjoint(reading.heard_turn_ids)]

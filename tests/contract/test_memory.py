@@ -407,7 +407,8 @@ async def test_accents_may_be_composed_or_not(by_words: Memory, stored: str, ask
 )
 async def test_a_mixed_script_token_is_found_by_its_latin_part(by_words: Memory, text: str, query: str) -> None:
     await by_words.add_session(said(text))
-    assert await by_words.search(query) == [text]
+    [found] = await by_words.search(query)
+    assert found.startswith(text)  # behind it may stand when that was
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,7 @@ from google.genai import types
 from adk_graph_memory import GraphMemory, Neo4jArtifactService, Neo4jSessionService, consolidation, errors, graph
 from adk_graph_memory.adk import memory_codec
 from adk_graph_memory.demo.recorded_replies import RecordedLlm
+from adk_graph_memory.extraction.vocabulary import OFFERED_LABELS
 from adk_graph_memory.graph import forgetting
 from adk_graph_memory.records import Receipt, Scope, SharedMemory, Statement, Turn
 from adk_graph_memory.records.derived_memory import StoredMemory
@@ -220,16 +221,20 @@ async def test_the_graph_without_a_turn_equals_one_that_never_heard_it(
             connection = memory.connection
             derived = await Rewriter(connection).restore_derivation(Scope(forgetful, USER))
             assert derived.is_empty
-            assert await find_words(memory, forgetful, find_lost_names(gone, portions)) == set()
+            assert await find_words(memory, forgetful, find_lost_words(gone, portions)) == set()
             if not has_lost_decision(history):
                 assert await fetch_stored(memory, forgetful) == await fetch_stored(memory, ignorant), gone
 
 
-def find_lost_names(gone: str, portions: list[Portion]) -> frozenset[str]:
-    """The names that only this turn says."""
+OFFERED_WORDS = consolidation.collect_label_words(OFFERED_LABELS)
+"""Words that a model may choose for a label without having heard them."""
+
+
+def find_lost_words(gone: str, portions: list[Portion]) -> frozenset[str]:
+    """The words that only this turn says."""
     texts = {turn.make_memory_id(portion.session): turn.text for portion in portions for turn in portion.turns}
     told = texts.pop(gone)
-    return consolidation.select_names(consolidation.find_lost_words([told], [*texts.values(), "user"]), [told])
+    return consolidation.find_lost_words([told], [*texts.values(), "user"]) - OFFERED_WORDS
 
 
 def has_lost_decision(history: History) -> bool:
@@ -270,8 +275,7 @@ async def test_what_a_model_made_of_a_conversation_can_be_derived_again(
     assert (await Rewriter(memory.connection).restore_derivation(Scope(app_name, USER))).is_empty
     told = {session.id: [turn.text for turn in session.turns] for session in talk.sessions}
     gone = told.pop(last.id)
-    lost = consolidation.find_lost_words(gone, [text for texts in told.values() for text in texts])
-    lost = consolidation.select_names(lost, gone)
+    lost = consolidation.find_lost_words(gone, [text for texts in told.values() for text in texts]) - OFFERED_WORDS
     assert lost and await find_words(memory, app_name, lost) == set()
     after = await fetch_stored(memory, app_name)
     assert len(before.facts) - len(after.facts) == receipt.facts

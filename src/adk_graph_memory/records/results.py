@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
@@ -10,13 +11,13 @@ from typing import Any, Literal, NamedTuple, get_args
 
 from adk_graph_memory import errors
 from adk_graph_memory.language.wording import join_lines, shorten_text
-from adk_graph_memory.records.dates import Precision, format_english_period
+from adk_graph_memory.records.dates import Precision, compute_date_end, format_english_period
 from adk_graph_memory.records.extraction_result import Modality, Source, Usage
 from adk_graph_memory.records.fact_validity import FactStatus
 from adk_graph_memory.records.findings import Finding
 from adk_graph_memory.records.scopes import SharedMemory
 from adk_graph_memory.records.turns import MemoryKind, Origin, check_origin, check_timezone_aware
-from adk_graph_memory.records.write_plan import FactState
+from adk_graph_memory.records.write_plan import STATES_PREDICATE, FactState
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,11 +191,16 @@ class Recollection:
 
     @property
     def _period_text(self) -> str:
-        """When it was so, unless its own text names the year."""
-        start, end = self.valid_from, self.valid_to
-        if any(str(moment.year) in self.text for moment in (start, end) if moment):
+        """When it was so, unless its own text names the year.
+
+        Of a fact in its speaker's own words, only the day that these name is known.
+        """
+        start, end, precision = self.valid_from, self.valid_to, self.valid_from_precision
+        if any(re.search(rf"\b{moment.year}\b", self.text) for moment in (start, end) if moment):
             return ""
-        return format_english_period(start, self.valid_from_precision, end, self.valid_to_precision)
+        if start and self.metadata.get("predicate") == STATES_PREDICATE:
+            return format_english_period(start, precision, compute_date_end(start, precision), precision)
+        return format_english_period(start, precision, end, self.valid_to_precision)
 
     @property
     def _manner_text(self) -> str:
