@@ -99,7 +99,9 @@ class Forgetting:
             describe_change("", rewrite.difference),
             turns=len(erasure.turn_ids),
             staying_turns=erasure.find_staying_turns(rewrite.snapshot),
-            copies=await graph.forgetting.count_promoted_copies(connection, app_name, erasure.ids),
+            copies=await graph.forgetting.count_promoted_copies(
+                connection, app_name, (f"fact:{id}" for id in rewrite.difference.erased_facts)
+            ),
         )
 
     @telemetry.trace_operation("delete_memory")

@@ -65,7 +65,8 @@ class Rewriter:
         entities = len(snapshot.stored.entities) - len(difference.derived.entities)
         stays = {"turns": count} if (count := len(erasure.find_staying_turns(snapshot))) else {}
         counts = len(erasure.turn_ids), max(facts, 0), max(entities, 0)
-        return Receipt(*counts, ids=erasure.ids, at=datetime.now(UTC), stays=stays)
+        ids = {*erasure.ids, *(f"fact:{id}" for id in difference.erased_facts)}
+        return Receipt(*counts, ids=tuple(sorted(ids)), at=datetime.now(UTC), stays=stays)
 
     async def preview_erasure(self, scope: Scope, select: Callable[[MemorySnapshot], Erasure]) -> Rewrite:
         """Return what would change if what ``select`` chooses were erased; nothing is written."""

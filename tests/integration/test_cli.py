@@ -403,7 +403,7 @@ async def test_what_is_forgotten_is_gone_and_only_if_somebody_says_yes(command, 
     assert (await command("forget", *ids, *whose(known), stdin="n\n")).exit_code == 1
     assert len(json.loads((await command(*facts)).stdout)) == len(ids) == 1
     forgotten = await command("forget", *ids, *whose(known), stdin="y\n")
-    assert "Forgotten: 1 fact, 0 turns and 0 entities. What says it in 1 turn stays" in forgotten.stdout
+    assert "Forgotten: 1 fact, 0 turns and 0 entities.\nWhat was said in 1 turn stays" in forgotten.stdout
     assert json.loads((await command(*facts)).stdout) == []
 
 

@@ -297,9 +297,14 @@ async def forget(
 def _describe_receipt(receipt: Receipt) -> str:
     counts = format_count(receipt.facts, "fact"), format_count(receipt.events, "turn")
     entities = format_count(receipt.entities, "entity", "entities")
-    turns = receipt.stays.get("turns")
-    stays = f" What says it in {format_count(turns, 'turn')} stays, without --with-turns." if turns else ""
-    return f"Forgotten: {', '.join(counts)} and {entities}.{stays}"
+    turns, copies = (receipt.stays.get(kind, 0) for kind in ("turns", "copies"))
+    lines = [
+        f"Forgotten: {', '.join(counts)} and {entities}.",
+        f"{format_count(turns, 'turn')} in which it was said stay in memory; --with-turns forgets them too."
+        * bool(turns),
+        f"{format_count(copies, 'turn')} of shared memories keep a copy." * bool(copies),
+    ]
+    return "\n".join(filter(None, lines))
 
 
 def _list_what_stays(change: MemoryChange) -> list[str]:
@@ -308,8 +313,11 @@ def _list_what_stays(change: MemoryChange) -> list[str]:
         f"Stays, unless you give --with-turns: {join_lines(shorten_text(text, 100))} ({id})"
         for id, text in change.staying_turns.items()
     ]
-    copies = format_count(change.copies, "turn")
-    return lines + [f"Stays, in shared memories: {copies} with copies of it."] * bool(change.copies)
+    if change.copies:
+        lines.append(f"Stays, in shared memories: {format_count(change.copies, 'turn')} with copies of it.")
+    if change.turns:
+        lines.append(f"Goes too: {format_count(change.turns, 'turn')}, and all that rests on them alone.")
+    return lines
 
 
 async def _check_target(app_name: str, user_id: str, session_id: str | None, ids: Sequence[str] | None) -> None:
