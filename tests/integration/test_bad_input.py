@@ -440,7 +440,7 @@ async def test_no_statement_takes_more_vectors_than_a_chunk(neo4j_server, app_na
         ]
         turns.append(turn(" ".join(words), f"t{n}"))
         replies += [json.dumps({"entities": entities, "facts": facts})]
-    model = ScriptedLlm.from_replies(*replies, "{}")
+    model = ScriptedLlm.from_replies(*replies, *["{}"] * 20)  # the judge is asked in parts
     settings = neo4j_server.settings(label_prefix="TestHash")
     async with GraphMemory(settings=settings, model=model, embedder=HashEmbedder()) as memory:
         for n, said in enumerate(turns):

@@ -300,8 +300,7 @@ def _describe_receipt(receipt: Receipt) -> str:
     turns, copies = (receipt.stays.get(kind, 0) for kind in ("turns", "copies"))
     lines = [
         f"Forgotten: {', '.join(counts)} and {entities}.",
-        f"{format_count(turns, 'turn')} in which it was said stay in memory; --with-turns forgets them too."
-        * bool(turns),
+        f"What was said in {format_count(turns, 'turn')} stays in memory; --with-turns forgets it too." * bool(turns),
         f"{format_count(copies, 'turn')} of shared memories keep a copy." * bool(copies),
     ]
     return "\n".join(filter(None, lines))

@@ -11,7 +11,7 @@ from typing import Any, Literal, NamedTuple, get_args
 
 from adk_graph_memory import errors
 from adk_graph_memory.language.wording import join_lines, shorten_text
-from adk_graph_memory.records.dates import Precision, compute_date_end, format_english_period, infer_precision
+from adk_graph_memory.records.dates import Precision, format_english_date, format_english_period
 from adk_graph_memory.records.extraction_result import Modality, Source, Usage
 from adk_graph_memory.records.fact_validity import FactStatus
 from adk_graph_memory.records.findings import Finding
@@ -193,15 +193,14 @@ class Recollection:
     def _period_text(self) -> str:
         """When it was so, unless its own text names the year.
 
-        Of a fact in its speaker's own words, only the day that these name is known.
+        Of a fact in its speaker's own words, only the day that these name is known, and not whether it began then.
         """
         start, end = self.valid_from, self.valid_to
-        precision = self.valid_from_precision or infer_precision(start)
         if any(re.search(rf"\b{moment.year}\b", self.text) for moment in (start, end) if moment):
             return ""
-        if start and self.metadata.get("predicate") == STATES_PREDICATE:
-            return format_english_period(start, precision, compute_date_end(start, precision), precision)
-        return format_english_period(start, precision, end, self.valid_to_precision)
+        if start and not end and self.metadata.get("predicate") == STATES_PREDICATE:
+            return format_english_date(start, self.valid_from_precision)
+        return format_english_period(start, self.valid_from_precision, end, self.valid_to_precision)
 
     @property
     def _manner_text(self) -> str:
