@@ -74,11 +74,9 @@ class Forgetting:
         connection = await graph.prepare_connection(self.connection)
         if not await graph.forgetting.count_known_memories(connection, Scope(app_name, user_id), names):
             return Receipt()
-        receipt = await self._erase(
+        return await self._erase(
             app_name, user_id, lambda snapshot: Erasure.select_ids(snapshot, names, with_turns=with_turns)
         )
-        copies = await graph.forgetting.count_promoted_copies(connection, app_name, receipt.ids)
-        return replace(receipt, stays={**receipt.stays, "copies": copies}) if copies else receipt
 
     async def preview_forget(
         self, ids: str | Sequence[str], *, app_name: str, user_id: str, with_turns: bool = False
@@ -99,9 +97,7 @@ class Forgetting:
             describe_change("", rewrite.difference),
             turns=len(erasure.turn_ids),
             staying_turns=erasure.find_staying_turns(rewrite.snapshot),
-            copies=await graph.forgetting.count_promoted_copies(
-                connection, app_name, (f"fact:{id}" for id in rewrite.difference.erased_facts)
-            ),
+            copies=await graph.forgetting.count_promoted_copies(connection, app_name, rewrite.difference.erased_facts),
         )
 
     @telemetry.trace_operation("delete_memory")

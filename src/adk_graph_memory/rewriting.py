@@ -63,10 +63,14 @@ class Rewriter:
             return Receipt()
         facts = len(erasure.statement_ids) + len(snapshot.stored.facts) - len(difference.derived.facts)
         entities = len(snapshot.stored.entities) - len(difference.derived.entities)
-        stays = {"turns": count} if (count := len(erasure.find_staying_turns(snapshot))) else {}
+        stays = {"turns": len(erasure.find_staying_turns(snapshot))}
+        if erasure.takes_words:  # somebody forgets; what only expires or is undone says nothing of copies
+            stays["copies"] = await graph.forgetting.count_promoted_copies(
+                self._connection, scope.app_name, difference.erased_facts
+            )
         counts = len(erasure.turn_ids), max(facts, 0), max(entities, 0)
-        ids = {*erasure.ids, *(f"fact:{id}" for id in difference.erased_facts)}
-        return Receipt(*counts, ids=tuple(sorted(ids)), at=datetime.now(UTC), stays=stays)
+        stays = {kind: count for kind, count in stays.items() if count}
+        return Receipt(*counts, ids=erasure.ids, at=datetime.now(UTC), stays=stays)
 
     async def preview_erasure(self, scope: Scope, select: Callable[[MemorySnapshot], Erasure]) -> Rewrite:
         """Return what would change if what ``select`` chooses were erased; nothing is written."""

@@ -75,10 +75,9 @@ async def count_known_memories(connection: Connection, scope: Scope, ids: Sequen
     return int(row["known"])
 
 
-async def count_promoted_copies(connection: Connection, app_name: str, ids: Iterable[str]) -> int:
+async def count_promoted_copies(connection: Connection, app_name: str, fact_ids: Iterable[str]) -> int:
     """Count the turns of an app's shared memories that hold copies of these facts."""
-    sessions = (f"{PROMOTED_SESSION}{id.removeprefix('fact:')}" for id in ids if id.startswith("fact:"))
-    session_uids = [f"elsewhere:{digest(id)}" for id in sessions]
+    session_uids = [f"elsewhere:{digest(f'{PROMOTED_SESSION}{id}')}" for id in fact_ids]
     if not session_uids:
         return 0
     [row] = await connection.run_statement("promoted_copies", app_name=app_name, session_uids=session_uids)
