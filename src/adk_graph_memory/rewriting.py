@@ -339,19 +339,24 @@ def _list_authors(turns: Mapping[str, Mapping[str, Any]]) -> dict[str, tuple[str
 def _make_removal(
     snapshot: MemorySnapshot, erasure: Erasure, readings: Sequence[Reading], lost_words: frozenset[str]
 ) -> consolidation.Removal:
-    from adk_graph_memory.extraction.vocabulary import OFFERED_LABELS  # with ADK, which a look at memory never needs
-
     kept_turns = {id: turn for id, turn in snapshot.turns.items() if id not in erasure.turn_ids}
     facts = [snapshot.stored.facts[id.removeprefix("fact:")] for id in sorted(erasure.fact_ids)]
-    others = [reading for reading in readings if erasure.turn_ids.isdisjoint(reading.heard_turn_ids)]
-    labels = {label for reading in others if lost_words for label in consolidation.list_labels(reading.extraction)}
     return consolidation.Removal(
         turn_ids=erasure.turn_ids,
         authors=_list_authors(kept_turns),
         texts={id: turn["text"] for id, turn in kept_turns.items()},
         takes_words=erasure.takes_words,
         words=lost_words,
-        label_words=lost_words - consolidation.collect_label_words({*labels, *OFFERED_LABELS}),
+        label_words=_select_label_words(lost_words, erasure, readings) if lost_words else lost_words,
         facts=frozenset().union(*(consolidation.find_read_facts(readings, fact) for fact in facts)),
         reading_ids=erasure.reading_ids,
     )
+
+
+def _select_label_words(words: frozenset[str], erasure: Erasure, readings: Sequence[Reading]) -> frozenset[str]:
+    """Select the words that no reading would choose for a label without having heard what is erased."""
+    from adk_graph_memory.extraction.vocabulary import OFFERED_LABELS  # with ADK, which a look at memory never needs
+
+    others = [reading for reading in readings if erasure.turn_ids.isdisjoint(reading.heard_turn_ids)]
+    labels = {label for reading in others for label in consolidation.list_labels(reading.extraction)}
+    return words - consolidation.collect_label_words({*labels, *OFFERED_LABELS})
