@@ -193,7 +193,7 @@ class Settings(BaseSettings):
     )
     former_artifact_stores: tuple[str, ...] = Field(
         default=(),
-        description="stores of before that setting changed, which versions of an import may still name",
+        description="earlier values of that setting; an import may name versions that lie there",
     )
 
     memory_max_results: int = Field(default=50, ge=1, description="the maximum number of memories of a search")

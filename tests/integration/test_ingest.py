@@ -749,14 +749,14 @@ async def test_what_no_model_could_read_is_read_again_on_request(make: Make, own
 async def test_a_long_turn_is_one_turn_to_queue_doctor_and_forgetting(make: Make, owner: dict[str, str]) -> None:
     text = "\n\n".join(f"I keep bees{n}. " + "Of that there is more to be said than fits. " * 8 for n in range(40))
 
-    def read(request: Any) -> Any:
+    def reply_to_piece(request: Any) -> Any:
         lines = prompts.decode_lines(request.contents[0].parts[0].text, "conversation")
         said = [
             words for line in lines if line.get("turn") == 0 for words in re.findall(r"I keep bees\d+", line["text"])
         ]
         return reply(*map(make_fact, said))
 
-    memory = make(*[read] * 20, window_tokens=500)
+    memory = make(*[reply_to_piece] * 20, window_tokens=500)
     report = await memory.remember([turn("Hello"), turn(text, "t1"), turn("Bye", "t2")], session_id="s", **owner)
     assert (report.turns, report.facts) == (3, {"ADD": 40})
     quotes = await rows(

@@ -9,7 +9,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 
 class BoundedH11Protocol(H11Protocol):
-    """HTTP/1.1 with a deadline for each request: it has to be whole so long after it could have begun."""
+    """HTTP/1.1 with a deadline for each request, counted from when the connection is ready for it."""
 
     request_seconds = 30.0
     _deadline: asyncio.TimerHandle | None = None

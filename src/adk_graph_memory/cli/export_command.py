@@ -32,7 +32,7 @@ async def export(
     """Write sessions, memory and artifacts of a user, an app or everybody into a file that another graph can import.
 
     `import --from export` reads it. The content of artifacts that lies in a store, and secrets, stay here. With
-    `--recorded-at` it is the memory of then, derived anew of what had been read, without what was forgotten since.
+    `--recorded-at` it is the memory of then, derived from what had been read by then, without what was forgotten since.
     """
     if output is None and wants_json.get():
         raise UsageError("--json describes a file: name it with --output.")

@@ -24,7 +24,7 @@ _EDGE_PUNCTUATION = " .,;:!?…。！？،؟।\"'“”‘’«»„"
 MAX_ENTITY_FACTS = 5
 """How many facts and quotes the prompt shows with an entity to identify it."""
 PROMPT_WINDOWS = 2
-"""How many windows of an extraction a prompt is as long as, at most: it shows facts beside the words they rest on."""
+"""The longest prompt, in windows of an extraction: it shows facts beside the words they rest on."""
 
 
 class OpReply(BaseModel):

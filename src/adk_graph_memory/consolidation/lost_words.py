@@ -1,4 +1,4 @@
-"""Find the words that only forgotten turns said, and whether a text or a label tells one."""
+"""Collect the words of texts and labels, and find those that only forgotten turns said."""
 
 from __future__ import annotations
 
@@ -49,5 +49,5 @@ def collect_words(texts: Iterable[str]) -> set[str]:
             words.update(pair for pair in pairs if not _GRAMMAR.search(pair))
         for word in normalize_words(WIDE_RUN.sub(" ", folded)):
             words |= {word, word.strip("#&@%*")} - {""}  # who is mentioned as @Ana is Ana
-        words.update(quantity.number for quantity in normalize_quantities.__wrapped__(folded).quantities)
+        words.update(quantity.number for quantity in normalize_quantities(folded).quantities)
     return words

@@ -73,7 +73,9 @@ def restrict_readings(readings: Iterable[Reading], removal: Removal) -> list[Rea
 def _rename_claims(readings: Iterable[Reading], removal: Removal) -> dict[tuple[str, tuple[str, str]], str]:
     """Find the facts that lose a predicate or a date, so that decisions and rulings still find them."""
     renamed = dict[tuple[str, tuple[str, str]], str]()
-    for reading in readings if removal.turn_ids else ():
+    for reading in readings:
+        if removal.turn_ids.isdisjoint(reading.heard_turn_ids):
+            continue
         kept = {fact.ref: fact for fact in _restrict_facts(reading, removal)}
         for fact in reading.extraction.facts:
             if (new := kept.get(fact.ref, fact)) != fact:

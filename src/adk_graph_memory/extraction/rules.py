@@ -18,11 +18,11 @@ from adk_graph_memory.extraction.entity_registry import TOKEN_PATTERN, EntityReg
 from adk_graph_memory.extraction.name_finder import NameFinder, find_own_names, load_name_finder
 from adk_graph_memory.extraction.pasted_lines import FIRST_PERSON_WORDS
 from adk_graph_memory.extraction.pieces import split_into_windows
-from adk_graph_memory.extraction.requests import is_request
 from adk_graph_memory.extraction.sentences import (
     count_shown_lines,
     group_sentences,
     is_question,
+    is_request,
     mask_quoted_text,
     split_sentences,
 )

@@ -11,7 +11,6 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise, takewhile
 
 from adk_graph_memory.extraction.pasted_lines import find_frames, find_pasted_lines
-from adk_graph_memory.extraction.requests import find_leading_statement
 from adk_graph_memory.language.detection import WIDE_CHARACTER
 
 _QUOTED_MATERIAL = re.compile(
@@ -66,6 +65,48 @@ _DEPENDENT_SENTENCE = re.compile(
 _MAX_GROUP_LENGTH, _MAX_SENTENCE_GAP = 320, 3
 """Characters of joined sentences, and between them; a wider gap stands for masked text."""
 
+_OPENING = r"\W*(?:(?:hey|hi|hello|ok|okay|so|and|now|then|bitte|por favor|s['’]il (?:te|vous) pla[iî]t)\b,?\s+)*"
+_FOR_ME = (
+    r"(?:book|order|reserve|find|get|give|show|tell|send|bring|make|draw|write|draft|read|teach|remind|help|wake|fetch"
+    r"|schedule|recommend|suggest|explain|list|name) (?:me|us)\b"
+    r"|(?:buch|bestell|reservier|such|find|gib|zeig|sag|schreib|erklär|übersetz|erinner|empfiehl|mach|besorg|hilf)e?"
+    r" (?:mir|uns|mich)\b"
+    r"|(?:reserva|busca|encuentra|escribe|explica|recuérda|da|muéstra|di|traduce|recomiénda)(?:me|nos)\b"
+    r"|(?:réserve|trouve|écris|explique|rappelle|donne|montre|dis|traduis|conseille)[sz]?[ -](?:moi|nous)\b"
+)
+_TASK = (
+    r"(?:summari[sz]e|translate|proofread|rephrase|rewrite|paraphrase|refactor|debug|calculate|compute|convert|explain"
+    r"|generate|compose|draft|write|classify|outline|transcribe|search|find|look up|compare|list|describe|analy[sz]e"
+    r"|implement|set|turn o(?:n|ff)|switch o(?:n|ff)|book|reserve|order|schedule|recommend|suggest) "
+    r"(?:a|an|the|this|that|these|those|my|our|some|all|(?<!find )it|them|how|why|what|which|two|three|\d+)\b"
+)
+_REQUEST = re.compile(rf"{_OPENING}(?:(?:please|pls|plz|(?:can|could) you) )*(?:{_FOR_ME}|{_TASK})", re.IGNORECASE)
+_OWN_CLAUSE = re.compile(
+    r"(?<!what )(?<!how )(?<!where )(?<!when )(?<!which )(?<!if )\b(?:i|we)(?:['’](?:m|ve|d|ll|re))?\s+\w"
+    r"|\bmy (?:[\w'’-]+ ){1,3}(?:is|are|was|has|have|likes?|lives?|needs?|can['’]t)\b"
+    r"|\b(?:ich|wir|yo|je) \w|\b(?:soy|tengo)\b",
+    re.IGNORECASE,
+)
+_STATEMENT = (
+    r"(?:\w+[,!]\s+)?(?:(?:I|We)(?:['’](?:m|ve|re))?|My(?: [\w'’-]+){1,3}? (?:is|are|has|have|was)|Ich|Wir|Je)\s"
+    r"(?!(?:wonder|was wondering|want to know|need to know|guess|think|should|could|can|may|shall|would|will|must)\b)"
+    r"[^?;]{4,}?"
+)
+_QUESTION = (
+    r"(?:any|what|how|where|when|which|who|why|do|does|did|can|could|would|will|should|is|are|has|have|got|anyone"
+    r"|hast|habt|was|wie|wo|wann|welche\w*|wer|warum|kannst|könnt|gibt|as-tu|avez-vous|quel\w*|comment|où|des)"
+    r"['’\w]*\s[^?]+\?"
+)
+_LEADING_STATEMENT = re.compile(
+    rf"(?P<statement>{_STATEMENT})(?:[,;:]| [–—-])\s+(?:(?:and|so|but|und|et)\s+)?(?P<question>{_QUESTION})",
+    re.IGNORECASE,
+)
+_TAG_QUESTION = re.compile(r"[\w'’]+ (?:I|we|you|he|she|it|they)(?: not)?\s*\?", re.IGNORECASE)
+_MORE = re.compile(r"[,;:–—] ?[^\W\d_]|\bthat\b", re.IGNORECASE)
+"""After it comes what somebody states beside their request."""
+_MIN_STATEMENT_WORDS, _MAX_QUESTION_LENGTH = 3, 500
+"""Words of a statement before “¿”, and characters of a question that may begin with a statement."""
+
 
 def mask_quoted_text(text: str) -> str:
     """Replace all but the author's own words by blanks, or by “_” inside a sentence; the length stays."""
@@ -78,7 +119,7 @@ def mask_quoted_text(text: str) -> str:
 
 
 def count_shown_lines(text: str, own_text: str) -> int:
-    """Count the lines of a text of which nothing is its author's own."""
+    """Count the lines of a text that hold nothing of its author's own."""
     lines = (line.span() for line in _LINE.finditer(text))
     return sum(own_text[start:end].isspace() and not text[start:end].isspace() for start, end in lines)
 
@@ -167,3 +208,20 @@ def _is_sentence_end(line: str, match: re.Match[str], language: str) -> bool:
         return word[0] == "I" and language == "en"
     is_short = ABBREVIATION.fullmatch(word[0]) or (language == "de" and word[0].endswith("str"))
     return not is_short or (word[0].casefold() == "no" and not following[:1].isdigit())
+
+
+def is_request(sentence: str) -> bool:
+    """Whether the sentence only asks for something to be done, and states nothing beside it."""
+    request = _REQUEST.match(sentence)
+    return request is not None and not (_OWN_CLAUSE.search(sentence) or _MORE.search(sentence, request.end()))
+
+
+def find_leading_statement(question: str) -> tuple[int, int] | None:
+    """Where the statement ends by which somebody leads to their question, and where the question itself begins."""
+    if len(question) > _MAX_QUESTION_LENGTH:
+        return None
+    if match := _LEADING_STATEMENT.match(question):
+        return None if _TAG_QUESTION.match(match["question"]) else (match.end("statement"), match.start("question"))
+    start = question.find("¿")  # Spanish says where it begins
+    statement = question[: max(start, 0)].rstrip(" \t,;:–—-")
+    return (len(statement), start) if len(statement.split()) >= _MIN_STATEMENT_WORDS else None

@@ -7,7 +7,6 @@ import unicodedata
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from decimal import Decimal
-from functools import lru_cache
 
 _UNITS = {
     "eur": "€ euro euros eur евро",
@@ -153,11 +152,6 @@ class NormalText:
         """Whether one of the quantities identifies something."""
         return any(quantity.is_identifier for quantity in self.quantities)
 
-    @property
-    def has_date(self) -> bool:
-        """Whether one of the quantities is a date in numbers alone."""
-        return any(quantity.units == _DATE_UNIT for quantity in self.quantities)
-
     def format_quantities(self) -> str:
         """Write the quantities as a key, in the same order wherever they stand in the text."""
         return " ".join(sorted(set(map(str, self.quantities))))
@@ -167,7 +161,6 @@ class NormalText:
         return all(any(mine.is_same(theirs) for mine in self.quantities) for theirs in other.quantities)
 
 
-@lru_cache(maxsize=16_384)
 def normalize_quantities(text: str) -> NormalText:
     """Bring the quantities of a text that is folded for comparison into their normal form.
 

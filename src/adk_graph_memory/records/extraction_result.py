@@ -68,7 +68,7 @@ class Source:
 
 
 UNKNOWN_TYPE = "thing"
-"""The type of an entity of which nobody said what it is."""
+"""The type of an entity whose kind nobody named."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ _TOKEN_PATTERN = re.compile(
 CUT_MARK = "…"
 """Stands for words of a text that were left out."""
 MAX_TOKEN_CHARACTERS = 30
-"""Characters for which a token is allowed for, the white space around it included."""
+"""The most characters that a token is taken to have, the white space around it included."""
 _MAX_LIST_CHARACTERS = 10_000
 """Length from which tokens are counted one by one instead of in one list."""
 

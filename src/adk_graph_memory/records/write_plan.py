@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import lru_cache
 from typing import Any, Literal
 
 from adk_graph_memory.language.quantities import NormalText, normalize_quantities
@@ -23,6 +24,10 @@ _IDENTIFYING = frozenset(
     ("phone", "telephone", "mobile", "cell", "fax", "number", "email", "mail", "iban", "account", "url", "website")
 )
 """Words of predicates whose value is a number or an address, whatever is said around it."""
+
+
+_normalize_text = lru_cache(maxsize=16_384)(normalize_quantities)
+"""Cached, because a replay compares the same texts again and again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +53,7 @@ class Proposition:
     @property
     def normal_text(self) -> NormalText:
         """The text folded for comparison, without its final punctuation and with its quantities in normal form."""
-        return normalize_quantities(fold_text(self.text).rstrip(".!。！ "))
+        return _normalize_text(fold_text(self.text).rstrip(".!。！ "))
 
     @property
     def comparison_text(self) -> str:
