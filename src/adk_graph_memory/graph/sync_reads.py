@@ -14,7 +14,6 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import neo4j
-from neo4j import exceptions as driver_errors
 from tenacity import RetryCallState, Retrying
 
 from adk_graph_memory.graph.retries import get_error
@@ -127,8 +126,8 @@ class SyncReads:
                 self._watch.start()
         try:
             yield
-        except (driver_errors.DriverError, OSError) as error:
-            if read.is_silent:
+        except Exception as error:
+            if read.is_silent:  # whatever a driver raises that was closed beneath its reader
                 raise self._connection.make_timeout_error() from error
             raise
         finally:
