@@ -12,6 +12,7 @@ import warnings
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 import neo4j
@@ -90,7 +91,7 @@ def test_no_loop_is_remembered_after_its_end(neo4j_server: Any) -> None:
     connection = Connection(settings=neo4j_server.settings())
     asyncio.run(fetch_prepared_state(connection))
     gc.collect()
-    assert (dict(connection._loop_drivers), dict(connection._append_queues)) == ({}, {})
+    assert (connection._loop_drivers._drivers, dict(connection._append_queues)) == ({}, {})
 
 
 @pytest.mark.slow
@@ -98,6 +99,32 @@ def test_nothing_is_left_open_for_python_to_complain_about(neo4j_server: Any) ->
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         asyncio.run(fetch_prepared_state(Connection(settings=neo4j_server.settings())))
+        gc.collect()
+    assert [str(warning.message) for warning in caught if warning.category is ResourceWarning] == []
+
+
+def test_a_driver_that_is_dropped_while_it_connects_leaves_nothing_open(
+    neo4j_server: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def drop_while_connecting() -> int:
+        is_connecting, may_connect = asyncio.Event(), asyncio.Event()
+
+        async def resolve(address: neo4j.Address) -> list[neo4j.Address]:
+            is_connecting.set()
+            await may_connect.wait()
+            return [address]
+
+        monkeypatch.setattr(module.AsyncGraphDatabase, "driver", partial(AsyncGraphDatabase.driver, resolver=resolve))
+        async with Connection(settings=neo4j_server.settings()) as connection:
+            states = asyncio.gather(*(fetch_state(connection) for _ in range(3)))
+            await is_connecting.wait()
+            await connection.close_loop_driver()
+            may_connect.set()
+            return sum(await states)
+
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        assert asyncio.run(drop_while_connecting()) == 3
         gc.collect()
     assert [str(warning.message) for warning in caught if warning.category is ResourceWarning] == []
 

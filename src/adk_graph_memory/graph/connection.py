@@ -7,9 +7,10 @@ loop gets its own driver, opened at first use and closed when the loop shuts dow
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
 from functools import cached_property
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
 
 import neo4j
@@ -23,6 +24,7 @@ from adk_graph_memory.closing import Closeable
 from adk_graph_memory.graph.append_queue import AppendQueue
 from adk_graph_memory.graph.error_translation import translate_driver_error
 from adk_graph_memory.graph.locks import KeyedLocks
+from adk_graph_memory.graph.loop_drivers import LoopDrivers
 from adk_graph_memory.graph.planning import StatementPlanner
 from adk_graph_memory.graph.queries import ROWS_PER_STATEMENT, CypherStatements
 from adk_graph_memory.graph.retries import LIVENESS_SECONDS, DriverHealth, SilenceTimer, get_error, make_retry_options
@@ -74,7 +76,7 @@ class Connection(Closeable):
         self._auth, self._given_settings = auth, settings
         self._given_driver = driver
         self._is_driver_given = driver is not None or (sync_driver is not None and "uri" not in self._overrides)
-        self._loop_drivers: dict[asyncio.AbstractEventLoop, _LoopDriver] = {}
+        self._loop_drivers = LoopDrivers(self._open_driver)
         self._append_queues: WeakKeyDictionary[asyncio.AbstractEventLoop, AppendQueue] = WeakKeyDictionary()
         self.reads, self.health, self.is_prepared = SyncReads(self, sync_driver), DriverHealth(), False
         self.server_line, self.locks = "2026", KeyedLocks()
@@ -180,10 +182,13 @@ class Connection(Closeable):
     async def _run_with_retry(
         self, run_once: Callable[[AsyncDriver, SilenceTimer], Awaitable[T]], seconds: float | None
     ) -> T:
+        driver: AsyncDriver | None = None
+
         async def attempt() -> T:
+            nonlocal driver
             timer.start()
-            driver = await self.get_driver()
-            result = await run_once(driver, timer)
+            async with self._use_driver() as driver:
+                result = await run_once(driver, timer)
             self.health.note_answer(driver)
             self.planner.note_answer()
             return result
@@ -194,8 +199,8 @@ class Connection(Closeable):
             nonlocal last_error
             last_error = get_error(state)
             self.planner.note_loss(last_error)
-            if self._given_driver is None and self.health.is_dead(await self.get_driver(), last_error):
-                await self.close_loop_driver()
+            if self.health.is_dead(driver, last_error):
+                await self._loop_drivers.drop_driver(driver)
 
         try:
             async with asyncio.timeout(None) as timeout:
@@ -206,7 +211,7 @@ class Connection(Closeable):
                 raise
             if isinstance(last_error, driver_errors.GqlError):
                 raise self.translate_error(last_error) from last_error
-            await self.close_loop_driver()  # its other connections lead to the same silence
+            await self._loop_drivers.drop_driver(driver)  # its other connections lead to the same silence
             raise self.make_timeout_error() from error
         except (driver_errors.Neo4jError, driver_errors.DriverError) as error:
             raise self.translate_error(error) from error
@@ -252,26 +257,13 @@ class Connection(Closeable):
 
     async def get_driver(self) -> AsyncDriver:
         """The driver of the running event loop, opened at the loop's first use."""
-        if self._given_driver is not None:
-            return self._given_driver
-        loop = asyncio.get_running_loop()
-        if loop not in self._loop_drivers:
-            generator = self._open_driver()
-            self._loop_drivers[loop] = _LoopDriver(generator, await anext(generator))
-        return self._loop_drivers[loop].driver
+        return self._given_driver or await self._loop_drivers.get_driver()
 
-    async def _open_driver(self) -> AsyncGenerator[AsyncDriver]:
-        """Open a driver that lives as long as the loop: asyncio closes a loop's generators before the loop itself."""
-        loop = asyncio.get_running_loop()
-        for closed_loop in [loop for loop in list(self._loop_drivers) if loop.is_closed()]:
-            self._loop_drivers.pop(closed_loop, None)
-        driver = AsyncGraphDatabase.driver(self._address, auth=self._credentials, **self._driver_options)
-        try:
-            while True:
-                yield driver
-        finally:
-            self._loop_drivers.pop(loop, None)
-            await driver.close()
+    def _use_driver(self) -> AbstractAsyncContextManager[AsyncDriver]:
+        return nullcontext(self._given_driver) if self._given_driver else self._loop_drivers.use_driver()
+
+    def _open_driver(self) -> AsyncDriver:
+        return AsyncGraphDatabase.driver(self._address, auth=self._credentials, **self._driver_options)
 
     def open_sync_driver(self, **options: Any) -> Driver:
         """Open a sync driver with the settings of this connection, and more options; the caller closes it.
@@ -295,9 +287,8 @@ class Connection(Closeable):
         return self._given_driver is not None
 
     async def close_loop_driver(self) -> None:
-        """Close the driver of this event loop; other loops keep theirs."""
-        if loop_driver := self._loop_drivers.pop(asyncio.get_running_loop(), None):
-            await loop_driver.generator.aclose()
+        """Close the driver of this event loop, once nothing uses it; other loops keep theirs."""
+        await self._loop_drivers.drop_driver()
 
     async def close(self) -> None:
         """Close the driver of this event loop and the sync driver; may be called again."""
@@ -356,13 +347,6 @@ class Connection(Closeable):
         return (
             "the given driver's address" if self._is_driver_given else hide_credentials(self.settings.uri or "nowhere")
         )
-
-
-class _LoopDriver(NamedTuple):
-    """A loop's driver and the generator that closes it."""
-
-    generator: AsyncGenerator[AsyncDriver]
-    driver: AsyncDriver
 
 
 class Transaction:

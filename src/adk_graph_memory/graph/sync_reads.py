@@ -8,7 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -83,8 +83,9 @@ class SyncReads:
         def read_once() -> T:
             driver = self.driver
             bookmarks = driver.execute_query_bookmark_manager  # a read sees what the driver's earlier statements saw
-            with self._end_silence(driver), driver.session(bookmark_manager=bookmarks, **options) as session:
-                result = read(session)
+            session = driver.session(bookmark_manager=bookmarks, **options)
+            with self._end_silence(driver), closing(session), session:  # twice: a driver that is closed beneath it
+                result = read(session)  # may tear the first try
             health.note_answer(driver)
             self._connection.planner.note_answer()
             return result
