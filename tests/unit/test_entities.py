@@ -174,6 +174,8 @@ def test_two_are_two(known: KnownEntity, name: str) -> None:
         ([held("王小明")], "王先生", ""),
         ([held("Bella", type="animal")], "Bella", ""),
         ([held("Ada Lovelace", type="name")], "Ada", ""),
+        ([held("Саша")], "Sasha", ""),
+        ([held("Li Ming")], "李 明", ""),
     ],
 )
 def test_what_may_be_one_or_two_is_a_doubt(known: list[KnownEntity], name: str, about: str) -> None:
@@ -186,6 +188,40 @@ def test_what_may_be_one_or_two_is_a_doubt(known: list[KnownEntity], name: str, 
 )
 def test_what_may_be_one_company_or_two_is_a_doubt(known: str, name: str) -> None:
     assert taken_for(name, held(known, type="organization"), type="organization") == "doubt"
+
+
+@pytest.mark.parametrize(
+    ("known", "name", "type"),
+    [
+        (held("Apple", type="product"), "apple", "food"),
+        (held("apple", type="food"), "Apple", "organization"),
+        (held("bee", type="animal"), "bees", "animal"),
+        (held("sour cherries", type="food"), "sour cherry", "food"),
+        (held("bateau", type="object"), "bateaux", "object"),
+        (held("Biene", type="animal"), "Bienen", "animal"),
+    ],
+)
+def test_what_may_be_one_thing_or_two_is_a_doubt(known: KnownEntity, name: str, type: str) -> None:
+    assert taken_for(name, known, type=type) == "doubt"
+
+
+@pytest.mark.parametrize(
+    ("known", "name", "type"),
+    [
+        (held("Porto", type="place"), "Portos", "place"),
+        (held("Roberts"), "Robert", "person"),
+        (held("李明"), "黎明", "person"),
+        (held("Reiter", type="topic"), "Reiterin", "topic"),
+    ],
+)
+def test_two_that_are_spelled_alike_are_two(known: KnownEntity, name: str, type: str) -> None:
+    assert taken_for(name, known, type=type) == "new"
+
+
+def test_a_number_says_that_a_thing_of_another_type_is_the_same() -> None:
+    known = held("pottery", type="topic")
+    again = ExtractedEntity(1, "pottery", "event", known_key=known.key, quotes=("my pottery",))
+    assert resolve_entities([again], [known]).keys_by_ref == {1: known.key}
 
 
 def test_the_context_decides_between_namesakes() -> None:

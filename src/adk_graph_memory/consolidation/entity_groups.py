@@ -20,20 +20,24 @@ _TYPE_WORDS_BY_KIND = {
     "place": "place location city town country region address venue",
 }
 _KIND_BY_TYPE_WORD = {word: kind for kind, words in _TYPE_WORDS_BY_KIND.items() for word in words.split()}
-_CONFUSABLE_KINDS = [{"person", "animal"}, {"organization", "place"}, {"organization", "other"}, {"place", "other"}]
-"""Kinds that extractors mix up, as for a pet, a museum or a festival. Two such entities of one name are in doubt."""
+_LIVING_KINDS = {"person", "animal"}
 _Names = tuple[ParsedName, list[ParsedName]]
 
 
 @lru_cache(maxsize=1_024)
 def classify_type(type: str) -> str:
-    """Return the kind of entity that a type names; empty if the type says nothing."""
-    return _KIND_BY_TYPE_WORD.get(fold_text(type), "other") if type.strip() else ""
+    """Return the kind of entity that a type names, by default the type itself; empty if the type says nothing."""
+    folded = fold_text(type)
+    return _KIND_BY_TYPE_WORD.get(folded, folded)
 
 
 def is_compatible_kind(kind: str, other: str) -> bool:
-    """Whether one entity may be listed under both kinds."""
-    return not kind or not other or kind == other or {kind, other} in _CONFUSABLE_KINDS
+    """Whether one entity may be listed under both kinds.
+
+    Extractors mix up a pet and a person, and also a museum, a festival and whatever else does not live. Two such
+    entities of one name are in doubt: Apple, the product, and apple, the food.
+    """
+    return not kind or not other or (kind in _LIVING_KINDS) == (other in _LIVING_KINDS)
 
 
 class EntityMatch(NamedTuple):

@@ -14,14 +14,14 @@ from adk_graph_memory.consolidation.entity_groups import BlockingIndex, EntityGr
 from adk_graph_memory.consolidation.name_matching import NameMatch
 from adk_graph_memory.records import EntityResolution, ExtractedEntity, KnownEntity, fold_text
 
-_AUTHOR_KINDS = ("", "person", "other")
-"""Kinds a reply may give an author (person, agent or thing); a place or an animal of that name is another entity."""
+_FOREIGN_KINDS = ("animal", "organization", "place")
+"""Kinds that no reply gives an author (person, agent or thing): such an entity of that name is another one."""
 
 
 def is_author(entity: ExtractedEntity | EntityGroup, authors: Collection[str]) -> bool:
     """Whether the entity has exactly the (folded) name of an author, a fitting kind and no context of its own."""
     kind = entity_groups.classify_type(entity.type)
-    return fold_text(entity.name) in authors and not entity.about and kind in _AUTHOR_KINDS
+    return fold_text(entity.name) in authors and not entity.about and kind not in _FOREIGN_KINDS
 
 
 def drop_author_numbers(entities: Iterable[ExtractedEntity], authors: Collection[str]) -> list[ExtractedEntity]:

@@ -8,6 +8,8 @@ from enum import IntEnum
 from functools import lru_cache
 from typing import Literal
 
+from anyascii import anyascii
+
 from adk_graph_memory.language import spelling
 from adk_graph_memory.records import fold_text
 
@@ -91,6 +93,8 @@ _LEGAL_SUFFIXES = _make_word_set(
     "有限公司 股份有限公司 有限责任公司 주식회사 유한회사 จำกัด"
 )
 _LEGAL_PREFIXES = _make_word_set("ооо оао пао ао зао pt 株式会社 有限会社 合同会社 (株) 주식회사 (주) บริษัท شركة חברת")
+_KINDS_WITH_NAMES = ("person", "organization", "place")
+"""Kinds whose entities have names of their own; of the others some are called by a common noun."""
 _LEGAL_ABBREVIATIONS = {
     "incorporated": "inc",
     "corporation": "corp",
@@ -175,7 +179,7 @@ def make_blocking_keys(name: str, kind: str) -> frozenset[str]:
             keys.add("".join(spelling.strip_accents(word)[0] for word in words))
         for word in words:
             bare = spelling.strip_accents(word)
-            keys |= {bare, spelling.expand_umlauts(word)}
+            keys |= {bare, spelling.expand_umlauts(word), _romanize(bare), *spelling.list_singulars(bare)}
             if spelling.is_unspaced(bare):
                 keys |= {bare[0], *(bare[i : i + 2] for i in range(len(bare) - 1))}
     return frozenset(keys - {""})
@@ -189,12 +193,36 @@ def match_names(name: ParsedName, other: ParsedName, kind: str, *, sure_of_kind:
         return NameMatch.NONE
     if whole := _match_whole_name(name, other):
         return whole
+    if _is_romanized(name, other) or (kind not in _KINDS_WITH_NAMES and _is_plural(name, other)):
+        return NameMatch.MAYBE
     part = NameMatch.NONE
     if kind == "person":
         part = _match_short_name(*sorted((name, other), key=lambda name: (len(name.words), len(name.joined_words))))
     elif kind in ("organization", "place"):
         part = _match_partial_name(*sorted((name, other), key=lambda name: len(name.words)))
     return part if sure_of_kind else min(part, NameMatch.MAYBE)
+
+
+@lru_cache(maxsize=16_384)
+def _romanize(word: str) -> str:
+    """Spell the word in Latin letters, without accents: sasha for саша, tianzhong for 田中."""
+    bare = spelling.strip_accents(word)
+    return bare if bare.isascii() else anyascii(bare).casefold()
+
+
+def _is_romanized(name: ParsedName, other: ParsedName) -> bool:
+    """Whether one name may be the other in Latin letters: Sasha and Саша."""
+    words, other_words = ([_romanize(word) for word in parsed.words] for parsed in (name, other))
+    return words == other_words and name.joined_words.isascii() != other.joined_words.isascii()
+
+
+def _is_plural(name: ParsedName, other: ParsedName) -> bool:
+    """Whether two names may differ in number alone: bee and bees."""
+    *words, last = map(spelling.strip_accents, name.words)
+    *other_words, other_last = map(spelling.strip_accents, other.words)
+    return words == other_words and (
+        last in spelling.list_singulars(other_last) or other_last in spelling.list_singulars(last)
+    )
 
 
 def has_name_conflict(name: ParsedName, other: ParsedName) -> bool:

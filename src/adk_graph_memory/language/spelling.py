@@ -65,6 +65,13 @@ def expand_umlauts(word: str) -> str:
     return strip_accents(word.translate(_UMLAUT_DIGRAPHS))
 
 
+def list_singulars(word: str) -> list[str]:
+    """List the words that this may be the plural of: bee of bees. Most of them are no words."""
+    endings = (("s", ""), ("es", ""), ("ies", "y"), ("n", ""), ("en", ""), ("x", ""))
+    stems = (word.removesuffix(ending) + singular for ending, singular in endings if word.endswith(ending))
+    return [stem for stem in stems if len(stem) > 2]
+
+
 def is_han(text: str) -> bool:
     """Whether every character is Chinese."""
     return all("\u3400" <= c <= "\u9fff" or c == "々" for c in text)
