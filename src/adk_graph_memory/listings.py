@@ -94,7 +94,7 @@ class Listings:
             after: the id of the user to continue after.
         """
         connection = await graph.prepare_connection(self.connection)
-        fetch_page = partial(graph.knowledge.fetch_users, connection, app_name, now=datetime.now(UTC))
+        fetch_page = partial(graph.knowledge.fetch_users, connection, app_name)
         async for user in graph.knowledge.iterate_pages(fetch_page, lambda user: user.user_id, limit, after):
             yield user
 
@@ -106,7 +106,7 @@ class Listings:
             after: the name of the app to continue after.
         """
         connection = await graph.prepare_connection(self.connection)
-        fetch_page = partial(graph.knowledge.fetch_apps, connection, now=datetime.now(UTC))
+        fetch_page = partial(graph.knowledge.fetch_apps, connection)
         async for app in graph.knowledge.iterate_pages(fetch_page, lambda app: app.app_name, limit, after):
             yield app
 

@@ -111,6 +111,12 @@ async def played(neo4j_server: Any, app_name: str, played_app: dict[str, Any]) -
         yield Played(told, result, played_app["printed"], service, [one for one in stored if one], driver)
 
 
+async def test_each_kind_of_change_is_counted_once(played: Played) -> None:
+    totals, _, changes = played.printed.partition("How facts changed")
+    assert re.search(r"facts +│ +\d+ │ \d+ *$", totals, re.MULTILINE)
+    assert len(re.findall(r"refined: said more exactly \(\d+\)", changes)) == 1
+
+
 async def test_every_session_and_turn_is_stored(played: Played) -> None:
     turns = sum(len(sitting.turns) for sitting in played.told.sessions)
     assert len(played.stored) == len(played.told.sessions)

@@ -84,7 +84,7 @@ async def facts(command, app_name: str, user_id: str = "ana") -> set[str]:
 async def test_a_saved_session_is_remembered_once(command, tmp_path, app_name):
     file = tmp_path / "monday.session.json"
     file.write_text(session(app_name, "monday", "I keep bees in the garden.").model_dump_json(indent=2, by_alias=True))
-    assert (await command("ingest", str(file))).stdout == "monday: 1 turn remembered: 1 add.\n"
+    assert (await command("ingest", str(file))).stdout == "monday: 1 turn remembered: 1 added.\n"
     assert (await command("ingest", str(file))).stdout == "monday: nothing new.\n"
     assert await facts(command, app_name) == {"I keep bees in the garden."}
 
@@ -119,7 +119,7 @@ async def test_a_bad_line_holds_up_nothing_and_is_named(command, lines, app_name
     result = await command("ingest", lines)
     assert result.exit_code == 1
     assert [line.partition(":")[0] for line in result.stdout.splitlines()][:3] == ["monday", "tuesday", "friday"]
-    assert "3 of 4 done; 3 turns remembered: 3 add." in result.stdout
+    assert "3 of 4 done; 3 turns remembered: 3 added." in result.stdout
     assert f"{lines}, line 3 cannot be read: it is not JSON" in result.stderr
     assert len(await facts(command, app_name)) == 3
 
@@ -257,7 +257,7 @@ async def test_a_request_for_a_model_that_is_not_here_is_refused(command, neo4j_
     assert result.exit_code == 1 and "Traceback" not in result.stderr
     assert "QueuedModelMissing" in result.stderr and "'scripted'" in result.stderr and "--model NAME" in result.stderr
     assert await facts(command, app_name) == set()
-    assert "1 turn remembered: 1 add." in (await command(*pending, "--model", "rules")).stdout
+    assert "1 turn remembered: 1 added." in (await command(*pending, "--model", "rules")).stdout
     assert await facts(command, app_name) == {"I keep bees."}
 
 

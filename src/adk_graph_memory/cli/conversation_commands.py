@@ -53,7 +53,7 @@ MAX_ID_WIDTH = 36
 
 @command(CONVERSATIONS_PANEL)
 async def apps(limit: LimitOption = 50, after: AfterOption = None) -> Output:
-    """List the apps, with the number of their users and sessions and of the facts that hold."""
+    """List the apps, with the number of their users, sessions and facts."""
     async with graph.Connection() as connection:
         page = await collect_page(Listings(connection).apps(limit=limit, after=after))
     columns = [text_column("app"), *map(number_column, ("users", "sessions", "facts"))]
@@ -64,7 +64,7 @@ async def apps(limit: LimitOption = 50, after: AfterOption = None) -> Output:
 
 @command(CONVERSATIONS_PANEL)
 async def users(app_name: AppOption, limit: LimitOption = 50, after: AfterOption = None) -> Output:
-    """List an app's users, with the number of their sessions, of the turns in memory and of the facts that hold."""
+    """List an app's users, with the number of their sessions, turns in memory and facts, ended ones too."""
     async with graph.Connection() as connection:
         page = await collect_page(Listings(connection).users(app_name=app_name, limit=limit, after=after), app_name)
     columns = [text_column("user"), *map(number_column, ("sessions", "turns", "facts"))]

@@ -55,6 +55,15 @@ if TYPE_CHECKING:
     from adk_graph_memory.records import IngestReport
 
 STDIN_PATH = Path("-")
+_CHANGES = {
+    "ADD": "added",
+    "REINFORCE": "reinforced",
+    "REFINE": "refined",
+    "SUPERSEDE": "ended",
+    "RETRACT": "corrected",
+    "ALREADY_KNOWN": "known already",
+}
+"""What the operations of a report are called, as the demo calls them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -305,8 +314,8 @@ def _summarize_report(report: IngestReport) -> str:
             if report.busy
             else "nothing new."
         )
-    changes = ", ".join(f"{count} {op.lower()}" for op, count in sorted(report.facts.items())) or "no facts"
-    return f"{format_count(report.turns, 'turn')} remembered: {changes}."
+    changes = ", ".join(f"{report.facts[op]} {word}" for op, word in _CHANGES.items() if report.facts.get(op))
+    return f"{format_count(report.turns, 'turn')} remembered: {changes or 'no facts'}."
 
 
 def _describe_claims(claims: Sequence[ClaimedIngest]) -> list[str]:

@@ -147,22 +147,13 @@ def _make_totals_table(
     table.add_row("sessions", str(counts["sessions"]), storage)
     table.add_row("turns remembered", str(counts["turns"]), f"{ingest.turns} in {seconds:.1f} s")
     table.add_row("entities", str(counts["entities"]), "")
-    changes = ", ".join(f"{ingest.facts[op]} {name}" for op, name in _CHANGE_NAMES.items() if ingest.facts.get(op))
-    table.add_row("facts", str(counts["facts"]), changes)
+    table.add_row("facts", str(counts["facts"]), str(ingest.facts.get("ADD", 0)))
     table.add_row("model calls", "", f"{ingest.usage.calls} ({memory.extractor.version.split()[0]})")
     if dropped_count := sum(ingest.dropped.values()):
         table.add_row("[dim]dropped from replies[/]", "", f"[dim]{dropped_count}, for they do not fit what was said[/]")
     return table
 
 
-_CHANGE_NAMES = {
-    "ADD": "added",
-    "REINFORCE": "heard again",
-    "REFINE": "made more exact",
-    "SUPERSEDE": "ended",
-    "RETRACT": "corrected",
-    "ALREADY_KNOWN": "known already",
-}
 _CHANGE_TITLES = {
     "SUPERSEDE": "ended: the world changed",
     "RETRACT": "corrected: it was never true",

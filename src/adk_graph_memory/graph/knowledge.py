@@ -126,19 +126,16 @@ async def find_entity(connection: Connection, scope: Scope, name: str, *, now: d
 
 
 async def fetch_users(
-    connection: Connection, app_name: str, *, now: datetime, limit: int, after: str | None = None
+    connection: Connection, app_name: str, *, limit: int, after: str | None = None
 ) -> list[UserSummary]:
-    """List an app's users behind the id ``after``, by id, with the sessions and facts that they have at ``now``."""
-    parameters = {"app_name": app_name, "now": now, "limit": limit, "after": after}
-    rows = await connection.run_statement("users", parameters)
+    """List an app's users behind the id ``after``, by id, with counts of what is stored of each."""
+    rows = await connection.run_statement("users", app_name=app_name, limit=limit, after=after)
     return [UserSummary(**row.data() | {"user_id": SharedMemory.parse(row["user_id"])}) for row in rows]
 
 
-async def fetch_apps(
-    connection: Connection, *, now: datetime, limit: int, after: str | None = None
-) -> list[AppSummary]:
-    """List the apps behind the name ``after``, by name, with the sessions and facts that they have at ``now``."""
-    rows = await connection.run_statement("apps", now=now, limit=limit, after=after)
+async def fetch_apps(connection: Connection, *, limit: int, after: str | None = None) -> list[AppSummary]:
+    """List the apps behind the name ``after``, by name, with counts of what is stored of each."""
+    rows = await connection.run_statement("apps", limit=limit, after=after)
     return [AppSummary(**row.data()) for row in rows]
 
 

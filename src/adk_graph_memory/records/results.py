@@ -256,7 +256,7 @@ class StoredEntity:
 
 @dataclass(frozen=True, slots=True)
 class UserSummary:
-    """A user of an app, or a memory that users share: how many sessions, turns in memory and facts that hold it has."""
+    """A user of an app, or a memory that users share: how many sessions, turns in memory and facts it has."""
 
     app_name: str
     user_id: str
@@ -267,7 +267,7 @@ class UserSummary:
 
 @dataclass(frozen=True, slots=True)
 class AppSummary:
-    """An app, with the number of its users and their sessions, and of the facts that hold."""
+    """An app, with the number of its users and of their sessions and facts."""
 
     app_name: str
     users: int

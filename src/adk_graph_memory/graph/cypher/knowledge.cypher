@@ -123,17 +123,15 @@ COUNT {
 }
 
 // facts_known @fragment
-// how many facts that hold memory has of u
+// how many facts memory has of u, ended ones too, as the listing of all facts has them
 COUNT {
   MATCH (f:@Fact {scope: u.scope})
   WHERE f.id IS NOT NULL AND
 // include fact_stands
-  AND
-// include holds
 }
 
 // users
-// a row for each user of the app, by id: how many sessions they have, turns in memory, and facts that hold
+// a row for each user of the app, by id: how many sessions they have, turns in memory, and facts
 MATCH (u:@User {app_name: $app_name})
 WHERE $after IS NULL OR u.user_id > $after
 WITH u ORDER BY u.user_id LIMIT $limit
@@ -149,7 +147,7 @@ RETURN u.app_name AS app_name, u.user_id AS user_id,
 ORDER BY user_id
 
 // apps
-// a row for each app, by name: how many users and sessions it has, and facts of them that hold
+// a row for each app, by name: how many users and sessions it has, and facts of them
 MATCH (one:@User) WHERE one.app_name IS NOT NULL AND ($after IS NULL OR one.app_name > $after)
 WITH DISTINCT one.app_name AS app_name ORDER BY app_name LIMIT $limit
 MATCH (u:@User {app_name: app_name})
