@@ -62,5 +62,13 @@ def test_a_place_in_a_list_can_be_gone_on_from() -> None:
     assert all("--limit" in options(name) for name in paged)
 
 
+def test_whose_memory_it_is_is_named_by_the_same_options() -> None:
+    named = {
+        name for name, command in COMMANDS.items() if {"app_name", "user_id"} & {one.name for one in command.params}
+    }
+    assert {name for name in named if "--app" not in options(name)} == set()
+    assert {name for name in named if "--user" not in options(name)} == {"users", "forget-user"}
+
+
 def test_exit_codes_are_told() -> None:
     assert re.search(r"Exit codes: 0 .*, 1 .*, 2 ", " ".join((typer.main.get_group(app).help or "").split()))

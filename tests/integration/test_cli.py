@@ -284,17 +284,17 @@ async def test_pages_hold_everything_once(command, known, name, id):
 
 @pytest.mark.slow
 async def test_a_profile_tells_what_is_so_section_by_section(command, known):
-    shown = (await command("profile", "ana", "--app", known)).stdout
+    shown = (await command("profile", *whose(known))).stdout
     assert "Home:\n- I live in Porto.\n" in shown and "Lisbon" not in shown and "bees" not in shown
-    rows = json.loads((await command("profile", "ana", "--app", known, "--json")).stdout)
+    rows = json.loads((await command("profile", *whose(known), "--json")).stdout)
     [home] = [row for row in rows if row["section"] == "home"]
     assert (home["text"], home["fact"]["sources"][0]["quote"]) == ("I live in Porto.", "I live in Porto")
-    unknown = await command("profile", "nobody", "--app", known)
+    unknown = await command("profile", "--user", "nobody", "--app", known)
     assert unknown.exit_code == 1 and "'nobody'" in unknown.stderr
 
 
 async def test_a_user_who_told_nothing_has_no_profile(command, told):
-    assert "Nothing is known yet." in (await command("profile", "bea", "--app", told)).stdout
+    assert "Nothing is known yet." in (await command("profile", *whose(told, "bea"))).stdout
 
 
 async def test_entities_are_counted_by_what_is_so_and_chosen_by_type(command, known):
@@ -356,6 +356,8 @@ async def test_what_is_recalled_shows_where_it_comes_from(command, known):
     assert "My dog is called Rex." in shown and "text +" in shown
     assert "what a signal adds" in explained.stderr
     assert (await command(*question)).stderr == ""
+    unquoted = await command("recall", "What", "is", "my", "dog", "called?", *whose(known), "--limit", "1")
+    assert unquoted.stdout == (await command(*question)).stdout
     [memory] = json.loads((await command(*question, "--json")).stdout)
     assert memory["id"] in shown
     assert datetime.fromisoformat(memory["at"]) == datetime.fromtimestamp(NOON, UTC)
@@ -945,7 +947,7 @@ async def test_nothing_stored_steers_the_terminal(command, neo4j_server, app_nam
         assert not set(STEERING) & set(shown), arguments
         assert not [line for line in shown.splitlines() if line.startswith("2026-01-01")], arguments
         assert "\ufffd[31mBerlin" in shown or "events" in arguments
-    profile = (await command("profile", "ana", "--app", app_name)).stdout
+    profile = (await command("profile", *whose(app_name))).stdout
     assert len(profile.splitlines()) == 2 and "[31mBerlin. 2026-01-01" in profile and not set(STEERING) & set(profile)
     listed = (await command("facts", *whose(app_name), "--json")).stdout
     assert not set(STEERING) & set(listed)

@@ -116,14 +116,14 @@ async def merge(
 
 @command(MEMORY_PANEL)
 async def split(
-    alias: Annotated[str, typer.Argument(help="An alias, as `entity` lists it.")],
+    words: Annotated[list[str], typer.Argument(metavar="ALIAS...", help="An alias, as `entity` lists it.")],
     app_name: AppOption,
     user_id: UserOption,
     reason: ReasonOption = "",
     yes: YesOption = False,
 ) -> Output:
     """Say that an alias is somebody else's name."""
-    whose = {"app_name": app_name, "user_id": user_id}
+    alias, whose = " ".join(words), {"app_name": app_name, "user_id": user_id}
     return await change_memory(adk_graph_memory.GraphMemory.split, alias, **whose, reason=reason, yes=yes)
 
 

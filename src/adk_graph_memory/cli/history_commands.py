@@ -45,14 +45,16 @@ async def history(
 
 @command(MEMORY_PANEL)
 async def entity(
-    name: Annotated[str, typer.Argument(help="A name, an alias, or a key as `entities --json` prints it.")],
+    words: Annotated[
+        list[str], typer.Argument(metavar="NAME...", help="A name, an alias, or a key as `entities --json` prints it.")
+    ],
     app_name: AppOption,
     user_id: UserOption,
 ) -> Output:
     """Tell who or what somebody is, where each name comes from, and what holds of them."""
     announce("Waiting for Neo4j")
     async with graph.Connection() as connection:
-        known = await histories.Histories(connection).entity(name, app_name=app_name, user_id=user_id)
+        known = await histories.Histories(connection).entity(" ".join(words), app_name=app_name, user_id=user_id)
     described = [known.entity.type, *([known.entity.about] if known.entity.about else [])]
     aliases = f"also {', '.join(known.entity.aliases)}" if known.entity.aliases else ""
     facts = [(format_day(fact.at), add_details(fact.text, fact.id)) for fact in known.facts]

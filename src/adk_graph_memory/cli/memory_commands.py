@@ -19,7 +19,6 @@ from adk_graph_memory.cli.application import (
     AppOption,
     LimitOption,
     UsageError,
-    UserArgument,
     UserOption,
     YesOption,
     check_owner,
@@ -92,7 +91,7 @@ async def make_as_of(
 
 
 @command(MEMORY_PANEL)
-async def profile(user_id: UserArgument, app_name: AppOption) -> Output:
+async def profile(app_name: AppOption, user_id: UserOption) -> Output:
     """Print what is always worth knowing about a user, as a prompt gets it."""
     announce("Waiting for Neo4j")
     async with adk_graph_memory.GraphMemory() as memory:
@@ -172,7 +171,7 @@ def _make_entity_row(entity: StoredEntity) -> tuple[str, str, Text]:
 
 @command(MEMORY_PANEL)
 async def recall(
-    query: Annotated[str, typer.Argument(help="A question, or any words.")],
+    words: Annotated[list[str], typer.Argument(metavar="QUESTION...", help="A question, or any words.")],
     app_name: AppOption,
     user_id: UserOption,
     limit: LimitOption = 10,
@@ -194,6 +193,7 @@ async def recall(
         start, end = since and set_timezone(since, zone), until and set_timezone(_extend_to_day_end(until), zone)
         return records.Filters(start, end, kind, session_id, topic, entity, {}, tuple(map(check_origin, origin or ())))
 
+    query = " ".join(words)
     _check_question(query)
     scope, _ = Scope(app_name, user_id), make_filters(UTC)  # rejects invalid filters before connecting to a server
     async with adk_graph_memory.GraphMemory() as memory:
