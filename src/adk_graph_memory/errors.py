@@ -62,7 +62,7 @@ class GraphMemoryError(Exception):
 
 
 class ConfigurationError(GraphMemoryError, ValueError):
-    template = "A setting cannot be used: {reason}"
+    template = "The configuration cannot be used: {reason}"
 
 
 class UnknownScheme(ConfigurationError):

@@ -54,10 +54,9 @@ class Exporting:
                 by their own times. A state is left out if it was written since; an app's always is.
 
         Raises:
-            errors.InvalidArgument: ``as_of`` has a time at which something was so, or ``user_id`` looks like a shared
-                memory and is none.
+            errors.InvalidArgument: ``as_of`` has a time at which something was so, ``user_id`` looks like a shared
+                memory and is none, or the file cannot be written.
             errors.NotFound: there is no such app or user; no file is written.
-            errors.ConfigurationError: the file cannot be written.
             errors.DatabaseError: the graph could not be read to its end.
         """
         if as_of is not None and as_of.valid is not None:

@@ -11,13 +11,28 @@ from typing import TextIO
 from adk_graph_memory import errors
 
 
+def check_file_path(path: Path) -> None:
+    """Check that a file may have this path, before anything is made for it.
+
+    Raises:
+        errors.InvalidArgument: its folder is missing, or it is a folder itself.
+    """
+    if path.is_dir():
+        raise errors.InvalidArgument(reason=f"{path} cannot be written: it is a folder; name a file in it")
+    if not path.parent.is_dir():
+        raise errors.InvalidArgument(
+            reason=f"{path} cannot be written: there is no folder {path.parent}; make it, or name another file"
+        )
+
+
 @contextmanager
 def write_private_file(path: Path) -> Iterator[TextIO]:
     """Open a text file for writing that takes its place only when it is complete.
 
     Raises:
-        errors.ConfigurationError: the file cannot be written.
+        errors.InvalidArgument: the file cannot be written.
     """
+    check_file_path(path)
     partial = path.with_name(f"{path.name}.{uuid.uuid4().hex[:8]}.part")
     try:
         partial.touch(mode=0o600, exist_ok=False)
@@ -25,7 +40,7 @@ def write_private_file(path: Path) -> Iterator[TextIO]:
             yield file
         partial.replace(path)
     except OSError as error:
-        reason = f"{path} cannot be written ({error.strerror or error})"
-        raise errors.ConfigurationError(reason=reason) from error
+        reason = f"{path} cannot be written ({error.strerror or error}); name another file"
+        raise errors.InvalidArgument(reason=reason) from error
     finally:
         partial.unlink(missing_ok=True)

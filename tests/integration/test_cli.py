@@ -542,6 +542,7 @@ async def test_the_password_is_shown_on_request_only(command, running):
 
 
 async def test_a_server_of_no_known_version_is_not_started(command):
+    assert "65535" in complaint(await command("up", "--port", "70000", "--json"), code=2)["message"]
     error = complaint(await command("up", "--version", "1.9", "--json"), code=2)
     assert "1.9" in error["message"] and "2026" in error["message"]
 

@@ -293,7 +293,7 @@ def test_the_drivers_schemes_are_taken(scheme: str) -> None:
 def test_a_message_has_one_beginning(uri: str) -> None:
     with pytest.raises(errors.ConfigurationError) as raised:
         load_settings(uri=uri)
-    assert str(raised.value).count("A setting cannot be used") == 1
+    assert str(raised.value).count("The configuration cannot be used") == 1
 
 
 @pytest.mark.parametrize("name", ["PRICES", "FUNCTIONAL_PREDICATES"])

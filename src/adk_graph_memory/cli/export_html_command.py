@@ -8,10 +8,10 @@ from typing import Annotated
 import typer
 
 import adk_graph_memory
-from adk_graph_memory import errors
 from adk_graph_memory.cli.application import MEMORY_PANEL, AppOption, UserOption, check_owner, command
 from adk_graph_memory.cli.output import Output, announce
 from adk_graph_memory.language.wording import format_count
+from adk_graph_memory.private_files import check_file_path
 
 
 @command(MEMORY_PANEL, name="export-html")
@@ -24,8 +24,7 @@ async def export_html(
     limit: Annotated[int | None, typer.Option(min=1, help="The newest facts alone; all by default.")] = None,
 ) -> Output:
     """Write what memory holds of a user, with the words behind it, into one file that any browser opens offline."""
-    if not output.parent.is_dir():
-        raise errors.InvalidArgument(reason=f"there is no folder {output.parent}")
+    check_file_path(output)
     announce("Waiting for Neo4j")
     async with adk_graph_memory.GraphMemory() as memory:
         await check_owner(app_name, user_id)

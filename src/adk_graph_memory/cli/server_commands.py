@@ -20,7 +20,9 @@ DEFAULT_PORT = 7687
 
 @command(SERVER_PANEL)
 def up(
-    port: Annotated[int | None, typer.Option(help="Bolt port on 127.0.0.1, 7687 by default.")] = None,
+    port: Annotated[
+        int | None, typer.Option(min=1, max=65_535, help="Bolt port on 127.0.0.1, 7687 by default.")
+    ] = None,
     version: Annotated[str | None, typer.Option(help="Neo4j 2026 (default) or 5.26.")] = None,
 ) -> Output:
     """Start a local Neo4j without Docker, or find the running one; its data is kept between runs."""

@@ -19,14 +19,15 @@ def listen(port: int) -> socket.socket:
 
     Raises:
         errors.PortTaken: another process does.
-        errors.ConfigurationError: the port cannot be used.
+        errors.InvalidArgument: the port cannot be used.
     """
     try:
         return socket.create_server(("127.0.0.1", port))
     except OSError as error:
         if error.errno == errno.EADDRINUSE:
             raise errors.PortTaken(port=port) from error
-        raise errors.ConfigurationError(reason=f"port {port} cannot be used ({error.strerror or error})") from error
+        reason = f"port {port} cannot be used ({error.strerror or error}); choose another (`--port`)"
+        raise errors.InvalidArgument(reason=reason) from error
 
 
 async def serve_until_interrupted(app: ASGIApp, listener: socket.socket) -> None:

@@ -32,7 +32,7 @@ class MemoryView:
         """Write the document to a file, which opens in any browser; only its owner may read it.
 
         Raises:
-            errors.ConfigurationError: the file cannot be written.
+            errors.InvalidArgument: the file cannot be written.
         """
         file = Path(path)
         with write_private_file(file) as output:
