@@ -14,7 +14,10 @@ from tests.support.fake_server import serve_json
 @pytest.fixture
 def at_the_test_server(neo4j_server: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NEO4J_URI", neo4j_server.uri)
-    monkeypatch.setenv("NEO4J_USERNAME", neo4j_server.auth[0])
+    if neo4j_server.auth[0] == "neo4j":  # a reader need not set the default
+        monkeypatch.delenv("NEO4J_USERNAME", raising=False)
+    else:
+        monkeypatch.setenv("NEO4J_USERNAME", neo4j_server.auth[0])
     monkeypatch.setenv("NEO4J_PASSWORD", neo4j_server.auth[1])
 
 

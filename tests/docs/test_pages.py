@@ -92,6 +92,18 @@ def test_the_example_prints_what_the_page_shows(
         assert isinstance(service_registry.get_service_registry().create_memory_service("neo4j://"), Neo4jMemoryService)
 
 
+@pytest.mark.parametrize(
+    "example",
+    [pytest.param(one, id=one.page) for one in EXAMPLES if one.page in ("README.md", "docs/quickstarts/runner.md")],
+)
+def test_without_a_key_a_quickstart_says_in_a_line_what_to_set(
+    example: Example, at_the_test_server: None, app_name: str, monkeypatch: Any
+) -> None:
+    monkeypatch.delenv("GOOGLE_API_KEY", raising=False)
+    with pytest.raises(SystemExit, match=r"^Set GOOGLE_API_KEY: .*\.$"):
+        run_block(example.code, app_name)
+
+
 def list_shell_lines() -> Iterator[str]:
     for page in ["docs/command-line.md", *PAGES]:
         for block in blocks(page):
