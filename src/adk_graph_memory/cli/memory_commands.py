@@ -193,8 +193,7 @@ async def recall(
         start, end = since and set_timezone(since, zone), until and set_timezone(_extend_to_day_end(until), zone)
         return records.Filters(start, end, kind, session_id, topic, entity, {}, tuple(map(check_origin, origin or ())))
 
-    query = " ".join(words)
-    _check_question(query)
+    query = _join_question(words)
     scope, _ = Scope(app_name, user_id), make_filters(UTC)  # rejects invalid filters before connecting to a server
     async with adk_graph_memory.GraphMemory() as memory:
         zone = await memory.speakers.find_zone(scope)
@@ -221,9 +220,10 @@ def _format_recollections(memories: Sequence[Recollection]) -> RenderableType:
     return make_grid(rows) if memories else "Nothing is remembered about this."
 
 
-def _check_question(query: str) -> None:
-    if not query.strip():
+def _join_question(words: Sequence[str]) -> str:
+    if not (query := " ".join(words)).strip():
         raise UsageError("Give a question, or any words.")
+    return query
 
 
 def _extend_to_day_end(moment: datetime) -> datetime:
