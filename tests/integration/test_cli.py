@@ -725,7 +725,9 @@ async def test_a_bug_keeps_its_traceback(command, monkeypatch):
     assert isinstance((await command("stats")).exception, TypeError)
 
 
-READS_NEED = "neo4j, opentelemetry.metrics, platformdirs, pydantic_settings, stop_words, tenacity, typer.rich_utils"
+READS_NEED = (
+    "anyascii, neo4j, opentelemetry.metrics, platformdirs, pydantic_settings, stop_words, tenacity, typer.rich_utils"
+)
 """What a look at memory may import."""
 OF_READS = {
     "calls",

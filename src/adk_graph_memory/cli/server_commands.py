@@ -21,7 +21,7 @@ DEFAULT_PORT = 7687
 @command(SERVER_PANEL)
 def up(
     port: Annotated[
-        int | None, typer.Option(min=1, max=65_535, help="Bolt port on 127.0.0.1, 7687 by default.")
+        int | None, typer.Option(min=0, max=65_535, help="Bolt port on 127.0.0.1, 7687 by default.")
     ] = None,
     version: Annotated[str | None, typer.Option(help="Neo4j 2026 (default) or 5.26.")] = None,
 ) -> Output:
