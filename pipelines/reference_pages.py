@@ -154,7 +154,7 @@ def _make_command_section(name: str, command: Any) -> str:
     rows = []
     for parameter in command.params:
         is_option = parameter.param_type_name == "option"
-        names = ", ".join(f"`{option}`" for option in parameter.opts) if is_option else f"`{parameter.name}`"
+        names = parameter.opts if is_option else [parameter.metavar or parameter.name]  # as `--help` prints them
         default = parameter.default
         shown = (
             "required"
@@ -163,7 +163,7 @@ def _make_command_section(name: str, command: Any) -> str:
             if default in (None, False, "") or callable(default)
             else f"`{default}`"
         )
-        rows.append((names, shown, " ".join(parameter.help.split())))
+        rows.append((", ".join(f"`{name}`" for name in names), shown, " ".join(parameter.help.split())))
     text = "\n\n".join(" ".join(part.split()) for part in (command.help or "").split("\n\n"))
     return f"### `{name}`\n\n{text}\n\n" + _make_table(("option", "default", "meaning"), rows)
 

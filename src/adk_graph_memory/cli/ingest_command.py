@@ -53,9 +53,10 @@ if TYPE_CHECKING:
 
     from adk_graph_memory.graph.ingest_queue import ClaimedIngest
     from adk_graph_memory.records import IngestReport
+    from adk_graph_memory.records.write_plan import FactOperation
 
 STDIN_PATH = Path("-")
-_CHANGES = {
+_CHANGES: dict[FactOperation, str] = {
     "ADD": "added",
     "REINFORCE": "reinforced",
     "REFINE": "refined",
@@ -63,7 +64,7 @@ _CHANGES = {
     "RETRACT": "corrected",
     "ALREADY_KNOWN": "known already",
 }
-"""What the operations of a report are called, as the demo calls them."""
+"""What the operations of a report are called, in the order of the summary."""
 
 
 @dataclass(frozen=True, slots=True)

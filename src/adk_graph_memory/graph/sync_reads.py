@@ -84,8 +84,9 @@ class SyncReads:
             driver = self.driver
             bookmarks = driver.execute_query_bookmark_manager  # a read sees what the driver's earlier statements saw
             session = driver.session(bookmark_manager=bookmarks, **options)
-            with self._end_silence(driver), closing(session), session:  # twice: a driver that is closed beneath it
-                result = read(session)  # may tear the first try
+            # Closed twice: the first try may break off if its driver was closed beneath it.
+            with self._end_silence(driver), closing(session), session:
+                result = read(session)
             health.note_answer(driver)
             self._connection.planner.note_answer()
             return result
