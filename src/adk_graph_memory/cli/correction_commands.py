@@ -116,7 +116,7 @@ async def merge(
 
 @command(MEMORY_PANEL)
 async def split(
-    words: Annotated[list[str], typer.Argument(metavar="ALIAS...", help="An alias, as `entity` lists it.")],
+    words: Annotated[list[str], typer.Argument(metavar="ALIAS", help="An alias, as `entity` lists it.")],
     app_name: AppOption,
     user_id: UserOption,
     reason: ReasonOption = "",

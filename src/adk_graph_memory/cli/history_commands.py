@@ -46,7 +46,7 @@ async def history(
 @command(MEMORY_PANEL)
 async def entity(
     words: Annotated[
-        list[str], typer.Argument(metavar="NAME...", help="A name, an alias, or a key as `entities --json` prints it.")
+        list[str], typer.Argument(metavar="NAME", help="A name, an alias, or a key as `entities --json` prints it.")
     ],
     app_name: AppOption,
     user_id: UserOption,

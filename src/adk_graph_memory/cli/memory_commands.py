@@ -171,7 +171,7 @@ def _make_entity_row(entity: StoredEntity) -> tuple[str, str, Text]:
 
 @command(MEMORY_PANEL)
 async def recall(
-    words: Annotated[list[str], typer.Argument(metavar="QUESTION...", help="A question, or any words.")],
+    words: Annotated[list[str], typer.Argument(metavar="QUESTION", help="A question, or any words.")],
     app_name: AppOption,
     user_id: UserOption,
     limit: LimitOption = 10,
