@@ -13,6 +13,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import neo4j
@@ -197,17 +198,41 @@ async def test_a_closed_driver_of_the_callers_is_named_as_such(neo4j_server: Any
 # -- when it does not work --------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("given_as", ["auth", "settings"])
-async def test_a_wrong_password_names_the_user_and_not_the_password(neo4j_server: Any, given_as: str) -> None:
+@pytest.mark.parametrize(
+    ("given_as", "source"),
+    [
+        ("auth", "the auth= that was given"),
+        ("settings", "the settings that were given"),
+        ("address", "the address that was given"),
+        ("variable", "NEO4J_PASSWORD, in the environment or an agent's .env file"),
+        ("up", "connection.json, where `adk-graph-memory up` wrote it"),
+    ],
+)
+async def test_a_wrong_password_names_the_user_and_the_source_and_not_the_password(
+    neo4j_server: Any, given_as: str, source: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     # A user that does not exist: three failures of a real one would lock the other tests out.
-    user, wrong = "nobody-of-that-name", "correct-horse"
+    user, wrong, uri = "nobody-of-that-name", "correct-horse", neo4j_server.uri
+    monkeypatch.setenv("ADK_GRAPH_MEMORY_HOME", str(tmp_path))
+    for name in ("NEO4J_URI", "NEO4J_USERNAME", "NEO4J_PASSWORD"):
+        monkeypatch.delenv(name, raising=False)
     if given_as == "auth":
-        connection = Connection(neo4j_server.uri, auth=(user, wrong))
+        connection = Connection(uri, auth=(user, wrong))
+    elif given_as == "settings":
+        connection = Connection(settings=Settings(uri=uri, username=user, password=wrong))
+    elif given_as == "address":
+        connection = Connection(uri.replace("://", f"://{user}:{wrong}@"))
     else:
-        connection = Connection(settings=Settings(uri=neo4j_server.uri, username=user, password=wrong))
+        connection = Connection()
+        known = {"uri": uri, "username": user, "password": wrong}
+        (tmp_path / "connection.json").write_text(json.dumps(known))
+        if given_as == "variable":
+            for name, value in known.items():
+                monkeypatch.setenv(f"NEO4J_{name.upper()}", value)
     async with connection:
         with pytest.raises(errors.AuthenticationFailed, match=user) as raised:
             await fetch_prepared_state(connection)
+    assert source in str(raised.value)
     assert wrong not in f"{raised.value} {raised.value.__cause__}"
 
 

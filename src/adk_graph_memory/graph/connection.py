@@ -19,7 +19,7 @@ from neo4j import exceptions as driver_errors
 from neo4j.auth_management import AuthManager
 from tenacity import AsyncRetrying, RetryCallState
 
-from adk_graph_memory import errors, telemetry
+from adk_graph_memory import environment, errors, telemetry
 from adk_graph_memory.closing import Closeable
 from adk_graph_memory.graph.append_queue import AppendQueue
 from adk_graph_memory.graph.error_translation import translate_driver_error
@@ -330,17 +330,32 @@ class Connection(Closeable):
 
     def translate_error(self, error: Exception) -> errors.GraphMemoryError:
         """Translate an error of the driver into one of ours, with the address, user name and database."""
-        advice = "check NEO4J_USERNAME and NEO4J_PASSWORD (after three failures the server waits a few seconds)"
-        if not (self._auth or self._is_driver_given or self.settings.password.get_secret_value()):
-            advice = "NEO4J_PASSWORD is not set"
         return translate_driver_error(
             error,
             uri=self._shown_uri,
             username=self._username,
             database=self.settings.database,
             seconds=f"{self._timeout:g}",
-            advice=advice,
+            advice=self._advise_on_password(),
         )
+
+    def _advise_on_password(self) -> str:
+        """Say where the password came from, for a server that refused it."""
+        if not (self._auth or self._is_driver_given or self.settings.password.get_secret_value()):
+            return "NEO4J_PASSWORD is not set"
+        if self._is_driver_given:
+            source = "the driver that was given"
+        elif self._auth:
+            source = "the auth= that was given"
+        elif "password" in self._overrides:
+            source = "the address that was given"
+        elif self._given_settings:
+            source = "the settings that were given"
+        elif environment.is_variable_set("NEO4J_PASSWORD"):
+            source = "NEO4J_PASSWORD, in the environment or an agent's .env file"
+        else:
+            source = f"{environment.get_connection_file()}, where `adk-graph-memory up` wrote it"
+        return f"the password came from {source}; correct it there (after three failures the server waits some seconds)"
 
     @property
     def _shown_uri(self) -> str:
