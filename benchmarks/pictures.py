@@ -139,7 +139,7 @@ def draw_graph(rows: Sequence[Mapping[str, Any]]) -> str:
 
 def _make_quote_card(row: Mapping[str, Any]) -> Card:
     said = datetime.fromtimestamp(row["said_at"], UTC)
-    return Card(textwrap.wrap(f"“{row['quote']}”", 38), f"user, {said.day} {said:%B %Y}", BLUE, QUOTE_X, QUOTE_WIDTH)
+    return Card(textwrap.wrap(f"“{row['quote']}”", 38), f"Franzi, {said.day} {said:%B %Y}", BLUE, QUOTE_X, QUOTE_WIDTH)
 
 
 def _make_fact_card(row: Mapping[str, Any]) -> Card:

@@ -76,6 +76,7 @@ class Showing(Profiles, Listings):
         _check_options(question, about, limit)
         connection, scope = await graph.prepare_connection(self.connection), Scope(app_name, user_id)
         renderer, pages = PageRenderer(scope, FILE_BASE), dict[str, str]()
+        renderer.owner_name = await graph.inspection.find_owner_name(connection, scope)
         if question:
             pages[renderer.make_url("answer")] = renderer.render_answer(await find_answer(self, scope, question))
         more = None if limit is None else limit + 1  # tells whether the limit leaves any out
@@ -169,7 +170,7 @@ class _Collection:
                         await asyncio.to_thread(self._renderer.render_entity, details),
                     )
             self._report(len(keys))
-        entities.sort(key=lambda entity: (-entity.facts, entity.name))
+        entities.sort(key=lambda entity: (-entity.facts, entity.name.lower(), entity.key))
         yield ("entities",), await asyncio.to_thread(self._renderer.render_entities, entities)
 
     async def _fetch_entity(self, key: str) -> InspectedEntity | None:

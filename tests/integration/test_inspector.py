@@ -7,6 +7,7 @@ import re
 from collections import Counter
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
+from html import unescape
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -177,6 +178,51 @@ async def test_an_entity_has_its_names_facts_and_neighbours(
 
 
 @pytest.mark.slow
+async def test_the_owner_is_called_by_name_on_every_page_and_in_the_file(
+    neo4j_server: Any, owner: Owner, stranger: Owner, command: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    named = USER | {"aliases": ["Ada", "the user"]}
+    reply = make_reply(make_fact("Ada lives in Porto", "live in Porto", object=2), entities=(named, PORTO))
+    settings = neo4j_server.settings(label_prefix="TestHash", model_retries=0)
+    async with GraphMemory(settings=settings, model=ScriptedLlm.from_replies(reply), embedder=HashEmbedder()) as memory:
+        turn = Turn("t1", "user", "I am Ada, the user of this, and live in Porto.", NOON)
+        await memory.remember([turn], session_id="s1", **owner)
+        fact = await find_fact(memory, owner, "Porto")
+        paths = "/entities", f"/entities/{fact.subject_key}", f"/facts/{fact.id}", "/sessions/s1", "/?question=Porto"
+        async with open_client(inspector(memory, lambda request: (owner["app_name"], owner["user_id"]))) as client:
+            pages = [(await client.get(path)).text for path in paths]
+        pages += [page for page in unpack_pages(await memory.show(**owner)).values() if "Porto" in page]
+    unnamed = re.compile(r">user<|\buser and\b|\"name\": \"user\"")
+    assert [page for page in pages if unnamed.search(unescape(page))] == []
+    assert all(">Ada<" in page for page in pages if 'class="entity"' in page or 'class="said"' in page)
+    monkeypatch.setenv("ADK_GRAPH_MEMORY_LABEL_PREFIX", "TestHash")
+    whose = ("--app", owner["app_name"], "--user", owner["user_id"])
+    listed, told = await command("entities", *whose), await command("entity", "user", *whose)
+    assert re.search(r"person +Ada *\n", listed.stdout) and told.stdout.startswith("Ada (person)")
+    assert json.loads((await command("entities", *whose, "--json")).stdout)[0]["name"] in ("user", "Porto")
+
+
+async def test_all_facts_are_listed_page_by_page(
+    client: httpx.AsyncClient, memory: GraphMemory, owner: Owner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("adk_graph_memory.inspector.pages.PAGE_SIZE", 1)
+    first = await get_page(client, "/facts")
+    assert "The user lives in Faro" in first.text and "Porto" not in first.text
+    [older] = [address for address in first.list_addresses() if "after=" in address]
+    last = await get_page(client, older)
+    assert "The user lives in Porto" in last.text and "no longer so" in last.text
+    assert [address for address in last.list_addresses() if "after=" in address] == []
+
+
+async def test_people_and_things_stand_in_the_order_of_the_number_beside_them(
+    client: httpx.AsyncClient, memory: GraphMemory, owner: Owner
+) -> None:
+    page = (await client.get("/entities")).text
+    assert re.findall(r'class="number">(\d+)</td>', page) == ["1", "1", "0", "0"]
+    assert re.findall(r'class="entity"[^>]*>([^<]*)</a>', page) == ["Faro", "user", "cat", "Porto"]
+
+
+@pytest.mark.slow
 async def test_a_merged_entity_leads_to_the_one_it_is(
     client: httpx.AsyncClient, memory: GraphMemory, owner: Owner
 ) -> None:
@@ -285,7 +331,7 @@ def test_every_signal_has_a_name() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "path", ["/", "/?question=Faro", "/entities", "/sessions", "/sessions/s2", "/review", "FACT", "ENTITY"]
+    "path", ["/", "/?question=Faro", "/facts", "/entities", "/sessions", "/sessions/s2", "/review", "FACT", "ENTITY"]
 )
 async def test_a_page_takes_at_most_five_statements(
     client: httpx.AsyncClient, memory: GraphMemory, owner: Owner, path: str, monkeypatch: pytest.MonkeyPatch
@@ -537,10 +583,12 @@ async def test_a_correction_is_previewed_made_and_taken_back(
     form = {"id": fact.id, "text": "The user lives in Olhão", "reason": "misheard"}
     preview = ParsedPage((await client.post("/changes/correct", data=form)).text)
     assert "The user lives in Olhão" in preview.text
+    assert "The user lives in Faro (taken back)" in preview.text and "never true" not in preview.text
     assert (await find_fact(memory, owner, "Faro")).state == "current"
     [confirm] = [json.loads(values["hx-vals"]) for _, values in preview.tags if "hx-vals" in values]
     receipt = ParsedPage((await client.post("/changes/correct", data=confirm)).text)
     assert (await find_fact(memory, owner, "Faro")).state == "retracted"
+    assert "never true" not in (await client.get(f"/facts/{fact.id}")).text
     [undo] = [json.loads(values["hx-vals"]) for _, values in receipt.tags if "hx-vals" in values]
     preview = ParsedPage((await client.post("/changes/undo", data=undo)).text)
     assert "The user lives in Olhão" in preview.text

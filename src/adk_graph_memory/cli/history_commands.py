@@ -56,9 +56,9 @@ async def entity(
     async with graph.Connection() as connection:
         known = await histories.Histories(connection).entity(" ".join(words), app_name=app_name, user_id=user_id)
     described = [known.entity.type, *([known.entity.about] if known.entity.about else [])]
-    aliases = f"also {', '.join(known.entity.aliases)}" if known.entity.aliases else ""
+    aliases = f"also {', '.join(known.entity.other_names)}" if known.entity.other_names else ""
     facts = [(format_day(fact.at), add_details(fact.text, fact.id)) for fact in known.facts]
-    parts: list[RenderableType] = [add_details(f"{known.entity.name} ({', '.join(described)})", aliases), ""]
+    parts: list[RenderableType] = [add_details(f"{known.entity.display_name} ({', '.join(described)})", aliases), ""]
     parts += [make_grid(facts), ""] if facts else []
     return Output(known, Group(*parts, _make_history_grid(known.entries)))
 

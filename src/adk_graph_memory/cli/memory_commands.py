@@ -165,8 +165,8 @@ async def entities(
 
 
 def _make_entity_row(entity: StoredEntity) -> tuple[str, str, Text]:
-    aliases = f"also {', '.join(entity.aliases)}" if entity.aliases else ""
-    return format_count(entity.facts, "fact"), entity.type, add_details(entity.name, entity.about, aliases)
+    aliases = f"also {', '.join(entity.other_names)}" if entity.other_names else ""
+    return format_count(entity.facts, "fact"), entity.type, add_details(entity.display_name, entity.about, aliases)
 
 
 @command(MEMORY_PANEL)

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from adk_graph_memory import errors
-from adk_graph_memory.graph import fact_rows, json_map
+from adk_graph_memory.graph import fact_rows, json_map, knowledge
 from adk_graph_memory.graph.connection import Connection
 from adk_graph_memory.language.zones import restore_datetime
 from adk_graph_memory.records import Recollection, Scope, StoredEntity, StoredFact
@@ -25,6 +25,7 @@ from adk_graph_memory.records.inspection import (
     RevisionEntry,
     SessionSummary,
 )
+from adk_graph_memory.records.scopes import OWNER_NAME
 from adk_graph_memory.records.turns import make_memory_id
 
 MOST_AROUND = 50
@@ -110,10 +111,17 @@ async def fetch_entity(
     )
 
 
+async def find_owner_name(connection: Connection, scope: Scope) -> str:
+    """Find what to call the owner of a memory on a page: ``user`` as long as memory knows no name of theirs."""
+    now = datetime.now(UTC)
+    named = await knowledge.fetch_entities(connection, scope, now=now, name=OWNER_NAME, limit=knowledge.MAX_NAMESAKES)
+    return next((entity.display_name for entity in named if entity.name == OWNER_NAME), OWNER_NAME)
+
+
 async def fetch_entities(
     connection: Connection, scope: Scope, *, text: str | None = None, skip: int = 0, limit: int
 ) -> list[StoredEntity]:
-    """List the entities with a name that contains ``text``, or all, those of which most is said first."""
+    """List the entities with a name that contains ``text``, or all, those with most facts that hold first."""
     page = {"text": text or None, "skip": skip, "limit": limit, "now": datetime.now(UTC)}
     return [
         fact_rows.read_stored_entity(row)

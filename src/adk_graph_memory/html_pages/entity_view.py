@@ -81,7 +81,7 @@ def make_graph_elements(details: InspectedEntity, make_url: Callable[..., str]) 
         {
             "data": {
                 "id": entity.key,
-                "name": entity.name,
+                "name": entity.display_name,
                 "type": classify_type(entity.type),
                 "path": make_url("entities", entity.key) if entity.key != center else None,
             },

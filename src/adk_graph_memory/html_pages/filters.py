@@ -11,6 +11,7 @@ from adk_graph_memory.language.wording import join_lines, shorten_text
 from adk_graph_memory.records import StoredFact
 from adk_graph_memory.records.dates import compute_date_end, format_english_date
 from adk_graph_memory.records.inspection import FactQuote, FactReference, InspectedTurn
+from adk_graph_memory.records.results import ENDING_NOTES
 from adk_graph_memory.records.turns import NO_SESSION, OWNER_SESSION, PROMOTED_SESSION, STATEMENT_SESSION
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -22,7 +23,7 @@ STATUS_TEXTS: Mapping[str, str] = {
     "lapsed": "was planned; nothing heard of it since",
     "happened": "happened",
     "over": "no longer so",
-    "never": "never true",
+    "never": ENDING_NOTES["retracted"],
 }
 SIGNAL_NAMES: Mapping[str, str] = {
     "text": "words in common",

@@ -24,6 +24,7 @@ from adk_graph_memory.records.inspection import (
 from adk_graph_memory.records.profile import SECTION_TITLES
 from adk_graph_memory.records.proposals import Proposal
 from adk_graph_memory.records.results import ENDING_NOTES
+from adk_graph_memory.records.scopes import OWNER_NAME
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -102,6 +103,7 @@ class PageRenderer:
         self._context = {
             "is_file": is_file,
             "layout": "main.html" if is_file else "page.html",
+            "display_name": self.display_name,
             "owner": owner,
             "turn_url": self.make_turn_url,
             "url": self.make_url,
@@ -109,6 +111,12 @@ class PageRenderer:
             "write_token": write_token,
         }
         self._base = base
+        self.owner_name = OWNER_NAME
+        """what the pages call the owner, whom memory calls ``user``"""
+
+    def display_name(self, name: str) -> str:
+        """What to call an author or an entity on a page."""
+        return self.owner_name if name == OWNER_NAME else name
 
     def make_url(self, *parts: str) -> str:
         """Make the address of a page: its parts are escaped, whatever they hold."""
@@ -145,9 +153,9 @@ class PageRenderer:
         """Render a fact: its words in their conversation, its history, and the facts next to it."""
         return self.render("fact.html", details=details)
 
-    def render_facts(self, facts: Sequence[StoredFact]) -> str:
-        """Render a list of facts."""
-        return self.render("facts.html", facts=facts)
+    def render_facts(self, facts: Sequence[StoredFact], *, has_more: bool = False) -> str:
+        """Render a list of facts, or a page of one that has more."""
+        return self.render("facts.html", view="facts", facts=facts, has_more=has_more)
 
     def render_entities(self, entities: Sequence[StoredEntity], name: str = "", page: Page = ONLY_PAGE) -> str:
         """Render a list of people and things."""

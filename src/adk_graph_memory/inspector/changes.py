@@ -17,6 +17,7 @@ from adk_graph_memory.records.dates import format_english_date
 from adk_graph_memory.records.guard import HeldFact
 from adk_graph_memory.records.history import FactVersion, MemoryChange
 from adk_graph_memory.records.proposals import Proposal
+from adk_graph_memory.records.results import ENDING_NOTES
 
 router = APIRouter()
 Fields = Mapping[str, str]
@@ -125,7 +126,7 @@ def _describe_version(fact: FactVersion | None) -> str:
         return ""
     held = fact.state != "retracted"
     notes = (
-        "" if fact.state == "current" else "never true" if fact.state == "retracted" else "no longer so",
+        "" if fact.state == "current" else ENDING_NOTES["replaced" if held else "retracted"],
         "pinned" if fact.is_pinned else "",
         f"since {format_english_date(fact.valid_from, 'day')}" if fact.valid_from and held else "",
         f"until {format_english_date(fact.valid_to, 'day', is_end=True)}" if fact.valid_to and held else "",

@@ -11,7 +11,7 @@ from fastapi.responses import HTMLResponse
 
 from adk_graph_memory import errors, graph, ledger
 from adk_graph_memory.html_pages import Page
-from adk_graph_memory.inspector.visits import OwnVisit
+from adk_graph_memory.inspector.visits import PageVisit, Visit
 from adk_graph_memory.records import AsOf
 from adk_graph_memory.showing import find_answer
 
@@ -22,7 +22,7 @@ PageNumber = Annotated[int, Query(ge=1, le=100_000)]
 
 
 @router.get("/")
-async def ask(visit: OwnVisit, question: str = "", as_of: str = "") -> str:
+async def ask(visit: PageVisit, question: str = "", as_of: str = "") -> str:
     """Show the memories that answer a question, and why; without a question, what memory always keeps in mind."""
     if not question.strip():
         return visit.renderer.render_profile(await visit.memory.profile(**visit.whose))
@@ -30,7 +30,7 @@ async def ask(visit: OwnVisit, question: str = "", as_of: str = "") -> str:
     return visit.renderer.render_answer(await find_answer(visit.memory, visit.scope, question, moment, day=as_of))
 
 
-async def _parse_day(visit: OwnVisit, day: str) -> AsOf | None:
+async def _parse_day(visit: Visit, day: str) -> AsOf | None:
     """Make the end of a day in the user's zone; None without a day.
 
     Raises:
@@ -47,15 +47,23 @@ async def _parse_day(visit: OwnVisit, day: str) -> AsOf | None:
     return AsOf(valid=datetime.combine(parsed, time.max, zone))
 
 
+@router.get("/facts")
+async def list_facts(visit: PageVisit, after: str | None = None) -> str:
+    """List all facts, ended ones too, newest first."""
+    listing = visit.memory.facts(**visit.whose, past=True, limit=PAGE_SIZE + 1, after=after)
+    facts = [fact async for fact in listing]
+    return visit.renderer.render_facts(facts[:PAGE_SIZE], has_more=len(facts) > PAGE_SIZE)
+
+
 @router.get("/facts/{id}")
-async def show_fact(visit: OwnVisit, id: str) -> str:
+async def show_fact(visit: PageVisit, id: str) -> str:
     """Show a fact: its words in their conversation, its history, and the facts next to it."""
     return visit.renderer.render_fact(await graph.inspection.fetch_fact(await visit.connect(), visit.scope, id))
 
 
 @router.get("/entities")
-async def list_entities(visit: OwnVisit, name: str = "", page: PageNumber = 1) -> str:
-    """List people and things, those of which most is said first."""
+async def list_entities(visit: PageVisit, name: str = "", page: PageNumber = 1) -> str:
+    """List people and things, those with most facts that hold first."""
     entities = await graph.inspection.fetch_entities(
         await visit.connect(), visit.scope, text=name.strip(), skip=(page - 1) * PAGE_SIZE, limit=PAGE_SIZE + 1
     )
@@ -64,7 +72,7 @@ async def list_entities(visit: OwnVisit, name: str = "", page: PageNumber = 1) -
 
 
 @router.get("/entities/{key}")
-async def show_entity(visit: OwnVisit, key: str, page: PageNumber = 1) -> str:
+async def show_entity(visit: PageVisit, key: str, page: PageNumber = 1) -> str:
     """Show an entity: its names, what is known of it and since when, and whom it is connected with."""
     size = graph.inspection.FACTS_PER_PAGE
     details = await graph.inspection.fetch_entity(await visit.connect(), visit.scope, key, skip=(page - 1) * size)
@@ -72,14 +80,14 @@ async def show_entity(visit: OwnVisit, key: str, page: PageNumber = 1) -> str:
 
 
 @router.get("/review")
-async def show_review(visit: OwnVisit) -> str:
+async def show_review(visit: PageVisit) -> str:
     """Show what waits for the owner: what agents propose to change, and what a guard holds back."""
     proposals = await visit.memory.proposals(**visit.whose)
     return visit.renderer.render_review(proposals, await visit.memory.held_facts(**visit.whose))
 
 
 @router.get("/sessions")
-async def list_sessions(visit: OwnVisit, page: PageNumber = 1) -> str:
+async def list_sessions(visit: PageVisit, page: PageNumber = 1) -> str:
     """List conversations, what waits to be read, and what reading cost."""
     connection = await visit.connect()
     sessions = await graph.inspection.fetch_sessions(
@@ -93,7 +101,7 @@ async def list_sessions(visit: OwnVisit, page: PageNumber = 1) -> str:
 
 
 @router.get("/sessions/{session_id:path}")
-async def show_session(visit: OwnVisit, session_id: str, page: PageNumber = 1, turn: str | None = None) -> str:
+async def show_session(visit: PageVisit, session_id: str, page: PageNumber = 1, turn: str | None = None) -> str:
     """Show a conversation with what was read from each turn; its first page, or that of one turn."""
     connection = await visit.connect()
     if turn is not None:

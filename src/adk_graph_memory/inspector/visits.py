@@ -95,3 +95,13 @@ async def open_visit(request: Request) -> Visit:
 
 OwnVisit = Annotated[Visit, Depends(open_visit)]
 """What a route needs to see anything at all."""
+
+
+async def open_page_visit(visit: OwnVisit) -> Visit:
+    """Open the visit of a request for a page, which calls the owner of the memory by name."""
+    visit.renderer.owner_name = await graph.inspection.find_owner_name(await visit.connect(), visit.scope)
+    return visit
+
+
+PageVisit = Annotated[Visit, Depends(open_page_visit)]
+"""What the route of a page needs."""

@@ -15,7 +15,7 @@ from adk_graph_memory.records.dates import Precision, format_english_date, forma
 from adk_graph_memory.records.extraction_result import Modality, Source, Usage
 from adk_graph_memory.records.fact_validity import FactStatus
 from adk_graph_memory.records.findings import Finding
-from adk_graph_memory.records.scopes import SharedMemory
+from adk_graph_memory.records.scopes import OWNER_NAME, SharedMemory
 from adk_graph_memory.records.turns import MemoryKind, Origin, check_origin, check_timezone_aware
 from adk_graph_memory.records.write_plan import STATES_PREDICATE, FactState
 
@@ -252,6 +252,18 @@ class StoredEntity:
     aliases: tuple[str, ...]
     about: str
     facts: int
+
+    @property
+    def display_name(self) -> str:
+        """What to call the entity on a page: its name, but the owner of a memory, ``user``, by the first real name."""
+        if self.name != OWNER_NAME:
+            return self.name
+        return next((alias for alias in self.aliases if alias != alias.lower() or alias == alias.upper()), self.name)
+
+    @property
+    def other_names(self) -> tuple[str, ...]:
+        """Its names beside the one that is displayed."""
+        return tuple(name for name in (self.name, *self.aliases) if name not in (self.display_name, OWNER_NAME))
 
 
 @dataclass(frozen=True, slots=True)

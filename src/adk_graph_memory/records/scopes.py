@@ -11,6 +11,9 @@ from adk_graph_memory.records.text_keys import digest
 MAX_KEY_BYTES = 8_000
 """Bytes (UTF-8) of what is indexed together: Neo4j refuses an index key above 8,167 bytes, our own part included."""
 
+OWNER_NAME = "user"
+"""What the owner of a memory is called in it: the author of their turns, and the entity that they are."""
+
 
 class SharedMemory(str):
     """Stands in place of a user's id for a memory that users share: a group's, or without a group the app's.
@@ -90,7 +93,7 @@ class Scope:
     @property
     def owner_name(self) -> str:
         """Who is meant where nobody is named: the user, the group or the app."""
-        return self.user_id.group or self.app_name if isinstance(self.user_id, SharedMemory) else "user"
+        return self.user_id.group or self.app_name if isinstance(self.user_id, SharedMemory) else OWNER_NAME
 
     @property
     def key(self) -> str:

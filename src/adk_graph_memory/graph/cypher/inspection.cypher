@@ -25,26 +25,26 @@ WITH f
          WHERE
 // include memory_stands
          RETURN {id: memory.memory_id, text: memory.text, state: memory.state, op: s.op, reason: s.reason, is_void: type(s) = 'WOULD_SUPERSEDE'}
-         ORDER BY memory.timestamp DESC LIMIT $most
+         ORDER BY memory.timestamp DESC, memory.memory_id LIMIT $most
        } AS replaced,
        COLLECT {
          MATCH (f)<-[s:SUPERSEDES|WOULD_SUPERSEDE]-(memory:@Fact)
          WHERE
 // include memory_stands
          RETURN {id: memory.memory_id, text: memory.text, state: memory.state, op: s.op, reason: s.reason, is_void: type(s) = 'WOULD_SUPERSEDE'}
-         ORDER BY memory.timestamp DESC LIMIT $most
+         ORDER BY memory.timestamp DESC, memory.memory_id LIMIT $most
        } AS replaced_by,
        COLLECT {
          MATCH (f)-[:DEPENDS_ON]->(memory:@Fact)
          WHERE
 // include memory_stands
-         RETURN {id: memory.memory_id, text: memory.text, state: memory.state} ORDER BY memory.timestamp DESC LIMIT $most
+         RETURN {id: memory.memory_id, text: memory.text, state: memory.state} ORDER BY memory.timestamp DESC, memory.memory_id LIMIT $most
        } AS bases,
        COLLECT {
          MATCH (f)<-[:DEPENDS_ON]-(memory:@Fact)
          WHERE
 // include memory_stands
-         RETURN {id: memory.memory_id, text: memory.text, state: memory.state} ORDER BY memory.timestamp DESC LIMIT $most
+         RETURN {id: memory.memory_id, text: memory.text, state: memory.state} ORDER BY memory.timestamp DESC, memory.memory_id LIMIT $most
        } AS dependents,
        COLLECT {
          MATCH (f)-[:HAS_REVISION]->(r:@Revision)
@@ -112,17 +112,20 @@ WHERE object.key IN $keys AND
 // include fact_stands
 WITH DISTINCT f ORDER BY f.timestamp DESC, f.id LIMIT $limit
 // include stored_fact
+ORDER BY f.timestamp DESC, f.id
 
 // entities_named
-// a row for each entity with a name that contains this text, that of which most is said first
+// a row for each entity with a name that contains this text, that of most facts that hold first
 MATCH (n:@Entity {scope: $scope})
 WHERE n.key IS NOT NULL AND NOT (n)-[:MERGED_INTO]->()
   AND ($text IS NULL OR any(name IN [n.name] + n.aliases WHERE toLower(name) CONTAINS toLower($text)))
   AND
 // include entity_stands
-WITH n, COUNT { (n)<-[:SUBJECT|OBJECT]-() } AS degree ORDER BY degree DESC, n.key SKIP $skip LIMIT $limit
-// include stored_entity
-ORDER BY degree DESC, n.key
+WITH n,
+// include facts_held
+  AS facts ORDER BY facts DESC, toLower(n.name), n.key SKIP $skip LIMIT $limit
+RETURN n.key AS key, n.name AS name, n.type AS type, n.aliases AS aliases, n.about AS about, facts
+ORDER BY facts DESC, toLower(name), key
 
 // session_summaries
 // a row for each session of the user, and for each that memory alone knows, that of the latest turn first

@@ -72,17 +72,17 @@ function drawGraph(place) {
   place.graph = graph;
 }
 
-/** Fade what did not hold on the slider's day. */
+/** Show what held on the slider's day, under a heading that says so; in the drawing, fade what did not. */
 function showMoment(slider) {
   const day = Number(slider.value);
   const isToday = day === Number(slider.dataset.today);
   const held = (from, to) => isToday || (Number(from) <= day && day < Number(to));
   const date = new Date(day * DAY);
-  slider.nextElementSibling.value = isToday
-    ? "today" : date.toLocaleDateString("en-GB", { day: "numeric", month: "long", year: "numeric", timeZone: "UTC" });
-  for (const row of document.querySelectorAll("[data-from]")) {
-    row.classList.toggle("not-then", !held(row.dataset.from, row.dataset.to));
-  }
+  const words = date.toLocaleDateString("en-GB", { day: "numeric", month: "long", year: "numeric", timeZone: "UTC" });
+  slider.nextElementSibling.value = isToday ? "today" : words;
+  document.getElementById("known").textContent = isToday ? "What is known" : `So on ${words}`;
+  for (const row of document.querySelectorAll("[data-from]")) row.hidden = !held(row.dataset.from, row.dataset.to);
+  for (const row of document.querySelectorAll(".timeline .heading")) row.hidden = !isToday; // they say what is so now
   document.querySelector(".picture")?.graph?.edges().forEach((edge) => {
     const then = edge.data("periods").filter(([, from, to]) => held(from, to));
     edge.toggleClass("not-then", !then.length);
