@@ -61,7 +61,7 @@ class Histories:
         now = datetime.now(UTC)
         entity = await graph.knowledge.find_entity(connection, scope, name, now=now)
         readings, memory = await self._derive_memory(connection, scope)
-        facts = await graph.knowledge.fetch_facts(connection, scope, now=now, about=entity.key, limit=50)
+        facts = await graph.knowledge.fetch_facts(connection, scope, now=now, about=[entity.key], limit=50)
         entries = consolidation.trace_entity(readings, memory, entity.key)
         return EntityHistory(entity, tuple(facts), entries)
 

@@ -52,8 +52,9 @@ class Listings:
             for fact in _cut_page(memory.list_facts(about=about, past=past), limit, after):
                 yield fact
             return
+        keys = None if about is None else await graph.knowledge.find_named_keys(connection, scope, about)
         fetch_page = partial(
-            graph.knowledge.fetch_facts, connection, scope, now=datetime.now(UTC), about=about, past=past
+            graph.knowledge.fetch_facts, connection, scope, now=datetime.now(UTC), about=keys, past=past
         )
         async for fact in graph.knowledge.iterate_pages(fetch_page, lambda fact: fact.id, limit, after):
             yield fact

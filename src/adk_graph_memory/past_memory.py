@@ -12,6 +12,7 @@ from adk_graph_memory import consolidation, graph
 from adk_graph_memory.erasure import Erasure
 from adk_graph_memory.graph import fact_rows
 from adk_graph_memory.graph.derivation import MemoryDifference, MemorySnapshot
+from adk_graph_memory.language.name_lookup import match_names
 from adk_graph_memory.language.wording import find_proof
 from adk_graph_memory.language.zones import restore_datetime
 from adk_graph_memory.records import AsOf, Recollection, Scope, StoredFact
@@ -36,13 +37,11 @@ class PastMemory:
 
     def list_facts(self, *, about: str | None, past: bool) -> list[StoredFact]:
         """List the facts; without ``past`` only what held, happened or was planned, given a name only about that."""
-        name = about and about.casefold()
-        return [
-            fact
-            for fact in self.facts.values()
-            if (past or fact.status in _STATUSES)
-            and (name is None or name in ((fact.subject or "").casefold(), (fact.object or "").casefold()))
-        ]
+        facts = [fact for fact in self.facts.values() if past or fact.status in _STATUSES]
+        if about is None:
+            return facts
+        names = match_names((name for fact in facts for name in (fact.subject, fact.object) if name), about)
+        return [fact for fact in facts if not names.isdisjoint((fact.subject, fact.object))]
 
     def restate_recollections(self, recollections: Iterable[Recollection]) -> Iterator[Recollection]:
         """Yield what of the recollections memory knew: each fact in its wording of then, or what it ended since."""

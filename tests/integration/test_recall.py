@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from adk_graph_memory import Filters, GraphMemory, Neo4jMemoryService, Topic, Turn, Weights, errors, prompts
+from adk_graph_memory import AsOf, Filters, GraphMemory, Neo4jMemoryService, Topic, Turn, Weights, errors, prompts
 from adk_graph_memory.graph.queries import PARAMETER_MAP
 from adk_graph_memory.graph.retention import RETENTION, make_retention
 from adk_graph_memory.graph.vector_slots import fetch_schema_state
@@ -76,6 +76,22 @@ async def test_only_turns_or_only_facts_are_found(memory: GraphMemory, owner: Ow
 @pytest.mark.slow
 async def test_an_entity_is_found_by_its_name_in_any_case(memory: GraphMemory, owner: Owner) -> None:
     assert set(await found(memory, owner, "live", filters=Filters(entity="vigo"))) == {"I moved to Vigo."}
+
+
+@pytest.mark.parametrize("name", ["Zoë", "zoe", "ZOE\u0308"])
+async def test_whom_a_filter_or_a_listing_names_needs_no_accents(  # type: ignore[no-untyped-def]
+    telling, owner: Owner, name: str
+) -> None:
+    visit = "My friend Zoë came for tea."
+    facts = {visit: [{"predicate": "knows", "text": "Ada knows Zoë.", "object": "Zoë"}], PORTO: MOVED[PORTO]}
+    async with telling(facts) as memory:
+        recalled = await found(memory, owner, "tea in Porto", filters=Filters(entity=name))
+        listed = [fact.text async for fact in memory.facts(about=name, **owner)]
+        as_of = AsOf(recorded=datetime.now(UTC))
+        listed_then = [fact.text async for fact in memory.facts(about=name, as_of=as_of, **owner)]
+    assert recalled
+    assert not any("Porto" in text for text in recalled)
+    assert listed == listed_then == ["Ada knows Zoë."]
 
 
 async def test_a_date_in_a_question_finds_what_was_so_that_day(neo4j_server, owner: Owner) -> None:  # type: ignore[no-untyped-def]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from adk_graph_memory import errors
-from adk_graph_memory.language.name_lookup import choose_named
+from adk_graph_memory.language.name_lookup import choose_named, list_named
 from adk_graph_memory.records import StoredEntity
 
 NAMES = {
@@ -23,6 +23,14 @@ KNOWN = [StoredEntity(key, name, "person", tuple(aliases), "", 1) for key, (name
 )
 def test_an_exact_name_wins_and_accents_are_no_matter(name: str, key: str) -> None:
     assert choose_named(KNOWN, name).key == key
+
+
+@pytest.mark.parametrize(
+    ("name", "keys"),
+    [("anton", ["k1", "k2"]), ("k1", ["k1"]), ("KRUMEL", ["k4"]), ("Kru\u0308mel", ["k4"]), ("Lukas", []), ("", [])],
+)
+def test_all_of_one_name_are_listed_and_accents_are_no_matter(name: str, keys: list[str]) -> None:
+    assert [entity.key for entity in list_named(KNOWN, name)] == keys
 
 
 def test_several_of_one_name_are_listed() -> None:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from functools import partial
-from typing import Any, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from adk_graph_memory import errors
 from adk_graph_memory.graph import fact_rows
 from adk_graph_memory.graph.connection import Connection
-from adk_graph_memory.language.name_lookup import choose_named
+from adk_graph_memory.language.name_lookup import choose_named, list_named
 from adk_graph_memory.records import AppSummary, Scope, SharedMemory, StoredEntity, StoredFact, UserSummary
 
 T = TypeVar("T")
@@ -19,6 +19,12 @@ T_co = TypeVar("T_co", covariant=True)
 
 PAGE_SIZE, MAX_NAMESAKES = 200, 50
 """Rows that one statement returns, at most, of a list of any length, and of entities that share a name."""
+
+
+class _NamedEntity(NamedTuple):
+    key: str
+    name: str
+    aliases: Sequence[str]
 
 
 class FetchPage(Protocol[T_co]):
@@ -46,7 +52,7 @@ async def fetch_facts(
     scope: Scope,
     *,
     now: datetime,
-    about: str | None = None,
+    about: Sequence[str] | None = None,
     past: bool = False,
     id: str | None = None,
     limit: int,
@@ -58,7 +64,7 @@ async def fetch_facts(
         connection: a prepared connection.
         scope: whose memory it is.
         now: the time at which facts hold or not.
-        about: only facts about the entities with this name, alias or key.
+        about: only facts about the entities with these keys; see :func:`find_named_keys`.
         past: also facts that ended, were retracted or are stale. Past events and plans are listed in any case.
         id: only the fact with this id; with ``past``, whether it holds or not.
         limit: maximum number of facts.
@@ -71,7 +77,7 @@ async def fetch_facts(
         "facts",
         scope=scope.key,
         now=now,
-        about=_normalize_name(about),
+        about=about,
         all=past,
         id=id,
         limit=limit,
@@ -109,6 +115,17 @@ async def fetch_entities(
     names = {"type": _normalize_name(type), "name": _normalize_name(name)}
     rows = await connection.run_statement("entities", parameters, **names, limit=limit, after=start)
     return [fact_rows.read_stored_entity(row) for row in rows]
+
+
+async def find_named_keys(connection: Connection, scope: Scope, name: str) -> list[str]:
+    """Find the keys of the user's entities with this name, alias or key."""
+    [row] = await connection.run_statement("named_entities", scope=scope.key, name=name)
+    return list_named_keys(row["entities"], name)
+
+
+def list_named_keys(rows: Iterable[Mapping[str, Any]], name: str) -> list[str]:
+    """List the keys of those entities of the statement ``named_entities`` that have this name, alias or key."""
+    return [entity.key for entity in list_named([_NamedEntity(**row) for row in rows], name)]
 
 
 async def find_entity(connection: Connection, scope: Scope, name: str, *, now: datetime) -> StoredEntity:

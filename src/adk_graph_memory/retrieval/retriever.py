@@ -21,6 +21,7 @@ from pydantic import ValidationError
 from adk_graph_memory import errors, telemetry
 from adk_graph_memory.embeddings import EmbedderAdapter, QuestionEmbedding
 from adk_graph_memory.graph import Connection, VectorSlot, lucene, vector_slots
+from adk_graph_memory.graph.knowledge import list_named_keys
 from adk_graph_memory.graph.queries import PARAMETER_MAP, fill_identifiers
 from adk_graph_memory.graph.retention import RETENTION, make_retention
 from adk_graph_memory.language.wording import join_lines
@@ -290,7 +291,9 @@ class GraphMemoryRetriever(HybridCypherRetriever):
         """Find the candidates, not yet ranked; also return the statement's row, with the slot that was searched."""
         slot = self.slot  # another thread may switch the slot meanwhile
         embedding = embedding if slot else None
-        parameters = make_source_parameters(question, self._scope, self._connection.settings, self._filters, self._now)
+        parameters = make_source_parameters(
+            question, self._scope, self._connection.settings, self._filters, self._now, self._find_filtered_entities()
+        )
         if embedding and slot:
             parameters |= make_vector_parameters(embedding.vector, slot)
         row = self._query_sources(parameters, slot if embedding else None)
@@ -301,6 +304,14 @@ class GraphMemoryRetriever(HybridCypherRetriever):
         )
         ranking = Ranking.from_row(row, query, question, embedding, fluency)
         return ranking, {**row, "slot": slot.name if slot else None}
+
+    def _find_filtered_entities(self) -> list[str] | None:
+        """Find the keys of the entities with the name that the filters give; None if they give none."""
+        name = self._filters.entity if self._filters else None
+        if name is None:
+            return None
+        [row] = self._read_statement("named_entities", {"scope": self._scope.key, "name": name})
+        return list_named_keys(row["entities"], name)
 
     def _query_sources(self, parameters: dict[str, Any], slot: VectorSlot | None) -> neo4j.Record:
         if self._filters:

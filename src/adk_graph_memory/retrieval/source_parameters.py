@@ -32,6 +32,7 @@ def make_source_parameters(
     settings: Settings,
     filters: Filters | None = None,
     until: datetime | None = None,
+    entities: Sequence[str] | None = None,
 ) -> dict[str, Any]:
     """Make the parameters of the statements; with a vector they also need those of :func:`make_vector_parameters`.
 
@@ -41,6 +42,7 @@ def make_source_parameters(
         settings: the deployment's index names and analyzers.
         filters: which memories to search.
         until: ignore whatever was said later.
+        entities: keys of the entities that the filters name.
     """
     index = analyzers.name_text_index(lucene.choose_analyzer(question.language, settings.analyzers))
     text_limit = FILTERED_TEXT_LIMIT if filters else TEXT_LIMIT
@@ -61,7 +63,7 @@ def make_source_parameters(
         "readable": COVERAGE_CHARACTERS,
         "brief": smalltalk.MAX_SMALLTALK_CHARACTERS,
         "question_marks": QUESTION_MARKS,
-        "filters": _make_filter_parameters(filters) if filters else None,
+        "filters": _make_filter_parameters(filters) | {"entities": entities} if filters else None,
         "until": until.timestamp() if until else None,
         "vector": None,
         "slot": "",

@@ -54,8 +54,8 @@ RETURN f.memory_id AS id, f.text AS text, f.predicate AS predicate, f.modality A
        } AS sources
 
 // facts
-// a row for each of the user's facts (of all, or of those that hold, happened or were planned; about whom or what is called
-// so; or the one of this id), the newest first
+// a row for each of the user's facts (of all, or of those that hold, happened or were planned; about these
+// entities; or the one of this id), the newest first
 MATCH (f:@Fact {scope: $scope})
 WHERE f.id IS NOT NULL AND
 // include fact_stands
@@ -68,7 +68,7 @@ WHERE f.id IS NOT NULL AND
   AND ($id IS NULL OR f.memory_id = $id)
   AND ($about IS NULL OR EXISTS {
     MATCH (f)-[:SUBJECT|OBJECT]->(n:@Entity)
-    WHERE n.key = $about OR any(name IN [n.name] + n.aliases WHERE toLower(name) = toLower($about))
+    WHERE n.key IN $about
   })
 WITH f ORDER BY f.timestamp DESC, f.id LIMIT $limit
 // include stored_fact
@@ -78,6 +78,14 @@ ORDER BY f.timestamp DESC, f.id
 // one row, or none: where a fact stands in that listing
 MATCH (f:@Memory {scope: $scope, memory_id: $id}) WHERE f:@Fact
 RETURN f.timestamp AS timestamp, f.id AS id
+
+// named_entities
+// one row: key, name and aliases of the user's entities with this key, name or alias in any case, or of all if none has it
+MATCH (n:@Entity {scope: $scope}) WHERE n.key IS NOT NULL
+WITH n {.key, .name, .aliases} AS entity,
+     n.key = $name OR any(name IN [n.name] + n.aliases WHERE toLower(name) = toLower($name)) AS is_named
+WITH collect(entity) AS entities, collect(CASE WHEN is_named THEN entity END) AS named
+RETURN CASE WHEN size(named) > 0 THEN named ELSE entities END AS entities
 
 // entities
 // a row for each of the user's entities (of one type, of one name, alias or key, or of all), that of most facts first

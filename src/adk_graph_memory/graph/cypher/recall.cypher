@@ -40,9 +40,8 @@
   AND ($filters.topic IS NULL OR node.topic = $filters.topic)
   AND ($filters.session_id IS NULL OR node.session_id = $filters.session_id
     OR EXISTS { MATCH (node)-[:SUPPORTED_BY]->(e:@Event) WHERE e.session_id = $filters.session_id })
-  AND ($filters.entity IS NULL OR EXISTS {
-    MATCH (node)-[:SUBJECT|OBJECT|MENTIONS]->(n:@Entity)
-    WHERE any(name IN [n.name] + n.aliases WHERE toLower(name) = toLower($filters.entity))
+  AND ($filters.entities IS NULL OR EXISTS {
+    MATCH (node)-[:SUBJECT|OBJECT|MENTIONS]->(n:@Entity) WHERE n.key IN $filters.entities
   })
   AND ($filters.origins IS NULL OR node.origin IN $filters.origins)
   AND all(member IN $filters.metadata WHERE member IN node.metadata
