@@ -24,6 +24,13 @@ def normalize(text: str) -> str:
         ("+43 664 555 0127", "0664/555 01 27", "+43 (664) 5550127", "0043 664 5550127", "6645550127"),
         ("AT61 1904 3002 3457 3201", "at611904300234573201"),
         ("2026-03-05", "5.3.2026", "05. 03. 2026"),
+        ("1990-05-06", "May 6, 1990", "6 May 1990", "the 6th of May 1990", "1990/5/6", "6. Mai 1990"),
+        ("1990-05-06", "6 de mayo de 1990", "6 mai 1990", "6 мая 1990", "1990年5月6日", "1990년 5월 6일"),
+        ("2025-03-01", "1st March, 2025", "1er mars 2025", "1º de março de 2025", "Mar. 1 2025"),
+        ("2025-12-24", "24/12/2025", "12/24/2025", "24-12-2025"),
+        ("2025-06-06", "06/06/2025"),
+        ("2025-06-06出生", "2025年6月6日出生"),
+        ("她2025年06月06日出生", "她2025年6月6日出生"),
         ("−18 °C", "-18°C", "minus 18 Celsius"),
         ("1.5 million dollars", "$1,500,000", "1500000 USD", "$1.5m"),
         ("1½ km", "1.5 km"),
@@ -61,6 +68,10 @@ def test_what_is_equal_has_one_normal_form(texts: tuple[str, ...], subtests: pyt
         ("5 billion dollars", "5 dollars"),
         ("(212) 555-0123", "(312) 555-0123"),
         ("0800 5550199", "0900 5550199"),
+        ("06/05/1990", "1990-05-06"),
+        ("06/05/1990", "05/06/1990"),
+        ("6 May 1990", "6 May 1991"),
+        ("6 May 1990", "6 June 1990"),
     ],
 )
 def test_what_differs_in_number_unit_or_sign_is_not_the_same(text: str, other: str) -> None:
@@ -73,6 +84,14 @@ def test_a_unit_that_only_one_of_two_names_does_not_tell_them_apart() -> None:
     bare, pounds, sterling = (normalize_quantities(text) for text in ("20", "20 pounds", "20 gbp"))
     assert bare.has_quantities_of(pounds)
     assert pounds.has_quantities_of(sterling)
+
+
+@pytest.mark.parametrize("vague", ["in 1990", "on 6 may", "am 6.5."])
+@pytest.mark.parametrize("exact", ["1990-05-06", "6 may 1990"])
+def test_a_date_has_its_day_and_its_year(vague: str, exact: str) -> None:
+    mine, theirs = normalize_quantities(exact), normalize_quantities(vague)
+    assert mine.has_quantities_of(theirs)
+    assert not theirs.has_quantities_of(mine)
 
 
 @pytest.mark.parametrize(

@@ -64,6 +64,21 @@ _NUMBER_WORDS = (
 _DIGITS_BY_WORD = {
     word: str(digit) for words in _NUMBER_WORDS for digit, word in enumerate(words.split(), 2) if word != "-"
 }
+_MONTHS = (
+    "january jan januar jänner janvier enero janeiro gennaio januari января",
+    "february feb februar feber février febrero fevereiro febbraio februari февраля",
+    "march mar märz mars marzo março maart марта",
+    "april apr avril abril aprile апреля",
+    "may mai mayo maio maggio mei мая",
+    "june jun juni juin junio junho giugno июня",
+    "july jul juli juillet julio julho luglio июля",
+    "august aug août agosto augustus августа",
+    "september sep sept septembre septiembre setembro settembre сентября",
+    "october oct oktober okt octobre octubre outubro ottobre октября",
+    "november nov novembre noviembre novembro ноября",
+    "december dec dezember dez décembre diciembre dezembro dicembre декабря",
+)
+_MONTHS_BY_NAME = {name: number for number, names in enumerate(_MONTHS, 1) for name in names.split()}
 _COUNTRY_CODE = re.compile(r"[17]|2[07]|3[0-469]|4[013-9]|5[1-8]|6[0-6]|8[1246]|9[0-58]|\d{3}")
 """Of telephone numbers; all that begin otherwise have three digits."""
 _DATE_UNIT, _TIME_UNIT = frozenset({"date"}), frozenset({"time of day"})
@@ -91,10 +106,21 @@ _FRACTION, _PRIVATE = re.compile(r"(\d*)(\d)\u2044([2458])"), re.compile("[\U000
 _NUMBER_WORD = re.compile(rf"(?<!\w)(?: {_join(_DIGITS_BY_WORD)} )(?!\w)", re.VERBOSE)
 _ADDRESS = re.compile(r"(?<![\w.+-])[\w.+-]+@[\w-]+(?:\.[\w-]+)+|(?:https?://|www\.)[^\s\"<>)]*[^\s\"<>).,;:!?]")
 _ACCOUNT = re.compile(r"(?<!\w)[a-z]{2}\d{2} ?(?:[a-z]{4} ?)?(?:\d{4} ?){2,7}(?:\d{1,4}|(?<=\d))(?!\w)")
-_DATE = re.compile(r"(?<![\w./-])(?:(\d{4})-(\d\d)-(\d\d)|(\d\d?)\. ?(\d\d?)\. ?(\d{4}))(?!\d)")
+_MONTH = rf"(?P<month>{_join(_MONTHS_BY_NAME)})"
+_DATES = tuple(
+    re.compile(rf"(?<![\d./-]){form}(?!\d)")
+    for form in (
+        r"(?<!\w)(?P<year>\d{4})([-/])(?P<month>\d\d?)\2(?P<day>\d\d?)",
+        r"(?P<year>\d{4}) ?[年년] ?(?P<month>\d\d?) ?[月월] ?(?P<day>\d\d?) ?[日일号號]",
+        r"(?<!\w)(?P<day>\d\d?)\. ?(?P<month>\d\d?)\. ?(?P<year>\d{4})",
+        rf"(?<!\w)(?:the )?(?P<day>\d\d?)(?:st|nd|rd|th|er|[o.])? (?:of |de |di )?{_MONTH}"
+        r"\.?,? (?:del? )?(?P<year>(?:19|20)\d\d)",
+        rf"(?<!\w){_MONTH}\.? (?P<day>\d\d?)(?:st|nd|rd|th)?,? (?P<year>(?:19|20)\d\d)",
+    )
+)
 _DAY_OF_MONTH = re.compile(r"(?<![\w./-])(\d\d?)\. ?(\d\d?)\.(?! ?\d)")
 _SLASHED_DATE_OR_YEARS = re.compile(
-    r"(?<![\w./-])(?:\d\d?([/-])\d\d?\1(?:\d{4}|\d\d)|(?:19|20)\d\d ?[-–/] ?(?:19|20)\d\d)(?!\d)"
+    r"(?<![\w./-])(?:(\d\d?)([/-])(\d\d?)\2(\d{4}|\d\d)|(?:19|20)\d\d ?[-–/] ?(?:19|20)\d\d)(?!\d)"
 )
 _TELEPHONE = re.compile(
     rf"(?<![\w.,/:-]) (?P<front> [+(]\ ?\(?\d | 0 )? (?: [\ ()/.-]{{0,2}}\d ){{6,17}} (?![\d:]) (?P<unit> {_UNIT} )?",
@@ -136,6 +162,15 @@ class Quantity:
         """Whether both may be one: the number is the same, and so is the unit unless only one of them has any."""
         return self.number == other.number and (not (self.units and other.units) or bool(self.units & other.units))
 
+    def includes(self, other: Quantity) -> bool:
+        """Whether both may be one, or the other is the year of this date, or its day without the year."""
+        if self.is_same(other):
+            return True
+        if self.units != _DATE_UNIT or self.number.count("-") != 2:
+            return False
+        year, month, day = self.number.split("-")
+        return other.units <= _DATE_UNIT and other.number in (year, f"{int(day)}", f"{int(day)}.{int(month)}.")
+
     def __str__(self) -> str:
         return " ".join((self.number, *sorted(self.units - _DATE_UNIT - _TIME_UNIT)))
 
@@ -158,7 +193,7 @@ class NormalText:
 
     def has_quantities_of(self, other: NormalText) -> bool:
         """Whether each quantity of the other text is also one of this one."""
-        return all(any(mine.is_same(theirs) for mine in self.quantities) for theirs in other.quantities)
+        return all(any(mine.includes(theirs) for mine in self.quantities) for theirs in other.quantities)
 
 
 def normalize_quantities(text: str) -> NormalText:
@@ -186,8 +221,22 @@ def normalize_quantities(text: str) -> NormalText:
 
 
 def _read_date(match: re.Match[str]) -> Quantity:
-    year, month, day = match.group(1, 2, 3) if match[1] else match.group(6, 5, 4)
-    return Quantity(f"{year}-{int(month):02}-{int(day):02}", _DATE_UNIT)
+    month = _MONTHS_BY_NAME.get(match["month"]) or int(match["month"])
+    return _make_date(match["year"], month, int(match["day"]))
+
+
+def _make_date(year: str, month: int, day: int) -> Quantity:
+    return Quantity(f"{year}-{month:02}-{day:02}", _DATE_UNIT)
+
+
+def _read_slashed_date(match: re.Match[str]) -> Quantity:
+    """Read a date if only one of its numbers may be the month, or both are the same; else keep it as it is written."""
+    first, _, second, year = match.groups()
+    if first and len(year) == 4:
+        low, high = sorted((int(first), int(second)))
+        if low <= 12 and (low == high or high > 12):
+            return _make_date(year, low, high)
+    return Quantity(match[0].replace(" ", ""))
 
 
 def _read_telephone(match: re.Match[str]) -> Quantity | None:
@@ -260,9 +309,9 @@ def _normalize_number(raw: str, scale: int = 0, units: frozenset[str] = frozense
 _READERS: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], Quantity | None]], ...] = (
     (_ADDRESS, lambda match: Quantity(match[0], is_identifier=True)),
     (_ACCOUNT, lambda match: Quantity(match[0].replace(" ", ""), is_identifier=True)),
-    (_DATE, _read_date),
+    *((pattern, _read_date) for pattern in _DATES),
     (_DAY_OF_MONTH, lambda match: Quantity(f"{int(match[1])}.{int(match[2])}.", _DATE_UNIT)),
-    (_SLASHED_DATE_OR_YEARS, lambda match: Quantity(match[0].replace(" ", ""))),
+    (_SLASHED_DATE_OR_YEARS, _read_slashed_date),
     (_TELEPHONE, _read_telephone),
     (_TIME, _read_time),
     (_AMOUNT, _read_amount),
