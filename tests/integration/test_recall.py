@@ -94,6 +94,32 @@ async def test_whom_a_filter_or_a_listing_names_needs_no_accents(  # type: ignor
     assert listed == listed_then == ["Ada knows Zoë."]
 
 
+@pytest.mark.parametrize(
+    ("told", "questions"),
+    [
+        ("Our landlady answers on +43 664 555 0127.", ["+436645550127", "0664 5550127", "0664/555 01 27"]),
+        ("Our landlady answers on 06645550127.", ["+43 664 555 0127"]),
+        ("I sit in E 07.", ["E07", "Who sits in e-07?"]),
+        ("I sit in E07.", ["E 07", "e-07"]),
+        ("We fly with OS 87.", ["OS87"]),
+        ("The rent goes to AT61 1904 3002 3457 3201.", ["AT611904300234573201"]),
+        ("The rent goes to AT611904300234573201.", ["AT61 1904 3002 3457 3201"]),
+    ],
+)
+async def test_a_number_or_a_code_is_found_however_it_is_spelled(  # type: ignore[no-untyped-def]
+    neo4j_server, owner: Owner, told: str, questions: list[str]
+) -> None:
+    settings = neo4j_server.settings(label_prefix="TestHash")
+    async with GraphMemory(settings=settings, embedder=False, model="rules") as memory:
+        others = ["We have 2 cats and 87 hens.", "My number is 0664 555 0199.", "Their seat is F 07.", "Rain again."]
+        turns = [Turn(f"t{n}", "user", text, START + timedelta(minutes=n)) for n, text in enumerate([told, *others])]
+        await memory.remember(turns, session_id="s", **owner)
+        for question in questions:
+            [best, *_] = await memory.recall(question, **owner)
+            assert (question, best.text) == (question, told)
+            assert best.score > 0.3
+
+
 async def test_a_date_in_a_question_finds_what_was_so_that_day(neo4j_server, owner: Owner) -> None:  # type: ignore[no-untyped-def]
     settings = neo4j_server.settings(label_prefix="TestHash")
     said = {3: "My brother called me.", 7: "I bought a red bicycle yesterday.", 15: "I bought new running shoes."}

@@ -1,7 +1,7 @@
 """Split text into words, and joined words into the parts that Lucene's tokenizer does not split.
 
 Lucene keeps ``1,240``, ``bees.example.org`` and, in some scripts, a mix like ``wifiи`` as one word. So that a search
-for a part finds it too, the parts are indexed beside the text.
+for a part finds it too, the parts are indexed beside the text. So is a telephone number in its normal form.
 """
 
 from __future__ import annotations
@@ -9,6 +9,8 @@ from __future__ import annotations
 import itertools
 import re
 import unicodedata
+
+from adk_graph_memory.language.identifiers import find_number_keys
 
 _JOINED_WORD = re.compile(r"\w++(?:[^\w\s]++\w++)*+")
 _QUOTES_TO_SPACES = str.maketrans('"\\', "  ")
@@ -26,8 +28,10 @@ def split_words(text: str) -> list[str]:
 
 
 def extract_word_parts(text: str) -> str | None:
-    """Extract the parts of the text's joined words, to be indexed beside the text; None if there are none."""
-    parts = dict.fromkeys(part for token in _find_joined_words(text) for part in _split_joined_word(token))
+    """Extract what is indexed beside the text: parts of joined words, and numbers; None if there are none."""
+    words = _find_joined_words(text)
+    parts = dict.fromkeys(part for token in words for part in _split_joined_word(token))
+    parts |= dict.fromkeys(number for number in find_number_keys(text) if number not in words)
     return " ".join(parts) or None
 
 

@@ -11,6 +11,7 @@ from functools import cached_property, lru_cache
 from adk_graph_memory.graph import lucene
 from adk_graph_memory.language.date_ranges import DateRange, find_date_ranges
 from adk_graph_memory.language.detection import detect_language, load_stop_words
+from adk_graph_memory.language.identifiers import Identifiers, find_identifiers
 from adk_graph_memory.records import Precision, has_wide_character
 from adk_graph_memory.retrieval import query_parts
 from adk_graph_memory.retrieval.search_candidates import SearchCandidate
@@ -116,8 +117,17 @@ class ParsedQuestion:
 
     @cached_property
     def query_parts(self) -> list[query_parts.QueryPart]:
-        """The words to search for, grouped by query: one for a question, several for a message."""
-        return query_parts.split_query_parts(self.search_text, self.stop_word_language)
+        """The words to search for, grouped by query: one for a question, several for a message; one for identifiers."""
+        parts = query_parts.split_query_parts(self.search_text, self.stop_word_language)
+        if not self.identifiers:
+            return parts
+        terms = list(self.identifiers.list_terms(self.stop_word_language))
+        return [*parts, query_parts.QueryPart(terms, query_parts.IDENTIFIER_BOOST)]
+
+    @cached_property
+    def identifiers(self) -> Identifiers:
+        """The numbers and codes in it that are found in other spellings too."""
+        return find_identifiers(self.search_text)
 
     @property
     def terms(self) -> list[str]:
@@ -127,7 +137,7 @@ class ParsedQuestion:
     @property
     def is_message(self) -> bool:
         """Whether it is longer than a question."""
-        return len(self.query_parts) > 1
+        return len(self.query_parts) > 1 + bool(self.identifiers)
 
     @cached_property
     def asking_terms(self) -> list[str]:

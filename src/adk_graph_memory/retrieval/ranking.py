@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from adk_graph_memory.embeddings import QuestionEmbedding
+from adk_graph_memory.graph import lucene
 from adk_graph_memory.retrieval import smalltalk
 from adk_graph_memory.retrieval.coverage import estimate_answer_likelihood, measure_word_trust
 from adk_graph_memory.retrieval.nearness import Nearness, measure_nearness
@@ -61,6 +62,12 @@ class Ranking:
         candidates = [SearchCandidate(*columns) for columns in row["candidates"]]
         empty_turns = smalltalk.find_empty_turns(candidates, query)
         texts = [text for text in row["texts"] if text not in empty_turns.values()]
+        terms, asking_terms = question.terms, question.asking_terms
+        if question.identifiers and not question.is_message:
+            texts = [question.identifiers.unify_spellings(text) for text in texts]
+            terms = asking_terms = lucene.extract_terms(
+                question.identifiers.unify_spellings(question.search_text), question.stop_word_language
+            )
         baseline = ScoreBaseline.from_scores(row["usual"])
         scores = [
             candidate.vector_score
@@ -71,7 +78,7 @@ class Ranking:
         language = question.stop_word_language
         date_words = question.list_date_words(candidates)
         # A message's vector covers only its end, so its words are trusted.
-        word_trust = 1.0 if question.is_message else measure_word_trust(question.terms, [*texts, *date_words], language)
+        word_trust = 1.0 if question.is_message else measure_word_trust(terms, [*texts, *date_words], language)
         return cls(
             question,
             candidates,
@@ -80,7 +87,7 @@ class Ranking:
             word_trust=word_trust,
             fluency=fluency,
             answer_likelihood=estimate_answer_likelihood(
-                best_nearness, question.asking_terms, texts, language, fluency, date_words
+                best_nearness, asking_terms, texts, language, fluency, date_words
             ),
         )
 
