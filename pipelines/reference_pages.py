@@ -102,7 +102,7 @@ def _name_variable(name: str, field: FieldInfo) -> str:
 def _show_default(field: FieldInfo) -> str:
     value = field.get_default(call_default_factory=True)
     if value is None or value == "" or isinstance(value, SecretStr):
-        return "none"
+        return "–"
     if isinstance(value, bool | tuple):
         return f"`{json.dumps(value)}`"
     if isinstance(value, float) and value.is_integer():

@@ -296,14 +296,15 @@ class EmbedderMissing(EmbeddingError):
     template = """
     No embedder is at hand ({reason}). Either `pip install "adk-graph-memory[light]"` (the ONNX runtime) or
     "adk-graph-memory[local]" (sentence-transformers), or pass embedder= (any neo4j-graphrag Embedder or a function from
-    text to numbers); embedder=False works without vectors, by full text alone."""
+    text to numbers); embedder=False, or ADK_GRAPH_MEMORY_EMBEDDER=none, works without vectors, by full text alone."""
 
 
 class EmbeddingModelMissing(EmbeddingError):
     template = """
-    The embedding model {model!r} cannot be loaded: {reason}. Name another (ADK_GRAPH_MEMORY_EMBEDDER, embedder= or
-    --embedder: a sentence-transformers model, a folder that holds one, or gemini-embedding-001), or pass any
-    neo4j-graphrag Embedder; embedder=False works without vectors, by full text alone."""
+    The embedding model {model!r} cannot be loaded: {reason}. Say where it lies (NAME=FOLDER), or name another
+    (ADK_GRAPH_MEMORY_EMBEDDER, embedder= or --embedder: a sentence-transformers model, a folder that holds one, or
+    gemini-embedding-001), or pass any neo4j-graphrag Embedder; `none`, in Python embedder=False, works without
+    vectors, by full text alone."""
     model: str
 
 

@@ -54,15 +54,13 @@ class GraphVectors:
         return self._make_embedder(self._connection.settings)
 
     def _make_embedder(self, settings: Settings) -> embeddings.EmbedderAdapter | None:
-        if self._choice is False:
+        choice = settings.embedder if self._choice is None else self._choice
+        if embeddings.is_without_vectors(choice):
             return None
         # An embedder that start_loading began to load is reused only if the settings are still the same.
         key = settings.embedder, settings.limits.embed_concurrency, settings.embed_dimensions, settings.token_projection
         if self._embedder_cache is None or self._embedder_cache[0] != key:
-            self._embedder_cache = (
-                key,
-                embeddings.EmbedderAdapter(self._choice or settings.embedder, settings),
-            )
+            self._embedder_cache = (key, embeddings.EmbedderAdapter(choice, settings))
         return self._embedder_cache[1]
 
     async def check_embedder(self) -> None:

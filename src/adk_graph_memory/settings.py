@@ -153,7 +153,8 @@ class Settings(BaseSettings):
     embedder: str | None = Field(
         default=None,
         description="name or path of a sentence-transformers model (default: all-MiniLM-L6-v2) or of its ONNX export, "
-        "or the name of a Gemini model such as `gemini-embedding-001`",
+        "or both, so that copies in different folders are one model (`all-MiniLM-L6-v2=/models/minilm`); the name of a "
+        "Gemini model such as `gemini-embedding-001`; `none` searches by full text alone",
     )
     redact: Literal["secrets"] | None = Field(
         default=None, description="`secrets` removes keys, tokens, passwords and card numbers from what is remembered"

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -16,8 +18,9 @@ import pytest
 from huggingface_hub import errors as huggingface_errors
 from neo4j_graphrag.embeddings.base import Embedder
 
-from adk_graph_memory import errors
+from adk_graph_memory import GraphMemory, errors
 from adk_graph_memory.embeddings import EmbedderAdapter, LocalEmbedder, QuestionEmbedding
+from adk_graph_memory.embeddings.local import DEFAULT_MODEL, find_packaged_model
 from adk_graph_memory.records import Embedding, Passage
 from adk_graph_memory.settings import Limits, Settings
 from adk_graph_memory.testing import HashEmbedder
@@ -224,6 +227,7 @@ def letters(text: str) -> Sequence[float]:
         (letters, f"{__name__}.letters"),
         (None, "adk_graph_memory.embeddings.LocalEmbedder:all-MiniLM-L6-v2"),
         ("/models/mine", "adk_graph_memory.embeddings.LocalEmbedder:/models/mine"),
+        ("mine=/models/mine", "adk_graph_memory.embeddings.LocalEmbedder:mine"),
     ],
 )
 def test_an_embedder_is_known_by_kind_and_model(choice: Any, name: str) -> None:
@@ -249,6 +253,34 @@ async def test_a_local_model_with_prompts_of_its_own_gets_them() -> None:
 
 def test_a_local_model_is_not_loaded_before_it_is_needed() -> None:
     assert "loaded_model" not in vars(LocalEmbedder("/nowhere"))
+
+
+@pytest.mark.slow
+async def test_a_model_of_a_name_is_taken_from_its_folder() -> None:
+    folder = find_packaged_model(DEFAULT_MODEL)
+    named = await vectors(f"mine={folder}").aembed_question("Who keeps bees?")
+    assert named.vector == (await vectors(None).aembed_question("Who keeps bees?")).vector
+
+
+async def test_a_folder_without_the_model_is_named_and_no_hub_is_asked(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    pytest.importorskip("sentence_transformers")
+    monkeypatch.setattr(huggingface_hub, "model_info", None)
+    with pytest.raises(errors.EmbeddingModelMissing, match=f"'mine'.*{re.escape(str(tmp_path))}"):
+        await vectors(f"mine={tmp_path}").embed_passages(passages(["a"]))
+
+
+def test_a_path_may_have_an_equals_sign(tmp_path: Path) -> None:
+    (tmp_path / "a=b").mkdir()
+    assert vectors(f"{tmp_path}/a=b").name.endswith("a=b")
+
+
+def test_with_none_there_is_no_embedder() -> None:
+    assert GraphMemory(settings=Settings(embedder="none")).vectors.embedder is None
+    assert GraphMemory(settings=Settings(embedder="none"), embedder=HashEmbedder()).vectors.embedder is not None
+    with pytest.raises(errors.InvalidArgument, match="name a model"):
+        vectors("none")
 
 
 MISSING_MODELS = {

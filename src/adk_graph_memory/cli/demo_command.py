@@ -14,6 +14,7 @@ from adk_graph_memory.cli.lazy_modules import asyncio, environment
 from adk_graph_memory.cli.lazy_modules import demo as demonstration
 from adk_graph_memory.cli.lazy_modules import settings as configuration
 from adk_graph_memory.cli.output import Output, SafeConsole, hide_status, wants_json
+from adk_graph_memory.cli.reembed_command import EmbedderOption, resolve_embedder
 from adk_graph_memory.cli.server_commands import DEFAULT_PORT, start_with_progress
 
 
@@ -22,6 +23,7 @@ def demo(
     data: Annotated[Path | None, typer.Option(help="A conversation in the demo's own JSON form.")] = None,
     questions: Annotated[int | None, typer.Option(min=0, help="How many of its questions to ask.")] = None,
     model: Annotated[str | None, typer.Option(help="What extracts facts: a model's name, or rules.")] = None,
+    embedder: EmbedderOption = None,
 ) -> Output | None:
     """Run the main job on a real conversation: sessions, memory, questions.
 
@@ -48,7 +50,7 @@ def demo(
     async def play() -> demonstration.DemoResult:
         async with (
             adk_graph_memory.Neo4jSessionService() as sessions,
-            adk_graph_memory.GraphMemory(model=reader) as memory,
+            adk_graph_memory.GraphMemory(model=reader, embedder=resolve_embedder(embedder)) as memory,
         ):
             return await demonstration.play_conversation(
                 conversation, sessions=sessions, memory=memory, console=screen, questions=questions

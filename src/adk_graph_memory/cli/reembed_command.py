@@ -34,7 +34,7 @@ MAX_LISTED_FAILURES = 100
 
 EmbedderOption = Annotated[
     str | None,
-    typer.Option(help="A model's name or path, or module:name of a Python object; by default the configured one."),
+    typer.Option(help="A model's name, path or name=path, or module:name of a Python object; else the configured one."),
 ]
 SinceOption = Annotated[
     datetime | None, MomentOption("--since", help="Only what was said since then; no names of entities.")

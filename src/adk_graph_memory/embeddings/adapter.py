@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cached_property
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any, Literal, Protocol, TypeVar, runtime_checkable
 
 from neo4j_graphrag.embeddings.base import Embedder
@@ -79,7 +80,7 @@ class EmbedderAdapter:
 
     Args:
         choice: a neo4j-graphrag ``Embedder``, a function from text to a vector, the name of a Gemini model, or the name
-            or path of a sentence-transformers model; None for the default model.
+            or path of a sentence-transformers model, or both as ``name=path``; None for the default model.
         settings: how many calls may run at a time (one, if the embedder takes any number of texts), the dimension of
             a Gemini model's vectors, and the projection of token vectors.
     """
@@ -349,5 +350,15 @@ def choose_embedder(choice: EmbedderLike, dimensions: int | None) -> Embedder:
         return FunctionEmbedder(choice)
     if choice and choice.removeprefix("models/").startswith("gemini-embedding"):
         return GeminiEmbedder(choice, dimensions) if dimensions else GeminiEmbedder(choice)
+    if choice == "none":
+        raise errors.InvalidArgument(reason="the embedder 'none' makes no vectors: name a model")
+    model, folder = choice or DEFAULT_MODEL, ""
+    if not Path(model).exists():
+        model, _, folder = model.partition("=")
     is_light = not find_spec("sentence_transformers") and find_spec("onnxruntime") and find_spec("tokenizers")
-    return LightEmbedder(choice or DEFAULT_MODEL) if is_light else LocalEmbedder(choice or DEFAULT_MODEL)
+    return LightEmbedder(model, folder or None) if is_light else LocalEmbedder(model, folder or None)
+
+
+def is_without_vectors(choice: EmbedderChoice) -> bool:
+    """Whether there is to be no embedder, as ``False`` says it in Python and ``none`` in a setting."""
+    return choice is False or choice == "none"

@@ -89,7 +89,8 @@ class LightEmbedder(Embedder):
             return Path(self.folder or self.model)
         if (folder := self._download_export(local_files_only=True)) is None:
             if problem := hub.find_hub_problem(self.model):
-                raise errors.EmbeddingModelMissing(model=self.model, reason=problem)
+                reason = f"{problem}; pipelines/export_onnx.py writes it into a folder where PyTorch is installed"
+                raise errors.EmbeddingModelMissing(model=self.model, reason=reason)
             folder = self._download_export(local_files_only=False)
         if folder is None:
             raise ValueError(f"no repository of the hub has its {ONNX_FILE}; pipelines/export_onnx.py makes one")

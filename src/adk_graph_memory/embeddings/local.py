@@ -37,15 +37,16 @@ class LocalEmbedder(Embedder):
     Args:
         model: a path, or a model's name; searched in the package with the default model, then in the local cache, and
             only then at the hub (set HF_HUB_OFFLINE=1 if that is out of reach).
+        folder: where the model of that name lies; then nothing is searched.
 
     Raises:
         errors.EmbedderMissing: at the first text, when the library is not installed.
         errors.EmbeddingModelMissing: at the first text, when the model is neither on this machine nor at the hub.
     """
 
-    def __init__(self, model: str = DEFAULT_MODEL) -> None:
+    def __init__(self, model: str = DEFAULT_MODEL, folder: Path | str | None = None) -> None:
         super().__init__()
-        self.model = model
+        self.model, self.folder = model, folder
 
     @property
     def embedder_name(self) -> str:
@@ -87,6 +88,9 @@ class LocalEmbedder(Embedder):
         raise errors.EmbeddingModelMissing(model=self.model, reason=" ".join(str(cause).split()).rstrip(".")) from cause
 
     def _iterate_locations(self) -> Iterator[tuple[str, dict[str, Any]]]:
+        if self.folder:
+            yield str(self.folder), {"local_files_only": True}
+            return
         if folder := find_packaged_model(self.model):
             yield str(folder), {"local_files_only": True}
         yield self.model, {"local_files_only": True}
