@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -30,6 +31,7 @@ from adk_graph_memory import Neo4jMemoryService, Neo4jSessionService, graph
 from adk_graph_memory.adk.plugin import GraphMemoryPlugin
 from adk_graph_memory.background import ingest_worker, turn_buffer
 from adk_graph_memory.extraction import RuleExtractor
+from adk_graph_memory.graph import migrate
 from adk_graph_memory.records import Passage, Scope
 from adk_graph_memory.settings import Limits, Settings, load_settings
 from adk_graph_memory.testing import HashEmbedder, ScriptedLlm, make_tool_call
@@ -186,7 +188,7 @@ async def test_closing_a_session_has_it_read(world):
 
 @pytest.mark.slow
 async def test_closing_the_runner_reads_what_is_left(world):
-    runner = world.runner(idle=60)
+    runner = world.runner(idle=60, drain=60)
     await world.start()
     await world.say(runner, "My dog is called Rex.")
     await world.plugins[0].close()
@@ -213,6 +215,28 @@ async def test_what_closing_has_no_time_for_stays_pending_and_the_next_process_r
     await world.start("t", user_id="bea")
     await world.say(world.runner(idle=60), "Hello.", "t", user_id="bea")
     await world.until(lambda: world.found("What is my dog called?"))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("patience", [10.0, 0.3], ids=["waited for", "given up by the caller"])
+async def test_closing_queues_what_waits_for_the_schema_to_be_made(world, monkeypatch, patience):
+    migrate_schema = migrate.migrate_schema
+
+    async def migrate_slowly(connection: graph.Connection) -> None:
+        await asyncio.sleep(1)
+        await migrate_schema(connection)
+
+    await world.memory.prepare()
+    monkeypatch.setattr(migrate.analyzers, "find_missing_indexes", lambda *_: ["an index"])
+    monkeypatch.setattr(migrate, "migrate_schema", migrate_slowly)
+    memory = Neo4jMemoryService(settings=world.settings, model="rules", embedder=HashEmbedder())
+    runner = world.runner(memory=memory, idle=60, drain=0.1)
+    await world.start()
+    await world.say(runner, "My dog is called Rex.")
+    with suppress(TimeoutError):
+        await asyncio.wait_for(world.plugins[0].close(), patience)
+    await world.until(lambda: queued(world, 1))
+    assert await world.words() == ["My dog is called Rex."]
 
 
 async def claimed(world: World) -> bool:

@@ -29,25 +29,33 @@ class BackgroundLoop:
 
     def __init__(self, name: str, final_work: Callable[[], Coroutine[Any, Any, None]]) -> None:
         self._final_work, self._loop = final_work, asyncio.new_event_loop()
+        self._stopping: Future[None] | None = None
         self._thread = threading.Thread(target=_run_loop, args=[self._loop], name=name, daemon=True)
         self._thread.start()
-        _running_loops.add(self)
+        _loops.add(self)
 
     @property
     def is_running(self) -> bool:
         """Whether the loop still accepts work; always False in a fork, which does not inherit the thread."""
-        return self in _running_loops and self._thread.is_alive()
+        return self._stopping is None and self._thread.is_alive()
 
     def submit(self, work: Coroutine[Any, Any, T]) -> Future[T]:
         """Start work in an empty context, so that it does not inherit the current request's span and variables."""
         return Context().run(asyncio.run_coroutine_threadsafe, work, self._loop)
 
     def stop_loop(self) -> Future[None]:
-        """Run the final work and end the thread; work that still runs is cancelled and may clean up."""
-        _running_loops.discard(self)
-        future = self.submit(self._final_work())
-        future.add_done_callback(lambda _: self._loop.call_soon_threadsafe(self._loop.stop))
-        return future
+        """Run the final work and end the thread; work that still runs is cancelled and may clean up.
+
+        The process does not exit before, even if nobody waits for it.
+        """
+        if self._stopping is None:
+            self._stopping = self.submit(self._final_work())
+            self._stopping.add_done_callback(self._end_thread)
+        return self._stopping
+
+    def _end_thread(self, _: Future[None]) -> None:
+        _loops.discard(self)
+        self._loop.call_soon_threadsafe(self._loop.stop)
 
 
 def _run_loop(loop: asyncio.AbstractEventLoop) -> None:
@@ -55,11 +63,12 @@ def _run_loop(loop: asyncio.AbstractEventLoop) -> None:
         runner.get_loop().run_forever()
 
 
-_running_loops: set[BackgroundLoop] = set()
+_loops: set[BackgroundLoop] = set()
+"""Those whose thread has not ended, as far as this process has started it."""
 
 
 def _stop_loops() -> None:
-    futures = [loop.stop_loop() for loop in list(_running_loops) if loop.is_running]
+    futures = [loop.stop_loop() for loop in list(_loops) if loop._thread.is_alive()]  # not in a fork
     for error in filter(None, (future.exception() for future in futures)):
         logger.error("The last work of a background thread failed.", exc_info=error)
 

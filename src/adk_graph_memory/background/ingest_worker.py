@@ -118,12 +118,16 @@ class IngestWorker:
             await asyncio.wait(active, return_when=asyncio.FIRST_COMPLETED)
 
     async def drain_queue(self) -> None:
-        """Ingest what is queued until the drain time is over, then close this loop's connections."""
+        """Ingest what is queued until the drain time is over, then close this loop's connections.
+
+        Turns that wait for the schema to be made are still queued, though that takes longer.
+        """
         try:
             async with asyncio.timeout(self._drain_seconds):
                 await self.finish_queue()
         except TimeoutError:
             logger.info("Requests that were not ingested in time stay queued.")
+            await self._finish_migrations()
         tasks = [*filter(None, self._enqueue_tasks.values()), *self._ingest_tasks.values(), *self._sweep_tasks.values()]
         for task in tasks:
             task.cancel()
@@ -135,6 +139,13 @@ class IngestWorker:
             )
         for memory in self._memories:
             await memory.connection.close_loop_driver()
+
+    async def _finish_migrations(self) -> None:
+        """Wait until turns that wait for a migration are queued, or until the database's time is over."""
+        connections = {task: key.user.memory.connection for key, task in self._enqueue_tasks.items() if task}
+        if tasks := [task for task, connection in connections.items() if connection.is_migrating]:
+            seconds = max(connections[task].settings.limits.database_timeout for task in tasks)
+            await asyncio.wait(tasks, timeout=seconds)
 
     def _start_ingest(self, user: MemoryUser) -> None:
         """Start an ingest unless one runs, which looks for more before it ends."""

@@ -68,8 +68,11 @@ class MemoryQueue:
         await asyncio.wrap_future(future)
 
     async def close(self) -> None:
-        """Ingest the queue until the drain time is over; the rest stays in the graph for ``ingest --pending``."""
+        """Ingest the queue until the drain time is over; the rest stays in the graph for ``ingest --pending``.
+
+        Who stops waiting for it, as ADK does after five seconds, does not stop it; the process exits when it has ended.
+        """
         with self._lock:
             background_worker, self._background_worker = self._background_worker, None  # a later run starts a new one
         if background_worker is not None and background_worker[0].is_running:
-            await asyncio.wrap_future(background_worker[0].stop_loop())
+            await asyncio.shield(asyncio.wrap_future(background_worker[0].stop_loop()))

@@ -78,7 +78,8 @@ class Connection(Closeable):
         self._is_driver_given = driver is not None or (sync_driver is not None and "uri" not in self._overrides)
         self._loop_drivers = LoopDrivers(self._open_driver)
         self._append_queues: WeakKeyDictionary[asyncio.AbstractEventLoop, AppendQueue] = WeakKeyDictionary()
-        self.reads, self.health, self.is_prepared = SyncReads(self, sync_driver), DriverHealth(), False
+        self.reads, self.health = SyncReads(self, sync_driver), DriverHealth()
+        self.is_migrating = self.is_prepared = False
         self.server_line, self.locks = "2026", KeyedLocks()
         self.planner = StatementPlanner(self)
         self.tombstone_key = ""
