@@ -179,4 +179,4 @@ RETURN u.scope AS scope, u.app_name AS app_name, u.user_id AS user_id ORDER BY s
 // could read
 RETURN COUNT { MATCH (i:@Ingest {scope: $scope}) WHERE i.state IN ['pending', 'claimed'] } AS waiting,
        COUNT { MATCH (m:@Memory {scope: $scope, unembedded: true}) } AS unembedded,
-       COUNT { MATCH (i:@Ingest {scope: $scope})-[reads:READS]->(e:@Event) WHERE reads.unread IS NOT NULL AND e.ingest = i.id } AS unread
+       COUNT { MATCH (i:@Ingest {scope: $scope})-[reads:READS]->(e:@Event) WHERE i.state IS NOT NULL AND reads.unread IS NOT NULL AND e.ingest = i.id } AS unread
