@@ -262,6 +262,7 @@ async def test_a_model_of_a_name_is_taken_from_its_folder() -> None:
     assert named.vector == (await vectors(None).aembed_question("Who keeps bees?")).vector
 
 
+@pytest.mark.slow
 async def test_a_folder_without_the_model_is_named_and_no_hub_is_asked(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -313,7 +314,7 @@ async def test_a_model_that_is_nowhere_is_missing_for_a_reason(
 
 
 async def test_without_the_library_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    for library in ("sentence_transformers", "onnxruntime"):
+    for library in ("torch", "sentence_transformers", "onnxruntime"):
         monkeypatch.setitem(sys.modules, library, None)
     with pytest.raises(errors.EmbedderMissing, match=r"(?s)not installed.*\[light\].*\[local\]"):
         await vectors(None).wait_until_ready()

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adk_graph_memory.embeddings import EmbedderAdapter, LocalEmbedder
+from adk_graph_memory.embeddings import EmbedderAdapter, LightEmbedder, LocalEmbedder
 from adk_graph_memory.language.fluency import score_fluency
 from adk_graph_memory.settings import Settings
 
@@ -73,7 +73,7 @@ def test_it_is_a_share(text: str, length: int) -> None:
     ],
 )
 def test_the_default_embedder_knows_english(question: str, *, is_known: bool) -> None:
-    assert (EmbedderAdapter(None, Settings()).measure_fluency(question) > 0.5) is is_known
+    assert (EmbedderAdapter(LightEmbedder(), Settings()).measure_fluency(question) > 0.5) is is_known
 
 
 def test_any_other_embedder_is_believed() -> None:
