@@ -42,6 +42,11 @@ class ProblemLog:
         reason = " ".join(str(error).split()) or type(error).__name__
         self._logger.log(level, "%s: %s", task, reason, exc_info=None if is_ours else error, stacklevel=2)
 
+    def has_problem(self, task: str) -> bool:
+        """Whether something has kept the task from being done since it was last done."""
+        with self._lock:
+            return task in self._causes
+
     def clear_problem(self, task: str) -> None:
         """Note that the task was done, so that a later problem is logged again."""
         with self._lock:

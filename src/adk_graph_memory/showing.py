@@ -9,6 +9,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 from adk_graph_memory import errors, graph
+from adk_graph_memory.consolidation.entity_resolution import OWNER_KEY
 from adk_graph_memory.html_pages import FILE_BASE, Answer, MemoryView, PageRenderer, make_document
 from adk_graph_memory.language.wording import format_count
 from adk_graph_memory.listings import Listings
@@ -76,7 +77,7 @@ class Showing(Profiles, Listings):
         _check_options(question, about, limit)
         connection, scope = await graph.prepare_connection(self.connection), Scope(app_name, user_id)
         renderer, pages = PageRenderer(scope, FILE_BASE), dict[str, str]()
-        renderer.owner_name = await graph.inspection.find_owner_name(connection, scope)
+        renderer.owner_name = await graph.inspection.find_owner_name(connection, scope, OWNER_KEY)
         if question:
             pages[renderer.make_url("answer")] = renderer.render_answer(await find_answer(self, scope, question))
         more = None if limit is None else limit + 1  # tells whether the limit leaves any out

@@ -30,6 +30,7 @@ def parse(text: str) -> ParsedQuestion:
         ("e-07", ["e07", "e 07"]),
         ("When does OS 87 land?", ["os87", "os 87"]),
         ("A 07", ["a07"]),
+        ("Was ist für mich jetzt in der Halle A 12?", ["a12"]),
     ],
 )
 def test_an_identifier_is_also_searched_for_in_other_spellings(question: str, terms: list[str]) -> None:
@@ -45,6 +46,7 @@ def test_an_identifier_is_also_searched_for_in_other_spellings(question: str, te
         "Am I 38 years old, and who is the 3rd?",
         "Do I use Python 3.10 on node-1.example.org, or ana@example.org?",
         "Bin ich in Zimmer 12b?",
+        "What did I see at CES 2024?",
     ],
 )
 def test_a_question_without_identifiers_is_searched_for_by_its_words_alone(question: str) -> None:
@@ -72,8 +74,14 @@ def test_a_text_is_read_in_the_spelling_of_the_question(text: str, question: str
     [
         ("Call me on +43 664 555 0127.", "6645550127"),
         ("Call me on 6645550127.", None),
+        ("Call me on +43\u00a0664\u00a0555\u00a00127.", "6645550127"),
         ("In 2024 it was 1 500 000 euros.", None),
     ],
 )
 def test_a_number_is_indexed_in_its_normal_form_too(text: str, words: str | None) -> None:
     assert extract_word_parts(text) == words
+
+
+def test_a_message_has_no_identifiers_and_a_question_a_few() -> None:
+    assert not parse(" ".join(f"E{number}" for number in range(200))).identifiers
+    assert len(parse(" ".join(f"E{number}" for number in range(20))).identifiers.codes) == 16

@@ -125,3 +125,12 @@ def test_other_words_stay_as_they_are() -> None:
         "2 - 4 hours – 18 may",
     ):
         assert normalize(text).replace("hour ", "hours ") == text
+
+
+def test_a_long_number_is_read_as_fast_as_a_long_word() -> None:
+    assert normalize("1" * 100_000) == "1" * 100_000
+
+
+@pytest.mark.slow
+def test_no_text_has_too_many_numbers() -> None:
+    assert normalize("5 a " * 140_000).count("5") == 140_000

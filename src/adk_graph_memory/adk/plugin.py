@@ -39,7 +39,8 @@ class GraphMemoryPlugin(BasePlugin):
         every: queued turns of a user that start an ingest.
         idle: seconds after a user's last run that start an ingest, however few turns there are.
         at_once: users ingested in parallel; each user's turns are ingested in order.
-        drain: seconds for which closing goes on ingesting; the rest stays queued. ADK allows five.
+        drain: seconds for which closing goes on ingesting; the rest stays queued. ADK's Runner waits for five at most,
+            and the process for all of them.
         preload_profile: also put the user's profile into the system instruction of each run.
         profile_timeout: seconds that a run waits for it; then it goes on without.
 

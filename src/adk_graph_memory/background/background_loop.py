@@ -46,7 +46,7 @@ class BackgroundLoop:
     def stop_loop(self) -> Future[None]:
         """Run the final work and end the thread; work that still runs is cancelled and may clean up.
 
-        The process does not exit before, even if nobody waits for it.
+        The process does not exit until then, even if nobody waits.
         """
         if self._stopping is None:
             self._stopping = self.submit(self._final_work())
@@ -64,7 +64,7 @@ def _run_loop(loop: asyncio.AbstractEventLoop) -> None:
 
 
 _loops: set[BackgroundLoop] = set()
-"""Those whose thread has not ended, as far as this process has started it."""
+"""Loops whose thread may still run; in a fork also the parent's, whose threads are gone."""
 
 
 def _stop_loops() -> None:

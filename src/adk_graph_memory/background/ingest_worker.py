@@ -43,7 +43,7 @@ class IngestWorker:
         self._turn_buffer, self._batch_size, self._idle_seconds, self._drain_seconds = turn_buffer, every, idle, drain
         self._writer_slots, self._ingest_slots = asyncio.Semaphore(MAX_WRITERS), asyncio.Semaphore(at_once)
         self._locks = graph.KeyedLocks()
-        self._start_time = time.time()
+        self._start_time, self._is_closing = time.time(), False
         self._memories: set[GraphMemory] = set()
         self._sweep_tasks: dict[tuple[GraphMemory, str], asyncio.Task[None]] = {}
         self._enqueue_tasks: dict[SessionKey, asyncio.Task[None] | None] = {}
@@ -60,7 +60,7 @@ class IngestWorker:
         self._memories.add(key.user.memory)
         try:
             pause = RETRY_PAUSE
-            while not await self._deliver_turns(key):
+            while not await self._deliver_turns(key) and not self._is_closing:
                 await asyncio.sleep(pause)
                 pause = min(2 * pause, MAX_RETRY_PAUSE)
         finally:
@@ -120,14 +120,15 @@ class IngestWorker:
     async def drain_queue(self) -> None:
         """Ingest what is queued until the drain time is over, then close this loop's connections.
 
-        Turns that wait for the schema to be made are still queued, though that takes longer.
+        Turns that are on their way into the graph then have one ``database_timeout`` more: the server may have started
+        a moment ago and have no schema yet.
         """
         try:
             async with asyncio.timeout(self._drain_seconds):
                 await self.finish_queue()
         except TimeoutError:
             logger.info("Requests that were not ingested in time stay queued.")
-            await self._finish_migrations()
+            await self._finish_queueing()
         tasks = [*filter(None, self._enqueue_tasks.values()), *self._ingest_tasks.values(), *self._sweep_tasks.values()]
         for task in tasks:
             task.cancel()
@@ -140,11 +141,12 @@ class IngestWorker:
         for memory in self._memories:
             await memory.connection.close_loop_driver()
 
-    async def _finish_migrations(self) -> None:
-        """Wait until turns that wait for a migration are queued, or until the database's time is over."""
-        connections = {task: key.user.memory.connection for key, task in self._enqueue_tasks.items() if task}
-        if tasks := [task for task, connection in connections.items() if connection.is_migrating]:
-            seconds = max(connections[task].settings.limits.database_timeout for task in tasks)
+    async def _finish_queueing(self) -> None:
+        """Wait for turns on their way into the graph, but not for a database that is known to be away."""
+        self._is_closing = True
+        memories = {task: key.user.memory for key, task in self._enqueue_tasks.items() if task}
+        if tasks := [task for task, memory in memories.items() if not memory.problems.has_problem(WAITS_FOR_GRAPH)]:
+            seconds = max(memories[task].connection.settings.limits.database_timeout for task in tasks)
             await asyncio.wait(tasks, timeout=seconds)
 
     def _start_ingest(self, user: MemoryUser) -> None:

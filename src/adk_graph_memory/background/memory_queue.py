@@ -70,7 +70,8 @@ class MemoryQueue:
     async def close(self) -> None:
         """Ingest the queue until the drain time is over; the rest stays in the graph for ``ingest --pending``.
 
-        Who stops waiting for it, as ADK does after five seconds, does not stop it; the process exits when it has ended.
+        A caller that stops waiting, as ADK does after five seconds, does not stop it; the process exits once it has
+        finished.
         """
         with self._lock:
             background_worker, self._background_worker = self._background_worker, None  # a later run starts a new one

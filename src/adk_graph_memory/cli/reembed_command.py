@@ -110,7 +110,7 @@ def _choose_engine(
 
 def resolve_embedder(name: str | None) -> Any:
     """Resolve ``--embedder``: a Python object as ``module:name`` (a class is called), else a model's name or path."""
-    if name is None or ":" not in name or Path(name).exists():
+    if name is None or ":" not in name or "=" in name or Path(name).exists():
         return name
     sys.path.append(str(Path.cwd()))  # a program that pip installed does not look for modules where it is run
     try:

@@ -24,6 +24,7 @@ from adk_graph_memory.records import (
     digest,
     fold_text,
 )
+from adk_graph_memory.records.scopes import OWNER_NAME
 from adk_graph_memory.records.turns import Role
 
 _GroupDoubt = tuple[EntityGroup, tuple[EntityGroup, ...]]
@@ -32,6 +33,10 @@ _GroupDoubt = tuple[EntityGroup, tuple[EntityGroup, ...]]
 def make_entity_key(name: str) -> str:
     """Return the key of an entity of this name; names that differ only in case, width or spacing share a key."""
     return digest("entity", fold_text(name))
+
+
+OWNER_KEY = make_entity_key(OWNER_NAME)
+"""The key of the entity that the owner of a memory is."""
 
 
 def list_entity_keys(entity: ExtractedEntity) -> list[str]:

@@ -89,7 +89,7 @@ class LightEmbedder(Embedder):
             return Path(self.folder or self.model)
         if (folder := self._download_export(local_files_only=True)) is None:
             if problem := hub.find_hub_problem(self.model):
-                reason = f"{problem}; pipelines/export_onnx.py writes it into a folder where PyTorch is installed"
+                reason = f"{problem}; on a machine with PyTorch, pipelines/export_onnx.py writes one into a folder"
                 raise errors.EmbeddingModelMissing(model=self.model, reason=reason)
             folder = self._download_export(local_files_only=False)
         if folder is None:

@@ -78,8 +78,7 @@ class Connection(Closeable):
         self._is_driver_given = driver is not None or (sync_driver is not None and "uri" not in self._overrides)
         self._loop_drivers = LoopDrivers(self._open_driver)
         self._append_queues: WeakKeyDictionary[asyncio.AbstractEventLoop, AppendQueue] = WeakKeyDictionary()
-        self.reads, self.health = SyncReads(self, sync_driver), DriverHealth()
-        self.is_migrating = self.is_prepared = False
+        self.reads, self.health, self.is_prepared = SyncReads(self, sync_driver), DriverHealth(), False
         self.server_line, self.locks = "2026", KeyedLocks()
         self.planner = StatementPlanner(self)
         self.tombstone_key = ""
@@ -356,7 +355,10 @@ class Connection(Closeable):
             source = "NEO4J_PASSWORD, in the environment or an agent's .env file"
         else:
             source = f"{environment.get_connection_file()}, where `adk-graph-memory up` wrote it"
-        return f"the password came from {source}; correct it there (after three failures the server waits some seconds)"
+        return (
+            f"check the user name and the password, which came from {source} (after three failures the server waits "
+            "some seconds)"
+        )
 
     @property
     def _shown_uri(self) -> str:

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from adk_graph_memory import errors
-from adk_graph_memory.graph import fact_rows, json_map, knowledge
+from adk_graph_memory.graph import fact_rows, json_map
 from adk_graph_memory.graph.connection import Connection
 from adk_graph_memory.language.zones import restore_datetime
 from adk_graph_memory.records import Recollection, Scope, StoredEntity, StoredFact
@@ -25,6 +25,7 @@ from adk_graph_memory.records.inspection import (
     RevisionEntry,
     SessionSummary,
 )
+from adk_graph_memory.records.results import choose_display_name
 from adk_graph_memory.records.scopes import OWNER_NAME
 from adk_graph_memory.records.turns import make_memory_id
 
@@ -111,11 +112,10 @@ async def fetch_entity(
     )
 
 
-async def find_owner_name(connection: Connection, scope: Scope) -> str:
-    """Find what to call the owner of a memory on a page: ``user`` as long as memory knows no name of theirs."""
-    now = datetime.now(UTC)
-    named = await knowledge.fetch_entities(connection, scope, now=now, name=OWNER_NAME, limit=knowledge.MAX_NAMESAKES)
-    return next((entity.display_name for entity in named if entity.name == OWNER_NAME), OWNER_NAME)
+async def find_owner_name(connection: Connection, scope: Scope, key: str) -> str:
+    """Find what a page calls the owner of a memory, given their entity's key: ``user`` as long as no name is known."""
+    rows = await connection.run_statement("names_of_entity", scope=scope.key, key=key)
+    return next((choose_display_name(row["name"], row["aliases"]) for row in rows), OWNER_NAME)
 
 
 async def fetch_entities(

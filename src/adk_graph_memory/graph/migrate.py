@@ -102,11 +102,7 @@ async def _ensure_schema(connection: Connection) -> None:
         *analyzers.find_missing_indexes(state, connection.settings),
     ]
     if missing and mode == "auto":
-        connection.is_migrating = True
-        try:
-            await migrate_schema(connection)
-        finally:
-            connection.is_migrating = False
+        await migrate_schema(connection)
     elif missing:
         raise errors.SchemaMissing(database=connection.settings.database, missing=", ".join(missing))
 

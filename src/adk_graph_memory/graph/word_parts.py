@@ -29,7 +29,7 @@ def split_words(text: str) -> list[str]:
 
 def extract_word_parts(text: str) -> str | None:
     """Extract what is indexed beside the text: parts of joined words, and numbers; None if there are none."""
-    words = _find_joined_words(text)
+    words = dict.fromkeys(_find_joined_words(text))
     parts = dict.fromkeys(part for token in words for part in _split_joined_word(token))
     parts |= dict.fromkeys(number for number in find_number_keys(text) if number not in words)
     return " ".join(parts) or None

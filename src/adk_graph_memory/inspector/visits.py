@@ -12,6 +12,7 @@ from fastapi import Depends, HTTPException, Request
 from fastapi.responses import HTMLResponse
 
 from adk_graph_memory import graph
+from adk_graph_memory.consolidation.entity_resolution import OWNER_KEY
 from adk_graph_memory.html_pages import PageRenderer
 from adk_graph_memory.memory import GraphMemory
 from adk_graph_memory.records import Scope
@@ -99,7 +100,7 @@ OwnVisit = Annotated[Visit, Depends(open_visit)]
 
 async def open_page_visit(visit: OwnVisit) -> Visit:
     """Open the visit of a request for a page, which calls the owner of the memory by name."""
-    visit.renderer.owner_name = await graph.inspection.find_owner_name(await visit.connect(), visit.scope)
+    visit.renderer.owner_name = await graph.inspection.find_owner_name(await visit.connect(), visit.scope, OWNER_KEY)
     return visit
 
 

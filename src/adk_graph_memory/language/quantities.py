@@ -82,7 +82,7 @@ _MONTHS_BY_NAME = {name: number for number, names in enumerate(_MONTHS, 1) for n
 _COUNTRY_CODE = re.compile(r"[17]|2[07]|3[0-469]|4[013-9]|5[1-8]|6[0-6]|8[1246]|9[0-58]|\d{3}")
 """Of telephone numbers; all that begin otherwise have three digits."""
 _DATE_UNIT, _TIME_UNIT = frozenset({"date"}), frozenset({"time of day"})
-_FIRST_PLACE = 0xF0000
+_FIRST_PLACE, _LAST_PLACE = 0xF0000, 0x10FFFF
 """A character of the private use area stands for each quantity until all are read."""
 _MOST_DIGITS = 24
 """Digits of a number that is compared by its value; a longer one is compared as it is written."""
@@ -102,7 +102,7 @@ _CURRENCY_AT_END = re.compile(rf"(?:{_CURRENCY})\s?$", re.VERBOSE)
 _YEAR = re.compile(r"(?:19|20)\d\d")
 _UNIT = rf"\ ?(?: {_join([*UNITS_BY_NAME, *_SCALES])} )(?!\w)"
 _DIGITS = r"(?<![\d.,]) \d{1,3} (?: [\ '’]\d{3} )+ (?!\d) (?: [.,]\d+ )? | \d+ (?: [.,]\d+ )*"
-_FRACTION, _PRIVATE = re.compile(r"(\d*)(\d)\u2044([2458])"), re.compile("[\U000f0000-\U000fffff]")
+_FRACTION, _PRIVATE = re.compile(r"(?<!\d)(\d*)(\d)\u2044([2458])"), re.compile("[\U000f0000-\U0010ffff]")
 _NUMBER_WORD = re.compile(rf"(?<!\w)(?: {_join(_DIGITS_BY_WORD)} )(?!\w)", re.VERBOSE)
 _ADDRESS = re.compile(r"(?<![\w.+-])[\w.+-]+@[\w-]+(?:\.[\w-]+)+|(?:https?://|www\.)[^\s\"<>)]*[^\s\"<>).,;:!?]")
 _ACCOUNT = re.compile(r"(?<!\w)[a-z]{2}\d{2} ?(?:[a-z]{4} ?)?(?:\d{4} ?){2,7}(?:\d{1,4}|(?<=\d))(?!\w)")
@@ -200,12 +200,13 @@ def normalize_quantities(text: str) -> NormalText:
     """Bring the quantities of a text that is folded for comparison into their normal form.
 
     "1,500" and "1.500" become 1500, "5.0" becomes 5, "9:00" and "9 am" become 9, "two" becomes 2, and "€5" becomes
-    "5 eur"; a telephone number loses the code of its country and the zero in front of it.
+    "5 eur"; a telephone number loses the code of its country and the zero in front of it. Beyond some 130,000
+    quantities, they stay as they are.
     """
     found: list[Quantity] = []
 
     def keep(match: re.Match[str], read: Callable[[re.Match[str]], Quantity | None]) -> str:
-        quantity = read(match)
+        quantity = read(match) if len(found) < _LAST_PLACE - _FIRST_PLACE else None
         if quantity is None:
             return match[0]
         found.append(quantity)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from typing import Any, Literal, NamedTuple, get_args
@@ -256,14 +256,26 @@ class StoredEntity:
     @property
     def display_name(self) -> str:
         """What to call the entity on a page: its name, but the owner of a memory, ``user``, by the first real name."""
-        if self.name != OWNER_NAME:
-            return self.name
-        return next((alias for alias in self.aliases if alias != alias.lower() or alias == alias.upper()), self.name)
+        return choose_display_name(self.name, self.aliases)
 
     @property
     def other_names(self) -> tuple[str, ...]:
         """Its names beside the one that is displayed."""
         return tuple(name for name in (self.name, *self.aliases) if name not in (self.display_name, OWNER_NAME))
+
+
+def choose_display_name(name: str, aliases: Sequence[str]) -> str:
+    """Choose what a page calls an entity: its name, but for the owner of a memory their first proper name."""
+    if name != OWNER_NAME:
+        return name
+    return next((alias for alias in aliases if _is_proper_name(alias)), name)
+
+
+def _is_proper_name(text: str) -> bool:
+    """Whether a text begins with a letter, is not in small letters, and is neither "User" nor a single Latin letter."""
+    is_capital = text != text.lower() or text == text.upper()
+    is_letter = len(text) == 1 and text.isascii()
+    return text[:1].isalpha() and is_capital and text.casefold() != OWNER_NAME and not is_letter
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,8 +23,9 @@ _END_SENTENCE_WORDS = 16
 """Words searched for of such a sentence: enough for a question, not for a list."""
 _END_BOOST = 2.0
 """The boost of such words."""
-IDENTIFIER_BOOST = 8.0
-"""The boost of a number or a code: more than the groups of its digits together, which others have too."""
+IDENTIFIER_BOOST = 64.0
+"""The boost of a number or a code: more than the groups of its digits together, which others have too, though a word is
+the less rare for Lucene the fewer memories have any in that property."""
 _MAX_PLAIN_WORDS = 32
 """Words from the middle that are not names: the longest, which are usually rare."""
 _WORDS_PER_PART = 8

@@ -118,16 +118,19 @@ class ParsedQuestion:
     @cached_property
     def query_parts(self) -> list[query_parts.QueryPart]:
         """The words to search for, grouped by query: one for a question, several for a message; one for identifiers."""
-        parts = query_parts.split_query_parts(self.search_text, self.stop_word_language)
         if not self.identifiers:
-            return parts
+            return self._word_parts
         terms = list(self.identifiers.list_terms(self.stop_word_language))
-        return [*parts, query_parts.QueryPart(terms, query_parts.IDENTIFIER_BOOST)]
+        return [*self._word_parts, query_parts.QueryPart(terms, query_parts.IDENTIFIER_BOOST)]
+
+    @cached_property
+    def _word_parts(self) -> list[query_parts.QueryPart]:
+        return query_parts.split_query_parts(self.search_text, self.stop_word_language)
 
     @cached_property
     def identifiers(self) -> Identifiers:
-        """The numbers and codes in it that are found in other spellings too."""
-        return find_identifiers(self.search_text)
+        """The numbers and codes in it that are found in other spellings too; a message has none."""
+        return Identifiers() if self.is_message else find_identifiers(self.search_text)
 
     @property
     def terms(self) -> list[str]:
@@ -137,7 +140,7 @@ class ParsedQuestion:
     @property
     def is_message(self) -> bool:
         """Whether it is longer than a question."""
-        return len(self.query_parts) > 1 + bool(self.identifiers)
+        return len(self._word_parts) > 1
 
     @cached_property
     def asking_terms(self) -> list[str]:

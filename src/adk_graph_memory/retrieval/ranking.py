@@ -63,11 +63,10 @@ class Ranking:
         empty_turns = smalltalk.find_empty_turns(candidates, query)
         texts = [text for text in row["texts"] if text not in empty_turns.values()]
         terms, asking_terms = question.terms, question.asking_terms
-        if question.identifiers and not question.is_message:
+        if question.identifiers:
             texts = [question.identifiers.unify_spellings(text) for text in texts]
-            terms = asking_terms = lucene.extract_terms(
-                question.identifiers.unify_spellings(question.search_text), question.stop_word_language
-            )
+            unified = question.identifiers.unify_spellings(question.search_text)
+            terms = asking_terms = lucene.extract_terms(unified, question.stop_word_language)
         baseline = ScoreBaseline.from_scores(row["usual"])
         scores = [
             candidate.vector_score

@@ -72,6 +72,12 @@ RETURN id,
 // include inspected_turn
 AS turn
 
+// names_of_entity
+// one row, or none: name and aliases of an entity, or of that which it was merged into
+MATCH (found:@Entity {scope: $scope, key: $key})
+MATCH (found)-[:MERGED_INTO*0..]->(n:@Entity) WHERE NOT (n)-[:MERGED_INTO]->()
+RETURN n.name AS name, n.aliases AS aliases
+
 // inspected_entity
 // one row, or none: an entity, or that which it was merged into; who was merged into it; and for each name the first turn that says it
 MATCH (found:@Entity {scope: $scope, key: $key})

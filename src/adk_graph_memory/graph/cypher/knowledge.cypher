@@ -81,11 +81,17 @@ RETURN f.timestamp AS timestamp, f.id AS id
 
 // named_entities
 // one row: key, name and aliases of the user's entities with this key, name or alias in any case, or of all if none has it
-MATCH (n:@Entity {scope: $scope}) WHERE n.key IS NOT NULL
-WITH n {.key, .name, .aliases} AS entity,
-     n.key = $name OR any(name IN [n.name] + n.aliases WHERE toLower(name) = toLower($name)) AS is_named
-WITH collect(entity) AS entities, collect(CASE WHEN is_named THEN entity END) AS named
-RETURN CASE WHEN size(named) > 0 THEN named ELSE entities END AS entities
+CALL () {
+  MATCH (n:@Entity {scope: $scope})
+  WHERE n.key IS NOT NULL AND (n.key = $name OR any(name IN [n.name] + n.aliases WHERE toLower(name) = toLower($name)))
+  RETURN collect(n {.key, .name, .aliases}) AS named
+}
+CALL (named) {
+  WITH named WHERE size(named) = 0
+  MATCH (n:@Entity {scope: $scope}) WHERE n.key IS NOT NULL
+  RETURN collect(n {.key, .name, .aliases}) AS others
+}
+RETURN named + others AS entities
 
 // entities
 // a row for each of the user's entities (of one type, of one name, alias or key, or of all), that of most facts first

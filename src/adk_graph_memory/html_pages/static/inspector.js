@@ -81,7 +81,9 @@ function showMoment(slider) {
   const words = date.toLocaleDateString("en-GB", { day: "numeric", month: "long", year: "numeric", timeZone: "UTC" });
   slider.nextElementSibling.value = isToday ? "today" : words;
   document.getElementById("known").textContent = isToday ? "What is known" : `So on ${words}`;
-  for (const row of document.querySelectorAll("[data-from]")) row.hidden = !held(row.dataset.from, row.dataset.to);
+  for (const row of document.querySelectorAll("[data-from]")) {
+    row.hidden = !isToday && !("isSo" in row.dataset && held(row.dataset.from, row.dataset.to)); // plans are not so
+  }
   for (const row of document.querySelectorAll(".timeline .heading")) row.hidden = !isToday; // they say what is so now
   document.querySelector(".picture")?.graph?.edges().forEach((edge) => {
     const then = edge.data("periods").filter(([, from, to]) => held(from, to));
