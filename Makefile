@@ -3,12 +3,13 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 INSTALL := $(PYTHON) pipelines/install.py $(VENV)
-NEO4J  ?= 2026
-# What one process has compiled no other one compiles again.
+# Keep bytecode, so that later processes need not compile it again.
 export PYTHONDONTWRITEBYTECODE :=
 export HF_HUB_OFFLINE := 1
 export TOKENIZERS_PARALLELISM := false
+ifdef NEO4J
 export ADK_GRAPH_MEMORY_NEO4J := $(NEO4J)
+endif
 
 .PHONY: setup demo test test-rest test-all lint types docs bench quality compare lock neo4j-lock clean
 
@@ -33,7 +34,8 @@ endif
 
 PYTEST := $(BIN)/python -m pytest -n 2 --dist loadgroup
 
-# What one waits for: one case of each kind, in minutes. `make test-rest` runs what it leaves out, `make test-all` every case.
+# The part that is quick enough to wait for: one case of each kind, in minutes. `make test-rest` runs what it leaves out,
+# `make test-all` every case.
 # ARGS chooses tests itself, slow ones too.
 test: setup lint
 	$(PYTEST) $(or $(ARGS),-m 'not slow and not full')

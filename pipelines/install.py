@@ -40,7 +40,7 @@ IRRELEVANT = {
     *("break-system-packages", "cache-dir", "config-file", "debug", "disable-pip-version-check", "log", "no-color"),
     *("no-input", "no-python-version-warning", "no-warn-conflicts", "no-warn-script-location", "pre"),
     *("prefer-binary", "progress-bar", "quiet", "require-hashes", "require-virtualenv", "root-user-action", "upgrade"),
-    *("upgrade-strategy", "use-deprecated", "use-feature", "verbose"),
+    *("upgrade-strategy", "use-deprecated", "use-feature", "user", "verbose"),
 }
 """Options of pip that change neither where packages come from nor which are installed, as each is pinned by hash."""
 
@@ -51,7 +51,9 @@ class CannotUseUvError(Exception):
 
 def read_pip_options(python: Path) -> dict[str, str]:
     """Read what pip's configuration files and variables say about installing, as pip itself resolves them."""
-    listed = subprocess.run([python, "-m", "pip", "config", "list"], check=True, capture_output=True, text=True).stdout
+    listed = subprocess.run(
+        [python, "-m", "pip", "config", "list"], check=True, stdout=subprocess.PIPE, text=True
+    ).stdout
     rows = re.findall(r"^(global|install|:env:)\.([\w-]+)=(.+)$", listed, re.MULTILINE)
     rows.sort(key=lambda row: ("global", "install", ":env:").index(row[0]))
     options = {name: ast.literal_eval(value) for _, name, value in rows}
@@ -112,13 +114,29 @@ def install(installer: Sequence[str], requirements: Path, environment: Mapping[s
     return 0
 
 
-def main(folder: Path, requirements: Path) -> int:
-    if sys.version_info < (3, 11):  # noqa: UP036
-        print("Python 3.11 or newer is needed: make PYTHON=python3.12", file=sys.stderr)
-        return 1
+def make_environment(folder: Path) -> Path | None:
+    """Make the virtual environment, unless this Python has made it; return its Python, or print why there is none."""
+    if not (3, 11) <= sys.version_info < (3, 15):
+        print("Python 3.11 to 3.14 is needed: make PYTHON=python3.12", file=sys.stderr)
+        return None
     python = folder.absolute() / "bin" / "python"
-    if not python.with_name("pip").exists():
-        venv.create(folder, symlinks=True, with_pip=True)
+    version = "import sys; print(*sys.version_info[:2])"
+    try:
+        found = subprocess.run([python, "-c", version], capture_output=True, text=True).stdout.split()
+    except OSError:  # none there, or a link to a Python that was removed
+        found = []
+    if found != [str(number) for number in sys.version_info[:2]] or not python.with_name("pip").exists():
+        try:
+            venv.create(folder, clear=folder.exists(), symlinks=True, with_pip=True)
+        except subprocess.CalledProcessError as error:
+            print(f"{error.output.decode()}\nOn Debian and Ubuntu: apt install python3-venv", file=sys.stderr)
+            return None
+    return python
+
+
+def main(folder: Path, requirements: Path) -> int:
+    if (python := make_environment(folder)) is None:
+        return 1
     print(f"Installing the packages of {requirements} into {folder}.", flush=True)
     try:
         environment = os.environ | translate_options(read_pip_options(python))
@@ -129,7 +147,7 @@ def main(folder: Path, requirements: Path) -> int:
     except CannotUseUvError as reason:
         print(f"pip installs them instead of uv: {reason}.", flush=True)
         pip = [str(python), "-m", "pip", "install", "--disable-pip-version-check"]
-        return install(pip, requirements, os.environ)
+        return install(pip, requirements, os.environ | {"PIP_USER": "0", "PIP_REQUIRE_HASHES": "0"})
 
 
 if __name__ == "__main__":

@@ -56,16 +56,30 @@ KEPT = ("ADK_GRAPH_MEMORY_CACHE", "ADK_GRAPH_MEMORY_NEO4J")
 ENVIRONMENT = {
     "OMP_NUM_THREADS": "1",
     "LITELLM_LOCAL_MODEL_COST_MAP": "True",
+    "NO_PROXY": "127.0.0.1,localhost",
+    "no_proxy": "127.0.0.1,localhost",
 }
-"""Each worker has one core, on which torch's threads would wait for each other; and LiteLLM would fetch a list of
-prices."""
+"""Each worker has one core, on which torch's threads would wait for each other; LiteLLM would fetch a list of prices;
+and servers of tests stand behind no proxy."""
+FOREIGN = (
+    "NEO4J_",
+    "ADK_GRAPH_MEMORY_",
+    "GOOGLE_",
+    "GEMINI_",
+    "OTEL_",
+    "OPENAI_",
+    "ANTHROPIC_",
+    "AZURE_",
+    "RAY_ADDRESS",
+)
+"""How variables begin that a shell may hold and no test should see."""
 UNHURRIED = {
     f"ADK_GRAPH_MEMORY_{name}": "120"
     for name in ("DATABASE_TIMEOUT", "EMBED_TIMEOUT", "MODEL_TIMEOUT", "RERANK_TIMEOUT", "FIRST_SEARCH_WAIT")
 }
 """A busy machine may take long to plan a statement or to load a model; tests about waiting name their own limit."""
 SHORT_LIVED_JAVA = "-XX:TieredStopAtLevel=1"
-"""Servers other than the run's do not live long enough to be worth the time of Java's thorough compiler."""
+"""No server of the tests lives long enough to be worth the time of Java's thorough compiler."""
 SERVER_CONF = {
     "dbms.cypher.min_replan_interval": "3h",
     "server.memory.query_cache.per_db_cache_num_entries": "5000",
@@ -194,7 +208,7 @@ def _no_foreign_configuration(
 ) -> None:
     """A shell may hold a production database, a paid model's key or a collector of traces: no test sees them."""
     for name in list(os.environ):
-        if name.startswith(("NEO4J_", "ADK_GRAPH_MEMORY_", "GOOGLE_", "GEMINI_", "OTEL_")):
+        if name.startswith(FOREIGN):
             if name.startswith("NEO4J_TEST_") or name in KEPT:
                 continue
             monkeypatch.delenv(name)

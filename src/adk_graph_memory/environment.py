@@ -30,6 +30,11 @@ def get_connection_file() -> Path:
     return get_data_home() / "connection.json"
 
 
+def get_server_version() -> str | None:
+    """The server line or version that ADK_GRAPH_MEMORY_NEO4J asks for."""
+    return os.environ.get(f"{PREFIX}NEO4J") or None
+
+
 def is_variable_set(variable: str) -> bool:
     """Whether the environment variable is set and not empty."""
     return bool(os.environ.get(variable))

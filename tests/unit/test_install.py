@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import runpy
+import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -92,11 +93,14 @@ def test_a_variable_wins_over_a_file_and_install_over_global(configure_pip: Call
     assert (variables["UV_DEFAULT_INDEX"], variables["SSL_CERT_FILE"]) == ("https://install.example", "c.pem")
 
 
-def make_environment(folder: Path, uv_status: int = 0, pip_options: str = "") -> Path:
+def make_environment(
+    folder: Path, uv_status: int = 0, pip_options: str = "", version: Sequence[int] = sys.version_info
+) -> Path:
     """An environment whose Python and uv write down what they are asked to do."""
     (folder / "bin").mkdir(parents=True)
     log = f'echo "$(basename "$0") $@ [$UV_DEFAULT_INDEX]" >> {folder}/calls\n'
-    show = f'case "$*" in *"config list") echo "{pip_options}"; exit 0;; esac\n'
+    tell = f"-c*) echo {version[0]} {version[1]}; exit 0"
+    show = f'case "$*" in *"config list") echo "{pip_options}"; exit 0;; {tell};; esac\n'
     for name, script in (("python", show + log), ("pip", ""), ("uv", f"{log}exit {uv_status}\n")):
         (folder / "bin" / name).write_text(f"#!/bin/sh\n{script}", "utf-8")
         (folder / "bin" / name).chmod(0o755)
@@ -159,7 +163,23 @@ def test_uv_is_the_one_that_is_pinned() -> None:
         assert pin.count("--hash=sha256:") > 10
 
 
-def test_an_old_python_is_refused(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.setattr(sys, "version_info", (3, 10, 12))
+@pytest.mark.slow
+@pytest.mark.parametrize("is_there", [True, False], ids=["another version", "a link to nothing"])
+def test_the_environment_of_another_python_is_made_again(is_there: bool, tmp_path: Path) -> None:
+    folder = make_environment(tmp_path / "venv", version=(3, 10))
+    if not is_there:
+        (folder / "bin" / "python").unlink()
+        (folder / "bin" / "python").symlink_to(tmp_path / "removed")
+    python = INSTALL["make_environment"](folder)
+    assert python == folder / "bin" / "python"
+    shown = subprocess.run([python, "-c", "import sys; print(sys.prefix)"], capture_output=True, text=True, check=True)
+    assert shown.stdout.strip() == str(folder)
+
+
+@pytest.mark.parametrize("version", [(3, 10, 12), (3, 15, 0)])
+def test_a_python_without_pins_is_refused(
+    version: tuple[int, ...], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "version_info", version)
     assert INSTALL["main"](Path("nowhere"), Path("nothing")) == 1
-    assert "Python 3.11 or newer is needed" in capsys.readouterr().err
+    assert "Python 3.11 to 3.14 is needed" in capsys.readouterr().err

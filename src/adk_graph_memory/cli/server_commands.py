@@ -27,11 +27,8 @@ def up(
 ) -> Output:
     """Start a local Neo4j without Docker, or find the running one; its data is kept between runs."""
     server = start_with_progress(DEFAULT_PORT if port is None else port, version)
-    if (port and port != urlsplit(server.uri).port) or (version and not f"{server.version}.".startswith(f"{version}.")):
-        raise errors.LocalServerError(
-            f"The local server is already running, as Neo4j {server.version} at {server.uri}. To start it with other "
-            "options, stop it first: `adk-graph-memory down`."
-        )
+    if port and port != urlsplit(server.uri).port:
+        raise _make_running_error(server)
     next_steps = (
         "Agents and commands use this server, as long as NEO4J_URI is not set.",
         "See memory at work on it: adk-graph-memory demo",
@@ -69,12 +66,23 @@ def start_with_progress(port: int, version: str | None, *, any_port: bool = Fals
             announce("Starting Neo4j")
 
     announce("Starting Neo4j")
+    version = version or environment.get_server_version()
     try:
-        return local_neo4j.start_server(port, version=version, progress=announce_download)
+        server = local_neo4j.start_server(port, version=version, progress=announce_download)
     except errors.PortTaken:
         if not any_port:
             raise
-        return local_neo4j.start_server(0, version=version, progress=announce_download)
+        server = local_neo4j.start_server(0, version=version, progress=announce_download)
+    if version and not f"{server.version}.".startswith(f"{version}."):
+        raise _make_running_error(server)
+    return server
+
+
+def _make_running_error(server: local_neo4j.RunningServer) -> errors.LocalServerError:
+    return errors.LocalServerError(
+        f"The local server is already running, as Neo4j {server.version} at {server.uri}. To start it with other "
+        "options, stop it first: `adk-graph-memory down`."
+    )
 
 
 def _describe_server(server: local_neo4j.RunningServer, *hints: str | None, password: bool = False) -> Output:

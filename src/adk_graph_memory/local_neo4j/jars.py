@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import tempfile
 import time
 from collections.abc import Callable, Sequence
@@ -13,7 +12,7 @@ from importlib import util
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from adk_graph_memory import errors
+from adk_graph_memory import environment, errors
 from adk_graph_memory.local_neo4j import folders
 
 if TYPE_CHECKING:
@@ -73,7 +72,7 @@ def resolve_version(version: str | None = None) -> str:
     Raises:
         errors.InvalidArgument: no lock fits the version.
     """
-    version = version or os.environ.get("ADK_GRAPH_MEMORY_NEO4J") or "2026"
+    version = version or environment.get_server_version() or "2026"
     locked = [path.name.removeprefix("neo4j-").removesuffix(".lock.json") for path in LOCK_FOLDER.glob("*.lock.json")]
     locked.sort(key=lambda full_version: [int(number) for number in full_version.split(".")])
     matches = [full_version for full_version in locked if f"{full_version}.".startswith(f"{version}.")]
