@@ -18,7 +18,7 @@ th thead time title tr ul
 """
 _ATTRIBUTES = """
 action aria-current aria-hidden aria-label aria-labelledby autocomplete autofocus charset class colspan
-content data-closes data-elements data-filters data-from data-opens data-reloads data-shortcut
+content data-closes data-elements data-filters data-from data-is-so data-opens data-reloads data-shortcut
 data-start data-to data-today data-unfolds
 datetime defer dir for height hidden href http-equiv hx-headers hx-post hx-target hx-vals id lang max method min name
 placeholder preserveaspectratio rel required role rows scope src step tabindex title type value viewbox width
