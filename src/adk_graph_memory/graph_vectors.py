@@ -55,7 +55,7 @@ class GraphVectors:
 
     def _make_embedder(self, settings: Settings) -> embeddings.EmbedderAdapter | None:
         choice = settings.embedder if self._choice is None else self._choice
-        if embeddings.is_without_vectors(choice):
+        if choice is False or choice == "none":
             return None
         # An embedder that start_loading began to load is reused only if the settings are still the same.
         key = settings.embedder, settings.limits.embed_concurrency, settings.embed_dimensions, settings.token_projection

@@ -8,8 +8,8 @@ from collections import defaultdict, deque
 
 from adk_graph_memory import errors
 
-KNOWN_CAUSES = 16
-"""The latest causes of a problem that are not logged again."""
+KNOWN_CAUSES = 32
+"""The latest causes of a problem, by kind and by words, that are not logged again."""
 
 
 class ProblemLog:
@@ -34,12 +34,13 @@ class ProblemLog:
             level: how much it matters.
         """
         is_ours = isinstance(error, errors.GraphMemoryError | TimeoutError)
-        cause = type(error), type(error.__cause__), None if is_ours else str(error)
-        with self._lock:
-            if cause in self._causes[task]:
-                return
-            self._causes[task].append(cause)
         reason = " ".join(str(error).split()) or type(error).__name__
+        cause = type(error), type(error.__cause__), None if is_ours else reason
+        with self._lock:
+            causes = self._causes[task]
+            if cause in causes or (reason,) in causes:
+                return
+            causes += cause, (reason,)
         self._logger.log(level, "%s: %s", task, reason, exc_info=None if is_ours else error, stacklevel=2)
 
     def has_problem(self, task: str) -> bool:

@@ -1,6 +1,6 @@
 """Embed texts with any embedder: one on this machine, a hosted one, or a caller's own."""
 
-from adk_graph_memory.embeddings.adapter import EmbedderAdapter, EmbedderChoice, check_choice, is_without_vectors
+from adk_graph_memory.embeddings.adapter import EmbedderAdapter, EmbedderChoice, check_choice
 from adk_graph_memory.embeddings.gemini import GeminiEmbedder
 from adk_graph_memory.embeddings.light import LightEmbedder
 from adk_graph_memory.embeddings.local import LocalEmbedder
@@ -18,5 +18,4 @@ __all__ = [
     "QuestionTokens",
     "TokenEncoder",
     "check_choice",
-    "is_without_vectors",
 ]

@@ -357,8 +357,3 @@ def choose_embedder(choice: EmbedderLike, dimensions: int | None) -> Embedder:
         model, _, folder = model.partition("=")
     is_light = not find_spec("sentence_transformers") and find_spec("onnxruntime") and find_spec("tokenizers")
     return LightEmbedder(model, folder or None) if is_light else LocalEmbedder(model, folder or None)
-
-
-def is_without_vectors(choice: EmbedderChoice) -> bool:
-    """Whether there is to be no embedder, as ``False`` says it in Python and ``none`` in a setting."""
-    return choice is False or choice == "none"

@@ -116,16 +116,16 @@ class ParsedQuestion:
         return self.language if self.is_native else ""
 
     @cached_property
+    def _word_parts(self) -> list[query_parts.QueryPart]:
+        return query_parts.split_query_parts(self.search_text, self.stop_word_language)
+
+    @cached_property
     def query_parts(self) -> list[query_parts.QueryPart]:
         """The words to search for, grouped by query: one for a question, several for a message; one for identifiers."""
         if not self.identifiers:
             return self._word_parts
         terms = list(self.identifiers.list_terms(self.stop_word_language))
         return [*self._word_parts, query_parts.QueryPart(terms, query_parts.IDENTIFIER_BOOST)]
-
-    @cached_property
-    def _word_parts(self) -> list[query_parts.QueryPart]:
-        return query_parts.split_query_parts(self.search_text, self.stop_word_language)
 
     @cached_property
     def identifiers(self) -> Identifiers:
