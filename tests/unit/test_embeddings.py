@@ -313,8 +313,9 @@ async def test_a_model_that_is_nowhere_is_missing_for_a_reason(
     assert "pip install" not in str(raised.value)  # it would not help
 
 
+@pytest.mark.slow
 async def test_without_the_library_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    for library in ("torch", "sentence_transformers", "onnxruntime"):
+    for library in ("sentence_transformers", "onnxruntime"):
         monkeypatch.setitem(sys.modules, library, None)
     with pytest.raises(errors.EmbedderMissing, match=r"(?s)not installed.*\[light\].*\[local\]"):
         await vectors(None).wait_until_ready()
