@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from adk_graph_memory.consolidation import entity_groups
 from adk_graph_memory.consolidation.entity_resolution import answer_doubts, make_entity_key, resolve_entities
+from adk_graph_memory.consolidation.name_matching import parse_name
 from adk_graph_memory.extraction.extractor import join_extractions
 from adk_graph_memory.records import (
     EntityDoubt,
@@ -548,3 +549,11 @@ def test_nobody_is_compared_with_everybody(monkeypatch) -> None:
     resolution = resolve_entities([person(n, name) for n, name in enumerate(names)], known)
     assert set(resolution.keys_by_ref.values()) == {entity.key for entity in known}
     assert compared[0] < 10 * len(names)
+
+
+@pytest.mark.parametrize(
+    ("name", "base", "note"), [("Anna (vet)", "anna", "vet"), ("(the vet)", "(the vet)", ""), ("Anna", "anna", "")]
+)
+def test_what_stands_in_brackets_is_a_note_on_a_name_unless_it_is_all_of_it(name: str, base: str, note: str) -> None:
+    parsed = parse_name(name, "thing")
+    assert (parsed.base, parsed.note) == (base, note)

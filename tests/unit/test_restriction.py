@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from adk_graph_memory.consolidation.lost_words import find_lost_words
-from adk_graph_memory.consolidation.restriction import Removal, restrict_readings
+from adk_graph_memory.consolidation.restriction import Removal, restrict_readings, withhold_facts
 from adk_graph_memory.records import ExtractedEntity, ExtractedFact, Extraction, Role, Source
 from adk_graph_memory.records.readings import ClaimDecision, ClaimRef, OwnerRuling, Reading
 
@@ -142,3 +142,12 @@ def test_a_name_is_not_said_by_a_longer_word() -> None:
 def test_katakana_writes_words_and_hiragana_grammar() -> None:
     assert find_lost_words(["トムはインスリンを打つ"], ["トムも打つ"]) == {"イン", "ンス", "スリ", "リン"}
     assert find_lost_words(["それはです"], ["トムも打つ"]) == set()
+
+
+def test_a_fact_that_is_withheld_takes_the_mentions_and_names_that_nothing_else_has() -> None:
+    extraction = READING.extraction
+    assert withhold_facts(extraction, ()) is extraction
+    rest = withhold_facts(extraction, {0})
+    assert [fact.ref for fact in rest.facts] == [1]
+    assert {entity.name for entity in rest.entities} == {"Grace", "Faro", "Porto"}
+    assert set(rest.mentions) == {("t1", 1)}
