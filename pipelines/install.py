@@ -127,7 +127,8 @@ def make_environment(folder: Path) -> Path | None:
         found = []
     if found != [str(number) for number in sys.version_info[:2]] or not python.with_name("pip").exists():
         try:
-            venv.create(folder, clear=folder.exists(), symlinks=True, with_pip=True)
+            is_environment = (folder / "pyvenv.cfg").exists()  # nothing else is emptied, whatever VENV names
+            venv.create(folder, clear=is_environment, symlinks=True, with_pip=True)
         except subprocess.CalledProcessError as error:
             print(f"{error.output.decode()}\nOn Debian and Ubuntu: apt install python3-venv", file=sys.stderr)
             return None

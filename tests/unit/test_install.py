@@ -98,6 +98,7 @@ def make_environment(
 ) -> Path:
     """An environment whose Python and uv write down what they are asked to do."""
     (folder / "bin").mkdir(parents=True)
+    (folder / "pyvenv.cfg").touch()
     log = f'echo "$(basename "$0") $@ [$UV_DEFAULT_INDEX]" >> {folder}/calls\n'
     tell = f"-c*) echo {version[0]} {version[1]}; exit 0"
     show = f'case "$*" in *"config list") echo "{pip_options}"; exit 0;; {tell};; esac\n'
@@ -174,6 +175,13 @@ def test_the_environment_of_another_python_is_made_again(is_there: bool, tmp_pat
     assert python == folder / "bin" / "python"
     shown = subprocess.run([python, "-c", "import sys; print(sys.prefix)"], capture_output=True, text=True, check=True)
     assert shown.stdout.strip() == str(folder)
+
+
+@pytest.mark.slow
+def test_a_folder_that_is_no_environment_keeps_its_files(tmp_path: Path) -> None:
+    (tmp_path / "letters").write_text("Dear Ada", "utf-8")
+    assert INSTALL["make_environment"](tmp_path) == tmp_path / "bin" / "python"
+    assert (tmp_path / "letters").read_text("utf-8") == "Dear Ada"
 
 
 @pytest.mark.parametrize("version", [(3, 10, 12), (3, 15, 0)])
