@@ -54,8 +54,7 @@ class GraphVectors:
         return self._make_embedder(self._connection.settings)
 
     def _make_embedder(self, settings: Settings) -> embeddings.EmbedderAdapter | None:
-        choice = settings.embedder if self._choice is None else self._choice
-        if choice is False or choice == "none":
+        if self._choice is False or (choice := self._choice or settings.embedder) == "none":
             return None
         # An embedder that start_loading began to load is reused only if the settings are still the same.
         key = settings.embedder, settings.limits.embed_concurrency, settings.embed_dimensions, settings.token_projection
