@@ -16,11 +16,8 @@ CLOCKS |= {f"{name}_ns" for name in CLOCKS}
 DECIDED_BY_A_CLOCK = {
     "integration/test_bad_input.py:test_a_reply_of_two_thousand_facts_and_a_long_turn_leave_the_loop_to_others": "what "
     "holds up the loop shows in time alone: no more than half of what the work takes",
-    "unit/test_redaction.py:test_a_longer_text_takes_longer_by_as_much": "a regular expression that backtracks shows "
-    "in time alone: its thread's own, and thrice what eight times the text needs",
-    "unit/test_rules.py:test_many_names_take_eight_times_as_long_as_an_eighth_of_them": "the same, of this process",
-    "unit/test_rules.py:test_many_known_names_cost_no_more_than_their_number": "the same",
-    "unit/test_rules.py:test_a_long_text_of_one_kind_takes_eight_times_as_long_as_an_eighth_of_it": "the same",
+    "support/growth.py:assert_linear": "work that grows with the square shows in time alone: this process's own, and "
+    "thrice what eight times the input needs, three times in a row",
 }
 """Tests that may compare times, and why."""
 

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
-import time
-from collections.abc import Awaitable, Callable
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from tests.support.growth import assert_linear
 
 from adk_graph_memory import consolidation
 from adk_graph_memory.extraction import RuleExtractor
@@ -742,39 +742,26 @@ async def test_every_fact_stands_in_its_turn(text: str) -> None:
     assert used | {ref for _, ref in result.mentions} <= refs
 
 
-async def measure_growth(read_much: Callable[[int], Awaitable[object]], size: int) -> float:
-    """How many times as long as an eighth of it something takes; quadratic work takes 64 times as long."""
-    await read_much(1)
-    seconds = []
-    for part in (size // 8, size):
-        began = time.process_time()
-        await read_much(part)
-        seconds.append(time.process_time() - began)
-    return seconds[1] / max(seconds[0], 0.05)
-
-
 @pytest.mark.slow
-async def test_many_names_take_eight_times_as_long_as_an_eighth_of_them() -> None:
+def test_many_names_take_eight_times_as_long_as_an_eighth_of_them() -> None:
     names = [f"Ana{'abcdefghij'[n % 10]}{'x' * (n // 10)}" for n in range(400)]
 
-    async def read_names(count: int) -> None:
-        assert len((await read(" ".join(f"Yesterday I met {name} at noon." for name in names[:count]))).facts) == count
+    def read_names(count: int) -> None:
+        text = " ".join(f"Yesterday I met {name} at noon." for name in names[:count])
+        assert len(asyncio.run(read(text)).facts) == count
 
-    assert await measure_growth(read_names, len(names)) < 24
+    assert_linear(read_names, len(names))
 
 
 @pytest.mark.slow
-async def test_many_known_names_cost_no_more_than_their_number() -> None:
+def test_many_known_names_cost_no_more_than_their_number() -> None:
     known = tuple(KnownEntity(f"k{n}", f"Person{n:05} Family{n:05}", "person") for n in range(20_000))
-
-    async def read_with_names(count: int) -> None:
-        await read(*["I met nobody in particular in the garden."] * 100, known=known[:count])
-
-    assert await measure_growth(read_with_names, len(known)) < 24
+    turns = ["I met nobody in particular in the garden."] * 100
+    assert_linear(lambda count: asyncio.run(read(*turns, known=known[:count])), len(known))
 
 
 @pytest.mark.slow
-async def test_a_long_text_of_one_kind_takes_eight_times_as_long_as_an_eighth_of_it(subtests: pytest.Subtests) -> None:
+def test_a_long_text_of_one_kind_takes_eight_times_as_long_as_an_eighth_of_it(subtests: pytest.Subtests) -> None:
     for unit in [
         "a",
         "A ",
@@ -792,7 +779,7 @@ async def test_a_long_text_of_one_kind_takes_eight_times_as_long_as_an_eighth_of
         "From: a\n",
     ]:
         with subtests.test(unit=unit):
-            assert await measure_growth(lambda count, unit=unit: read(unit * count), 100_000 // len(unit)) < 24  # type: ignore[misc]
+            assert_linear(lambda count, unit=unit: asyncio.run(read(unit * count)), 100_000 // len(unit))  # type: ignore[misc]
 
 
 async def test_the_loop_goes_on_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
