@@ -284,6 +284,12 @@ async def test_the_owner_parts_whom_the_owner_merged(neo4j_server: Any, owner: O
         await memory.remember([say("Robert Lund lives next door", 1)], session_id="s1", **owner)
         await memory.merge("Robert Lund", "Bob", **owner)
         change = await memory.split("Bob", **owner)
+        await memory.merge("Robert Lund", "Bob", reason="his nickname", **owner)
+        entries = (await memory.entity("Bob", **owner)).entries
+        assert [(one.text, one.by, one.reason) for one in entries if one.kind == "merged"] == [
+            ("Bob", "owner", "his nickname")
+        ]
+        change = await memory.split("Bob", **owner)
         assert list_names(change) == [("Bob",), ("Robert Lund",)]
         await check_derived(memory, owner)
         await memory.remember([say("Bob cooks", 2)], session_id="s2", **owner)

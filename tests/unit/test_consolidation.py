@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adk_graph_memory import consolidation
-from adk_graph_memory.consolidation import judge
+from adk_graph_memory.consolidation import fact_rules, judge
 from adk_graph_memory.consolidation.entity_resolution import make_entity_key
 from adk_graph_memory.records import (
     Candidates,
@@ -22,6 +22,7 @@ from adk_graph_memory.records import (
     Extraction,
     KnownEntity,
     KnownFact,
+    Ruling,
     Source,
     Statement,
     WritePlan,
@@ -31,6 +32,7 @@ from adk_graph_memory.records import (
 NOON = datetime(2026, 5, 4, 12, tzinfo=UTC)
 ADA = ExtractedEntity(1, "Ada", "person")
 NOTHING_KNOWN = Candidates()
+TOWNS = {2: "Rome", 3: "Oslo"}
 
 
 def fact(text: str = "Ada keeps bees", *turns: str, at: datetime = NOON, **more: Any) -> ExtractedFact:
@@ -40,7 +42,8 @@ def fact(text: str = "Ada keeps bees", *turns: str, at: datetime = NOON, **more:
 
 
 def planned(extraction: Extraction, candidates: Candidates = NOTHING_KNOWN) -> WritePlan:
-    return consolidation.reconcile_claims(consolidation.compare_extraction(extraction, candidates))
+    draft = consolidation.compare_extraction(extraction, candidates, functional_predicates={"lives_in"})
+    return consolidation.reconcile_claims(draft)
 
 
 def resolved(*facts: ExtractedFact, entities: tuple[ExtractedEntity, ...] = (ADA,), **known: Any) -> WritePlan:
@@ -116,6 +119,33 @@ def test_a_fact_whose_words_were_all_edited_decides_nothing() -> None:
     )
     assert [fact.proposition.text for fact in plan.facts] == ["Ada sells honey"]
     assert plan.dependencies == ()
+
+
+def live_in(ref: int, town: str) -> ExtractedFact:
+    text, at = f"Ada lives in {town}", NOON + timedelta(days=ref)
+    return fact(text, f"t{ref}", at=at, predicate="lives_in", object=ref)
+
+
+@pytest.mark.parametrize(
+    ("is_pinned", "is_said", "changes"), [(False, True, {"f1": "superseded"}), (True, True, {}), (True, False, {})]
+)
+def test_a_new_value_changes_no_pinned_fact(is_pinned: bool, is_said: bool, changes: dict[str, str]) -> None:
+    rome, oslo = (live_in(ref, town) for ref, town in TOWNS.items())
+    entities = (ADA, *(ExtractedEntity(ref, town, "place") for ref, town in TOWNS.items()))
+    [before] = resolved(rome, entities=entities).facts
+    known = KnownFact("f1", before.proposition, before.sources if is_said else (), ruling=Ruling(is_pinned))
+    facts = resolved(oslo, entities=entities, facts=(known,)).facts
+    assert {one.id: one.standing.state for one in facts if not one.is_new} == changes
+
+
+def test_why_a_fact_ended_is_said_by_the_rule_that_ended_it() -> None:
+    rome, oslo = (live_in(ref, town) for ref, town in TOWNS.items())
+    never = replace(rome, text="Ada never lived in Rome", modality="negated", is_correction=True)
+    entities = (ADA, *(ExtractedEntity(ref, town, "place") for ref, town in TOWNS.items()))
+    home, other_home, denial = (resolved(one, entities=entities).facts[0].proposition for one in (rome, oslo, never))
+    assert fact_rules.explain_ending(denial, home) == "it was denied: it was never so"
+    assert fact_rules.explain_ending(other_home, home) == "one 'lives_in' at a time"
+    assert fact_rules.explain_ending(replace(other_home, predicate="likes"), home) == ""
 
 
 def test_turns_of_a_forgotten_fact_make_no_fact() -> None:

@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from google.genai import types
 
 from adk_graph_memory import consolidation
 from adk_graph_memory.consolidation import judge
@@ -23,6 +24,8 @@ from adk_graph_memory.records import (
     Source,
     WritePlan,
 )
+from adk_graph_memory.settings import Limits
+from adk_graph_memory.testing import ScriptedLlm, make_text_response
 
 NOON = datetime(2026, 5, 4, 12, tzinfo=UTC)
 DAY = timedelta(days=1)
@@ -454,6 +457,27 @@ def test_new_facts_come_in_the_order_they_were_said_with_speaker_and_what_they_r
         ("Ada keeps geese", "ada", [0]),
         ("Ada keeps ants", "ada", None),
     ]
+
+
+def test_an_end_is_shown_as_the_last_day_month_or_year_before_it() -> None:
+    end = datetime(2027, 1, 1, tzinfo=UTC)
+    until = fact("Ada keeps bees until the end of 2026", valid_to=end, valid_to_precision="year")
+    [line] = shown(consolidation.compare_extraction(Extraction(PEOPLE, (until,)), Candidates()))
+    assert line["valid_to"] == "2026"
+
+
+async def test_two_halves_have_the_decisions_and_the_calls_of_both() -> None:
+    known = hold(*(fact(f"Ada eats dish {number}") for number in range(2)))
+    new = tuple(fact(f"Ada eats meal {number}", NOON + DAY, ref=10 + number) for number in range(2))
+    similar_ids = {one.text: (held.id,) for one, held in zip(new, known, strict=True)}
+    draft = consolidation.compare_extraction(Extraction(PEOPLE, new), Candidates(facts=known, similar_ids=similar_ids))
+    cut_off = make_text_response('{"op')
+    cut_off.finish_reason = types.FinishReason.MAX_TOKENS
+    reply = json.dumps({"ops": [{"fact": 0, "op": "ALREADY_KNOWN", "targets": [1]}]})
+    model = ScriptedLlm.from_replies(cut_off, reply, reply)
+    decisions, usage = await judge.Judge(model, Limits()).decide(draft)
+    assert [one.claim_id for one in decisions.claim_decisions] == [one.claim_id for one in draft.open_questions]
+    assert (usage.calls, len(model.requests)) == (3, 3)
 
 
 def test_a_name_in_doubt_is_shown_with_the_words_that_name_it() -> None:

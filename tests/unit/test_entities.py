@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from adk_graph_memory.consolidation import entity_groups
 from adk_graph_memory.consolidation.entity_resolution import answer_doubts, make_entity_key, resolve_entities
-from adk_graph_memory.consolidation.name_matching import parse_name
+from adk_graph_memory.consolidation.name_matching import NameMatch, match_names, parse_name
 from adk_graph_memory.extraction.extractor import join_extractions
 from adk_graph_memory.records import (
     EntityDoubt,
@@ -557,3 +557,19 @@ def test_nobody_is_compared_with_everybody(monkeypatch) -> None:
 def test_what_stands_in_brackets_is_a_note_on_a_name_unless_it_is_all_of_it(name: str, base: str, note: str) -> None:
     parsed = parse_name(name, "thing")
     assert (parsed.base, parsed.note) == (base, note)
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [("山田 太郎さん", ("山田", "太郎")), ("さん", ("さん",)), ("太郎さん", ("太郎",)), ("김 민수님", ("김", "민수"))],
+)
+def test_an_honorific_is_no_part_of_a_name_and_the_other_words_are(name: str, words: tuple[str, ...]) -> None:
+    assert parse_name(name, "person").words == words
+
+
+def test_a_short_form_says_less_than_another_writing() -> None:
+    short, loose = (
+        match_names(parse_name(one, "person"), parse_name(other, "person"), "person")
+        for one, other in (("Jonas Weber", "Jonas W."), ("Müller", "Mueller"))
+    )
+    assert (short, loose) == (NameMatch.SHORT, NameMatch.LOOSE) and short < loose

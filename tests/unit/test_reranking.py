@@ -64,6 +64,10 @@ async def test_the_best_come_in_the_rerankers_order_and_the_rest_behind_them() -
     assert [one.score for one in after] == [memory.score for memory in before]
 
 
+async def test_two_memories_change_places() -> None:
+    assert [memory.id for memory in await rerank(memories(2), Reversed())] == ["m1", "m0"]
+
+
 async def test_of_equal_scores_the_order_stays() -> None:
     assert await rerank(memories(4), Wrong([1.0, 1.0, 1.0, 1.0])) == memories(4)
 

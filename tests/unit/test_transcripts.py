@@ -115,11 +115,16 @@ def without(*keys: str) -> str:
         ),
         (without("id", "timestamp"), "talk.json, event 1", "no id and no timestamp"),
         (written(session()).replace("1780000000.0", '"noon"'), "talk.json, event 1", "timestamp"),
+        (
+            written(session()).replace("1780000000.0", '"noon"').replace('"author":"user"', '"author":5'),
+            "talk.json, event 1",
+            "author",
+        ),
         (event().model_dump_json(by_alias=True), "talk.json", 'no "session_id"'),
         (written(session()).replace("bees", "\\ud800"), "talk.json, event 1", "hex escape"),
         (f"{written(session())}\n{'[' * 100_000}", "talk.json, line 2", "not JSON"),
     ],
-    ids=range(14),
+    ids=range(15),
 )
 def test_what_is_wrong_is_said_with_its_place(text: str, place: str, reason: str) -> None:
     unreadable = [

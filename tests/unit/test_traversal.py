@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
-from adk_graph_memory.retrieval.query_check import find_forbidden
+from adk_graph_memory.retrieval.query_check import find_forbidden, is_leaving_scope
 
 
 @pytest.mark.parametrize(
@@ -23,3 +25,20 @@ def test_a_function_that_may_do_more_than_read_is_refused(details: str, beyond: 
     inner = {"operatorType": "Projection@neo4j", "args": {"Details": details}}
     plan = {"operatorType": "ProduceResults@neo4j", "args": {}, "children": [inner]}
     assert find_forbidden(plan) == (f"the function {beyond}" if beyond else None)
+
+
+def make_plan(starts: int, bindings: int) -> dict[str, Any]:
+    """A plan that looks nodes up so many times, and so many times by a scope."""
+    details = [{"Details": "scope = $scope"} if number < bindings else {} for number in range(starts)]
+    seeks = [{"operatorType": "NodeUniqueIndexSeek@neo4j", "args": each} for each in details]
+    return {"operatorType": "ProduceResults@neo4j", "args": {}, "children": seeks}
+
+
+@pytest.mark.parametrize(
+    ("plan", "results", "is_leaving"),
+    [((2, 2), (1, 1), False), ((3, 2), (1, 1), True), ((3, 1), (3, 1), False), ((1, 0), (1, 0), False)],
+)
+def test_what_a_traversal_starts_beyond_the_results_must_be_bound(
+    plan: tuple[int, int], results: tuple[int, int], is_leaving: bool
+) -> None:
+    assert is_leaving_scope(make_plan(*plan), make_plan(*results)) is is_leaving

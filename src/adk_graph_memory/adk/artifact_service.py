@@ -184,7 +184,7 @@ class Neo4jArtifactService(GraphService, BaseArtifactService):
     ) -> ArtifactVersion | None:
         """Return the metadata of a version, by default the latest; None if it does not exist."""
         name = artifact_codec.make_artifact_name(app_name, user_id, filename, session_id)
-        record = await graph.artifacts.fetch_version(await self._connect(app_name), name, version)
+        record = await graph.artifacts.fetch_version(await self._connect(app_name), name, version, with_content=False)
         return artifact_codec.make_artifact_version(name, record) if record else None
 
     async def list_latest_versions(
@@ -250,7 +250,7 @@ class Neo4jArtifactService(GraphService, BaseArtifactService):
             content = await self._open_store_at(record.store).get_blob(name.scope.key, record.id)
             return artifact_codec.restore_content(part, content)
         except errors.ContentMissing:
-            current = await graph.artifacts.fetch_version(connection, name, record.version)
+            current = await graph.artifacts.fetch_version(connection, name, record.version, with_content=False)
             if current is not None and current.id == record.id:
                 raise
             return None

@@ -59,7 +59,7 @@ async def store_version(connection: Connection, name: ArtifactName, version: Map
 
 
 async def fetch_version(
-    connection: Connection, name: ArtifactName, version: int | None, *, with_content: bool = False
+    connection: Connection, name: ArtifactName, version: int | None, *, with_content: bool
 ) -> StoredVersion | None:
     """Fetch a version by number, or the latest if ``version`` is None; None if there is none."""
     rows = await connection.run_statement(
