@@ -286,8 +286,9 @@ class PageEmbedder:
     connection: graph.Connection
     sorter: RefusalSorter
     run: ReembedRun
-    turn: asyncio.Lock = field(default_factory=asyncio.Lock)
-    """whoever holds it embeds: of two half-embedded pages a kill would lose more than of one"""
+    embedding: asyncio.Lock = field(default_factory=asyncio.Lock)
+    writing: asyncio.Lock = field(default_factory=asyncio.Lock)
+    """one page is embedded while one is written, so a kill loses the work of two at most"""
 
     async def embed_page(self, page: TextPage) -> int:
         """Embed the texts of a page that still lack a vector; return how many have one now.
@@ -300,10 +301,14 @@ class PageEmbedder:
         texts = await graph.reembed.fetch_unembedded_texts(self.connection, page, self.run.target.slot)
         if not texts:
             return 0
-        async with self.turn:
+        async with self.embedding:
             by_passage = await self.sorter.embed_passages([text.passage for text in texts])
-        results = [by_passage[text.passage] for text in texts]
-        await graph.reembed.write_embeddings(self.connection, self.run, page.nodes, texts, results)
+            results = [by_passage[text.passage] for text in texts]
+            await self.writing.acquire()
+        try:
+            await graph.reembed.write_embeddings(self.connection, self.run, page.nodes, texts, results)
+        finally:
+            self.writing.release()
         return sum(not isinstance(result, str) for result in results)
 
 
