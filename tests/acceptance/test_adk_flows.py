@@ -436,6 +436,7 @@ def test_many_threads_share_one_service(neo4j_server: Any, app_name: str, shared
     asyncio.run(memory.close())
 
 
+@pytest.mark.slow
 def test_one_service_serves_one_event_loop_after_another(
     neo4j_server: Any, app_name: str, shared_embedder: Any
 ) -> None:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Literal
 
+import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
@@ -21,6 +22,8 @@ from adk_graph_memory.consolidation.owner_words import make_claim_ref, make_corr
 from adk_graph_memory.records import ExtractedEntity, ExtractedFact, Extraction, KnownFact, Source
 from adk_graph_memory.records.readings import OwnerRuling, Reading, RulingOperation
 from adk_graph_memory.records.turns import OWNER_SESSION
+
+pytestmark = pytest.mark.slow
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 SLOTS = ("lives_in", "works_as", "phone_of")

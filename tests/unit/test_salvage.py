@@ -6,6 +6,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
+import pytest
 from benchmarks.quality.histories import make_histories
 from benchmarks.quality.truth import make_portions
 from tests.support import paper
@@ -40,6 +41,7 @@ def salvage(readings: Sequence[Reading], lost_numbers: Collection[int]) -> list[
     return salvaged
 
 
+@pytest.mark.slow
 async def test_each_fact_and_its_end_outlive_any_reading() -> None:
     for history in make_histories():
         portions = make_portions(history)["turn by turn"]

@@ -14,6 +14,8 @@ from adk_graph_memory.embeddings.token_encoder import MAX_TEXT_PARTS
 from adk_graph_memory.records import Passage
 from adk_graph_memory.settings import Settings
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def embedder() -> LocalEmbedder:
