@@ -81,6 +81,15 @@ def translate_options(options: Mapping[str, str]) -> dict[str, str]:
     return variables
 
 
+def make_uv_environment(python: Path) -> dict[str, str]:
+    """The variables of a uv that looks for packages where pip does.
+
+    Raises:
+        CannotUseUvError: uv has no counterpart of an option of pip's.
+    """
+    return os.environ | translate_options(read_pip_options(python))
+
+
 def install_uv(python: Path, requirements: Path) -> Path:
     """Install uv itself, with pip, in the version that the requirements pin.
 
@@ -140,7 +149,7 @@ def main(folder: Path, requirements: Path) -> int:
         return 1
     print(f"Installing the packages of {requirements} into {folder}.", flush=True)
     try:
-        environment = os.environ | translate_options(read_pip_options(python))
+        environment = make_uv_environment(python)
         uv = install_uv(python, requirements)
         if install([str(uv), "pip", "install", "--python", str(python)], requirements, environment):
             raise CannotUseUvError("uv failed, as it says above")

@@ -4,7 +4,7 @@
 
 ``requirements/all.txt`` has everything, ``requirements/demo.txt`` the part that the demo needs, in the same versions.
 Each line fits Python 3.11 to 3.14 on Linux (x86_64, arm64) and macOS (arm64) and names hashes, but no index. What is
-pinned stays, unless the bounds say otherwise or ``--upgrade`` is given.
+pinned stays, unless the bounds say otherwise or ``--upgrade`` is given. uv looks where pip is told to look.
 """
 
 from __future__ import annotations
@@ -16,6 +16,8 @@ import tempfile
 from collections import Counter
 from pathlib import Path
 
+from install import make_uv_environment
+
 ROOT = Path(__file__).parents[1]
 ALL, DEMO = (ROOT / "requirements" / name for name in ("all.txt", "demo.txt"))
 HEADER = "# Written by pipelines/lock.py.\n"
@@ -23,11 +25,11 @@ HEADER = "# Written by pipelines/lock.py.\n"
 
 def resolve(target: Path, *options: str) -> None:
     """Write the pins of the extras and groups in ``options``."""
-    uv = Path(sys.executable).with_name("uv")
+    python = Path(sys.executable)
     everywhere = ("--universal", "--python-version", "3.11", "--generate-hashes", "--no-emit-index-url")
     plainly = ("--quiet", "--no-annotate", "--no-header")
     command: list[str | Path] = [
-        uv,
+        python.with_name("uv"),
         "pip",
         "compile",
         "pyproject.toml",
@@ -37,7 +39,7 @@ def resolve(target: Path, *options: str) -> None:
         "--output-file",
         target,
     ]
-    subprocess.run(command, cwd=ROOT, check=True)
+    subprocess.run(command, cwd=ROOT, env=make_uv_environment(python), check=True)
     target.write_text(HEADER + drop_common_marker(target.read_text("utf-8")), "utf-8")
 
 
