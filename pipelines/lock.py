@@ -16,7 +16,7 @@ import tempfile
 from collections import Counter
 from pathlib import Path
 
-from install import make_uv_environment
+from install import CannotUseUvError, make_uv_environment
 
 ROOT = Path(__file__).parents[1]
 ALL, DEMO = (ROOT / "requirements" / name for name in ("all.txt", "demo.txt"))
@@ -39,7 +39,9 @@ def resolve(target: Path, *options: str) -> None:
         "--output-file",
         target,
     ]
-    subprocess.run(command, cwd=ROOT, env=make_uv_environment(python), check=True)
+    # Of several indexes the first that has a package counts: a pin with a hash vouches for where it came from.
+    environment = make_uv_environment(python) | {"UV_INDEX_STRATEGY": "first-index"}
+    subprocess.run(command, cwd=ROOT, env=environment, check=True)
     target.write_text(HEADER + drop_common_marker(target.read_text("utf-8")), "utf-8")
 
 
@@ -59,4 +61,7 @@ def main(*options: str) -> None:
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    try:
+        main(*sys.argv[1:])
+    except CannotUseUvError as error:
+        sys.exit(f"The pins cannot be written: {error}, and only uv resolves them for every platform.")

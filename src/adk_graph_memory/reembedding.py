@@ -142,7 +142,7 @@ async def reembed_texts(
         keep_old: keep the old vectors, for the services that still have the old embedder, until the next call.
         selection: embed these texts only; the searches switch once no text is left.
         budget: what may be spent; the searches do not switch if it ends before the texts.
-        workers: pages in this process: while the texts of one are embedded, others are read and written.
+        workers: pages in this process: while one is embedded, the one before is written and the next are read.
         map_pages: embeds the stored texts elsewhere, as :func:`map_pages_on_ray` does; None for this process. Texts
             that come in meanwhile are embedded in this process.
 

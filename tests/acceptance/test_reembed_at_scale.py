@@ -154,7 +154,7 @@ async def test_killed_at_random_it_embeds_hardly_anything_twice(deployment: Depl
         process.send_signal(signal.SIGKILL)
         await asyncio.to_thread(process.communicate)
     counts = await deployment.check_end(deployment.start_command())
-    assert counts.total() <= FACTS + KILLS * PAGES_UNDER_WAY * PAGE == 1.05 * FACTS, moments
+    assert counts.total() <= FACTS + KILLS * PAGES_UNDER_WAY * PAGE, moments
 
 
 @contextmanager

@@ -191,3 +191,25 @@ def test_a_python_without_pins_is_refused(
     monkeypatch.setattr(sys, "version_info", version)
     assert INSTALL["main"](Path("nowhere"), Path("nothing")) == 1
     assert "Python 3.11 to 3.14 is needed" in capsys.readouterr().err
+
+
+def test_the_pins_are_resolved_where_pip_looks(
+    configure_pip: Callable[..., None], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    configure_pip(PIP_INDEX_URL="https://packages.example.org/simple", PIP_EXTRA_INDEX_URL="https://one.example/simple")
+    monkeypatch.syspath_prepend(str(ROOT / "pipelines"))
+    lock, environments = runpy.run_path(str(ROOT / "pipelines" / "lock.py")), list[dict[str, str]]()
+    target, run = tmp_path / "pins.txt", subprocess.run
+    target.write_text("one==1 ; here \\\n")
+
+    def resolve(command: Sequence[Any], *, env: dict[str, str] | None = None, **more: Any) -> Any:
+        if "compile" not in command:
+            return run(command, env=env, **more)
+        environments.append(env or {})
+        return None
+
+    monkeypatch.setattr(subprocess, "run", resolve)
+    lock["resolve"](target)
+    [environment] = environments
+    assert environment["UV_DEFAULT_INDEX"] == "https://packages.example.org/simple"
+    assert (environment["UV_INDEX"], environment["UV_INDEX_STRATEGY"]) == ("https://one.example/simple", "first-index")
