@@ -29,6 +29,10 @@ OpenWorker = Callable[[], AbstractAsyncContextManager[Callable[[P], Awaitable[R]
 MAX_BLOCKS = 1_000
 """Blocks that pages travel in; Ray's own bookkeeping grows with their number."""
 ATTEMPTS = 3
+ENVIRONMENT = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_BACKEND_LOG_LEVEL": "fatal", "RAY_ENABLE_AUTO_CONNECT": "0"}
+"""Ray would report the use of a cluster to its makers, and complain of what its own stage does. The thread that waits
+for a run that was given up would start another cluster as the first one shuts down; with that thread the cluster would
+end, and with the cluster this process. Ray reads this when it is imported."""
 CONNECT_TIMEOUT = 10.0
 """Seconds that a cluster's address may take to answer; Ray itself gives up after minutes, and ends the process."""
 
@@ -135,8 +139,7 @@ def _iterate_results(
 @contextmanager
 def connect_ray(address: str) -> Iterator[Any]:
     """Import Ray and connect to the cluster, unless this process is connected to one; leave as it was before."""
-    # Ray would report the use of a cluster to its makers, and complain of what its own stage does.
-    for name, value in (("RAY_USAGE_STATS_ENABLED", "0"), ("RAY_BACKEND_LOG_LEVEL", "fatal")):
+    for name, value in ENVIRONMENT.items():
         os.environ.setdefault(name, value)
     try:
         import ray.data

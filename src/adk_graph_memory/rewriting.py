@@ -318,7 +318,7 @@ def select_current_readings(snapshot: MemorySnapshot, readings: Sequence[Reading
     if not any(reading.reread_at for reading in readings):
         return list(readings)
     texts = {id: turn["text"] for id, turn in snapshot.turns.items()}
-    removal = consolidation.Removal(frozenset(), _list_authors(snapshot.turns), texts)
+    removal = consolidation.Removal(frozenset(), _list_authors(snapshot.turns), texts, takes_words=False)
     return consolidation.select_current_readings(readings, removal)
 
 

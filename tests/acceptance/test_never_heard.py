@@ -80,6 +80,7 @@ async def check_forgotten(
         turn_ids=frozenset(gone_ids),
         authors={id: (turn.author, turn.role) for id, turn in kept.items()},
         texts={id: turn.text for id, turn in kept.items()},
+        takes_words=True,
         words=consolidation.find_lost_words(
             gone, [text for turn in kept.values() for text in (turn.author, turn.text)]
         ),

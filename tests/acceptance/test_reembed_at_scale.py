@@ -16,6 +16,7 @@ from collections import Counter
 from collections.abc import AsyncIterator, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,7 @@ from tests.conftest import Server
 from adk_graph_memory import graph
 from adk_graph_memory.records import Scope
 
-pytestmark = [pytest.mark.full, pytest.mark.schema, pytest.mark.xdist_group("reembed")]
+pytestmark = [pytest.mark.full, pytest.mark.schema, pytest.mark.xdist_group("ray")]  # one cluster at a time
 
 FACTS = 20_000
 USERS = 20
@@ -187,8 +188,8 @@ def find_parent(process: int) -> int:
     return int(Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[1])
 
 
+@pytest.mark.skipif(find_spec("ray") is None, reason="Ray is not installed")
 async def test_a_cluster_that_loses_a_machine_finishes(deployment: Deployment) -> None:
-    pytest.importorskip("ray")
     port = random.randint(20_000, 30_000)
     address, environment = f"127.0.0.1:{port}", deployment.environment
     with ExitStack() as stack:

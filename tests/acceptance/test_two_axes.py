@@ -259,7 +259,7 @@ class TwoAxes(RuleBasedStateMachine):
     @rule(data=st.data())
     def forget(self, data: st.DataObject) -> None:
         word = data.draw(st.sampled_from([word for word in self.model.words if word.slot not in self.ruled_slots]))
-        removal = consolidation.Removal(frozenset([f"event:{word.id:03}"]), {}, {})
+        removal = consolidation.Removal(frozenset([f"event:{word.id:03}"]), {}, {}, takes_words=True)
         self.readings = {
             reading.id: reading for reading in consolidation.restrict_readings(self.readings.values(), removal)
         }

@@ -266,6 +266,30 @@ async def test_a_process_that_dies_halfway_leaves_what_the_next_one_completes(
     assert count(dba, prefix) == {"Meta": 1, "Migration": 1}
 
 
+async def test_an_index_that_a_dead_server_left_of_a_constraint_gives_way_to_it(
+    deployed: Callable[..., Connection], dba: neo4j.Session, prefix: str
+) -> None:
+    """Neo4j makes a constraint's index first; killed in between, it keeps the index and refuses the constraint."""
+    for name, label, key in (("meta_key", "Meta", "key"), ("app_key", "App", "app_name")):
+        index = name_index(name, Settings(label_prefix=prefix))
+        dba.run(f"CREATE INDEX `{index}` FOR (n:{prefix}{label}) ON (n.{key})").consume()
+    await graph.prepare_connection(deployed())
+    made = [row["name"] for row in schema_of(dba, prefix)["CONSTRAINTS"]]
+    assert {name_index(name, Settings(label_prefix=prefix)) for name in ("meta_key", "app_key")} < set(made)
+
+
+async def test_an_index_of_another_label_stays_though_its_name_is_needed(
+    deployed: Callable[..., Connection], dba: neo4j.Session, prefix: str
+) -> None:
+    index = name_index("app_key", Settings(label_prefix=prefix))
+    dba.run(f"CREATE INDEX `{index}` FOR (n:{prefix}Other) ON (n.app_name)").consume()
+    with pytest.raises(errors.QueryFailed, match=index):
+        await graph.prepare_connection(deployed())
+    assert [row["labelsOrTypes"] for row in rows(dba, "SHOW INDEXES YIELD *") if row["name"] == index] == [
+        [f"{prefix}Other"]
+    ]
+
+
 def count(dba: neo4j.Session, prefix: str) -> dict[str, int]:
     return {
         label: rows(dba, f"MATCH (n:{prefix}{label}) RETURN count(n) AS n")[0]["n"] for label in ("Meta", "Migration")

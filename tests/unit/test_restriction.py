@@ -125,7 +125,7 @@ def test_a_date_that_only_a_forgotten_quote_tells_goes(quotes: tuple[str, str], 
     sources = tuple(Source(f"t{n}", quote, 0, len(quote), NOON, n) for n, quote in enumerate(quotes))
     fact = replace(FACTS[0], object=None, text="moved", sources=sources, valid_from=NOON, valid_from_precision="day")
     reading = replace(READING, extraction=Extraction((ExtractedEntity(1, "all"),), (fact,)))
-    [left] = restrict_readings([reading], Removal(frozenset([gone]), {}, {}))
+    [left] = restrict_readings([reading], Removal(frozenset([gone]), {}, {}, takes_words=True))
     [fact] = left.extraction.facts
     assert (fact.valid_from, fact.valid_from_precision) == ((NOON, "day") if keeps_date else (None, None))
 
@@ -134,7 +134,7 @@ def test_a_name_is_not_said_by_a_longer_word() -> None:
     texts = {"t0": "Ana came", "t1": "I ate a banana"}
     reading = Reading("r", "s", Extraction((ExtractedEntity(1, "Ana"), ExtractedEntity(2, "banana"))))
     reading = replace(reading, heard_turn_ids=tuple(texts))
-    removal = Removal(frozenset(["t0"]), {"t1": ("user", "user")}, {"t1": texts["t1"]})
+    removal = Removal(frozenset(["t0"]), {"t1": ("user", "user")}, {"t1": texts["t1"]}, takes_words=True)
     [left] = restrict_readings([reading], removal)
     assert list_names(left) == {"banana"}
 

@@ -53,7 +53,7 @@ class Removal:
     turn_ids: frozenset[str]
     authors: Mapping[str, tuple[str, Role]]
     texts: Mapping[str, str]
-    takes_words: bool = False
+    takes_words: bool
     words: frozenset[str] = frozenset()
     label_words: frozenset[str] = frozenset()
     facts: frozenset[ReadFact] = frozenset()
@@ -88,7 +88,7 @@ def select_current_readings(readings: Iterable[Reading], removal: Removal) -> li
     """Leave out of each reading the turns that were read again; the removal tells the authors and texts of turns."""
     current = []
     for reading in readings:
-        gone = Removal(frozenset(reading.reread_at), removal.authors, removal.texts)
+        gone = Removal(frozenset(reading.reread_at), removal.authors, removal.texts, takes_words=False)
         kept = _restrict_reading(reading, gone) if reading.reread_at else reading
         if kept is not None:
             current.append(kept)
@@ -97,7 +97,7 @@ def select_current_readings(readings: Iterable[Reading], removal: Removal) -> li
 
 def _restrict_reading(reading: Reading, removal: Removal) -> Reading | None:
     if outdated_ids := reading.outdated_turn_ids:
-        outdated = Removal(outdated_ids, removal.authors, removal.texts)
+        outdated = Removal(outdated_ids, removal.authors, removal.texts, takes_words=False)
         current = _restrict_reading(replace(reading, outdated_turn_ids=frozenset()), outdated)
         kept = current and _restrict_reading(current, removal)
         return kept and replace(kept, outdated_turn_ids=outdated_ids)

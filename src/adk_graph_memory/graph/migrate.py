@@ -10,6 +10,7 @@ import hashlib
 import json
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -157,7 +158,7 @@ async def migrate_schema(connection: Connection) -> None:
         for name, blocks in list_pending_migrations(state.version):
             texts = {block.name: fill_identifiers(block.text, connection.settings) for block in blocks}
             for block_name, text in texts.items():
-                await connection.run_cypher(text, name=block_name)
+                await _create_definition(connection, block_name, text)
             await await_indexes(connection, [index.name for text in texts.values() for index in _find_definition(text)])
             await lock.run_statement(
                 "record_migration", version=parse_schema_version(name), name=name, checksum=compute_checksum(blocks)
@@ -169,8 +170,30 @@ async def migrate_schema(connection: Connection) -> None:
         await _refuse_taken_labels(connection)
     # The Meta node's constraint comes first: without it two processes could create two Meta nodes to lock.
     [meta_constraint, *_], *_ = load_cypher_files("migrations").values()
-    await connection.run_cypher(fill_identifiers(meta_constraint.text, connection.settings), name=meta_constraint.name)
+    text = fill_identifiers(meta_constraint.text, connection.settings)
+    await _create_definition(connection, meta_constraint.name, text)
     await connection.transact(migrate_locked, is_bounded=False)
+
+
+async def _create_definition(connection: Connection, block_name: str, text: str) -> None:
+    """Create a constraint or an index, in place of an index that a constraint left behind.
+
+    Neo4j first makes a constraint's index, and refuses the constraint while there is one of its name. A server that
+    died in between leaves the index; one whose client went away takes a moment to drop it.
+    """
+    try:
+        await connection.run_cypher(text, name=block_name)
+    except errors.QueryFailed:
+        wanted = {one.name: one.shape._replace(is_constraint=False) for one in _find_definition(text)}
+        rows = await connection.run_statement("indexes", names=list(wanted))
+        if not wanted or any(IndexShape.read(row) != wanted[row["name"]] for row in rows):
+            raise
+        for row in rows:
+            with suppress(
+                errors.QueryFailed
+            ):  # its constraint is there by now; or else the next statement says why not
+                await connection.run_cypher(row["drop_statement"])
+        await connection.run_cypher(text, name=block_name)
 
 
 def compute_checksum(blocks: tuple[CypherBlock, ...]) -> str:
