@@ -19,6 +19,7 @@ from adk_graph_memory.demo.recorded_replies import RecordedLlm, Recording
 from adk_graph_memory.extraction import ModelExtractor
 from adk_graph_memory.extraction.grounding import QuoteLocator
 from adk_graph_memory.records import Extraction, digest, fold_text
+from adk_graph_memory.records.aliases import select_said_aliases
 from adk_graph_memory.records.dates import format_weekday_time
 from adk_graph_memory.records.derived_memory import DerivedMemory
 from adk_graph_memory.records.readings import Reading
@@ -125,7 +126,9 @@ class Rereader(paper.Rereader):
     def _restrict_entity(
         self, entity: Item, told: Iterable[tuple[Item, list[int]]], turns: Sequence[Turn], kept: Iterable[int]
     ) -> Item | None:
-        names = [name for name in (entity["name"], *entity.get("aliases", ())) if not self._tells_lost_word(name)]
+        authors, texts = [turn.author for turn in turns], [turn.text for turn in turns]
+        aliases = select_said_aliases(entity["name"], entity.get("aliases") or (), authors, texts)
+        names = [name for name in (entity["name"], *aliases) if not self._tells_lost_word(name)]
         if not names:
             return None
         numbers = {number for fact, numbers in told if entity["ref"] in _list_refs([fact]) for number in numbers}
