@@ -282,8 +282,6 @@ async def test_the_owner_parts_whom_the_owner_merged(neo4j_server: Any, owner: O
     async with make_memory(neo4j_server, *replies) as memory:
         await memory.remember([say("Bob plays chess", 0)], session_id="s0", **owner)
         await memory.remember([say("Robert Lund lives next door", 1)], session_id="s1", **owner)
-        await memory.merge("Robert Lund", "Bob", **owner)
-        change = await memory.split("Bob", **owner)
         await memory.merge("Robert Lund", "Bob", reason="his nickname", **owner)
         entries = (await memory.entity("Bob", **owner)).entries
         assert [(one.text, one.by, one.reason) for one in entries if one.kind == "merged"] == [
