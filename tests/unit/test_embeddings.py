@@ -346,6 +346,7 @@ async def test_a_loading_that_failed_is_left_alone_for_a_while_where_somebody_wa
     ("error", "is_running", "reported"),
     [
         (RuntimeError("can't register atexit after shutdown"), False, 0),
+        (RuntimeError("cannot schedule new futures after interpreter shutdown"), True, 0),
         (RuntimeError("the weights are broken"), True, 1),
         (errors.EmbedderMissing(reason="torch is not installed"), False, 1),
     ],

@@ -27,6 +27,7 @@ services:
 
 @pytest.fixture(autouse=True)
 def fresh_registry(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setenv("ADK_GRAPH_MEMORY_EMBEDDER", "none")  # a service begins to load its model when it is made
     monkeypatch.setattr(service_registry, "_service_registry_instance", None)
     monkeypatch.setattr(sys, "path", list(sys.path))
     yield

@@ -143,7 +143,7 @@ class EmbedderAdapter:
         def report_error(_: Future[object]) -> None:
             if not (error := self._loading_error) or self._is_failure_raised:
                 return
-            is_ending = not threading.main_thread().is_alive() or "after shutdown" in str(error.__cause__)
+            is_ending = not threading.main_thread().is_alive() or "shutdown" in str(error.__cause__)
             if not (is_ending and isinstance(error.__cause__, RuntimeError)):
                 report(error)
 
