@@ -343,6 +343,7 @@ async def test_indexes_are_those_of_our_labels_and_there(neo4j_server: Any) -> N
         assert await memory.check_store() == []
         fact_key, text, order = (name_index(word, settings) for word in ("fact_key", "entity_text", "event_order"))
         await run_statement(memory, "app", f"DROP CONSTRAINT {fact_key}")
+        await run_statement(memory, "app", f"CREATE INDEX {fact_key} FOR (n:TestDoctorFact) ON (n.scope, n.id)")
         await run_statement(memory, "app", f"DROP INDEX {text}")
         await run_statement(memory, "app", f"DROP INDEX {order}")
         await run_statement(memory, "app", f"CREATE INDEX {order} FOR (n:SomebodyElses) ON (n.scope)")

@@ -156,7 +156,7 @@ async def mend_schema(connection: Connection, faults: SchemaFaults) -> str | Non
         for statement in faults.failed.values():
             await connection.run_cypher(statement, name="drop_index")
         for definition in (definitions[name] for name in (*faults.missing, *faults.failed)):
-            await connection.run_cypher(definition.statement, definition.parameters, name="create_index")
+            await migrate.create_definition(connection, "create_index", definition.statement, definition.parameters)
         await await_indexes(connection, [*faults.missing, *faults.offline])
     except (errors.DatabaseError, errors.SchemaError) as error:
         return str(error)

@@ -158,7 +158,7 @@ async def migrate_schema(connection: Connection) -> None:
         for name, blocks in list_pending_migrations(state.version):
             texts = {block.name: fill_identifiers(block.text, connection.settings) for block in blocks}
             for block_name, text in texts.items():
-                await _create_definition(connection, block_name, text)
+                await create_definition(connection, block_name, text)
             await await_indexes(connection, [index.name for text in texts.values() for index in _find_definition(text)])
             await lock.run_statement(
                 "record_migration", version=parse_schema_version(name), name=name, checksum=compute_checksum(blocks)
@@ -171,29 +171,30 @@ async def migrate_schema(connection: Connection) -> None:
     # The Meta node's constraint comes first: without it two processes could create two Meta nodes to lock.
     [meta_constraint, *_], *_ = load_cypher_files("migrations").values()
     text = fill_identifiers(meta_constraint.text, connection.settings)
-    await _create_definition(connection, meta_constraint.name, text)
+    await create_definition(connection, meta_constraint.name, text)
     await connection.transact(migrate_locked, is_bounded=False)
 
 
-async def _create_definition(connection: Connection, block_name: str, text: str) -> None:
+async def create_definition(
+    connection: Connection, block_name: str, text: str, parameters: Mapping[str, Any] | None = None
+) -> None:
     """Create a constraint or an index, in place of an index that a constraint left behind.
 
     Neo4j first makes a constraint's index, and refuses the constraint while there is one of its name. A server that
     died in between leaves the index; one whose client went away takes a moment to drop it.
     """
     try:
-        await connection.run_cypher(text, name=block_name)
+        await connection.run_cypher(text, parameters, name=block_name)
     except errors.QueryFailed:
-        wanted = {one.name: one.shape._replace(is_constraint=False) for one in _find_definition(text)}
+        constraints = (one for one in _find_definition(text) if one.shape.is_constraint)
+        wanted = {one.name: one.shape._replace(is_constraint=False) for one in constraints}
         rows = await connection.run_statement("indexes", names=list(wanted))
         if not wanted or any(IndexShape.read(row) != wanted[row["name"]] for row in rows):
             raise
         for row in rows:
-            with suppress(
-                errors.QueryFailed
-            ):  # its constraint is there by now; or else the next statement says why not
+            with suppress(errors.QueryFailed):  # by now its constraint is there, or the next statement says why not
                 await connection.run_cypher(row["drop_statement"])
-        await connection.run_cypher(text, name=block_name)
+        await connection.run_cypher(text, parameters, name=block_name)
 
 
 def compute_checksum(blocks: tuple[CypherBlock, ...]) -> str:
