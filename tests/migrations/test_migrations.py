@@ -278,6 +278,25 @@ async def test_an_index_that_a_dead_server_left_of_a_constraint_gives_way_to_it(
     assert {name_index(name, Settings(label_prefix=prefix)) for name in ("meta_key", "app_key")} < set(made)
 
 
+async def test_a_constraint_that_another_process_makes_meanwhile_stays(
+    deployed: Callable[..., Connection], dba: neo4j.Session, prefix: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While one process makes a constraint, another is told of its index; a moment later the constraint is there."""
+    run_cypher, raced = Connection.run_cypher, list[str]()
+
+    async def race(connection: Connection, text: str, *arguments: Any, **options: Any) -> Any:
+        if "CONSTRAINT" in text and text not in raced:
+            raced.append(text)
+            dba.run(text).consume()
+            raise errors.QueryFailed(reason="There already exists an index")
+        return await run_cypher(connection, text, *arguments, **options)
+
+    monkeypatch.setattr(Connection, "run_cypher", race)
+    await graph.prepare_connection(deployed())
+    assert len(schema_of(dba, prefix)["CONSTRAINTS"]) == len(raced) > 10
+    assert {row["name"] for row in schema_of(dba, prefix)["INDEXES"]} == named_by_schema(prefix)
+
+
 async def test_an_index_of_another_label_stays_though_its_name_is_needed(
     deployed: Callable[..., Connection], dba: neo4j.Session, prefix: str
 ) -> None:

@@ -126,6 +126,7 @@ async def test_an_error_of_the_callers_is_left_alone() -> None:
         ("Neo.ClientError.Security.AuthenticationRateLimit", errors.AuthenticationFailed),
         ("Neo.TransientError.General.MemoryPoolOutOfMemoryError", errors.QueryFailed),
         ("Neo.DatabaseError.Statement.ExecutionFailed", errors.QueryFailed),
+        ("Neo.DatabaseError.Schema.IndexDropFailed", errors.QueryFailed),
     ],
 )
 def test_what_a_server_says_by_a_code_alone_is_known_too(code: str, kind: type[Exception]) -> None:

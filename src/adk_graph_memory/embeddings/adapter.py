@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import copy
 import math
+import re
 import sys
 import threading
 import time
@@ -26,6 +27,8 @@ from adk_graph_memory.language.fluency import score_fluency
 from adk_graph_memory.records import Embedding, Passage
 from adk_graph_memory.settings import Settings
 
+_ENDING = re.compile(r"after (interpreter )?shutdown")
+"""What Python says to a thread that goes on while its process ends."""
 EmbedderLike = Embedder | Callable[[str], Sequence[float]] | str | None
 EmbedderChoice = EmbedderLike | Literal[False]
 S = TypeVar("S")
@@ -143,7 +146,7 @@ class EmbedderAdapter:
         def report_error(_: Future[object]) -> None:
             if not (error := self._loading_error) or self._is_failure_raised:
                 return
-            is_ending = not threading.main_thread().is_alive() or "shutdown" in str(error.__cause__)
+            is_ending = not threading.main_thread().is_alive() or bool(_ENDING.search(str(error.__cause__)))
             if not (is_ending and isinstance(error.__cause__, RuntimeError)):
                 report(error)
 

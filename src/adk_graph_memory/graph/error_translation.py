@@ -50,6 +50,7 @@ ERROR_TRANSLATIONS: dict[type[Exception], type[errors.GraphMemoryError]] = {
 _EXECUTION_FAILED = "Neo.DatabaseError.Statement.ExecutionFailed"
 _ERROR_CODES = {
     _EXECUTION_FAILED: errors.QueryFailed,
+    "Neo.DatabaseError.Schema.IndexDropFailed": errors.QueryFailed,
     "Neo.ClientError.Database.DatabaseNotFound": errors.DatabaseMissing,
     "Neo.ClientError.General.WriteOnReadOnlyAccessDatabase": errors.DatabaseReadOnly,
     "Neo.ClientError.Security.AuthenticationRateLimit": errors.AuthenticationFailed,
@@ -57,9 +58,9 @@ _ERROR_CODES = {
     "Neo.ClientError.Transaction.TransactionTimedOut": errors.DatabaseTimeout,
     "Neo.ClientError.Transaction.TransactionTimedOutClientConfiguration": errors.DatabaseTimeout,
 }
-"""Codes that no driver class of their own tells apart: a statement failed for whatever reason, there is no such
-database, the server's configuration forbids writes, there were too many wrong passwords, a transaction needs more
-memory than it may have (the server itself is available), or more time."""
+"""Codes that no driver class of their own tells apart: a statement failed for whatever reason, an index
+belongs to a constraint, there is no such database, the server's configuration forbids writes, there were too many wrong
+passwords, a transaction needs more memory than it may have (the server itself is available), or more time."""
 _FAILURES = (
     (re.compile(r"too large to index", re.IGNORECASE), errors.KeyTooLong),
     (re.compile(r"no space left|read-only file system|critical error", re.IGNORECASE), errors.DatabaseFailing),

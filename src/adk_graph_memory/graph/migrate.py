@@ -186,14 +186,16 @@ async def create_definition(
     try:
         await connection.run_cypher(text, parameters, name=block_name)
     except errors.QueryFailed:
-        constraints = (one for one in _find_definition(text) if one.shape.is_constraint)
-        wanted = {one.name: one.shape._replace(is_constraint=False) for one in constraints}
-        rows = await connection.run_statement("indexes", names=list(wanted))
-        if not wanted or any(IndexShape.read(row) != wanted[row["name"]] for row in rows):
+        definition = next(_find_definition(text), None)
+        if definition is None or not definition.shape.is_constraint:
+            raise
+        rows = await connection.run_statement("indexes", names=[definition.name])
+        if any(IndexShape.read(row)._replace(is_constraint=True) != definition.shape for row in rows):
             raise
         for row in rows:
-            with suppress(errors.QueryFailed):  # by now its constraint is there, or the next statement says why not
-                await connection.run_cypher(row["drop_statement"])
+            if not row["is_constraint"]:
+                with suppress(errors.QueryFailed):  # by now its constraint is there, or the next statement says why not
+                    await connection.run_cypher(row["drop_statement"])
         await connection.run_cypher(text, parameters, name=block_name)
 
 
