@@ -8,7 +8,7 @@ from functools import cache
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
-from urllib.parse import quote
+from urllib import parse
 
 from adk_graph_memory import errors
 from adk_graph_memory.html_pages import entity_view, filters
@@ -120,11 +120,11 @@ class PageRenderer:
 
     def make_url(self, *parts: str) -> str:
         """Make the address of a page: its parts are escaped, whatever they hold."""
-        return f"{self._base}/{'/'.join(quote(part, safe='') for part in parts)}"
+        return f"{self._base}/{'/'.join(parse.quote(part, safe='') for part in parts)}"
 
     def make_turn_url(self, session_id: str, turn_id: str) -> str:
         """Make the address of a turn on its session's page; a server finds out which of several pages."""
-        query = "" if self._base == FILE_BASE else f"?turn={quote(turn_id, safe='')}"
+        query = "" if self._base == FILE_BASE else f"?turn={parse.quote(turn_id, safe='')}"
         return f"{self.make_url('sessions', session_id)}{query}#{filters.make_anchor(turn_id)}"
 
     def render_answer(self, answer: Answer) -> str:

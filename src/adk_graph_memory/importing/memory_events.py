@@ -20,11 +20,11 @@ from adk_graph_memory.importing.source_records import (
 from adk_graph_memory.importing.sqlite_file import QueryRunner
 
 EXPECTED = "the tables of ADK's SqliteMemoryService"
-KNOWN_VERSION = "1"
+KNOWN_MEMORY_VERSION = "1"
 UNKNOWN_SESSION = "__unknown_session_id__"
 """What SqliteMemoryService calls the session of events that came without one."""
 _PAGE_SIZE = 100
-_COLUMNS = {"id", "app_name", "user_id", "session_id", "event_id", "author", "timestamp", "content_json"}
+_EVENT_COLUMNS = {"id", "app_name", "user_id", "session_id", "event_id", "author", "timestamp", "content_json"}
 _VERSION = "SELECT value FROM adk_memory_metadata WHERE key = 'schema_version'"
 _EVENTS = """
 SELECT id, app_name, user_id, session_id, event_id, author, timestamp, content_json FROM memory_events
@@ -44,13 +44,13 @@ class MemoryEvents:
             errors.UnreadableTranscript: they are not; the error says what stands there.
         """
         tables = await self.database.fetch_columns()
-        if "adk_memory_metadata" not in tables or not tables.get("memory_events", set()) >= _COLUMNS:
+        if "adk_memory_metadata" not in tables or not tables.get("memory_events", set()) >= _EVENT_COLUMNS:
             stood = f"it lacks them (its tables: {', '.join(sorted(tables)) or 'none'})"
             raise make_format_error(self.database.name, EXPECTED, stood)
         rows = await self.database.fetch_rows(_VERSION, {})
         version = rows[0]["value"] if rows else "unknown"
-        if version != KNOWN_VERSION:
-            stood = f"its schema has the version {version}, and this release knows {KNOWN_VERSION}"
+        if version != KNOWN_MEMORY_VERSION:
+            stood = f"its schema has the version {version}, and this release knows {KNOWN_MEMORY_VERSION}"
             raise make_format_error(self.database.name, EXPECTED, stood)
 
     async def iterate_memories(self) -> AsyncIterator[SourceMemory | SkippedRow]:

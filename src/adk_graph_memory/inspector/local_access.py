@@ -5,10 +5,10 @@ from __future__ import annotations
 import hmac
 import secrets
 
+from starlette import types
 from starlette.datastructures import Headers
 from starlette.requests import cookie_parser
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
-from starlette.types import ASGIApp, Receive, Scope, Send
 
 from adk_graph_memory.web_access import LOOPBACK_NAMES
 
@@ -25,14 +25,14 @@ class LocalAccess:
         port: the port that it is served at.
     """
 
-    def __init__(self, app: ASGIApp, port: int) -> None:
+    def __init__(self, app: types.ASGIApp, port: int) -> None:
         self._app, self._hosts = app, {f"{name}:{port}" for name in LOOPBACK_NAMES}
         self._hosts |= {*LOOPBACK_NAMES} if port == 80 else set()  # a browser leaves it out
         self._token: str | None = secrets.token_urlsafe(32)
         self._cookie_name, self._cookie = f"inspector_{port}", secrets.token_urlsafe(32)
         self.address = f"http://127.0.0.1:{port}/?token={self._token}"
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def __call__(self, scope: types.Scope, receive: types.Receive, send: types.Send) -> None:
         """Answer a request, or hand it on."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
@@ -58,6 +58,6 @@ class LocalAccess:
         return hmac.compare_digest(given.encode(), self._cookie.encode())
 
 
-def _get_token(scope: Scope) -> bytes:
+def _get_token(scope: types.Scope) -> bytes:
     query: bytes = scope["query_string"]
     return query.removeprefix(b"token=") if query.startswith(b"token=") else b""

@@ -99,7 +99,7 @@ def _join(words: Iterable[str]) -> str:
 
 _CURRENCY = rf"[{_SYMBOLS}] | (?<!\w) (?: {_join(_CODES)} )"
 _CURRENCY_AT_END = re.compile(rf"(?:{_CURRENCY})\s?$", re.VERBOSE)
-_YEAR = re.compile(r"(?:19|20)\d\d")
+_WHOLE_YEAR = re.compile(r"(?:19|20)\d\d")
 _UNIT = rf"\ ?(?: {_join([*UNITS_BY_NAME, *_SCALES])} )(?!\w)"
 _DIGITS = r"(?<![\d.,]) \d{1,3} (?: [\ '’]\d{3} )+ (?!\d) (?: [.,]\d+ )? | \d+ (?: [.,]\d+ )*"
 _FRACTION, _PRIVATE = re.compile(r"(?<!\d)(\d*)(\d)\u2044([2458])"), re.compile("[\U000f0000-\U0010ffff]")
@@ -248,7 +248,7 @@ def _read_telephone(match: re.Match[str]) -> Quantity | None:
         is_amount = match["unit"] or _CURRENCY_AT_END.search(match.string[max(0, match.start() - 5) : match.start()])
         lengths = lengths[1:] if lengths[0] == 1 and groups[0] == "1" else lengths
         is_grouped = len(groups) > 1 and (set(lengths[1:]) == {3} or min(lengths) < 2 or match[0].count(".") == 1)
-        if is_amount or is_grouped or (len(groups) > 1 and _YEAR.fullmatch(groups[0])):
+        if is_amount or is_grouped or (len(groups) > 1 and _WHOLE_YEAR.fullmatch(groups[0])):
             return None
     return Quantity(_drop_codes(digits, is_international=match[0][0] == "+"), is_identifier=True)
 

@@ -35,14 +35,14 @@ def find_java(neo4j: str) -> Java:
     Raises:
         errors.JavaMissing: no candidate fits; the message lists them all.
     """
-    is_line_5 = jars.is_line_5(neo4j)
+    runs_line_5 = jars.is_line_5(neo4j)
     candidates = []
-    for place, path in _list_java_paths(is_line_5):
+    for place, path in _list_java_paths(runs_line_5):
         major = _read_major_version(path) if path else None
-        if path and major and (major in (17, 21) if is_line_5 else major >= 21):
+        if path and major and (major in (17, 21) if runs_line_5 else major >= 21):
             return Java(path.absolute(), major)
         candidates.append(f"{place} ({f'Java {major}' if major else 'none'})")
-    versions = "17 or 21" if is_line_5 else "21 or newer"
+    versions = "17 or 21" if runs_line_5 else "21 or newer"
     raise errors.JavaMissing(versions=versions, neo4j=neo4j, looked_at=", ".join(candidates))
 
 
